@@ -1,0 +1,18 @@
+/**
+ * The ground: what every room stands on and what knows nothing of mail, SQL or HTTP. Time, ids and randomness as parameters,
+ * the settings, sealing, logs, metrics, and the catalogue of refusals.
+ * Owns: nothing. Uses: nothing. Used by: every room.
+ * Promises: no other file of the program reads the environment, the machine's clock or its randomness.
+ * More names than other faces, because each is a word of its own that all rooms need.
+ */
+export { type Clock, pause, systemClock } from './clock.ts'
+export { type Config, ConfigError, type Network, type Relay, type Role, readConfig, roleNames, settings } from './config.ts'
+export { emailIdPrefix, emailIdTimeMs, type Ids, openIds, type Random, systemRandom } from './ids.ts'
+export { type Log, openLog, silentLog } from './log.ts'
+export { metrics, metricsRegistry } from './metrics.ts'
+export { type FieldProblem, Refusal, type RefusalCode, type RefusalOptions, refusals } from './refusals.ts'
+export { openSecrets, type Secrets } from './secrets.ts'
+/** For what cannot be: the compiler proves that no case is left. */
+export function impossible(never: never): never {
+  throw new Error(`impossible value: ${JSON.stringify(never)}`)
+}

@@ -1,0 +1,166 @@
+/**
+ * The settings, read from the environment in this file alone, by one table from which `docs/generated/config.md` and
+ * `postrider serve --help` are made (design section 6).
+ */
+import { hostname, availableParallelism } from 'node:os'
+import { readFileSync } from 'node:fs'
+import { isIP } from 'node:net'
+import { resolve } from 'node:path'
+import ipaddr from 'ipaddr.js'
+
+export const roleNames = ['api', 'delivery', 'inbound', 'webhooks', 'housekeeping'] as const
+export type Role = (typeof roleNames)[number]
+
+/** A network in CIDR form. */
+export type Network = readonly [ipaddr.IPv4 | ipaddr.IPv6, number]
+
+interface Setting<T> {
+  env: string
+  /** As shown in the table; the value itself is what `read` makes of an absent variable. */
+  default: string
+  means: string
+  read: (value: string | undefined) => T
+}
+
+export class ConfigError extends Error {}
+
+const setting = <T>(env: string, shownDefault: string, means: string, read: (value: string | undefined) => T): Setting<T> => ({
+  env,
+  default: shownDefault,
+  means,
+  read: (value) => {
+    try {
+      return read(value === '' ? undefined : value)
+    } catch (error) {
+      throw new ConfigError(`${env}: ${(error as Error).message}`)
+    }
+  },
+})
+
+function port(value: string | undefined, fallback: number): number {
+  if (value === undefined) return fallback
+  if (!/^\d{1,5}$/.test(value) || Number(value) > 65535) throw new Error(`"${value}" is not a port`)
+  return Number(value)
+}
+
+function count(value: string | undefined, fallback: number, least = 1): number {
+  if (value === undefined) return fallback
+  if (!/^\d{1,9}$/.test(value) || Number(value) < least) throw new Error(`"${value}" is not a whole number of at least ${least}`)
+  return Number(value)
+}
+
+/** A number, or `unlimited` as null. */
+function limit(value: string | undefined, fallback: number): number | null {
+  if (value?.toLowerCase() === 'unlimited') return null
+  return count(value, fallback)
+}
+
+function host(value: string | undefined, fallback: string): string {
+  const name = (value ?? fallback).toLowerCase()
+  if (!/^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$/.test(name) || name.length > 253) {
+    if (value === undefined) return 'localhost'
+    throw new Error(`"${value}" is not a host name`)
+  }
+  return name
+}
+
+function oneOf<const T extends string>(value: string | undefined, choices: readonly T[], fallback: T): T {
+  const choice = choices.find((candidate) => candidate === (value ?? fallback))
+  if (choice === undefined) throw new Error(`"${value}" is not one of ${choices.join(', ')}`)
+  return choice
+}
+
+const list = (value: string | undefined) => (value ?? '').split(',').map((item) => item.trim()).filter((item) => item !== '')
+
+function networks(value: string | undefined): Network[] {
+  return list(value).map((item) => {
+    try {
+      return ipaddr.parseCIDR(item.includes('/') ? item : `${item}/${isIP(item) === 6 ? 128 : 32}`)
+    } catch {
+      throw new Error(`"${item}" is not a network in CIDR form, such as 10.0.0.0/8`)
+    }
+  })
+}
+
+/** `ip`, `ip:port` or `[ip6]:port`, in the form node:dns takes. */
+function resolvers(value: string | undefined): string[] {
+  return list(value).map((item) => {
+    const address = /^\[?([^\]]+?)\]?(?::(\d+))?$/.exec(isIP(item) === 6 ? `[${item}]` : item)
+    if (!address || !isIP(address[1] as string)) throw new Error(`"${item}" is not a resolver's address, such as 127.0.0.1:53`)
+    return isIP(item) === 6 ? `[${item}]` : item
+  })
+}
+
+export interface Relay {
+  host: string
+  port: number
+  /** TLS from the first octet (smtps). */
+  implicitTls: boolean
+  auth: { user: string; password: string } | undefined
+}
+
+function relay(value: string | undefined): Relay | undefined {
+  if (value === undefined) return undefined
+  const url = URL.canParse(value) ? new URL(value) : undefined
+  if (!url || !/^smtps?:$/.test(url.protocol) || url.hostname === '') throw new Error('expected smtp[s]://[user:pass@]host:port')
+  const implicitTls = url.protocol === 'smtps:'
+  const auth = url.username === '' ? undefined : { user: decodeURIComponent(url.username), password: decodeURIComponent(url.password) }
+  return { host: url.hostname.replace(/^\[|\]$/g, ''), port: url.port === '' ? (implicitTls ? 465 : 587) : Number(url.port), implicitTls, auth }
+}
+
+const machineName = host(undefined, hostname())
+
+export const settings = {
+  dataFolder: setting('POSTRIDER_DATA', './data', 'state folder: embedded PostgreSQL, generated secrets', (v) => resolve(v ?? './data')),
+  databaseUrl: setting('DATABASE_URL', 'embedded', 'PostgreSQL (15 or later) to use instead of the embedded one; may list several hosts', (v) => v),
+  host: setting('HOST', '127.0.0.1', 'address the HTTP server binds', (v) => v ?? '127.0.0.1'),
+  port: setting('PORT', '3025', 'port of the HTTP server: API `/v1`, reference `/docs`, `/healthz`, `/readyz`, `/metrics`', (v) => port(v, 3025)),
+  publicUrl: setting('POSTRIDER_PUBLIC_URL', 'http://localhost:3025', 'how the world reaches us', (v) => {
+    const url = v ?? 'http://localhost:3025'
+    if (!/^https?:\/\//.test(url) || !URL.canParse(url)) throw new Error(`"${url}" is not an http or https URL`)
+    return url.replace(/\/+$/, '')
+  }),
+  hostname: setting('POSTRIDER_HOSTNAME', 'the machine\'s name', 'EHLO name, Message-ID domain fallback, platform return-path and SPF names', (v) => host(v, machineName)),
+  roles: setting('POSTRIDER_ROLES', 'all', `comma list of roles: ${roleNames.join(', ')}`, (v) => (v === undefined || v === 'all' ? [...roleNames] : list(v).map((name) => oneOf(name, roleNames, 'api')))),
+  deliveryProcesses: setting('POSTRIDER_DELIVERY_PROCESSES', 'cores', 'delivery processes of this instance', (v) => count(v, availableParallelism())),
+  relay: setting('POSTRIDER_RELAY', 'none', '`smtp[s]://[user:pass@]host:port`: all live mail goes through this relay instead of direct MX', relay),
+  resolvers: setting('POSTRIDER_DNS', 'system', 'comma list of `ip[:port]` resolvers, for every look-up the program makes', resolvers),
+  mxPort: setting('POSTRIDER_MX_PORT', '25', 'port connected to on MX hosts (tests and labs)', (v) => port(v, 25)),
+  secret: setting('POSTRIDER_SECRET', 'generated', 'encrypts stored private keys, signs return paths; generated into the state folder (0600), required when DATABASE_URL is set', (v) => {
+    if (v !== undefined && v.length < 16) throw new Error('give at least 16 characters')
+    return v
+  }),
+  secretFile: setting('POSTRIDER_SECRET_FILE', 'none', 'file to read the secret from instead', (v) => v),
+  sandboxSender: setting('POSTRIDER_SANDBOX_SENDER', '`sandbox@` + POSTRIDER_HOSTNAME', 'the sandbox sender address', (v) => v?.toLowerCase()),
+  allowedNetworks: setting('POSTRIDER_ALLOWED_NETWORKS', 'none', 'comma list of networks in CIDR form, otherwise refused as targets (private, loopback, link-local), that mail and webhooks may connect to', networks),
+  rateLimit: setting('POSTRIDER_RATE_LIMIT', '10', 'requests per second per key (`unlimited` allowed)', (v) => limit(v, 10)),
+  sendLimit: setting('POSTRIDER_SEND_LIMIT', '100', 'emails per clock hour for the organisation (`unlimited` allowed)', (v) => limit(v, 100)),
+  trustedProxies: setting('POSTRIDER_TRUSTED_PROXIES', 'none', 'comma list of networks whose forwarded headers are believed', networks),
+  metricsToken: setting('POSTRIDER_METRICS_TOKEN', 'none', 'when set, `/metrics` needs it as bearer; when not, `/metrics` answers only loopback connections without forwarding headers', (v) => v),
+  firstStart: setting('POSTRIDER_FIRST_START', 'print', '`quiet` creates no keys and prints no secrets at the first start', (v) => oneOf(v, ['print', 'quiet'], 'print')),
+  maxAttempts: setting('POSTRIDER_MAX_ATTEMPTS', '30', 'delivery attempts before an email hard-fails (30 take about four days)', (v) => count(v, 30)),
+  retryBaseSeconds: setting('POSTRIDER_RETRY_BASE_SECONDS', '300', 'retry delay after attempt n is 1.3^n times this, at most POSTRIDER_RETRY_MAX_SECONDS, ±10 %', (v) => count(v, 300)),
+  retryMaxSeconds: setting('POSTRIDER_RETRY_MAX_SECONDS', '21600', 'the longest retry delay', (v) => count(v, 21_600)),
+  leaseMs: setting('POSTRIDER_LEASE_MS', '8000', 'how long a delivery process owns its shards without renewing; a dead one\'s mail waits that long', (v) => count(v, 8000, 200)),
+  logLevel: setting('POSTRIDER_LOG_LEVEL', 'info', '`debug`, `info`, `warn`, `error` or `silent`', (v) => oneOf(v, ['debug', 'info', 'warn', 'error', 'silent'], 'info')),
+} as const
+
+type Settings = { -readonly [Name in keyof typeof settings]: ReturnType<(typeof settings)[Name]['read']> }
+
+export interface Config extends Omit<Settings, 'secretFile' | 'sandboxSender'> {
+  sandboxSender: string
+}
+
+/** Reads all settings; throws ConfigError with the variable's name and what is wrong with it. */
+export function readConfig(environment: Record<string, string | undefined>): Config {
+  const read = Object.fromEntries(Object.entries(settings).map(([name, one]) => [name, one.read(environment[one.env])])) as unknown as Settings
+  const { secretFile, ...rest } = read
+  if (secretFile !== undefined) {
+    try {
+      rest.secret = readFileSync(secretFile, 'utf8').trim()
+    } catch (error) {
+      throw new ConfigError(`POSTRIDER_SECRET_FILE: ${(error as Error).message}`)
+    }
+  }
+  return { ...rest, sandboxSender: rest.sandboxSender ?? `sandbox@${rest.hostname}` }
+}

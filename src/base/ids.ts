@@ -1,0 +1,93 @@
+/**
+ * Identifiers and the randomness behind them. Email ids begin with their time, so that they sort by acceptance and a look-up
+ * touches one time partition (contract section 0).
+ */
+import { randomFillSync } from 'node:crypto'
+
+/** Fills and returns `target`; the system's is a CSPRNG, a simulation passes a seeded one. */
+export type Random = (target: Uint8Array) => Uint8Array
+
+export const systemRandom: Random = (target) => randomFillSync(target)
+
+/** In ASCII order, so that base62 numbers of one length sort as text (collation "C"). */
+const base62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+const timeDigits = 8
+const randomDigits = 14 // 83 bits
+
+export interface Ids {
+  /** 22 characters of base62: 8 of time, 14 random (83 bits). */
+  emailId(atMs: number): string
+  /** 25 characters `[a-z0-9]`, first a letter. */
+  tenantId(): string
+  /** `req_` and 20 base62 characters. */
+  requestId(): string
+  /** RFC 4122 version 4, lower case. */
+  uuid(): string
+  /** `length` random characters of base62. */
+  token(length: number): string
+  /** `length` random characters of `[a-z0-9]`. */
+  label(length: number): string
+  /** Uniform in [0, 1): for jitter and for the order among equals. */
+  fraction(): number
+}
+
+/** The first 8 characters of every email id accepted at `atMs`: bounds of time partitions. */
+export function emailIdPrefix(atMs: number): string {
+  let rest = Math.floor(atMs)
+  let text = ''
+  for (let digit = 0; digit < timeDigits; digit++) {
+    text = base62[rest % 62] + text
+    rest = Math.floor(rest / 62)
+  }
+  return text
+}
+
+/** The acceptance time in an email id, or undefined when `id` has not the form of one. */
+export function emailIdTimeMs(id: string): number | undefined {
+  if (!/^[0-9A-Za-z]{22}$/.test(id)) return undefined
+  let timeMs = 0
+  for (const digit of id.slice(0, timeDigits)) timeMs = timeMs * 62 + base62.indexOf(digit)
+  return timeMs
+}
+
+export function openIds(random: Random): Ids {
+  const pool = new Uint8Array(4096)
+  let used = pool.length
+  const nextByte = () => {
+    if (used === pool.length) {
+      random(pool)
+      used = 0
+    }
+    return pool[used++] as number
+  }
+  /** Without modulo bias: bytes past the last whole multiple are thrown away. */
+  const draw = (alphabet: string, length: number) => {
+    const limit = 256 - (256 % alphabet.length)
+    let text = ''
+    while (text.length < length) {
+      const byte = nextByte()
+      if (byte < limit) text += alphabet[byte % alphabet.length]
+    }
+    return text
+  }
+  const letters = 'abcdefghijklmnopqrstuvwxyz'
+  return {
+    emailId: (atMs) => emailIdPrefix(atMs) + draw(base62, randomDigits),
+    tenantId: () => draw(letters, 1) + draw(`${letters}0123456789`, 24),
+    requestId: () => `req_${draw(base62, 20)}`,
+    uuid() {
+      const bytes = Buffer.from(Array.from({ length: 16 }, nextByte))
+      bytes[6] = ((bytes[6] as number) & 0x0f) | 0x40
+      bytes[8] = ((bytes[8] as number) & 0x3f) | 0x80
+      const hex = bytes.toString('hex')
+      return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`
+    },
+    token: (length) => draw(base62, length),
+    label: (length) => draw(`${letters}0123456789`, length),
+    fraction() {
+      let value = 0
+      for (let byte = 0; byte < 6; byte++) value = value * 256 + nextByte()
+      return value / 2 ** 48
+    },
+  }
+}
