@@ -1,0 +1,52 @@
+/**
+ * What the emails of one submission share: kept once, as compressed JSON, until the content's retention ends. From it the same
+ * octets can be built again at any time, so the raw form shown by the API is what was sent.
+ */
+import { zstdCompressSync, zstdDecompressSync, constants } from 'node:zlib'
+
+export interface StoredAttachment {
+  filename: string
+  contentType: string
+  /** Base64. */
+  content: string
+  contentId?: string
+}
+
+export interface PartsContent {
+  kind: 'parts'
+  from: string
+  to: string[]
+  cc: string[]
+  replyTo?: string
+  subject: string
+  html?: string
+  text?: string
+  headers: [name: string, value: string][]
+  attachments: StoredAttachment[]
+}
+
+export interface RawContent {
+  kind: 'raw'
+  /** Base64 of the message as it was given. */
+  raw: string
+}
+
+export interface Content {
+  message: PartsContent | RawContent
+  messageId: string
+  acceptedAtMs: number
+  /** The envelope sender; empty for the null reverse-path. */
+  returnPath: string
+  /** Which domain signs, decided at acceptance; null for mail of the sandbox sender. */
+  signing: { domainId: number; withEd25519: boolean } | null
+}
+
+/** More than a submission can weigh after decompression (14 MiB of attachments in base64, html, text and recipients). */
+const largestContentOctets = 96 * 1024 * 1024
+/** The fastest level: at 10 KB higher ones cost more CPU than the bytes they save. */
+const options = { params: { [constants.ZSTD_c_compressionLevel]: 1 } }
+
+export const encodeContent = (content: Content): Buffer => zstdCompressSync(JSON.stringify(content), options)
+
+export const decodeContent = (body: Uint8Array): Content =>
+  JSON.parse(zstdDecompressSync(body, { maxOutputLength: largestContentOctets }).toString()) as Content

@@ -1,0 +1,164 @@
+/**
+ * Emails: one record for each envelope recipient of a submission, with its status, content and attempts.
+ * Owns: emails, contents, attempts. Uses: base, db. Used by: spool, accept, delivery, http, cli.
+ * Promises: every read names its tenant when the caller has one; a look-up by id touches one time partition.
+ */
+import { type Queryable, sql, type Tx } from '#db'
+import type { EmailStatus } from './status.ts'
+
+export { type Content, decodeContent, encodeContent, type PartsContent, type RawContent, type StoredAttachment } from './content.ts'
+export { type EmailStatus, emailStatuses, queuedStatuses, retryableStatuses, transitions } from './status.ts'
+
+/** Tables that are cut into days by the time in their email ids. */
+export const emailTables = ['emails', 'contents', 'attempts'] as const
+
+export interface Email {
+  tenantId: string
+  id: string
+  contentId: string
+  recipient: string
+  /** Bare address, lower case. */
+  sender: string
+  /** `from` as it was given. */
+  fromText: string
+  subject: string
+  tag: string | null
+  metadata: Record<string, string> | null
+  messageId: string
+  test: boolean
+  status: EmailStatus
+  acceptedAt: Date
+}
+
+export interface Attempt {
+  id: number
+  number: number
+  status: EmailStatus
+  at: Date
+  durationMs: number
+  details: string
+  output: string
+  code: number | null
+  enhanced: string | null
+  secure: boolean
+  classification: string | null
+  remoteHost: string | null
+  outcomeUnknown: boolean
+  conversation: string | null
+}
+
+/** Absent members match everything; times are exclusive. `tenantId` null means all tenants. */
+export interface EmailFilter {
+  tenantId: string | null
+  status?: EmailStatus | undefined
+  recipient?: string | undefined
+  sender?: string | undefined
+  tag?: string | undefined
+  after?: Date | undefined
+  before?: Date | undefined
+}
+
+const emailColumns = sql.part`
+  tenant_id as "tenantId", id, content_id as "contentId", recipient, sender, from_text as "fromText", subject, tag, metadata,
+  message_id as "messageId", test, status, accepted_at as "acceptedAt"`
+
+const emailById = sql<Email>`
+  select ${emailColumns}
+  from emails
+  where id = $1 and ($2::text is null or tenant_id = $2)`
+
+const attemptsOfEmail = sql<Attempt>`
+  select id, number, status, at, duration_ms as "durationMs", details, output, code, enhanced, secure, classification,
+         remote_host as "remoteHost", outcome_unknown as "outcomeUnknown", conversation
+  from attempts
+  where tenant_id = $1 and email_id = $2
+  order by id`
+
+const contentBody = sql<{ body: Buffer }>`
+  select body
+  from contents
+  where tenant_id = $1 and id = $2`
+
+const contentExists = sql<{ id: string }>`
+  select id
+  from contents
+  where tenant_id = $1 and id = $2`
+
+const contentBodies = sql<{ id: string; body: Buffer }>`
+  select contents.id, contents.body
+  from unnest($1::text[], $2::text[]) as wanted (tenant_id, id)
+  join contents on contents.tenant_id = wanted.tenant_id and contents.id = wanted.id`
+
+const filtered = sql.part`
+  where ($1::text is null or tenant_id = $1)
+    and ($2::text is null or status = $2)
+    and ($3::text is null or lower(recipient) = $3)
+    and ($4::text is null or sender = $4)
+    and ($5::text is null or tag = $5)
+    and ($6::timestamptz is null or accepted_at > $6)
+    and ($7::timestamptz is null or accepted_at < $7)`
+
+const listPage = sql<Email>`
+  select ${emailColumns}
+  from emails
+  ${filtered}
+  order by id desc
+  limit $8 offset $9`
+
+const countMatching = sql<{ total: number }>`
+  select count(*) as total
+  from emails
+  ${filtered}`
+
+const setStatus = sql`
+  update emails
+  set status = $3
+  where tenant_id = $1 and id = $2 and status = any($4)`
+
+/** The email, when it exists and belongs to `tenantId` (null: any tenant). */
+export function findEmail(on: Queryable, id: string, tenantId: string | null): Promise<Email | undefined> {
+  return on.first(emailById, [id, tenantId])
+}
+
+/** Oldest first. */
+export function listAttempts(on: Queryable, email: Pick<Email, 'tenantId' | 'id'>): Promise<Attempt[]> {
+  return on.rows(attemptsOfEmail, [email.tenantId, email.id])
+}
+
+/** The compressed content (see decodeContent), or undefined after its retention. */
+export async function findContentBody(on: Queryable, email: Pick<Email, 'tenantId' | 'contentId'>): Promise<Buffer | undefined> {
+  return (await on.first(contentBody, [email.tenantId, email.contentId]))?.body
+}
+
+export async function hasContent(on: Queryable, email: Pick<Email, 'tenantId' | 'contentId'>): Promise<boolean> {
+  return (await on.first(contentExists, [email.tenantId, email.contentId])) !== undefined
+}
+
+/** Compressed contents by content id. */
+export async function loadContentBodies(on: Queryable, wanted: readonly { tenantId: string; contentId: string }[]): Promise<Map<string, Buffer>> {
+  const rows = await on.rows(contentBodies, [wanted.map((one) => one.tenantId), wanted.map((one) => one.contentId)])
+  return new Map(rows.map((row) => [row.id, row.body]))
+}
+
+/** A page of the emails that match, newest first, and how many match in all. */
+export async function listEmails(on: Queryable, filter: EmailFilter, page: { number: number; size: number }): Promise<{ emails: Email[]; total: number }> {
+  const parameters = [
+    filter.tenantId,
+    filter.status ?? null,
+    filter.recipient?.toLowerCase() ?? null,
+    filter.sender?.toLowerCase() ?? null,
+    filter.tag ?? null,
+    filter.after ?? null,
+    filter.before ?? null,
+  ]
+  const [counted, emails] = await Promise.all([
+    on.first(countMatching, parameters),
+    on.rows(listPage, [...parameters, page.size, (page.number - 1) * page.size]),
+  ])
+  return { emails, total: counted?.total ?? 0 }
+}
+
+/** Changes the status when it is one of `from`; false when it was not. */
+export async function changeStatus(tx: Tx, email: Pick<Email, 'tenantId' | 'id'>, from: readonly EmailStatus[], to: EmailStatus): Promise<boolean> {
+  return (await tx.run(setStatus, [email.tenantId, email.id, to, from])) === 1
+}

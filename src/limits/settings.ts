@@ -1,0 +1,86 @@
+/** The limits an operator has set: for the organisation, for a tenant inside it, for one key. */
+import { LRUCache } from 'lru-cache'
+import type { Clock, Config } from '#base'
+import { type Db, type Queryable, sql } from '#db'
+
+export const organisationSubject = 'organisation'
+export const tenantSubject = (tenantId: string) => `tenant:${tenantId}`
+export const keySubject = (credentialId: number) => `key:${credentialId}`
+
+/** Emails per clock hour; null is unlimited. */
+export interface SendLimits {
+  organisation: number | null
+  /** Tenants that have a lower ceiling of their own. */
+  ceilings: ReadonlyMap<string, number>
+}
+
+interface Row {
+  subject: string
+  rate: number | null
+  send: number | null
+  unlimited: boolean
+}
+
+const allSettings = sql<Row>`
+  select subject, rate_per_second as rate, send_per_hour as send, send_unlimited as unlimited
+  from limit_settings`
+
+const saveSetting = sql`
+  insert into limit_settings (subject, rate_per_second, send_per_hour, send_unlimited)
+  values ($1, $2, $3, coalesce($4, false))
+  on conflict (subject) do update
+  set rate_per_second = coalesce(excluded.rate_per_second, limit_settings.rate_per_second),
+      send_per_hour = case when $4::boolean is null then limit_settings.send_per_hour else excluded.send_per_hour end,
+      send_unlimited = coalesce($4, limit_settings.send_unlimited)`
+
+/** Changes what is given and leaves the rest: `ratePerSecond` of all keys or one, `sendPerHour` ('unlimited' allowed) of the organisation or a tenant. */
+export async function setLimits(on: Queryable, subject: string, wanted: { ratePerSecond?: number; sendPerHour?: number | 'unlimited' }): Promise<void> {
+  const { sendPerHour } = wanted
+  await on.run(saveSetting, [
+    subject,
+    wanted.ratePerSecond ?? null,
+    typeof sendPerHour === 'number' ? sendPerHour : null,
+    sendPerHour === undefined ? null : sendPerHour === 'unlimited',
+  ])
+}
+
+/** A change is in force everywhere within this time. */
+const cacheMs = 1000
+
+export interface LimitSettings {
+  send(): Promise<SendLimits>
+  /** Requests per second of one key; null is unlimited. */
+  rateOf(credentialId: number): Promise<number | null>
+}
+
+export function openLimitSettings({ db, clock, config }: { db: Db; clock: Clock; config: Pick<Config, 'rateLimit' | 'sendLimit'> }): LimitSettings {
+  const cache = new LRUCache<'all', { rates: Map<string, number>; send: SendLimits }>({
+    max: 1,
+    ttl: cacheMs,
+    perf: { now: () => clock.monotonicMs() },
+    fetchMethod: async () => {
+      const rows = await db.rows(allSettings)
+      const organisation = rows.find((row) => row.subject === organisationSubject)
+      const rates = new Map<string, number>()
+      const ceilings = new Map<string, number>()
+      for (const row of rows) {
+        if (row.rate !== null) rates.set(row.subject, row.rate)
+        if (row.subject.startsWith('tenant:') && row.send !== null) ceilings.set(row.subject.slice('tenant:'.length), row.send)
+      }
+      const limit = organisation?.unlimited ? null : (organisation?.send ?? config.sendLimit)
+      return { rates, send: { organisation: limit, ceilings } }
+    },
+  })
+  const current = async () => {
+    const settings = await cache.fetch('all')
+    if (!settings) throw new Error('the limits could not be read')
+    return settings
+  }
+  return {
+    send: async () => (await current()).send,
+    async rateOf(credentialId) {
+      const { rates } = await current()
+      return rates.get(keySubject(credentialId)) ?? rates.get(organisationSubject) ?? config.rateLimit
+    },
+  }
+}

@@ -1,0 +1,61 @@
+/**
+ * Who must not be written to, and why: a list for each tenant, and the organisation's own, which applies to every tenant.
+ * Owns: suppressions. Uses: db. Used by: delivery.
+ * Promises: addresses are compared in lower case; adding one twice keeps one entry.
+ */
+import { type Queryable, sql } from '#db'
+
+export type AutomaticReason = 'hard fail' | 'too many soft fails' | 'bounce' | 'complaint' | 'unsubscribe'
+
+export interface Recipient {
+  tenantId: string
+  address: string
+}
+
+const suppressedAmong = sql<Recipient>`
+  select asked.tenant_id as "tenantId", asked.address
+  from unnest($1::text[], $2::text[]) as asked (tenant_id, address)
+  where exists (
+    select from suppressions
+    where suppressions.tenant_id in (asked.tenant_id, '') and suppressions.address = asked.address
+  )`
+
+const addAutomatically = sql`
+  insert into suppressions (tenant_id, address, reason, source, created_at)
+  select tenant_id, address, reason, 'automatic', created_at
+  from unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[]) as found (tenant_id, address, reason, created_at)
+  order by tenant_id, address
+  on conflict (tenant_id, address) do nothing`
+
+const removeAutomatic = sql`
+  delete from suppressions
+  using unnest($1::text[], $2::text[]) as delivered (tenant_id, address)
+  where suppressions.tenant_id = delivered.tenant_id
+    and suppressions.address = delivered.address
+    and suppressions.source = 'automatic'`
+
+const key = (recipient: Recipient) => `${recipient.tenantId} ${recipient.address.toLowerCase()}`
+
+/** A test for membership of either list, for all of `recipients` at once. */
+export async function suppressed(on: Queryable, recipients: readonly Recipient[]): Promise<(recipient: Recipient) => boolean> {
+  const rows = await on.rows(suppressedAmong, [recipients.map((one) => one.tenantId), recipients.map((one) => one.address.toLowerCase())])
+  const found = new Set(rows.map(key))
+  return (recipient) => found.has(key(recipient))
+}
+
+/** Adds what delivery has learnt to the tenants' lists. */
+export async function suppress(on: Queryable, found: readonly (Recipient & { reason: AutomaticReason; at: Date })[]): Promise<void> {
+  if (found.length === 0) return
+  await on.run(addAutomatically, [
+    found.map((one) => one.tenantId),
+    found.map((one) => one.address.toLowerCase()),
+    found.map((one) => one.reason),
+    found.map((one) => one.at),
+  ])
+}
+
+/** Takes automatic entries away again: a manual retry has shown that the recipient can be reached. */
+export async function unsuppress(on: Queryable, delivered: readonly Recipient[]): Promise<void> {
+  if (delivered.length === 0) return
+  await on.run(removeAutomatic, [delivered.map((one) => one.tenantId), delivered.map((one) => one.address.toLowerCase())])
+}
