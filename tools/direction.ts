@@ -1,0 +1,125 @@
+/**
+ * Direction: which file may import which, as dependency-cruiser rules made from the one list of house.config.mjs. The cruise must
+ * have seen every file and every import that we find ourselves: a checker that finds nothing to check fails.
+ */
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { cruise, type ICruiseOptions, type IRegularForbiddenRuleType } from 'dependency-cruiser'
+import { type House, importsOf, type Problem, type SourceFile } from './source.ts'
+
+export interface Direction {
+  problems: Problem[]
+  modules: number
+  /** Room → the rooms its own files (tests apart) import. */
+  uses: Map<string, Set<string>>
+  /** Rooms that src/main.ts imports. */
+  usedByMain: Set<string>
+}
+
+const escape = (name: string) => name.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')
+const anyOf = (names: readonly string[]) => `(${names.map(escape).join('|')})`
+const packages = (names: string) => `(^|node_modules/)(${names})(/|$)`
+const testFile = '\\.test\\.ts$'
+
+export function rulesFor(house: House): IRegularForbiddenRuleType[] {
+  const rule = (name: string, from: IRegularForbiddenRuleType['from'], to: IRegularForbiddenRuleType['to']): IRegularForbiddenRuleType => ({
+    name,
+    severity: 'error',
+    from,
+    to,
+  })
+  const upward = house.rooms.slice(0, -1).map((room, index) => {
+    return rule(`${room}-looks-up`, { path: `^src/${escape(room)}/` }, { path: `^src/${anyOf(house.rooms.slice(index + 1))}/` })
+  })
+  const doors = house.doors.map((door) => {
+    return rule(
+      'only-main-opens-doors',
+      { path: '^src/', pathNot: ['^src/main\\.ts$', `^src/${escape(door)}/`] },
+      { path: `^src/${escape(door)}/` },
+    )
+  })
+  return [
+    ...upward,
+    ...doors,
+    rule('face-only', { path: '^src/([^/]+)/' }, { path: '^src/[^/]+/', pathNot: ['^src/$1/', '^src/([^/]+)/\\1\\.ts$'] }),
+    rule('face-only', { path: '^(src/main\\.ts$|test/|bench/|tools/)' }, { path: '^src/[^/]+/', pathNot: '^src/([^/]+)/\\1\\.ts$' }),
+    rule('no-circular', {}, { circular: true }),
+    rule('unresolvable', { path: '^(src|test|bench|tools)/' }, { couldNotResolve: true }),
+    rule(
+      'crafts-know-no-store',
+      { path: `^src/${anyOf(house.crafts)}/`, pathNot: testFile },
+      { path: packages('pg|pg-[^/]+|fastify|@fastify') },
+    ),
+    rule('main-is-nobodys', { path: '^(src|test|bench|tools)/' }, { path: '^src/main\\.ts$' }),
+    rule('src-stands-alone', { path: '^src/', pathNot: testFile }, { path: '^(test|bench|tools|dashboard)/' }),
+    rule('src-runs-without-dev-dependencies', { path: '^src/', pathNot: testFile }, { dependencyTypes: ['npm-dev'] }),
+    rule('dashboard-knows-no-src', { path: '^dashboard/' }, { path: '^src/' }),
+  ]
+}
+
+export async function checkDirection(root: string, house: House, files: SourceFile[]): Promise<Direction> {
+  const folders = ['src', 'test', 'bench', 'tools', 'dashboard'].filter((folder) => existsSync(join(root, folder)))
+  const options: ICruiseOptions = {
+    baseDir: root,
+    ruleSet: { forbidden: rulesFor(house) },
+    validate: true,
+    parser: 'swc',
+    tsPreCompilationDeps: true,
+    doNotFollow: { path: 'node_modules' },
+    exclude: { path: '^dashboard/(dist|node_modules)/' },
+  }
+  const resolution = {
+    extensions: ['.ts', '.mjs', '.js', '.tsx', '.json'],
+    exportsFields: ['exports'],
+    conditionNames: ['import', 'node', 'types'],
+  }
+  const { output: result } = await cruise(folders, options, resolution)
+  if (typeof result === 'string') throw new Error('dependency-cruiser answered in an unknown form')
+
+  const problems: Problem[] = result.summary.violations.map((violation) => ({
+    rule: violation.rule.name,
+    at: violation.from,
+    says: violation.cycle
+      ? `a circle: ${violation.cycle.map((step) => step.name).join(' → ')}`
+      : violation.rule.name === 'unresolvable'
+        ? `imports ${violation.to}, which does not exist`
+        : `may not import ${violation.to}`,
+  }))
+  const modules = new Map(result.modules.map((module) => [module.source, module]))
+  const uses = new Map<string, Set<string>>()
+  const usedByMain = new Set<string>()
+  for (const file of files) {
+    const module = modules.get(file.path)
+    if (!module) {
+      problems.push({ rule: 'cruise-sees-everything', at: file.path, says: 'was not seen by dependency-cruiser' })
+      continue
+    }
+    const seen = new Set(module.dependencies.map((dependency) => bare(dependency.module)))
+    for (const { specifier } of importsOf(file)) {
+      if (!seen.has(bare(specifier)))
+        problems.push({
+          rule: 'cruise-sees-everything',
+          at: file.path,
+          says: `its import of ${specifier} was not seen by dependency-cruiser: import it at the top of the file`,
+        })
+    }
+    const target = file.path === 'src/main.ts' ? usedByMain : file.isTest || file.room === undefined ? undefined : setIn(uses, file.room)
+    for (const dependency of module.dependencies) {
+      const room = (/^#([^/]+)$/.exec(dependency.module) ?? /^src\/([^/]+)\//.exec(dependency.resolved))?.[1]
+      if (room !== undefined && room !== file.room) target?.add(room)
+    }
+  }
+  return { problems, modules: result.modules.filter((module) => /^src\/.*\.ts$/.test(module.source)).length, uses, usedByMain }
+}
+
+/** A builtin's name without its prefix, as the cruise may report it. */
+const bare = (specifier: string) => specifier.replace(/^node:/, '')
+
+function setIn(map: Map<string, Set<string>>, key: string): Set<string> {
+  let set = map.get(key)
+  if (!set) {
+    set = new Set()
+    map.set(key, set)
+  }
+  return set
+}
