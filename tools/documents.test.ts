@@ -1,0 +1,46 @@
+/** The generated documents and the sum of CI, on small inputs. */
+import { describe, expect, test } from 'vitest'
+import { commandsDocument, configDocument, errorsDocument } from './documents.ts'
+import { firstDifference } from './golden.ts'
+import { schemaDocument } from './schema.ts'
+import { sumReports } from './sum-tests.ts'
+
+describe('documents', () => {
+  test('the error table has a row for each refusal, with bars escaped', () => {
+    const text = errorsDocument({ not_found: { status: 404, means: 'no | such thing', suggestion: 'look' } })
+    expect(text).toContain('| `not_found` | 404 | no \\| such thing | look |')
+  })
+
+  test('the settings table shows values as code and words as words', () => {
+    const text = configDocument({
+      port: { env: 'PORT', default: '3025', means: 'port' },
+      relay: { env: 'RELAY', default: 'none', means: 'relay' },
+    })
+    expect(text).toContain('| `PORT` | `3025` | port |\n| `RELAY` | none | relay |\n')
+  })
+
+  test("each command's help stands under its name", () => {
+    expect(commandsDocument([{ name: 'serve', help: 'starts\n' }])).toContain('## serve\n\n```\nstarts\n```\n')
+  })
+
+  test('a database without tables is refused', async () => {
+    await expect(schemaDocument(async () => [])).rejects.toThrow('was it migrated')
+  })
+
+  test('the first line that differs is named, also when one text ends before the other', () => {
+    expect(firstDifference('a\nb', 'a\nc')).toBe('line 2\n  - b\n  + c')
+    expect(firstDifference('a\nb', 'a')).toBe('line 2\n  - b\n  + (end)')
+  })
+})
+
+describe('the sum of a CI run', () => {
+  const report = { success: true, numPassedTests: 3, numFailedTests: 0 }
+
+  test('adds up all reports and failed steps', () => {
+    expect(sumReports([report, { success: false, numPassedTests: 1, numFailedTests: 2 }], 1)).toEqual({ passed: 4, failed: 3 })
+  })
+
+  test('counts a run that failed without a failed test', () => {
+    expect(sumReports([{ ...report, success: false }], 0)).toEqual({ passed: 3, failed: 1 })
+  })
+})
