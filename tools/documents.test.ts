@@ -1,4 +1,6 @@
-/** The generated documents and the sum of CI, on small inputs. */
+/** The generated documents and the sum of CI, on small inputs; and no page of the repository links to what is not there. */
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { commandsDocument, configDocument, errorsDocument } from './documents.ts'
 import { firstDifference } from './golden.ts'
@@ -42,5 +44,17 @@ describe('the sum of a CI run', () => {
 
   test('counts a run that failed without a failed test', () => {
     expect(sumReports([{ ...report, success: false }], 0)).toEqual({ passed: 3, failed: 1 })
+  })
+})
+
+describe('pages', () => {
+  const pages = [...readdirSync('.'), ...readdirSync('docs', { recursive: true }).map((path) => join('docs', String(path)))].filter(
+    (path) => path.endsWith('.md'),
+  )
+
+  test.each(pages)('every link of %s leads somewhere', (page) => {
+    const links = [...readFileSync(page, 'utf8').matchAll(/\]\((?!https?:|#)([^)#]+)/g)].map((link) => join(dirname(page), link[1] ?? ''))
+    // What is in docs/generated/ is watched over by the goldens.
+    expect(links.filter((path) => !path.startsWith('docs/generated/') && !existsSync(path))).toEqual([])
   })
 })

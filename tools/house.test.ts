@@ -265,6 +265,11 @@ describe('a planted fault is found:', () => {
       with_('src/spool/due.ts', "import { sql } from '#db'\nexport const x = sql`select ${sql`id from emails`}`\n"),
       /^table-owner: src\/spool\/due\.ts:4 names emails/,
     ],
+    [
+      'a table is named in a part of a statement',
+      with_('src/spool/due.ts', "import { sql } from '#db'\nexport const x = sql.part`id in (select id from emails)`\n"),
+      /^table-owner: src\/spool\/due\.ts:4 names emails/,
+    ],
     ['a table has no owner', { 'src/db/migrations/0002-more.sql': 'create table orphans (id text);' }, /no room owns orphans/],
     [
       'a table has two owners',

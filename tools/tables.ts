@@ -36,7 +36,7 @@ export function statementsIn(files: SourceFile[]): Statement[] {
       const tagged = new Set<unknown>()
       for (const node of nodesOf(file.tree)) {
         let text: string | undefined
-        if (node.type === 'TaggedTemplateExpression' && nameOf(node.tag) === 'sql') {
+        if (node.type === 'TaggedTemplateExpression' && isSqlTag(node.tag)) {
           tagged.add(node.template)
           text = templateText(node.template)
         } else if (node.type === 'TemplateLiteral' && !tagged.has(node)) {
@@ -48,6 +48,9 @@ export function statementsIn(files: SourceFile[]): Statement[] {
       return statements
     })
 }
+
+/** `sql` and its kin, such as `sql.part`. */
+const isSqlTag = (tag: unknown) => nameOf(tag) === 'sql' || (isNode(tag) && tag.type === 'MemberExpression' && nameOf(tag.object) === 'sql')
 
 /** What is put in between is another statement, or a name: it is read where it stands. */
 function templateText(template: unknown): string {
