@@ -26,7 +26,7 @@ function sawEnough(seen: string | undefined): string | undefined {
 const steps: Step[] = [
   {
     name: 'format, imports (biome)',
-    command: ['biome', 'ci', '--colors=off', '.'],
+    command: ['biome', 'ci', '--colors=off', '--reporter=summary', '.'],
     guard: (output) => sawEnough(/Checked (\d+) files?/.exec(output)?.[1]),
   },
   {
