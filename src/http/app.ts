@@ -1,0 +1,253 @@
+/**
+ * The HTTP server: what comes in is bounded, every endpoint is registered from its declaration, and whatever happens is answered in
+ * the envelope of the contract, with a status of its closed set.
+ */
+import type { IncomingMessage } from 'node:http'
+import type { Socket } from 'node:net'
+import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
+import ipaddr from 'ipaddr.js'
+import { type Clock, type Config, type Ids, type Log, metrics, type Network, Refusal } from '#base'
+import type { Standing } from '#limits'
+import { openBodyRoom, readBody } from './body.ts'
+import { answerBrokenRequest } from './broken-requests.ts'
+import { type GateDeps, passGate, rateHeaders } from './gate.ts'
+import { fastifyPath } from './openapi.ts'
+import { refusalHeaders, refusedWith } from './refused.ts'
+import { failure, jsonType } from './v1/envelope.ts'
+import { type ApiDeps, type Endpoint, usualBodyLimit } from './v1/route.ts'
+import { pathsOf, routes } from './v1/routes.ts'
+
+export interface AppDeps extends ApiDeps, GateDeps {
+  clock: Clock
+  ids: Ids
+  log: Log
+  config: Pick<Config, 'trustedProxies' | 'rateLimit' | 'maxAttempts'>
+  bounds: Bounds
+}
+
+/** What one connection may cost. */
+export interface Bounds {
+  headersMs: number
+  requestMs: number
+  /** A connection on which nothing moves, in either direction. */
+  idleMs: number
+  connections: number
+  /** Connections from one address, trusted proxies apart. */
+  connectionsPerAddress: number
+}
+
+export const usualBounds: Bounds = {
+  headersMs: 10_000,
+  requestMs: 60_000,
+  idleMs: 120_000,
+  connections: 20_000,
+  connectionsPerAddress: 1000,
+}
+
+/** Between requests; longer than the minute for which common proxies keep theirs, so that it is they who close first. */
+const keepAliveMs = 72_000
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    endpoint?: Endpoint
+  }
+  interface FastifyRequest {
+    arrivedMs: number
+  }
+}
+
+/** Without the pages outside /v1, and not yet listening. */
+export async function buildApp(deps: AppDeps): Promise<FastifyInstance> {
+  const { clock, ids, bounds, config, rateLimiter } = deps
+  const isTrusted = (address: string) => isAmong(address, config.trustedProxies)
+  const addressHeaders = (address: string, look?: 'only look') => rateHeaders(rateLimiter(`address:${address}`, config.rateLimit, look))
+  const app = fastify({
+    trustProxy: config.trustedProxies.length > 0 ? isTrusted : false,
+    genReqId: () => ids.requestId(),
+    requestIdHeader: false,
+    exposeHeadRoutes: false,
+    return503OnClosing: false,
+    bodyLimit: usualBodyLimit,
+    requestTimeout: bounds.requestMs,
+    connectionTimeout: bounds.idleMs,
+    keepAliveTimeout: keepAliveMs,
+    http: { headersTimeout: bounds.headersMs, connectionsCheckingInterval: Math.min(1000, bounds.headersMs / 4), requireHostHeader: false },
+    // No path is longer than Node's 16 KiB of headers.
+    routerOptions: { ignoreTrailingSlash: true, maxParamLength: 16_384 },
+    rewriteUrl: ({ url = '/' }) => routable(url),
+    clientErrorHandler: (error, socket) => {
+      answerBrokenRequest(error, socket, { requestId: ids.requestId(), headers: addressHeaders(socket.remoteAddress ?? '', 'only look') })
+    },
+  })
+  guardConnections(app, bounds, isTrusted)
+
+  app.decorateRequest('credential', null)
+  app.decorateRequest('admission', null)
+  app.decorateRequest('arrivedMs', 0)
+  app.decorateRequest('response', null)
+  app.removeAllContentTypeParsers()
+  const room = openBodyRoom()
+  app.addContentTypeParser('*', (request: FastifyRequest, payload: IncomingMessage) => readBody(request, payload, room))
+
+  app.addHook('onRequest', async (request, reply) => {
+    request.arrivedMs = clock.monotonicMs()
+    request.response = reply.raw
+    reply.header('x-request-id', request.id)
+    refuseBadHost(request)
+  })
+  app.addHook('onResponse', async (request, reply) => tell(request, reply, deps))
+  app.setErrorHandler(async (error, request, reply) => {
+    const refusal = refusedWith(error)
+    if (refusal.status === 500) deps.log.error({ requestId: request.id, err: error }, 'a request failed')
+    if (!reply.hasHeader('x-ratelimit-limit')) reply.headers(addressHeaders(request.ip))
+    reply.headers(await sendLimitHeadersFor(request, deps))
+    // Fastify would close the connection after a body it could not read, and cost a client that still writes it this answer; the
+    // server reads and drops the rest, as long as a request may take.
+    if (app.server.listening) reply.removeHeader('connection')
+    return reply.code(refusal.status).headers(refusalHeaders(refusal)).type(jsonType).send(failure(refusal, request.id))
+  })
+  app.setNotFoundHandler(async (request) => {
+    throw new Refusal('not_found', {
+      message: `there is no ${request.method} here`,
+      suggestion: 'Paths of the API begin with /v1; see /docs',
+    })
+  })
+
+  await app.register(
+    async (api) => {
+      api.addHook('onRequest', async (request, reply) =>
+        passGate(request, reply, request.is404 ? undefined : request.routeOptions.config.endpoint, deps),
+      )
+      api.setNotFoundHandler(async () => {
+        throw new Refusal('not_found')
+      })
+      for (const endpoint of routes) for (const path of pathsOf(endpoint)) register(api, endpoint, path, deps)
+    },
+    { prefix: '/v1' },
+  )
+  return app
+}
+
+function register(api: FastifyInstance, endpoint: Endpoint, path: string, deps: AppDeps): void {
+  api.route({
+    method: endpoint.method,
+    url: fastifyPath(path).slice('/v1'.length),
+    bodyLimit: endpoint.bodyLimit ?? usualBodyLimit,
+    config: { endpoint },
+    handler: async (request, reply) => {
+      const { admission } = request
+      if (!admission) throw new Error('a request passed without the gate')
+      const answered = await endpoint.respond(
+        {
+          ...admission,
+          requestId: request.id,
+          params: request.params,
+          query: request.query,
+          body: request.body === undefined ? {} : request.body,
+          idempotencyKey: endpoint.sends ? headerOf(request, 'idempotency-key') : undefined,
+        },
+        deps,
+      )
+      if (answered.standing) reply.headers(sendLimitHeaders(answered.standing))
+      if (answered.replayed) reply.header('idempotent-replayed', 'true')
+      return reply
+        .code(endpoint.status ?? 200)
+        .type(jsonType)
+        .send(answered.body)
+    },
+  })
+}
+
+const headerOf = ({ headers }: FastifyRequest, name: string) => {
+  const value = headers[name]
+  return Array.isArray(value) ? value.join(', ') : value
+}
+
+function sendLimitHeaders({ limit, used, resetSeconds }: Standing): Record<string, string> {
+  return {
+    ...(limit === null ? {} : { 'x-sendlimit-limit': String(limit), 'x-sendlimit-remaining': String(Math.max(0, limit - used)) }),
+    'x-sendlimit-used': String(used),
+    'x-sendlimit-reset': String(resetSeconds),
+  }
+}
+
+/** For a refused send of an authenticated caller; without the database they are left out. */
+async function sendLimitHeadersFor(
+  { credential, is404, routeOptions }: FastifyRequest,
+  { accept, log }: AppDeps,
+): Promise<Record<string, string>> {
+  if (!credential || is404 || !routeOptions.config.endpoint?.sends) return {}
+  try {
+    return sendLimitHeaders(await accept.standing(credential.mode === 'test'))
+  } catch (error) {
+    log.warn({ err: error }, 'the send limit could not be read')
+    return {}
+  }
+}
+
+function tell(request: FastifyRequest, reply: FastifyReply, { clock, log }: AppDeps): void {
+  const durationMs = clock.monotonicMs() - request.arrivedMs
+  const endpoint = request.is404 ? 'unknown' : (request.routeOptions.config.endpoint?.name ?? request.routeOptions.url ?? 'unknown')
+  metrics.requestSeconds.observe({ endpoint, status: String(reply.statusCode) }, durationMs / 1000)
+  log.info(
+    { requestId: request.id, endpoint, status: reply.statusCode, durationMs: Math.round(durationMs), credentialId: request.credential?.id },
+    'answered',
+  )
+}
+
+function isAmong(address: string, networks: readonly Network[]): boolean {
+  if (!ipaddr.isValid(address)) return false
+  const parsed = ipaddr.process(address)
+  return networks.some(([network, bits]) => parsed.kind() === network.kind() && parsed.match(network, bits))
+}
+
+/** RFC 9112 section 3.2: a host name or address, with a port or not; a request of HTTP/1.1 without one is answered 400. */
+const hostForm = /^(\[[0-9a-f:.]+\]|[\w.-]*)(:\d{1,5})?$/i
+
+function refuseBadHost({ raw, headers }: FastifyRequest): void {
+  const isOld = raw.httpVersionMajor === 1 && raw.httpVersionMinor === 0
+  if (headers.host === undefined ? !isOld : !hostForm.test(headers.host)) {
+    throw new Refusal('validation_error', { message: 'the Host header is missing or is not a host name', field: 'Host' })
+  }
+}
+
+/** The path as the router takes it: without scheme and host (RFC 9112 section 3.2.2), and with stray percent signs taken literally. */
+export function routable(url: string): string {
+  const path = url.startsWith('/') ? url : url.replace(/^https?:\/\/[^/?]*(?=[/?]|$)/i, '') || '/'
+  if (!path.includes('%')) return path
+  const [before, query] = cut(path, '?')
+  try {
+    decodeURIComponent(before)
+    return path
+  } catch {
+    return before.replaceAll('%', '%25') + query
+  }
+}
+
+const cut = (text: string, mark: string): [string, string] => {
+  const at = text.indexOf(mark)
+  return at === -1 ? [text, ''] : [text.slice(0, at), text.slice(at)]
+}
+
+function guardConnections(app: FastifyInstance, bounds: Bounds, isTrusted: (address: string) => boolean): void {
+  const { server } = app
+  server.maxConnections = bounds.connections
+  // Node would answer 417, which is not among the statuses; the expectation is ignored (RFC 9110 section 10.1.1 allows it).
+  server.on('checkExpectation', (request, response) => server.emit('request', request, response))
+  const open = new Map<string, number>()
+  server.on('connection', (socket: Socket) => {
+    const address = socket.remoteAddress ?? ''
+    if (isTrusted(address)) return
+    const count = (open.get(address) ?? 0) + 1
+    if (count > bounds.connectionsPerAddress) {
+      socket.destroy()
+      return
+    }
+    open.set(address, count)
+    socket.once('close', () => {
+      const left = (open.get(address) ?? 1) - 1
+      if (left === 0) open.delete(address)
+      else open.set(address, left)
+    })
+  })
+}

@@ -1,0 +1,102 @@
+/**
+ * Who may pass, before anything of the body is read (contract section 1): authentication, then the rate limit, then permission and
+ * scope.
+ */
+
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { Refusal } from '#base'
+import type { Credential, Credentials } from '#credentials'
+import { keySubject, type LimitSettings, type RateLimiter, type RateVerdict } from '#limits'
+import type { Endpoint } from './v1/route.ts'
+import { namedTenant } from './v1/wire.ts'
+
+export interface GateDeps {
+  credentials: Credentials
+  limitSettings: LimitSettings
+  rateLimiter: RateLimiter
+}
+
+/** What the gate found out, for the handler and for whoever answers a refusal. */
+export interface Admission {
+  credential: Credential
+  rate: RateVerdict
+  /** The one tenant the call may see; null: all. */
+  tenantId: string | null
+}
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Set once authenticated, even when refused afterwards. */
+    credential: Credential | null
+    /** Set once admitted. */
+    admission: Admission | null
+  }
+}
+
+export function rateHeaders({ limit, remaining, resetSeconds }: RateVerdict): Record<string, string> {
+  return { 'x-ratelimit-limit': String(limit), 'x-ratelimit-remaining': String(remaining), 'x-ratelimit-reset': String(resetSeconds) }
+}
+
+/** Runs before the body is read. `endpoint` is undefined for an unknown route, which only a caller with a key is told of. */
+export async function passGate(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  endpoint: Endpoint | undefined,
+  deps: GateDeps,
+): Promise<void> {
+  const credential = await deps.credentials.authenticate(keyIn(request.headers.authorization))
+  request.credential = credential
+  const rate = deps.rateLimiter(keySubject(credential.id), await deps.limitSettings.rateOf(credential.id))
+  reply.headers(rateHeaders(rate))
+  if (!rate.allowed) {
+    throw new Refusal('rate_limit_exceeded', {
+      message: `more than ${rate.limit} requests in a second`,
+      retryAfterSeconds: rate.retryAfterSeconds,
+    })
+  }
+  if (!endpoint)
+    throw new Refusal('not_found', {
+      message: `there is no ${request.method} ${pathOf(request.url)}`,
+      suggestion: 'Check the method and the path; all of them are listed under /docs',
+    })
+  request.admission = { credential, rate, tenantId: tenantScope(credential, endpoint, request) }
+}
+
+const longestShownPath = 200
+const pathOf = (url: string) => url.split('?', 1)[0]?.slice(0, longestShownPath)
+
+const bearer = /^bearer +(\S+)$/i
+
+export function keyIn(header: string | undefined): string {
+  const value = header?.trim()
+  if (value === undefined || value === '') throw new Refusal('authentication_required', { message: 'the Authorization header is missing' })
+  const key = bearer.exec(value)?.[1]
+  if (key === undefined) throw new Refusal('invalid_api_key', { message: 'the Authorization header must be "Bearer <API key>"' })
+  return key
+}
+
+/** Refuses what the key may not do, and tells the one tenant the call is limited to, if any. */
+export function tenantScope(
+  credential: Credential,
+  endpoint: Pick<Endpoint, 'permission' | 'scope'>,
+  request: Pick<FastifyRequest, 'params' | 'query'>,
+): string | null {
+  const { permissions, tenantId } = credential
+  if (credential.hold) throw new Refusal('credential_on_hold', { message: 'the credential of this key is on hold' })
+  if (endpoint.permission === 'full access') {
+    if (permissions !== null) throw new Refusal('permission_denied', { message: 'this needs a key with full access' })
+  } else if (endpoint.permission !== 'any key' && permissions !== null && !permissions.includes(endpoint.permission)) {
+    throw new Refusal('permission_denied', { message: `this key lacks the permission ${endpoint.permission}` })
+  }
+  if (endpoint.scope === 'organisation' && tenantId !== null)
+    throw new Refusal('permission_denied', { message: 'this needs an organisation-level key', suggestion: 'Use an organisation-level key' })
+  return namedTenant(tenantIn(request), credential) ?? tenantId
+}
+
+function tenantIn({ params, query }: Pick<FastifyRequest, 'params' | 'query'>): string | undefined {
+  const { tenantId: inPath } = params as { tenantId?: string }
+  const { tenantId, tenant_id } = query as { tenantId?: string | string[]; tenant_id?: string | string[] }
+  const named = inPath ?? tenantId ?? tenant_id
+  if (Array.isArray(named)) throw new Refusal('validation_error', { field: 'tenantId', message: 'tenantId is given more than once' })
+  return named === '' ? undefined : named
+}

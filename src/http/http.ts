@@ -1,0 +1,44 @@
+/**
+ * The HTTP door: the API under /v1, its reference under /docs, health and metrics. Translates between the wire contract and the rooms.
+ * Owns: nothing. Uses: base, bounces, db, tenants, credentials, limits, domains, emails, spool, accept, delivery, mail. Used by: main.
+ * Promises: every answer under /v1 is in the contract's envelope with a status of its closed set, whatever is sent; who may do
+ * something is decided before the body is read; nothing read is unbounded in octets, depth or time.
+ */
+import { type Config, pause } from '#base'
+import { type AppDeps, type Bounds, buildApp, usualBounds } from './app.ts'
+import { openApiDocument } from './openapi.ts'
+import { type OutsideDeps, serveOutside } from './outside.ts'
+
+export { openApiDocument, refusalsOf } from './openapi.ts'
+export type { Endpoint } from './v1/route.ts'
+export { pathsOf, routes } from './v1/routes.ts'
+
+export interface HttpDeps extends Omit<AppDeps, 'bounds' | 'config'>, Omit<OutsideDeps, 'config'> {
+  config: Pick<Config, 'host' | 'port' | 'trustedProxies' | 'rateLimit' | 'maxAttempts' | 'metricsToken'>
+  /** Tighter or wider than usual: for tests of slow and many clients. */
+  bounds?: Partial<Bounds>
+}
+
+/** Requests under way may take this long to end when the server stops. */
+const stopWithinMs = 35_000
+
+/** Listens on config.host and config.port (0: any free port). `stop` lets requests under way end, then closes. */
+export async function startHttp(deps: HttpDeps): Promise<{ port: number; stop(): Promise<void> }> {
+  let stopping = false
+  const app = await buildApp({ ...deps, bounds: { ...usualBounds, ...deps.bounds } })
+  await serveOutside(app, await openApiDocument(), { ...deps, ready: () => !stopping && deps.ready() })
+  await app.listen({ host: deps.config.host, port: deps.config.port })
+  const address = app.server.address()
+  if (address === null || typeof address === 'string') throw new Error('the server listens on no port')
+  return {
+    port: address.port,
+    async stop() {
+      if (stopping) return
+      stopping = true
+      const closed = new AbortController()
+      void pause(deps.clock, stopWithinMs, closed.signal).then(() => closed.signal.aborted || app.server.closeAllConnections())
+      await app.close()
+      closed.abort()
+    },
+  }
+}

@@ -1,0 +1,130 @@
+/** The OpenAPI 3.1 document, made from the declarations of the endpoints alone. */
+import swagger from '@fastify/swagger'
+import fastify from 'fastify'
+import Type from 'typebox'
+import { type RefusalCode, refusals } from '#base'
+import { failureOf } from './v1/envelope.ts'
+import type { Endpoint } from './v1/route.ts'
+import { pathsOf, routes } from './v1/routes.ts'
+
+/** What every endpoint may refuse with, whatever it does. */
+const everywhere: readonly RefusalCode[] = [
+  'authentication_required',
+  'invalid_api_key',
+  'expired_api_key',
+  'credential_on_hold',
+  'permission_denied',
+  'rate_limit_exceeded',
+  'validation_error',
+  'invalid_json',
+  'invalid_content_type',
+  'payload_too_large',
+  'internal_error',
+]
+
+/** Every code an endpoint may answer with. */
+export const refusalsOf = (endpoint: Pick<Endpoint, 'refuses'>): RefusalCode[] => [...new Set([...everywhere, ...endpoint.refuses])]
+
+const parameterMeanings: Readonly<Record<string, string>> = { emailId: 'Id of an email, as a send returned it', tenantId: 'Id of a tenant' }
+
+const integerHeader = (description: string) => ({ type: 'integer', description })
+const usualHeaders = {
+  'X-Request-Id': { type: 'string' },
+  'X-RateLimit-Limit': integerHeader('Requests per second'),
+  'X-RateLimit-Remaining': integerHeader('Requests left in the window'),
+  'X-RateLimit-Reset': integerHeader('Unix seconds'),
+}
+const sendHeaders = {
+  'X-SendLimit-Limit': integerHeader('Emails per clock hour; absent when unlimited'),
+  'X-SendLimit-Used': integerHeader('Emails that took capacity in this hour'),
+  'X-SendLimit-Remaining': integerHeader('Absent when unlimited'),
+  'X-SendLimit-Reset': integerHeader('Unix seconds: top of the next hour'),
+}
+
+/** The document, with every endpoint under its whole path. */
+export async function openApiDocument(): Promise<object> {
+  const app = fastify({ exposeHeadRoutes: false })
+  app.setValidatorCompiler(() => () => true)
+  app.setSerializerCompiler(() => JSON.stringify)
+  await app.register(swagger, {
+    openapi: {
+      openapi: '3.1.0',
+      info: {
+        title: 'Postrider',
+        version: '1',
+        description: 'Transactional email: send messages and follow what becomes of them.',
+        license: { name: 'MIT', identifier: 'MIT' },
+      },
+      servers: [{ url: '/' }],
+      components: {
+        securitySchemes: {
+          key: { type: 'http', scheme: 'bearer', description: 'An API key: `svc_live_…`, or `svc_test_…`, which sends no real email' },
+        },
+      },
+      security: [{ key: [] }],
+    },
+  })
+  for (const endpoint of routes) {
+    for (const [index, path] of pathsOf(endpoint).entries()) {
+      app.route({ method: endpoint.method, url: fastifyPath(path), schema: schemaOf(endpoint, path, index), handler: () => undefined })
+    }
+  }
+  await app.ready()
+  const document = app.swagger()
+  await app.close()
+  return document
+}
+
+/** `/v1` and the path in Fastify's notation. */
+export const fastifyPath = (path: string) => `/v1${path.replace(/\{(\w+)\}/g, ':$1')}`
+
+function schemaOf(endpoint: Endpoint, path: string, family: number) {
+  const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name as string)
+  const params = Type.Object(Object.fromEntries(names.map((name) => [name, Type.String({ description: parameterMeanings[name] ?? name })])))
+  const body = endpoint.documentedBody ?? endpoint.body
+  return {
+    operationId: family === 0 ? endpoint.name : `tenants.${endpoint.name}`,
+    summary: endpoint.summary,
+    description: permissionText(endpoint),
+    tags: [endpoint.name.split('.', 1)[0] as string],
+    ...(names.length > 0 ? { params } : {}),
+    ...(endpoint.query ? { querystring: endpoint.query } : {}),
+    ...(endpoint.sends ? { headers: idempotencyHeader } : {}),
+    ...(body ? { body } : {}),
+    response: { [endpoint.status ?? 200]: answer(endpoint.reply, 'Done', endpoint.sends), ...refusalAnswers(endpoint) },
+  }
+}
+
+const idempotencyHeader = Type.Object({
+  'Idempotency-Key': Type.Optional(
+    Type.String({
+      minLength: 1,
+      maxLength: 255,
+      pattern: '^[\\w\\-_.~]+$',
+      description: 'One key sends once in 24 hours; a repetition gets the first answer',
+    }),
+  ),
+})
+
+function permissionText({ permission, scope }: Endpoint): string {
+  const who =
+    permission === 'any key' ? 'Any valid key' : permission === 'full access' ? 'A key with full access' : `Permission \`${permission}\``
+  return scope === 'organisation' ? `${who}, at organisation level.` : `${who}.`
+}
+
+const answer = (schema: object, description: string, sends: boolean) => ({
+  description,
+  headers: { ...usualHeaders, ...(sends ? sendHeaders : {}) },
+  content: { 'application/json': { schema } },
+})
+
+function refusalAnswers(endpoint: Endpoint): Record<string, object> {
+  const byStatus = Map.groupBy(refusalsOf(endpoint), (code) => refusals[code].status)
+  const sorted = [...byStatus].sort(([a], [b]) => a - b)
+  return Object.fromEntries(
+    sorted.map(([status, codes]) => [
+      status,
+      answer(failureOf(codes), codes.map((code) => `\`${code}\`: ${refusals[code].means}`).join('\n\n'), endpoint.sends),
+    ]),
+  )
+}

@@ -1,0 +1,87 @@
+/** What is served besides the API (contract section 18): health, metrics, the OpenAPI document and its reader. No keys, no envelope. */
+import { createHash, timingSafeEqual } from 'node:crypto'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import ipaddr from 'ipaddr.js'
+import { type Clock, type Config, type Log, metricsRegistry, pause } from '#base'
+import { type Db, sql } from '#db'
+
+export interface OutsideDeps {
+  db: Db
+  clock: Clock
+  log: Log
+  config: Pick<Config, 'metricsToken'>
+  /** Whether this process has started and is not stopping. */
+  ready: () => boolean
+}
+
+const pingWithinMs = 2000
+const ping = sql<{ one: number }>`
+  select 1 as one`
+
+/** Scripts, styles and data from here only: the reference must work, and tell nobody, in a closed network. */
+const referencePolicy =
+  "default-src 'self'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; frame-ancestors 'none'"
+
+export async function serveOutside(app: FastifyInstance, document: object, deps: OutsideDeps): Promise<void> {
+  app.get('/', async () => ({ service: 'postrider', api: '/v1', reference: '/docs', openapi: '/v1/openapi.json' }))
+  app.get('/healthz', { exposeHeadRoute: true }, async () => ({ status: 'ok' }))
+
+  app.get('/readyz', { exposeHeadRoute: true }, async (_request, reply) => {
+    const database = await isReachable(deps)
+    const ready = deps.ready() && database
+    return reply.code(ready ? 200 : 503).send({ status: ready ? 'ready' : 'not ready', database: database ? 'reachable' : 'not reachable' })
+  })
+
+  app.get('/metrics', async (request, reply) => {
+    if (!mayReadMetrics(request, deps.config.metricsToken)) return reply.code(404).type('text/plain; charset=utf-8').send('not found\n')
+    return reply.type(metricsRegistry.contentType).send(await metricsRegistry.metrics())
+  })
+
+  const documentText = JSON.stringify(document)
+  app.get('/v1/openapi.json', async (_request, reply) => reply.type('application/json; charset=utf-8').send(documentText))
+
+  await app.register(async (docs) => {
+    docs.addHook('onSend', async (_request, reply) => void reply.header('content-security-policy', referencePolicy))
+    const { default: reference } = await import('@scalar/fastify-api-reference')
+    await docs.register(reference, {
+      routePrefix: '/docs',
+      configuration: {
+        url: '/v1/openapi.json',
+        pageTitle: 'Postrider API',
+        withDefaultFonts: false,
+        telemetry: false,
+        hideClientButton: true,
+      },
+    })
+  })
+}
+
+async function isReachable({ db, clock, log }: OutsideDeps): Promise<boolean> {
+  const answered = db.first(ping).then(
+    () => true,
+    (error: unknown) => {
+      log.warn({ err: error }, 'the database did not answer a readiness check')
+      return false
+    },
+  )
+  const stop = new AbortController()
+  const late = pause(clock, pingWithinMs, stop.signal).then(() => false)
+  return Promise.race([answered, late]).finally(() => stop.abort())
+}
+
+const digest = (text: string) => createHash('sha256').update(text).digest()
+const forwardingHeaders = ['forwarded', 'via', 'x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto', 'x-real-ip']
+
+/** With a token: whoever has it. Without: connections from this machine that no proxy forwarded. */
+export function mayReadMetrics(
+  request: Pick<FastifyRequest, 'headers'> & { socket: { remoteAddress?: string | undefined } },
+  token: string | undefined,
+): boolean {
+  if (token !== undefined) {
+    const given = /^bearer +(\S+)$/i.exec(request.headers.authorization ?? '')?.[1]
+    return given !== undefined && timingSafeEqual(digest(given), digest(token))
+  }
+  const { remoteAddress } = request.socket
+  const isLocal = remoteAddress !== undefined && ipaddr.isValid(remoteAddress) && ipaddr.process(remoteAddress).range() === 'loopback'
+  return isLocal && !forwardingHeaders.some((name) => request.headers[name] !== undefined)
+}

@@ -1,0 +1,48 @@
+/** Whatever went wrong, as one of the documented refusals: the statuses that leave the API are a closed set (contract section 1.1). */
+import { Refusal } from '#base'
+import { ClientLeft } from './body.ts'
+
+/** What the framework itself can object to. */
+const frameworkCodes: Readonly<Record<string, () => Refusal>> = {
+  FST_ERR_CTP_BODY_TOO_LARGE: () => new Refusal('payload_too_large'),
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: () => new Refusal('invalid_content_type'),
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: () =>
+    new Refusal('invalid_json', { message: 'the body is shorter or longer than its Content-Length' }),
+  FST_ERR_NOT_FOUND: () => new Refusal('not_found'),
+  FST_ERR_BAD_URL: () => new Refusal('not_found', { message: 'the path is not well percent-encoded' }),
+  FST_ERR_ROUTE_MISSING_CONTENT_TYPE: () => new Refusal('not_found'),
+}
+
+/** The refusal to answer with; anything unexpected becomes `internal_error` without details. */
+export function refusedWith(error: unknown): Refusal {
+  if (error instanceof Refusal) return error
+  if (error instanceof ClientLeft) return new Refusal('invalid_json', { message: 'the connection ended before the body did' })
+  const { code, statusCode } = error as { code?: unknown; statusCode?: unknown }
+  const known = typeof code === 'string' ? frameworkCodes[code] : undefined
+  if (known) return known()
+  if (typeof statusCode === 'number' && statusCode >= 400 && statusCode < 500)
+    return new Refusal('validation_error', { message: 'the request is not valid' })
+  if (isDatabaseAway(error))
+    return new Refusal('internal_error', { message: 'the database cannot be reached', shouldRetry: true, retryAfterSeconds: 1 })
+  return new Refusal('internal_error')
+}
+
+/** Connection exceptions, a server that is going down or starting, one that turned read-only in a failover; and the driver's own words. */
+const awayStates = /^(08...|57P..|53300|25006|ECONNREFUSED|ECONNRESET|ENOENT|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH)$/
+const awayMessages = /connection terminated|connection error|timeout exceeded when trying to connect|connection timeout/i
+
+export function isDatabaseAway(error: unknown): boolean {
+  const { code, message, cause } = error as { code?: unknown; message?: unknown; cause?: unknown }
+  if (typeof code === 'string' && awayStates.test(code)) return true
+  if (typeof message === 'string' && awayMessages.test(message)) return true
+  return cause !== undefined && cause !== error && isDatabaseAway(cause)
+}
+
+/** Headers that go with a refusal, besides those of every answer. */
+export function refusalHeaders({ status, retryAfterSeconds, shouldRetry }: Refusal): Record<string, string> {
+  return {
+    ...(status === 401 ? { 'www-authenticate': 'Bearer' } : {}),
+    ...(retryAfterSeconds === undefined ? {} : { 'retry-after': String(retryAfterSeconds) }),
+    ...(shouldRetry === undefined ? {} : { 'x-should-retry': String(shouldRetry) }),
+  }
+}

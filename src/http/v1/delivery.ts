@@ -1,0 +1,39 @@
+/** The delivery object (contract 7.8): what the house calls an attempt, the one place where wire and code differ in the word. */
+
+import Type, { type Static } from 'typebox'
+import { type ClassificationName, classification } from '#bounces'
+import type { Attempt } from '#emails'
+import { instantFields, instantOf, nullable } from './wire.ts'
+
+export const Delivery = Type.Object({
+  id: Type.String(),
+  status: Type.Unsafe<Attempt['status']>({ type: 'string', enum: ['sent', 'softfail', 'hardfail', 'held', 'bounced'] }),
+  ...instantFields,
+  details: Type.String(),
+  output: Type.String({ description: "The remote's reply; empty when there was none" }),
+  code: Type.Optional(Type.Integer({ description: 'SMTP reply code' })),
+  sentWithSsl: Type.Boolean(),
+  classification: nullable(Type.String()),
+  classificationCode: nullable(Type.Integer()),
+  smtpEnhancedCode: nullable(Type.String({ pattern: '^[245]\\.\\d{1,3}\\.\\d{1,3}$' })),
+  remoteHost: nullable(Type.String()),
+  outcomeUnknown: Type.Optional(Type.Boolean({ description: 'Only when it is not known whether the remote took the message' })),
+})
+
+export function deliveryToWire(attempt: Attempt): Static<typeof Delivery> {
+  const { classification: name } = attempt
+  return {
+    id: String(attempt.id),
+    status: attempt.status,
+    ...instantOf(attempt.at),
+    details: attempt.details,
+    output: attempt.output,
+    ...(attempt.code === null ? {} : { code: attempt.code }),
+    sentWithSsl: attempt.secure,
+    classification: name,
+    classificationCode: name === null ? null : classification(name as ClassificationName),
+    smtpEnhancedCode: attempt.enhanced,
+    remoteHost: attempt.remoteHost,
+    ...(attempt.outcomeUnknown ? { outcomeUnknown: true } : {}),
+  }
+}

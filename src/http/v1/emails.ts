@@ -1,0 +1,167 @@
+/** GET /emails, GET /emails/{emailId}/deliveries, POST /emails/{emailId}/retry (contract 7.7, 7.9, 7.10). */
+
+import Type, { type Static } from 'typebox'
+import { Refusal } from '#base'
+import { type Email, emailStatuses, findEmail, hasContent, listAttempts, listEmails, queuedStatuses } from '#emails'
+import { parseAddress } from '#mail'
+import { findQueued, type Queued } from '#spool'
+import { Delivery, deliveryToWire } from './delivery.ts'
+import { query } from './query.ts'
+import { listRoute, route } from './route.ts'
+import { instantFields, instantOf, knownEmailId, nullable, pageFields, readInstant, tenantParameter } from './wire.ts'
+
+const EmailStatus = Type.Unsafe<(typeof emailStatuses)[number]>({ type: 'string', enum: emailStatuses })
+
+const EmailItem = Type.Object({
+  id: Type.String(),
+  tenantId: Type.String(),
+  to: Type.String(),
+  from: Type.String(),
+  subject: Type.String(),
+  status: EmailStatus,
+  ...instantFields,
+  tag: Type.Optional(Type.String()),
+  messageId: Type.String(),
+})
+
+export const listEmailsRoute = listRoute({
+  method: 'GET',
+  path: '/emails',
+  name: 'emails.list',
+  summary: 'List emails, newest first',
+  permission: 'emails:read',
+  scope: 'organisation or tenant',
+  families: 'organisation',
+  query: query({
+    ...pageFields,
+    status: Type.Optional(EmailStatus),
+    to: Type.Optional(Type.String({ description: 'Recipient address' })),
+    from: Type.Optional(Type.String({ description: 'Sender address, without display name' })),
+    tag: Type.Optional(Type.String()),
+    after: Type.Optional(Type.String({ description: 'Accepted later than: unix seconds or ISO 8601' })),
+    before: Type.Optional(Type.String({ description: 'Accepted earlier than' })),
+    tenantId: tenantParameter,
+  }),
+  data: EmailItem,
+  refuses: ['invalid_email_format', 'tenant_mismatch', 'not_found'],
+  handle: async ({ query, tenantId }, { db }) => {
+    const filter = {
+      tenantId,
+      status: query.status,
+      recipient: query.to && addressOf('to', query.to),
+      sender: query.from && addressOf('from', query.from),
+      tag: query.tag,
+      after: query.after === undefined ? undefined : readInstant('after', query.after),
+      before: query.before === undefined ? undefined : readInstant('before', query.before),
+    }
+    const { emails, total } = await listEmails(db, filter, { number: query.page, size: query.perPage })
+    return { items: emails.map(itemToWire), page: query.page, perPage: query.perPage, total }
+  },
+})
+
+const RetryState = Type.Object({
+  attempt: Type.Integer(),
+  maxAttempts: Type.Integer(),
+  attemptsRemaining: Type.Integer(),
+  manual: Type.Boolean(),
+  processing: Type.Boolean(),
+  nextRetryAt: nullable(Type.Number()),
+  nextRetryAtIso: nullable(Type.String({ format: 'date-time' })),
+})
+
+const Deliveries = Type.Object({
+  id: Type.String(),
+  tenantId: Type.String(),
+  status: EmailStatus,
+  canRetryManually: Type.Boolean({ description: 'The content is still stored' }),
+  deliveries: Type.Array(Delivery),
+  retryState: nullable(RetryState),
+})
+
+export const listDeliveries = route({
+  method: 'GET',
+  path: '/emails/{emailId}/deliveries',
+  name: 'emails.retrieveDeliveries',
+  summary: 'Every delivery attempt of an email',
+  permission: 'emails:read',
+  scope: 'organisation or tenant',
+  families: 'organisation',
+  query: query({ tenantId: tenantParameter }),
+  data: Deliveries,
+  refuses: ['not_found', 'tenant_mismatch'],
+  handle: async ({ params, tenantId }, { db, clock, config }) => {
+    const email = await findEmail(db, knownEmailId(params.emailId), tenantId)
+    if (!email) throw new Refusal('not_found', { message: 'there is no such email' })
+    const [attempts, canRetryManually, queued] = await Promise.all([
+      listAttempts(db, email),
+      hasContent(db, email),
+      queuedStatuses.includes(email.status) ? findQueued(db, { tenantId: email.tenantId, emailId: email.id }) : undefined,
+    ])
+    return {
+      id: email.id,
+      tenantId: email.tenantId,
+      status: email.status,
+      canRetryManually,
+      deliveries: attempts.map(deliveryToWire),
+      retryState: queued ? retryStateOf(queued, config.maxAttempts, clock.nowMs()) : null,
+    }
+  },
+})
+
+export const retryEmail = route({
+  method: 'POST',
+  path: '/emails/{emailId}/retry',
+  name: 'emails.retry',
+  summary: 'Try to deliver an email again, now',
+  permission: 'emails:send',
+  scope: 'organisation or tenant',
+  families: 'organisation',
+  query: query({ tenantId: tenantParameter }),
+  data: Type.Object({ id: Type.String(), message: Type.String(), tenantId: Type.String() }),
+  refuses: ['not_found', 'email_not_retryable', 'email_content_expired', 'tenant_suspended', 'tenant_archived', 'tenant_mismatch'],
+  handle: async ({ params, tenantId }, { accept }) => {
+    const retried = await accept.retry(knownEmailId(params.emailId), tenantId)
+    return { ...retried, message: 'The email is pending again and will be attempted now' }
+  },
+})
+
+function addressOf(field: string, text: string): string {
+  const address = parseAddress(text)
+  if (!address)
+    throw new Refusal('invalid_email_format', {
+      field,
+      message: `${field} is not an email address`,
+      details: [{ field, message: 'is not an email address' }],
+    })
+  return address.text
+}
+
+function itemToWire(email: Email): Static<typeof EmailItem> {
+  return {
+    id: email.id,
+    tenantId: email.tenantId,
+    to: email.recipient,
+    from: email.fromText,
+    subject: email.subject,
+    status: email.status,
+    ...instantOf(email.acceptedAt),
+    ...(email.tag === null ? {} : { tag: email.tag }),
+    messageId: email.messageId,
+  }
+}
+
+const hourMs = 3_600_000
+
+function retryStateOf({ state, failures, manual, dueAt }: Queued, maxAttempts: number, nowMs: number): Static<typeof RetryState> {
+  const due = state === 'waiting' ? new Date((Math.floor(nowMs / hourMs) + 1) * hourMs) : state === 'deferred' ? dueAt : null
+  const next = due && due.getTime() > nowMs ? due : null
+  return {
+    attempt: failures,
+    maxAttempts,
+    attemptsRemaining: Math.max(0, maxAttempts - failures),
+    manual,
+    processing: state === 'sending',
+    nextRetryAt: next && instantOf(next).timestamp,
+    nextRetryAtIso: next && instantOf(next).timestampIso,
+  }
+}

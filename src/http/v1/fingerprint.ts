@@ -1,0 +1,17 @@
+/** What tells two requests with the same Idempotency-Key apart: SHA-256 over method, path and the body with its keys sorted (contract section 5). */
+import { createHash } from 'node:crypto'
+
+/** JSON with the keys of every object in order. `value` is parsed JSON of bounded depth. */
+export function canonicalJson(value: unknown): string {
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value)
+  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`
+  const object = value as Record<string, unknown>
+  const members = Object.keys(object)
+    .sort()
+    .map((key) => `${JSON.stringify(key)}:${canonicalJson(object[key])}`)
+  return `{${members.join(',')}}`
+}
+
+export function fingerprint(method: string, path: string, body: unknown): Buffer {
+  return createHash('sha256').update(`${method} ${path}\n`).update(canonicalJson(body)).digest()
+}

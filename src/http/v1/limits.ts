@@ -1,0 +1,66 @@
+/** GET /limits (contract 16): where the caller's key and the organisation stand. */
+import Type from 'typebox'
+import { route } from './route.ts'
+import { nullable } from './wire.ts'
+
+const Limits = Type.Object({
+  rateLimit: Type.Object({
+    limit: Type.Integer(),
+    remaining: Type.Integer(),
+    reset: Type.Integer({ description: 'Unix seconds' }),
+    period: Type.Unsafe<'second'>({ type: 'string', enum: ['second'] }),
+  }),
+  sendLimit: nullable(
+    Type.Object(
+      {
+        limit: nullable(Type.Integer({ description: 'null: unlimited' })),
+        used: Type.Integer(),
+        remaining: nullable(Type.Integer()),
+        usagePercent: nullable(Type.Number({ minimum: 0, maximum: 100 })),
+        approaching: Type.Boolean({ description: 'Over 90 %' }),
+        exceeded: Type.Boolean({ description: 'No capacity left this hour' }),
+        period: Type.Unsafe<'hour'>({ type: 'string', enum: ['hour'] }),
+        resetsAt: Type.String({ format: 'date-time' }),
+      },
+      { description: 'null while the counter is unavailable' },
+    ),
+  ),
+  billing: Type.Unsafe<null>({ type: 'null' }),
+})
+
+export const getLimits = route({
+  method: 'GET',
+  path: '/limits',
+  name: 'limits.retrieve',
+  summary: 'Rate limit and send limit',
+  permission: 'any key',
+  scope: 'organisation or tenant',
+  families: 'organisation',
+  data: Limits,
+  refuses: [],
+  handle: async ({ rate, credential }, { accept }) => {
+    const standing = await accept.standing(credential.mode === 'test').catch(() => null)
+    return {
+      rateLimit: { limit: rate.limit, remaining: rate.remaining, reset: rate.resetSeconds, period: 'second' as const },
+      sendLimit: standing && sendLimitOf(standing),
+      billing: null,
+    }
+  },
+})
+
+const approachingFrom = 0.9
+
+function sendLimitOf({ limit, used, resetSeconds }: { limit: number | null; used: number; resetSeconds: number }) {
+  const resets = { period: 'hour' as const, resetsAt: new Date(resetSeconds * 1000).toISOString() }
+  if (limit === null) return { limit, used, remaining: null, usagePercent: null, approaching: false, exceeded: false, ...resets }
+  const usagePercent = Math.min(100, Math.round((used / limit) * 10_000) / 100)
+  return {
+    limit,
+    used,
+    remaining: Math.max(0, limit - used),
+    usagePercent,
+    approaching: used > limit * approachingFrom,
+    exceeded: used >= limit,
+    ...resets,
+  }
+}

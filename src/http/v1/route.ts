@@ -1,0 +1,149 @@
+/**
+ * How an endpoint is declared: as data, from which come its registration, its place in the OpenAPI document, the permission check and
+ * the contract tests. The schema of what comes in and goes out stands in the declaration, and the handler's types come from it.
+ */
+
+import type { Static, TSchema } from 'typebox'
+import type { Accept, Answer } from '#accept'
+import { type Clock, type Config, type FieldProblem, Refusal, type RefusalCode } from '#base'
+import type { Credential, Permission } from '#credentials'
+import type { Db } from '#db'
+import type { Domains } from '#domains'
+import type { RateVerdict, Standing } from '#limits'
+import type { Tenants } from '#tenants'
+import { type Page, page, pageOf, success, successOf } from './envelope.ts'
+import { queryReader } from './query.ts'
+import { refusalOf, shapeOf } from './shape.ts'
+
+/** What the endpoints use. */
+export interface ApiDeps {
+  db: Db
+  clock: Clock
+  accept: Accept
+  domains: Domains
+  tenants: Tenants
+  config: Pick<Config, 'maxAttempts'>
+}
+
+type ParamsOf<Path extends string> = Path extends `${string}{${infer Name}}${infer Rest}` ? Record<Name, string> & ParamsOf<Rest> : unknown
+
+/** One admitted request, read and checked. */
+export interface Call<Path extends string, Query, Body> {
+  requestId: string
+  params: ParamsOf<Path>
+  query: Query
+  body: Body
+  credential: Credential
+  /** The one tenant this call may see, which exists; null: all of the organisation. */
+  tenantId: string | null
+  rate: RateVerdict
+  /** The Idempotency-Key header; several are joined by commas, which no key may contain. */
+  idempotencyKey: string | undefined
+}
+
+interface Declaration<Path extends string, Query extends TSchema, Body extends TSchema, Data extends TSchema> {
+  method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
+  /** Below /v1, as in the contract. */
+  path: Path
+  /** The contract's log name, `emails.send`: also the operation's id, the metrics' label and the request log's endpoint. */
+  name: string
+  summary: string
+  permission: Permission | 'full access' | 'any key'
+  /** `organisation`: tenant-scoped keys are refused. */
+  scope: 'organisation or tenant' | 'organisation'
+  /** `both`: also served under /tenants/{tenantId}, by the same handler. */
+  families: 'organisation' | 'both'
+  query?: Query
+  body?: Body
+  /** What the document says of the body, where the handler itself checks a part of it. */
+  documentedBody?: TSchema
+  /** Octets of body; 1 MiB when absent. */
+  bodyLimit?: number
+  /** 201 when it makes a stored resource of configuration; else 200. */
+  status?: 201
+  /** What it may refuse with, besides what every endpoint may. */
+  refuses: readonly RefusalCode[]
+  /** The schema of `data`; of one item for a list. */
+  data: Data
+}
+
+/** An endpoint as the app, the OpenAPI document and the tests see it. */
+export interface Endpoint extends Omit<Declaration<string, TSchema, TSchema, TSchema>, 'data'> {
+  /** The whole answer, envelope included. */
+  reply: TSchema
+  /** Takes send capacity: answers carry the send-limit headers, requests may carry an Idempotency-Key. */
+  sends: boolean
+  respond(call: Call<string, unknown, unknown>, deps: ApiDeps): Promise<Answered>
+}
+
+export interface Answered {
+  body: string | Buffer
+  standing?: Standing
+  replayed?: boolean
+}
+
+const mebibyte = 1_048_576
+export const usualBodyLimit = mebibyte
+export const sendBodyLimit = 64 * mebibyte
+
+type Handle<Path extends string, Query extends TSchema, Body extends TSchema, Result> = (
+  call: Call<Path, Static<Query>, Static<Body>>,
+  deps: ApiDeps,
+) => Promise<Result>
+
+/** Answers one object. */
+export function route<Path extends string, Query extends TSchema, Body extends TSchema, Data extends TSchema>(
+  declared: Declaration<Path, Query, Body, Data> & { handle: Handle<Path, Query, Body, Static<Data>> },
+): Endpoint {
+  return endpoint(declared, successOf(declared.data), false, async (call, deps) => ({
+    body: success(await declared.handle(call, deps), call.requestId),
+  }))
+}
+
+/** Answers one page of a list; `data` is the schema of an item. */
+export function listRoute<Path extends string, Query extends TSchema, Body extends TSchema, Data extends TSchema>(
+  declared: Declaration<Path, Query, Body, Data> & { handle: Handle<Path, Query, Body, Page<Static<Data>>> },
+): Endpoint {
+  return endpoint(declared, pageOf(declared.data), false, async (call, deps) => ({
+    body: page(await declared.handle(call, deps), call.requestId),
+  }))
+}
+
+/** Takes send capacity: the answer's octets are kept with the idempotency key, so acceptance has them rendered by the handler. */
+export function sendRoute<Path extends string, Query extends TSchema, Body extends TSchema, Data extends TSchema>(
+  declared: Declaration<Path, Query, Body, Data> & { handle: Handle<Path, Query, Body, Answer> },
+): Endpoint {
+  return endpoint({ ...declared, bodyLimit: sendBodyLimit }, successOf(declared.data), true, declared.handle)
+}
+
+function endpoint<Path extends string, Query extends TSchema, Body extends TSchema, Data extends TSchema>(
+  declared: Declaration<Path, Query, Body, Data>,
+  reply: TSchema,
+  sends: boolean,
+  answer: (call: Call<Path, Static<Query>, Static<Body>>, deps: ApiDeps) => Promise<Answered>,
+): Endpoint {
+  const { data: _, ...facts } = declared
+  const readQuery = declared.query ? queryReader(declared.query) : () => ({})
+  const bodyProblems = declared.body ? shapeOf(declared.body) : (): FieldProblem[] => []
+  return {
+    ...facts,
+    reply,
+    sends,
+    async respond(call, deps) {
+      if (typeof call.body !== 'object' || call.body === null || Array.isArray(call.body)) {
+        throw new Refusal('validation_error', { message: 'the body must be a JSON object', suggestion: 'Send one JSON object' })
+      }
+      const problems = bodyProblems(call.body)
+      if (problems.length > 0) throw refusalOf(problems)
+      const query = readQuery(call.query as Record<string, unknown>)
+      await refuseUnknownTenant(call, deps)
+      return answer({ ...call, query } as unknown as Call<Path, Static<Query>, Static<Body>>, deps)
+    },
+  }
+}
+
+/** A key's own tenant exists; one that an organisation-level key names may not. */
+async function refuseUnknownTenant({ tenantId, credential }: Call<string, unknown, unknown>, { tenants }: ApiDeps): Promise<void> {
+  if (tenantId === null || tenantId === credential.tenantId || (await tenants.find(tenantId))) return
+  throw new Refusal('not_found', { field: 'tenantId', message: `tenantId: there is no tenant ${tenantId}` })
+}

@@ -1,0 +1,81 @@
+/** What the records of the contract are made of on the wire: nullable fields, times, pages, tenant ids. */
+
+import Type, { type Static, type TSchema } from 'typebox'
+import { emailIdTimeMs, Refusal } from '#base'
+import type { Credential } from '#credentials'
+
+/** The same schema, null allowed. */
+export function nullable<Schema extends TSchema>(schema: Schema) {
+  const { type } = schema as { type?: string }
+  return Type.Unsafe<Static<Schema> | null>({ ...schema, type: [type, 'null'] })
+}
+
+export const optional = <Schema extends TSchema>(schema: Schema) => Type.Optional(nullable(schema))
+
+/** Seconds since the epoch with the precision of a millisecond, and the same as ISO 8601. */
+export const instantFields = {
+  timestamp: Type.Number({ description: 'Seconds since the epoch' }),
+  timestampIso: Type.String({ format: 'date-time' }),
+}
+
+export const instantOf = (at: Date) => ({ timestamp: at.getTime() / 1000, timestampIso: at.toISOString() })
+
+export const pageFields = {
+  page: Type.Integer({ minimum: 1, default: 1 }),
+  perPage: Type.Integer({ minimum: 1, maximum: 100, default: 30 }),
+}
+
+/** `tenantId` and its older spelling, in a body. Which ids exist is no matter of form. */
+export const tenantFields = {
+  tenantId: optional(Type.String({ description: "The tenant; absent or null: the key's own, or the default tenant" })),
+  tenant_id: optional(Type.String({ description: 'Older spelling of tenantId', deprecated: true })),
+}
+
+export const tenantParameter = Type.Optional(Type.String({ description: 'Only this tenant' }))
+
+const tenantIdForm = /^[a-z][a-z0-9]{0,63}$/
+
+/** The tenant a request names, if any, as far as the key may name it. Refuses `tenant_mismatch`, and `not_found` for what cannot be an id. */
+export function namedTenant(id: string | null | undefined, { tenantId: own }: Pick<Credential, 'tenantId'>): string | null {
+  if (id == null) return null
+  if (own !== null && id !== own) {
+    throw new Refusal('tenant_mismatch', { field: 'tenantId', message: 'tenantId names another tenant than the one this key belongs to' })
+  }
+  if (!tenantIdForm.test(id)) throw new Refusal('not_found', { field: 'tenantId', message: 'tenantId: there is no such tenant' })
+  return id
+}
+
+const unixSeconds = /^\d{1,12}(\.\d{1,9})?$/
+/** RFC 3339, the time and the zone optional; a `+` that a query string turned into a space is still one. */
+const isoInstant = /^(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?)(Z|[+ -]\d{2}:?\d{2})?)?$/i
+
+/** Unix seconds with an optional fraction, or ISO 8601 (UTC when no zone is given); refuses `validation_error` otherwise. */
+export function readInstant(field: string, text: string): Date {
+  const at = unixSeconds.test(text) ? new Date(Number(text) * 1000) : isoDate(text)
+  if (!at || Number.isNaN(at.getTime())) {
+    const message = 'must be unix seconds or an ISO 8601 time such as 2026-03-01T09:30:00Z'
+    throw new Refusal('validation_error', { field, message: `${field} ${message}`, details: [{ field, message }] })
+  }
+  return at
+}
+
+function isoDate(text: string): Date | undefined {
+  const parts = isoInstant.exec(text)
+  if (!parts) return undefined
+  const [, day, time = '00:00', zone = 'Z'] = parts
+  const offset = zone.toUpperCase() === 'Z' ? 'Z' : zone.replace(' ', '+').replace(/^(.\d{2})(\d{2})$/, '$1:$2')
+  const at = new Date(`${day}T${time}${offset}`)
+  // 30 February would roll over into March.
+  return isRealDay(day as string) ? at : undefined
+}
+
+function isRealDay(day: string): boolean {
+  const midnight = new Date(`${day}T00:00:00Z`)
+  return !Number.isNaN(midnight.getTime()) && midnight.toISOString().startsWith(day)
+}
+
+/** An email id as given in a path; refuses `not_found` for what cannot be one. */
+export function knownEmailId(id: string): string {
+  if (emailIdTimeMs(id) === undefined) throw new Refusal('not_found', { message: 'there is no such email' })
+  return id
+}
