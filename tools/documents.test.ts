@@ -1,9 +1,10 @@
 /** The generated documents and the sum of CI, on small inputs; and no page of the repository links to what is not there. */
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { commandsDocument, configDocument, errorsDocument } from './documents.ts'
-import { firstDifference } from './golden.ts'
+import { compareGoldens, firstDifference } from './golden.ts'
 import { schemaDocument } from './schema.ts'
 import { sumReports } from './sum-tests.ts'
 
@@ -44,6 +45,42 @@ describe('the sum of a CI run', () => {
 
   test('counts a run that failed without a failed test', () => {
     expect(sumReports([{ ...report, success: false }], 0)).toEqual({ passed: 3, failed: 1 })
+  })
+})
+
+describe('goldens', () => {
+  const rooms: Record<string, string> = {
+    db: `const row = { oid: 1, name: 'emails', partition_key: 'RANGE (id)', options: null, type: 'timestamp with time zone', required: true,
+        identity: '', default_value: null, collation: null, storage: null, definition: 'CREATE INDEX x ON ONLY public.emails USING btree (id)' }
+      export const openScratchDatabase = async () => ({ query: async () => [row], close: async () => {} })`,
+    http: 'export const openApiDocument = async () => ({ openapi: "3.1.0" })',
+    cli: 'export const commandsHelp = () => [{ name: "serve", help: "usage" }]',
+  }
+
+  test('are written once, are the same the next time, and a change or a lost one is named', async () => {
+    const root = mkdtempSync(join(tmpdir(), 'golden-'))
+    for (const [room, text] of Object.entries(rooms)) {
+      mkdirSync(join(root, 'src', room), { recursive: true })
+      writeFileSync(join(root, 'src', room, `${room}.ts`), text)
+    }
+    const generated = (file: string) => join(root, 'docs/generated', file)
+    expect((await compareGoldens(root, false)).differ).toBe(true)
+    expect((await compareGoldens(root, true)).lines).toHaveLength(6)
+    expect(readFileSync(generated('schema.sql'), 'utf8')).toContain('emails timestamptz not null')
+    expect(await compareGoldens(root, false)).toEqual({ lines: [], differ: false })
+    rmSync(generated('schema.sql'))
+    rmSync(join(root, 'src/db'), { recursive: true })
+    expect(await compareGoldens(root, false)).toEqual({ lines: ['schema.sql skipped: there is no room db yet'], differ: false })
+
+    writeFileSync(generated('errors.md'), '# Other\n')
+    rmSync(generated('openapi.json'))
+    rmSync(join(root, 'src/cli'), { recursive: true })
+    const { lines, differ } = await compareGoldens(root, false)
+    expect(differ).toBe(true)
+    expect(lines.join('\n')).toMatch(
+      /errors\.md differs at line 1\n {2}- # Other\n {2}\+ # Error codes[^]*openapi\.json is missing[^]*cli\.md exists, but cannot be made/,
+    )
+    rmSync(root, { recursive: true })
   })
 })
 

@@ -8,25 +8,51 @@ import { pathToFileURL } from 'node:url'
 import { refusals, settings } from '#base'
 import { commandsDocument, configDocument, errorsDocument } from './documents.ts'
 import { houseDocument, readFaces } from './faces.ts'
-import { withMigratedDatabase } from './migrated.ts'
-import { schemaDocument } from './schema.ts'
+import { type Query, schemaDocument } from './schema.ts'
 import { readSource } from './source.ts'
 
 const folder = 'docs/generated'
 
+/** What a document is made from is not written yet. */
+class NotYet extends Error {}
+
 interface Golden {
   file: string
-  /** Undefined when what it is made from does not exist yet. */
-  make: () => Promise<string | undefined>
+  make: () => Promise<string>
 }
 
-/** The named function of a room's face, or undefined while the room or the function is not written. */
-async function faceFunction(root: string, room: string, name: string): Promise<(() => unknown) | undefined> {
+/** Calls `name()` of a room's face. */
+async function callFace(root: string, room: string, name: string): Promise<unknown> {
   const path = join(root, `src/${room}/${room}.ts`)
-  if (!existsSync(path)) return undefined
-  const face: Record<string, unknown> = await import(pathToFileURL(path).href)
+  if (!existsSync(path)) throw new NotYet(`there is no room ${room} yet`)
+  const face = await loadFace(path)
   const found = face[name]
-  return typeof found === 'function' ? () => (found as () => unknown)() : undefined
+  if (typeof found !== 'function') throw new NotYet(`#${room} has no ${name}() yet`)
+  return (found as () => unknown)()
+}
+
+async function loadFace(path: string): Promise<Record<string, unknown>> {
+  try {
+    return (await import(pathToFileURL(path).href)) as Record<string, unknown>
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ERR_MODULE_NOT_FOUND') throw new NotYet(error.message)
+    throw error
+  }
+}
+
+/** What #db hands out: a fresh embedded database with all migrations run, gone after `close`. */
+interface ScratchDatabase {
+  query: Query
+  close(): Promise<void>
+}
+
+async function schemaOf(root: string): Promise<string> {
+  const scratch = (await callFace(root, 'db', 'openScratchDatabase')) as ScratchDatabase
+  try {
+    return await schemaDocument((text) => scratch.query(text))
+  } finally {
+    await scratch.close()
+  }
 }
 
 function goldens(root: string): Golden[] {
@@ -40,20 +66,11 @@ function goldens(root: string): Golden[] {
         return houseDocument(house, readFaces(house, readSource(root)).faces)
       },
     },
-    { file: 'schema.sql', make: () => withMigratedDatabase(root, schemaDocument) },
-    {
-      file: 'openapi.json',
-      make: async () => {
-        const document = await (await faceFunction(root, 'http', 'openApiDocument'))?.()
-        return document === undefined ? undefined : `${JSON.stringify(document, null, 2)}\n`
-      },
-    },
+    { file: 'schema.sql', make: () => schemaOf(root) },
+    { file: 'openapi.json', make: async () => `${JSON.stringify(await callFace(root, 'http', 'openApiDocument'), null, 2)}\n` },
     {
       file: 'cli.md',
-      make: async () => {
-        const commands = await (await faceFunction(root, 'cli', 'commandsHelp'))?.()
-        return commands === undefined ? undefined : commandsDocument(commands as { name: string; help: string }[])
-      },
+      make: async () => commandsDocument((await callFace(root, 'cli', 'commandsHelp')) as { name: string; help: string }[]),
     },
   ]
 }
@@ -71,14 +88,15 @@ export async function compareGoldens(root: string, write: boolean): Promise<{ li
   const lines: string[] = []
   let differ = false
   for (const { file, make } of goldens(root)) {
-    const fresh = await make()
+    const fresh = await make().catch((error: unknown) => {
+      if (error instanceof NotYet) return error
+      throw error
+    })
     const path = join(root, folder, file)
     const old = existsSync(path) ? readFileSync(path, 'utf8') : undefined
-    if (fresh === undefined) {
+    if (fresh instanceof NotYet) {
       if (old !== undefined) differ = true
-      lines.push(
-        old === undefined ? `${file} skipped: what it is made from is not written yet` : `${file} exists, but nothing makes it any more`,
-      )
+      lines.push(old === undefined ? `${file} skipped: ${fresh.message}` : `${file} exists, but cannot be made: ${fresh.message}`)
     } else if (fresh === old) continue
     else if (write) {
       mkdirSync(join(root, folder), { recursive: true })
