@@ -311,6 +311,12 @@ describe('a planted fault is found:', () => {
   })
 })
 
+test('a test may measure a duration, but not ask for the time of day', async () => {
+  const path = 'src/spool/due.test.ts'
+  expect(await faultsOf({ [path]: 'export const x = () => performance.now()\n' })).toEqual([])
+  expect(await faultsOf({ [path]: 'export const x = () => Date.now()\n' })).toEqual([expect.stringMatching(/^time-is-a-parameter/)])
+})
+
 test('a room named by a face before it is written is no fault', async () => {
   const { problems } = await checkHouse(
     build({ 'src/db/db.ts': `${face('nothing', 'nothing', 'emails, spool, accept, inbound')}${sqlTag}` }),
