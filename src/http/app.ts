@@ -47,6 +47,8 @@ export const usualBounds: Bounds = {
 /** Between requests; longer than the minute for which common proxies keep theirs, so that it is they who close first. */
 const keepAliveMs = 72_000
 
+const apiPath = /^\/v1([/?]|$)/
+
 declare module 'fastify' {
   interface FastifyContextConfig {
     endpoint?: Endpoint
@@ -99,7 +101,7 @@ export async function buildApp(deps: AppDeps): Promise<FastifyInstance> {
   app.setErrorHandler(async (error, request, reply) => {
     const refusal = refusedWith(error)
     if (refusal.status === 500) deps.log.error({ requestId: request.id, err: error }, 'a request failed')
-    if (!reply.hasHeader('x-ratelimit-limit')) reply.headers(addressHeaders(request.ip))
+    if (apiPath.test(request.url) && !reply.hasHeader('x-ratelimit-limit')) reply.headers(addressHeaders(request.ip))
     reply.headers(await sendLimitHeadersFor(request, deps))
     // Fastify would close the connection after a body it could not read, and cost a client that still writes it this answer; the
     // server reads and drops the rest, as long as a request may take.

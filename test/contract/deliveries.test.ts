@@ -1,0 +1,212 @@
+/** GET /emails/{emailId}/deliveries and POST /emails/{emailId}/retry over every state an email can be in, set by hand. */
+
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { sql } from '#db'
+import { type EmailStatus, emailStatuses, retryableStatuses } from '#emails'
+import { type House, startHouse } from '../support/house.ts'
+
+let house: House
+beforeAll(async () => {
+  house = await startHouse({ rateLimit: null, sendLimit: null })
+})
+afterAll(() => house.stop())
+
+const setStatus = sql`
+  update emails
+  set status = $2
+  where id = $1`
+const setQueued = sql`
+  update spool
+  set state = $2, due_at = $3, failures = $4
+  where email_id = $1`
+const unqueue = sql`
+  delete from spool
+  where email_id = $1`
+const dropContent = sql`
+  delete from contents
+  where id = $1`
+const addAttempt = sql`
+  insert into attempts (tenant_id, email_id, number, status, at, duration_ms, details, output, code, enhanced, secure, classification,
+                        remote_host, outcome_unknown, conversation)
+  values ($1, $2, $3, $4, $5, 12, $6, $7, $8, $9, $10, $11, $12, $13, null)`
+
+const at = new Date('2026-03-01T09:30:00.412Z')
+const hourMs = 3_600_000
+
+async function send(of: House = house): Promise<string> {
+  const sent = await of.call('POST', '/emails', {
+    key: of.testKey,
+    body: { from: 'a@simulator.test', to: ['b@simulator.test'], subject: 'x' },
+  })
+  return (sent.body.data as { id: string }).id
+}
+const deliveries = async (id: string, of: House = house) =>
+  (await of.call('GET', `/emails/${id}/deliveries`, { key: of.testKey })).body.data
+const retry = (id: string) =>
+  house.call('POST', `/emails/${id}/retry`, { key: house.testKey, headers: { 'content-type': 'application/json' } })
+
+async function sendInto(status: EmailStatus): Promise<string> {
+  const id = await send()
+  await house.db.run(setStatus, [id, status])
+  if (status === 'softfail') await house.db.run(setQueued, [id, 'deferred', new Date(Date.now() + hourMs), 1])
+  else if (status === 'held') await house.db.run(setQueued, [id, 'held', new Date(Date.now() + hourMs), 0])
+  else if (status !== 'pending') await house.db.run(unqueue, [id])
+  return id
+}
+
+describe('the deliveries of an email', () => {
+  test('that was just accepted are none, and it is to be tried now', async () => {
+    const id = await send()
+    expect(await deliveries(id)).toEqual({
+      id,
+      tenantId: house.tenantId,
+      status: 'pending',
+      canRetryManually: true,
+      deliveries: [],
+      retryState: {
+        attempt: 0,
+        maxAttempts: 30,
+        attemptsRemaining: 30,
+        manual: false,
+        processing: false,
+        nextRetryAt: null,
+        nextRetryAtIso: null,
+      },
+    })
+  })
+
+  test('tell every attempt with every field, oldest first', async () => {
+    const id = await sendInto('sent')
+    const later = new Date(at.getTime() + 1000)
+    await house.db.run(addAttempt, [
+      house.tenantId,
+      id,
+      1,
+      'softfail',
+      at,
+      'outcome unknown',
+      '',
+      null,
+      null,
+      true,
+      'connection_error',
+      'mx.example.org',
+      true,
+    ])
+    await house.db.run(addAttempt, [house.tenantId, id, 2, 'softfail', at, 'no such host', '', null, null, false, 'dns_error', null, false])
+    await house.db.run(addAttempt, [
+      house.tenantId,
+      id,
+      3,
+      'sent',
+      later,
+      'Message for b@simulator.test accepted',
+      '250 2.0.0 ok',
+      250,
+      '2.0.0',
+      true,
+      null,
+      'mx.example.org',
+      false,
+    ])
+    const expected = [
+      {
+        id: expect.stringMatching(/^\d+$/),
+        status: 'softfail',
+        timestamp: at.getTime() / 1000,
+        timestampIso: '2026-03-01T09:30:00.412Z',
+        details: 'outcome unknown',
+        output: '',
+        sentWithSsl: true,
+        classification: 'connection_error',
+        classificationCode: 40,
+        smtpEnhancedCode: null,
+        remoteHost: 'mx.example.org',
+        outcomeUnknown: true,
+      },
+      expect.objectContaining({ classification: 'dns_error', classificationCode: 41, remoteHost: null, sentWithSsl: false }),
+      {
+        id: expect.stringMatching(/^\d+$/),
+        status: 'sent',
+        timestamp: later.getTime() / 1000,
+        timestampIso: later.toISOString(),
+        details: 'Message for b@simulator.test accepted',
+        output: '250 2.0.0 ok',
+        code: 250,
+        sentWithSsl: true,
+        classification: null,
+        classificationCode: null,
+        smtpEnhancedCode: '2.0.0',
+        remoteHost: 'mx.example.org',
+      },
+    ]
+    expect(await deliveries(id)).toEqual({
+      id,
+      tenantId: house.tenantId,
+      status: 'sent',
+      canRetryManually: true,
+      deliveries: expected,
+      retryState: null,
+    })
+    const details = await house.call('GET', `/emails/${id}?expand=deliveries`, { key: house.testKey })
+    expect(details.body.data).toMatchObject({ deliveries: expected })
+  })
+
+  test('that was deferred tell when the next attempt is', async () => {
+    const id = await sendInto('softfail')
+    const next = new Date(Date.now() + hourMs)
+    await house.db.run(setQueued, [id, 'deferred', next, 3])
+    expect(await deliveries(id)).toMatchObject({
+      status: 'softfail',
+      retryState: {
+        attempt: 3,
+        attemptsRemaining: 27,
+        processing: false,
+        nextRetryAt: next.getTime() / 1000,
+        nextRetryAtIso: next.toISOString(),
+      },
+    })
+    await house.db.run(setQueued, [id, 'deferred', at, 3])
+    expect(await deliveries(id)).toMatchObject({ retryState: { nextRetryAt: null, nextRetryAtIso: null } })
+    await house.db.run(setQueued, [id, 'sending', null, 3])
+    expect(await deliveries(id)).toMatchObject({ retryState: { processing: true, nextRetryAt: null } })
+  })
+
+  test('that wait for capacity tell the top of the next hour', async () => {
+    await using limited = await startHouse({ rateLimit: null, sendLimit: 1 })
+    await send(limited)
+    const data = (await deliveries(await send(limited), limited)) as { status: string; retryState: { nextRetryAt: number } }
+    expect(data.status).toBe('pending')
+    expect(data.retryState.nextRetryAt % 3600).toBe(0)
+    expect(data.retryState.nextRetryAt * 1000 - Date.now()).toBeLessThanOrEqual(hourMs)
+  })
+
+  test.each(emailStatuses)('of one that is %s have a retry state only while it is queued', async (status) => {
+    const data = (await deliveries(await sendInto(status))) as { retryState: object | null }
+    expect(data.retryState === null).toBe(!['pending', 'softfail'].includes(status))
+  })
+})
+
+describe('a manual retry', () => {
+  test.each(retryableStatuses)('puts an email that is %s back to pending, ready now', async (status) => {
+    const id = await sendInto(status)
+    const answer = await retry(id)
+    expect(answer).toMatchObject({ status: 200, body: { data: { id, tenantId: house.tenantId, message: expect.stringMatching(/./) } } })
+    expect(Object.keys(answer.body.data as object).sort()).toEqual(['id', 'message', 'tenantId'])
+    expect(await deliveries(id)).toMatchObject({ status: 'pending', retryState: { manual: true, attempt: 0, nextRetryAt: null } })
+  })
+
+  test.each(emailStatuses.filter((status) => !retryableStatuses.includes(status)))('of an email that is %s is refused', async (status) => {
+    expect(await retry(await sendInto(status))).toMatchObject({ status: 400, body: { error: { code: 'email_not_retryable' } } })
+  })
+
+  test('after the content was purged is refused, and the content is gone from the details', async () => {
+    const id = await sendInto('bounced')
+    await house.db.run(dropContent, [id])
+    expect(await deliveries(id)).toMatchObject({ canRetryManually: false })
+    expect(await retry(id)).toMatchObject({ status: 400, body: { error: { code: 'email_content_expired' } } })
+    const full = (await house.call('GET', `/emails/${id}?expand=full`, { key: house.testKey })).body.data as object
+    for (const field of ['htmlBody', 'plainBody', 'headers', 'attachments', 'rawMessage']) expect(full).not.toHaveProperty(field)
+    expect(full).toMatchObject({ deliveries: [], activity: { opens: [], clicks: [] } })
+  })
+})

@@ -1,0 +1,57 @@
+/** What is served besides the API: health, metrics, the reference. */
+
+import ipaddr from 'ipaddr.js'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type House, startHouse } from '../support/house.ts'
+
+let house: House
+beforeAll(async () => {
+  house = await startHouse()
+})
+afterAll(() => house.stop())
+
+const get = (path: string, headers: Record<string, string> = {}) => fetch(`http://127.0.0.1:${house.port}${path}`, { headers })
+
+describe('without a key', () => {
+  test('health and readiness are told as plain JSON', async () => {
+    for (const path of ['/healthz', '/readyz']) {
+      const answer = await get(path)
+      expect(answer.status).toBe(200)
+      expect(await answer.json()).not.toHaveProperty('success')
+    }
+  })
+
+  test('metrics are told to this machine, with the requests by endpoint and status', async () => {
+    await house.call('GET', '/limits', { key: house.testKey })
+    const text = await (await get('/metrics')).text()
+    expect(text).toMatch(/postrider_http_request_duration_seconds_count\{endpoint="limits\.retrieve",status="200"\} \d+/)
+    expect((await get('/metrics', { 'x-forwarded-for': '192.0.2.1' })).status).toBe(404)
+  })
+
+  test('the reference is shown, and loads nothing from elsewhere', async () => {
+    const answer = await get('/docs/')
+    const page = await answer.text()
+    expect(answer.status).toBe(200)
+    expect(answer.headers.get('content-security-policy')).toContain("default-src 'self'")
+    expect(page).not.toMatch(/(src|href)="https?:/)
+    const script = /<script src="([^"]+)"/.exec(page)?.[1]
+    expect((await get(`/docs/${script}`)).headers.get('content-type')).toContain('javascript')
+  })
+
+  test('an unknown page outside the API is 404', async () => {
+    expect((await get('/favicon.ico')).status).toBe(404)
+    expect((await get('/emails')).status).toBe(404)
+  })
+
+  test('what the address is counted as comes from a proxy only when it is trusted', async () => {
+    const remaining = async (port: number, from: string) =>
+      (await fetch(`http://127.0.0.1:${port}/v1/limits`, { headers: { 'x-forwarded-for': from } })).headers.get('x-ratelimit-remaining')
+    expect([await remaining(house.port, '192.0.2.1'), await remaining(house.port, '192.0.2.2')]).toEqual(['9', '8'])
+    await using behind = await startHouse({ trustedProxies: [ipaddr.parseCIDR('127.0.0.0/8')] })
+    expect([
+      await remaining(behind.port, '192.0.2.1'),
+      await remaining(behind.port, '192.0.2.2'),
+      await remaining(behind.port, '198.51.100.9, 192.0.2.2'),
+    ]).toEqual(['9', '9', '8'])
+  })
+})
