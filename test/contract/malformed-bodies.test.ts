@@ -175,9 +175,10 @@ describe.each(withBody.map((endpoint) => [endpoint.name, endpoint] as const))('%
     expect(({} as { from?: unknown }).from).toBe(undefined)
   })
 
-  test('refuses a body over 64 MiB', async () => {
+  test('refuses a body over 64 MiB, and lets the client finish sending it', async () => {
     const answer = await send(endpoint, Buffer.alloc(64 * 1_048_576 + 1, 0x20))
     expect(answer).toMatchObject({ status: 400, body: { error: { code: 'payload_too_large' } } })
+    expect(answer.headers.get('connection')).not.toBe('close')
   })
 })
 
