@@ -1,0 +1,159 @@
+/**
+ * Acceptance: the one way into the spool. A submission in; committed emails, one for each recipient, out.
+ * Owns: idempotency_keys. Uses: base, mail, db, tenants, members, limits, domains, emails, spool. Used by: housekeeping, http, main.
+ * Promises: an answer leaves only after the commit is on disk; nothing slow (DNS, MIME, DKIM) happens before it; one
+ * Idempotency-Key sends once in 24 hours.
+ */
+import { type Clock, type Ids, metrics, Refusal } from '#base'
+import type { Db } from '#db'
+import type { Domains } from '#domains'
+import { type LimitSettings, readStanding, type Standing } from '#limits'
+import type { Tenants } from '#tenants'
+import { checkRecipients, checkSender, checkSubmission } from './check.ts'
+import { openCommit } from './commit.ts'
+import { openOnce } from './once.ts'
+import { checkRaw, type Prepared, prepareRawSubmission, prepareSubmission } from './prepare.ts'
+import { type RetriedEmail, retry } from './retry.ts'
+import { obeySandboxRules, refuseUnlessActive, senderFor, tenantFor } from './sender.ts'
+import type { AcceptedBatch, AcceptedSubmission, Answer, AnswerPlan, BatchResult, Caller, RawSubmission, Submission } from './submission.ts'
+
+export { forgetExpiredKeys } from './once.ts'
+export type { AcceptedBatch, AcceptedSubmission, Answer, AnswerPlan, BatchResult, Caller, RawSubmission, Submission, SubmittedAttachment } from './submission.ts'
+
+const mostBatchElements = 100
+const mostBatchRecipients = 1000
+const mostElementRecipients = 50
+
+/** An element of a batch, or what its door found wrong with its shape. */
+export type BatchElement = Omit<Submission, 'from'> | Refusal
+
+export interface Accept {
+  send(tenantId: string | null | undefined, submission: Submission, caller: Caller, plan: AnswerPlan<AcceptedSubmission>): Promise<Answer>
+  sendBatch(tenantId: string | null | undefined, from: string, elements: readonly BatchElement[], caller: Caller, plan: AnswerPlan<AcceptedBatch>): Promise<Answer>
+  sendRaw(tenantId: string | null | undefined, submission: RawSubmission, caller: Caller, plan: AnswerPlan<AcceptedSubmission>): Promise<Answer>
+  /** Puts an email of `tenantId` (null: any) back to pending, ready now. */
+  retry(emailId: string, tenantId: string | null): Promise<RetriedEmail>
+  /** The send-limit figures, for answers that are refusals. */
+  standing(test: boolean): Promise<Standing>
+}
+
+export interface AcceptDeps {
+  db: Db
+  clock: Clock
+  ids: Ids
+  tenants: Tenants
+  domains: Domains
+  limitSettings: LimitSettings
+  sandboxSender: string
+  hostname: string
+}
+
+export function openAccept(deps: AcceptDeps): Accept {
+  const { db, clock, ids, tenants } = deps
+  const commit = openCommit(deps)
+  const once = openOnce(deps)
+  const standing = async (test: boolean) => readStanding(db, test, await deps.limitSettings.send(), clock.nowMs())
+
+  /** Commits what `prepare` makes and answers with `plan.render`, or with the stored answer of the same idempotency key. */
+  async function answer<Result>(caller: Caller, plan: AnswerPlan<Result>, prepare: () => Promise<{ submissions: Prepared[]; result: Result }>): Promise<Answer> {
+    const test = caller.mode === 'test'
+    const key = plan.once && { ...plan.once, credentialId: caller.credentialId }
+    const attempt = async (): Promise<Answer | undefined> => {
+      const { submissions, result } = await prepare()
+      const body = plan.render(result)
+      if (submissions.length === 0) return { body, replayed: false, standing: await standing(test) }
+      const committed = await commit({ submissions, once: key && { ...key, body } })
+      if (!committed.committed) return undefined
+      metrics.accepted.inc({ mode: caller.mode }, submissions.reduce((sum, one) => sum + one.emails.length, 0))
+      return { body, replayed: false, standing: committed.standing }
+    }
+    const answered = key ? await once.run(key, attempt) : await attempt()
+    if (!answered) throw new Error('an entry without an idempotency key lost it to another')
+    return 'replay' in answered ? { body: answered.replay, replayed: true, standing: await standing(test) } : answered
+  }
+
+  const factsFor = (caller: Caller) => ({ test: caller.mode === 'test', credentialId: caller.credentialId, nowMs: clock.nowMs(), ids })
+
+  return {
+    standing,
+    retry: (emailId, tenantId) => retry(emailId, tenantId, { db, tenants }),
+
+    async send(tenantId, submission, caller, plan) {
+      const checked = checkSubmission(submission)
+      return answer(caller, plan, async () => {
+        const tenant = await tenantFor(tenantId, caller, tenants)
+        refuseUnlessActive(tenant)
+        const sender = await senderFor(checked.from.address, tenant, caller, deps)
+        if (sender.sandbox) await obeySandboxRules(db, checked.recipients.envelope, 'to', clock.nowMs())
+        const prepared = prepareSubmission(checked, submission, { tenant, sender, ...factsFor(caller) })
+        return { submissions: [prepared], result: prepared.accepted }
+      })
+    },
+
+    async sendRaw(tenantId, submission, caller, plan) {
+      const recipients = checkRecipients(submission)
+      const from = checkSender(submission.from)
+      const checked = checkRaw(submission)
+      return answer(caller, plan, async () => {
+        const tenant = await tenantFor(tenantId, caller, tenants)
+        refuseUnlessActive(tenant)
+        await senderFor(from.address, tenant, caller, { ...deps, sandboxSender: '' })
+        const sender = await senderFor(checked.headerFrom.address, tenant, caller, deps, 'rawMessage')
+        const prepared = prepareRawSubmission(submission, checked, recipients, { tenant, sender, ...factsFor(caller) })
+        return { submissions: [prepared], result: prepared.accepted }
+      })
+    },
+
+    async sendBatch(tenantId, from, elements, caller, plan) {
+      refuseOverfullBatch(elements)
+      const mailbox = checkSender(from)
+      return answer(caller, plan, async () => {
+        const tenant = await tenantFor(tenantId, caller, tenants)
+        refuseUnlessActive(tenant)
+        const sender = await senderFor(mailbox.address, tenant, caller, deps)
+        const facts = { tenant, sender, ...factsFor(caller) }
+        const submissions: Prepared[] = []
+        const results: BatchResult[] = []
+        for (const [index, element] of elements.entries()) {
+          try {
+            if (element instanceof Refusal) throw element
+            const submission = { ...element, from }
+            const checked = checkSubmission(submission)
+            refuseCrowdedElement(checked.recipients.envelope.length)
+            if (sender.sandbox) await obeySandboxRules(db, checked.recipients.envelope, 'to', clock.nowMs())
+            const prepared = prepareSubmission(checked, submission, facts)
+            submissions.push(prepared)
+            results.push({ accepted: prepared.accepted })
+          } catch (error) {
+            if (!(error instanceof Refusal)) throw error
+            results.push({ refused: error === element ? error : within(error, `emails[${index}]`) })
+          }
+        }
+        return { submissions, result: { tenantId: tenant.id, sandbox: sender.sandbox, results } }
+      })
+    },
+  }
+}
+
+function refuseOverfullBatch(elements: readonly BatchElement[]): void {
+  const refuse = (message: string) => new Refusal('validation_error', { field: 'emails', message: `emails ${message}`, details: [{ field: 'emails', message }] })
+  if (elements.length < 1 || elements.length > mostBatchElements) throw refuse(`must have 1 to ${mostBatchElements} elements`)
+  const recipients = elements.reduce((sum, one) => sum + (one instanceof Refusal ? 0 : one.to.length + (one.cc?.length ?? 0) + (one.bcc?.length ?? 0)), 0)
+  if (recipients > mostBatchRecipients) throw refuse(`have ${recipients} recipients in all; the most is ${mostBatchRecipients}`)
+}
+
+function refuseCrowdedElement(recipients: number): void {
+  if (recipients <= mostElementRecipients) return
+  throw new Refusal('validation_error', { field: 'to', message: `to, cc and bcc have ${recipients} addresses together; the most in a batch is ${mostElementRecipients}` })
+}
+
+/** The same refusal with its fields named from the top of the request. */
+function within(refusal: Refusal, path: string): Refusal {
+  const field = refusal.field === undefined || refusal.field === 'from' ? refusal.field : `${path}.${refusal.field}`
+  return new Refusal(refusal.code, {
+    message: refusal.message,
+    suggestion: refusal.suggestion,
+    ...(field === undefined ? {} : { field }),
+    ...(refusal.details ? { details: refusal.details.map((one) => ({ ...one, field: `${path}.${one.field}` })) } : {}),
+  })
+}

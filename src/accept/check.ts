@@ -1,0 +1,172 @@
+/**
+ * What a submission means is checked here, for every door alike: addresses, header names, metadata, attachments, sizes, text.
+ * Each refusal names the field by its JSON path.
+ */
+import { Refusal, type RefusalCode } from '#base'
+import { type Address, type Mailbox, parseAddress, parseMailbox } from '#mail'
+import type { Submission, SubmittedAttachment } from './submission.ts'
+
+const mebibyte = 1_048_576
+export const largestMessageOctets = 14 * mebibyte
+const largestAttachmentOctets = 10 * mebibyte
+const mostAttachments = 100
+const mostRecipientsPerField = 50
+const mostHeaders = 50
+const headerNameLength = 76
+const headerValueLength = 998
+const metadataOctets = 4096
+
+/** Written by us, or able to change what the message is. */
+const reservedHeaders = new Set([
+  'from', 'to', 'cc', 'bcc', 'subject', 'date', 'message-id', 'sender', 'return-path', 'reply-to', 'received', 'mime-version', 'dkim-signature',
+])
+
+const refuse = (field: string, message: string, code: RefusalCode = 'validation_error', suggestion?: string): never => {
+  throw new Refusal(code, { field, message: `${field}${message.startsWith(' ') ? '' : ' '}${message}`, ...(suggestion === undefined ? {} : { suggestion }), details: [{ field, message }] })
+}
+
+const controlCharacters = /[\u0000-\u001f\u007f]/
+const lineBreaks = /[\r\n\u0000]/
+
+function checkText(field: string, text: string): void {
+  if (!text.isWellFormed()) refuse(field, 'has half of a surrogate pair, which is not text')
+  if (text.includes('\0')) refuse(field, 'has a NUL character')
+}
+
+function checkLine(field: string, text: string): void {
+  checkText(field, text)
+  if (lineBreaks.test(text)) refuse(field, 'must be one line, without CR or LF')
+}
+
+export function checkSender(from: string): Mailbox {
+  checkLine('from', from)
+  return parseMailbox(from) ?? refuse('from', 'is not an email address; use name@example.com or Name <name@example.com>', 'invalid_email_format')
+}
+
+export function checkAddress(field: string, text: string): Address {
+  return parseAddress(text) ?? refuse(field, 'is not an email address', 'invalid_email_format')
+}
+
+export interface Recipients {
+  to: Address[]
+  cc: Address[]
+  /** To, cc and bcc in this order, each address once. */
+  envelope: Address[]
+}
+
+export function checkRecipients(submission: Pick<Submission, 'to' | 'cc' | 'bcc'>): Recipients {
+  const parse = (field: string, list: readonly string[] | null | undefined) => {
+    if ((list?.length ?? 0) > mostRecipientsPerField) refuse(field, `has more than ${mostRecipientsPerField} addresses`)
+    return (list ?? []).map((text, index) => checkAddress(`${field}[${index}]`, text))
+  }
+  const to = parse('to', submission.to)
+  if (to.length === 0) refuse('to', 'must have at least one address')
+  const cc = parse('cc', submission.cc)
+  const once = new Map<string, Address>()
+  for (const address of [...to, ...cc, ...parse('bcc', submission.bcc)]) {
+    const key = address.text.toLowerCase()
+    if (!once.has(key)) once.set(key, address)
+  }
+  return { to, cc, envelope: [...once.values()] }
+}
+
+/** A header field name as RFC 5322 section 3.6.8 has it: printable US-ASCII without colon. */
+const headerName = /^[!-9;-~]+$/
+
+function checkHeaders(headers: Readonly<Record<string, string>> | null | undefined): [string, string][] {
+  const entries = Object.entries(headers ?? {})
+  if (entries.length > mostHeaders) refuse('headers', `has more than ${mostHeaders} entries`)
+  for (const [name, value] of entries) {
+    const field = `headers.${name.slice(0, headerNameLength)}`
+    if (!headerName.test(name) || name.length > headerNameLength) refuse(field, `is not a header name of 1 to ${headerNameLength} characters`)
+    const lower = name.toLowerCase()
+    if (reservedHeaders.has(lower) || lower.startsWith('content-')) refuse(field, 'is a header that Postrider writes itself', 'validation_error', 'Leave it out; use the field of the request that is meant for it')
+    if ([...value].length > headerValueLength) refuse(field, `is longer than ${headerValueLength} characters`)
+    checkLine(field, value)
+  }
+  return entries
+}
+
+const metadataKey = /^[a-zA-Z][a-zA-Z0-9_]{0,39}$/
+
+function checkMetadata(metadata: Readonly<Record<string, string>> | null | undefined): Record<string, string> | null {
+  if (!metadata) return null
+  const entries = Object.entries(metadata)
+  if (entries.length > 10) refuse('metadata', 'has more than 10 keys')
+  for (const [key, value] of entries) {
+    const field = `metadata.${key.slice(0, 40)}`
+    if (!metadataKey.test(key)) refuse(field, 'is not a key of 1 to 40 letters, digits and _, beginning with a letter')
+    checkText(field, value)
+    const length = [...value].length
+    if (length < 1 || length > 500) refuse(field, 'must have 1 to 500 characters')
+    if (controlCharacters.test(value)) refuse(field, 'has a control character')
+  }
+  if (Buffer.byteLength(JSON.stringify(metadata)) > metadataOctets) refuse('metadata', `is larger than ${metadataOctets} octets as JSON`)
+  return entries.length === 0 ? null : Object.fromEntries(entries)
+}
+
+const base64 = /^[A-Za-z0-9+/]*={0,2}$/
+
+/** Decoded size of base64 text in octets, or undefined when it is not base64 (padding is optional). */
+export function base64Octets(text: string): number | undefined {
+  if (!base64.test(text)) return undefined
+  const digits = text.endsWith('==') ? text.length - 2 : text.endsWith('=') ? text.length - 1 : text.length
+  if (digits % 4 === 1 || (text.length !== digits && text.length % 4 !== 0)) return undefined
+  return Math.floor((digits * 3) / 4)
+}
+
+const mediaType = /^[A-Za-z0-9!#$&^_.+-]{1,127}\/[A-Za-z0-9!#$&^_.+-]{1,127}(\s*;[\x20-\x7e]*)?$/
+
+function checkAttachments(attachments: readonly SubmittedAttachment[] | null | undefined): { list: SubmittedAttachment[]; octets: number } {
+  const list = [...(attachments ?? [])]
+  if (list.length > mostAttachments) refuse('attachments', `has more than ${mostAttachments} elements`)
+  let octets = 0
+  for (const [index, one] of list.entries()) {
+    const field = `attachments[${index}]`
+    const size = base64Octets(one.content) ?? refuse(`${field}.content`, 'is not standard base64')
+    if (size > largestAttachmentOctets) refuse(`${field}.content`, 'is larger than 10 MB', 'payload_too_large')
+    octets += size
+    checkText(`${field}.filename`, one.filename)
+    if (one.filename.length < 1 || [...one.filename].length > 255) refuse(`${field}.filename`, 'must have 1 to 255 characters')
+    if (/[/\\]/.test(one.filename) || controlCharacters.test(one.filename)) refuse(`${field}.filename`, 'must not have path separators or control characters')
+    if (one.contentType.length > 255 || !mediaType.test(one.contentType)) refuse(`${field}.contentType`, 'is not a media type such as application/pdf')
+    if (one.contentId != null && !/^[!-;=?-~]{1,250}$/.test(one.contentId)) refuse(`${field}.contentId`, 'must be 1 to 250 printable characters without spaces or angle brackets')
+  }
+  return { list, octets }
+}
+
+export interface CheckedSubmission {
+  from: Mailbox
+  recipients: Recipients
+  replyTo: Address | undefined
+  subject: string
+  tag: string | null
+  metadata: Record<string, string> | null
+  headers: [string, string][]
+  attachments: SubmittedAttachment[]
+  html: string | undefined
+  text: string | undefined
+  /** UTF-8 octets of html and text, decoded attachments, headers. */
+  sizeOctets: number
+}
+
+export function checkSubmission(submission: Submission): CheckedSubmission {
+  const from = checkSender(submission.from)
+  const recipients = checkRecipients(submission)
+  const replyTo = submission.replyTo == null ? undefined : checkAddress('replyTo', submission.replyTo)
+  checkLine('subject', submission.subject)
+  if (submission.subject.length < 1 || [...submission.subject].length > 998) refuse('subject', 'must have 1 to 998 characters')
+  if (submission.tag != null) checkText('tag', submission.tag)
+  const headers = checkHeaders(submission.headers)
+  const metadata = checkMetadata(submission.metadata)
+  const attachments = checkAttachments(submission.attachments)
+  const html = submission.html ?? undefined
+  const text = submission.text ?? undefined
+  if (html !== undefined) checkText('html', html)
+  if (text !== undefined) checkText('text', text)
+  const headerOctets = headers.reduce((sum, [name, value]) => sum + name.length + Buffer.byteLength(value) + 4, 0)
+  const sizeOctets = Buffer.byteLength(html ?? '') + Buffer.byteLength(text ?? '') + attachments.octets + headerOctets + Buffer.byteLength(submission.subject)
+  if (sizeOctets > largestMessageOctets) refuse('attachments', 'make the whole message larger than 14 MB', 'payload_too_large')
+  const tag = submission.tag || null
+  return { from, recipients, replyTo, subject: submission.subject, tag, metadata, headers, attachments: attachments.list, html, text, sizeOctets }
+}

@@ -1,0 +1,224 @@
+/**
+ * The accepting commit. Concurrent requests share one statement and one flush of the log: a flush takes whatever waits, two are in
+ * flight at most, and there is no timer. Writes contents, emails, spool and idempotency_keys together, because this is one of the
+ * two hot commits of the house.
+ */
+import { type Clock, metrics, pause, Refusal } from '#base'
+import { type Db, ensurePartitions, type Sql, sql } from '#db'
+import { emailTables } from '#emails'
+import { type LimitSettings, type Standing, takeSlots } from '#limits'
+import { shardOf } from '#spool'
+import { keyLifeMs } from './once.ts'
+import type { Prepared } from './prepare.ts'
+
+/** Submissions in one flush: more gained nothing when measured, see docs/performance.md. */
+const flushSubmissions = 64
+const flushOctets = 32 * 1_048_576
+const flushesInFlight = 2
+/** How long an unanswered flush is resolved before the caller is told to try again. */
+const resolveWithinMs = 5000
+const resolveEveryMs = 100
+
+/** What one request wants committed: all of it or nothing. */
+export interface Entry {
+  submissions: Prepared[]
+  once: { credentialId: number; key: string; fingerprint: Buffer; body: Buffer } | undefined
+}
+
+export type CommitResult = { committed: true; standing: Standing } | { committed: false /* another request had the key first */ }
+
+/** One bytea parameter for each body: an array of bytea would travel as text, at half the speed. */
+const commitOf = (bodies: number): Sql<{ credentialId: number; key: string }> => {
+  const values = sql.part([Array.from({ length: bodies }, (_, n) => `(${n}, $${n + 4}::bytea)`).join(', ')] as unknown as TemplateStringsArray)
+  return sql<{ credentialId: number; key: string }>`
+  with body (n, octets) as (values ${values}),
+  submission as (
+    select *
+    from json_to_recordset($1::json) as given (
+      n integer, tenant_id text, content_id text, shard smallint, sender text, from_text text, subject text, tag text, metadata jsonb,
+      message_id text, test boolean, credential_id bigint, accepted_at timestamptz, size_octets integer, once_key text, emails json)
+  ),
+  answered as (
+    insert into idempotency_keys (credential_id, key, fingerprint, status, body, accepted_at)
+    select credential_id, key, decode(fingerprint, 'base64'), 200, decode(body, 'base64'), accepted_at
+    from json_to_recordset($2::json) as given (credential_id bigint, key text, fingerprint text, body text, accepted_at timestamptz)
+    order by credential_id, key
+    on conflict (credential_id, key) do update
+    set fingerprint = excluded.fingerprint, status = excluded.status, body = excluded.body, accepted_at = excluded.accepted_at
+    where idempotency_keys.accepted_at <= excluded.accepted_at - $3::interval
+    returning credential_id, key
+  ),
+  winner as (
+    select *
+    from submission
+    where once_key is null
+      or exists (select from answered where answered.credential_id = submission.credential_id and answered.key = submission.once_key)
+  ),
+  content as (
+    insert into contents (tenant_id, id, body)
+    select tenant_id, content_id, octets
+    from winner
+    join body using (n)
+  ),
+  email as (
+    insert into emails (tenant_id, id, content_id, recipient, sender, from_text, subject, tag, metadata, message_id, test, credential_id,
+                        status, accepted_at)
+    select tenant_id, email.id, content_id, email.recipient, sender, from_text, subject, tag, metadata, message_id, test, credential_id,
+           'pending', accepted_at
+    from winner, json_to_recordset(winner.emails) as email (id text, recipient text)
+  ),
+  queued as (
+    insert into spool (tenant_id, email_id, content_id, shard, recipient, destination, state, test, size_octets)
+    select tenant_id, email.id, content_id, shard, email.recipient, email.destination, email.state, test, size_octets
+    from winner, json_to_recordset(winner.emails) as email (id text, recipient text, destination text, state text)
+  )
+  select credential_id as "credentialId", key
+  from answered`
+}
+
+/** The sizes prepared for; a flush is padded with empty bodies up to the next one. The largest holds a full flush and one batch request. */
+const commitSizes = [1, 4, 16, 64, 192].map((bodies) => ({ bodies, statement: commitOf(bodies) }))
+const nothing = Buffer.alloc(0)
+
+interface Waiting {
+  entry: Entry
+  settle: (result: CommitResult) => void
+  fail: (error: unknown) => void
+}
+
+export interface CommitDeps {
+  db: Db
+  clock: Clock
+  limitSettings: LimitSettings
+}
+
+export type Commit = (entry: Entry) => Promise<CommitResult>
+
+export function openCommit(deps: CommitDeps): Commit {
+  const queue: Waiting[] = []
+  let inFlight = 0
+
+  const takeFlush = (): Waiting[] => {
+    let submissions = 0
+    let octets = 0
+    let taken = 0
+    for (const { entry } of queue) {
+      submissions += entry.submissions.length
+      octets += entry.submissions.reduce((sum, one) => sum + one.body.length, 0)
+      if (taken > 0 && octets > flushOctets) break
+      taken++
+      if (submissions >= flushSubmissions) break
+    }
+    return queue.splice(0, taken)
+  }
+
+  const flush = async () => {
+    inFlight++
+    try {
+      while (queue.length > 0) await commitTogether(takeFlush(), deps)
+    } finally {
+      inFlight--
+    }
+  }
+
+  return (entry) =>
+    new Promise((settle, fail) => {
+      queue.push({ entry, settle, fail })
+      // Started in a microtask, so that requests parsed in the same turn of the event loop share the flush.
+      if (inFlight < flushesInFlight) queueMicrotask(() => void (inFlight < flushesInFlight && queue.length > 0 && flush()))
+    })
+}
+
+/** Answers every one of `group`, whatever happens; never rejects. */
+async function commitTogether(group: Waiting[], deps: CommitDeps): Promise<void> {
+  try {
+    const { standing, won } = await write(group.map((one) => one.entry), deps)
+    metrics.acceptBatch.observe(group.length)
+    for (const { entry, settle } of group) {
+      const committed = entry.once === undefined || won.has(onceName(entry.once))
+      settle(committed ? { committed, standing: standing(entry.submissions[0]?.test ?? false) } : { committed })
+    }
+  } catch (error) {
+    if (group.length === 1 || error instanceof Refusal) for (const one of group) one.fail(error)
+    else for (const one of group) await commitTogether([one], deps) // so that what one request broke fails that request only
+  }
+}
+
+const onceName = (once: { credentialId: number; key: string }) => `${once.credentialId} ${once.key}`
+
+async function write(entries: Entry[], { db, clock, limitSettings }: CommitDeps) {
+  const demands = entries.flatMap((entry) => entry.submissions.map((one) => ({ tenantId: one.tenantId, test: one.test, count: one.emails.length })))
+  const limits = await limitSettings.send()
+  const { granted, standing } = await takeSlots(db, demands, limits, clock.nowMs())
+  const submissions = entries.flatMap((entry) => entry.submissions.map((submission) => ({ submission, once: entry.once })))
+  const bodies = submissions.map(({ submission }) => submission.body)
+  const size = commitSizes.find(({ bodies: most }) => bodies.length <= most)
+  if (!size) throw new Error(`${bodies.length} submissions are more than one flush holds`)
+  const parameters = [
+    JSON.stringify(submissions.map(({ submission, once }, n) => rowOf(submission, n, once?.key ?? null, granted[n] as number))),
+    JSON.stringify(entries.flatMap((entry) => (entry.once ? [keyRowOf(entry.once, entry.submissions[0]?.acceptedAtMs ?? clock.nowMs())] : []))),
+    `${keyLifeMs / 1000} seconds`,
+    ...bodies,
+    ...Array.from({ length: size.bodies - bodies.length }, () => nothing),
+  ]
+  const first = submissions[0]?.submission.acceptedAtMs ?? clock.nowMs()
+  const deadlineMs = clock.monotonicMs() + resolveWithinMs
+  for (let unresolved = false; ; ) {
+    try {
+      const winners = await db.rows(size.statement, parameters)
+      return { standing, won: new Set(winners.map(onceName)) }
+    } catch (error) {
+      const state = sqlState(error)
+      if (state === uniqueViolation && unresolved) return { standing, won: new Set(entries.flatMap((entry) => (entry.once ? [onceName(entry.once)] : []))) }
+      if (state === noPartition) {
+        await ensurePartitions(db, emailTables.map((table) => ({ table, key: 'email-id' as const })), first, 1)
+        continue
+      }
+      if (!isConnectionTrouble(state)) throw error
+      // The commit may or may not have happened. Writing the same ids again finds out: it succeeds, or collides with itself.
+      unresolved = true
+      if (clock.monotonicMs() >= deadlineMs) {
+        throw new Refusal('internal_error', { message: 'the database cannot be reached', shouldRetry: true })
+      }
+      await pause(clock, resolveEveryMs)
+    }
+  }
+}
+
+const uniqueViolation = '23505'
+const noPartition = '23514'
+
+const sqlState = (error: unknown): string | undefined => {
+  const { code } = error as { code?: unknown }
+  return typeof code === 'string' ? code : undefined
+}
+
+/** No SQLSTATE at all (the socket broke), or one of: connection exception, operator intervention, read-only after a failover. */
+const isConnectionTrouble = (state: string | undefined) => state === undefined || !/^[0-9A-Z]{5}$/.test(state) || /^(08|57P|25006)/.test(state)
+
+const rowOf = (one: Prepared, n: number, onceKey: string | null, slots: number) => ({
+  n,
+  tenant_id: one.tenantId,
+  content_id: one.contentId,
+  shard: shardOf(one.contentId),
+  sender: one.sender,
+  from_text: one.fromText,
+  subject: one.subject,
+  tag: one.tag,
+  metadata: one.metadata,
+  message_id: one.messageId,
+  test: one.test,
+  credential_id: one.credentialId,
+  accepted_at: new Date(one.acceptedAtMs),
+  size_octets: one.sizeOctets,
+  once_key: onceKey,
+  emails: one.emails.map((email, index) => ({ id: email.id, recipient: email.recipient.text, destination: email.recipient.domain, state: index < slots ? 'ready' : 'waiting' })),
+})
+
+const keyRowOf = (once: NonNullable<Entry['once']>, acceptedAtMs: number) => ({
+  credential_id: once.credentialId,
+  key: once.key,
+  fingerprint: once.fingerprint.toString('base64'),
+  body: once.body.toString('base64'),
+  accepted_at: new Date(acceptedAtMs),
+})

@@ -1,0 +1,97 @@
+/**
+ * Idempotency (contract section 5): one key, one send, in 24 hours. The key is one unique row written with the emails; there is no
+ * reservation that could expire half-way. A twin in the same process waits for the first; one in another process waits on the row.
+ */
+import { type Clock, Refusal } from '#base'
+import { type Db, type Queryable, sql } from '#db'
+
+export const keyLifeMs = 24 * 3_600_000
+const twinWaitMs = 30_000
+
+const storedAnswer = sql<{ fingerprint: Buffer; body: Buffer }>`
+  select fingerprint, body
+  from idempotency_keys
+  where credential_id = $1 and key = $2 and accepted_at > $3`
+
+const forgetExpired = sql`
+  delete from idempotency_keys
+  where (credential_id, key) in (
+    select credential_id, key
+    from idempotency_keys
+    where accepted_at <= $1
+    order by accepted_at
+    limit 10000
+  )`
+
+export interface OnceKey {
+  credentialId: number
+  key: string
+  fingerprint: Buffer
+}
+
+/** The stored answer of this key, or undefined; refuses `idempotency_key_reused` when it was for another request. */
+async function findAnswer(on: Queryable, once: OnceKey, nowMs: number): Promise<Buffer | undefined> {
+  const stored = await on.first(storedAnswer, [once.credentialId, once.key, new Date(nowMs - keyLifeMs)])
+  if (!stored) return undefined
+  if (!stored.fingerprint.equals(once.fingerprint)) {
+    throw new Refusal('idempotency_key_reused', { message: 'Idempotency-Key: this key was used for a different request', field: 'Idempotency-Key' })
+  }
+  return stored.body
+}
+
+/** Deletes up to 10,000 keys past their life; returns how many. */
+export function forgetExpiredKeys(db: Db, nowMs: number): Promise<number> {
+  return db.run(forgetExpired, [new Date(nowMs - keyLifeMs)])
+}
+
+export interface Once {
+  /**
+   * Runs `attempt` unless the key has been answered. `attempt` answers undefined when another process had the key first.
+   * Refuses `idempotency_key_reused`, and `idempotency_in_progress` after 30 s of waiting for a twin.
+   */
+  run<T extends { body: Buffer }>(once: OnceKey, attempt: () => Promise<T | undefined>): Promise<T | { replay: Buffer }>
+}
+
+export function openOnce({ db, clock }: { db: Db; clock: Clock }): Once {
+  const running = new Map<string, Promise<unknown>>()
+  return {
+    async run(once, attempt) {
+      const name = `${once.credentialId} ${once.key}`
+      const deadlineMs = clock.monotonicMs() + twinWaitMs
+      for (;;) {
+        const twin = running.get(name)
+        if (!twin) break
+        if (!(await settledBefore(twin, deadlineMs, clock))) throw stillRunning()
+      }
+      const own = (async () => {
+        const stored = await findAnswer(db, once, clock.nowMs())
+        if (stored) return { replay: stored }
+        const answer = await attempt()
+        if (answer) return answer
+        const winner = await findAnswer(db, once, clock.nowMs())
+        if (!winner) throw stillRunning()
+        return { replay: winner }
+      })()
+      running.set(name, own)
+      try {
+        return await own
+      } finally {
+        running.delete(name)
+      }
+    },
+  }
+}
+
+const stillRunning = () => new Refusal('idempotency_in_progress', { field: 'Idempotency-Key', retryAfterSeconds: 1, shouldRetry: true })
+
+/** Whether `twin` ended, one way or the other, before the deadline. */
+function settledBefore(twin: Promise<unknown>, deadlineMs: number, clock: Clock): Promise<boolean> {
+  return new Promise((resolve) => {
+    const cancel = clock.after(deadlineMs - clock.monotonicMs(), () => resolve(false))
+    const settled = () => {
+      cancel()
+      resolve(true)
+    }
+    twin.then(settled, settled)
+  })
+}

@@ -1,0 +1,148 @@
+/** Turns a checked submission into the rows that acceptance writes: one content, and one email for each envelope recipient. */
+import { type Content, encodeContent, type PartsContent } from '#emails'
+import type { Ids } from '#base'
+import { Refusal } from '#base'
+import { type Address, type Mailbox, readRaw } from '#mail'
+import type { Tenant } from '#tenants'
+import { base64Octets, type CheckedSubmission, checkSender, largestMessageOctets, type Recipients } from './check.ts'
+import type { Sender } from './sender.ts'
+import type { AcceptedSubmission, RawSubmission } from './submission.ts'
+
+export interface NewEmail {
+  id: string
+  recipient: Address
+}
+
+/** One submission, ready to be written. */
+export interface Prepared {
+  tenantId: string
+  contentId: string
+  body: Buffer
+  sizeOctets: number
+  fromText: string
+  sender: string
+  subject: string
+  tag: string | null
+  metadata: Record<string, string> | null
+  messageId: string
+  test: boolean
+  credentialId: number
+  acceptedAtMs: number
+  emails: NewEmail[]
+  accepted: AcceptedSubmission
+}
+
+export interface PrepareFacts {
+  tenant: Tenant
+  sender: Sender
+  test: boolean
+  credentialId: number
+  nowMs: number
+  ids: Ids
+}
+
+/** Local part of the envelope sender: tells which submission a report belongs to. */
+const returnPathFor = (contentId: string, sender: Sender) => `b-${contentId}@${sender.returnPathDomain}`
+
+export function prepareSubmission(checked: CheckedSubmission, given: { from: string; to: readonly string[] }, facts: PrepareFacts): Prepared {
+  const emails = newEmails(checked.recipients, facts)
+  const id = (emails[0] as NewEmail).id
+  const messageId = `<${id}@${facts.sender.messageIdDomain}>`
+  const message: PartsContent = {
+    kind: 'parts',
+    from: given.from,
+    to: checked.recipients.to.map((address) => address.text),
+    cc: checked.recipients.cc.map((address) => address.text),
+    ...(checked.replyTo ? { replyTo: checked.replyTo.text } : {}),
+    subject: checked.subject,
+    ...(checked.html === undefined ? {} : { html: checked.html }),
+    ...(checked.text === undefined ? {} : { text: checked.text }),
+    headers: checked.headers,
+    attachments: checked.attachments.map(({ content, contentType, filename, contentId }) => ({ filename, contentType, content, ...(contentId == null ? {} : { contentId }) })),
+  }
+  const content: Content = { message, messageId, acceptedAtMs: facts.nowMs, returnPath: returnPathFor(id, facts.sender), signing: facts.sender.signing }
+  return finish(content, checked.from, { ...facts, emails, messageId, to: given.to, fromText: given.from, subject: checked.subject, tag: checked.tag, metadata: checked.metadata, sizeOctets: checked.sizeOctets })
+}
+
+export interface CheckedRaw {
+  octets: number
+  headerFrom: Mailbox
+  subject: string
+  messageId: string | undefined
+}
+
+/** What a raw message says of itself; refuses `invalid_raw_message` and `payload_too_large`. */
+export function checkRaw(submission: RawSubmission): CheckedRaw {
+  const refuse = (message: string): never => {
+    throw new Refusal('invalid_raw_message', { field: 'rawMessage', message: `rawMessage ${message}` })
+  }
+  checkSender(submission.from)
+  const compact = submission.rawMessage.replace(/[\r\n]/g, '')
+  const octets = base64Octets(compact) ?? refuse('is not standard base64')
+  if (octets > largestMessageOctets) throw new Refusal('payload_too_large', { field: 'rawMessage', message: 'rawMessage is larger than 14 MB' })
+  const facts = readRaw(Buffer.from(compact, 'base64'))
+  if (typeof facts === 'string') {
+    const problems: Record<typeof facts, string> = {
+      'no-header-block': 'has no header block',
+      'no-from': 'has no From header',
+      'several-from': 'has more than one From header',
+      'bad-from': 'has a From header that is not an address',
+      'header-line-malformed': 'has a line in its header block that is not a header',
+    }
+    return refuse(problems[facts])
+  }
+  return { octets, headerFrom: facts.from ?? refuse('has no usable From header'), subject: facts.subject, messageId: facts.messageId }
+}
+
+export function prepareRawSubmission(submission: RawSubmission, checked: CheckedRaw, recipients: Recipients, facts: PrepareFacts): Prepared {
+  const emails = newEmails(recipients, facts)
+  const id = (emails[0] as NewEmail).id
+  const messageId = checked.messageId ?? `<${id}@${facts.sender.messageIdDomain}>`
+  const content: Content = {
+    message: { kind: 'raw', raw: submission.rawMessage },
+    messageId,
+    acceptedAtMs: facts.nowMs,
+    returnPath: submission.bounce ? '' : returnPathFor(id, facts.sender),
+    signing: facts.sender.signing,
+  }
+  const from = checkSender(submission.from)
+  return finish(content, from, { ...facts, emails, messageId, to: submission.to, fromText: submission.from, subject: storable(checked.subject), tag: null, metadata: null, sizeOctets: checked.octets })
+}
+
+/** A raw message's subject may hold anything; a text column may not. */
+const storable = (text: string) => text.toWellFormed().replaceAll('\0', '').slice(0, 998)
+
+const newEmails = (recipients: Recipients, facts: PrepareFacts): NewEmail[] => recipients.envelope.map((recipient) => ({ id: facts.ids.emailId(facts.nowMs), recipient }))
+
+interface FinishFacts extends PrepareFacts {
+  emails: NewEmail[]
+  messageId: string
+  to: readonly string[]
+  fromText: string
+  subject: string
+  tag: string | null
+  metadata: Record<string, string> | null
+  sizeOctets: number
+}
+
+function finish(content: Content, from: Mailbox, facts: FinishFacts): Prepared {
+  const { tenant, sender, test, credentialId, nowMs, emails, messageId } = facts
+  const contentId = (emails[0] as NewEmail).id
+  return {
+    tenantId: tenant.id,
+    contentId,
+    body: encodeContent(content),
+    sizeOctets: facts.sizeOctets,
+    fromText: facts.fromText,
+    sender: from.address.text.toLowerCase(),
+    subject: facts.subject,
+    tag: facts.tag,
+    metadata: facts.metadata,
+    messageId,
+    test,
+    credentialId,
+    acceptedAtMs: nowMs,
+    emails,
+    accepted: { id: contentId, tenantId: tenant.id, messageId, to: facts.to, sandbox: sender.sandbox, emails: emails.map((email) => ({ id: email.id, recipient: email.recipient.text })) },
+  }
+}

@@ -1,0 +1,67 @@
+/** Who may send as whom: the tenant of a submission, and the sending domain or sandbox sender of its From address. */
+import { Refusal } from '#base'
+import type { Db } from '#db'
+import type { Domains } from '#domains'
+import { takeSandboxSlots } from '#limits'
+import type { Address } from '#mail'
+import { membersAmong } from '#members'
+import type { Tenant, Tenants } from '#tenants'
+import type { Caller } from './submission.ts'
+
+/** The tenantId rules of spec section 2.3. */
+export async function tenantFor(wanted: string | null | undefined, caller: Caller, tenants: Tenants): Promise<Tenant> {
+  if (caller.tenantId !== null && wanted != null && wanted !== caller.tenantId) {
+    throw new Refusal('tenant_mismatch', { field: 'tenantId', message: 'tenantId names another tenant than the one this key belongs to' })
+  }
+  const id = caller.tenantId ?? wanted
+  const tenant = id == null ? await tenants.default() : await tenants.find(id)
+  if (!tenant) throw new Refusal('not_found', { field: 'tenantId', message: `tenantId: there is no tenant ${id}` })
+  return tenant
+}
+
+export function refuseUnlessActive(tenant: Tenant): void {
+  if (tenant.status === 'suspended') throw new Refusal('tenant_suspended', { message: `the tenant ${tenant.id} is suspended` })
+  if (tenant.status === 'archived') throw new Refusal('tenant_archived', { message: `the tenant ${tenant.id} is archived` })
+}
+
+export interface Sender {
+  sandbox: boolean
+  signing: { domainId: number; withEd25519: boolean } | null
+  /** The domain of generated Message-IDs. */
+  messageIdDomain: string
+  /** The domain of the return path: the sending domain's own once its record has been seen, else the platform's. */
+  returnPathDomain: string
+}
+
+export interface SenderDeps {
+  domains: Domains
+  sandboxSender: string
+  hostname: string
+}
+
+/** `field` is where the address stands in the request. */
+export async function senderFor(address: Address, tenant: Tenant, caller: Caller, deps: SenderDeps, field = 'from'): Promise<Sender> {
+  const platform = { messageIdDomain: deps.hostname, returnPathDomain: `rp.${deps.hostname}` }
+  if (address.text.toLowerCase() === deps.sandboxSender && field === 'from') return { sandbox: true, signing: null, ...platform }
+  const domain = await deps.domains.find(tenant.id, address.domain)
+  if (!domain?.verified || (domain.testOnly && caller.mode !== 'test')) {
+    const why = domain?.testOnly ? 'is for test keys only' : domain ? 'is not verified yet' : `is not a sending domain of the tenant ${tenant.id}`
+    throw new Refusal(field === 'from' ? 'domain_not_verified' : 'invalid_raw_message', { field, message: `${field}: the domain ${address.domain} ${why}` })
+  }
+  return {
+    sandbox: false,
+    signing: { domainId: domain.id, withEd25519: domain.trusted || domain.dkimEd25519Status === 'OK' },
+    messageIdDomain: domain.name,
+    returnPathDomain: domain.returnPathStatus === 'OK' ? `rp.${domain.name}` : platform.returnPathDomain,
+  }
+}
+
+/** The sandbox sender writes to members of the organisation only, ten emails a UTC day. */
+export async function obeySandboxRules(db: Db, envelope: readonly Address[], field: string, nowMs: number): Promise<void> {
+  const members = await membersAmong(db, envelope.map((address) => address.text))
+  const stranger = envelope.find((address) => !members.has(address.text.toLowerCase()))
+  if (stranger) {
+    throw new Refusal('sandbox_recipient_not_allowed', { field, message: `${field}: ${stranger.text} is not a member of the organisation, so the sandbox sender may not write to it` })
+  }
+  await takeSandboxSlots(db, envelope.length, nowMs)
+}

@@ -1,0 +1,78 @@
+/** What a caller hands in, before acceptance, and what acceptance answers. */
+import type { Standing } from '#limits'
+
+export interface SubmittedAttachment {
+  /** Base64, padding optional. */
+  content: string
+  contentType: string
+  filename: string
+  contentId?: string | null | undefined
+}
+
+/** Shapes and lengths have been checked by the door; meanings are checked here. Absent and null mean the same. */
+export interface Submission {
+  from: string
+  to: readonly string[]
+  cc?: readonly string[] | null | undefined
+  bcc?: readonly string[] | null | undefined
+  replyTo?: string | null | undefined
+  subject: string
+  html?: string | null | undefined
+  text?: string | null | undefined
+  tag?: string | null | undefined
+  headers?: Readonly<Record<string, string>> | null | undefined
+  attachments?: readonly SubmittedAttachment[] | null | undefined
+  metadata?: Readonly<Record<string, string>> | null | undefined
+}
+
+export interface RawSubmission {
+  from: string
+  to: readonly string[]
+  /** Base64 of an RFC 5322 message. */
+  rawMessage: string
+  /** true: sent with the null reverse-path. */
+  bounce?: boolean | null | undefined
+}
+
+export interface Caller {
+  credentialId: number
+  /** The tenant that the key is scoped to; null for an organisation-level key. */
+  tenantId: string | null
+  mode: 'live' | 'test'
+}
+
+export interface AcceptedSubmission {
+  /** The id of the first recipient's email. */
+  id: string
+  tenantId: string
+  /** With angle brackets. */
+  messageId: string
+  /** As given. */
+  to: readonly string[]
+  sandbox: boolean
+  /** One for each envelope recipient, in order, without repetitions. */
+  emails: readonly { id: string; recipient: string }[]
+}
+
+/** One element of a batch: accepted, or refused with what is wrong. */
+export type BatchResult = { accepted: AcceptedSubmission } | { refused: import('#base').Refusal }
+
+export interface AcceptedBatch {
+  tenantId: string
+  sandbox: boolean
+  results: readonly BatchResult[]
+}
+
+/** How a door wants its answer: rendered before the commit, because it is kept with the idempotency key in the same transaction. */
+export interface AnswerPlan<Result> {
+  render: (result: Result) => Buffer
+  /** The caller's Idempotency-Key and the SHA-256 over method, path and canonical body. */
+  once?: { key: string; fingerprint: Buffer } | undefined
+}
+
+export interface Answer {
+  body: Buffer
+  /** The stored answer of an earlier request with the same key. */
+  replayed: boolean
+  standing: Standing
+}

@@ -1,0 +1,172 @@
+/**
+ * What an attempt came to, per recipient, and what follows from it: a pure decision from the remote's answer, the number of
+ * failures before, and the schedule (contract section 7.2). Exhaustive: the compiler knows every answer a peer can give.
+ */
+import { impossible } from '#base'
+import { classification, type ClassificationName, classify, suppresses } from '#bounces'
+import type { EmailStatus } from '#emails'
+import type { Failure, Peer, RecipientResult, Reply } from '#smtp'
+import { type Claimed, type RetrySchedule, retryDelayMs } from '#spool'
+import type { AutomaticReason } from '#suppressions'
+
+/** Where an attempt ended: the address connected to, or only the host that was looked for. */
+export interface RemoteEnd {
+  host: string | null
+  address: string | null
+  port: number | null
+  secure: boolean
+}
+
+/** What is known about one try for one recipient, before it is decided what follows. */
+export interface Finding {
+  kind: 'accepted' | 'temporary' | 'permanent' | 'unknown' | 'suppressed'
+  reply: Reply | null
+  classification: ClassificationName | null
+  enhanced: string | null
+  /** What happened, when there was no reply. */
+  message: string
+}
+
+export interface Outcome {
+  claimed: Claimed
+  status: EmailStatus
+  /** When the spool looks at it again; null for final states. */
+  dueAtMs: number | null
+  atMs: number
+  durationMs: number
+  details: string
+  output: string
+  code: number | null
+  enhanced: string | null
+  secure: boolean
+  classification: ClassificationName | null
+  classificationCode: number | null
+  remoteHost: string | null
+  outcomeUnknown: boolean
+  conversation: string | null
+  suppress: AutomaticReason | null
+  unsuppress: boolean
+}
+
+const heldForMs = 7 * 86_400_000
+const longestOutput = 4000
+
+export function findingOf(result: RecipientResult): Finding {
+  switch (result.state) {
+    case 'accepted':
+      return { kind: 'accepted', reply: result.reply, classification: null, enhanced: result.reply.enhanced, message: '' }
+    case 'refused':
+      return findingOfReply(result.reply)
+    case 'failed':
+      return findingOfFailure(result.failure)
+    case 'unknown':
+      return { kind: 'unknown', reply: null, classification: 'connection_error', enhanced: null, message: result.failure.message }
+    default:
+      return impossible(result)
+  }
+}
+
+export function findingOfReply(reply: Reply): Finding {
+  const { classification: name, permanent } = classify(reply)
+  return { kind: permanent ? 'permanent' : 'temporary', reply, classification: name, enhanced: reply.enhanced, message: '' }
+}
+
+/** A conversation that ended before the final dot: nothing was sent. */
+export function findingOfFailure(failure: Failure): Finding {
+  if (failure.reply) return findingOfReply(failure.reply)
+  const temporary = (name: ClassificationName): Finding => ({ kind: 'temporary', reply: null, classification: name, enhanced: null, message: failure.message })
+  switch (failure.kind) {
+    case 'unsupported': {
+      const size = /size/i.test(failure.message)
+      return { kind: 'permanent', reply: null, classification: size ? 'message_too_large' : 'protocol_error', enhanced: size ? '5.3.4' : '5.6.7', message: failure.message }
+    }
+    case 'tls':
+      return temporary('tls_required')
+    case 'protocol':
+      return temporary('protocol_error')
+    case 'reply':
+    case 'refused':
+    case 'timeout':
+    case 'dropped':
+    case 'aborted':
+      return temporary('connection_error')
+    default:
+      return impossible(failure.kind)
+  }
+}
+
+export interface DecisionFacts {
+  schedule: RetrySchedule
+  fraction: () => number
+  atMs: number
+  durationMs: number
+  remote: RemoteEnd
+  conversation: string | null
+  /** The next try after an unknown outcome: at once when our own process was lost, by the schedule when the connection was. */
+  unknownRetry: 'at once' | 'by schedule'
+}
+
+export function decide(claimed: Claimed, finding: Finding, facts: DecisionFacts): Outcome {
+  const failures = claimed.failures + 1
+  const exhausted = failures >= facts.schedule.maxAttempts
+  const base = {
+    claimed,
+    atMs: facts.atMs,
+    durationMs: Math.max(0, Math.round(facts.durationMs)),
+    output: (finding.reply?.text ?? '').slice(0, longestOutput),
+    code: finding.reply?.code ?? null,
+    enhanced: finding.enhanced,
+    secure: facts.remote.secure,
+    classification: finding.classification,
+    classificationCode: finding.classification === null ? null : classification(finding.classification),
+    remoteHost: facts.remote.host,
+    outcomeUnknown: false,
+    conversation: facts.conversation,
+    details: detailsOf(claimed.recipient, finding, facts.remote),
+    dueAtMs: null,
+    suppress: null,
+    unsuppress: false,
+  }
+  const laterMs = () => facts.atMs + retryDelayMs(failures, facts.schedule, facts.fraction())
+  switch (finding.kind) {
+    case 'accepted':
+      return { ...base, status: 'sent', unsuppress: claimed.manual }
+    case 'suppressed':
+      return { ...base, status: 'held', dueAtMs: facts.atMs + heldForMs }
+    case 'permanent':
+      return { ...base, status: 'hardfail', suppress: finding.classification && suppresses(finding.classification) ? 'hard fail' : null }
+    case 'temporary':
+      return exhausted ? { ...base, status: 'hardfail', suppress: 'too many soft fails' } : { ...base, status: 'softfail', dueAtMs: laterMs() }
+    case 'unknown': {
+      const unknown = { ...base, outcomeUnknown: true, output: '', code: null }
+      if (exhausted) return { ...unknown, status: 'hardfail', suppress: null }
+      return { ...unknown, status: 'softfail', dueAtMs: facts.unknownRetry === 'at once' ? facts.atMs : laterMs() }
+    }
+    default:
+      return impossible(finding.kind)
+  }
+}
+
+/** The sentences of contract section 7.8. */
+function detailsOf(recipient: string, finding: Finding, remote: RemoteEnd): string {
+  const where = remote.address !== null ? ` at ${remote.address.includes(':') ? `[${remote.address}]` : remote.address}:${remote.port} (${remote.host})` : ''
+  const because = finding.message === '' ? '' : `: ${finding.message}`
+  switch (finding.kind) {
+    case 'accepted':
+      return `Message for ${recipient} accepted by${where.slice(3)}`
+    case 'suppressed':
+      return `${recipient} is on the suppression list`
+    case 'unknown':
+      return `outcome unknown: Delivery to ${recipient} may have happened${where}${because}`
+    case 'permanent':
+    case 'temporary': {
+      const code = finding.reply ? `${finding.reply.code} ` : ''
+      return `${code}${(finding.classification ?? 'unclassified').replaceAll('_', ' ')}: Delivery to ${recipient} failed${where}${because}`
+    }
+    default:
+      return impossible(finding.kind)
+  }
+}
+
+export const remoteOf = (peer: Peer, secure: boolean): RemoteEnd => ({ host: peer.host, address: peer.address, port: peer.port, secure })
+export const nowhere: RemoteEnd = { host: null, address: null, port: null, secure: false }

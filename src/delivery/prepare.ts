@@ -1,0 +1,40 @@
+/** From stored content to the octets that are sent: built and signed the same way every time, so the API can show what was sent. */
+import type { Content, PartsContent } from '#emails'
+import { sign, type SigningKey } from '#dkim'
+import type { Domains } from '#domains'
+import { type BuiltMessage, buildMessage, type Mailbox, parseMailbox, prepareRaw, textFromHtml, toSevenBit } from '#mail'
+
+/** The complete message, DKIM signatures first. Throws when the content could not have come from acceptance. */
+export function rebuildMessage(content: Content, keys: readonly SigningKey[]): BuiltMessage {
+  const built = content.message.kind === 'raw' ? fromRaw(content.message.raw, content) : buildMessage(partsOf(content.message, content))
+  if (keys.length === 0) return built
+  return { ...built, octets: Buffer.concat([sign(built.octets, keys, content.acceptedAtMs), built.octets]) }
+}
+
+/** The keys that sign this content. */
+export const keysFor = (content: Content, tenantId: string, domains: Domains): Promise<SigningKey[]> =>
+  content.signing ? domains.signingKeys(tenantId, content.signing.domainId, content.signing.withEd25519) : Promise.resolve([])
+
+function fromRaw(raw: string, content: Content): BuiltMessage {
+  const prepared = prepareRaw(Buffer.from(raw, 'base64'), { dateMs: content.acceptedAtMs, messageId: content.messageId })
+  // Re-encoded before signing, so that a server without 8BITMIME gets the octets that were signed.
+  return prepared.needs8bit && !prepared.needsSmtpUtf8 ? { ...prepared, octets: toSevenBit(prepared.octets), needs8bit: false } : prepared
+}
+
+function partsOf(message: PartsContent, content: Content): Parameters<typeof buildMessage>[0] {
+  const text = message.text ?? (message.html === undefined ? undefined : textFromHtml(message.html))
+  return {
+    from: parseMailbox(message.from) as Mailbox,
+    to: message.to,
+    cc: message.cc,
+    replyTo: message.replyTo,
+    subject: message.subject,
+    dateMs: content.acceptedAtMs,
+    messageId: content.messageId,
+    html: message.html,
+    text,
+    headers: message.headers,
+    attachments: message.attachments.map((one) => ({ ...one, content: Buffer.from(one.content, 'base64') })),
+    boundarySeed: content.messageId,
+  }
+}

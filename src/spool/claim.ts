@@ -1,0 +1,191 @@
+/**
+ * Claiming: the owner of shards takes ready recipients in fair order. A lane is one tenant's mail for one destination. Tenants take
+ * turns, and within a tenant its destinations; a lane gives no more than its window, so that a hanging destination holds few.
+ * The claim is the intent to send: committed before any of it is handed to a connection, it tells "perhaps sent" from "not started".
+ */
+import { type Db, type Queryable, sql } from '#db'
+
+export interface Claimed {
+  tenantId: string
+  emailId: string
+  contentId: string
+  shard: number
+  epoch: number
+  recipient: string
+  destination: string
+  failures: number
+  manual: boolean
+  test: boolean
+  sizeOctets: number
+}
+
+export interface Lane {
+  tenantId: string
+  destination: string
+}
+
+const claimedColumns = sql.part`
+  spool.tenant_id as "tenantId", spool.email_id as "emailId", spool.content_id as "contentId", spool.shard, spool.epoch,
+  spool.recipient, spool.destination, spool.failures, spool.manual, spool.test, spool.size_octets as "sizeOctets"`
+
+/**
+ * Two loose index scans (the next tenant after this one, the next destination after this one) instead of a sort, so that the cost
+ * follows the number of lanes looked at and not the length of the backlog.
+ */
+const claimReady = sql<Claimed>`
+  with recursive owned (shard, epoch) as (
+    select shard, epoch
+    from unnest($1::smallint[], $2::bigint[]) as owned (shard, epoch)
+  ),
+  tenant (shard, epoch, tenant_id) as (
+    select owned.shard, owned.epoch, first.tenant_id
+    from owned, lateral (
+      select tenant_id
+      from spool
+      where state = 'ready' and spool.shard = owned.shard
+      order by tenant_id
+      limit 1
+    ) as first
+    union all
+    select tenant.shard, tenant.epoch, next.tenant_id
+    from tenant, lateral (
+      select tenant_id
+      from spool
+      where state = 'ready' and spool.shard = tenant.shard and spool.tenant_id > tenant.tenant_id
+      order by tenant_id
+      limit 1
+    ) as next
+  ),
+  lane (shard, epoch, tenant_id, destination, nth) as (
+    select tenant.shard, tenant.epoch, tenant.tenant_id, first.destination, 1
+    from tenant
+    left join unnest($3::text[], $4::text[]) as cursor (tenant_id, destination) on cursor.tenant_id = tenant.tenant_id
+    cross join lateral (
+      select spool.destination
+      from spool
+      where state = 'ready' and spool.shard = tenant.shard and spool.tenant_id = tenant.tenant_id
+        and spool.destination > coalesce(cursor.destination, '')
+      order by spool.destination
+      limit 1
+    ) as first
+    union all
+    select lane.shard, lane.epoch, lane.tenant_id, next.destination, lane.nth + 1
+    from lane, lateral (
+      select spool.destination
+      from spool
+      where state = 'ready' and spool.shard = lane.shard and spool.tenant_id = lane.tenant_id and spool.destination > lane.destination
+      order by spool.destination
+      limit 1
+    ) as next
+    where lane.nth < $5
+  ),
+  candidate as (
+    select ready.tenant_id, ready.email_id, lane.destination, lane.epoch, windows.size,
+           row_number() over (partition by lane.tenant_id, lane.destination order by ready.content_id, ready.email_id) as nth_in_lane
+    from lane
+    left join unnest($6::text[], $7::text[], $8::integer[]) as known (tenant_id, destination, size)
+      on known.tenant_id = lane.tenant_id and known.destination = lane.destination
+    cross join lateral (select coalesce(known.size, $9) as size) as windows
+    cross join lateral (
+      select spool.tenant_id, spool.content_id, spool.email_id
+      from spool
+      where state = 'ready' and spool.shard = lane.shard and spool.tenant_id = lane.tenant_id and spool.destination = lane.destination
+      order by spool.content_id, spool.email_id
+      limit windows.size
+    ) as ready
+    where windows.size > 0
+  ),
+  turn as (
+    select tenant_id, email_id, epoch,
+           row_number() over (partition by tenant_id order by nth_in_lane, email_id) as nth
+    from candidate
+    where nth_in_lane <= size
+  ),
+  picked as (
+    select tenant_id, email_id, epoch
+    from turn
+    order by nth
+    limit $10
+  )
+  update spool
+  set state = 'sending', epoch = picked.epoch
+  from picked
+  where spool.tenant_id = picked.tenant_id and spool.email_id = picked.email_id and spool.state = 'ready'
+  returning ${claimedColumns}`
+
+const unclaim = sql`
+  update spool
+  set state = 'ready'
+  from unnest($1::text[], $2::text[], $3::bigint[]) as given (tenant_id, email_id, epoch)
+  where spool.tenant_id = given.tenant_id and spool.email_id = given.email_id and spool.state = 'sending' and spool.epoch = given.epoch`
+
+const interrupted = sql<Claimed>`
+  select ${claimedColumns}
+  from spool
+  join unnest($1::smallint[], $2::bigint[]) as owned (shard, epoch) on owned.shard = spool.shard
+  where spool.state = 'sending' and spool.epoch < owned.epoch
+  limit $3`
+
+const promoteDue = sql`
+  update spool
+  set state = 'ready', due_at = null
+  where (tenant_id, email_id) in (
+    select tenant_id, email_id
+    from spool
+    where state = 'deferred' and shard = any($1) and due_at <= $2
+    order by due_at
+    limit $3
+  ) and state = 'deferred'`
+
+export interface OwnedShard {
+  shard: number
+  epoch: number
+}
+
+export interface ClaimWish {
+  shards: readonly OwnedShard[]
+  /** How many recipients at most. */
+  most: number
+  /** How many destinations of one tenant in one shard to look at. */
+  lanesPerTenant: number
+  /** Where to go on in a tenant with more destinations than that. */
+  cursors: ReadonlyMap<string, string>
+  /** How much may be taken from lanes that are being worked on; 0 for those that have enough. */
+  windows: readonly (Lane & { size: number })[]
+  /** How much may be taken from any other lane. */
+  freshWindow: number
+}
+
+/** Commits the intent to send and returns the recipients taken, in fair order of turns. */
+export function claim(db: Db, wish: ClaimWish): Promise<Claimed[]> {
+  return db.rows(claimReady, [
+    wish.shards.map((one) => one.shard),
+    wish.shards.map((one) => one.epoch),
+    [...wish.cursors.keys()],
+    [...wish.cursors.values()],
+    wish.lanesPerTenant,
+    wish.windows.map((one) => one.tenantId),
+    wish.windows.map((one) => one.destination),
+    wish.windows.map((one) => one.size),
+    wish.freshWindow,
+    wish.most,
+  ])
+}
+
+type ClaimKey = Pick<Claimed, 'tenantId' | 'emailId' | 'epoch'>
+
+/** Gives back what was claimed and never handed to a connection. */
+export async function giveBack(on: Queryable, claimed: readonly ClaimKey[]): Promise<void> {
+  if (claimed.length === 0) return
+  await on.run(unclaim, [claimed.map((one) => one.tenantId), claimed.map((one) => one.emailId), claimed.map((one) => one.epoch)])
+}
+
+/** Recipients that an earlier owner of these shards had claimed and never finished: perhaps sent. */
+export function findInterrupted(db: Db, shards: readonly OwnedShard[], most: number): Promise<Claimed[]> {
+  return db.rows(interrupted, [shards.map((one) => one.shard), shards.map((one) => one.epoch), most])
+}
+
+/** Deferred recipients whose time has come become ready; returns how many. */
+export function promote(db: Db, shards: readonly OwnedShard[], nowMs: number, most: number): Promise<number> {
+  return db.run(promoteDue, [shards.map((one) => one.shard), new Date(nowMs), most])
+}

@@ -1,0 +1,106 @@
+/** Emails kept back: those waiting for send capacity, released in order of acceptance, and held ones whose time is up. */
+import { type Db, type Queryable, sql, type Tx } from '#db'
+import { type Room, roomForWaiting, type SendLimits, settleWaiting } from '#limits'
+
+const releaseSome = sql<{ tenantId: string; taken: number }>`
+  with room (tenant_id, slots) as (
+    select tenant_id, slots
+    from unnest($2::text[], $3::bigint[]) as room (tenant_id, slots)
+  ),
+  ranked as (
+    select spool.tenant_id, spool.email_id, row_number() over (partition by spool.tenant_id order by spool.email_id) as nth
+    from spool
+    where state = 'waiting' and test = $1
+  ),
+  next as (
+    select ranked.tenant_id, ranked.email_id
+    from ranked
+    left join room on room.tenant_id = ranked.tenant_id
+    where room.slots is null or ranked.nth <= room.slots
+    order by ranked.email_id
+    limit $4
+  ),
+  released as (
+    update spool
+    set state = 'ready'
+    from next
+    where spool.tenant_id = next.tenant_id and spool.email_id = next.email_id and spool.state = 'waiting'
+    returning spool.tenant_id
+  )
+  select tenant_id as "tenantId", count(*) as taken
+  from released
+  group by tenant_id`
+
+const countWaiting = sql<{ tenantId: string; waiting: number }>`
+  select tenant_id as "tenantId", count(*) as waiting
+  from spool
+  where state = 'waiting' and test = $1
+  group by tenant_id`
+
+const takeExpired = sql<{ tenantId: string; emailId: string; recipient: string; failures: number }>`
+  delete from spool
+  where (tenant_id, email_id) in (
+    select tenant_id, email_id
+    from spool
+    where state = 'held' and due_at <= $1
+    limit $2
+  ) and state = 'held'
+  returning tenant_id as "tenantId", email_id as "emailId", recipient, failures`
+
+/** Lets emails that wait for send capacity go, as many as there is room for, in order of acceptance; returns how many. */
+export function releaseWaiting(db: Db, limits: SendLimits, nowMs: number): Promise<number> {
+  return db.transaction(async (tx) => {
+    let released = 0
+    for (const room of await roomForWaiting(tx, limits, nowMs)) released += await releaseWithin(tx, room, limits, nowMs)
+    return released
+  })
+}
+
+async function releaseWithin(tx: Tx, room: Room, limits: SendLimits, nowMs: number): Promise<number> {
+  const taken = await tx.rows(releaseSome, [room.test, [...room.tenants.keys()], [...room.tenants.values()], room.organisation])
+  const waiting = await tx.rows(countWaiting, [room.test])
+  const tenants = new Map(taken.map((one) => [one.tenantId, one.taken]))
+  const released = taken.reduce((sum, one) => sum + one.taken, 0)
+  // A tenant whose own ceiling is reached waits for itself; all others wait for the organisation.
+  const ownCeiling = waiting.filter(({ tenantId }) => (room.tenants.get(tenantId) ?? Number.MAX_SAFE_INTEGER) <= (tenants.get(tenantId) ?? 0))
+  const waitingForOrganisation = waiting.filter((one) => !ownCeiling.includes(one)).reduce((sum, one) => sum + one.waiting, 0)
+  const stillWaiting = { organisation: waitingForOrganisation, tenants: new Map(ownCeiling.map((one) => [one.tenantId, one.waiting])) }
+  await settleWaiting(tx, room.test, { taken: tenants, stillWaiting }, limits, nowMs)
+  return released
+}
+
+/** Takes held emails whose time is up out of the spool; the caller makes them hardfail in the same transaction. */
+export function takeExpiredHolds(tx: Tx, nowMs: number, most: number): Promise<{ tenantId: string; emailId: string; recipient: string; failures: number }[]> {
+  return tx.rows(takeExpired, [new Date(nowMs), most])
+}
+
+export interface Queued {
+  state: 'ready' | 'sending' | 'deferred' | 'waiting' | 'held'
+  /** Failed attempts so far. */
+  failures: number
+  manual: boolean
+  dueAt: Date | null
+}
+
+const queuedEmail = sql<Queued>`
+  select state, failures, manual, due_at as "dueAt"
+  from spool
+  where tenant_id = $1 and email_id = $2`
+
+/** What the spool knows of an email that is not final. */
+export function findQueued(on: Queryable, email: { tenantId: string; emailId: string }): Promise<Queued | undefined> {
+  return on.first(queuedEmail, [email.tenantId, email.emailId])
+}
+
+const requeueEmail = sql`
+  insert into spool (tenant_id, email_id, content_id, shard, recipient, destination, state, manual, test, size_octets)
+  values ($1, $2, $3, $4, $5, $6, 'ready', true, $7, 0)
+  on conflict (tenant_id, email_id) do update
+  set state = 'ready', manual = true, failures = 0, due_at = null
+  where spool.state in ('deferred', 'held')`
+
+/** Puts an email back, ready now, marked as a manual retry; false while it is being sent or waits for its turn anyway. */
+export async function requeue(tx: Tx, email: { tenantId: string; id: string; contentId: string; recipient: string; test: boolean }, shard: number): Promise<boolean> {
+  const destination = email.recipient.slice(email.recipient.lastIndexOf('@') + 1)
+  return (await tx.run(requeueEmail, [email.tenantId, email.id, email.contentId, shard, email.recipient, destination, email.test])) === 1
+}

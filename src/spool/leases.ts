@@ -1,0 +1,188 @@
+/**
+ * Leases: which delivery process owns which shards. A living process raises its beat; the others watch the beat by their own
+ * monotonic clocks, so no wall clock and no clock of another machine decides anything. Whoever sees a beat stand still for the
+ * lease's length removes the process, in the same transaction that checks the beat once more, and its shards become free.
+ * The owner believes in its lease for three quarters of that length after the last beat it *began* to write.
+ */
+import { type Clock, type Log, metrics } from '#base'
+import { type Db, sql } from '#db'
+import type { OwnedShard } from './claim.ts'
+
+const register = sql`
+  insert into delivery_processes (id, beat)
+  values ($1, 0)`
+
+const raiseBeat = sql<{ shard: number | null; epoch: number | null }>`
+  with me as (
+    update delivery_processes
+    set beat = beat + 1
+    where id = $1
+    returning id
+  )
+  select shard_leases.shard, shard_leases.epoch
+  from me
+  left join shard_leases on shard_leases.owner = me.id`
+
+const allBeats = sql<{ id: string; beat: number }>`
+  select id, beat
+  from delivery_processes`
+
+const removeProcess = sql`
+  delete from delivery_processes
+  where id = $1 and ($2::bigint is null or beat = $2)`
+
+const freeShardsOf = sql`
+  update shard_leases
+  set owner = null
+  where owner = $1`
+
+const takeShards = sql<OwnedShard>`
+  update shard_leases
+  set owner = $1, epoch = epoch + 1
+  where shard in (
+    select shard
+    from shard_leases
+    where owner is null
+    order by shard
+    limit $2
+    for update skip locked
+  )
+  returning shard, epoch`
+
+const freeShard = sql`
+  update shard_leases
+  set owner = null
+  where owner = $1 and shard = any($2)`
+
+const freeOrphans = sql`
+  update shard_leases
+  set owner = null
+  where owner is not null and owner not in (select id from delivery_processes)`
+
+const beatsPerLease = 5
+const believedPart = 0.75
+
+export interface Leases {
+  /** The shards that may be worked on now; empty when the lease has run out. */
+  owned(): readonly OwnedShard[]
+  /** Asked right before a final dot, by the monotonic clock. */
+  holds(shard: number, epoch: number): boolean
+  /** One turn: beat, watch the others, take free shards or give up surplus ones. Rejects when the database is away. */
+  turn(): Promise<void>
+  /** Milliseconds between turns. */
+  everyMs: number
+  /** Gives all shards back; nothing may be in flight any more. */
+  close(): Promise<void>
+}
+
+export interface LeaseDeps {
+  db: Db
+  clock: Clock
+  log: Log
+  /** Unique among all processes, ever. */
+  processId: string
+  newProcessId: () => string
+  leaseMs: number
+  shardCount: number
+  /** Whether anything of this shard is still in the process's hands: a surplus shard is given up once it is idle. */
+  isIdle: (shard: number) => boolean
+}
+
+/** Removes a process that certainly has ended, so that its shards need not wait for the lease to run out. */
+export async function forgetProcess(db: Db, processId: string): Promise<void> {
+  await db.transaction(async (tx) => {
+    await tx.run(removeProcess, [processId, null])
+    await tx.run(freeShardsOf, [processId])
+  })
+}
+
+export async function openLeases(deps: LeaseDeps): Promise<Leases> {
+  const { db, clock, log, leaseMs } = deps
+  let processId = deps.processId
+  let believedUntilMs = 0
+  let mine: OwnedShard[] = []
+  /** Shards above the fair share: no longer claimed from, given up once idle. */
+  let leaving = new Set<number>()
+  let seen = new Map<string, { beat: number; sinceMs: number }>()
+  await db.run(register, [processId])
+
+  const believed = () => clock.monotonicMs() < believedUntilMs
+
+  const watch = async (): Promise<number> => {
+    const nowMs = clock.monotonicMs()
+    const beats = await db.rows(allBeats)
+    const before = seen
+    seen = new Map(
+      beats.map(({ id, beat }) => {
+        const known = before.get(id)
+        return [id, known && known.beat === beat ? known : { beat, sinceMs: nowMs }]
+      }),
+    )
+    let living = 0
+    for (const [id, { beat, sinceMs }] of seen) {
+      if (id === processId || nowMs - sinceMs < leaseMs) living++
+      else await remove(id, beat)
+    }
+    return Math.max(1, living)
+  }
+
+  const remove = async (id: string, beat: number) => {
+    await db.transaction(async (tx) => {
+      if ((await tx.run(removeProcess, [id, beat])) === 1) {
+        await tx.run(freeShardsOf, [id])
+        log.warn({ process: id }, 'a delivery process stopped beating; its shards are free')
+      }
+    })
+  }
+
+  const beat = async () => {
+    const beganMs = clock.monotonicMs()
+    const rows = await db.rows(raiseBeat, [processId])
+    if (rows.length === 0) {
+      log.warn({ process: processId }, 'this process was taken for dead; it starts again under a new name')
+      mine = []
+      leaving = new Set()
+      processId = deps.newProcessId()
+      await db.run(register, [processId])
+      return
+    }
+    mine = rows.flatMap(({ shard, epoch }) => (shard === null || epoch === null ? [] : [{ shard, epoch }]))
+    believedUntilMs = beganMs + leaseMs * believedPart
+  }
+
+  return {
+    everyMs: leaseMs / beatsPerLease,
+    owned: () => (believed() ? mine.filter((one) => !leaving.has(one.shard)) : []),
+    holds: (shard, epoch) => believed() && mine.some((one) => one.shard === shard && one.epoch === epoch),
+    async turn() {
+      try {
+        await beat()
+        const living = await watch()
+        await db.run(freeOrphans)
+        const share = Math.ceil(deps.shardCount / living)
+        if (mine.length < share) {
+          leaving.clear()
+          mine = [...mine, ...(await db.rows(takeShards, [processId, share - mine.length]))]
+        } else {
+          leaving = new Set(mine.slice(share).map((one) => one.shard))
+          const idle = [...leaving].filter(deps.isIdle)
+          if (idle.length > 0) {
+            mine = mine.filter((one) => !idle.includes(one.shard))
+            await db.run(freeShard, [processId, idle])
+          }
+        }
+      } catch (error) {
+        // While the database is away nobody's beat can rise: what was seen before says nothing about who lives.
+        seen = new Map()
+        throw error
+      } finally {
+        metrics.ownedShards.set(believed() ? mine.length : 0)
+      }
+    },
+    async close() {
+      mine = []
+      believedUntilMs = 0
+      await forgetProcess(db, processId)
+    },
+  }
+}

@@ -1,0 +1,16 @@
+/** When to try again (contract section 7.2): 1.3^n × 5 min after failure n, at most 6 h, ±10 %. */
+
+export interface RetrySchedule {
+  baseMs: number
+  mostMs: number
+  maxAttempts: number
+}
+
+const growth = 1.3
+const jitter = 0.1
+
+/** The delay after the `failures`th failed attempt; `fraction` is uniform in [0, 1). */
+export function retryDelayMs(failures: number, schedule: RetrySchedule, fraction: number): number {
+  const delayMs = Math.min(growth ** failures * schedule.baseMs, schedule.mostMs)
+  return Math.round(delayMs * (1 - jitter + 2 * jitter * fraction))
+}

@@ -1,0 +1,11 @@
+/**
+ * The spool: what is still to be done. One row per recipient not yet final, with its due time and its shard.
+ * Owns: spool, shard_leases, delivery_processes. Uses: base, db, limits. Used by: accept, delivery, housekeeping, http, main.
+ * Promises: a claimed recipient belongs to one process until its lease ends; a stale owner's finish changes nothing; no tenant's
+ * backlog and no slow destination keeps another's mail waiting.
+ */
+export { type Claimed, type ClaimWish, claim, findInterrupted, giveBack, type Lane, type OwnedShard, promote } from './claim.ts'
+export { findQueued, type Queued, releaseWaiting, requeue, takeExpiredHolds } from './holds.ts'
+export { forgetProcess, type Leases, openLeases } from './leases.ts'
+export { type RetrySchedule, retryDelayMs } from './retry.ts'
+export { shardCount, shardOf } from './shards.ts'
