@@ -13,6 +13,7 @@ import { answerBrokenRequest } from './broken-requests.ts'
 import { type GateDeps, passGate, rateHeaders } from './gate.ts'
 import { fastifyPath } from './openapi.ts'
 import { refusalHeaders, refusedWith } from './refused.ts'
+import { refuseBadHost, routable } from './target.ts'
 import { failure, jsonType } from './v1/envelope.ts'
 import { type ApiDeps, type Endpoint, usualBodyLimit } from './v1/route.ts'
 import { pathsOf, routes } from './v1/routes.ts'
@@ -201,34 +202,6 @@ function isAmong(address: string, networks: readonly Network[]): boolean {
   if (!ipaddr.isValid(address)) return false
   const parsed = ipaddr.process(address)
   return networks.some(([network, bits]) => parsed.kind() === network.kind() && parsed.match(network, bits))
-}
-
-/** RFC 9112 section 3.2: a host name or address, with a port or not; a request of HTTP/1.1 without one is answered 400. */
-const hostForm = /^(\[[0-9a-f:.]+\]|[\w.-]*)(:\d{1,5})?$/i
-
-function refuseBadHost({ raw, headers }: FastifyRequest): void {
-  const isOld = raw.httpVersionMajor === 1 && raw.httpVersionMinor === 0
-  if (headers.host === undefined ? !isOld : !hostForm.test(headers.host)) {
-    throw new Refusal('validation_error', { message: 'the Host header is missing or is not a host name', field: 'Host' })
-  }
-}
-
-/** The path as the router takes it: without scheme and host (RFC 9112 section 3.2.2), and with stray percent signs taken literally. */
-export function routable(url: string): string {
-  const path = url.startsWith('/') ? url : url.replace(/^https?:\/\/[^/?]*(?=[/?]|$)/i, '') || '/'
-  if (!path.includes('%')) return path
-  const [before, query] = cut(path, '?')
-  try {
-    decodeURIComponent(before)
-    return path
-  } catch {
-    return before.replaceAll('%', '%25') + query
-  }
-}
-
-const cut = (text: string, mark: string): [string, string] => {
-  const at = text.indexOf(mark)
-  return at === -1 ? [text, ''] : [text.slice(0, at), text.slice(at)]
 }
 
 function guardConnections(app: FastifyInstance, bounds: Bounds, isTrusted: (address: string) => boolean): void {

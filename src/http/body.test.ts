@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { CommitUnknown, DatabaseUnreachable, NotDurable } from '#db'
 import { ClientLeft, openBodyRoom, parseJson } from './body.ts'
 import { refusedWith } from './refused.ts'
 
@@ -110,12 +111,7 @@ describe('what went wrong', () => {
   })
 
   test('with the database away is internal and worth repeating', () => {
-    for (const error of [
-      Object.assign(new Error('x'), { code: 'ECONNREFUSED' }),
-      Object.assign(new Error('x'), { code: '57P01' }),
-      new Error('Connection terminated unexpectedly'),
-      new Error('x', { cause: Object.assign(new Error('y'), { code: '08006' }) }),
-    ]) {
+    for (const error of [new DatabaseUnreachable('x', undefined), new CommitUnknown(undefined, new Error('socket')), new NotDurable()]) {
       expect(refusedWith(error)).toMatchObject({ code: 'internal_error', status: 500, shouldRetry: true })
     }
   })

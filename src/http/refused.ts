@@ -1,5 +1,6 @@
 /** Whatever went wrong, as one of the documented refusals: the statuses that leave the API are a closed set (contract section 1.1). */
 import { Refusal } from '#base'
+import { CommitUnknown, DatabaseUnreachable, NotDurable, sqlState } from '#db'
 import { ClientLeft } from './body.ts'
 
 /** What the framework itself can object to. */
@@ -27,15 +28,10 @@ export function refusedWith(error: unknown): Refusal {
   return new Refusal('internal_error')
 }
 
-/** Connection exceptions, a server that is going down or starting, one that turned read-only in a failover; and the driver's own words. */
-const awayStates = /^(08...|57P..|53300|25006|ECONNREFUSED|ECONNRESET|ENOENT|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH)$/
-const awayMessages = /connection terminated|connection error|timeout exceeded when trying to connect|connection timeout/i
-
-export function isDatabaseAway(error: unknown): boolean {
-  const { code, message, cause } = error as { code?: unknown; message?: unknown; cause?: unknown }
-  if (typeof code === 'string' && awayStates.test(code)) return true
-  if (typeof message === 'string' && awayMessages.test(message)) return true
-  return cause !== undefined && cause !== error && isDatabaseAway(cause)
+/** Unreachable, lost half-way, going down, or full: repeating may help. */
+function isDatabaseAway(error: unknown): boolean {
+  if (error instanceof DatabaseUnreachable || error instanceof CommitUnknown || error instanceof NotDurable) return true
+  return /^(08|53|57P|25006)/.test(sqlState(error) ?? '')
 }
 
 /** Headers that go with a refusal, besides those of every answer. */
