@@ -1,0 +1,147 @@
+/**
+ * One connection: the driver's client with our types, our session settings, and the two things the driver does not keep: whether it is
+ * lost, and whether a wait for a standby was cancelled behind a successful reply.
+ */
+import { Client, type CustomTypesConfig, type QueryResult, types } from 'pg'
+import { DatabaseUnreachable, NotDurable, saysServerIsLeaving, spoilsConnection } from './errors.ts'
+import type { Host } from './hosts.ts'
+import type { Sql } from './sql.ts'
+
+export interface Answer<Row> {
+  rows: Row[]
+  /** Rows affected; 0 where there is no such count. */
+  count: number
+  /** The command's tag, such as COMMIT: a failed transaction answers COMMIT with ROLLBACK. */
+  command: string
+}
+
+export interface Connection {
+  readonly host: Host
+  /** The server's timeline when this connection was made; 0 where the server would not say. A promotion raises it. */
+  readonly timeline: number
+  /** True once the socket is gone or the last error made the session unfit. */
+  readonly spoilt: boolean
+  readonly socketLost: boolean
+  ask<Row>(statement: Sql<Row>, parameters: readonly unknown[]): Promise<Answer<Row>>
+  /** The simple protocol: several statements in one round trip; the answer is that of the last one with rows. */
+  script<Row>(text: string): Promise<Answer<Row>>
+  onNotification(heard: (channel: string, payload: string) => void): void
+  /** Runs once, when the connection is lost or ended. */
+  onEnd(ended: () => void): void
+  end(): Promise<void>
+}
+
+/** A server which does not finish the greeting in this time is passed over. */
+const connectWithinMs = 5000
+
+function safeInteger(text: string): number {
+  const value = Number(text)
+  if (!Number.isSafeInteger(value)) throw new RangeError(`bigint ${text} is beyond what a number holds exactly`)
+  return value
+}
+
+const texts = types.getTypeParser(1009 as Parameters<typeof types.getTypeParser>[0]) as (text: string) => (string | null)[]
+const parsers = new Map<number, (text: string) => unknown>([
+  [20, safeInteger], // int8
+  [1016, (text) => texts(text).map((item) => (item === null ? null : safeInteger(item)))], // int8[]
+  [1082, (text) => text], // date: the driver would make a moment in local time of it
+  [1182, texts], // date[]
+  [1114, (text) => text], // timestamp without time zone is no moment
+])
+
+const ourTypes: CustomTypesConfig = {
+  getTypeParser: ((oid: number, format?: 'text' | 'binary') =>
+    (format === 'binary' ? undefined : parsers.get(oid)) ?? types.getTypeParser(oid, format)) as CustomTypesConfig['getTypeParser'],
+}
+
+/** What our parsing rests on, whatever the server's defaults; and a frozen process must not hold locks for ever. */
+const settle = `
+  select set_config('datestyle', 'ISO', false), set_config('timezone', 'UTC', false), set_config('intervalstyle', 'postgres', false),
+    set_config('idle_in_transaction_session_timeout', '60s', false)`
+
+const standing = `
+  select pg_is_in_recovery() or current_setting('transaction_read_only') = 'on' as "readOnly",
+    current_setting('server_version_num')::integer as version`
+
+/** Eight hexadecimal digits of the name of the log file being written. Some managed servers refuse to say. */
+const timeline = `select substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) as timeline`
+
+/** Connects to one host. Rejects with `DatabaseUnreachable` when it does not answer in time or may not be written to. */
+export async function connect(host: Host, applicationName: string): Promise<Connection> {
+  const client = new Client({
+    connectionString: host.url,
+    application_name: applicationName,
+    connectionTimeoutMillis: connectWithinMs,
+    keepAlive: true,
+    keepAliveInitialDelayMillis: 10_000,
+    types: ourTypes,
+  })
+  const connection = wrap(client, host)
+  try {
+    await client.connect()
+    await connection.script(settle)
+    const { readOnly } = (await connection.script<{ readOnly: boolean }>(standing)).rows[0] as { readOnly: boolean }
+    if (readOnly) throw new Error('it takes no writes (a standby, or read-only)')
+    const named = await connection.script<{ timeline: string }>(timeline).catch(() => undefined)
+    connection.timeline = Number.parseInt(named?.rows[0]?.timeline ?? '0', 16)
+    return connection
+  } catch (cause) {
+    void connection.end()
+    throw new DatabaseUnreachable(`${host.name}: ${(cause as Error).message}`, cause)
+  }
+}
+
+function wrap(client: Client, host: Host): Connection & { timeline: number } {
+  let socketLost = false
+  let unfit = false
+  let standbyForsaken = false
+  let ending: Promise<void> | undefined
+  const endings: (() => void)[] = []
+  const lose = () => {
+    socketLost = true
+    for (const ended of endings.splice(0)) ended()
+  }
+  // Without a listener an 'error' event would end the process; a lost connection emits it twice, then 'end'.
+  client.on('error', lose)
+  client.on('end', lose)
+  client.on('notice', (notice) => {
+    // The name of the function is not translated, as the text of the warning may be. Its code is 01000, or 57P01 when the backend is told to end.
+    if (notice.routine === 'SyncRepWaitForLSN') standbyForsaken = true
+  })
+
+  const answer = async <Row>(work: Promise<QueryResult<object> | QueryResult<object>[]>): Promise<Answer<Row>> => {
+    try {
+      const all = await work
+      if (standbyForsaken) throw new NotDurable()
+      const results = Array.isArray(all) ? all : [all]
+      const last = results.findLast((result) => result.fields.length > 0) ?? results.at(-1)
+      return { rows: (last?.rows ?? []) as Row[], count: last?.rowCount ?? 0, command: results.at(-1)?.command ?? '' }
+    } catch (error) {
+      if (saysServerIsLeaving(error) || spoilsConnection(error)) unfit = true
+      throw error
+    } finally {
+      standbyForsaken = false
+    }
+  }
+
+  return {
+    host,
+    timeline: 0,
+    get spoilt() {
+      return socketLost || unfit
+    },
+    get socketLost() {
+      return socketLost
+    },
+    ask: (statement, parameters) => answer(client.query({ name: statement.name, text: statement.text, values: parameters as unknown[] })),
+    script: (text) => answer(client.query(text)),
+    onNotification(heard) {
+      client.on('notification', ({ channel, payload }) => heard(channel, payload ?? ''))
+    },
+    onEnd(ended) {
+      if (socketLost) ended()
+      else endings.push(ended)
+    },
+    end: () => (ending ??= client.end().catch(() => undefined)),
+  }
+}

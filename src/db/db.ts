@@ -1,0 +1,13 @@
+/**
+ * The store's ground: one way to speak to PostgreSQL, the migrations, the daily partitions, and the server that comes along.
+ * Owns: migrations. Uses: base. Used by: every room after it.
+ * Promises: success means committed; a commit whose outcome is unknown is thrown as such; nothing is written to a server that a
+ * failover left behind.
+ */
+export { checkDurability } from './durability.ts'
+export { CommitUnknown, DatabaseUnreachable, NotDurable, sqlState } from './errors.ts'
+export { migrate } from './migrate.ts'
+export { type DbConfig, openDb } from './open.ts'
+export { dropPartitions, ensurePartitions, type PartitionedTable } from './partitions.ts'
+export type { Db, Queryable, Session, Tx } from './queryable.ts'
+export { allStatements, type Sql, sql } from './sql.ts'

@@ -1,0 +1,103 @@
+/**
+ * Migrations: plain SQL files in order, each in a transaction of its own, run under a lock so that processes that start together run
+ * them once. A database that is newer than this program, or a file that was changed after it ran, is refused.
+ */
+import { hash } from 'node:crypto'
+import { readdir, readFile } from 'node:fs/promises'
+import type { Clock } from '#base'
+import type { Db } from './queryable.ts'
+import { sql } from './sql.ts'
+
+const leastMajorVersion = 15
+/** Of our advisory locks: any number that nobody else uses. */
+const migrationLock = 7_305_001
+const ownFolder = new URL('./migrations/', import.meta.url)
+const fileForm = /^(\d{4})-([a-z0-9-]+)\.sql$/
+
+const serverVersion = sql<{ name: string; number: number }>`
+  select current_setting('server_version') as name, current_setting('server_version_num')::integer as number`
+
+const waitForLock = sql`
+  select pg_advisory_lock($1::bigint)`
+
+const appliedMigrations = sql<{ number: number; name: string; sha256: string }>`
+  select number, name, sha256
+  from migrations
+  order by number`
+
+const recordMigration = sql`
+  insert into migrations (number, name, sha256, applied_at)
+  values ($1, $2, $3, $4)`
+
+const makeTable = `create table if not exists migrations (
+  number integer primary key,
+  name text not null,
+  sha256 text not null,
+  applied_at timestamptz not null
+)`
+
+interface Migration {
+  number: number
+  name: string
+  text: string
+  sha256: string
+}
+
+async function readMigrations(folder: URL): Promise<Migration[]> {
+  const migrations: Migration[] = []
+  for (const file of (await readdir(folder)).sort()) {
+    const form = fileForm.exec(file)
+    if (!form) continue
+    const text = await readFile(new URL(file, folder), 'utf8')
+    migrations.push({ number: Number(form[1]), name: form[2] as string, text, sha256: hash('sha256', text) })
+  }
+  migrations.forEach((migration, index) => {
+    if (migration.number !== index + 1) throw new Error(`migration ${migration.number} stands where ${index + 1} is expected`)
+  })
+  return migrations
+}
+
+/** Brings the schema up to date and returns the names of what ran. Throws a sentence for the operator when it must not or cannot. */
+export async function migrate(db: Db, clock: Clock, folder = ownFolder): Promise<string[]> {
+  const version = await db.first(serverVersion)
+  if (!version || version.number < leastMajorVersion * 10_000) {
+    throw new Error(`PostgreSQL ${leastMajorVersion} or later is needed; this server is ${version?.name}`)
+  }
+  const known = await readMigrations(folder)
+  // A session's lock, because each migration commits by itself. It goes with the session, whatever happens.
+  const session = await db.session()
+  try {
+    await session.run(waitForLock, [migrationLock])
+    await session.script(makeTable)
+    const applied = await session.rows(appliedMigrations)
+    refuseStrangers(applied, known)
+    const missing = known.slice(applied.length)
+    for (const migration of missing) await apply(db, migration, clock)
+    return missing.map(({ name }) => name)
+  } finally {
+    await session.close()
+  }
+}
+
+async function apply(db: Db, { number, name, text, sha256 }: Migration, clock: Clock): Promise<void> {
+  try {
+    await db.transaction(async (tx) => {
+      await tx.script(text)
+      await tx.run(recordMigration, [number, name, sha256, new Date(clock.nowMs())])
+    })
+  } catch (cause) {
+    throw new Error(`migration ${number} (${name}) failed and changed nothing: ${(cause as Error).message}`, { cause })
+  }
+}
+
+function refuseStrangers(applied: readonly { number: number; name: string; sha256: string }[], known: readonly Migration[]): void {
+  applied.forEach((done, index) => {
+    const migration = known[index]
+    if (!migration) {
+      throw new Error(`the database has migration ${done.number} (${done.name}), which this version does not know: start a newer version`)
+    }
+    if (migration.number !== done.number || migration.sha256 !== done.sha256) {
+      throw new Error(`migration ${done.number} (${done.name}) was changed after it ran on this database: restore the file`)
+    }
+  })
+}

@@ -1,0 +1,174 @@
+/**
+ * openDb: statements that commit by themselves, transactions, sessions. Promises that an answer of success means committed: what is
+ * unknown or not as durable as asked is thrown as such, and no commit is ever timed out or cancelled by us.
+ */
+import { type Log, silentLog } from '#base'
+import type { Answer, Connection } from './connection.ts'
+import { CommitUnknown, maySpellEnd, saysServerIsLeaving, sqlState } from './errors.ts'
+import { openListener } from './listen.ts'
+import { awaitDatabase, openPool } from './pool.ts'
+import type { Db, Queryable, Session, Tx } from './queryable.ts'
+import { type Sql, sql } from './sql.ts'
+
+export interface DbConfig {
+  /** `postgres://user:password@host1:5432,host2:5432/name`, or for a unix socket `postgres://user:password@/name?host=/folder`. */
+  url: string
+  /** Most connections at once, not counting sessions and the one that listens. */
+  poolSize: number
+  applicationName: string
+  log?: Log
+  /** How long to wait for a database that does not answer yet. */
+  waitMs?: number
+}
+
+const outcome = sql<{ status: 'committed' | 'aborted' | 'in progress' | null }>`
+  select pg_xact_status($1::xid8) as status`
+
+const say = sql`
+  select pg_notify($1, $2)`
+
+/** The verbs over anything that answers statements. */
+function verbs(
+  ask: <Row>(statement: Sql<Row>, parameters: readonly unknown[]) => Promise<Answer<Row>>,
+  script: (text: string) => Promise<unknown>,
+): Queryable {
+  return {
+    rows: async (statement, parameters = []) => (await ask(statement, parameters)).rows,
+    first: async (statement, parameters = []) => (await ask(statement, parameters)).rows[0],
+    run: async (statement, parameters = []) => (await ask(statement, parameters)).count,
+    script: async (text) => void (await script(text)),
+  }
+}
+
+/** Rejects with `DatabaseUnreachable` when no host that takes writes answers within `waitMs`. */
+export async function openDb({ log = silentLog, waitMs = 0, ...config }: DbConfig): Promise<Db> {
+  const pool = openPool({ ...config, log })
+  await awaitDatabase(pool, waitMs, log)
+  const listener = openListener(pool.extra, log)
+  const sessions = new Set<Session>()
+
+  const judged = (error: unknown) => {
+    if (saysServerIsLeaving(error instanceof CommitUnknown ? error.cause : error)) pool.drop()
+    return error
+  }
+
+  const alone = async <T>(work: (connection: Connection) => Promise<T>): Promise<T> => {
+    const connection = await pool.take()
+    try {
+      return await work(connection)
+    } catch (error) {
+      throw judged((await isUnknown(connection, error)) ? new CommitUnknown(undefined, error) : error)
+    } finally {
+      pool.give(connection)
+    }
+  }
+
+  async function transaction<T>(work: (tx: Tx) => Promise<T>, { resolvable = false } = {}): Promise<T> {
+    const connection = await pool.take()
+    try {
+      const begun = await connection.script<{ id: string }>(resolvable ? 'begin; select pg_current_xact_id()::text as id' : 'begin')
+      const transactionId = begun.rows[0]?.id
+      const result = await inside(connection, work)
+      await commit(connection, transactionId)
+      return result
+    } catch (error) {
+      throw judged(error)
+    } finally {
+      pool.give(connection)
+    }
+  }
+
+  const db: Db = {
+    scope: 'database',
+    ...verbs(
+      (statement, parameters) => alone((connection) => connection.ask(statement, parameters)),
+      (text) => alone((connection) => connection.script(text)),
+    ),
+    transaction,
+    async outcomeOf(transactionId) {
+      try {
+        const status = (await db.first(outcome, [transactionId]))?.status
+        if (status) return status
+      } catch (error) {
+        // "in the future": the server that knew it is gone and the one promoted in its place never got it.
+        if (sqlState(error) === '22023') return 'aborted'
+        throw error
+      }
+      throw new Error(`transaction ${transactionId} is too long ago for the database to know`)
+    },
+    listen: listener.listen,
+    async notify(channel, payload) {
+      await db.rows(say, [channel, payload])
+    },
+    async session() {
+      const connection = await pool.extra()
+      const lost = new AbortController()
+      connection.onEnd(() => lost.abort())
+      const session: Session = {
+        scope: 'session',
+        lost: lost.signal,
+        ...verbs(connection.ask, connection.script),
+        async close() {
+          sessions.delete(session)
+          await connection.end()
+        },
+      }
+      sessions.add(session)
+      return session
+    },
+    async close() {
+      await listener.close()
+      await Promise.all([...sessions].map((session) => session.close()))
+      await pool.close()
+    },
+  }
+  return db
+}
+
+/** An error that leaves the session alive came instead of the commit: only one that ends it may have come after. */
+async function isUnknown(connection: Connection, error: unknown): Promise<boolean> {
+  if (connection.socketLost) return true
+  return (
+    maySpellEnd(error) &&
+    connection.script('select 1').then(
+      () => false,
+      () => true,
+    )
+  )
+}
+
+/** Runs `work` in the transaction already begun; on its failure rolls back, and a connection that cannot is given up. */
+async function inside<T>(connection: Connection, work: (tx: Tx) => Promise<T>): Promise<T> {
+  let over = false
+  const open =
+    <Args extends unknown[], R>(act: (...args: Args) => Promise<R>) =>
+    (...args: Args): Promise<R> => {
+      if (over) return Promise.reject(new Error('a statement came after its transaction had ended'))
+      return act(...args)
+    }
+  const queryable = verbs(connection.ask, connection.script)
+  const tx: Tx = {
+    scope: 'transaction',
+    rows: open(queryable.rows) as Tx['rows'],
+    first: open(queryable.first) as Tx['first'],
+    run: open(queryable.run),
+    script: open(queryable.script),
+  }
+  try {
+    return await work(tx)
+  } catch (error) {
+    over = true
+    await connection.script('rollback').catch(() => connection.end())
+    throw error
+  } finally {
+    over = true
+  }
+}
+
+async function commit(connection: Connection, transactionId: string | undefined): Promise<void> {
+  const { command } = await connection.script('commit').catch(async (error: unknown) => {
+    throw (await isUnknown(connection, error)) ? new CommitUnknown(transactionId, error) : error
+  })
+  // A transaction with a failed statement answers COMMIT with ROLLBACK, and no error.
+  if (command !== 'COMMIT') throw new Error('the transaction was rolled back, because a statement in it had failed')
+}

@@ -1,0 +1,89 @@
+/**
+ * Daily partitions (UTC days), named `<table>_20261120`: made ahead, so that accepting and recording always find theirs; dropping
+ * them is what retention does. Neither stops readers or writers of the table.
+ */
+import { emailIdPrefix } from '#base'
+import type { Db } from './queryable.ts'
+import { sql } from './sql.ts'
+
+export interface PartitionedTable {
+  table: string
+  /** What the table is cut by: the time that email ids begin with, or a timestamp. */
+  key: 'email-id' | 'time'
+}
+
+const dayMs = 86_400_000
+const makingLock = 7_305_002
+const droppingLock = 7_305_003
+
+const waitForLock = sql`
+  select pg_advisory_xact_lock($1::bigint)`
+
+const tryLock = sql<{ taken: boolean }>`
+  select pg_try_advisory_lock($1::bigint) as taken`
+
+const presentAmong = sql<{ name: string }>`
+  select relname::text as name
+  from pg_class
+  where relnamespace = 'public'::regnamespace and relname = any($1::text[])`
+
+const partitionsOf = sql<{ name: string; attached: boolean; leaving: boolean }>`
+  select c.relname::text as name, i.inhrelid is not null as attached, coalesce(i.inhdetachpending, false) as leaving
+  from pg_class c
+  left join pg_inherits i on i.inhrelid = c.oid
+  where c.relnamespace = 'public'::regnamespace and c.relkind = 'r' and c.relname ~ ('^' || $1::text || '_[0-9]{8}$')
+  order by c.relname`
+
+const dayOf = (timeMs: number) => new Date(timeMs).toISOString().slice(0, 10).replaceAll('-', '')
+const boundOf = (key: PartitionedTable['key'], dayStartMs: number) =>
+  key === 'email-id' ? `'${emailIdPrefix(dayStartMs)}'` : `'${new Date(dayStartMs).toISOString()}'`
+
+function refuseOddName(table: string): void {
+  if (!/^[a-z_]{1,50}$/.test(table)) throw new Error(`"${table}" is not a table's name`)
+}
+
+/** Makes the missing partitions of `days` days, the first being the day of `fromMs`; safe while others do the same. Returns their names. */
+export async function ensurePartitions(db: Db, tables: readonly PartitionedTable[], fromMs: number, days: number): Promise<string[]> {
+  const firstDayMs = Math.floor(fromMs / dayMs) * dayMs
+  const wanted = tables.flatMap(({ table, key }) => {
+    refuseOddName(table)
+    return Array.from({ length: days }, (_, day) => {
+      const startMs = firstDayMs + day * dayMs
+      const name = `${table}_${dayOf(startMs)}`
+      // Made first and attached then: "create table … partition of" would lock out the table's readers and writers.
+      const text = `create table ${name} (like ${table} including defaults including storage including constraints);
+        alter table ${table} attach partition ${name} for values from (${boundOf(key, startMs)}) to (${boundOf(key, startMs + dayMs)})`
+      return { name, text }
+    })
+  })
+  const names = wanted.map(({ name }) => name)
+  const here = new Set((await db.rows(presentAmong, [names])).map(({ name }) => name))
+  if (names.every((name) => here.has(name))) return []
+  return db.transaction(async (tx) => {
+    await tx.run(waitForLock, [makingLock])
+    const present = new Set((await tx.rows(presentAmong, [names])).map(({ name }) => name))
+    const missing = wanted.filter(({ name }) => !present.has(name))
+    for (const { text } of missing) await tx.script(text)
+    return missing.map(({ name }) => name)
+  })
+}
+
+/** Drops the partitions that end at or before `beforeMs` and returns their names; none while another process is dropping. */
+export async function dropPartitions(db: Db, table: string, beforeMs: number): Promise<string[]> {
+  refuseOddName(table)
+  const session = await db.session()
+  try {
+    if (!(await session.first(tryLock, [droppingLock]))?.taken) return []
+    const firstKept = `${table}_${dayOf(beforeMs)}`
+    const old = (await session.rows(partitionsOf, [table])).filter(({ name }) => name < firstKept)
+    for (const { name, attached, leaving } of old) {
+      // Dropping an attached one would lock out the table's readers and writers. An earlier attempt may have stopped between the steps.
+      if (leaving) await session.script(`alter table ${table} detach partition ${name} finalize`)
+      else if (attached) await session.script(`alter table ${table} detach partition ${name} concurrently`)
+      await session.script(`drop table ${name}`)
+    }
+    return old.map(({ name }) => name)
+  } finally {
+    await session.close()
+  }
+}

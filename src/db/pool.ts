@@ -1,0 +1,165 @@
+/**
+ * The pool: at most `size` connections to the first host that takes writes, given out oldest request first. Ours and not the driver's,
+ * because after a failover it must leave a server that says it goes, one that became a standby, and one whose timeline is behind the
+ * newest seen, though it claims to be writable (reliability finding 8).
+ */
+import { type Log, pause, systemClock } from '#base'
+import { type Connection, connect } from './connection.ts'
+import { DatabaseUnreachable } from './errors.ts'
+import { hostsOf } from './hosts.ts'
+
+export interface PoolConfig {
+  url: string
+  poolSize: number
+  applicationName: string
+  log: Log
+}
+
+export interface Pool {
+  take(): Promise<Connection>
+  /** Ends it if it is spoilt or out of date. */
+  give(connection: Connection): void
+  /** A connection beside the pool. */
+  extra(): Promise<Connection>
+  /** Ends idle connections now and those in use when they are given back. */
+  drop(): void
+  close(): Promise<void>
+}
+
+export function openPool({ url, poolSize, applicationName, log }: PoolConfig): Pool {
+  const hosts = hostsOf(url)
+  /** Where the last connection was made: tried first. */
+  let current = 0
+  let newestTimeline = 0
+  /** Raised to leave every connection made so far. */
+  let generation = 0
+  let size = 0
+  let closing = false
+  let allGone: (() => void) | undefined
+  const idle: Connection[] = []
+  const waiting: { settle: (connection: Connection) => void; fail: (error: unknown) => void }[] = []
+  const generations = new WeakMap<Connection, number>()
+
+  const isFit = (connection: Connection) =>
+    !connection.spoilt && !closing && generations.get(connection) === generation && connection.timeline >= newestTimeline
+
+  async function connectToWritable(): Promise<Connection> {
+    const faults: unknown[] = []
+    for (let turn = 0; turn < hosts.length; turn++) {
+      const index = (current + turn) % hosts.length
+      const host = hosts[index]
+      if (!host) continue
+      try {
+        const bornIn = generation
+        const connection = await connect(host, applicationName)
+        if (connection.timeline < newestTimeline) {
+          void connection.end()
+          throw new DatabaseUnreachable(
+            `${host.name}: its timeline ${connection.timeline} is behind ${newestTimeline}, seen before`,
+            undefined,
+          )
+        }
+        if (current !== index) log.warn({ host: host.name }, 'the database is now another host')
+        if (connection.timeline > newestTimeline) {
+          if (newestTimeline > 0) log.warn({ host: host.name, timeline: connection.timeline }, 'the database has a new timeline')
+          newestTimeline = connection.timeline
+          endUnfit()
+        }
+        current = index
+        generations.set(connection, bornIn)
+        return connection
+      } catch (error) {
+        faults.push(error)
+      }
+    }
+    const sentences = faults.map((fault) => (fault as Error).message).join('; ')
+    throw new DatabaseUnreachable(`the database cannot be reached: ${sentences}`, faults[0])
+  }
+
+  /** Counts the place as taken before it connects, so that concurrent callers never exceed the size. */
+  async function grow(): Promise<Connection> {
+    size++
+    try {
+      const connection = await connectToWritable()
+      connection.onEnd(() => {
+        size--
+        const index = idle.indexOf(connection)
+        if (index >= 0) idle.splice(index, 1)
+        settled()
+        replaceForWaiting()
+      })
+      return connection
+    } catch (error) {
+      size--
+      settled()
+      throw error
+    }
+  }
+
+  const settled = () => {
+    if (closing && size === 0) allGone?.()
+  }
+
+  /** A place became free while somebody waits: fill it for them. */
+  function replaceForWaiting(): void {
+    if (closing || size >= poolSize) return
+    const next = waiting.shift()
+    if (next) grow().then(next.settle, next.fail)
+  }
+
+  function endUnfit(): void {
+    for (const connection of [...idle]) {
+      if (isFit(connection)) continue
+      idle.splice(idle.indexOf(connection), 1)
+      void connection.end()
+    }
+  }
+
+  return {
+    async take() {
+      if (closing) throw new Error('the database is closed')
+      const connection = idle.pop()
+      if (connection) return connection
+      if (size < poolSize) return grow()
+      return new Promise((settle, fail) => waiting.push({ settle, fail }))
+    },
+    give(connection) {
+      if (!isFit(connection)) {
+        void connection.end()
+        return
+      }
+      const next = waiting.shift()
+      if (next) next.settle(connection)
+      else idle.push(connection)
+    },
+    extra: connectToWritable,
+    drop() {
+      generation++
+      endUnfit()
+    },
+    async close() {
+      closing = true
+      for (const { fail } of waiting.splice(0)) fail(new Error('the database is closed'))
+      const gone = new Promise<void>((resolve) => {
+        allGone = resolve
+      })
+      endUnfit()
+      if (size > 0) await gone
+    },
+  }
+}
+
+/** Connects once, so that a wrong address is told at the start; tries again until `waitMs` have passed, for a server that starts beside us. */
+export async function awaitDatabase(pool: Pool, waitMs: number, log: Log): Promise<void> {
+  const deadlineMs = systemClock.monotonicMs() + waitMs
+  for (let told = false; ; told = true) {
+    try {
+      pool.give(await pool.take())
+      return
+    } catch (error) {
+      if (!(error instanceof DatabaseUnreachable) || systemClock.monotonicMs() >= deadlineMs) throw error
+      if (!told) log.warn(`${error.message}; trying again for ${Math.round(waitMs / 1000)} s`)
+      await pause(systemClock, 250)
+    }
+  }
+}

@@ -1,0 +1,50 @@
+/** What rooms are given to speak to PostgreSQL with: the same three verbs on a transaction, on a session and on the database. */
+import type { Sql } from './sql.ts'
+
+export interface Queryable {
+  rows<Row>(statement: Sql<Row>, parameters?: readonly unknown[]): Promise<Row[]>
+  first<Row>(statement: Sql<Row>, parameters?: readonly unknown[]): Promise<Row | undefined>
+  /** Returns the number of affected rows. */
+  run(statement: Sql<unknown>, parameters?: readonly unknown[]): Promise<number>
+  /** Unprepared text of one or several statements: migrations, partitions and other DDL. */
+  script(text: string): Promise<void>
+}
+
+/** The caller commits. */
+export interface Tx extends Queryable {
+  readonly scope: 'transaction'
+}
+
+/** One connection for as long as it is open: what an advisory lock needs. Counts beside the pool, not in it. */
+export interface Session extends Queryable {
+  readonly scope: 'session'
+  /** Aborts when the connection is lost, and with it every lock it held. */
+  readonly lost: AbortSignal
+  /** Ends the connection, and with it every lock it held. */
+  close(): Promise<void>
+}
+
+export interface TransactionOptions {
+  /** Learns the transaction's id at its start (in the round trip of BEGIN), so that an unknown commit can be resolved by `outcomeOf`. */
+  resolvable?: boolean
+}
+
+export interface ListenOptions {
+  /** Runs after the connection was lost and is listening again: whatever was said in between was not heard. */
+  onReconnect?: () => void
+}
+
+/** Every statement commits by itself. One whose commit may or may not have happened throws `CommitUnknown`. */
+export interface Db extends Queryable {
+  readonly scope: 'database'
+  /** Commits when `work` resolves, rolls back and rethrows when it rejects. Throws `CommitUnknown` or `NotDurable` (see errors.ts). */
+  transaction<T>(work: (tx: Tx) => Promise<T>, options?: TransactionOptions): Promise<T>
+  /** What became of a transaction whose commit was unknown. 'in progress' also while it still waits for a standby. */
+  outcomeOf(transactionId: string): Promise<'committed' | 'aborted' | 'in progress'>
+  /** A hint, never a promise: what is said while the connection is down is lost. The returned function stops listening. */
+  listen(channel: string, heard: (payload: string) => void, options?: ListenOptions): Promise<() => Promise<void>>
+  notify(channel: string, payload: string): Promise<void>
+  session(): Promise<Session>
+  /** Waits for what is running, then ends every connection. */
+  close(): Promise<void>
+}
