@@ -10,13 +10,14 @@ import type { Domains } from '#domains'
 import { type LimitSettings, readStanding, type Standing } from '#limits'
 import type { Tenants } from '#tenants'
 import { checkRecipients, checkSender, checkSubmission } from './check.ts'
-import { openCommit } from './commit.ts'
+import type { Commit } from './commit.ts'
 import { openOnce } from './once.ts'
 import { checkRaw, type Prepared, prepareRawSubmission, prepareSubmission } from './prepare.ts'
 import { type RetriedEmail, retry } from './retry.ts'
 import { obeySandboxRules, refuseUnlessActive, senderFor, tenantFor } from './sender.ts'
 import type { AcceptedBatch, AcceptedSubmission, Answer, AnswerPlan, BatchResult, Caller, RawSubmission, Submission } from './submission.ts'
 
+export { type Commit, openCommit } from './commit.ts'
 export { forgetExpiredKeys } from './once.ts'
 export type { AcceptedBatch, AcceptedSubmission, Answer, AnswerPlan, BatchResult, Caller, RawSubmission, Submission, SubmittedAttachment } from './submission.ts'
 
@@ -46,11 +47,11 @@ export interface AcceptDeps {
   limitSettings: LimitSettings
   sandboxSender: string
   hostname: string
+  commit: Commit
 }
 
 export function openAccept(deps: AcceptDeps): Accept {
-  const { db, clock, ids, tenants } = deps
-  const commit = openCommit(deps)
+  const { db, clock, ids, tenants, commit } = deps
   const once = openOnce(deps)
   const standing = async (test: boolean) => readStanding(db, test, await deps.limitSettings.send(), clock.nowMs())
 

@@ -4,7 +4,7 @@
  * two hot commits of the house.
  */
 import { type Clock, metrics, pause, Refusal } from '#base'
-import { type Db, ensurePartitions, type Sql, sql } from '#db'
+import { CommitUnknown, type Db, DatabaseUnreachable, ensurePartitions, type Sql, sql, sqlState } from '#db'
 import { emailTables } from '#emails'
 import { type LimitSettings, type Standing, takeSlots } from '#limits'
 import { shardOf } from '#spool'
@@ -29,7 +29,7 @@ export type CommitResult = { committed: true; standing: Standing } | { committed
 
 /** One bytea parameter for each body: an array of bytea would travel as text, at half the speed. */
 const commitOf = (bodies: number): Sql<{ credentialId: number; key: string }> => {
-  const values = sql.part([Array.from({ length: bodies }, (_, n) => `(${n}, $${n + 4}::bytea)`).join(', ')] as unknown as TemplateStringsArray)
+  const values = sql.part(Object.assign([Array.from({ length: bodies }, (_, n) => `(${n}, $${n + 4}::bytea)`).join(', ')], { raw: [] }))
   return sql<{ credentialId: number; key: string }>`
   with body (n, octets) as (values ${values}),
   submission as (
@@ -174,7 +174,7 @@ async function write(entries: Entry[], { db, clock, limitSettings }: CommitDeps)
         await ensurePartitions(db, emailTables.map((table) => ({ table, key: 'email-id' as const })), first, 1)
         continue
       }
-      if (!isConnectionTrouble(state)) throw error
+      if (!(error instanceof CommitUnknown || error instanceof DatabaseUnreachable)) throw error
       // The commit may or may not have happened. Writing the same ids again finds out: it succeeds, or collides with itself.
       unresolved = true
       if (clock.monotonicMs() >= deadlineMs) {
@@ -187,14 +187,6 @@ async function write(entries: Entry[], { db, clock, limitSettings }: CommitDeps)
 
 const uniqueViolation = '23505'
 const noPartition = '23514'
-
-const sqlState = (error: unknown): string | undefined => {
-  const { code } = error as { code?: unknown }
-  return typeof code === 'string' ? code : undefined
-}
-
-/** No SQLSTATE at all (the socket broke), or one of: connection exception, operator intervention, read-only after a failover. */
-const isConnectionTrouble = (state: string | undefined) => state === undefined || !/^[0-9A-Z]{5}$/.test(state) || /^(08|57P|25006)/.test(state)
 
 const rowOf = (one: Prepared, n: number, onceKey: string | null, slots: number) => ({
   n,

@@ -1,4 +1,5 @@
 /** What a caller hands in, before acceptance, and what acceptance answers. */
+import type { Refusal } from '#base'
 import type { Standing } from '#limits'
 
 export interface SubmittedAttachment {
@@ -55,7 +56,7 @@ export interface AcceptedSubmission {
 }
 
 /** One element of a batch: accepted, or refused with what is wrong. */
-export type BatchResult = { accepted: AcceptedSubmission } | { refused: import('#base').Refusal }
+export type BatchResult = { accepted: AcceptedSubmission } | { refused: Refusal }
 
 export interface AcceptedBatch {
   tenantId: string

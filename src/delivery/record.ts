@@ -5,7 +5,7 @@
  * this is one of the two hot commits of the house.
  */
 import { type Clock, type Log, metrics, pause } from '#base'
-import { type Db, ensurePartitions, sql } from '#db'
+import { type Db, ensurePartitions, sql, sqlState } from '#db'
 import type { EventKind } from '#events'
 import { suppress, unsuppress } from '#suppressions'
 import type { Outcome } from './outcome.ts'
@@ -93,7 +93,7 @@ export function openRecorder({ db, clock, log }: { db: Db; clock: Clock; log: Lo
         queue.splice(0, batch.length)
         for (const one of batch) one.done()
       } catch (error) {
-        if ((error as { code?: unknown }).code === noPartition) {
+        if (sqlState(error) === noPartition) {
           await ensurePartitions(db, [{ table: 'events', key: 'time' }], clock.nowMs(), 1).catch(() => undefined)
         } else {
           log.warn({ err: error, outcomes: queue.length }, 'outcomes could not be recorded yet')

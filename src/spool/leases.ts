@@ -29,12 +29,12 @@ const allBeats = sql<{ id: string; beat: number }>`
 
 const removeProcess = sql`
   delete from delivery_processes
-  where id = $1 and ($2::bigint is null or beat = $2)`
+  where starts_with(id, $1) and ($2::bigint is null or beat = $2)`
 
 const freeShardsOf = sql`
   update shard_leases
   set owner = null
-  where owner = $1`
+  where starts_with(owner, $1)`
 
 const takeShards = sql<OwnedShard>`
   update shard_leases
@@ -88,7 +88,7 @@ export interface LeaseDeps {
   isIdle: (shard: number) => boolean
 }
 
-/** Removes a process that certainly has ended, so that its shards need not wait for the lease to run out. */
+/** Removes a process that certainly has ended, under whatever later names it went on, so that its shards need not wait for the lease to run out. */
 export async function forgetProcess(db: Db, processId: string): Promise<void> {
   await db.transaction(async (tx) => {
     await tx.run(removeProcess, [processId, null])

@@ -2,7 +2,7 @@
  * A real service in this process, on a database of its own and on its own port, for tests of the whole house: nothing is a stand-in
  * but the outside. It stops by `stop()` or with `await using`.
  */
-import { openAccept } from '#accept'
+import { openAccept, openCommit } from '#accept'
 import { type Network, openIds, openSecrets, pause, silentLog, systemClock, systemRandom } from '#base'
 import { createKey, openCredentials, type Permission } from '#credentials'
 import type { Db } from '#db'
@@ -108,7 +108,7 @@ export async function startHouse(wish: Wish = {}): Promise<House> {
     limitSettings,
     credentials: openCredentials({ db, clock }),
     rateLimiter: openRateLimiter(clock),
-    accept: openAccept({ db, clock, ids, tenants, domains, limitSettings, sandboxSender: `sandbox@${hostname}`, hostname }),
+    accept: openAccept({ db, clock, ids, tenants, domains, limitSettings, sandboxSender: `sandbox@${hostname}`, hostname, commit: openCommit({ db, clock, limitSettings }) }),
     ready: () => true,
     config: { host: '127.0.0.1', port: 0, trustedProxies: wish.trustedProxies ?? [], rateLimit, maxAttempts: 30, metricsToken: undefined },
     ...(wish.bounds ? { bounds: wish.bounds } : {}),

@@ -1,0 +1,111 @@
+/**
+ * The command line door: one file for each kind of command.
+ * Owns: nothing. Uses: base, mail, db, tenants, members, credentials, limits, domains. Used by: main.
+ * Promises: every command has --help; those that print data take --json; a wrong call says what to do instead and exits with 2.
+ */
+import { spawn } from 'node:child_process'
+import { ConfigError, Refusal, settings } from '#base'
+import { migrate } from '#db'
+import { type Command, type CommandDeps, jsonOption, parseCall, printed, UsageError } from './command.ts'
+import { domainAdd, keyCreate, limitsSet, memberAdd, tenantCreate } from './records.ts'
+import { send } from './send.ts'
+
+export type { CommandDeps, House } from './command.ts'
+
+const serve: Command = {
+  name: 'serve',
+  summary: 'run the service',
+  help: `postrider serve
+
+Runs the service until it is told to stop (Ctrl-C or SIGTERM). Settings come from the environment:
+
+${Object.values(settings)
+  .map((one) => `  ${one.env.padEnd(32)}${one.means} (default: ${one.default})`)
+  .join('\n')}`,
+  options: {},
+  run: (_given, deps) => deps.serve(),
+}
+
+const migrateCommand: Command = {
+  name: 'migrate',
+  summary: 'bring the database schema up to date',
+  help: 'postrider migrate [--json]\n\nRuns the migrations that are missing. The service does this at its start too.',
+  options: { ...jsonOption },
+  run: (given, deps) =>
+    deps.withHouse(async ({ db, clock }) => {
+      const applied = await migrate(db, clock)
+      printed(given, deps, { applied }, applied.length === 0 ? 'the schema is up to date' : `applied ${applied.join(', ')}`)
+    }),
+}
+
+const bench: Command = {
+  name: 'bench',
+  summary: 'measure this machine against its limits and its peers (in a checkout)',
+  help: 'postrider bench [NAME] [--json]\n\nThe same as npm run bench: prints ratios against a limit or a peer measured in the same run.',
+  options: { ...jsonOption },
+  run: () => {
+    throw new UsageError('in a checkout, use: npm run bench')
+  },
+}
+
+const deliveryProcess: Command = {
+  name: 'delivery-process',
+  summary: 'one delivery process; started by serve',
+  help: 'postrider delivery-process ID\n\nStarted by serve.',
+  options: {},
+  positionals: ['ID'],
+  hidden: true,
+  run: (given, deps) => deps.deliver(given.positionals[0] as string),
+}
+
+const commands: readonly Command[] = [serve, migrateCommand, keyCreate, tenantCreate, domainAdd, memberAdd, limitsSet, send, bench, deliveryProcess]
+
+const overview = () => `postrider <command>
+
+${commands
+  .filter((one) => !one.hidden)
+  .map((one) => `  ${one.name.padEnd(16)}${one.summary}`)
+  .join('\n')}
+
+postrider <command> --help tells more about each.`
+
+/** The help of every command, for the documentation. */
+export const commandsHelp = (): { name: string; help: string }[] => commands.filter((one) => !one.hidden).map(({ name, help }) => ({ name, help }))
+
+/** Runs the command line; the number is the exit code: 0, 1 for a fault, 2 for a wrong call or a refusal. */
+export async function runCommand(words: readonly string[], deps: CommandDeps): Promise<number> {
+  const command = commands.find((one) => one.name.split(' ').every((word, index) => words[index] === word))
+  if (!command) {
+    const asked = words.length === 0 || words.includes('--help') || words[0] === 'help'
+    deps.print(asked ? overview() : `there is no command "${words.join(' ')}"\n\n${overview()}`)
+    return asked ? 0 : 2
+  }
+  const rest = words.slice(command.name.split(' ').length)
+  if (rest.includes('--help')) {
+    deps.print(command.help)
+    return 0
+  }
+  if (command === bench) return runBench(rest)
+  try {
+    await command.run(parseCall(command, rest), deps)
+    return 0
+  } catch (error) {
+    return told(error, command)
+  }
+}
+
+function told(error: unknown, command: Command): number {
+  if (error instanceof Refusal) console.error(`${error.message}\n${error.suggestion}`)
+  else if (error instanceof UsageError || error instanceof ConfigError) console.error(error.message)
+  else if (error instanceof TypeError && 'code' in error && String(error.code).startsWith('ERR_PARSE_ARGS')) console.error(`${error.message}\n\n${command.help}`)
+  else {
+    console.error(error instanceof Error ? error.message : error)
+    return 1
+  }
+  return 2
+}
+
+function runBench(words: readonly string[]): Promise<number> {
+  const script = new URL('../../bench/bench.ts', import.meta.url).pathname
+  return new Promise((resolve) => spawn(process.execPath, [script, ...words], { stdio: 'inherit' }).once('exit', (code) => resolve(code ?? 1)))
+}

@@ -1,0 +1,72 @@
+/** What a command is, and the little all of them share: arguments, help, output. */
+import { parseArgs, type ParseArgsOptionsConfig } from 'node:util'
+import type { Clock, Config, Ids, Secrets } from '#base'
+import type { Db } from '#db'
+
+/** What commands that talk to the database are given; opened only when a command asks for it. */
+export interface House {
+  config: Config
+  db: Db
+  clock: Clock
+  ids: Ids
+  secrets: Secrets
+}
+
+export interface CommandDeps {
+  environment: Record<string, string | undefined>
+  clock: Clock
+  /** Runs `work` with the database that the service uses, whether the service runs or not. */
+  withHouse<T>(work: (house: House) => Promise<T>): Promise<T>
+  /** Runs the service until it is told to stop. */
+  serve(): Promise<void>
+  /** Runs one delivery process under the name its parent gave it. */
+  deliver(processId: string): Promise<void>
+  print(text: string): void
+}
+
+export interface Command {
+  /** Words after `postrider`. */
+  name: string
+  summary: string
+  help: string
+  options: ParseArgsOptionsConfig
+  /** Names of positional arguments, in order; all are needed. */
+  positionals?: readonly string[]
+  hidden?: boolean
+  run(given: Given, deps: CommandDeps): Promise<void>
+}
+
+export interface Given {
+  options: Readonly<Record<string, string | boolean | undefined>>
+  positionals: readonly string[]
+}
+
+/** A wrong call of a command: the sentence says what to do instead. */
+export class UsageError extends Error {}
+
+export function parseCall(command: Command, words: readonly string[]): Given {
+  const { values, positionals } = parseArgs({ args: [...words], options: command.options, allowPositionals: true, strict: true })
+  const wanted = command.positionals ?? []
+  if (positionals.length !== wanted.length) {
+    throw new UsageError(wanted.length === 0 ? `${command.name} takes no arguments besides its options` : `${command.name} needs ${wanted.join(', ')}`)
+  }
+  return { options: values as Given['options'], positionals }
+}
+
+export const text = (given: Given, name: string): string | undefined => {
+  const value = given.options[name]
+  return typeof value === 'string' ? value : undefined
+}
+
+export function needed(given: Given, name: string): string {
+  const value = text(given, name)
+  if (value === undefined || value === '') throw new UsageError(`--${name} is needed`)
+  return value
+}
+
+/** JSON for machines with --json, else lines for people. */
+export function printed(given: Given, deps: CommandDeps, record: Record<string, unknown>, lines: string): void {
+  deps.print(given.options.json === true ? JSON.stringify(record) : lines)
+}
+
+export const jsonOption = { json: { type: 'boolean' } } as const

@@ -1,0 +1,135 @@
+/** Commands that make records: keys, tenants, domains, members, limits. */
+import { Refusal } from '#base'
+import { createKey, type Permission, permissions } from '#credentials'
+import { addDomain, recordsOf } from '#domains'
+import { keySubject, organisationSubject, setLimits, tenantSubject } from '#limits'
+import { parseAddress } from '#mail'
+import { addMember, type Role } from '#members'
+import { addTenant, openTenants, type Tenant } from '#tenants'
+import { type Command, type House, jsonOption, needed, printed, text, UsageError } from './command.ts'
+
+/** The tenant named by --tenant, or the default one. */
+async function tenantOf(house: House, id: string | undefined): Promise<Tenant> {
+  const tenants = openTenants(house)
+  const tenant = id === undefined ? await tenants.default() : await tenants.find(id)
+  if (!tenant) throw new Refusal('not_found', { message: `there is no tenant ${id}`, suggestion: 'Leave --tenant out for the default tenant' })
+  return tenant
+}
+
+const facts = (house: House) => ({ nowMs: house.clock.nowMs(), ids: house.ids })
+
+export const keyCreate: Command = {
+  name: 'key create',
+  summary: 'make an API key; it is shown once',
+  help: `postrider key create --type live|test [--tenant ID] [--permissions a,b] [--name N] [--json]
+
+Makes an API key and prints it once. Without --tenant it is organisation-level; without --permissions it has full access.
+Permissions: ${permissions.join(', ')}`,
+  options: { type: { type: 'string' }, tenant: { type: 'string' }, permissions: { type: 'string' }, name: { type: 'string' }, ...jsonOption },
+  async run(given, deps) {
+    const type = needed(given, 'type')
+    if (type !== 'live' && type !== 'test') throw new UsageError('--type must be live or test')
+    const wanted = text(given, 'permissions')?.split(',').map((one) => one.trim())
+    const unknown = wanted?.find((one) => !permissions.some((known) => known === one))
+    if (unknown !== undefined) throw new UsageError(`--permissions: "${unknown}" is not one of ${permissions.join(', ')}`)
+    const allowed = (wanted as Permission[] | undefined) ?? null
+    await deps.withHouse(async (house) => {
+      const tenantId = text(given, 'tenant') === undefined ? null : (await tenantOf(house, text(given, 'tenant'))).id
+      const made = await createKey(house.db, { mode: type, name: text(given, 'name') ?? `${type}-key`, tenantId, permissions: allowed }, facts(house))
+      printed(given, deps, { id: made.id, key: made.key, type, tenantId, permissions: allowed }, `${made.key}\n\nThis key is shown once. Keep it safe.`)
+    })
+  },
+}
+
+export const tenantCreate: Command = {
+  name: 'tenant create',
+  summary: 'make a tenant',
+  help: 'postrider tenant create --name N [--json]\n\nMakes a tenant: a customer with domains, keys, mail and lists of its own.',
+  options: { name: { type: 'string' }, ...jsonOption },
+  run: (given, deps) =>
+    deps.withHouse(async (house) => {
+      const tenant = await addTenant(house.db, needed(given, 'name'), facts(house))
+      const record = { id: tenant.id, name: tenant.name, status: tenant.status, isDefault: tenant.isDefault, createdAt: tenant.createdAt }
+      printed(given, deps, record, `tenant ${tenant.id} (${tenant.name})`)
+    }),
+}
+
+export const domainAdd: Command = {
+  name: 'domain add',
+  summary: 'add a sending domain with DKIM keys of its own',
+  help: `postrider domain add NAME [--tenant ID] [--trust] [--json]
+
+Adds a sending domain and prints the DNS records to publish. --trust is the operator's override: the domain can be used without DNS
+verification (private networks, relays), and is recorded as trusted.`,
+  options: { tenant: { type: 'string' }, trust: { type: 'boolean' }, ...jsonOption },
+  positionals: ['NAME'],
+  run: (given, deps) =>
+    deps.withHouse(async (house) => {
+      const tenant = await tenantOf(house, text(given, 'tenant'))
+      const wanted = { tenantId: tenant.id, name: given.positionals[0] as string, trusted: given.options.trust === true }
+      const domain = await addDomain(house.db, wanted, { ...facts(house), secrets: house.secrets })
+      const records = recordsOf(domain, house.config.hostname)
+      const { id, uuid, name, verified, verifiedAt, trusted, createdAt } = domain
+      const lines = [records.spf, records.dkim, records.returnPath, records.dkimEd25519].map((one) => `  ${one.type.padEnd(6)}${one.fullName}\n        ${one.value}`)
+      printed(
+        given,
+        deps,
+        { id, uuid, name, tenantId: tenant.id, verified, verifiedAt, trusted, createdAt, dnsRecords: records },
+        `domain ${name} (${id}) of tenant ${tenant.id}${trusted ? ', trusted: it can be used now' : ''}\n\nRecords to publish:\n${lines.join('\n')}`,
+      )
+    }),
+}
+
+const roles: readonly Role[] = ['owner', 'admin', 'viewer']
+
+export const memberAdd: Command = {
+  name: 'member add',
+  summary: 'add a member; organisation members may receive sandbox mail',
+  help: `postrider member add ADDRESS [--role owner|admin|viewer] [--tenant ID] [--json]
+
+Adds a member and prints a sign-in link, valid once for 24 hours. With --tenant the member sees that tenant only and is no sandbox
+recipient.`,
+  options: { role: { type: 'string' }, tenant: { type: 'string' }, ...jsonOption },
+  positionals: ['ADDRESS'],
+  async run(given, deps) {
+    const address = parseAddress(given.positionals[0] as string)
+    if (!address) throw new UsageError(`"${given.positionals[0]}" is not an email address`)
+    const role = roles.find((one) => one === (text(given, 'role') ?? 'viewer'))
+    if (!role) throw new UsageError(`--role must be one of ${roles.join(', ')}`)
+    await deps.withHouse(async (house) => {
+      const tenantId = text(given, 'tenant') === undefined ? null : (await tenantOf(house, text(given, 'tenant'))).id
+      const { member, signInToken } = await addMember(house.db, { address: address.text, role, tenantId }, facts(house))
+      const signInUrl = `${house.config.publicUrl}/sign-in/${signInToken}`
+      printed(given, deps, { ...member, signInUrl }, `${member.address} (${member.role})\n${signInUrl}`)
+    })
+  },
+}
+
+const count = (name: string, value: string): number => {
+  if (!/^\d{1,9}$/.test(value) || Number(value) < 1) throw new UsageError(`--${name} must be a whole number of at least 1`)
+  return Number(value)
+}
+
+export const limitsSet: Command = {
+  name: 'limits set',
+  summary: 'change the request rate or the hourly send limit',
+  help: `postrider limits set [--rate N] [--send N|unlimited] [--tenant ID] [--key ID]
+
+--rate N            requests per second of every key, or of one with --key
+--send N|unlimited  emails per clock hour of the organisation, or a lower ceiling of one tenant with --tenant
+Changes are in force within a second.`,
+  options: { rate: { type: 'string' }, send: { type: 'string' }, tenant: { type: 'string' }, key: { type: 'string' }, ...jsonOption },
+  async run(given, deps) {
+    const [rate, send, tenant, key] = ['rate', 'send', 'tenant', 'key'].map((name) => text(given, name))
+    if (rate === undefined && send === undefined) throw new UsageError('give --rate, --send or both')
+    if (key !== undefined && send !== undefined) throw new UsageError('--send is for the organisation or a tenant, not for a key')
+    if (tenant !== undefined && (rate !== undefined || send === 'unlimited')) throw new UsageError('a tenant has a ceiling in numbers: use --send N')
+    const ratePerSecond = rate === undefined ? {} : { ratePerSecond: count('rate', rate) }
+    const sendPerHour = send === undefined ? {} : { sendPerHour: send === 'unlimited' ? ('unlimited' as const) : count('send', send) }
+    await deps.withHouse(async (house) => {
+      const subject = tenant !== undefined ? tenantSubject((await tenantOf(house, tenant)).id) : key !== undefined ? keySubject(count('key', key)) : organisationSubject
+      await setLimits(house.db, subject, { ...ratePerSecond, ...sendPerHour })
+      printed(given, deps, { subject, rate: rate === undefined ? null : Number(rate), send: send ?? null }, `limits of ${subject} changed`)
+    })
+  },
+}

@@ -1,0 +1,69 @@
+/** `postrider send`: one email through the running service's API, followed until it is final. */
+import { pause } from '#base'
+import { type Command, jsonOption, needed, text, UsageError } from './command.ts'
+
+const finalStates = ['sent', 'hardfail', 'bounced', 'held']
+const askEveryMs = 200
+const followForMs = 60_000
+const answerWithinMs = 30_000
+
+interface Reply {
+  success: boolean
+  data?: { id?: string; status?: string; deliveries?: { status: string; timestampIso: string; details: string; output: string }[] }
+  error?: { code: string; message: string; suggestion: string }
+}
+
+export const send: Command = {
+  name: 'send',
+  summary: 'send one email and follow it',
+  help: `postrider send --from A --to B [--subject S] [--text T] [--html H] [--key K] [--url URL] [--json]
+
+Sends one email through the running service and prints each attempt until it is final, a minute at most.
+--key   an API key; or the environment's POSTRIDER_API_KEY
+--url   the service, http://127.0.0.1:$PORT by default`,
+  options: {
+    from: { type: 'string' },
+    to: { type: 'string' },
+    subject: { type: 'string' },
+    text: { type: 'string' },
+    html: { type: 'string' },
+    key: { type: 'string' },
+    url: { type: 'string' },
+    ...jsonOption,
+  },
+  async run(given, deps) {
+    const key = text(given, 'key') ?? deps.environment.POSTRIDER_API_KEY
+    if (!key) throw new UsageError('--key is needed (or POSTRIDER_API_KEY)')
+    const base = `${(text(given, 'url') ?? `http://127.0.0.1:${deps.environment.PORT ?? '3025'}`).replace(/\/$/, '')}/v1`
+    const ask = async (method: string, path: string, body?: object): Promise<Reply> => {
+      const answer = await fetch(base + path, {
+        method,
+        headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+        signal: AbortSignal.timeout(answerWithinMs),
+        ...(body ? { body: JSON.stringify(body) } : {}),
+      }).catch((error: Error) => {
+        throw new UsageError(`the service does not answer at ${base}: ${(error.cause as Error | undefined)?.message ?? error.message}. Start it with: npm start`)
+      })
+      const reply = (await answer.json()) as Reply
+      if (!reply.success) throw new UsageError(`${reply.error?.code}: ${reply.error?.message}. ${reply.error?.suggestion}`)
+      return reply
+    }
+    const message = { from: needed(given, 'from'), to: [needed(given, 'to')], subject: text(given, 'subject') ?? 'Hello from Postrider', text: text(given, 'text') ?? 'It works.', html: text(given, 'html') ?? null }
+    const id = (await ask('POST', '/emails', message)).data?.id as string
+    if (!given.options.json) deps.print(`${id} pending`)
+    let shown = 0
+    const untilMs = deps.clock.monotonicMs() + followForMs
+    for (;;) {
+      const { data } = await ask('GET', `/emails/${id}/deliveries`)
+      const deliveries = data?.deliveries ?? []
+      if (!given.options.json) for (const one of deliveries.slice(shown)) deps.print(`${one.timestampIso} ${one.status}: ${one.details}${one.output ? `\n  ${one.output}` : ''}`)
+      shown = deliveries.length
+      const status = data?.status ?? 'pending'
+      if (finalStates.includes(status) || deps.clock.monotonicMs() > untilMs) {
+        if (given.options.json) deps.print(JSON.stringify({ id, status, deliveries }))
+        return
+      }
+      await pause(deps.clock, askEveryMs)
+    }
+  },
+}

@@ -1,0 +1,197 @@
+/**
+ * Delivery: one process's turn of claim, prepare, attempt, record.
+ * Owns: nothing. Uses: base, mail, dkim, net, smtp, bounces, simulator, db, suppressions, domains, events, emails, spool. Used by:
+ * housekeeping, http, main.
+ * Promises: a recipient is handed to a connection only after its claim is committed; a lost lease stops its owner before the next
+ * final dot; an outcome is kept and recorded however long the database is away; an orderly stop repeats nothing.
+ */
+import { type Clock, type Config, type Ids, type Log, pause, type Secrets } from '#base'
+import type { Db } from '#db'
+import type { Domains } from '#domains'
+import { loadContentBodies } from '#emails'
+import { type Claimed, claim, findInterrupted, giveBack, openLeases, promote, type RetrySchedule, shardCount } from '#spool'
+import { suppressed } from '#suppressions'
+import { type Dispatch, jobsOf, openDispatch } from './dispatch.ts'
+import { openHands } from './hands.ts'
+import type { Job } from './job.ts'
+import { decide, nowhere, type Outcome } from './outcome.ts'
+import { openRecorder } from './record.ts'
+
+export { expireHolds } from './expire.ts'
+export { keysFor, rebuildMessage } from './prepare.ts'
+
+/** Recipients in this process's hands at most: they are small, their bodies are not kept. */
+const mostHeld = 2000
+const mostPerClaim = 400
+/** Between claims when there is nothing to claim: how long a new email may lie before it is seen. */
+const idlePollMs = 25
+const sweepMs = 1000
+const promoteMs = 250
+const mostPromoted = 2000
+const mostInterrupted = 500
+/** Bodies up to this size are loaded with the claim, all in one query. */
+const smallOctets = 65_536
+const lanesPerClaim = 256
+const orderlyStopMs = 25_000
+
+export interface DeliveryDeps {
+  db: Db
+  clock: Clock
+  ids: Ids
+  log: Log
+  secrets: Secrets
+  domains: Domains
+  config: Pick<Config, 'hostname' | 'mxPort' | 'relay' | 'resolvers' | 'allowedNetworks' | 'leaseMs' | 'maxAttempts' | 'retryBaseSeconds' | 'retryMaxSeconds'>
+  processId: string
+}
+
+export interface Delivery {
+  /** Finishes what is on the wire, gives back the rest, and leaves the shards to others. */
+  stop(): Promise<void>
+}
+
+export async function startDelivery(deps: DeliveryDeps): Promise<Delivery> {
+  const { db, clock, ids, log, config } = deps
+  const schedule: RetrySchedule = { baseMs: config.retryBaseSeconds * 1000, mostMs: config.retryMaxSeconds * 1000, maxAttempts: config.maxAttempts }
+  const hands = openHands()
+  const recorder = openRecorder(deps)
+  const stopping = new AbortController()
+  const { signal } = stopping
+  const leases = await openLeases({ db, clock, log, processId: deps.processId, newProcessId: () => `${deps.processId}-${ids.label(6)}`, leaseMs: config.leaseMs, shardCount, isIdle: hands.isIdle })
+  let roused = () => {}
+
+  const finished = (outcomes: Outcome[]) => {
+    void recorder.record(outcomes).then(() => {
+      for (const { claimed } of outcomes) hands.finish(claimed)
+      roused()
+    })
+  }
+
+  const abandoned = (claimed: Claimed[]) => {
+    void giveBack(db, claimed)
+      .catch((error) => log.warn({ err: error }, 'what was not sent could not be given back; its next owner finds it'))
+      .finally(() => {
+        for (const one of claimed) hands.finish(one)
+      })
+  }
+
+  const dispatch: Dispatch = openDispatch({ ...deps, leases: () => leases, schedule, finished, abandoned })
+
+  /** Waits, but no longer than until something has been finished. */
+  const rest = async (ms: number) => {
+    await Promise.race([pause(clock, ms, signal), new Promise<void>((resolve) => (roused = resolve))])
+  }
+
+  const loop = async (name: string, everyMs: number, turn: () => Promise<number | undefined>) => {
+    while (!signal.aborted) {
+      let nextMs: number | undefined
+      try {
+        nextMs = await turn()
+      } catch (error) {
+        log.warn({ err: error }, `${name} did not succeed; it is tried again`)
+        await pause(clock, Math.max(everyMs, 100), signal)
+      }
+      if (nextMs === undefined) await pause(clock, everyMs, signal)
+      else if (nextMs > 0) await rest(nextMs)
+    }
+  }
+
+  const cursors = new Map<string, string>()
+
+  const claimTurn = async (): Promise<number> => {
+    const shards = leases.owned()
+    const most = Math.min(mostPerClaim, mostHeld - hands.size)
+    if (shards.length === 0 || most <= 0) return idlePollMs
+    const claimed = await claim(db, { shards, most, lanesPerTenant: lanesPerClaim, cursors, windows: hands.windows(), freshWindow: hands.freshWindow })
+    if (claimed.length === 0) return idlePollMs
+    hands.take(claimed)
+    await begin(claimed)
+    return claimed.length < most / 2 ? 5 : 0
+  }
+
+  const begin = async (claimed: readonly Claimed[]) => {
+    const isSuppressed = await suppressed(db, claimed.map((one) => ({ tenantId: one.tenantId, address: one.recipient })))
+    const held: Outcome[] = []
+    const due: Claimed[] = []
+    for (const one of claimed) {
+      // A manual retry skips the list (contract section 7.2).
+      if (one.manual || !isSuppressed({ tenantId: one.tenantId, address: one.recipient })) due.push(one)
+      else held.push(hold(one))
+    }
+    if (held.length > 0) finished(held)
+    const jobs = jobsOf(due)
+    await loadSmall(jobs)
+    dispatch.send(jobs)
+  }
+
+  const hold = (claimed: Claimed) =>
+    decide(
+      claimed,
+      { kind: 'suppressed', reply: null, classification: null, enhanced: null, message: '' },
+      { schedule, fraction: () => ids.fraction(), atMs: clock.nowMs(), durationMs: 0, remote: nowhere, conversation: null, unknownRetry: 'by schedule' },
+    )
+
+  const loadSmall = async (jobs: readonly Job[]) => {
+    const small = jobs.filter((job) => job.sizeOctets <= smallOctets)
+    if (small.length === 0) return
+    const bodies = await loadContentBodies(db, small)
+    for (const job of small) job.body = bodies.get(job.contentId)
+  }
+
+  /** What an earlier owner had claimed: perhaps sent, so recorded as such and tried again at once. */
+  const sweepTurn = async (): Promise<undefined> => {
+    const shards = leases.owned()
+    if (shards.length === 0) return
+    const found = (await findInterrupted(db, shards, mostInterrupted)).filter((one) => !hands.holds(one))
+    if (found.length === 0) return
+    log.warn({ emails: found.length }, 'their delivering process was lost; their outcome is unknown')
+    const facts = { schedule, fraction: () => ids.fraction(), atMs: clock.nowMs(), durationMs: 0, remote: nowhere, conversation: null, unknownRetry: 'at once' as const }
+    const finding = { kind: 'unknown' as const, reply: null, classification: null, enhanced: null, message: 'the delivering process was lost before it recorded an outcome' }
+    await recorder.record(found.map((one) => decide(one, finding, facts)))
+  }
+
+  const promoteTurn = async (): Promise<undefined> => {
+    const shards = leases.owned()
+    if (shards.length > 0) await promote(db, shards, clock.nowMs(), mostPromoted)
+  }
+
+  const loops = [
+    loop('the lease', leases.everyMs, async () => {
+      await leases.turn()
+      return undefined
+    }),
+    loop('claiming', idlePollMs, claimTurn),
+    loop('the sweep', Math.min(sweepMs, config.leaseMs / 4), sweepTurn),
+    loop('promotion', promoteMs, promoteTurn),
+  ]
+
+  return {
+    async stop() {
+      stopping.abort()
+      const beating = keepBeating()
+      await Promise.all(loops)
+      dispatch.close()
+      const back = dispatch.takeBack()
+      if (back.length > 0) abandoned(back)
+      const deadlineMs = clock.monotonicMs() + orderlyStopMs
+      while (hands.size > 0 && clock.monotonicMs() < deadlineMs) await pause(clock, 10)
+      if (hands.size > 0) dispatch.destroy()
+      while (recorder.waiting > 0 && clock.monotonicMs() < deadlineMs + 5000) await pause(clock, 10)
+      beating.end()
+      await beating.ended
+      await leases.close()
+    },
+  }
+
+  /** The lease must live as long as something is on the wire. */
+  function keepBeating(): { end: () => void; ended: Promise<void> } {
+    const over = new AbortController()
+    const beat = async () => {
+      while (!over.signal.aborted) {
+        await leases.turn().catch(() => undefined)
+        await pause(clock, leases.everyMs, over.signal)
+      }
+    }
+    return { end: () => over.abort(), ended: beat() }
+  }
+}

@@ -1,0 +1,210 @@
+/**
+ * Dispatch: claimed recipients on their way to a destination. Test mail and simulated recipients go to the simulator; a relay takes
+ * all live mail when the operator has set one; everything else goes to the mail servers that DNS names.
+ */
+import { type Clock, type Config, type Ids, type Log, type Secrets } from '#base'
+import type { Db } from '#db'
+import type { Domains } from '#domains'
+import { decodeContent, findContentBody } from '#emails'
+import { dotStuff } from '#mail'
+import { findRoute, openGuard, openResolver, type Route } from '#net'
+import { simulate, simulatedHost, simulatorDomain } from '#simulator'
+import type { Claimed, Leases, RetrySchedule } from '#spool'
+import { openDestination, type Destination, type FindingFor, type Way } from './destination.ts'
+import { type Job, jobsOf, type PreparedMessage } from './job.ts'
+import { decide, type Finding, findingOfReply, nowhere, type Outcome, type RemoteEnd } from './outcome.ts'
+import { keysFor, rebuildMessage } from './prepare.ts'
+
+/** Large messages are loaded only when a connection is ready for them, and together weigh no more than this. */
+const largeOctetsAtOnce = 64 * 1_048_576
+
+export interface DispatchDeps {
+  db: Db
+  clock: Clock
+  ids: Ids
+  log: Log
+  secrets: Secrets
+  domains: Domains
+  config: Pick<Config, 'hostname' | 'mxPort' | 'relay' | 'resolvers' | 'allowedNetworks'>
+  leases: () => Leases
+  schedule: RetrySchedule
+  /** Takes outcomes to the record; the recipients leave this process's hands. */
+  finished(outcomes: Outcome[]): void
+  /** Not sent, and not ours to send any more. */
+  abandoned(claimed: Claimed[]): void
+}
+
+export interface Dispatch {
+  send(jobs: readonly Job[]): void
+  /** Takes back every recipient that no connection has begun. */
+  takeBack(): Claimed[]
+  close(): void
+  destroy(): void
+}
+
+export function openDispatch(deps: DispatchDeps): Dispatch {
+  const { clock, config, ids, schedule } = deps
+  const resolver = openResolver({ servers: config.resolvers, clock })
+  const guard = openGuard(config.allowedNetworks)
+  const destinations = new Map<string, Destination>()
+  const looking = new Map<string, Job[]>()
+  let closing = false
+  let largeOctets = 0
+  let largeWaiters: (() => void)[] = []
+
+  const fraction = () => ids.fraction()
+
+  const report = ({ job, findings, remote, durationMs, conversation }: FindingFor) => {
+    const facts = { schedule, fraction, atMs: clock.nowMs(), durationMs, remote, conversation, unknownRetry: 'by schedule' as const }
+    deps.finished(job.recipients.map((claimed, index) => decide(claimed, findings[index] as Finding, facts)))
+  }
+
+  const reportAll = (job: Job, finding: Finding, remote: RemoteEnd = nowhere, conversation = '') =>
+    report({ job, findings: job.recipients.map(() => finding), remote, durationMs: 0, conversation })
+
+  const build = async (job: Job): Promise<PreparedMessage | undefined> => {
+    const body = job.body ?? (await findContentBody(deps.db, job))
+    if (!body) {
+      reportAll(job, { kind: 'permanent', reply: null, classification: 'unclassified', enhanced: null, message: 'the content is past its retention' })
+      return undefined
+    }
+    const content = decodeContent(body)
+    job.body = undefined
+    const built = rebuildMessage(content, await keysFor(content, job.tenantId, deps.domains))
+    return { returnPath: content.returnPath, data: dotStuff(built.octets), needs8bit: built.needs8bit, needsSmtpUtf8: built.needsSmtpUtf8 }
+  }
+
+  const prepare = async (job: Job): Promise<PreparedMessage | undefined> => {
+    try {
+      if (job.body) return await build(job)
+      while (largeOctets > 0 && largeOctets + job.sizeOctets > largeOctetsAtOnce) await new Promise<void>((resolve) => largeWaiters.push(resolve))
+      largeOctets += job.sizeOctets
+      try {
+        return await build(job)
+      } catch (error) {
+        freeLarge(job)
+        throw error
+      }
+    } catch (error) {
+      deps.log.error({ err: error, email: job.contentId }, 'a message could not be prepared; it is tried again later')
+      reportAll(job, { kind: 'temporary', reply: null, classification: 'temporarily_unavailable', enhanced: null, message: 'the message could not be prepared' })
+      return undefined
+    }
+  }
+
+  const freeLarge = (job: Job) => {
+    largeOctets = Math.max(0, largeOctets - job.sizeOctets)
+    const woken = largeWaiters
+    largeWaiters = []
+    for (const wake of woken) wake()
+  }
+  const isLarge = new WeakSet<Job>()
+
+  const destinationFor = (name: string): Destination => {
+    let destination = destinations.get(name)
+    if (!destination) {
+      if (destinations.size > mostDestinations) forgetIdle()
+      destination = openDestination(name, {
+        ...deps,
+        resolver,
+        guard,
+        prepare: (job) => {
+          if (!job.body) isLarge.add(job)
+          return prepare(job)
+        },
+        mayFinish: (job) => deps.leases().holds((job.recipients[0] as Claimed).shard, (job.recipients[0] as Claimed).epoch),
+        done: (result) => {
+          if (isLarge.has(result.job)) freeLarge(result.job)
+          report(result)
+        },
+        abandoned: (job) => {
+          if (isLarge.has(job)) freeLarge(job)
+          deps.abandoned(job.recipients)
+        },
+      })
+      destinations.set(name, destination)
+    }
+    return destination
+  }
+
+  const forgetIdle = () => {
+    for (const [name, destination] of destinations) if (destination.idle) destinations.delete(name)
+  }
+
+  const sendToSimulator = async (job: Job) => {
+    if (!(await prepare(job))) return
+    const findings: Finding[] = []
+    let conversation = ''
+    for (const { recipient, failures } of job.recipients) {
+      const simulated = simulate(recipient, failures + 1)
+      conversation = simulated.transcript
+      findings.push(
+        simulated.kind === 'timeout'
+          ? { kind: 'temporary', reply: null, classification: 'connection_error', enhanced: null, message: 'the connection timed out (simulated)' }
+          : simulated.reply.code < 400
+            ? { kind: 'accepted', reply: simulated.reply, classification: null, enhanced: simulated.reply.enhanced, message: '' }
+            : findingOfReply(simulated.reply),
+      )
+    }
+    report({ job, findings, remote: { host: simulatedHost, address: '192.0.2.1', port: 25, secure: true }, durationMs: 0, conversation })
+  }
+
+  const relayWay: Way | undefined = config.relay && {
+    hosts: [{ host: config.relay.host, preference: 0 }],
+    port: config.relay.port,
+    tls: config.relay.implicitTls ? 'implicit' : config.relay.auth ? 'require' : 'opportunistic',
+    auth: config.relay.auth,
+  }
+
+  const sendByRoute = (domain: string, route: Route, jobs: readonly Job[]) => {
+    if (route.kind === 'hosts') {
+      const destination = destinationFor(route.destination)
+      for (const job of jobs) destination.add(job, { hosts: route.hosts, port: config.mxPort, tls: 'opportunistic', auth: undefined })
+      return
+    }
+    const finding: Finding = { kind: route.kind, reply: null, classification: route.classification, enhanced: route.enhanced, message: route.message }
+    for (const job of jobs) reportAll(job, finding, nowhere, `${domain}: ${route.message}`)
+  }
+
+  const lookUp = (domain: string, job: Job) => {
+    const waiting = looking.get(domain)
+    if (waiting) {
+      waiting.push(job)
+      return
+    }
+    looking.set(domain, [job])
+    findRoute(domain, resolver, { ownNames: [config.hostname], fraction })
+      .catch((error): Route => ({ kind: 'temporary', classification: 'dns_error', enhanced: '4.4.3', message: String(error) }))
+      .then((route) => {
+        const jobs = looking.get(domain) ?? []
+        looking.delete(domain)
+        if (!closing) sendByRoute(domain, route, jobs)
+        else for (const one of jobs) deps.abandoned(one.recipients)
+      })
+  }
+
+  return {
+    send(jobs) {
+      for (const job of jobs) {
+        const [first] = job.recipients
+        if (!first) continue
+        if (first.test || first.destination === simulatorDomain) void sendToSimulator(job)
+        else if (relayWay) destinationFor('relay').add(job, relayWay)
+        else lookUp(first.destination, job)
+      }
+    },
+    takeBack: () => [...destinations.values()].flatMap((destination) => destination.takeBack()).flatMap((job) => job.recipients),
+    close() {
+      closing = true
+      for (const destination of destinations.values()) destination.close()
+    },
+    destroy() {
+      for (const destination of destinations.values()) destination.destroy()
+    },
+  }
+}
+
+/** Above this many, destinations without work are forgotten. */
+const mostDestinations = 10_000
+
+export { jobsOf }

@@ -1,0 +1,43 @@
+/** A queue in which tenants take turns: one tenant's thousand messages for a destination do not stand before another's single one. */
+
+export interface FairQueue<Item> {
+  push(tenantId: string, item: Item): void
+  /** The next item of the tenant whose turn it is. */
+  take(): Item | undefined
+  readonly size: number
+  /** Empties the queue. */
+  takeAll(): Item[]
+}
+
+export function fairQueue<Item>(): FairQueue<Item> {
+  /** In order of turns: a tenant served goes to the end. */
+  const byTenant = new Map<string, { items: Item[]; next: number }>()
+  let size = 0
+  return {
+    push(tenantId, item) {
+      const mine = byTenant.get(tenantId)
+      if (mine) mine.items.push(item)
+      else byTenant.set(tenantId, { items: [item], next: 0 })
+      size++
+    },
+    take() {
+      for (const [tenantId, mine] of byTenant) {
+        const item = mine.items[mine.next++] as Item
+        byTenant.delete(tenantId)
+        if (mine.next < mine.items.length) byTenant.set(tenantId, mine)
+        size--
+        return item
+      }
+      return undefined
+    },
+    get size() {
+      return size
+    },
+    takeAll() {
+      const all = [...byTenant.values()].flatMap(({ items, next }) => items.slice(next))
+      byTenant.clear()
+      size = 0
+      return all
+    },
+  }
+}

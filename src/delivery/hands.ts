@@ -1,0 +1,82 @@
+/**
+ * What this process holds: claimed recipients not yet recorded, counted by lane and by shard. From it follow how much each lane may
+ * still be given, and when a shard may be given up.
+ */
+import { metrics } from '#base'
+import type { Claimed, Lane } from '#spool'
+
+/** A lane starts small, so that a hanging destination holds few recipients, and doubles each time it has finished what it had. */
+const freshWindow = 4
+const largestWindow = 400
+
+interface LaneState extends Lane {
+  window: number
+  held: number
+  /** Finished since the last claim: shows that the lane moves. */
+  finished: number
+}
+
+export interface Hands {
+  readonly size: number
+  readonly freshWindow: number
+  take(claimed: readonly Claimed[]): void
+  finish(claimed: Claimed): void
+  holds(claimed: Pick<Claimed, 'emailId'>): boolean
+  isIdle(shard: number): boolean
+  windows(): (Lane & { size: number })[]
+  all(): Claimed[]
+}
+
+const laneKey = (lane: Lane) => `${lane.tenantId} ${lane.destination}`
+
+export function openHands(): Hands {
+  const held = new Map<string, Claimed>()
+  const lanes = new Map<string, LaneState>()
+  const byShard = new Map<number, number>()
+  const count = (shard: number, change: number) => byShard.set(shard, (byShard.get(shard) ?? 0) + change)
+  return {
+    freshWindow,
+    get size() {
+      return held.size
+    },
+    take(claimed) {
+      for (const one of claimed) {
+        held.set(one.emailId, one)
+        count(one.shard, 1)
+        const key = laneKey(one)
+        const lane = lanes.get(key)
+        if (lane) lane.held++
+        else lanes.set(key, { tenantId: one.tenantId, destination: one.destination, window: freshWindow, held: 1, finished: 0 })
+      }
+      metrics.inFlight.set(held.size)
+    },
+    finish(claimed) {
+      if (!held.delete(claimed.emailId)) return
+      count(claimed.shard, -1)
+      const lane = lanes.get(laneKey(claimed))
+      if (lane) {
+        lane.held--
+        lane.finished++
+      }
+      metrics.inFlight.set(held.size)
+    },
+    holds: ({ emailId }) => held.has(emailId),
+    isIdle: (shard) => (byShard.get(shard) ?? 0) === 0,
+    windows() {
+      const windows: (Lane & { size: number })[] = []
+      for (const [key, lane] of lanes) {
+        if (lane.finished >= lane.window / 2) lane.window = Math.min(largestWindow, lane.window * 2)
+        else if (lane.held === 0 && lane.finished === 0) {
+          lanes.delete(key)
+          continue
+        }
+        lane.finished = 0
+        // Asked for in halves: a claim for a handful of recipients costs as much as one for hundreds.
+        const size = lane.held <= lane.window / 2 ? lane.window - lane.held : 0
+        windows.push({ tenantId: lane.tenantId, destination: lane.destination, size })
+      }
+      return windows
+    },
+    all: () => [...held.values()],
+  }
+}

@@ -1,0 +1,45 @@
+/** A job: the recipients of one submission at one destination, whose message is the same octets, so that one transaction carries them. */
+import type { Claimed } from '#spool'
+
+/** RFC 5321 section 4.5.3.1.8: a server must take at least 100. */
+export const mostRecipientsPerJob = 100
+
+export interface Job {
+  tenantId: string
+  contentId: string
+  recipients: Claimed[]
+  sizeOctets: number
+  needsSmtpUtf8: boolean
+  /** It was given back once by a connection that had closed. */
+  again: boolean
+  /** Compressed content, when it was small enough to be loaded with the claim. */
+  body: Buffer | undefined
+}
+
+export interface PreparedMessage {
+  returnPath: string
+  /** Dot-stuffed. */
+  data: Buffer
+  needs8bit: boolean
+  needsSmtpUtf8: boolean
+}
+
+const notAscii = /[^\u0000-\u007f]/
+
+/** Groups claimed recipients by submission and destination, in the order of the claim. */
+export function jobsOf(claimed: readonly Claimed[]): Job[] {
+  const jobs: Job[] = []
+  const open = new Map<string, Job>()
+  for (const one of claimed) {
+    const key = `${one.contentId} ${one.destination} ${one.epoch}`
+    let job = open.get(key)
+    if (!job || job.recipients.length >= mostRecipientsPerJob) {
+      job = { tenantId: one.tenantId, contentId: one.contentId, recipients: [], sizeOctets: one.sizeOctets, needsSmtpUtf8: false, again: false, body: undefined }
+      open.set(key, job)
+      jobs.push(job)
+    }
+    job.recipients.push(one)
+    if (notAscii.test(one.recipient)) job.needsSmtpUtf8 = true
+  }
+  return jobs
+}

@@ -1,0 +1,75 @@
+/**
+ * Housekeeping: the timetable of chores. Every process that has the role keeps one; a lock in the database lets one at a time work.
+ * Owns: nothing. Uses: base, db, limits, emails, spool, accept, delivery. Used by: main.
+ * Promises: partitions exist days before they are needed; what waits for send capacity goes at the top of the hour; a chore that
+ * fails is logged and tried again, and keeps no other from its turn.
+ */
+import { type Clock, type Log, pause } from '#base'
+import { forgetExpiredKeys } from '#accept'
+import { type Db, ensurePartitions, sql } from '#db'
+import { expireHolds } from '#delivery'
+import { emailTables } from '#emails'
+import type { LimitSettings } from '#limits'
+import { releaseWaiting } from '#spool'
+
+const tickMs = 500
+const daysAhead = 7
+const hourMs = 3_600_000
+const choreLock = 7_305_003
+
+const tryLock = sql<{ mine: boolean }>`
+  select pg_try_advisory_xact_lock($1::bigint) as mine`
+
+export interface Housekeeping {
+  stop(): Promise<void>
+}
+
+export interface HousekeepingDeps {
+  db: Db
+  clock: Clock
+  log: Log
+  limitSettings: LimitSettings
+}
+
+/** Makes the partitions of the coming days; needed before anything can be accepted. */
+export function prepareDays(db: Db, nowMs: number): Promise<string[]> {
+  const tables = [...emailTables.map((table) => ({ table, key: 'email-id' as const })), { table: 'events', key: 'time' as const }]
+  return ensurePartitions(db, tables, nowMs, daysAhead)
+}
+
+export function startHousekeeping({ db, clock, log, limitSettings }: HousekeepingDeps): Housekeeping {
+  const stopping = new AbortController()
+  const chores: { name: string; everyMs: number; run: (nowMs: number) => Promise<unknown> }[] = [
+    { name: 'releasing what waits for send capacity', everyMs: tickMs, run: async (nowMs) => releaseWaiting(db, await limitSettings.send(), nowMs) },
+    { name: 'failing holds whose time is up', everyMs: 60_000, run: (nowMs) => expireHolds(db, nowMs) },
+    { name: 'forgetting idempotency keys', everyMs: 60_000, run: (nowMs) => forgetExpiredKeys(db, nowMs) },
+    { name: 'making partitions', everyMs: hourMs, run: (nowMs) => prepareDays(db, nowMs) },
+  ]
+  const due = new Map<string, number>()
+
+  const turn = async () => {
+    // Held for this turn only: the work below commits on other connections while no second process may begin it.
+    await db.transaction(async (tx) => {
+      if (!(await tx.first(tryLock, [choreLock]))?.mine) return
+      for (const chore of chores) {
+        if (clock.monotonicMs() < (due.get(chore.name) ?? 0)) continue
+        due.set(chore.name, clock.monotonicMs() + chore.everyMs)
+        await chore.run(clock.nowMs()).catch((error) => log.warn({ err: error }, `${chore.name} did not succeed; it is tried again`))
+      }
+    })
+  }
+
+  const loop = async () => {
+    while (!stopping.signal.aborted) {
+      await turn().catch((error) => log.warn({ err: error }, 'housekeeping did not get its turn; it is tried again'))
+      await pause(clock, tickMs, stopping.signal)
+    }
+  }
+  const ended = loop()
+  return {
+    async stop() {
+      stopping.abort()
+      await ended
+    },
+  }
+}

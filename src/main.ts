@@ -1,0 +1,187 @@
+/**
+ * The only place where rooms are joined, in the order of the house: settings, database, records, roles, orderly stop.
+ * `postrider serve` is this file; the other commands are given what they need from here.
+ */
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { openAccept, openCommit } from '#accept'
+import { type Children, type Config, type Ids, type Log, openIds, openLog, openSecrets, readConfig, type Secrets, startChildren, systemClock, systemRandom } from '#base'
+import { runCommand } from '#cli'
+import { createKey, openCredentials } from '#credentials'
+import { type Db, durabilityProblems, embeddedUrlIfRunning, migrate, openDb, startEmbedded } from '#db'
+import { startDelivery } from '#delivery'
+import { addDomain, openDomains } from '#domains'
+import { prepareDays, startHousekeeping } from '#housekeeping'
+import { startHttp } from '#http'
+import { openLimitSettings, openRateLimiter } from '#limits'
+import { addMember } from '#members'
+import { simulatorDomain } from '#simulator'
+import { forgetProcess } from '#spool'
+import { findOrganisation, foundOrganisation, openTenants } from '#tenants'
+
+const clock = systemClock
+const ids: Ids = openIds(systemRandom)
+const environment = process.env
+const script = new URL('../bin/postrider.js', import.meta.url).pathname
+const apiConnections = 12
+const deliveryConnections = 6
+const saveUsesEveryMs = 10_000
+
+/** The hot statements name their rows by index; a plan made while a table was empty must not read it whole when it is full. */
+const deliverySettings = '-c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off -c enable_bitmapscan=off -c jit=off'
+const withOptions = (url: string, options: string) => `${url}${url.includes('?') ? '&' : '?'}options=${encodeURIComponent(options)}`
+
+/** The secret of this installation: given, or made once into the state folder. */
+function readSecret(config: Config): string {
+  if (config.secret !== undefined) return config.secret
+  if (config.databaseUrl !== undefined) throw new Error('POSTRIDER_SECRET is required when DATABASE_URL is set: every process of the installation needs the same one')
+  const file = join(config.dataFolder, 'secret')
+  mkdirSync(config.dataFolder, { recursive: true, mode: 0o700 })
+  if (!existsSync(file)) writeFileSync(file, ids.token(43), { mode: 0o600 })
+  return readFileSync(file, 'utf8').trim()
+}
+
+async function refuseOtherSecret(db: Db, secrets: Secrets): Promise<void> {
+  const organisation = await findOrganisation(db)
+  if (organisation && organisation.secretFingerprint !== secrets.fingerprint) {
+    throw new Error('POSTRIDER_SECRET is not the one this database was set up with: stored keys could not be read. Give the original secret.')
+  }
+}
+
+/** A database for one command: the running service's, or the embedded one started for as long as the command takes. */
+async function withHouse<T>(work: (house: { config: Config; db: Db; clock: typeof clock; ids: Ids; secrets: Secrets }) => Promise<T>): Promise<T> {
+  const config = readConfig(environment)
+  const log = openLog('warn', 'command')
+  const secrets = openSecrets(readSecret(config), systemRandom)
+  const running = config.databaseUrl ?? (await embeddedUrlIfRunning(config.dataFolder))
+  const embedded = running === undefined ? await startEmbedded({ folder: config.dataFolder, clock, log }) : undefined
+  const db = await openDb({ url: running ?? (embedded?.url as string), poolSize: 3, applicationName: 'postrider command', log })
+  try {
+    if (embedded) await migrate(db, clock)
+    await refuseOtherSecret(db, secrets)
+    await firstStart(config, db, secrets)
+    return await work({ config, db, clock, ids, secrets })
+  } finally {
+    await db.close()
+    await embedded?.stop()
+  }
+}
+
+/** Makes the organisation of an empty database; what it returns is to be shown once. */
+async function firstStart(config: Config, db: Db, secrets: Secrets): Promise<{ liveKey: string; testKey: string; signInUrl: string } | undefined> {
+  if (await findOrganisation(db)) return undefined
+  const facts = { nowMs: clock.nowMs(), ids }
+  return db.transaction(async (tx) => {
+    const tenant = await foundOrganisation(tx, { name: 'Organisation', secretFingerprint: secrets.fingerprint, ...facts })
+    await addDomain(tx, { tenantId: tenant.id, name: simulatorDomain, trusted: true, testOnly: true }, { ...facts, secrets })
+    if (config.firstStart === 'quiet') return undefined
+    const key = async (mode: 'live' | 'test') => (await createKey(tx, { mode, name: `first-${mode}-key`, tenantId: null, permissions: null }, facts)).key
+    const { signInToken } = await addMember(tx, { address: `owner@${config.hostname}`, role: 'owner', tenantId: null }, facts)
+    return { liveKey: await key('live'), testKey: await key('test'), signInUrl: `${config.publicUrl}/sign-in/${signInToken}` }
+  })
+}
+
+const welcome = (config: Config, shown: { liveKey: string; testKey: string; signInUrl: string }) => `
+Postrider is running at ${config.publicUrl} (API ${config.publicUrl}/v1, reference ${config.publicUrl}/docs)
+
+These are shown once:
+  live key          ${shown.liveKey}
+  test key          ${shown.testKey}
+  owner's sign-in   ${shown.signInUrl} (24 hours, once; the dashboard is not part of this release)
+
+Send a first email with the test key; nothing leaves this machine:
+
+  curl -s ${config.publicUrl}/v1/emails \\
+    -H 'Authorization: Bearer ${shown.testKey}' -H 'Content-Type: application/json' \\
+    -d '{"from":"hello@${simulatorDomain}","to":["delivered@${simulatorDomain}"],"subject":"Hello","text":"It works."}'
+
+and see what became of it:
+
+  curl -s '${config.publicUrl}/v1/emails?perPage=1' -H 'Authorization: Bearer ${shown.testKey}'
+`
+
+async function serve(): Promise<void> {
+  const config = readConfig(environment)
+  const log = openLog(config.logLevel, 'serve')
+  const stop = untilSignal()
+  const secrets = openSecrets(readSecret(config), systemRandom)
+  const embedded = config.databaseUrl === undefined ? await startEmbedded({ folder: config.dataFolder, clock, log }) : undefined
+  const url = config.databaseUrl ?? (embedded?.url as string)
+  const db = await openDb({ url, poolSize: apiConnections, applicationName: 'postrider serve', log })
+  const open: { stop(): Promise<void> }[] = []
+  try {
+    await migrate(db, clock)
+    await prepareDays(db, clock.nowMs())
+    await refuseOtherSecret(db, secrets)
+    for (const problem of await durabilityProblems(db)) log.warn(problem)
+    const shown = await firstStart(config, db, secrets)
+    if (config.roles.includes('delivery')) open.push(startDeliveryProcesses(config, url, readSecret(config), db, log))
+    if (config.roles.includes('housekeeping')) open.push(startHousekeeping({ db, clock, log, limitSettings: openLimitSettings({ db, clock, config }) }))
+    if (config.roles.includes('api')) open.push(await startApi(config, db, secrets, log))
+    console.log(shown ? welcome(config, shown) : `Postrider is running at ${config.publicUrl}`)
+    await stop
+    log.info('stopping')
+  } finally {
+    for (const role of open.reverse()) await role.stop()
+    await db.close()
+    await embedded?.stop()
+  }
+}
+
+async function startApi(config: Config, db: Db, secrets: Secrets, log: Log): Promise<{ stop(): Promise<void> }> {
+  const tenants = openTenants({ db, clock })
+  const domains = openDomains({ db, clock, secrets })
+  const credentials = openCredentials({ db, clock })
+  const limitSettings = openLimitSettings({ db, clock, config })
+  const accept = openAccept({ db, clock, ids, tenants, domains, limitSettings, sandboxSender: config.sandboxSender, hostname: config.hostname, commit: openCommit({ db, clock, limitSettings }) })
+  const http = await startHttp({ db, clock, ids, log, tenants, domains, limitSettings, credentials, accept, config, rateLimiter: openRateLimiter(clock), ready: () => true })
+  let cancel = () => {}
+  const saveUses = () => {
+    credentials.saveUses().catch((error) => log.warn({ err: error }, 'the last uses of keys were not saved'))
+    cancel = clock.after(saveUsesEveryMs, saveUses)
+  }
+  cancel = clock.after(saveUsesEveryMs, saveUses)
+  return {
+    async stop() {
+      cancel()
+      await http.stop()
+      await credentials.saveUses().catch(() => undefined)
+    },
+  }
+}
+
+function startDeliveryProcesses(config: Config, url: string, secret: string, db: Db, log: Log): Children {
+  return startChildren({
+    script,
+    argumentsFor: (name) => ['delivery-process', name],
+    environment: { ...environment, DATABASE_URL: url, POSTRIDER_SECRET: secret },
+    count: config.deliveryProcesses,
+    newName: () => `${config.hostname}-${ids.token(12)}`,
+    ended: (name) => forgetProcess(db, name),
+    clock,
+    log,
+  })
+}
+
+async function deliver(processId: string): Promise<void> {
+  const config = readConfig(environment)
+  const log = openLog(config.logLevel, `delivery ${processId}`)
+  const stop = untilSignal()
+  const secrets = openSecrets(readSecret(config), systemRandom)
+  const db = await openDb({ url: withOptions(config.databaseUrl as string, deliverySettings), poolSize: deliveryConnections, applicationName: `postrider delivery ${processId}`, log })
+  const delivery = await startDelivery({ db, clock, ids, log, secrets, domains: openDomains({ db, clock, secrets }), config, processId })
+  await stop
+  await delivery.stop()
+  await db.close()
+}
+
+/** Ctrl-C, SIGTERM, or the end of the parent process. */
+function untilSignal(): Promise<void> {
+  return new Promise((resolve) => {
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => resolve())
+    process.once('disconnect', () => resolve())
+  })
+}
+
+const exitCode = await runCommand(process.argv.slice(2), { environment, clock, withHouse, serve, deliver, print: (text) => console.log(text) })
+process.exit(exitCode)
