@@ -1,6 +1,5 @@
 /** What is served besides the API: health, metrics, the reference. */
 
-import ipaddr from 'ipaddr.js'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type House, startHouse } from '../support/house.ts'
 
@@ -47,7 +46,7 @@ describe('without a key', () => {
     const remaining = async (port: number, from: string) =>
       (await fetch(`http://127.0.0.1:${port}/v1/limits`, { headers: { 'x-forwarded-for': from } })).headers.get('x-ratelimit-remaining')
     expect([await remaining(house.port, '192.0.2.1'), await remaining(house.port, '192.0.2.2')]).toEqual(['9', '8'])
-    await using behind = await startHouse({ trustedProxies: [ipaddr.parseCIDR('127.0.0.0/8')] })
+    await using behind = await startHouse({ settings: { POSTRIDER_TRUSTED_PROXIES: '127.0.0.0/8' } })
     expect([
       await remaining(behind.port, '192.0.2.1'),
       await remaining(behind.port, '192.0.2.2'),

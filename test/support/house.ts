@@ -3,12 +3,15 @@
  * but the outside. It stops by `stop()` or with `await using`.
  */
 import { openAccept, openCommit } from '#accept'
-import { type Network, openIds, openSecrets, pause, silentLog, systemClock, systemRandom } from '#base'
+import { openIds, openSecrets, pause, readConfig, silentLog, systemClock, systemRandom } from '#base'
 import { createKey, openCredentials, type Permission } from '#credentials'
 import type { Db } from '#db'
+import { startDelivery } from '#delivery'
 import { addDomain, openDomains } from '#domains'
+import { prepareDays, startHousekeeping } from '#housekeeping'
 import { type HttpDeps, startHttp } from '#http'
 import { openLimitSettings, openRateLimiter } from '#limits'
+import { simulatorDomain } from '#simulator'
 import { addTenant, foundOrganisation, openTenants } from '#tenants'
 import { openTestDatabase } from './database.ts'
 
@@ -17,8 +20,11 @@ export interface Wish {
   rateLimit?: number | null
   /** Emails per hour; null is unlimited. */
   sendLimit?: number | null
+  /** Other settings, by their names in the environment. */
+  settings?: Record<string, string>
+  /** Besides the API. */
+  roles?: readonly ('delivery' | 'housekeeping')[]
   bounds?: HttpDeps['bounds']
-  trustedProxies?: Network[]
 }
 
 interface ErrorBody {
@@ -57,6 +63,11 @@ export interface Asked {
   headers?: Record<string, string>
 }
 
+interface Limited {
+  tenantId?: string
+  permissions?: Permission[]
+}
+
 export interface House extends AsyncDisposable {
   port: number
   db: Db
@@ -67,28 +78,37 @@ export interface House extends AsyncDisposable {
   /** Asks the API; `path` is below /v1. */
   call(method: string, path: string, asked: Asked): Promise<Answer>
   /** A test key with these limits. */
-  makeKey(limited: { tenantId?: string; permissions?: Permission[] }): Promise<string>
+  makeKey(limited: Limited): Promise<string>
   makeTenant(name: string): Promise<string>
   /** Lets this much time pass. */
   wait(delayMs: number): Promise<void>
   stop(): Promise<void>
 }
 
-const hostname = 'house.test'
 const secret = 'a secret for tests only'
+const limitText = (limit: number | null) => (limit === null ? 'unlimited' : String(limit))
 
 export async function startHouse(wish: Wish = {}): Promise<House> {
   const { rateLimit = 10, sendLimit = 100 } = wish
+  const config = readConfig({
+    PORT: '0',
+    POSTRIDER_HOSTNAME: 'house.test',
+    POSTRIDER_RATE_LIMIT: limitText(rateLimit),
+    POSTRIDER_SEND_LIMIT: limitText(sendLimit),
+    ...wish.settings,
+  })
   const clock = systemClock
+  const log = silentLog
   const ids = openIds(systemRandom)
   const secrets = openSecrets(secret, systemRandom)
   const database = await openTestDatabase()
   const { db } = database
+  await prepareDays(db, clock.nowMs())
 
-  const nowMs = clock.nowMs()
-  const tenant = await db.transaction((tx) => foundOrganisation(tx, { name: 'House', secretFingerprint: secrets.fingerprint, nowMs, ids }))
-  await addDomain(db, { tenantId: tenant.id, name: 'simulator.test', trusted: true }, { nowMs, ids, secrets })
-  const keyOf = async (mode: 'live' | 'test', limited: { tenantId?: string; permissions?: Permission[] } = {}) => {
+  const founded = { nowMs: clock.nowMs(), ids, secrets }
+  const tenant = await db.transaction((tx) => foundOrganisation(tx, { name: 'House', secretFingerprint: secrets.fingerprint, ...founded }))
+  await addDomain(db, { tenantId: tenant.id, name: simulatorDomain, trusted: true, testOnly: true }, founded)
+  const keyOf = async (mode: 'live' | 'test', limited: Limited = {}) => {
     const wanted = { mode, name: 'test', tenantId: limited.tenantId ?? null, permissions: limited.permissions ?? null }
     return (await createKey(db, wanted, { nowMs: clock.nowMs(), ids })).key
   }
@@ -97,25 +117,41 @@ export async function startHouse(wish: Wish = {}): Promise<House> {
 
   const tenants = openTenants({ db, clock })
   const domains = openDomains({ db, clock, secrets })
-  const limitSettings = openLimitSettings({ db, clock, config: { rateLimit, sendLimit } })
+  const limitSettings = openLimitSettings({ db, clock, config })
+  const commit = openCommit({ db, clock, limitSettings })
+  const accept = openAccept({
+    db,
+    clock,
+    ids,
+    tenants,
+    domains,
+    limitSettings,
+    sandboxSender: config.sandboxSender,
+    hostname: config.hostname,
+    commit,
+  })
   const http = await startHttp({
     db,
     clock,
     ids,
-    log: silentLog,
+    log,
+    config,
     tenants,
     domains,
     limitSettings,
+    accept,
     credentials: openCredentials({ db, clock }),
     rateLimiter: openRateLimiter(clock),
-    accept: openAccept({ db, clock, ids, tenants, domains, limitSettings, sandboxSender: `sandbox@${hostname}`, hostname, commit: openCommit({ db, clock, limitSettings }) }),
     ready: () => true,
-    config: { host: '127.0.0.1', port: 0, trustedProxies: wish.trustedProxies ?? [], rateLimit, maxAttempts: 30, metricsToken: undefined },
     ...(wish.bounds ? { bounds: wish.bounds } : {}),
   })
+  const running: { stop(): Promise<void> }[] = [http]
+  if (wish.roles?.includes('housekeeping')) running.push(startHousekeeping({ db, clock, log, limitSettings }))
+  if (wish.roles?.includes('delivery'))
+    running.push(await startDelivery({ db, clock, ids, log, secrets, domains, config, processId: 'house' }))
 
   const stop = async () => {
-    await http.stop()
+    for (const role of running) await role.stop()
     await database.close()
   }
   return {

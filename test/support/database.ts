@@ -1,0 +1,37 @@
+/** A database of a test's own: migrated, with partitions around `testTimeMs` and around today, gone when the test is. */
+import { inject } from 'vitest'
+import { openIds, systemRandom } from '#base'
+import { type Db, openDb } from '#db'
+
+/** The time of tests with a clock of their own: noon of 20 November 2026, UTC. */
+export const testTimeMs = Date.UTC(2026, 10, 20, 12)
+
+const poolSize = 10
+const ids = openIds(systemRandom)
+
+export interface TestDatabase extends AsyncDisposable {
+  /** A superuser's. */
+  url: string
+  db: Db
+  close(): Promise<void>
+}
+
+/** The same server's other database. */
+export const databaseAt = (serverUrl: string, name: string) => serverUrl.replace(/^([a-z]+:\/\/[^/]*\/)[^?]*/, `$1${name}`)
+
+export async function testDatabase(): Promise<TestDatabase> {
+  const serverUrl = inject('serverUrl')
+  const name = `postrider_test_${ids.label(12)}`
+  const admin = await openDb({ url: databaseAt(serverUrl, 'postgres'), poolSize: 1, applicationName: 'tests' })
+  await admin.script(`create database ${name} template ${inject('templateName')}`)
+  const url = databaseAt(serverUrl, name)
+  const db = await openDb({ url, poolSize, applicationName: 'test' })
+  const close = async () => {
+    await db.close()
+    await admin.script(`drop database if exists ${name} with (force)`)
+    await admin.close()
+  }
+  return { url, db, close, [Symbol.asyncDispose]: close }
+}
+
+export const openTestDatabase = testDatabase
