@@ -4,10 +4,12 @@
  * Promises: success means committed; a commit whose outcome is unknown is thrown as such; nothing is written to a server that a
  * failover left behind.
  */
-export { checkDurability } from './durability.ts'
+export { durabilityProblems } from './durability.ts'
+export { type Embedded, embeddedUrlIfRunning, startEmbedded } from './embedded.ts'
 export { CommitUnknown, DatabaseUnreachable, NotDurable, sqlState } from './errors.ts'
 export { migrate } from './migrate.ts'
 export { type DbConfig, openDb } from './open.ts'
 export { dropPartitions, ensurePartitions, type PartitionedTable } from './partitions.ts'
 export type { Db, Queryable, Session, Tx } from './queryable.ts'
+export { openScratchDatabase } from './scratch.ts'
 export { allStatements, type Sql, sql } from './sql.ts'

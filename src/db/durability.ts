@@ -14,7 +14,7 @@ const durabilitySettings = sql<Settings>`
     current_setting('synchronous_commit') as "synchronousCommit", current_setting('synchronous_standby_names') as standbys`
 
 /** A sentence for the operator for each setting that breaks the promise; empty when all is well. */
-export async function checkDurability(db: Queryable): Promise<string[]> {
+export async function durabilityProblems(db: Queryable): Promise<string[]> {
   const settings = await db.first(durabilitySettings)
   if (!settings) return []
   const problems: string[] = []

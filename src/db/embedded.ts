@@ -1,0 +1,288 @@
+/**
+ * The embedded server: PostgreSQL for evaluation, development, tests and small installations, run from a state folder by this
+ * supervisor (docs/decisions/002-embedded-postgresql.md). Promises one supervisor for each folder, a server that is started again when
+ * it dies, is adopted when we died, is never reachable over the network, and is stopped only after `stop`.
+ */
+import { chmod, mkdir, mkdtemp, readFile, rm, stat, truncate } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { basename, dirname, join, resolve } from 'node:path'
+import { type Clock, type Log, pause } from '#base'
+import { sqlState } from './errors.ts'
+import { openDb } from './open.ts'
+import type { Db } from './queryable.ts'
+import { type Account, chooseAccount } from './server-account.ts'
+import { type Binaries, findBinaries } from './server-binaries.ts'
+import {
+  databaseName,
+  findCluster,
+  makeCluster,
+  makePassword,
+  passwordFile,
+  readPassword,
+  serverSettings,
+  superuser,
+} from './server-cluster.ts'
+import {
+  clearAfterDeath,
+  findPostmaster,
+  logTail,
+  longestLogOctets,
+  makeSocketFolder,
+  startPostmaster,
+  stopPostmaster,
+  worksIn,
+} from './server-process.ts'
+import { sql } from './sql.ts'
+import { lockState } from './state-lock.ts'
+
+const answerWithinMs = 60_000
+/** A server that answers "starting up" is replaying its log: stopping it would only make it begin again. */
+const recoverWithinMs = 600_000
+const askEveryMs = 50
+const lookEveryMs = 1000
+const startAttempts = 5
+const firstPauseMs = 500
+const longestPauseMs = 30_000
+/** The path of a unix socket may have about 104 octets (macOS) or 108 (Linux). */
+const longestSocketPath = 100
+const socketName = '/.s.PGSQL.5432'
+const temporaryPrefix = 'postrider-socket-'
+
+export interface Embedded {
+  /** For `openDb`. Stays the same when the server is started again. */
+  readonly url: string
+  readonly pid: number
+  /** Stops the server: close every connection first. */
+  stop(): Promise<void>
+}
+
+export interface EmbeddedOptions {
+  /** The state folder. */
+  folder: string
+  clock: Clock
+  log: Log
+  /** `name=value`, above ours. For tests only, which trade durability for speed. */
+  settingsForTests?: readonly string[]
+}
+
+const dataFolderOf = (folder: string) => join(folder, 'postgres')
+const logFileOf = (folder: string) => join(folder, 'postgres.log')
+const urlOf = (user: string, password: string, database: string, socketFolder: string) =>
+  `postgres://${user}:${password}@/${database}?host=${encodeURIComponent(socketFolder)}`
+
+/** The address of the server that runs for this state folder, if one does; for commands beside a running service. */
+export async function embeddedUrlIfRunning(folder: string): Promise<string | undefined> {
+  const password = await readPassword(folder)
+  const running = await findPostmaster(dataFolderOf(folder))
+  return password && running ? urlOf(databaseName, password, databaseName, running.socketFolder) : undefined
+}
+
+/** Starts the server of this state folder, making its data folder at the first time, or adopts one that a killed supervisor left. */
+export async function startEmbedded({ folder: given, clock, log, settingsForTests = [] }: EmbeddedOptions): Promise<Embedded> {
+  const folder = resolve(given)
+  await mkdir(folder, { recursive: true, mode: 0o700 })
+  const unlock = await lockState(folder)
+  try {
+    const server = await prepare(folder, clock, log, [...serverSettings(), ...settingsForTests])
+    const pid = (await adopt(server)) ?? (await startAnew(server))
+    return supervise(server, pid, unlock)
+  } catch (error) {
+    await unlock()
+    throw error
+  }
+}
+
+interface Server {
+  folder: string
+  dataFolder: string
+  logFile: string
+  socketFolder: string
+  password: string
+  account: Account
+  binaries: Binaries
+  settings: readonly string[]
+  clock: Clock
+  log: Log
+}
+
+async function prepare(folder: string, clock: Clock, log: Log, settings: readonly string[]): Promise<Server> {
+  const dataFolder = dataFolderOf(folder)
+  const account = await chooseAccount(dataFolder)
+  const binaries = await findBinaries(folder, account, log)
+  const cluster = await findCluster(dataFolder, binaries.majorVersion)
+  let password = await readPassword(folder)
+  if (password === undefined) {
+    if (cluster) throw new Error(`${passwordFile(folder)} is missing, and ${dataFolder} cannot be opened without it: restore it`)
+    password = await makePassword(folder)
+  }
+  const socketFolder = await chooseSocketFolder(folder, dataFolder, account)
+  if (!cluster) {
+    log.info(`making a database in ${dataFolder}`)
+    await makeCluster(dataFolder, password, binaries, account, socketFolder)
+  }
+  return { folder, dataFolder, logFile: logFileOf(folder), socketFolder, password, account, binaries, settings, clock, log }
+}
+
+/** That of a running server; else in the state folder, or, where its path is too long or another account may not reach it, a private one of its own. */
+async function chooseSocketFolder(folder: string, dataFolder: string, account: Account): Promise<string> {
+  const running = await findPostmaster(dataFolder)
+  if (running) return running.socketFolder
+  const left = (await readFile(join(dataFolder, 'postmaster.pid'), 'utf8').catch(() => '')).split('\n')[4] ?? ''
+  await removeTemporary(left)
+  const inState = join(folder, 'socket')
+  const fits = (path: string) => Buffer.byteLength(path) + socketName.length <= longestSocketPath
+  if (!account.other && fits(inState)) {
+    await makeSocketFolder(inState, account)
+    await chmod(inState, 0o700)
+    return inState
+  }
+  const parent = fits(join(tmpdir(), `${temporaryPrefix}123456`)) ? tmpdir() : '/tmp'
+  const fresh = await mkdtemp(join(parent, temporaryPrefix))
+  await makeSocketFolder(fresh, account)
+  return fresh
+}
+
+async function removeTemporary(socketFolder: string): Promise<void> {
+  if ([tmpdir(), '/tmp'].includes(dirname(socketFolder)) && basename(socketFolder).startsWith(temporaryPrefix)) {
+    await rm(socketFolder, { recursive: true, force: true })
+  }
+}
+
+/** Takes over a server that outlived its supervisor; one that does not answer is stopped. */
+async function adopt(server: Server): Promise<number | undefined> {
+  const running = await findPostmaster(server.dataFolder)
+  if (!running) return undefined
+  const { pid } = running
+  try {
+    await untilReady(server, () => worksIn(pid, server.dataFolder))
+    server.log.info({ pid }, 'adopted the embedded PostgreSQL that was still running')
+    return pid
+  } catch (error) {
+    if (error instanceof WrongPassword) throw error
+    server.log.warn({ pid, err: error }, 'the embedded PostgreSQL that was still running is not well: stopping it')
+    await stopPostmaster(pid, server.dataFolder, server.clock)
+    return undefined
+  }
+}
+
+/** Several attempts, because what a killed server leaves (shared memory of its last processes) takes a moment to go. */
+async function startAnew(server: Server): Promise<number> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await startOnce(server)
+    } catch (error) {
+      if (error instanceof WrongPassword || attempt === startAttempts) throw error
+      await pause(server.clock, firstPauseMs)
+    }
+  }
+}
+
+async function startOnce(server: Server): Promise<number> {
+  await clearAfterDeath(server.dataFolder, server.socketFolder)
+  await makeSocketFolder(server.socketFolder, server.account)
+  const { pid, ended } = await startPostmaster({ ...server, postgres: server.binaries.postgres })
+  try {
+    await untilReady(server, async () => !ended.aborted)
+    return pid
+  } catch (error) {
+    if (!ended.aborted) await stopPostmaster(pid, server.dataFolder, server.clock)
+    throw error
+  }
+}
+
+class WrongPassword extends Error {}
+
+/** Asks until it answers, and has our role and database. Rejects with the end of the server's log. */
+async function untilReady(server: Server, isAlive: () => Promise<boolean>): Promise<void> {
+  const { clock, password, socketFolder } = server
+  const begunMs = clock.monotonicMs()
+  const url = urlOf(superuser, password, superuser, socketFolder)
+  for (;;) {
+    try {
+      const db = await openDb({ url, poolSize: 1, applicationName: 'postrider supervisor' })
+      try {
+        return await makeDatabase(db, password)
+      } finally {
+        await db.close()
+      }
+    } catch (error) {
+      const state = stateWithin(error)
+      if (state?.startsWith('28'))
+        throw new WrongPassword(`the embedded PostgreSQL does not take the password in ${passwordFile(server.folder)}: restore that file`)
+      const waitedMs = clock.monotonicMs() - begunMs
+      const alive = await isAlive()
+      if (!alive || waitedMs >= (state === '57P03' ? recoverWithinMs : answerWithinMs)) {
+        const what = alive
+          ? `does not answer after ${Math.round(waitedMs / 1000)} s (${(error as Error).message})`
+          : 'ended while it started'
+        throw new Error(`the embedded PostgreSQL ${what}; its log ${server.logFile} ends:\n${await logTail(server.logFile)}`, {
+          cause: error,
+        })
+      }
+      await pause(clock, askEveryMs)
+    }
+  }
+}
+
+function stateWithin(error: unknown): string | undefined {
+  return error instanceof Error ? (sqlState(error) ?? stateWithin(error.cause)) : undefined
+}
+
+const present = sql<{ role: boolean; database: boolean }>`
+  select exists (select from pg_roles where rolname = $1) as role, exists (select from pg_database where datname = $1) as database`
+
+/** Any number of times, because we may be killed between the steps. */
+async function makeDatabase(db: Db, password: string): Promise<void> {
+  const there = await db.first(present, [databaseName])
+  if (!there?.role) await db.script(`create role ${databaseName} login password '${password}'`)
+  if (!there?.database) await db.script(`create database ${databaseName} owner ${databaseName}`)
+}
+
+/** Starts the server again when it dies, with growing pauses, and keeps its log short, until `stop`. */
+function supervise(server: Server, firstPid: number, unlock: () => Promise<void>): Embedded {
+  const { clock, log } = server
+  const stopping = new AbortController()
+  let pid = firstPid
+  const watch = async () => {
+    let pauseMs = firstPauseMs
+    let look = lookEveryMs
+    while (true) {
+      await pause(clock, look, stopping.signal)
+      if (stopping.signal.aborted) return
+      try {
+        await shortenLog(server.logFile)
+        look = lookEveryMs
+        if (await worksIn(pid, server.dataFolder)) continue
+        log.error({ pid }, 'the embedded PostgreSQL died: starting it again')
+        pid = await startOnce(server)
+        pauseMs = firstPauseMs
+      } catch (error) {
+        log.error({ err: error }, 'the embedded PostgreSQL could not be started again yet')
+        look = pauseMs
+        pauseMs = Math.min(pauseMs * 2, longestPauseMs)
+      }
+    }
+  }
+  const watching = watch()
+  return {
+    url: urlOf(databaseName, server.password, databaseName, server.socketFolder),
+    get pid() {
+      return pid
+    },
+    async stop() {
+      stopping.abort()
+      await watching
+      try {
+        await stopPostmaster(pid, server.dataFolder, clock)
+        await removeTemporary(server.socketFolder)
+      } finally {
+        await unlock()
+      }
+    },
+  }
+}
+
+async function shortenLog(file: string): Promise<void> {
+  const size = (await stat(file).catch(() => undefined))?.size ?? 0
+  if (size > longestLogOctets) await truncate(file)
+}

@@ -1,0 +1,39 @@
+/** Which account the embedded server runs as: PostgreSQL refuses to be root, and the account must be one that the system knows. */
+import { execFile } from 'node:child_process'
+import { stat } from 'node:fs/promises'
+import { promisify } from 'node:util'
+
+const run = promisify(execFile)
+
+export interface Account {
+  name: string
+  /** Undefined: we are not root, and the server runs as we do. */
+  other: { uid: number; gid: number } | undefined
+}
+
+/** Accounts that exist without our doing, in the order of preference. */
+const candidates = ['postgres', 'nobody']
+
+/** As ourselves; when that is root, as the owner of an existing data folder, else as `postgres` or `nobody`. */
+export async function chooseAccount(dataFolder: string): Promise<Account> {
+  const owner = await stat(dataFolder).catch(() => undefined)
+  const ownUid = process.getuid?.() ?? 0
+  if (ownUid !== 0) {
+    if (owner && owner.uid !== ownUid) {
+      throw new Error(`the database folder ${dataFolder} belongs to user ${owner.uid}: start Postrider as that user, or as root`)
+    }
+    return { name: `user ${ownUid}`, other: undefined }
+  }
+  if (owner && owner.uid !== 0) return { name: `user ${owner.uid}`, other: { uid: owner.uid, gid: owner.gid } }
+  for (const name of candidates) {
+    const ids = await Promise.all(['-u', '-g'].map((what) => run('id', [what, name]))).catch(() => undefined)
+    const [uid, gid] = ids?.map(({ stdout }) => Number(stdout)) ?? []
+    if (uid && gid) return { name, other: { uid, gid } }
+  }
+  throw new Error(
+    'PostgreSQL does not run as root, and there is neither a user postgres nor a user nobody: start Postrider as another user',
+  )
+}
+
+/** For child_process: the account, and an environment that leads PostgreSQL nowhere else. */
+export const runAs = ({ other }: Account) => ({ ...other, cwd: '/', env: { PATH: '/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC' } })

@@ -1,0 +1,14 @@
+/** One PostgreSQL for the whole run (test/support/global-setup.ts); two workers, because each test of the house runs a whole service. */
+import { defineConfig } from 'vitest/config'
+
+export default defineConfig({
+  test: {
+    include: ['src/**/*.test.ts', 'test/**/*.test.ts', 'tools/**/*.test.ts'],
+    exclude: ['test/peers/**', 'node_modules/**'],
+    globalSetup: 'test/support/global-setup.ts',
+    pool: 'forks',
+    maxWorkers: 2,
+    testTimeout: 20_000,
+    hookTimeout: 60_000,
+  },
+})
