@@ -5,7 +5,7 @@ import { Refusal } from '#base'
 import { keysFor, rebuildMessage } from '#delivery'
 import type { Domains } from '#domains'
 import { type Content, decodeContent, type Email, emailStatuses, findContentBody, findEmail, listAttempts } from '#emails'
-import { type ReadMessage, readMessage, textFromHtml } from '#mail'
+import { readMessage, textFromHtml } from '#mail'
 import { Delivery, deliveryToWire } from './delivery.ts'
 import { query } from './query.ts'
 import { route } from './route.ts'
@@ -110,6 +110,7 @@ function readExpand(text: string | undefined): ReadonlySet<Expansion> {
   return new Set(words as Expansion[])
 }
 
+type ReadMessage = ReturnType<typeof readMessage>
 type ContentFields = Pick<Static<typeof EmailDetails>, 'htmlBody' | 'plainBody' | 'headers' | 'attachments' | 'rawMessage'>
 
 async function contentToWire(content: Content, email: Email, wanted: ReadonlySet<Expansion>, domains: Domains): Promise<ContentFields> {
@@ -119,7 +120,7 @@ async function contentToWire(content: Content, email: Email, wanted: ReadonlySet
   const read = wanted.has('headers') || message.kind === 'raw' ? readMessage(octets) : undefined
   return {
     ...(wanted.has('content') ? bodiesOf(message, read) : {}),
-    ...(wanted.has('headers') && read ? { headers: joined(read.headers) } : {}),
+    ...(wanted.has('headers') && read ? { headers: read.headers } : {}),
     ...(wanted.has('attachments') ? { attachments: attachmentsOf(message, read) } : {}),
     ...(wanted.has('raw') ? { rawMessage: octets.toString('base64') } : {}),
   }
@@ -143,15 +144,4 @@ function attachmentsOf(message: Content['message'], read: ReadMessage | undefine
     hash: createHash('sha256').update(content).digest('hex'),
     data: content.toString('base64'),
   }))
-}
-
-/** A name that occurs more than once, in any spelling, has its values joined under the first. */
-function joined(headers: readonly (readonly [name: string, value: string])[]): Record<string, string> {
-  const byName = new Map<string, [name: string, value: string]>()
-  for (const [name, value] of headers) {
-    const known = byName.get(name.toLowerCase())
-    if (known) known[1] += `, ${value}`
-    else byName.set(name.toLowerCase(), [name, value])
-  }
-  return Object.fromEntries(byName.values())
 }
