@@ -115,8 +115,9 @@ export const settings = {
   databaseUrl: setting('DATABASE_URL', 'embedded', 'PostgreSQL (15 or later) to use instead of the embedded one; may list several hosts', (v) => v),
   host: setting('HOST', '127.0.0.1', 'address the HTTP server binds', (v) => v ?? '127.0.0.1'),
   port: setting('PORT', '3025', 'port of the HTTP server: API `/v1`, reference `/docs`, `/healthz`, `/readyz`, `/metrics`', (v) => port(v, 3025)),
-  publicUrl: setting('POSTRIDER_PUBLIC_URL', 'http://localhost:3025', 'how the world reaches us', (v) => {
-    const url = v ?? 'http://localhost:3025'
+  publicUrl: setting('POSTRIDER_PUBLIC_URL', '`http://localhost:` + PORT', 'how the world reaches us', (v) => {
+    if (v === undefined) return undefined
+    const url = v
     if (!/^https?:\/\//.test(url) || !URL.canParse(url)) throw new Error(`"${url}" is not an http or https URL`)
     return url.replace(/\/+$/, '')
   }),
@@ -147,8 +148,9 @@ export const settings = {
 
 type Settings = { -readonly [Name in keyof typeof settings]: ReturnType<(typeof settings)[Name]['read']> }
 
-export interface Config extends Omit<Settings, 'secretFile' | 'sandboxSender'> {
+export interface Config extends Omit<Settings, 'secretFile' | 'sandboxSender' | 'publicUrl'> {
   sandboxSender: string
+  publicUrl: string
 }
 
 /** Reads all settings; throws ConfigError with the variable's name and what is wrong with it. */
@@ -162,5 +164,5 @@ export function readConfig(environment: Record<string, string | undefined>): Con
       throw new ConfigError(`POSTRIDER_SECRET_FILE: ${(error as Error).message}`)
     }
   }
-  return { ...rest, sandboxSender: rest.sandboxSender ?? `sandbox@${rest.hostname}` }
+  return { ...rest, sandboxSender: rest.sandboxSender ?? `sandbox@${rest.hostname}`, publicUrl: rest.publicUrl ?? `http://localhost:${rest.port}` }
 }

@@ -2,7 +2,9 @@
  * One connection: the driver's client with our types, our session settings, and the two things the driver does not keep: whether it is
  * lost, and whether a wait for a standby was cancelled behind a successful reply.
  */
+
 import { Client, type CustomTypesConfig, type QueryResult, types } from 'pg'
+import { pause, systemClock } from '#base'
 import { DatabaseUnreachable, NotDurable, saysServerIsLeaving, spoilsConnection } from './errors.ts'
 import type { Host } from './hosts.ts'
 import type { Sql } from './sql.ts'
@@ -33,6 +35,7 @@ export interface Connection {
 
 /** A server which does not finish the greeting in this time is passed over. */
 const connectWithinMs = 5000
+const endWithinMs = 5000
 
 function safeInteger(text: string): number {
   const value = Number(text)
@@ -59,12 +62,12 @@ const settle = `
   select set_config('datestyle', 'ISO', false), set_config('timezone', 'UTC', false), set_config('intervalstyle', 'postgres', false),
     set_config('idle_in_transaction_session_timeout', '60s', false)`
 
-const standing = `
-  select pg_is_in_recovery() or current_setting('transaction_read_only') = 'on' as "readOnly",
-    current_setting('server_version_num')::integer as version`
+const askStanding = `
+  select pg_is_in_recovery() or current_setting('transaction_read_only') = 'on' as "readOnly"`
 
 /** Eight hexadecimal digits of the name of the log file being written. Some managed servers refuse to say. */
-const timeline = `select substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) as timeline`
+const askTimeline = `
+  select substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) as timeline`
 
 /** Connects to one host. Rejects with `DatabaseUnreachable` when it does not answer in time or may not be written to. */
 export async function connect(host: Host, applicationName: string): Promise<Connection> {
@@ -79,10 +82,9 @@ export async function connect(host: Host, applicationName: string): Promise<Conn
   const connection = wrap(client, host)
   try {
     await client.connect()
-    await connection.script(settle)
-    const { readOnly } = (await connection.script<{ readOnly: boolean }>(standing)).rows[0] as { readOnly: boolean }
-    if (readOnly) throw new Error('it takes no writes (a standby, or read-only)')
-    const named = await connection.script<{ timeline: string }>(timeline).catch(() => undefined)
+    const [standing] = (await connection.script<{ readOnly: boolean }>(`${settle}; ${askStanding}`)).rows
+    if (standing?.readOnly !== false) throw new Error('it takes no writes (a standby, or read-only)')
+    const named = await connection.script<{ timeline: string }>(askTimeline).catch(() => undefined)
     connection.timeline = Number.parseInt(named?.rows[0]?.timeline ?? '0', 16)
     return connection
   } catch (cause) {
@@ -142,6 +144,18 @@ function wrap(client: Client, host: Host): Connection & { timeline: number } {
       if (socketLost) ended()
       else endings.push(ended)
     },
-    end: () => (ending ??= client.end().catch(() => undefined)),
+    end: () => (ending ??= endWithin(client)),
   }
+}
+
+/** A frozen server does not answer a farewell; then the socket is closed without. */
+async function endWithin(client: Client): Promise<void> {
+  const said = new AbortController()
+  const goodbye = client.end().then(
+    () => said.abort(),
+    () => said.abort(),
+  )
+  await pause(systemClock, endWithinMs, said.signal)
+  if (!said.signal.aborted) client.connection.stream.destroy()
+  await goodbye
 }

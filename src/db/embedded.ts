@@ -177,12 +177,12 @@ async function startAnew(server: Server): Promise<number> {
   }
 }
 
-async function startOnce(server: Server): Promise<number> {
+async function startOnce(server: Server, stopping?: AbortSignal): Promise<number> {
   await clearAfterDeath(server.dataFolder, server.socketFolder)
   await makeSocketFolder(server.socketFolder, server.account)
   const { pid, ended } = await startPostmaster({ ...server, postgres: server.binaries.postgres })
   try {
-    await untilReady(server, async () => !ended.aborted)
+    await untilReady(server, async () => !ended.aborted && !stopping?.aborted)
     return pid
   } catch (error) {
     if (!ended.aborted) await stopPostmaster(pid, server.dataFolder, server.clock)
@@ -254,7 +254,7 @@ function supervise(server: Server, firstPid: number, unlock: () => Promise<void>
         look = lookEveryMs
         if (await worksIn(pid, server.dataFolder)) continue
         log.error({ pid }, 'the embedded PostgreSQL died: starting it again')
-        pid = await startOnce(server)
+        pid = await startOnce(server, stopping.signal)
         pauseMs = firstPauseMs
       } catch (error) {
         log.error({ err: error }, 'the embedded PostgreSQL could not be started again yet')

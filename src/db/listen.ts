@@ -19,14 +19,22 @@ export function openListener(connect: () => Promise<Connection>, log: Log): { li
   const listeners = new Set<Listener>()
   const closed = new AbortController()
   let opening: Promise<Connection> | undefined
+  let live: Connection | undefined
 
   const open = async (): Promise<Connection> => {
     const connection = await connect()
-    connection.onNotification((channel, payload) => {
-      for (const listener of listeners) if (listener.channel === channel) listener.heard(payload)
-    })
-    for (const channel of new Set([...listeners].map((listener) => listener.channel))) await connection.script(`listen ${channel}`)
+    try {
+      connection.onNotification((channel, payload) => {
+        for (const listener of listeners) if (listener.channel === channel) listener.heard(payload)
+      })
+      for (const channel of new Set([...listeners].map((listener) => listener.channel))) await connection.script(`listen ${channel}`)
+    } catch (error) {
+      void connection.end()
+      throw error
+    }
+    live = connection
     connection.onEnd(() => {
+      live = undefined
       if (!closed.signal.aborted) opening = reopen()
     })
     return connection
@@ -71,10 +79,7 @@ export function openListener(connect: () => Promise<Connection>, log: Log): { li
       return async () => {
         listeners.delete(listener)
         if ([...listeners].some((other) => other.channel === channel)) return
-        await connected().then(
-          (connection) => connection.script(`unlisten ${channel}`).catch(() => undefined),
-          () => undefined,
-        )
+        await live?.script(`unlisten ${channel}`).catch(() => undefined)
       }
     },
     async close() {

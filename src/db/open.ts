@@ -44,7 +44,7 @@ function verbs(
 export async function openDb({ log = silentLog, waitMs = 0, ...config }: DbConfig): Promise<Db> {
   const pool = openPool({ ...config, log })
   await awaitDatabase(pool, waitMs, log)
-  const listener = openListener(pool.extra, log)
+  const listener = openListener(() => pool.extra(), log)
   const sessions = new Set<Session>()
 
   const judged = (error: unknown) => {
@@ -96,7 +96,7 @@ export async function openDb({ log = silentLog, waitMs = 0, ...config }: DbConfi
       }
       throw new Error(`transaction ${transactionId} is too long ago for the database to know`)
     },
-    listen: listener.listen,
+    listen: (channel, heard, options) => listener.listen(channel, heard, options),
     async notify(channel, payload) {
       await db.rows(say, [channel, payload])
     },
@@ -107,7 +107,10 @@ export async function openDb({ log = silentLog, waitMs = 0, ...config }: DbConfi
       const session: Session = {
         scope: 'session',
         lost: lost.signal,
-        ...verbs(connection.ask, connection.script),
+        ...verbs(
+          (statement, parameters) => connection.ask(statement, parameters),
+          (text) => connection.script(text),
+        ),
         async close() {
           sessions.delete(session)
           await connection.end()
@@ -140,19 +143,14 @@ async function isUnknown(connection: Connection, error: unknown): Promise<boolea
 /** Runs `work` in the transaction already begun; on its failure rolls back, and a connection that cannot is given up. */
 async function inside<T>(connection: Connection, work: (tx: Tx) => Promise<T>): Promise<T> {
   let over = false
-  const open =
-    <Args extends unknown[], R>(act: (...args: Args) => Promise<R>) =>
-    (...args: Args): Promise<R> => {
-      if (over) return Promise.reject(new Error('a statement came after its transaction had ended'))
-      return act(...args)
-    }
-  const queryable = verbs(connection.ask, connection.script)
+  const unlessOver = <R>(act: () => Promise<R>): Promise<R> =>
+    over ? Promise.reject(new Error('a statement came after its transaction had ended')) : act()
   const tx: Tx = {
     scope: 'transaction',
-    rows: open(queryable.rows) as Tx['rows'],
-    first: open(queryable.first) as Tx['first'],
-    run: open(queryable.run),
-    script: open(queryable.script),
+    ...verbs(
+      (statement, parameters) => unlessOver(() => connection.ask(statement, parameters)),
+      (text) => unlessOver(() => connection.script(text)),
+    ),
   }
   try {
     return await work(tx)

@@ -26,7 +26,7 @@ export interface Pool {
   close(): Promise<void>
 }
 
-export function openPool({ url, poolSize, applicationName, log }: PoolConfig): Pool {
+export function openPool({ url, poolSize, applicationName, log }: PoolConfig, connectTo = connect): Pool {
   const hosts = hostsOf(url)
   /** Where the last connection was made: tried first. */
   let current = 0
@@ -51,7 +51,7 @@ export function openPool({ url, poolSize, applicationName, log }: PoolConfig): P
       if (!host) continue
       try {
         const bornIn = generation
-        const connection = await connect(host, applicationName)
+        const connection = await connectTo(host, applicationName)
         if (connection.timeline < newestTimeline) {
           void connection.end()
           throw new DatabaseUnreachable(
@@ -92,6 +92,8 @@ export function openPool({ url, poolSize, applicationName, log }: PoolConfig): P
     } catch (error) {
       size--
       settled()
+      // Nobody is left who could give a connection back: the others would wait for ever.
+      if (size === 0) for (const { fail } of waiting.splice(0)) fail(error)
       throw error
     }
   }
@@ -108,10 +110,10 @@ export function openPool({ url, poolSize, applicationName, log }: PoolConfig): P
   }
 
   function endUnfit(): void {
-    for (const connection of [...idle]) {
-      if (isFit(connection)) continue
-      idle.splice(idle.indexOf(connection), 1)
-      void connection.end()
+    const all = idle.splice(0)
+    for (const connection of all) {
+      if (isFit(connection)) idle.push(connection)
+      else void connection.end()
     }
   }
 

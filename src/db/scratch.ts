@@ -18,7 +18,11 @@ export async function openScratchDatabase(): Promise<{ query<Row>(text: string):
   }
   try {
     const db = await openDb({ url: embedded.url, poolSize: 1, applicationName: 'postrider scratch' })
-    await migrate(db, systemClock).finally(() => db.close())
+    try {
+      await migrate(db, systemClock)
+    } finally {
+      await db.close()
+    }
     const [host] = hostsOf(embedded.url)
     if (!host) throw new Error('the embedded server has no address')
     const connection = await connect(host, 'postrider scratch')

@@ -32,7 +32,6 @@ export interface DestinationDeps {
   log: Log
   config: Pick<Config, 'hostname' | 'mxPort'>
   resolver: Resolver
-  guard: AddressGuard
   /** Loads, builds and signs; undefined when there is nothing to send any more. */
   prepare(job: Job): Promise<PreparedMessage | undefined>
   /** Whether the lease of the job's shard is still held. */
@@ -48,6 +47,7 @@ export interface Way {
   port: number
   tls: 'opportunistic' | 'implicit' | 'require'
   auth: ConnectOptions['auth']
+  guard: AddressGuard
 }
 
 export interface Destination {
@@ -222,7 +222,7 @@ type Opened = { ok: true; connection: SmtpConnection } | { ok: false; failure: F
 async function openConnection(way: Way, deps: DestinationDeps): Promise<Opened> {
   let last: Opened & { ok: false } = { ok: false, remote: nowhere, failure: { stage: 'connect', kind: 'refused', message: 'no mail server has a usable address', transcript: '' } }
   for (const { host } of way.hosts) {
-    const found = await findAddresses(host, deps.resolver, deps.guard)
+    const found = await findAddresses(host, deps.resolver, way.guard)
     if (found.kind !== 'addresses') {
       const message = found.kind === 'refused' ? found.message : `${host} has no address${found.kind === 'trouble' ? ` (${found.code})` : ''}`
       last = { ok: false, remote: { ...nowhere, host }, failure: { stage: 'connect', kind: 'refused', message, transcript: message } }

@@ -107,7 +107,6 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
       destination = openDestination(name, {
         ...deps,
         resolver,
-        guard,
         prepare: (job) => {
           if (!job.body) isLarge.add(job)
           return prepare(job)
@@ -154,12 +153,14 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
     port: config.relay.port,
     tls: config.relay.implicitTls ? 'implicit' : config.relay.auth ? 'require' : 'opportunistic',
     auth: config.relay.auth,
+    // Named by the operator, not by a recipient's DNS.
+    guard: { allows: () => true },
   }
 
   const sendByRoute = (domain: string, route: Route, jobs: readonly Job[]) => {
     if (route.kind === 'hosts') {
-      const destination = destinationFor(route.destination)
-      for (const job of jobs) destination.add(job, { hosts: route.hosts, port: config.mxPort, tls: 'opportunistic', auth: undefined })
+      const destination = destinationFor(`${route.destination} ${route.hosts.map(({ host }) => host).sort().join(' ')}`)
+      for (const job of jobs) destination.add(job, { hosts: route.hosts, port: config.mxPort, tls: 'opportunistic', auth: undefined, guard })
       return
     }
     const finding: Finding = { kind: route.kind, reply: null, classification: route.classification, enhanced: route.enhanced, message: route.message }

@@ -29,12 +29,18 @@ const allBeats = sql<{ id: string; beat: number }>`
 
 const removeProcess = sql`
   delete from delivery_processes
-  where starts_with(id, $1) and ($2::bigint is null or beat = $2)`
+  where id = $1 and beat = $2`
+
+/** A process taken for dead goes on under a longer name. */
+const removeEnded = sql<{ id: string }>`
+  delete from delivery_processes
+  where starts_with(id, $1)
+  returning id`
 
 const freeShardsOf = sql`
   update shard_leases
   set owner = null
-  where starts_with(owner, $1)`
+  where owner = any($1)`
 
 const takeShards = sql<OwnedShard>`
   update shard_leases
@@ -91,8 +97,8 @@ export interface LeaseDeps {
 /** Removes a process that certainly has ended, under whatever later names it went on, so that its shards need not wait for the lease to run out. */
 export async function forgetProcess(db: Db, processId: string): Promise<void> {
   await db.transaction(async (tx) => {
-    await tx.run(removeProcess, [processId, null])
-    await tx.run(freeShardsOf, [processId])
+    const names = (await tx.rows(removeEnded, [processId])).map((one) => one.id)
+    await tx.run(freeShardsOf, [[processId, ...names]])
   })
 }
 
@@ -129,7 +135,7 @@ export async function openLeases(deps: LeaseDeps): Promise<Leases> {
   const remove = async (id: string, beat: number) => {
     await db.transaction(async (tx) => {
       if ((await tx.run(removeProcess, [id, beat])) === 1) {
-        await tx.run(freeShardsOf, [id])
+        await tx.run(freeShardsOf, [[id]])
         log.warn({ process: id }, 'a delivery process stopped beating; its shards are free')
       }
     })

@@ -187,6 +187,37 @@ describe('the deliveries of an email', () => {
   })
 })
 
+describe('an email of a test key', () => {
+  test('is delivered to the simulated outside, and its delivery tells so in every field', async () => {
+    await using delivering = await startHouse({ rateLimit: null, roles: ['delivery'] })
+    const id = await send(delivering)
+    let data = (await deliveries(id, delivering)) as { status: string; deliveries: unknown[] }
+    for (let polls = 0; data.status === 'pending' && polls < 200; polls++) {
+      await delivering.wait(25)
+      data = (await deliveries(id, delivering)) as typeof data
+    }
+    expect(data).toMatchObject({ status: 'sent', retryState: null, canRetryManually: true })
+    expect(data.deliveries).toEqual([
+      {
+        id: expect.stringMatching(/^\d+$/),
+        status: 'sent',
+        timestamp: expect.any(Number),
+        timestampIso: expect.stringMatching(/^\d{4}-.*Z$/),
+        details: expect.stringMatching(/^Message for b@simulator\.test accepted by \S+:\d+ \(mx\.simulator\.test\)$/),
+        output: expect.stringMatching(/^250/),
+        code: 250,
+        sentWithSsl: expect.any(Boolean),
+        classification: null,
+        classificationCode: null,
+        smtpEnhancedCode: expect.stringMatching(/^2\.\d+\.\d+$/),
+        remoteHost: 'mx.simulator.test',
+      },
+    ])
+    const { body } = await delivering.call('GET', '/emails?status=sent', { key: delivering.testKey })
+    expect(body.data).toMatchObject([{ id, status: 'sent' }])
+  })
+})
+
 describe('a manual retry', () => {
   test.each(retryableStatuses)('puts an email that is %s back to pending, ready now', async (status) => {
     const id = await sendInto(status)

@@ -1,0 +1,137 @@
+import { describe, expect, test } from 'vitest'
+import { silentLog } from '#base'
+import type { Connection } from './connection.ts'
+import { DatabaseUnreachable } from './errors.ts'
+import type { Host } from './hosts.ts'
+import { openPool } from './pool.ts'
+
+/** Hosts a, b with a timeline each; undefined means down. */
+function world(timelines: Record<string, number | undefined>) {
+  const made: (Connection & { spoil(): void; lose(): void; ended: boolean })[] = []
+  const connectTo = async (host: Host): Promise<Connection> => {
+    const timeline = timelines[host.name]
+    if (timeline === undefined) throw new DatabaseUnreachable(`${host.name}: down`, undefined)
+    const endings: (() => void)[] = []
+    let spoilt = false
+    const nothing = async () => ({ rows: [], count: 0, command: '' })
+    const connection = {
+      host,
+      timeline,
+      ended: false,
+      get spoilt() {
+        return spoilt
+      },
+      socketLost: false,
+      ask: nothing,
+      script: nothing,
+      onNotification: () => undefined,
+      onEnd: (ended: () => void) => endings.push(ended),
+      spoil: () => {
+        spoilt = true
+      },
+      lose() {
+        spoilt = true
+        for (const ended of endings.splice(0)) ended()
+      },
+      async end() {
+        connection.ended = true
+        connection.lose()
+      },
+    }
+    made.push(connection)
+    return connection
+  }
+  const pool = openPool({ url: 'postgres://u@a,b/d', poolSize: 2, applicationName: 'test', log: silentLog }, connectTo)
+  return { pool, made, timelines }
+}
+
+describe('the pool', () => {
+  test('never exceeds its size and serves those who wait in order', async () => {
+    const { pool, made } = world({ a: 1 })
+    const [first, second] = await Promise.all([pool.take(), pool.take()])
+    const served: number[] = []
+    const third = pool.take().then((connection) => (served.push(3), connection))
+    const fourth = pool.take().then((connection) => (served.push(4), connection))
+    pool.give(first)
+    expect(await third).toBe(first)
+    pool.give(second)
+    expect(await fourth).toBe(second)
+    expect(served).toEqual([3, 4])
+    expect(made).toHaveLength(2)
+  })
+
+  test('replaces a lost connection for whoever waits', async () => {
+    const { pool, made } = world({ a: 1 })
+    await Promise.all([pool.take(), pool.take()])
+    const waiting = pool.take()
+    made[0]?.lose()
+    expect(await waiting).toBe(made[2])
+  })
+
+  test('fails everybody who waits when no host answers any more', async () => {
+    const { pool, made, timelines } = world({ a: 1 })
+    await Promise.all([pool.take(), pool.take()])
+    const waiting = Array.from({ length: 5 }, () => pool.take())
+    timelines.a = undefined
+    for (const connection of made) connection.lose()
+    const outcomes = await Promise.allSettled(waiting)
+    expect(outcomes.map((outcome) => outcome.status)).toEqual(Array(5).fill('rejected'))
+  })
+
+  test('goes to the next host that answers, and names every fault when none does', async () => {
+    const { pool, timelines } = world({ a: undefined, b: 1 })
+    expect((await pool.take()).host.name).toBe('b')
+    timelines.b = undefined
+    await expect(pool.take()).rejects.toThrow(/b: down; a: down/)
+  })
+
+  test('never goes back to a timeline older than one it has seen, though that host answers first', async () => {
+    const { pool, made, timelines } = world({ a: 1, b: undefined })
+    const old = await pool.take()
+    pool.give(await pool.take())
+    timelines.b = 2
+    timelines.a = undefined
+    const promoted = await pool.extra()
+    expect(promoted.timeline).toBe(2)
+    expect(made[1]?.ended).toBe(true)
+    pool.give(old)
+    expect(made[0]?.ended).toBe(true)
+    timelines.a = 1
+    timelines.b = undefined
+    await expect(pool.take()).rejects.toThrow('timeline 1 is behind 2')
+  })
+
+  test('leaves idle connections at once when told that the server goes, and used ones when they come back', async () => {
+    const { pool, made } = world({ a: 1 })
+    const used = await pool.take()
+    pool.give(await pool.take())
+    pool.drop()
+    expect(made.map(({ ended }) => ended)).toEqual([false, true])
+    pool.give(used)
+    expect(made[0]?.ended).toBe(true)
+    expect(await pool.take()).toBe(made[2])
+  })
+
+  test('ends a spoilt connection instead of giving it out again', async () => {
+    const { pool, made } = world({ a: 1 })
+    pool.give(await pool.take())
+    const connection = await pool.take()
+    made[0]?.spoil()
+    pool.give(connection)
+    expect(await pool.take()).toBe(made[1])
+  })
+
+  test('closes when the last connection in use has come back', async () => {
+    const { pool } = world({ a: 1 })
+    const used = await pool.take()
+    let closed = false
+    const closing = pool.close().then(() => {
+      closed = true
+    })
+    await expect(pool.take()).rejects.toThrow('closed')
+    expect(closed).toBe(false)
+    pool.give(used)
+    await closing
+    expect(closed).toBe(true)
+  })
+})

@@ -1,0 +1,71 @@
+/** Relaxed canonicalisation of headers and bodies (RFC 6376 sections 3.4.2 and 3.4.4), in one pass over the octets. */
+
+const carriageReturn = 13
+const lineFeed = 10
+const space = 32
+const tab = 9
+
+export interface HeaderField {
+  /** Lower case. */
+  name: string
+  /** With its folds, as it stands after the colon. */
+  value: string
+}
+
+/** Where the body begins: behind the empty line, or at the end. */
+export function bodyStart(message: Buffer): number {
+  if (message[0] === carriageReturn && message[1] === lineFeed) return 2
+  const end = message.indexOf('\r\n\r\n')
+  return end < 0 ? message.length : end + 4
+}
+
+/** The fields of the header block, in order. */
+export function headerFields(block: string): HeaderField[] {
+  const fields: HeaderField[] = []
+  for (const line of block.split(/\r\n(?![ \t])/)) {
+    const colon = line.indexOf(':')
+    if (colon > 0) fields.push({ name: line.slice(0, colon).trim().toLowerCase(), value: line.slice(colon + 1) })
+  }
+  return fields
+}
+
+/** `name:value` with the value unfolded, runs of space made one, ends trimmed; without CRLF. */
+export const relaxedHeader = ({ name, value }: HeaderField): string => `${name}:${value.replace(/\r\n/g, '').replace(/[ \t]+/g, ' ').trim()}`
+
+/** The relaxed body; the same octets where nothing has to change. */
+export function relaxedBody(message: Buffer, start: number): Buffer {
+  const body = message.subarray(start)
+  const out = needsWork(body) ? squeezed(body) : body
+  let end = out.length
+  while (end >= 4 && out[end - 1] === lineFeed && out[end - 2] === carriageReturn && out[end - 3] === lineFeed && out[end - 4] === carriageReturn) end -= 2
+  if (end === 2 && out[0] === carriageReturn && out[1] === lineFeed) end = 0
+  if (end === 0) return out.subarray(0, 0)
+  const trimmed = out.subarray(0, end)
+  return end >= 2 && out[end - 1] === lineFeed && out[end - 2] === carriageReturn ? trimmed : Buffer.concat([trimmed, Buffer.from('\r\n')])
+}
+
+/** Whether there is a tab, two spaces in a row, or space at the end of a line. */
+function needsWork(body: Buffer): boolean {
+  if (body.includes(tab) || body.includes('  ') || body.includes(' \r\n')) return true
+  return body.length > 0 && body[body.length - 1] === space
+}
+
+function squeezed(body: Buffer): Buffer {
+  const out = Buffer.allocUnsafe(body.length)
+  let at = 0
+  let blank = false
+  for (let index = 0; index < body.length; index++) {
+    const octet = body[index] as number
+    if (octet === space || octet === tab) {
+      blank = true
+      continue
+    }
+    if (blank) {
+      const lineEnd = octet === carriageReturn && body[index + 1] === lineFeed
+      if (!lineEnd) out[at++] = space
+      blank = false
+    }
+    out[at++] = octet
+  }
+  return out.subarray(0, at)
+}

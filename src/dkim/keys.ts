@@ -1,0 +1,41 @@
+/** DKIM keys: made, read, and as the DNS text that publishes them (RFC 6376 section 3.6.1, RFC 8463). */
+import { createPrivateKey, generateKeyPair, generateKeyPairSync, type KeyObject } from 'node:crypto'
+import { promisify } from 'node:util'
+
+export interface KeyPair {
+  /** PKCS#8 PEM. */
+  privateKey: string
+  /** The `p=` value. */
+  publicKey: string
+}
+
+const rsaBits = 2048
+/** What SPKI puts before the 32 octets of an Ed25519 key; DNS carries the key alone. */
+const spkiOctets = 12
+
+/** An RSA-2048 key; made off the event loop, for it takes a while. */
+export async function makeRsaKey(): Promise<KeyPair> {
+  const { publicKey, privateKey } = await promisify(generateKeyPair)('rsa', { modulusLength: rsaBits })
+  return { privateKey: pem(privateKey), publicKey: publicKey.export({ type: 'spki', format: 'der' }).toString('base64') }
+}
+
+export function makeEd25519Key(): KeyPair {
+  const { publicKey, privateKey } = generateKeyPairSync('ed25519')
+  return { privateKey: pem(privateKey), publicKey: publicKey.export({ type: 'spki', format: 'der' }).subarray(spkiOctets).toString('base64') }
+}
+
+const pem = (key: KeyObject) => key.export({ type: 'pkcs8', format: 'pem' }).toString()
+
+/** The TXT record at `<selector>._domainkey.<domain>`. */
+export const dnsText = (algorithm: 'rsa' | 'ed25519', publicKey: string): string => `v=DKIM1; k=${algorithm}; p=${publicKey}`
+
+export interface SigningKey {
+  domain: string
+  selector: string
+  algorithm: 'rsa' | 'ed25519'
+  privateKey: KeyObject
+}
+
+/** Parse once and keep: reading the PEM for each signature costs more than the signature. */
+export const readPrivateKey = (text: string): KeyObject => createPrivateKey(text)
+

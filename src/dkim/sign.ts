@@ -1,0 +1,62 @@
+/** DKIM signatures: rsa-sha256 (RFC 6376) and ed25519-sha256 (RFC 8463) over one canonical form of the message. */
+import { createHash, sign as cryptoSign } from 'node:crypto'
+import { bodyStart, type HeaderField, headerFields, relaxedBody, relaxedHeader } from './canonical.ts'
+import type { SigningKey } from './keys.ts'
+
+/** Signed once more than they occur, so that nobody can add one (RFC 6376 section 8.15). */
+const oversigned = [
+  'from', 'to', 'cc', 'subject', 'date', 'reply-to', 'message-id', 'mime-version', 'content-type', 'content-transfer-encoding',
+  'list-unsubscribe', 'list-unsubscribe-post',
+]
+const base64Line = 72
+
+/**
+ * The DKIM-Signature fields, one for each key, to be put in front of `message` (CRLF line ends). There is no expiry: a retry days
+ * later, or the raw form shown by the API, must be the same octets.
+ */
+export function sign(message: Buffer, keys: readonly SigningKey[], atMs: number): Buffer {
+  const start = bodyStart(message)
+  const fields = headerFields(message.toString('latin1', 0, start))
+  const bodyHash = createHash('sha256').update(relaxedBody(message, start)).digest('base64')
+  const { names, text } = signedHeaders(fields)
+  const timestamp = Math.floor(atMs / 1000)
+  const signatures = keys.map((key) => {
+    const unsigned = signatureField(key, names, bodyHash, timestamp)
+    const canonical = Buffer.from(`${text}${relaxedHeader({ name: 'dkim-signature', value: unsigned.slice('DKIM-Signature:'.length) })}`, 'latin1')
+    const signature =
+      key.algorithm === 'rsa' ? cryptoSign('sha256', canonical, key.privateKey) : cryptoSign(null, createHash('sha256').update(canonical).digest(), key.privateKey)
+    return `${unsigned}${folded(signature.toString('base64'))}\r\n`
+  })
+  return Buffer.from(signatures.join(''), 'latin1')
+}
+
+/** RFC 6376 section 5.4.2: of several fields of one name, the last one is signed first. */
+function signedHeaders(fields: readonly HeaderField[]): { names: string; text: string } {
+  const names: string[] = []
+  let text = ''
+  for (const name of oversigned) {
+    const found = fields.filter((field) => field.name === name)
+    for (const field of found.reverse()) {
+      names.push(name)
+      text += `${relaxedHeader(field)}\r\n`
+    }
+    names.push(name)
+  }
+  return { names: wrapped(names), text }
+}
+
+function wrapped(names: readonly string[]): string {
+  const lines: string[] = ['']
+  for (const [index, name] of names.entries()) {
+    const word = index < names.length - 1 ? `${name}:` : name
+    const last = lines.length - 1
+    if ((lines[last] as string).length + word.length > base64Line) lines.push(word)
+    else lines[last] += word
+  }
+  return lines.join('\r\n\t')
+}
+
+const folded = (text: string) => (text.match(new RegExp(`.{1,${base64Line}}`, 'g')) ?? []).join('\r\n\t')
+
+const signatureField = ({ algorithm, domain, selector }: SigningKey, names: string, bodyHash: string, timestamp: number) =>
+  `DKIM-Signature: v=1; a=${algorithm}-sha256; c=relaxed/relaxed; t=${timestamp};\r\n\td=${domain}; s=${selector};\r\n\th=${names};\r\n\tbh=${bodyHash};\r\n\tb=`

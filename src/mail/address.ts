@@ -1,0 +1,86 @@
+/** Email addresses: strict on what is accepted, one normal form out (RFC 5321 section 4.1.2, RFC 6531 for other scripts). */
+import { domainToASCII } from 'node:url'
+
+export interface Address {
+  local: string
+  /** Lower-case A-labels. */
+  domain: string
+  /** `local@domain` as it goes into the envelope. */
+  text: string
+  /** The local part is not ASCII: the server must offer SMTPUTF8. */
+  needsSmtpUtf8: boolean
+}
+
+export interface Mailbox {
+  name: string | undefined
+  address: Address
+}
+
+const longestAddress = 254
+const longestLocalOctets = 64
+const longestLabel = 63
+const longestMailbox = 1000
+
+/** Letters of other scripts, but no control, format (bidi, zero width), separator, private or unassigned characters. */
+const atom = /^[A-Za-z0-9!#$%&'*+/=?^_`{|}~\u00a1-\u{10ffff}-]+$/u
+const forbidden = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Co}\p{Cn}\p{Cs}]/u
+const quotedText = /^"(?:[\x20!#-[\]-~\u00a1-\u{10ffff}]|\\[\x20-\x7e])*"$/u
+const label = /^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?$/
+const ascii = /^[\u0000-\u007f]*$/
+
+/** A bare address, or undefined when it is not one. */
+export function parseAddress(text: string): Address | undefined {
+  if (text.length > longestAddress || forbidden.test(text)) return undefined
+  // The domain follows the last @: a quoted local part may hold others.
+  const at = text.lastIndexOf('@')
+  if (at < 1) return undefined
+  const local = text.slice(0, at)
+  if (Buffer.byteLength(local) > longestLocalOctets || !isLocal(local)) return undefined
+  const domain = parseDomain(text.slice(at + 1))
+  if (domain === undefined) return undefined
+  const whole = `${local}@${domain}`
+  return whole.length > longestAddress ? undefined : { local, domain, text: whole, needsSmtpUtf8: !ascii.test(local) }
+}
+
+const isLocal = (local: string) => (local.startsWith('"') ? local.length > 2 && quotedText.test(local) : local.split('.').every((part) => atom.test(part)))
+
+function parseDomain(text: string): string | undefined {
+  if (text.length === 0 || /[\s%:/?#[\]@\\<>^|"]/.test(text)) return undefined
+  const domain = (ascii.test(text) ? text : domainToASCII(text)).toLowerCase()
+  const labels = domain.split('.')
+  if (labels.length < 2 || labels.some((one) => one.length > longestLabel || !label.test(one))) return undefined
+  // A name whose last label is a number is an IPv4 address to everything that resolves it.
+  return /^\d+$/.test(labels.at(-1) as string) ? undefined : domain
+}
+
+/** `addr`, `Name <addr>` or `"Quoted name" <addr>` (spec section 2.3), or undefined. */
+export function parseMailbox(text: string): Mailbox | undefined {
+  if (text.length > longestMailbox || /[\r\n\0]/.test(text)) return undefined
+  const trimmed = text.trim()
+  if (!trimmed.endsWith('>')) {
+    const address = parseAddress(trimmed)
+    return address && { name: undefined, address }
+  }
+  const open = trimmed.lastIndexOf('<')
+  if (open < 0) return undefined
+  const address = parseAddress(trimmed.slice(open + 1, -1).trim())
+  const name = parseName(trimmed.slice(0, open).trim())
+  return address && name !== undefined ? { name: name === '' ? undefined : name, address } : undefined
+}
+
+/** The display name without its quotes, or undefined when it is malformed. */
+function parseName(text: string): string | undefined {
+  if (/[\p{Cc}]/u.test(text)) return undefined
+  if (!text.startsWith('"')) return /[<>"]/.test(text) ? undefined : text
+  let name = ''
+  for (let index = 1; index < text.length; index++) {
+    const character = text[index] as string
+    if (character === '"') return index === text.length - 1 ? name : undefined
+    if (character === '\\') {
+      index++
+      if (index >= text.length) return undefined
+      name += text[index]
+    } else name += character
+  }
+  return undefined
+}

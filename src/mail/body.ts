@@ -1,0 +1,120 @@
+/** Bodies in a transfer encoding that any server takes: 7bit where the text allows it, else quoted-printable or base64 (RFC 2045). */
+
+const lineFeed = 10
+const carriageReturn = 13
+const equals = 61
+const space = 32
+const tab = 9
+const dot = 46
+const longestPlainLine = 900
+const quotedLine = 76
+const base64Line = 76
+
+export interface EncodedBody {
+  encoding: '7bit' | 'quoted-printable' | 'base64'
+  octets: Buffer
+}
+
+const hexDigits = Buffer.from('0123456789ABCDEF')
+/** 1 where an octet may stand for itself in quoted-printable (RFC 2045 section 6.7 rules 1 and 2). */
+const literal = new Uint8Array(256)
+for (let octet = 33; octet <= 126; octet++) literal[octet] = 1
+literal[equals] = 0
+
+/** Encodes text; its line ends become CRLF. */
+export function encodeText(text: string): EncodedBody {
+  const source = Buffer.from(text)
+  let high = 0
+  let line = 0
+  let plain = true
+  for (const octet of source) {
+    if (octet === lineFeed) {
+      line = 0
+      continue
+    }
+    line++
+    if (octet > 126) high++
+    if (line > longestPlainLine || octet > 126 || (octet < space && octet !== tab && octet !== carriageReturn)) plain = false
+  }
+  if (plain) return { encoding: '7bit', octets: Buffer.from(withCrlf(text), 'latin1') }
+  // Quoted-printable triples each such octet, base64 adds a third to all.
+  if (high * 6 > source.length) return { encoding: 'base64', octets: encodeBase64(Buffer.from(withCrlf(text))) }
+  return { encoding: 'quoted-printable', octets: encodeQuotedPrintable(source) }
+}
+
+const withCrlf = (text: string) => text.replace(/\r\n|\r|\n/g, '\r\n')
+
+/** Lines of 76 characters, the last one without CRLF. */
+export function encodeBase64(octets: Buffer): Buffer {
+  const text = octets.toString('base64')
+  const lines = Math.ceil(text.length / base64Line)
+  const out = Buffer.allocUnsafe(text.length + Math.max(0, lines - 1) * 2)
+  let at = 0
+  for (let start = 0; start < text.length; start += base64Line) {
+    if (start > 0) {
+      out[at++] = carriageReturn
+      out[at++] = lineFeed
+    }
+    at += out.write(text.slice(start, start + base64Line), at, "latin1")
+  }
+  return out
+}
+
+/** RFC 2045 section 6.7; CR, LF and CRLF in the source are line ends. */
+export function encodeQuotedPrintable(source: Buffer): Buffer {
+  const out = Buffer.allocUnsafe(source.length * 3 + Math.ceil(source.length / 20) * 3 + 16)
+  let at = 0
+  let column = 0
+  const length = source.length
+  for (let index = 0; index < length; index++) {
+    const octet = source[index] as number
+    if (octet === carriageReturn || octet === lineFeed) {
+      if (octet === carriageReturn && source[index + 1] === lineFeed) index++
+      out[at++] = carriageReturn
+      out[at++] = lineFeed
+      column = 0
+      continue
+    }
+    const next = source[index + 1]
+    const atEnd = next === undefined || next === lineFeed || next === carriageReturn
+    // White space at a line's end would be lost on the way; a dot at a line's start is left to no server's care.
+    const asItIs = literal[octet] === 1 ? !(octet === dot && column === 0) : (octet === space || octet === tab) && !atEnd
+    const width = asItIs ? 1 : 3
+    if (column + width > (atEnd ? quotedLine : quotedLine - 1)) {
+      out[at++] = equals
+      out[at++] = carriageReturn
+      out[at++] = lineFeed
+      column = 0
+      index--
+      continue
+    }
+    if (asItIs) out[at++] = octet
+    else {
+      out[at++] = equals
+      out[at++] = hexDigits[octet >> 4] as number
+      out[at++] = hexDigits[octet & 15] as number
+    }
+    column += width
+  }
+  return out.subarray(0, at)
+}
+
+/** Doubles dots at the start of lines (RFC 5321 section 4.5.2) and ends with CRLF; the same buffer when there is nothing to do. */
+export function dotStuff(octets: Buffer): Buffer {
+  const ends = octets.length >= 2 && octets[octets.length - 2] === carriageReturn && octets[octets.length - 1] === lineFeed
+  const cuts: number[] = []
+  if (octets[0] === dot) cuts.push(0)
+  for (let found = octets.indexOf('\n.'); found >= 0; found = octets.indexOf('\n.', found + 1)) cuts.push(found + 1)
+  if (cuts.length === 0 && ends) return octets
+  const out = Buffer.allocUnsafe(octets.length + cuts.length + (ends ? 0 : 2))
+  let at = 0
+  let from = 0
+  for (const cut of cuts) {
+    at += octets.copy(out, at, from, cut)
+    out[at++] = dot
+    from = cut
+  }
+  at += octets.copy(out, at, from)
+  if (!ends) out.write('\r\n', at, 'latin1')
+  return out
+}

@@ -1,0 +1,76 @@
+/**
+ * Builds a message from its parts (RFC 5322, 2045 to 2047, 2231, 6532): only CRLF, no line over 998 octets, bodies in 7 bits, so that
+ * no server on the way needs to change it. The same parts and seed give the same octets.
+ */
+import { hash } from 'node:crypto'
+import { encodeBase64, encodeText } from './body.ts'
+import { addressField, dateText, isAscii, mailboxText, oneLine, parameter, plainField, textField } from './header.ts'
+import type { Attachment, BuiltMessage, MessageParts } from './types.ts'
+
+const crlf = Buffer.from('\r\n')
+
+/** A MIME entity: its own header fields, and the octets of its body. */
+interface Entity {
+  fields: string
+  body: Buffer[]
+}
+
+export function buildMessage(parts: MessageParts): BuiltMessage {
+  const addresses = [...parts.to, ...parts.cc, parts.replyTo ?? '', parts.from.address.text]
+  const needsSmtpUtf8 = addresses.some((address) => !isAscii(address))
+  const boundary = boundaries(parts.boundarySeed)
+  const { fields, body } = contentOf(parts, boundary)
+  const head = [
+    plainField('Date', dateText(parts.dateMs)),
+    `From: ${mailboxText(parts.from)}\r\n`,
+    parts.replyTo === undefined ? '' : plainField('Reply-To', parts.replyTo),
+    parts.to.length === 0 ? plainField('To', 'undisclosed-recipients:;') : addressField('To', parts.to),
+    parts.cc.length === 0 ? '' : addressField('Cc', parts.cc),
+    textField('Subject', parts.subject),
+    plainField('Message-ID', oneLine(parts.messageId)),
+    ...parts.headers.map(([name, value]) => textField(name, value)),
+    plainField('MIME-Version', '1.0'),
+    fields,
+    '\r\n',
+  ]
+  return { octets: Buffer.concat([Buffer.from(head.join('')), ...body, crlf]), needs8bit: needsSmtpUtf8, needsSmtpUtf8 }
+}
+
+/** Boundaries that cannot occur in a body: encoded ones never hold `=_`, and plain ones would have to guess a hash. */
+function boundaries(seed: string): () => string {
+  let count = 0
+  return () => `=_${hash('sha256', `${seed} ${count++}`).slice(0, 32)}`
+}
+
+function contentOf(parts: MessageParts, boundary: () => string): Entity {
+  const inline = parts.html === undefined ? [] : parts.attachments.filter((one) => one.contentId !== undefined)
+  const attached = parts.attachments.filter((one) => !inline.includes(one))
+  const text = parts.text === undefined && parts.html !== undefined ? undefined : textEntity('plain', parts.text ?? '')
+  const html = parts.html === undefined ? undefined : textEntity('html', parts.html)
+  let entity = text && html ? multipart('alternative', [text, html], boundary()) : ((text ?? html) as Entity)
+  if (inline.length > 0) entity = multipart('related', [entity, ...inline.map(attachmentEntity)], boundary())
+  return attached.length > 0 ? multipart('mixed', [entity, ...attached.map(attachmentEntity)], boundary()) : entity
+}
+
+function textEntity(subtype: 'plain' | 'html', text: string): Entity {
+  const { encoding, octets } = encodeText(text)
+  return { fields: `Content-Type: text/${subtype}; charset=utf-8\r\nContent-Transfer-Encoding: ${encoding}\r\n`, body: [octets] }
+}
+
+function attachmentEntity({ filename, contentType, content, contentId }: Attachment): Entity {
+  // A message/rfc822 part may not be base64 (RFC 2046 section 5.2.1), nor may a multipart: they travel as plain octets of data.
+  const media = oneLine(contentType)
+  const type = /^(message|multipart)\//i.test(media) || media.length > 255 ? 'application/octet-stream' : media.replace(/\s*;\s*name\*?\d*\*?=[^;]*/gi, '')
+  const typeField = type.length > 60 ? type.replace(/;\s*/g, ';\r\n ') : type
+  const disposition = contentId === undefined ? 'attachment' : 'inline'
+  const idField = contentId === undefined ? '' : `Content-ID: <${oneLine(contentId)}>\r\n`
+  return {
+    fields: `Content-Type: ${typeField}${parameter('name', filename)}\r\nContent-Transfer-Encoding: base64\r\nContent-Disposition: ${disposition}${parameter('filename', filename)}\r\n${idField}`,
+    body: [encodeBase64(content)],
+  }
+}
+
+function multipart(subtype: string, entities: readonly Entity[], boundary: string): Entity {
+  const body = entities.flatMap((entity, index) => [Buffer.from(`${index === 0 ? '' : '\r\n'}--${boundary}\r\n${entity.fields}\r\n`), ...entity.body])
+  return { fields: `Content-Type: multipart/${subtype};\r\n boundary="${boundary}"\r\n`, body: [...body, Buffer.from(`\r\n--${boundary}--`)] }
+}

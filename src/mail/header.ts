@@ -1,0 +1,116 @@
+/**
+ * Header fields as octets: folded, with encoded words where the text is not ASCII (RFC 5322 section 2.2, RFC 2047), and never a line
+ * over 998 octets or a CR, LF or NUL from a value.
+ */
+import type { Mailbox } from './address.ts'
+
+const preferredLine = 78
+const longestEncodedWord = 75
+
+const printable = /^[\x20-\x7e\t]*$/
+const asciiText = /^[\u0000-\u007f]*$/
+
+/** Values have been checked by callers; what is left of control characters becomes a space. */
+export const oneLine = (value: string): string => value.replace(/[\u0000-\u0008\u000a-\u001f\u007f]+/g, ' ')
+
+/** A field of free text, such as Subject. Ends with CRLF. */
+export function textField(name: string, value: string): string {
+  const line = oneLine(value)
+  const plain = printable.test(line) && line.trim() === line && !line.includes('=?') && !/[^ ]{900}/.test(line)
+  return foldTokens(`${name}:`, plain ? line.split(' ') : encodedWords(line))
+}
+
+/** A field of addresses. */
+export function addressField(name: string, entries: readonly string[]): string {
+  return foldTokens(`${name}:`, entries.map((entry, index) => (index < entries.length - 1 ? `${entry},` : entry)))
+}
+
+/** Display name and address as a header shows them. */
+export function mailboxText({ name, address }: Mailbox): string {
+  if (name === undefined) return address.text
+  const line = oneLine(name)
+  if (printable.test(line) && !line.includes('=?') && line.length < 300) {
+    const phrase = /^[A-Za-z0-9!#$%&'*+/=?^_`{|}~ -]+$/.test(line) ? line : `"${line.replace(/["\\]/g, '\\$&')}"`
+    return `${phrase} <${address.text}>`
+  }
+  return `${encodedWords(line).join('\r\n ')} <${address.text}>`
+}
+
+/** A field whose text is written as it is, such as Message-ID. */
+export const plainField = (name: string, value: string): string => `${name}: ${value}\r\n`
+
+/** Puts tokens behind the name, each after a space, beginning a new line where one would grow too long. */
+function foldTokens(name: string, tokens: readonly string[]): string {
+  let text = name
+  let column = name.length
+  for (const token of tokens) {
+    const lines = token.split('\r\n')
+    const length = Buffer.byteLength(lines[0] as string)
+    // An empty token is a second space in a row: a line of nothing but space would be a fold gone wrong (RFC 5322 section 3.2.2).
+    if (token !== '' && !text.endsWith(' ') && column > name.length && column + 1 + length > preferredLine) {
+      text += '\r\n'
+      column = 0
+    }
+    text += ` ${token}`
+    column = lines.length === 1 ? column + 1 + length : Buffer.byteLength(lines.at(-1) as string)
+  }
+  return `${text}\r\n`
+}
+
+/** Words of at most 75 characters that split no character; B when that is shorter, else Q. */
+export function encodedWords(text: string): string[] {
+  if (text === '') return ['']
+  const octets = Buffer.byteLength(text)
+  const special = octets - (text.match(/[A-Za-z0-9!*+\-/ ]/g)?.length ?? 0)
+  const useQ = special * 3 + (octets - special) <= Math.ceil(octets / 3) * 4
+  const room = longestEncodedWord - '=?UTF-8?Q??='.length
+  const words: string[] = []
+  let chunk = ''
+  let size = 0
+  const close = () => {
+    words.push(useQ ? `=?UTF-8?Q?${chunk}?=` : `=?UTF-8?B?${Buffer.from(chunk).toString('base64')}?=`)
+    chunk = ''
+    size = 0
+  }
+  for (const character of text) {
+    const encoded = useQ ? qEncoded(character) : character
+    const length = useQ ? encoded.length : Buffer.byteLength(character)
+    if (size > 0 && (useQ ? size + length > room : Math.ceil((size + length) / 3) * 4 > room)) close()
+    chunk += encoded
+    size += length
+  }
+  close()
+  return words
+}
+
+function qEncoded(character: string): string {
+  if (/[A-Za-z0-9!*+\-/]/.test(character)) return character
+  if (character === ' ') return '_'
+  return Buffer.from(character).toString('hex').toUpperCase().replace(/../g, '=$&')
+}
+
+/** `; name="value"`, or with RFC 2231 encoding and continuations; each piece on a line of its own. */
+export function parameter(name: string, value: string): string {
+  const line = oneLine(value)
+  if (printable.test(line) && line.length <= 60) return `;\r\n ${name}="${line.replace(/["\\]/g, '\\$&')}"`
+  const pieces: string[] = []
+  let piece = ''
+  for (const character of line) {
+    const encoded = /[A-Za-z0-9._-]/.test(character) ? character : Buffer.from(character).toString('hex').toUpperCase().replace(/../g, '%$&')
+    if (piece.length + encoded.length > 50) {
+      pieces.push(piece)
+      piece = ''
+    }
+    piece += encoded
+  }
+  pieces.push(piece)
+  if (pieces.length === 1) return `;\r\n ${name}*=UTF-8''${pieces[0]}`
+  return pieces.map((part, index) => `;\r\n ${name}*${index}*=${index === 0 ? "UTF-8''" : ''}${part}`).join('')
+}
+
+/** RFC 5322 section 3.3, always in UTC. */
+export function dateText(atMs: number): string {
+  return new Date(atMs).toUTCString().replace(/GMT$/, '+0000')
+}
+
+export const isAscii = (text: string): boolean => asciiText.test(text)

@@ -1,0 +1,12 @@
+/**
+ * Messages: addresses, header fields and MIME, written and read.
+ * Owns: nothing. Uses: nothing. Used by: domains, accept, delivery, http, cli.
+ * Promises: what is built has CRLF line ends only and no line over 998 octets; reading is bounded and never throws.
+ */
+export { type Address, type Mailbox, parseAddress, parseMailbox } from './address.ts'
+export { dotStuff } from './body.ts'
+export { buildMessage } from './build.ts'
+export { textFromHtml } from './html-text.ts'
+export { prepareRaw, readRaw, toSevenBit } from './raw.ts'
+export { type ReadMessage, readMessage } from './read.ts'
+export type { BuiltMessage, MessageParts } from './types.ts'

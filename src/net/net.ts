@@ -1,0 +1,8 @@
+/**
+ * What we ask of the outside: DNS, the route of a domain's mail, and which addresses may be connected to.
+ * Owns: nothing. Uses: base. Used by: delivery.
+ * Promises: every question is bounded in time; an address is checked where it is connected to, whatever named it.
+ */
+export { type AddressGuard, openGuard } from './guard.ts'
+export { type DnsAnswer, openResolver, type Resolver } from './resolver.ts'
+export { findAddresses, findRoute, type Route, type RouteHost } from './route.ts'

@@ -1,0 +1,38 @@
+/**
+ * The simulated outside for test keys: the recipient's address decides what becomes of a message (contract section 4.1).
+ * Owns: nothing. Uses: nothing. Used by: delivery, main.
+ * Promises: the same recipient and attempt give the same answer; nothing leaves the process.
+ */
+
+export const simulatorDomain = 'simulator.test'
+export const simulatedHost = 'mx.simulator.test'
+
+export interface SimulatedReply {
+  code: number
+  enhanced: string | null
+  text: string
+}
+
+export type SimulatedResult = ({ kind: 'reply'; reply: SimulatedReply } | { kind: 'timeout' }) & { transcript: string }
+
+const accepted = '250 2.0.0 Ok: simulated'
+
+/** What each local part gets at its attempt, counted from 1; the others are accepted. */
+const answers: Readonly<Record<string, (attempt: number) => string | undefined>> = {
+  softfail: (attempt) => (attempt === 1 ? '451 4.3.2 Try again later (simulated)' : accepted),
+  hardfail: () => '550 5.1.1 No such user (simulated)',
+  'mailbox-full': () => '552 5.2.2 Mailbox full (simulated)',
+  'spam-block': () => '550 5.7.1 Message identified as spam (simulated)',
+  timeout: () => undefined,
+}
+
+export function simulate(recipient: string, attempt: number): SimulatedResult {
+  const at = recipient.lastIndexOf('@')
+  const local = recipient.slice(0, at).toLowerCase().replace(/\+.*$/s, '')
+  const scripted = recipient.slice(at + 1) === simulatorDomain && Object.hasOwn(answers, local) ? answers[local] : undefined
+  const line = scripted ? scripted(attempt) : accepted
+  const asked = `C: RCPT TO:<${recipient}>`
+  if (line === undefined) return { kind: 'timeout', transcript: `${asked}\n(no answer, simulated)` }
+  const [code, enhanced] = line.split(' ') as [string, string]
+  return { kind: 'reply', reply: { code: Number(code), enhanced, text: line }, transcript: `${asked}\nS: ${line}` }
+}

@@ -1,0 +1,189 @@
+/**
+ * A socket on which replies are awaited in order, each within its time, in the clear or under TLS. Knows replies, not what they mean.
+ * Promises: a reply that nobody awaits ends the channel; an ended channel says so once, and no event of the socket throws.
+ */
+import type { Socket } from 'node:net'
+import { type ConnectionOptions, connect as connectTls, type TLSSocket } from 'node:tls'
+import type { Clock } from '#base'
+import { openReplyReader } from './reply-reader.ts'
+import type { Failure, Reply, SmtpLimits } from './types.ts'
+
+/** Why a channel ended. */
+export interface Break {
+  kind: Failure['kind']
+  message: string
+  /** The unexpected reply that ended it. */
+  reply?: Reply
+}
+
+export interface Channel {
+  readonly secure: boolean
+  readonly broken: Break | undefined
+  /** Resolves when the socket is closed. */
+  readonly closed: Promise<void>
+  /** `ended` is told once; `drained` whenever all that was written has left. */
+  listen(listener: { ended(reason: Break): void; drained?(): void }): void
+  /** Returns false when the peer does not keep up: wait for `drained`. */
+  write(...octets: Buffer[]): boolean
+  /** The next reply not yet awaited; its time runs from when the replies before it are there. `what` names it in a timeout. */
+  expect(what: string, withinMs: number, take: (reply: Reply) => void): void
+  /** Sets the time for something that is not a reply; the next expectation replaces it. */
+  allow(what: string, withinMs: number): void
+  /** STARTTLS is answered: octets behind its reply are thrown away, never honoured (injection before the handshake). */
+  discardRest(): void
+  /** Resolves with a complaint when the handshake fails or is late; the channel is then broken. */
+  secureWith(options: ConnectionOptions, withinMs: number): Promise<string | undefined>
+  end(reason: Break): void
+  /** Says goodbye and closes, whatever the peer does. */
+  quit(): void
+}
+
+interface Expectation {
+  what: string
+  withinMs: number
+  take: (reply: Reply) => void
+}
+
+const quitWithinMs = 5000
+
+export function openChannel(plain: Socket, limits: SmtpLimits, clock: Clock): Channel {
+  let socket: Socket | TLSSocket = plain
+  let secure = false
+  let broken: Break | undefined
+  let quitting = false
+  let discarding = false
+  let listener: { ended(reason: Break): void; drained?(): void } = { ended() {} }
+  const awaited: Expectation[] = []
+
+  // One timer for all limits: it is moved only when a limit comes before it, because most replies come long before their limit.
+  let deadlineMs = Infinity
+  let timerAtMs = Infinity
+  let deadlineFor = ''
+  let cancelTimer = () => {}
+  const allow = (what: string, withinMs: number) => {
+    deadlineFor = what
+    deadlineMs = clock.monotonicMs() + withinMs
+    if (deadlineMs >= timerAtMs || broken) return
+    cancelTimer()
+    timerAtMs = deadlineMs
+    cancelTimer = clock.after(withinMs, lookAtClock)
+  }
+  const lookAtClock = () => {
+    timerAtMs = Infinity
+    if (deadlineMs === Infinity || broken) return
+    const leftMs = deadlineMs - clock.monotonicMs()
+    if (leftMs <= 0) {
+      end({ kind: 'timeout', message: `${deadlineFor} took too long` })
+      return
+    }
+    timerAtMs = deadlineMs
+    cancelTimer = clock.after(Math.ceil(leftMs), lookAtClock)
+  }
+
+  const end = (reason: Break) => {
+    if (broken) return
+    broken = reason
+    deadlineMs = Infinity
+    cancelTimer()
+    socket.destroy()
+    plain.destroy()
+    listener.ended(reason)
+  }
+
+  const takeReply = (reply: Reply): boolean => {
+    const next = awaited.shift()
+    if (!next) {
+      end({ kind: reply.code >= 400 ? 'reply' : 'protocol', message: `a reply that answers nothing: ${reply.text.slice(0, 200)}`, reply })
+      return false
+    }
+    const following = awaited[0]
+    if (following) allow(following.what, following.withinMs)
+    else deadlineMs = Infinity
+    next.take(reply)
+    return !broken && !discarding
+  }
+  let reader = openReplyReader(limits, takeReply)
+
+  const onData = (octets: Buffer) => {
+    if (broken || discarding) return
+    if (quitting) {
+      end({ kind: 'dropped', message: 'QUIT was answered' })
+      return
+    }
+    const complaint = reader.push(octets)
+    if (complaint) end({ kind: 'protocol', message: complaint })
+  }
+  const onEnd = () => end({ kind: 'dropped', message: 'the peer closed the connection' })
+  const onError = (error: Error) => end({ kind: 'dropped', message: `the connection broke: ${error.message}` })
+  const onDrain = () => listener.drained?.()
+  const attach = (to: Socket) => to.on('data', onData).on('end', onEnd).on('close', onEnd).on('error', onError).on('drain', onDrain)
+
+  attach(plain)
+  plain.setNoDelay(true)
+  const closed = new Promise<void>((resolve) => (plain.destroyed ? resolve() : plain.once('close', () => resolve())))
+
+  return {
+    get secure() {
+      return secure
+    },
+    get broken() {
+      return broken
+    },
+    closed,
+    listen(next) {
+      listener = next
+    },
+    write(...octets) {
+      if (broken) return true
+      socket.cork()
+      for (const part of octets) socket.write(part)
+      socket.uncork()
+      return !socket.writableNeedDrain
+    },
+    expect(what, withinMs, take) {
+      awaited.push({ what, withinMs, take })
+      if (awaited.length === 1) allow(what, withinMs)
+    },
+    allow,
+    discardRest() {
+      discarding = true
+    },
+    secureWith(options, withinMs) {
+      return new Promise((resolve) => {
+        if (broken) {
+          resolve(broken.message)
+          return
+        }
+        plain.off('data', onData)
+        const before = listener
+        listener = { ended: (reason) => resolve(reason.message) }
+        let encrypted: TLSSocket
+        try {
+          encrypted = connectTls({ ...options, socket: plain })
+        } catch (error) {
+          end({ kind: 'tls', message: error instanceof Error ? error.message : 'TLS could not be started' })
+          return
+        }
+        socket = encrypted
+        attach(encrypted)
+        allow('the TLS handshake', withinMs)
+        encrypted.once('secureConnect', () => {
+          if (broken) return
+          deadlineMs = Infinity
+          secure = true
+          discarding = false
+          reader = openReplyReader(limits, takeReply)
+          listener = before
+          resolve(undefined)
+        })
+      })
+    },
+    end,
+    quit() {
+      if (broken || quitting) return
+      quitting = true
+      socket.write('QUIT\r\n')
+      allow('QUIT', quitWithinMs)
+    },
+  }
+}

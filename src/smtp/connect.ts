@@ -1,0 +1,183 @@
+/**
+ * From nothing to a connection ready for its first transaction: TCP, greeting, EHLO, STARTTLS, AUTH (RFC 5321, 3207, 4954).
+ * Promises: never rejects, whatever the peer does; every stage is bounded in time; a password never crosses a network in the clear.
+ */
+import { connect as connectTcp, isIP, type Socket } from 'node:net'
+import { type Channel, openChannel } from './channel.ts'
+import { openConnection } from './connection.ts'
+import { type Hello, noExtensions, parseExtensions } from './extensions.ts'
+import { openTranscript, type Transcript } from './transcript.ts'
+import { type ConnectOptions, type ConnectResult, defaultLimits, type Failure, type Reply, type SmtpLimits, type Stage } from './types.ts'
+
+/** Carries a failure up through the steps; never leaves this file. */
+class Stopped extends Error {
+  readonly stage: Stage
+  readonly kind: Failure['kind']
+  readonly reply: Reply | undefined
+  constructor(stage: Stage, kind: Failure['kind'], message: string, reply?: Reply) {
+    super(message)
+    this.stage = stage
+    this.kind = kind
+    this.reply = reply
+  }
+}
+
+interface Setup {
+  options: ConnectOptions
+  limits: SmtpLimits
+  channel: Channel
+  transcript: Transcript
+}
+
+export async function connect(options: ConnectOptions): Promise<ConnectResult> {
+  const limits = { ...defaultLimits, ...options.limits }
+  const transcript = openTranscript()
+  const { peer } = options
+  let channel: Channel | undefined
+  try {
+    transcript.note(`connecting to ${peer.host} [${peer.address}]:${peer.port}`)
+    channel = openChannel(await openSocket(options, limits), limits, options.clock)
+    const setup: Setup = { options, limits, channel, transcript }
+    if (options.tls === 'implicit') await handshake(setup)
+    await greeting(setup)
+    const hello = await introduce(setup)
+    return { ok: true, connection: openConnection({ peer, channel, hello, limits, clock: options.clock, beginning: transcript.text }) }
+  } catch (error) {
+    const stopped = error instanceof Stopped ? error : new Stopped('connect', 'protocol', error instanceof Error ? error.message : 'unknown trouble')
+    transcript.note(stopped.message)
+    channel?.quit()
+    const { stage, kind, reply, message } = stopped
+    return { ok: false, failure: { stage, kind, reply, message, transcript: transcript.text } }
+  }
+}
+
+function openSocket({ peer, localAddress, clock }: ConnectOptions, limits: SmtpLimits): Promise<Socket> {
+  return new Promise((resolve, reject) => {
+    const socket = connectTcp({ host: peer.address, port: peer.port, noDelay: true, ...(localAddress === undefined ? {} : { localAddress }) })
+    const fail = (kind: Failure['kind'], message: string) => {
+      cancel()
+      socket.destroy()
+      reject(new Stopped('connect', kind, message))
+    }
+    const onError = (error: NodeJS.ErrnoException) => {
+      fail(error.code === 'ETIMEDOUT' ? 'timeout' : 'refused', `${peer.address} port ${peer.port} cannot be reached: ${error.code ?? error.message}`)
+    }
+    const cancel = clock.after(limits.connectMs, () => fail('timeout', `${peer.address} port ${peer.port} did not answer in time`))
+    socket.once('error', onError)
+    socket.once('connect', () => {
+      cancel()
+      socket.off('error', onError)
+      resolve(socket)
+    })
+  })
+}
+
+async function greeting({ channel, limits, transcript }: Setup): Promise<void> {
+  const reply = await nextReply(channel, 'greeting', limits.greetingMs, transcript)
+  if (reply.code === 220) return
+  if (reply.code >= 400) throw new Stopped('greeting', 'reply', `the peer does not want us: ${reply.text}`, reply)
+  throw new Stopped('greeting', 'protocol', `not a greeting: ${reply.text}`)
+}
+
+/** EHLO, and again after TLS, because what was said before it could be anybody's (RFC 3207 section 4.2). */
+async function introduce(setup: Setup): Promise<Hello> {
+  const { options, channel } = setup
+  let hello = await sayHello(setup)
+  if (!channel.secure && options.tls !== 'none') {
+    if (hello.startTls) {
+      await startTls(setup)
+      hello = await sayHello(setup)
+    } else if (options.tls === 'require') {
+      throw new Stopped('tls', 'tls', 'TLS is required and the peer does not offer STARTTLS')
+    }
+  }
+  if (options.auth) await authenticate(setup, hello, options.auth)
+  return hello
+}
+
+async function sayHello(setup: Setup): Promise<Hello> {
+  const { ehloName } = setup.options
+  if (!/^[\x21-\x7e]{1,255}$/.test(ehloName)) throw new Stopped('ehlo', 'protocol', 'our own name is not fit for EHLO')
+  const ehlo = await command(setup, 'ehlo', `EHLO ${ehloName}`)
+  if (ehlo.code < 300) return parseExtensions(ehlo.text)
+  if (ehlo.code === 421) throw new Stopped('ehlo', 'reply', `the peer closes: ${ehlo.text}`, ehlo)
+  const helo = await command(setup, 'ehlo', `HELO ${ehloName}`)
+  if (helo.code < 300) return noExtensions
+  throw new Stopped('ehlo', 'reply', `EHLO and HELO were refused: ${helo.text}`, helo)
+}
+
+async function startTls(setup: Setup): Promise<void> {
+  const { channel, transcript, limits } = setup
+  send(setup, 'STARTTLS')
+  const reply = await nextReply(channel, 'tls', limits.commandMs, transcript, () => channel.discardRest())
+  if (reply.code !== 220) throw new Stopped('tls', 'tls', `STARTTLS was refused: ${reply.text}`)
+  await handshake(setup)
+}
+
+/**
+ * Opportunistic TLS takes any certificate: encrypted to somebody is better than readable by everybody (RFC 7435). Where TLS was
+ * asked for, the certificate must be valid for the host, except on this machine itself.
+ */
+async function handshake({ channel, options, limits, transcript }: Setup): Promise<void> {
+  const { host, address } = options.peer
+  const complaint = await channel.secureWith(
+    {
+      host,
+      ...(isIP(host) === 0 ? { servername: host } : {}),
+      minVersion: 'TLSv1.2',
+      rejectUnauthorized: options.tls !== 'opportunistic' && !isLoopback(address),
+    },
+    limits.tlsMs,
+  )
+  if (complaint !== undefined) throw new Stopped('tls', 'tls', `the TLS handshake failed: ${complaint}`)
+  transcript.note('TLS')
+}
+
+async function authenticate(setup: Setup, hello: Hello, auth: { user: string; password: string }): Promise<void> {
+  if (!setup.channel.secure && !isLoopback(setup.options.peer.address)) throw new Stopped('auth', 'tls', 'the password is not sent without TLS')
+  const base64 = (text: string) => Buffer.from(text).toString('base64')
+  let reply: Reply
+  if (hello.auth.includes('PLAIN')) {
+    reply = await command(setup, 'auth', `AUTH PLAIN ${base64(`\0${auth.user}\0${auth.password}`)}`, 'AUTH PLAIN <secret>')
+  } else if (hello.auth.includes('LOGIN')) {
+    reply = await command(setup, 'auth', 'AUTH LOGIN')
+    if (reply.code === 334) reply = await command(setup, 'auth', base64(auth.user), '<secret>')
+    if (reply.code === 334) reply = await command(setup, 'auth', base64(auth.password), '<secret>')
+  } else {
+    throw new Stopped('auth', 'protocol', 'the peer offers neither AUTH PLAIN nor AUTH LOGIN')
+  }
+  if (reply.code >= 400) throw new Stopped('auth', 'reply', `the login was refused: ${reply.text}`, reply)
+  if (reply.code >= 300) throw new Stopped('auth', 'protocol', `the peer asks on: ${reply.text}`)
+}
+
+function command(setup: Setup, stage: Stage, line: string, shown = line): Promise<Reply> {
+  send(setup, line, shown)
+  return nextReply(setup.channel, stage, setup.limits.commandMs, setup.transcript)
+}
+
+function send({ channel, transcript }: Setup, line: string, shown = line): void {
+  transcript.client(shown)
+  channel.write(Buffer.from(`${line}\r\n`))
+}
+
+function nextReply(channel: Channel, stage: Stage, withinMs: number, transcript: Transcript, atOnce = () => {}): Promise<Reply> {
+  return new Promise((resolve, reject) => {
+    const stop = ({ kind, message, reply }: { kind: Failure['kind']; message: string; reply?: Reply }) => {
+      reject(new Stopped(stage, kind, message, reply))
+    }
+    if (channel.broken) {
+      stop(channel.broken)
+      return
+    }
+    channel.listen({ ended: stop })
+    channel.expect(stage === 'greeting' ? 'the greeting' : `the reply to ${stage.toUpperCase()}`, withinMs, (reply) => {
+      atOnce()
+      transcript.server(reply.text)
+      resolve(reply)
+    })
+  })
+}
+
+function isLoopback(address: string): boolean {
+  return address === '::1' || (isIP(address) === 4 && address.startsWith('127.'))
+}

@@ -1,0 +1,81 @@
+/**
+ * Replies out of octets, however the network cut them into packets (RFC 5321 section 4.2). Pure: octets in, replies out.
+ * Promises: at most one bounded reply is kept; the text of a reply is printable; work is linear in what was read.
+ */
+import type { Reply, SmtpLimits } from './types.ts'
+
+export type ReplyLimits = Pick<SmtpLimits, 'replyLines' | 'replyLineOctets' | 'replyOctets'>
+
+export interface ReplyReader {
+  /** Reads on. Returns a complaint when this is no SMTP we can follow; the reader must not be used after it. */
+  push(octets: Buffer): string | undefined
+}
+
+const lineFeed = 10
+const tooLong = 'the reply is too long'
+
+/** `take` is called for each reply; what follows a reply for which it returns false is thrown away. */
+export function openReplyReader(limits: ReplyLimits, take: (reply: Reply) => boolean): ReplyReader {
+  let rest: Buffer | undefined
+  let lines: string[] = []
+  let octetsBefore = 0
+
+  const push = (octets: Buffer): string | undefined => {
+    const all = rest ? Buffer.concat([rest, octets]) : octets
+    rest = undefined
+    let start = 0
+    for (;;) {
+      const end = all.indexOf(lineFeed, start)
+      const length = (end < 0 ? all.length : end) - start
+      if (length > limits.replyLineOctets || octetsBefore + length > limits.replyOctets) return tooLong
+      if (end < 0) {
+        // A copy, so that a few octets do not keep a whole network buffer alive.
+        if (length > 0) rest = Buffer.from(all.subarray(start))
+        return undefined
+      }
+      const line = decode(all, start, end)
+      start = end + 1
+      octetsBefore += length + 1
+      const complaint = complaintOf(line)
+      if (complaint) return complaint
+      const first = lines[0]
+      if (first !== undefined && !line.startsWith(first.slice(0, 3))) return 'the lines of one reply have different codes'
+      if (lines.length >= limits.replyLines) return tooLong
+      if (line[3] === '-') {
+        lines.push(line)
+        continue
+      }
+      const text = first === undefined ? line : `${lines.join('\n')}\n${line}`
+      lines = []
+      octetsBefore = 0
+      if (!take({ code: Number(line.slice(0, 3)), enhanced: enhancedOf(text), text })) return undefined
+    }
+  }
+
+  return { push }
+}
+
+/** Without its CR LF, or its LF alone: we never write a bare LF, but we understand it. */
+function decode(octets: Buffer, start: number, end: number): string {
+  const stop = end > start && octets[end - 1] === 13 ? end - 1 : end
+  const ascii = octets.latin1Slice(start, stop)
+  return /^[\x20-\x7e]*$/.test(ascii) ? ascii : escapeUnprintable(octets.utf8Slice(start, stop))
+}
+
+/** Controls, direction marks and what was no UTF-8 must not reach a terminal or a page. */
+function escapeUnprintable(text: string): string {
+  return text.replace(/[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g, (character) => {
+    const code = character.charCodeAt(0)
+    return code < 256 ? `\\x${code.toString(16).padStart(2, '0')}` : `\\u${code.toString(16).padStart(4, '0')}`
+  })
+}
+
+function complaintOf(line: string): string | undefined {
+  // Codes outside 2xx to 5xx mean nothing in SMTP (RFC 5321 section 4.2.1); a code may stand alone (section 4.2).
+  if (/^[2-5]\d\d(?:[ -]|$)/.test(line)) return undefined
+  return `not an SMTP reply: ${line.slice(0, 80)}`
+}
+
+function enhancedOf(text: string): string | null {
+  return /^\d{3}[ -]([245]\.\d{1,3}\.\d{1,3})(?!\S)/.exec(text)?.[1] ?? null
+}
