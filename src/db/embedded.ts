@@ -41,7 +41,7 @@ const recoverWithinMs = 600_000
 const askEveryMs = 50
 const lookEveryMs = 1000
 const startAttempts = 5
-const firstPauseMs = 500
+const firstPauseMs = 250
 const longestPauseMs = 30_000
 /** The path of a unix socket may have about 104 octets (macOS) or 108 (Linux). */
 const longestSocketPath = 100
@@ -82,11 +82,14 @@ export async function startEmbedded({ folder: given, clock, log, settingsForTest
   const folder = resolve(given)
   await mkdir(folder, { recursive: true, mode: 0o700 })
   const unlock = await lockState(folder)
+  let server: Server | undefined
   try {
-    const server = await prepare(folder, clock, log, [...serverSettings(), ...settingsForTests])
+    server = await prepare(folder, clock, log, [...serverSettings(), ...settingsForTests])
+    if (!server.cluster) await makeFirst(server)
     const pid = (await adopt(server)) ?? (await startAnew(server))
     return supervise(server, pid, unlock)
   } catch (error) {
+    if (server && !(await findPostmaster(server.dataFolder))) await removeTemporary(server.socketFolder)
     await unlock()
     throw error
   }
@@ -95,6 +98,8 @@ export async function startEmbedded({ folder: given, clock, log, settingsForTest
 interface Server {
   folder: string
   dataFolder: string
+  /** Whether the data folder is there. */
+  cluster: boolean
   logFile: string
   socketFolder: string
   password: string
@@ -116,11 +121,24 @@ async function prepare(folder: string, clock: Clock, log: Log, settings: readonl
     password = await makePassword(folder)
   }
   const socketFolder = await chooseSocketFolder(folder, dataFolder, account)
-  if (!cluster) {
-    log.info(`making a database in ${dataFolder}`)
-    await makeCluster(dataFolder, password, binaries, account, socketFolder)
+  return {
+    folder,
+    dataFolder,
+    cluster: cluster !== undefined,
+    logFile: logFileOf(folder),
+    socketFolder,
+    password,
+    account,
+    binaries,
+    settings,
+    clock,
+    log,
   }
-  return { folder, dataFolder, logFile: logFileOf(folder), socketFolder, password, account, binaries, settings, clock, log }
+}
+
+async function makeFirst({ dataFolder, password, binaries, account, socketFolder, log }: Server): Promise<void> {
+  log.info(`making a database in ${dataFolder}`)
+  await makeCluster(dataFolder, password, binaries, account, socketFolder)
 }
 
 /** That of a running server; else in the state folder, or, where its path is too long or another account may not reach it, a private one of its own. */

@@ -3,15 +3,17 @@
  * copied where the account that shall run it cannot reach it. Promises binaries that this account has just been seen to run.
  */
 import { execFile } from 'node:child_process'
-import { chmod, copyFile, lstat, mkdir, mkdtemp, readdir, readFile, readlink, rename, rm, symlink } from 'node:fs/promises'
+import { chmod, copyFile, lstat, mkdir, mkdtemp, readdir, readFile, readlink, rename, symlink } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { dirname, join, relative } from 'node:path'
 import { promisify } from 'node:util'
-import type { Log } from '#base'
+import { type Log, openIds, systemRandom } from '#base'
 import { type Account, runAs } from './server-account.ts'
 
 const run = promisify(execFile)
+/** For names nobody else uses at the same time. */
+const ids = openIds(systemRandom)
 const programs = ['initdb', 'postgres']
 const runWithinMs = 20_000
 
@@ -75,8 +77,7 @@ async function repair(folder: string): Promise<void> {
     const path = join(folder, target)
     const text = relative(dirname(target), source)
     if ((await readlink(path).catch(() => undefined)) === text) continue
-    const fresh = `${path}.${process.pid}`
-    await rm(fresh, { force: true })
+    const fresh = `${path}.${ids.label(8)}`
     await symlink(text, fresh)
     await rename(fresh, path)
   }
@@ -122,7 +123,7 @@ async function copyTree(from: string, to: string): Promise<void> {
     const { size, mode } = await lstat(source)
     const there = await lstat(target).catch(() => undefined)
     if (there?.isFile() && there.size === size) continue
-    const fresh = `${target}.${process.pid}`
+    const fresh = `${target}.${ids.label(8)}`
     await copyFile(source, fresh)
     await chmod(fresh, mode & 0o111 ? 0o755 : 0o644)
     await rename(fresh, target)
