@@ -136,7 +136,7 @@ export function openChannel(plain: Socket, limits: SmtpLimits, clock: Clock): Ch
     write(...octets) {
       if (broken) return true
       socket.cork()
-      for (const part of octets) socket.write(part)
+      for (const part of octets) if (part.length > 0) socket.write(part)
       socket.uncork()
       return !socket.writableNeedDrain
     },

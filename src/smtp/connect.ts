@@ -43,7 +43,8 @@ export async function connect(options: ConnectOptions): Promise<ConnectResult> {
     const hello = await introduce(setup)
     return { ok: true, connection: openConnection({ peer, channel, hello, limits, clock: options.clock, beginning: transcript.text }) }
   } catch (error) {
-    const stopped = error instanceof Stopped ? error : new Stopped('connect', 'protocol', error instanceof Error ? error.message : 'unknown trouble')
+    const stopped =
+      error instanceof Stopped ? error : new Stopped('connect', 'protocol', error instanceof Error ? error.message : 'unknown trouble')
     transcript.note(stopped.message)
     channel?.quit()
     const { stage, kind, reply, message } = stopped
@@ -53,14 +54,22 @@ export async function connect(options: ConnectOptions): Promise<ConnectResult> {
 
 function openSocket({ peer, localAddress, clock }: ConnectOptions, limits: SmtpLimits): Promise<Socket> {
   return new Promise((resolve, reject) => {
-    const socket = connectTcp({ host: peer.address, port: peer.port, noDelay: true, ...(localAddress === undefined ? {} : { localAddress }) })
+    const socket = connectTcp({
+      host: peer.address,
+      port: peer.port,
+      noDelay: true,
+      ...(localAddress === undefined ? {} : { localAddress }),
+    })
     const fail = (kind: Failure['kind'], message: string) => {
       cancel()
       socket.destroy()
       reject(new Stopped('connect', kind, message))
     }
     const onError = (error: NodeJS.ErrnoException) => {
-      fail(error.code === 'ETIMEDOUT' ? 'timeout' : 'refused', `${peer.address} port ${peer.port} cannot be reached: ${error.code ?? error.message}`)
+      fail(
+        error.code === 'ETIMEDOUT' ? 'timeout' : 'refused',
+        `${peer.address} port ${peer.port} cannot be reached: ${error.code ?? error.message}`,
+      )
     }
     const cancel = clock.after(limits.connectMs, () => fail('timeout', `${peer.address} port ${peer.port} did not answer in time`))
     socket.once('error', onError)
@@ -134,7 +143,8 @@ async function handshake({ channel, options, limits, transcript }: Setup): Promi
 }
 
 async function authenticate(setup: Setup, hello: Hello, auth: { user: string; password: string }): Promise<void> {
-  if (!setup.channel.secure && !isLoopback(setup.options.peer.address)) throw new Stopped('auth', 'tls', 'the password is not sent without TLS')
+  if (!setup.channel.secure && !isLoopback(setup.options.peer.address))
+    throw new Stopped('auth', 'tls', 'the password is not sent without TLS')
   const base64 = (text: string) => Buffer.from(text).toString('base64')
   let reply: Reply
   if (hello.auth.includes('PLAIN')) {
@@ -163,7 +173,8 @@ function send({ channel, transcript }: Setup, line: string, shown = line): void 
 function nextReply(channel: Channel, stage: Stage, withinMs: number, transcript: Transcript, atOnce = () => {}): Promise<Reply> {
   return new Promise((resolve, reject) => {
     const stop = ({ kind, message, reply }: { kind: Failure['kind']; message: string; reply?: Reply }) => {
-      reject(new Stopped(stage, kind, message, reply))
+      // Whatever goes wrong at STARTTLS is a failure of TLS, so that the caller may try without it.
+      reject(stage === 'tls' ? new Stopped(stage, 'tls', message) : new Stopped(stage, kind, message, reply))
     }
     if (channel.broken) {
       stop(channel.broken)

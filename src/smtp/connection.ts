@@ -1,243 +1,273 @@
 /**
- * Transactions over one connection, in order. With PIPELINING the envelope is one write, and that of the next transaction goes right
- * behind the final dot of the one before (RFC 2920 section 3.1).
+ * Transactions over an open connection, one after the other. With PIPELINING a transaction's commands leave in one write, and those
+ * of the next right behind the final dot of the one before (RFC 2920 section 3.1): a message costs one round trip.
+ * Promises: `transact` always answers; nothing of a message follows a reply that makes it pointless; out of step, it closes.
  */
 import type { Clock } from '#base'
-import type { Broken, Channel } from './channel.ts'
-import { type Transcript, transcript } from './zz-reader.ts'
-import type { Extensions, Failure, Peer, RecipientResult, Reply, SmtpConnection, SmtpLimits, Stage, Transaction, TransactionResult } from './types.ts'
+import type { Break, Channel } from './channel.ts'
+import type { Hello } from './extensions.ts'
+import { openTranscript } from './transcript.ts'
+import { breakTurn, checkTurn, giveAll, isOpen, mailCommand, openTurn, type Turn } from './turn.ts'
+import type { Peer, Reply, SmtpConnection, SmtpLimits, Stage, Transaction, TransactionResult } from './types.ts'
 
-/** Content up to this size is one write; larger content waits for the peer piece by piece. */
-const oneWriteOctets = 262_144
-const pieceOctets = 65_536
-/** What must not appear in an address that is pasted into a command. */
-const unsafe = /[\r\n\0 <>]/
-
-export interface ConnectionFacts {
-  channel: Channel
+export interface ConnectionDeps {
   peer: Peer
-  secure: boolean
-  extensions: Extensions
+  channel: Channel
+  hello: Hello
   limits: SmtpLimits
   clock: Clock
-  /** The conversation so far; told with the first transaction. */
-  setUp: string
+  /** The conversation until now; begins the first transaction's transcript. */
+  beginning: string
 }
 
-interface Entry {
-  transaction: Transaction
-  said: Transcript
-  envelopeWritten: boolean
-  beganMs: number
-  resolve: (result: TransactionResult) => void
-}
+/** Up to here content leaves in one write with its dot. */
+const oneWriteOctets = 262_144
+const blockOctets = 65_536
+const finalDot = Buffer.from('.\r\n')
+const noOctets = Buffer.alloc(0)
 
-const isReply = (answer: Reply | Broken): answer is Reply => 'code' in answer
+export function openConnection({ peer, channel, hello, limits, clock, beginning }: ConnectionDeps): SmtpConnection {
+  const { extensions } = hello
+  /** Begun turns first, in the order of their commands. */
+  const turns: Turn[] = []
+  let isUsable = true
+  let isQuitting = false
+  let isFirstTurn = true
+  /** The peer still holds a transaction that was given up. */
+  let mustReset = false
+  /** Goes on with content when the peer has taken a block. */
+  let drained: (() => void) | undefined
 
-export function openConnection(facts: ConnectionFacts): SmtpConnection {
-  const { channel, peer, secure, extensions, limits, clock } = facts
-  const queue: Entry[] = []
-  let setUp = facts.setUp
-  let running = false
-  let ending = false
-  /** The last envelope was refused with its transaction still open at the peer. */
-  let needsReset = false
+  const ended = (reason: Break) => {
+    isUsable = false
+    drained = undefined
+    const left = turns.splice(0)
+    left.forEach((turn, index) => {
+      breakTurn(turn, reason, index === 0)
+      answer(turn)
+    })
+  }
+  channel.listen({ ended, drained: () => drained?.() })
+  if (channel.broken) ended(channel.broken)
 
-  const end = () => {
-    ending = true
-    channel.destroy()
+  const answer = (turn: Turn) => {
+    const transcript = turn.transcript.text
+    for (const failure of turn.failures) failure.transcript = transcript
+    turn.answer({
+      // Every turn that is answered has been given a result for each recipient.
+      recipients: turn.results.filter((result) => result !== undefined),
+      transcript,
+      durationMs: turn.isBegun ? clock.monotonicMs() - turn.beganMs : 0,
+      secure: channel.secure,
+    })
   }
 
-  const failure = (entry: Entry, stage: Stage, kind: Failure['kind'], message: string): Failure => ({ stage, kind, message, transcript: entry.said.toString() })
-
-  const hear = (entry: Entry, answer: Reply | Broken) => {
-    if (isReply(answer)) entry.said.heard(answer.text)
-    else entry.said.note(answer.message)
-    return answer
+  /** The peer is done with this turn. */
+  const finish = (turn: Turn) => {
+    if (turn.isMailOpen) mustReset = true
+    turns.shift()
+    answer(turn)
+    begin()
   }
 
-  const envelopeLines = ({ returnPath, recipients, data, needs8bit, needsSmtpUtf8 }: Transaction): string[] => {
-    const size = extensions.size === null ? '' : ` SIZE=${data.length}`
-    const eightBit = needs8bit && extensions.eightBitMime ? ' BODY=8BITMIME' : ''
-    const utf8 = needsSmtpUtf8 ? ' SMTPUTF8' : ''
-    return [`MAIL FROM:<${returnPath}>${size}${eightBit}${utf8}`, ...recipients.map((recipient) => `RCPT TO:<${recipient}>`), 'DATA']
+  const outOfStep = (turn: Turn, stage: Stage, reply: Reply) => {
+    turn.stage = stage
+    channel.end({ kind: 'protocol', message: `the reply to ${stage.toUpperCase()} is out of step: ${reply.text.slice(0, 200)}` })
   }
 
-  /** Says the whole envelope in one write; only with PIPELINING. */
-  const writeEnvelope = (entry: Entry) => {
-    const lines = [...(needsReset ? ['RSET'] : []), ...envelopeLines(entry.transaction)]
-    for (const line of lines) entry.said.said(line)
-    entry.envelopeWritten = true
-    channel.write(`${lines.join('\r\n')}\r\n`)
+  /** Expects the reply of one command. 421 is the peer's goodbye at any stage (RFC 5321 section 3.8): no further reply will come. */
+  const expectReply = (turn: Turn, stage: Stage, withinMs: number, take: (reply: Reply) => void) => {
+    channel.expect(`the reply to ${stage.toUpperCase()}`, withinMs, (reply) => {
+      turn.stage = stage
+      turn.transcript.server(reply.text)
+      if (reply.code === 421) channel.end({ kind: 'reply', message: `the peer closes: ${reply.text}`, reply })
+      else take(reply)
+    })
   }
 
-  const unsupported = ({ data, needs8bit, needsSmtpUtf8, returnPath, recipients }: Transaction): { kind: Failure['kind']; message: string } | undefined => {
-    if ([returnPath, ...recipients].some((address) => unsafe.test(address))) return { kind: 'protocol', message: 'an address cannot be said in SMTP' }
-    if (extensions.size !== null && data.length > extensions.size) return { kind: 'unsupported', message: `the message has ${data.length} octets; the server's size limit is ${extensions.size}` }
-    if (needsSmtpUtf8 && !extensions.smtpUtf8) return { kind: 'unsupported', message: 'the message needs SMTPUTF8, which the server does not offer' }
-    if (needs8bit && !extensions.eightBitMime && !needsSmtpUtf8) return { kind: 'unsupported', message: 'the message needs 8BITMIME, which the server does not offer' }
-    return undefined
+  // Each of these says its commands by returning them, so that they can leave in the same write as what comes before.
+
+  const say = (turn: Turn, line: string) => {
+    turn.transcript.client(line)
+    return `${line}\r\n`
   }
 
-  const perform = async (entry: Entry): Promise<RecipientResult[]> => {
-    const { transaction, said } = entry
-    const all = (result: RecipientResult): RecipientResult[] => transaction.recipients.map(() => result)
-    const failed = (stage: Stage, broken: { kind: Failure['kind']; message: string }): RecipientResult => ({ state: 'failed', failure: failure(entry, stage, broken.kind, broken.message) })
-    const outOfPlace = (stage: Stage, reply: Reply): RecipientResult => {
-      end()
-      return failed(stage, { kind: 'protocol', message: `an answer ${reply.code} out of place` })
+  const sayReset = (turn: Turn, then: () => void) => {
+    mustReset = false
+    expectReply(turn, 'mail', limits.commandMs, (reply) => (reply.code < 300 ? then() : outOfStep(turn, 'mail', reply)))
+    return say(turn, 'RSET')
+  }
+
+  const sayMail = (turn: Turn, then: () => void) => {
+    expectReply(turn, 'mail', limits.commandMs, (reply) => {
+      if (reply.code >= 400) giveAll(turn, { state: 'refused', stage: 'mail', reply })
+      else if (reply.code >= 300) return outOfStep(turn, 'mail', reply)
+      else turn.isMailOpen = true
+      turn.stage = 'rcpt'
+      then()
+    })
+    return say(turn, mailCommand(turn.transaction, extensions))
+  }
+
+  const sayRecipient = (turn: Turn, index: number, then: () => void) => {
+    expectReply(turn, 'rcpt', limits.commandMs, (reply) => {
+      if (reply.code >= 400) turn.results[index] ??= { state: 'refused', stage: 'rcpt', reply }
+      else if (reply.code >= 300) return outOfStep(turn, 'rcpt', reply)
+      then()
+    })
+    return say(turn, `RCPT TO:<${turn.transaction.recipients[index] ?? ''}>`)
+  }
+
+  const sayData = (turn: Turn) => {
+    expectReply(turn, 'data', limits.dataMs, (reply) => {
+      if (reply.code < 300) return outOfStep(turn, 'data', reply)
+      if (reply.code < 400) return sendContent(turn)
+      giveAll(turn, { state: 'refused', stage: 'data', reply })
+      finish(turn)
+    })
+    return say(turn, 'DATA')
+  }
+
+  /** Takes up the next turn if the peer can be told of it now; returns its commands. */
+  const sayNext = (): string => {
+    const turn = turns.find((one) => !one.isBegun)
+    if (!turn || channel.broken) return ''
+    const before = turns[0]
+    if (before !== turn && !(extensions.pipelining && before?.isDotWritten && turns[1] === turn)) return ''
+    turn.isBegun = true
+    turn.beganMs = clock.monotonicMs()
+    if (isFirstTurn) turn.transcript = openTranscript(beginning)
+    isFirstTurn = false
+    return extensions.pipelining ? sayAtOnce(turn) : sayInTurn(turn)
+  }
+
+  const openIndexes = (turn: Turn) => [...turn.results.keys()].filter((index) => turn.results[index] === undefined)
+
+  const sayAtOnce = (turn: Turn): string => {
+    const nothing = () => {}
+    let text = mustReset ? sayReset(turn, nothing) : ''
+    text += sayMail(turn, nothing)
+    const indexes = openIndexes(turn)
+    for (const index of indexes) text += sayRecipient(turn, index, index === indexes.at(-1) ? () => (turn.stage = 'data') : nothing)
+    return text + sayData(turn)
+  }
+
+  /** Without PIPELINING: every command waits for the reply of the one before, and nothing pointless is said. */
+  const sayInTurn = (turn: Turn): string => {
+    const write = (text: string) => channel.write(Buffer.from(text))
+    const waiting = openIndexes(turn)
+    const next = () => {
+      if (!isOpen(turn)) return finish(turn)
+      const index = waiting.shift()
+      turn.stage = index === undefined ? 'data' : 'rcpt'
+      write(index === undefined ? sayData(turn) : sayRecipient(turn, index, next))
     }
+    return mustReset ? sayReset(turn, () => write(sayMail(turn, next))) : sayMail(turn, next)
+  }
 
-    const lacking = unsupported(transaction)
-    if (lacking) return all(failed('mail', lacking))
-    if (channel.broken) return all(failed('mail', channel.broken))
-    if (channel.hasReply && !entry.envelopeWritten) {
-      // A goodbye said while nothing was asked: the connection's end, not this message's.
-      end()
-      return all(failed('mail', { kind: 'dropped', message: 'the server ended the connection while it was idle' }))
+  const begin = () => {
+    const text = sayNext()
+    if (text !== '') channel.write(Buffer.from(text))
+    else if (isQuitting && turns.length === 0) channel.quit()
+  }
+
+  const sendContent = (turn: Turn) => {
+    turn.stage = 'content'
+    if (!isOpen(turn)) {
+      // RFC 2920 section 3.1: 354 although nobody was accepted. Only the dot, and the outcomes stay those of RCPT.
+      sendDot(turn, noOctets)
+      return
     }
+    const { data } = turn.transaction
+    turn.transcript.client(`<${data.length} octets of message>`)
+    if (data.length <= oneWriteOctets) finishContent(turn, data)
+    else sendBlocks(turn)
+  }
 
-    const lines = envelopeLines(transaction)
-    const ask = async (stage: Stage, line: string, ms: number): Promise<Reply | Broken> => {
-      if (!extensions.pipelining) {
-        said.said(line)
-        channel.write(`${line}\r\n`)
+  const sendBlocks = (turn: Turn) => {
+    const { data } = turn.transaction
+    let at = 0
+    drained = () => {
+      channel.allow('a block of content', limits.blockMs)
+      let isTaken = true
+      while (isTaken && data.length - at > blockOctets) {
+        isTaken = channel.write(data.subarray(at, at + blockOctets))
+        at += blockOctets
       }
-      const answer = hear(entry, await channel.reply(ms))
-      if (isReply(answer) && answer.code === 421) ending = true
-      return answer
+      if (!isTaken || channel.broken) return
+      drained = undefined
+      finishContent(turn, data.subarray(at))
     }
-    const resetFirst = needsReset
-    if (extensions.pipelining && !entry.envelopeWritten) writeEnvelope(entry)
-    if (resetFirst) {
-      const reset = await ask('mail', 'RSET', limits.commandMs)
-      if (!isReply(reset)) return all(failed('mail', reset))
-      needsReset = false
-      if (ending) return all({ state: 'refused', stage: 'mail', reply: reset })
-    }
-
-    // MAIL
-    const mail = await ask('mail', lines[0] as string, limits.commandMs)
-    if (!isReply(mail)) return all(failed('mail', mail))
-    if (ending) return all({ state: 'refused', stage: 'mail', reply: mail })
-    const mailAccepted = mail.code === 250
-    if (!mailAccepted && mail.code < 400) return all(outOfPlace('mail', mail))
-    if (!mailAccepted && !extensions.pipelining) return all({ state: 'refused', stage: 'mail', reply: mail })
-
-    // RCPT
-    const results: (RecipientResult | undefined)[] = []
-    for (let index = 0; index < transaction.recipients.length; index++) {
-      const answer = await ask('rcpt', lines[index + 1] as string, limits.commandMs)
-      if (!isReply(answer)) return transaction.recipients.map((_, at) => results[at] ?? failed('rcpt', answer))
-      if (ending) return transaction.recipients.map((_, at) => results[at] ?? { state: 'refused', stage: 'rcpt', reply: answer })
-      if (!mailAccepted) results.push({ state: 'refused', stage: 'mail', reply: mail })
-      else if (answer.code >= 400) results.push({ state: 'refused', stage: 'rcpt', reply: answer })
-      else if (answer.code === 250 || answer.code === 251) results.push(undefined)
-      else return all(outOfPlace('rcpt', answer))
-    }
-    const wanted = results.some((result) => result === undefined)
-    const open = (result: RecipientResult): RecipientResult[] => transaction.recipients.map((_, at) => results[at] ?? result)
-    if (!wanted && !extensions.pipelining) {
-      needsReset = true
-      return open(failed('rcpt', { kind: 'protocol', message: 'nobody was accepted' }))
-    }
-
-    // DATA
-    const data = await ask('data', 'DATA', limits.dataMs)
-    if (!isReply(data)) return open(failed('data', data))
-    if (ending) return open({ state: 'refused', stage: 'data', reply: data })
-    if (data.code !== 354) {
-      if (data.code < 400) return open(outOfPlace('data', data))
-      needsReset = mailAccepted
-      return open({ state: 'refused', stage: 'data', reply: data })
-    }
-    if (!wanted) {
-      // RFC 2920 section 3.1: DATA was taken although nobody was; an empty message ends it.
-      said.said('.')
-      channel.write('.\r\n')
-      const answer = hear(entry, await channel.reply(limits.finalReplyMs))
-      if (!isReply(answer)) ending = true
-      return open(failed('data', { kind: 'protocol', message: 'nobody was accepted' }))
-    }
-
-    // content
-    const stopped = await writeContent(entry)
-    if (stopped) return open(failed('content', stopped))
-    const last = hear(entry, await channel.reply(limits.finalReplyMs))
-    if (!isReply(last)) return open({ state: 'unknown', failure: failure(entry, 'final', last.kind, `${last.message} after the message was complete`) })
-    if (last.code === 421) ending = true
-    if (last.code >= 200 && last.code < 300) return open({ state: 'accepted', reply: last })
-    if (last.code >= 400) return open({ state: 'refused', stage: 'final', reply: last })
-    end()
-    return open({ state: 'unknown', failure: failure(entry, 'final', 'protocol', `an answer ${last.code} out of place after the message was complete`) })
+    drained()
   }
 
-  const writeContent = async (entry: Entry): Promise<{ kind: Failure['kind']; message: string } | undefined> => {
-    const { data, mayFinish } = entry.transaction
-    const { socket } = channel
-    let written = 0
-    if (data.length > oneWriteOctets) {
-      for (; data.length - written > pieceOctets; written += pieceOctets) {
-        if (!channel.write(data.subarray(written, written + pieceOctets))) {
-          const broken = await channel.drained(limits.blockMs)
-          if (broken) return broken
-        }
-      }
+  /** The last moment at which this message may still be kept back. */
+  const finishContent = (turn: Turn, last: Buffer) => {
+    if (mayFinish(turn.transaction)) {
+      sendDot(turn, last)
+      return
     }
-    if (channel.broken) return channel.broken
-    if (!mayFinish()) {
-      end()
-      entry.said.note('given up before the final dot: the lease was lost')
-      return { kind: 'aborted', message: 'the lease was lost before the final dot' }
-    }
-    entry.said.said(`<${data.length} octets of message>`)
-    entry.said.said('.')
-    socket.cork()
-    channel.write(written === 0 ? data : data.subarray(written))
-    channel.write('.\r\n')
-    const next = queue[1]
-    if (next && extensions.pipelining && !ending && !unsupported(next.transaction)) writeEnvelope(next)
-    socket.uncork()
-    return undefined
+    const message = 'stopped before the final dot'
+    breakTurn(turn, { kind: 'aborted', message }, true)
+    // To the turns behind it, it is only a lost connection.
+    channel.end({ kind: 'dropped', message })
   }
 
-  const run = async () => {
-    running = true
-    for (let entry = queue[0]; entry; entry = queue[0]) {
-      const recipients = await perform(entry)
-      queue.shift()
-      entry.resolve({ recipients, transcript: entry.said.toString(), durationMs: clock.monotonicMs() - entry.beganMs, secure })
-      if (ending) {
-        channel.destroy()
-      }
-    }
-    running = false
+  const sendDot = (turn: Turn, last: Buffer) => {
+    turn.stage = 'final'
+    turn.isDotWritten = true
+    turn.isMailOpen = false
+    turn.transcript.client('.')
+    expectReply(turn, 'final', limits.finalReplyMs, (reply) => {
+      if (reply.code >= 300 && reply.code < 400) return outOfStep(turn, 'final', reply)
+      giveAll(turn, reply.code < 300 ? { state: 'accepted', reply } : { state: 'refused', stage: 'final', reply })
+      finish(turn)
+    })
+    const next = sayNext()
+    channel.write(last, next === '' ? finalDot : Buffer.from(`.\r\n${next}`))
   }
 
   return {
     peer,
-    secure,
     extensions,
-    get usable() {
-      return !ending && channel.broken === undefined
+    get secure() {
+      return channel.secure
     },
-    transact(transaction) {
+    get pending() {
+      return turns.length
+    },
+    get usable() {
+      return isUsable && !isQuitting
+    },
+    closed: channel.closed,
+    transact(transaction: Transaction): Promise<TransactionResult> {
       return new Promise((resolve) => {
-        queue.push({ transaction, said: transcript(setUp), envelopeWritten: false, beganMs: clock.monotonicMs(), resolve })
-        setUp = ''
-        if (!running) void run()
+        const turn = openTurn(transaction, resolve)
+        checkTurn(turn, extensions)
+        if (isOpen(turn) && (!isUsable || isQuitting))
+          breakTurn(turn, channel.broken ?? { kind: 'dropped', message: 'the connection is closing' }, false)
+        if (!isOpen(turn)) {
+          answer(turn)
+          return
+        }
+        turns.push(turn)
+        begin()
       })
     },
     quit() {
-      if (ending || channel.broken) {
-        channel.destroy()
-        return
-      }
-      ending = true
-      channel.write('QUIT\r\n')
-      channel.socket.end()
-      clock.after(1000, () => channel.destroy())
+      isQuitting = true
+      if (turns.length === 0) channel.quit()
     },
-    destroy: end,
+    destroy() {
+      channel.end({ kind: 'aborted', message: 'the connection was given up' })
+    },
+  }
+}
+
+function mayFinish(transaction: Transaction): boolean {
+  try {
+    return transaction.mayFinish()
+  } catch {
+    return false
   }
 }

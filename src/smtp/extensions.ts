@@ -18,7 +18,12 @@ export function parseExtensions(replyText: string): Hello {
   const offered = new Map<string, string[]>()
   for (const line of replyText.split('\n').slice(1)) {
     // "AUTH=PLAIN" is how some old servers write it.
-    const [keyword = '', ...parameters] = line.slice(4).trim().toUpperCase().replace(/^AUTH=/, 'AUTH ').split(/\s+/)
+    const [keyword = '', ...parameters] = line
+      .slice(4)
+      .trim()
+      .toUpperCase()
+      .replace(/^AUTH=/, 'AUTH ')
+      .split(/\s+/)
     offered.set(keyword, [...(offered.get(keyword) ?? []), ...parameters])
   }
   return {

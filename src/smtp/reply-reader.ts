@@ -58,8 +58,8 @@ export function openReplyReader(limits: ReplyLimits, take: (reply: Reply) => boo
 /** Without its CR LF, or its LF alone: we never write a bare LF, but we understand it. */
 function decode(octets: Buffer, start: number, end: number): string {
   const stop = end > start && octets[end - 1] === 13 ? end - 1 : end
-  const ascii = octets.latin1Slice(start, stop)
-  return /^[\x20-\x7e]*$/.test(ascii) ? ascii : escapeUnprintable(octets.utf8Slice(start, stop))
+  const ascii = octets.toString('latin1', start, stop)
+  return /^[\x20-\x7e]*$/.test(ascii) ? ascii : escapeUnprintable(octets.toString('utf8', start, stop))
 }
 
 /** Controls, direction marks and what was no UTF-8 must not reach a terminal or a page. */

@@ -1,8 +1,19 @@
 /**
- * One SMTP conversation as a client (RFC 5321): connect, STARTTLS, pipeline, replies. No policy, no retry, no DNS.
+ * One conversation as an SMTP client: connect, STARTTLS, pipeline, replies. No policy, no retry, no DNS.
  * Owns: nothing. Uses: base. Used by: delivery.
- * Promises: nothing a peer does throws; every read is bounded in lines, octets and time; whether the final dot was written is always
- * known, and so is whether its reply was seen.
+ * Promises: nothing a peer does makes it throw, wait for ever or keep more than a bounded reply; each recipient gets one result, and
+ * `unknown` is said exactly when the final dot was handed to the network and its reply never seen.
  */
 export { connect } from './connect.ts'
-export type { ConnectOptions, Failure, Peer, RecipientResult, Reply, SmtpConnection, Transaction } from './types.ts'
+export type {
+  ConnectOptions,
+  ConnectResult,
+  Failure,
+  Peer,
+  RecipientResult,
+  Reply,
+  SmtpConnection,
+  SmtpLimits,
+  Transaction,
+  TransactionResult,
+} from './types.ts'

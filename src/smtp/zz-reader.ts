@@ -1,4 +1,5 @@
 import type { Reply } from './types.ts'
+
 const replyLine = /^([2-5]\d\d)(?:([ -])(.*))?$/s
 const enhancedCode = /^([245]\.\d{1,3}\.\d{1,3})(?:\s|$)/
 export function replyReader() {
@@ -18,7 +19,11 @@ export function replyReader() {
         code = parsed[1] as string
         lines.push(line)
         if (parsed[2] === '-') continue
-        replies.push({ code: Number(code), enhanced: enhancedCode.exec((lines[0] as string).slice(4))?.[1] ?? null, text: lines.join('\n') })
+        replies.push({
+          code: Number(code),
+          enhanced: enhancedCode.exec((lines[0] as string).slice(4))?.[1] ?? null,
+          text: lines.join('\n'),
+        })
         lines = []
         code = ''
       }

@@ -1,0 +1,114 @@
+/**
+ * One transaction's state and what its replies mean for its recipients (RFC 5321 section 3.3); knows no socket.
+ * Promises: each recipient gets exactly one result; `unknown` only after the final dot was handed to the network.
+ */
+import type { Break } from './channel.ts'
+import { openTranscript, type Transcript } from './transcript.ts'
+import type { Extensions, Failure, RecipientResult, Stage, Transaction, TransactionResult } from './types.ts'
+
+export interface Turn {
+  readonly transaction: Transaction
+  /** Per recipient, undefined while open. */
+  readonly results: (RecipientResult | undefined)[]
+  /** Failures of this turn so far share its transcript, which is complete only at the end. */
+  readonly failures: Failure[]
+  readonly answer: (result: TransactionResult) => void
+  transcript: Transcript
+  /** What is being waited for. */
+  stage: Stage
+  /** Its commands are being said. */
+  isBegun: boolean
+  /** Its final dot is handed to the network: a break from here on leaves the outcome unknown. */
+  isDotWritten: boolean
+  /** The peer holds a transaction that only RSET or the final dot ends. */
+  isMailOpen: boolean
+  beganMs: number
+}
+
+export function openTurn(transaction: Transaction, answer: Turn['answer']): Turn {
+  return {
+    transaction,
+    results: transaction.recipients.map(() => undefined),
+    failures: [],
+    answer,
+    transcript: openTranscript(),
+    stage: 'mail',
+    isBegun: false,
+    isDotWritten: false,
+    isMailOpen: false,
+    beganMs: 0,
+  }
+}
+
+export function isOpen(turn: Turn): boolean {
+  return turn.results.includes(undefined)
+}
+
+/** Gives every open recipient the same result. */
+export function giveAll(turn: Turn, result: RecipientResult): void {
+  for (let index = 0; index < turn.results.length; index++) turn.results[index] ??= result
+}
+
+export function failureOf(turn: Turn, stage: Stage, reason: Break): Failure {
+  const failure: Failure = { stage, kind: reason.kind, reply: reason.reply, message: reason.message, transcript: '' }
+  turn.failures.push(failure)
+  return failure
+}
+
+/** The connection ended under this turn. Only the turn that was being answered (`isFirst`) can be meant by a reply that ended it. */
+export function breakTurn(turn: Turn, reason: Break, isFirst: boolean): void {
+  if (turn.isBegun) turn.transcript.note(reason.message)
+  if (isFirst && turn.isBegun && reason.kind === 'reply' && reason.reply) {
+    giveAll(turn, { state: 'refused', stage: turn.stage, reply: reason.reply })
+  } else {
+    // A reply to somebody else's command says for this turn only that the connection is gone.
+    const failure = failureOf(
+      turn,
+      turn.stage,
+      reason.kind === 'reply' || !isFirst ? { ...reason, kind: reason.kind === 'aborted' ? 'aborted' : 'dropped' } : reason,
+    )
+    giveAll(turn, { state: turn.isDotWritten ? 'unknown' : 'failed', failure })
+  }
+}
+
+/** Refuses before a word is said what the peer cannot take or what would break out of a command. */
+export function checkTurn(turn: Turn, extensions: Extensions): void {
+  const { transaction } = turn
+  const refuse = (index: number, kind: Failure['kind'], message: string, stage: Stage = 'mail') => {
+    turn.results[index] ??= { state: 'failed', failure: failureOf(turn, stage, { kind, message }) }
+  }
+  const refuseAll = (kind: Failure['kind'], message: string) => {
+    if (isOpen(turn)) giveAll(turn, { state: 'failed', failure: failureOf(turn, 'mail', { kind, message }) })
+  }
+  const { data, recipients, returnPath } = transaction
+  if (!isFitForCommand(returnPath)) refuseAll('protocol', 'the return path is not fit for an SMTP command')
+  recipients.forEach((recipient, index) => {
+    if (recipient === '' || !isFitForCommand(recipient)) refuse(index, 'protocol', 'the address is not fit for an SMTP command', 'rcpt')
+  })
+  if (data.length > 0 && !(data[data.length - 2] === 13 && data[data.length - 1] === 10))
+    refuseAll('protocol', 'the message does not end with CRLF')
+  if (extensions.size !== null && extensions.size > 0 && data.length > extensions.size) {
+    refuseAll('unsupported', `the message of ${data.length} octets is over the size limit of the peer, ${extensions.size}`)
+  }
+  if (needsSmtpUtf8(transaction) && !extensions.smtpUtf8)
+    refuseAll('unsupported', 'the peer does not offer SMTPUTF8, which this message needs')
+  if (transaction.needs8bit && !extensions.eightBitMime)
+    refuseAll('unsupported', 'the peer does not offer 8BITMIME, which this message needs')
+}
+
+/** MAIL with the parameters of RFC 1870, 6152 and 6531, as far as the peer knows them. */
+export function mailCommand(transaction: Transaction, extensions: Extensions): string {
+  const size = extensions.size === null ? '' : ` SIZE=${transaction.data.length}`
+  const body = transaction.needs8bit ? ' BODY=8BITMIME' : ''
+  const utf8 = needsSmtpUtf8(transaction) ? ' SMTPUTF8' : ''
+  return `MAIL FROM:<${transaction.returnPath}>${size}${body}${utf8}`
+}
+
+function needsSmtpUtf8({ needsSmtpUtf8, returnPath, recipients }: Transaction): boolean {
+  return needsSmtpUtf8 || !isAscii(returnPath) || !recipients.every(isAscii)
+}
+
+const isAscii = (text: string) => /^[\x00-\x7f]*$/.test(text)
+
+/** No line end, no space, no bracket, so that an address cannot become a second command or parameter; 512 keeps to a line's length. */
+const isFitForCommand = (text: string) => text.length <= 512 && !/[\x00-\x20<>\x7f-\x9f\u2028\u2029]/.test(text)

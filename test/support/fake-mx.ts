@@ -1,0 +1,203 @@
+/**
+ * A mail server for tests on 127.0.0.1: real TCP and STARTTLS, keeps what it was given, and misbehaves by script. Its own small code
+ * rather than a library, because a library keeps to the RFCs.
+ */
+import { createServer, type Socket } from 'node:net'
+import { TLSSocket } from 'node:tls'
+import { testCertificate } from './certificate.ts'
+
+export interface MxEvent {
+  stage: 'connect' | 'ehlo' | 'mail' | 'rcpt' | 'data' | 'content' | 'quit'
+  /** The command's argument: the name, the address; for `content` the number of octets. */
+  argument: string
+  /** 1 for the first connection. */
+  session: number
+}
+
+/** A reply (without CRLF; several lines with LF), or also: hang up (after the reply, if any), or say nothing. */
+export type MxAnswer = string | { reply?: string; close?: boolean; silent?: boolean } | undefined
+
+export interface FakeMxOptions {
+  extensions?: string[]
+  starttls?: boolean
+  script?: (event: MxEvent) => MxAnswer
+}
+
+export interface MxMessage {
+  from: string
+  recipients: string[]
+  /** As received: dots stuffed. */
+  wire: Buffer
+  /** As meant: dots unstuffed. */
+  octets: Buffer
+  secure: boolean
+  session: number
+}
+
+export interface FakeMx extends AsyncDisposable {
+  readonly port: number
+  readonly messages: MxMessage[]
+  /** Connections so far. */
+  readonly connections: number
+  /** Resolves with the messages when there are `count`; rejects when there are not after `withinMs`. */
+  waitFor(count: number, withinMs: number): Promise<MxMessage[]>
+  close(): Promise<void>
+}
+
+const defaultExtensions = ['PIPELINING', '8BITMIME', 'SMTPUTF8', 'SIZE 20971520']
+const endOfContent = Buffer.from('\r\n.\r\n')
+
+export async function startFakeMx(options: FakeMxOptions = {}): Promise<FakeMx> {
+  const messages: MxMessage[] = []
+  const sockets = new Set<Socket>()
+  const waiters = new Set<() => void>()
+  let connections = 0
+
+  const keep = (message: MxMessage) => {
+    messages.push(message)
+    for (const look of waiters) look()
+  }
+  const server = createServer({ noDelay: true }, (socket) => {
+    sockets.add(socket)
+    socket.on('close', () => sockets.delete(socket))
+    converse(socket, ++connections, options, keep)
+  })
+  await new Promise<void>((resolve, reject) => server.once('error', reject).listen(0, '127.0.0.1', resolve))
+  const address = server.address()
+  const port = typeof address === 'object' && address ? address.port : 0
+
+  const close = () =>
+    new Promise<void>((resolve) => {
+      server.close(() => resolve())
+      for (const socket of sockets) socket.destroy()
+    })
+  return {
+    port,
+    messages,
+    get connections() {
+      return connections
+    },
+    waitFor(count, withinMs) {
+      return new Promise((resolve, reject) => {
+        const end = (settle: () => void) => {
+          clearTimeout(timer)
+          waiters.delete(look)
+          settle()
+        }
+        const look = () => {
+          if (messages.length >= count) end(() => resolve(messages))
+        }
+        const timer = setTimeout(
+          () => end(() => reject(new Error(`${messages.length} of ${count} messages after ${withinMs} ms`))),
+          withinMs,
+        )
+        waiters.add(look)
+        look()
+      })
+    },
+    close,
+    [Symbol.asyncDispose]: close,
+  }
+}
+
+function converse(plain: Socket, session: number, options: FakeMxOptions, keep: (message: MxMessage) => void): void {
+  let socket: Socket = plain
+  let unread: Buffer = Buffer.alloc(0)
+  let secure = false
+  let from: string | undefined
+  let recipients: string[] = []
+  /** Set while content is read: where to look on for its end. */
+  let contentFrom: number | undefined
+
+  /** Sends the script's answer or the usual one; tells its code, 0 for none. */
+  const answer = (stage: MxEvent['stage'], argument: string, usual: string): number => {
+    const scripted = options.script?.({ stage, argument, session })
+    const { reply, close = false, silent = false } = typeof scripted === 'string' ? { reply: scripted } : (scripted ?? { reply: usual })
+    if (reply !== undefined && !silent) socket.write(reply.replace(/\r?\n/g, '\r\n') + '\r\n')
+    if (close) socket.end()
+    if (close) stopped = true
+    return silent ? 0 : Number.parseInt(reply ?? '0', 10)
+  }
+  let stopped = false
+
+  const forget = () => {
+    from = undefined
+    recipients = []
+  }
+
+  const onCommand = (line: string) => {
+    const verb = line.slice(0, 4).toUpperCase()
+    const address = /<([^>]*)>/.exec(line)?.[1] ?? ''
+    if (verb === 'EHLO' || verb === 'HELO') {
+      const extensions = [...(options.extensions ?? defaultExtensions), ...(options.starttls && !secure ? ['STARTTLS'] : [])]
+      const lines = verb === 'HELO' ? ['fake.test'] : ['fake.test', ...extensions]
+      answer('ehlo', line, lines.map((text, index) => `250${index === lines.length - 1 ? ' ' : '-'}${text}`).join('\n'))
+    } else if (verb === 'STAR') {
+      socket.write('220 2.0.0 go ahead\r\n')
+      startTls()
+    } else if (verb === 'MAIL') {
+      if (answer('mail', address, '250 2.1.0 ok') === 250) from = address
+    } else if (verb === 'RCPT') {
+      if (answer('rcpt', address, from === undefined ? '503 5.5.1 MAIL first' : '250 2.1.5 ok') === 250) recipients.push(address)
+    } else if (verb === 'DATA') {
+      if (answer('data', '', recipients.length > 0 ? '354 go on' : '503 5.5.1 no valid recipients') === 354) contentFrom = 0
+    } else if (verb === 'RSET') {
+      forget()
+      socket.write('250 2.0.0 ok\r\n')
+    } else if (verb === 'QUIT') {
+      answer('quit', '', '221 2.0.0 bye')
+      socket.end()
+    } else {
+      socket.write('500 5.5.2 what?\r\n')
+    }
+  }
+
+  const onContent = (wire: Buffer) => {
+    if (answer('content', String(wire.length), '250 2.0.0 queued') === 250) {
+      keep({ from: from ?? '', recipients, wire, octets: unstuff(wire), secure, session })
+    }
+    forget()
+  }
+
+  const onData = (octets: Buffer) => {
+    unread = unread.length === 0 ? octets : Buffer.concat([unread, octets])
+    while (!stopped) {
+      if (contentFrom !== undefined) {
+        const isEmpty = unread.subarray(0, 3).equals(endOfContent.subarray(2))
+        const end = isEmpty ? -2 : unread.indexOf(endOfContent, contentFrom)
+        if (end < 0 && !isEmpty) {
+          contentFrom = Math.max(0, unread.length - endOfContent.length)
+          return
+        }
+        const wire = unread.subarray(0, end + 2)
+        unread = unread.subarray(end + 5)
+        contentFrom = undefined
+        onContent(wire)
+        continue
+      }
+      const end = unread.indexOf('\r\n')
+      if (end < 0) return
+      const line = unread.toString('utf8', 0, end)
+      unread = unread.subarray(end + 2)
+      onCommand(line)
+    }
+  }
+
+  const startTls = () => {
+    plain.off('data', onData)
+    unread = Buffer.alloc(0)
+    forget()
+    secure = true
+    socket = new TLSSocket(plain, { isServer: true, ...testCertificate })
+    socket.on('data', onData).on('error', () => plain.destroy())
+  }
+
+  plain.on('data', onData).on('error', () => plain.destroy())
+  answer('connect', plain.remoteAddress ?? '', '220 fake.test ESMTP')
+}
+
+/** RFC 5321 section 4.5.2. */
+function unstuff(wire: Buffer): Buffer {
+  if (wire[0] !== 46 && !wire.includes('\r\n.')) return wire
+  return Buffer.from(wire.toString('latin1').replace(/^\./, '').replaceAll('\r\n.', '\r\n'), 'latin1')
+}
