@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { describe, expect, inject, test } from 'vitest'
+import { describe, expect, inject, onTestFinished, test } from 'vitest'
 import { emailIdPrefix, openIds, pause, systemClock, systemRandom } from '#base'
 import { migrate } from './migrate.ts'
 import { openDb } from './open.ts'
@@ -17,16 +17,12 @@ async function emptyDatabase(poolSize = 3) {
   const admin = await openDb({ url: addressOf('postgres'), poolSize: 1, applicationName: 'tests' })
   await admin.script(`create database ${name}`)
   const db = await openDb({ url: addressOf(name), poolSize, applicationName: 'test' })
-  return {
-    name,
-    db,
-    admin,
-    async [Symbol.asyncDispose]() {
-      await db.close()
-      await admin.script(`drop database ${name} with (force)`)
-      await admin.close()
-    },
-  }
+  onTestFinished(async () => {
+    await db.close()
+    await admin.script(`drop database ${name} with (force)`)
+    await admin.close()
+  })
+  return { name, db, admin }
 }
 
 const backends = sql<{ pid: number }>`
@@ -41,7 +37,7 @@ const endOthers = sql`
 
 describe('values', () => {
   test('come back as what they are', async () => {
-    await using database = await emptyDatabase()
+    const database = await emptyDatabase()
     const row = await database.db.first(sql`
       select 9007199254740991::bigint as big, array[1, null]::bigint[] as bigs, date '2026-11-20' as day, array[date '2026-11-20'] as days,
         timestamptz '2026-11-20 12:00:00.123+01' as moment, 1.10::numeric as amount, '\\x00ff'::bytea as octets, '{"a":[1]}'::jsonb as document`)
@@ -58,7 +54,7 @@ describe('values', () => {
   })
 
   test('go in as what they are', async () => {
-    await using database = await emptyDatabase()
+    const database = await emptyDatabase()
     const moment = new Date('2026-11-20T11:00:00.123Z')
     const row = await database.db.first(
       sql`select $1::timestamptz as moment, $2::bytea as octets, $3::text[] as texts, $4::bigint as big, $5::boolean as claim, $6::timestamptz[] as moments`,
@@ -75,7 +71,7 @@ describe('values', () => {
   })
 
   test('beyond what a number holds are refused, and the connection goes on', async () => {
-    await using database = await emptyDatabase(1)
+    const database = await emptyDatabase(1)
     await expect(database.db.rows(sql`select 9007199254740993::bigint as big`)).rejects.toThrow(RangeError)
     expect(await database.db.rows(sql`select 1 as one`)).toEqual([{ one: 1 }])
   })
@@ -83,7 +79,7 @@ describe('values', () => {
 
 describe('a transaction', () => {
   test('commits what it did, and rolls all of it back when its work fails', async () => {
-    await using database = await emptyDatabase()
+    const database = await emptyDatabase()
     const { db } = database
     await db.script('create table notes (text text)')
     const note = sql`insert into notes values ($1)`
@@ -98,19 +94,19 @@ describe('a transaction', () => {
   })
 
   test('in which a statement failed is not reported as committed, though its work went on', async () => {
-    await using database = await emptyDatabase()
+    const database = await emptyDatabase()
     const { db } = database
     await expect(db.transaction((tx) => tx.script('select 1/0').catch(() => undefined))).rejects.toThrow('rolled back')
   })
 
   test('takes no statement after its end', async () => {
-    await using database = await emptyDatabase()
+    const database = await emptyDatabase()
     const kept = await database.db.transaction(async (tx) => tx)
     await expect(kept.script('select 1')).rejects.toThrow('ended')
   })
 
   test('that is resolvable can be asked about afterwards', async () => {
-    await using database = await emptyDatabase()
+    const database = await emptyDatabase()
     const { db } = database
     const id = sql<{ id: string }>`select pg_current_xact_id_if_assigned()::text as id`
     const committed = await db.transaction((tx) => tx.first(id), { resolvable: true })
@@ -132,7 +128,7 @@ describe('a transaction', () => {
 
 describe('a lost server', () => {
   test('is left, and its idle connections are replaced', async () => {
-    await using database = await emptyDatabase()
+    const database = await emptyDatabase()
     const { db, admin, name } = database
     await Promise.all([1, 2, 3].map((n) => db.rows(sql`select $1::integer as n, pg_sleep(0.01)`, [n])))
     await admin.run(endOthers, [name])
@@ -141,19 +137,19 @@ describe('a lost server', () => {
   })
 
   test('in the middle of a statement that commits by itself leaves its outcome unknown', async () => {
-    await using database = await emptyDatabase()
+    const database = await emptyDatabase()
     await expect(database.db.run(sql`select pg_terminate_backend(pg_backend_pid())`)).rejects.toMatchObject({ name: 'CommitUnknown' })
     expect(await database.db.rows(sql`select 1 as one`)).toEqual([{ one: 1 }])
   })
 
   test('in the middle of a transaction proves that it did not happen', async () => {
-    await using database = await emptyDatabase()
+    const database = await emptyDatabase()
     const work = database.db.transaction(async (tx) => void (await tx.run(sql`select pg_terminate_backend(pg_backend_pid())`)))
     await expect(work).rejects.toMatchObject({ code: '57P01' })
   })
 
   test('that takes no writes any more is refused', async () => {
-    await using database = await emptyDatabase()
+    const database = await emptyDatabase()
     const { admin, name } = database
     await admin.script(`alter database ${name} set default_transaction_read_only = on`)
     await expect(openDb({ url: addressOf(name), poolSize: 1, applicationName: 'test' })).rejects.toThrow('takes no writes')
@@ -169,7 +165,7 @@ describe('a lost server', () => {
 
 describe('listening', () => {
   test('hears what is said on its channel, and again after the connection was lost', async () => {
-    await using database = await emptyDatabase()
+    const database = await emptyDatabase()
     const { db, admin, name } = database
     const heard: string[] = []
     let wake = () => {}
@@ -192,14 +188,14 @@ describe('listening', () => {
   })
 
   test('refuses a channel that is not a plain name', async () => {
-    await using database = await emptyDatabase()
+    const database = await emptyDatabase()
     await expect(database.db.listen('a; drop table emails', () => undefined)).rejects.toThrow('not a channel')
   })
 })
 
 describe('a session', () => {
   test('keeps its lock until it is closed, and tells when it is lost', async () => {
-    await using database = await emptyDatabase(1)
+    const database = await emptyDatabase(1)
     const { db, admin, name } = database
     const tryLock = sql<{ taken: boolean }>`select pg_try_advisory_lock(42) as taken`
     const [one, two] = [await db.session(), await db.session()]
@@ -223,7 +219,7 @@ describe('migrations', () => {
   }
 
   test('run once and in order, though many processes start together', async () => {
-    await using database = await emptyDatabase(5)
+    const database = await emptyDatabase(5)
     const { db } = database
     await inFolder(async (write, folder) => {
       await write('0001-notes.sql', 'create table notes (id integer); create table more (id integer)')
@@ -236,7 +232,7 @@ describe('migrations', () => {
   })
 
   test('that fail change nothing and name the file', async () => {
-    await using database = await emptyDatabase()
+    const database = await emptyDatabase()
     await inFolder(async (write, folder) => {
       await write('0001-broken.sql', 'create table notes (id integer); create table notes (id integer)')
       await expect(migrate(database.db, systemClock, folder)).rejects.toThrow('migration 1 (broken) failed and changed nothing')
@@ -246,7 +242,7 @@ describe('migrations', () => {
   })
 
   test('refuse a database that is newer, and a file that changed after it ran', async () => {
-    await using database = await emptyDatabase()
+    const database = await emptyDatabase()
     await inFolder(async (write, folder) => {
       await write('0001-one.sql', 'create table one (id integer)')
       await write('0002-two.sql', 'create table two (id integer)')
@@ -273,7 +269,7 @@ describe('partitions', () => {
     create table logs (at timestamptz not null, text text) partition by range (at)`
 
   test('are made once for each UTC day, whoever else is making them, and take the rows of that day', async () => {
-    await using database = await emptyDatabase(6)
+    const database = await emptyDatabase(6)
     const { db } = database
     await db.script(make)
     const made = await Promise.all([1, 2, 3, 4, 5].map(() => ensurePartitions(db, tables, noonMs, 3)))
@@ -293,7 +289,7 @@ describe('partitions', () => {
   })
 
   test('are made and dropped while others read and write the table', async () => {
-    await using database = await emptyDatabase(4)
+    const database = await emptyDatabase(4)
     const { db } = database
     await db.script(make)
     await ensurePartitions(db, tables, noonMs, 2)
@@ -309,7 +305,7 @@ describe('partitions', () => {
   })
 
   test('of a table with an odd name are refused', async () => {
-    await using database = await emptyDatabase()
+    const database = await emptyDatabase()
     await expect(dropPartitions(database.db, 'a; drop table b', noonMs)).rejects.toThrow('not a table')
     await expect(ensurePartitions(database.db, [{ table: 'a b', key: 'time' }], noonMs, 1)).rejects.toThrow('not a table')
   })

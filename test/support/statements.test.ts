@@ -1,6 +1,6 @@
 /** Every statement of every room against the migrated schema: a renamed column fails here, without running the feature. */
 import { readdirSync } from 'node:fs'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { allStatements, sqlState } from '#db'
 import { testDatabase } from './database.ts'
 
@@ -13,7 +13,8 @@ describe('every statement', () => {
     for (const face of faces) await import(face.href)
     const statements = allStatements()
     expect(statements.length).toBeGreaterThan(40)
-    await using database = await testDatabase()
+    const database = await testDatabase()
+    onTestFinished(() => database.close())
     const faults: string[] = []
     for (const { name, text } of statements) {
       await database.db.script(`prepare ${name} as ${text}`).catch((error: Error) => {
