@@ -14,6 +14,7 @@ import { type GateDeps, passGate, rateHeaders } from './gate.ts'
 import { fastifyPath } from './openapi.ts'
 import { refusalHeaders, refusedWith } from './refused.ts'
 import { refuseBadHost, routable } from './target.ts'
+import { within } from './v1/deadline.ts'
 import { failure, jsonType } from './v1/envelope.ts'
 import { type ApiDeps, type Endpoint, usualBodyLimit } from './v1/route.ts'
 import { pathsOf, routes } from './v1/routes.ts'
@@ -47,6 +48,12 @@ export const usualBounds: Bounds = {
 
 /** Between requests; longer than the minute for which common proxies keep theirs, so that it is they who close first. */
 const keepAliveMs = 72_000
+
+/** Who is this, and how fast may they ask: usually from memory. */
+const admitWithinMs = 5000
+/** Longer than the 30 s for which a request waits for its idempotent twin. */
+const answerWithinMs = 32_000
+const standingWithinMs = 1000
 
 const apiPath = /^\/v1([/?]|$)/
 
@@ -119,7 +126,7 @@ export async function buildApp(deps: AppDeps): Promise<FastifyInstance> {
   await app.register(
     async (api) => {
       api.addHook('onRequest', async (request, reply) =>
-        passGate(request, reply, request.is404 ? undefined : request.routeOptions.config.endpoint, deps),
+        within(passGate(request, reply, request.is404 ? undefined : request.routeOptions.config.endpoint, deps), admitWithinMs, clock),
       )
       api.setNotFoundHandler(async () => {
         throw new Refusal('not_found')
@@ -140,17 +147,15 @@ function register(api: FastifyInstance, endpoint: Endpoint, path: string, deps: 
     handler: async (request, reply) => {
       const { admission } = request
       if (!admission) throw new Error('a request passed without the gate')
-      const answered = await endpoint.respond(
-        {
-          ...admission,
-          requestId: request.id,
-          params: request.params,
-          query: request.query,
-          body: request.body === undefined ? {} : request.body,
-          idempotencyKey: endpoint.sends ? headerOf(request, 'idempotency-key') : undefined,
-        },
-        deps,
-      )
+      const call = {
+        ...admission,
+        requestId: request.id,
+        params: request.params,
+        query: request.query,
+        body: request.body === undefined ? {} : request.body,
+        idempotencyKey: endpoint.sends ? headerOf(request, 'idempotency-key') : undefined,
+      }
+      const answered = await within(endpoint.respond(call, deps), answerWithinMs, deps.clock)
       if (answered.standing) reply.headers(sendLimitHeaders(answered.standing))
       if (answered.replayed) reply.header('idempotent-replayed', 'true')
       return reply
@@ -177,11 +182,11 @@ function sendLimitHeaders({ limit, used, resetSeconds }: Standing): Record<strin
 /** For a refused send of an authenticated caller; without the database they are left out. */
 async function sendLimitHeadersFor(
   { credential, is404, routeOptions }: FastifyRequest,
-  { accept, log }: AppDeps,
+  { accept, clock, log }: AppDeps,
 ): Promise<Record<string, string>> {
   if (!credential || is404 || !routeOptions.config.endpoint?.sends) return {}
   try {
-    return sendLimitHeaders(await accept.standing(credential.mode === 'test'))
+    return sendLimitHeaders(await within(accept.standing(credential.mode === 'test'), standingWithinMs, clock))
   } catch (error) {
     log.warn({ err: error }, 'the send limit could not be read')
     return {}

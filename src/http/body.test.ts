@@ -111,7 +111,13 @@ describe('what went wrong', () => {
   })
 
   test('with the database away is internal and worth repeating', () => {
-    for (const error of [new DatabaseUnreachable('x', undefined), new CommitUnknown(undefined, new Error('socket')), new NotDurable()]) {
+    for (const error of [
+      new DatabaseUnreachable('x', undefined),
+      new CommitUnknown(undefined, new Error('socket')),
+      new NotDurable(),
+      new Error('Connection terminated unexpectedly'),
+      Object.assign(new Error('x'), { code: 'ECONNRESET' }),
+    ]) {
       expect(refusedWith(error)).toMatchObject({ code: 'internal_error', status: 500, shouldRetry: true })
     }
   })

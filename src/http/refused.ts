@@ -28,9 +28,15 @@ export function refusedWith(error: unknown): Refusal {
   return new Refusal('internal_error')
 }
 
+/** The driver's and the socket's own words, for a connection lost before its transaction was to be committed. */
+const lostConnection = /^(Connection terminated|Client (has encountered a connection error|was closed))/
+const brokenSocket = /^(ECONN|EPIPE|ETIMEDOUT|ENOENT|EHOST|ENET)/
+
 /** Unreachable, lost half-way, going down, or full: repeating may help. */
 function isDatabaseAway(error: unknown): boolean {
   if (error instanceof DatabaseUnreachable || error instanceof CommitUnknown || error instanceof NotDurable) return true
+  const { code, message } = error as { code?: unknown; message?: unknown }
+  if (brokenSocket.test(String(code)) || lostConnection.test(String(message))) return true
   return /^(08|53|57P|25006)/.test(sqlState(error) ?? '')
 }
 

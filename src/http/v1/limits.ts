@@ -1,7 +1,10 @@
 /** GET /limits (contract 16): where the caller's key and the organisation stand. */
 import Type from 'typebox'
+import { within } from './deadline.ts'
 import { route } from './route.ts'
 import { nullable } from './wire.ts'
+
+const standingWithinMs = 2000
 
 const Limits = Type.Object({
   rateLimit: Type.Object({
@@ -38,8 +41,8 @@ export const getLimits = route({
   families: 'organisation',
   data: Limits,
   refuses: [],
-  handle: async ({ rate, credential }, { accept }) => {
-    const standing = await accept.standing(credential.mode === 'test').catch(() => null)
+  handle: async ({ rate, credential }, { accept, clock }) => {
+    const standing = await within(accept.standing(credential.mode === 'test'), standingWithinMs, clock).catch(() => null)
     return {
       rateLimit: { limit: rate.limit, remaining: rate.remaining, reset: rate.resetSeconds, period: 'second' as const },
       sendLimit: standing && sendLimitOf(standing),
