@@ -5,7 +5,20 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { openAccept, openCommit } from '#accept'
-import { type Children, type Config, type Ids, type Log, openIds, openLog, openSecrets, readConfig, type Secrets, startChildren, systemClock, systemRandom } from '#base'
+import {
+  type Children,
+  type Config,
+  type Ids,
+  type Log,
+  openIds,
+  openLog,
+  openSecrets,
+  readConfig,
+  type Secrets,
+  startChildren,
+  systemClock,
+  systemRandom,
+} from '#base'
 import { runCommand } from '#cli'
 import { createKey, openCredentials } from '#credentials'
 import { type Db, durabilityProblems, embeddedUrlIfRunning, migrate, openDb, startEmbedded } from '#db'
@@ -34,7 +47,8 @@ const withOptions = (url: string, options: string) => `${url}${url.includes('?')
 /** The secret of this installation: given, or made once into the state folder. */
 function readSecret(config: Config): string {
   if (config.secret !== undefined) return config.secret
-  if (config.databaseUrl !== undefined) throw new Error('POSTRIDER_SECRET is required when DATABASE_URL is set: every process of the installation needs the same one')
+  if (config.databaseUrl !== undefined)
+    throw new Error('POSTRIDER_SECRET is required when DATABASE_URL is set: every process of the installation needs the same one')
   const file = join(config.dataFolder, 'secret')
   mkdirSync(config.dataFolder, { recursive: true, mode: 0o700 })
   if (!existsSync(file)) writeFileSync(file, ids.token(43), { mode: 0o600 })
@@ -44,12 +58,16 @@ function readSecret(config: Config): string {
 async function refuseOtherSecret(db: Db, secrets: Secrets): Promise<void> {
   const organisation = await findOrganisation(db)
   if (organisation && organisation.secretFingerprint !== secrets.fingerprint) {
-    throw new Error('POSTRIDER_SECRET is not the one this database was set up with: stored keys could not be read. Give the original secret.')
+    throw new Error(
+      'POSTRIDER_SECRET is not the one this database was set up with: stored keys could not be read. Give the original secret.',
+    )
   }
 }
 
 /** A database for one command: the running service's, or the embedded one started for as long as the command takes. */
-async function withHouse<T>(work: (house: { config: Config; db: Db; clock: typeof clock; ids: Ids; secrets: Secrets }) => Promise<T>): Promise<T> {
+async function withHouse<T>(
+  work: (house: { config: Config; db: Db; clock: typeof clock; ids: Ids; secrets: Secrets }) => Promise<T>,
+): Promise<T> {
   const config = readConfig(environment)
   const log = openLog('warn', 'command')
   const secrets = openSecrets(readSecret(config), systemRandom)
@@ -68,14 +86,19 @@ async function withHouse<T>(work: (house: { config: Config; db: Db; clock: typeo
 }
 
 /** Makes the organisation of an empty database; what it returns is to be shown once. */
-async function firstStart(config: Config, db: Db, secrets: Secrets): Promise<{ liveKey: string; testKey: string; signInUrl: string } | undefined> {
+async function firstStart(
+  config: Config,
+  db: Db,
+  secrets: Secrets,
+): Promise<{ liveKey: string; testKey: string; signInUrl: string } | undefined> {
   if (await findOrganisation(db)) return undefined
   const facts = { nowMs: clock.nowMs(), ids }
   return db.transaction(async (tx) => {
     const tenant = await foundOrganisation(tx, { name: 'Organisation', secretFingerprint: secrets.fingerprint, ...facts })
     await addDomain(tx, { tenantId: tenant.id, name: simulatorDomain, trusted: true, testOnly: true }, { ...facts, secrets })
     if (config.firstStart === 'quiet') return undefined
-    const key = async (mode: 'live' | 'test') => (await createKey(tx, { mode, name: `first-${mode}-key`, tenantId: null, permissions: null }, facts)).key
+    const key = async (mode: 'live' | 'test') =>
+      (await createKey(tx, { mode, name: `first-${mode}-key`, tenantId: null, permissions: null }, facts)).key
     const { signInToken } = await addMember(tx, { address: `owner@${config.hostname}`, role: 'owner', tenantId: null }, facts)
     return { liveKey: await key('live'), testKey: await key('test'), signInUrl: `${config.publicUrl}/sign-in/${signInToken}` }
   })
@@ -116,7 +139,8 @@ async function serve(): Promise<void> {
     for (const problem of await durabilityProblems(db)) log.warn(problem)
     const shown = await firstStart(config, db, secrets)
     if (config.roles.includes('delivery')) open.push(startDeliveryProcesses(config, url, readSecret(config), db, log))
-    if (config.roles.includes('housekeeping')) open.push(startHousekeeping({ db, clock, log, limitSettings: openLimitSettings({ db, clock, config }) }))
+    if (config.roles.includes('housekeeping'))
+      open.push(startHousekeeping({ db, clock, log, limitSettings: openLimitSettings({ db, clock, config }) }))
     if (config.roles.includes('api')) open.push(await startApi(config, db, secrets, log))
     console.log(shown ? welcome(config, shown) : `Postrider is running at ${config.publicUrl}`)
     await stop
@@ -133,8 +157,31 @@ async function startApi(config: Config, db: Db, secrets: Secrets, log: Log): Pro
   const domains = openDomains({ db, clock, secrets })
   const credentials = openCredentials({ db, clock })
   const limitSettings = openLimitSettings({ db, clock, config })
-  const accept = openAccept({ db, clock, ids, tenants, domains, limitSettings, sandboxSender: config.sandboxSender, hostname: config.hostname, commit: openCommit({ db, clock, limitSettings }) })
-  const http = await startHttp({ db, clock, ids, log, tenants, domains, limitSettings, credentials, accept, config, rateLimiter: openRateLimiter(clock), ready: () => true })
+  const accept = openAccept({
+    db,
+    clock,
+    ids,
+    tenants,
+    domains,
+    limitSettings,
+    sandboxSender: config.sandboxSender,
+    hostname: config.hostname,
+    commit: openCommit({ db, clock, limitSettings }),
+  })
+  const http = await startHttp({
+    db,
+    clock,
+    ids,
+    log,
+    tenants,
+    domains,
+    limitSettings,
+    credentials,
+    accept,
+    config,
+    rateLimiter: openRateLimiter(clock),
+    ready: () => true,
+  })
   let cancel = () => {}
   const saveUses = () => {
     credentials.saveUses().catch((error) => log.warn({ err: error }, 'the last uses of keys were not saved'))
@@ -168,7 +215,12 @@ async function deliver(processId: string): Promise<void> {
   const log = openLog(config.logLevel, `delivery ${processId}`)
   const stop = untilSignal()
   const secrets = openSecrets(readSecret(config), systemRandom)
-  const db = await openDb({ url: withOptions(config.databaseUrl as string, deliverySettings), poolSize: deliveryConnections, applicationName: `postrider delivery ${processId}`, log })
+  const db = await openDb({
+    url: withOptions(config.databaseUrl as string, deliverySettings),
+    poolSize: deliveryConnections,
+    applicationName: `postrider delivery ${processId}`,
+    log,
+  })
   const delivery = await startDelivery({ db, clock, ids, log, secrets, domains: openDomains({ db, clock, secrets }), config, processId })
   await stop
   await delivery.stop()
@@ -183,5 +235,12 @@ function untilSignal(): Promise<void> {
   })
 }
 
-const exitCode = await runCommand(process.argv.slice(2), { environment, clock, withHouse, serve, deliver, print: (text) => console.log(text) })
+const exitCode = await runCommand(process.argv.slice(2), {
+  environment,
+  clock,
+  withHouse,
+  serve,
+  deliver,
+  print: (text) => console.log(text),
+})
 process.exit(exitCode)

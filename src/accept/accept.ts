@@ -19,7 +19,17 @@ import type { AcceptedBatch, AcceptedSubmission, Answer, AnswerPlan, BatchResult
 
 export { type Commit, openCommit } from './commit.ts'
 export { forgetExpiredKeys } from './once.ts'
-export type { AcceptedBatch, AcceptedSubmission, Answer, AnswerPlan, BatchResult, Caller, RawSubmission, Submission, SubmittedAttachment } from './submission.ts'
+export type {
+  AcceptedBatch,
+  AcceptedSubmission,
+  Answer,
+  AnswerPlan,
+  BatchResult,
+  Caller,
+  RawSubmission,
+  Submission,
+  SubmittedAttachment,
+} from './submission.ts'
 
 const mostBatchElements = 100
 const mostBatchRecipients = 1000
@@ -30,8 +40,19 @@ export type BatchElement = Omit<Submission, 'from'> | Refusal
 
 export interface Accept {
   send(tenantId: string | null | undefined, submission: Submission, caller: Caller, plan: AnswerPlan<AcceptedSubmission>): Promise<Answer>
-  sendBatch(tenantId: string | null | undefined, from: string, elements: readonly BatchElement[], caller: Caller, plan: AnswerPlan<AcceptedBatch>): Promise<Answer>
-  sendRaw(tenantId: string | null | undefined, submission: RawSubmission, caller: Caller, plan: AnswerPlan<AcceptedSubmission>): Promise<Answer>
+  sendBatch(
+    tenantId: string | null | undefined,
+    from: string,
+    elements: readonly BatchElement[],
+    caller: Caller,
+    plan: AnswerPlan<AcceptedBatch>,
+  ): Promise<Answer>
+  sendRaw(
+    tenantId: string | null | undefined,
+    submission: RawSubmission,
+    caller: Caller,
+    plan: AnswerPlan<AcceptedSubmission>,
+  ): Promise<Answer>
   /** Puts an email of `tenantId` (null: any) back to pending, ready now. */
   retry(emailId: string, tenantId: string | null): Promise<RetriedEmail>
   /** The send-limit figures, for answers that are refusals. */
@@ -56,7 +77,11 @@ export function openAccept(deps: AcceptDeps): Accept {
   const standing = async (test: boolean) => readStanding(db, test, await deps.limitSettings.send(), clock.nowMs())
 
   /** Commits what `prepare` makes and answers with `plan.render`, or with the stored answer of the same idempotency key. */
-  async function answer<Result>(caller: Caller, plan: AnswerPlan<Result>, prepare: () => Promise<{ submissions: Prepared[]; result: Result }>): Promise<Answer> {
+  async function answer<Result>(
+    caller: Caller,
+    plan: AnswerPlan<Result>,
+    prepare: () => Promise<{ submissions: Prepared[]; result: Result }>,
+  ): Promise<Answer> {
     const test = caller.mode === 'test'
     const key = plan.once && { ...plan.once, credentialId: caller.credentialId }
     const attempt = async (): Promise<Answer | undefined> => {
@@ -65,7 +90,10 @@ export function openAccept(deps: AcceptDeps): Accept {
       if (submissions.length === 0) return { body, replayed: false, standing: await standing(test) }
       const committed = await commit({ submissions, once: key && { ...key, body } })
       if (!committed.committed) return undefined
-      metrics.accepted.inc({ mode: caller.mode }, submissions.reduce((sum, one) => sum + one.emails.length, 0))
+      metrics.accepted.inc(
+        { mode: caller.mode },
+        submissions.reduce((sum, one) => sum + one.emails.length, 0),
+      )
       return { body, replayed: false, standing: committed.standing }
     }
     const answered = key ? await once.run(key, attempt) : await attempt()
@@ -137,15 +165,22 @@ export function openAccept(deps: AcceptDeps): Accept {
 }
 
 function refuseOverfullBatch(elements: readonly BatchElement[]): void {
-  const refuse = (message: string) => new Refusal('validation_error', { field: 'emails', message: `emails ${message}`, details: [{ field: 'emails', message }] })
+  const refuse = (message: string) =>
+    new Refusal('validation_error', { field: 'emails', message: `emails ${message}`, details: [{ field: 'emails', message }] })
   if (elements.length < 1 || elements.length > mostBatchElements) throw refuse(`must have 1 to ${mostBatchElements} elements`)
-  const recipients = elements.reduce((sum, one) => sum + (one instanceof Refusal ? 0 : one.to.length + (one.cc?.length ?? 0) + (one.bcc?.length ?? 0)), 0)
+  const recipients = elements.reduce(
+    (sum, one) => sum + (one instanceof Refusal ? 0 : one.to.length + (one.cc?.length ?? 0) + (one.bcc?.length ?? 0)),
+    0,
+  )
   if (recipients > mostBatchRecipients) throw refuse(`have ${recipients} recipients in all; the most is ${mostBatchRecipients}`)
 }
 
 function refuseCrowdedElement(recipients: number): void {
   if (recipients <= mostElementRecipients) return
-  throw new Refusal('validation_error', { field: 'to', message: `to, cc and bcc have ${recipients} addresses together; the most in a batch is ${mostElementRecipients}` })
+  throw new Refusal('validation_error', {
+    field: 'to',
+    message: `to, cc and bcc have ${recipients} addresses together; the most in a batch is ${mostElementRecipients}`,
+  })
 }
 
 /** The same refusal with its fields named from the top of the request. */

@@ -18,11 +18,28 @@ const metadataOctets = 4096
 
 /** Written by us, or able to change what the message is. */
 const reservedHeaders = new Set([
-  'from', 'to', 'cc', 'bcc', 'subject', 'date', 'message-id', 'sender', 'return-path', 'reply-to', 'received', 'mime-version', 'dkim-signature',
+  'from',
+  'to',
+  'cc',
+  'bcc',
+  'subject',
+  'date',
+  'message-id',
+  'sender',
+  'return-path',
+  'reply-to',
+  'received',
+  'mime-version',
+  'dkim-signature',
 ])
 
 const refuse = (field: string, message: string, code: RefusalCode = 'validation_error', suggestion?: string): never => {
-  throw new Refusal(code, { field, message: `${field}${message.startsWith(' ') ? '' : ' '}${message}`, ...(suggestion === undefined ? {} : { suggestion }), details: [{ field, message }] })
+  throw new Refusal(code, {
+    field,
+    message: `${field}${message.startsWith(' ') ? '' : ' '}${message}`,
+    ...(suggestion === undefined ? {} : { suggestion }),
+    details: [{ field, message }],
+  })
 }
 
 const controlCharacters = /[\u0000-\u001f\u007f]/
@@ -40,7 +57,9 @@ function checkLine(field: string, text: string): void {
 
 export function checkSender(from: string): Mailbox {
   checkLine('from', from)
-  return parseMailbox(from) ?? refuse('from', 'is not an email address; use name@example.com or Name <name@example.com>', 'invalid_email_format')
+  return (
+    parseMailbox(from) ?? refuse('from', 'is not an email address; use name@example.com or Name <name@example.com>', 'invalid_email_format')
+  )
 }
 
 export function checkAddress(field: string, text: string): Address {
@@ -78,9 +97,16 @@ function checkHeaders(headers: Readonly<Record<string, string>> | null | undefin
   if (entries.length > mostHeaders) refuse('headers', `has more than ${mostHeaders} entries`)
   for (const [name, value] of entries) {
     const field = `headers.${name.slice(0, headerNameLength)}`
-    if (!headerName.test(name) || name.length > headerNameLength) refuse(field, `is not a header name of 1 to ${headerNameLength} characters`)
+    if (!headerName.test(name) || name.length > headerNameLength)
+      refuse(field, `is not a header name of 1 to ${headerNameLength} characters`)
     const lower = name.toLowerCase()
-    if (reservedHeaders.has(lower) || lower.startsWith('content-')) refuse(field, 'is a header that Postrider writes itself', 'validation_error', 'Leave it out; use the field of the request that is meant for it')
+    if (reservedHeaders.has(lower) || lower.startsWith('content-'))
+      refuse(
+        field,
+        'is a header that Postrider writes itself',
+        'validation_error',
+        'Leave it out; use the field of the request that is meant for it',
+      )
     if ([...value].length > headerValueLength) refuse(field, `is longer than ${headerValueLength} characters`)
     checkLine(field, value)
   }
@@ -128,9 +154,12 @@ function checkAttachments(attachments: readonly SubmittedAttachment[] | null | u
     octets += size
     checkText(`${field}.filename`, one.filename)
     if (one.filename.length < 1 || [...one.filename].length > 255) refuse(`${field}.filename`, 'must have 1 to 255 characters')
-    if (/[/\\]/.test(one.filename) || controlCharacters.test(one.filename)) refuse(`${field}.filename`, 'must not have path separators or control characters')
-    if (one.contentType.length > 255 || !mediaType.test(one.contentType)) refuse(`${field}.contentType`, 'is not a media type such as application/pdf')
-    if (one.contentId != null && !/^[!-;=?-~]{1,250}$/.test(one.contentId)) refuse(`${field}.contentId`, 'must be 1 to 250 printable characters without spaces or angle brackets')
+    if (/[/\\]/.test(one.filename) || controlCharacters.test(one.filename))
+      refuse(`${field}.filename`, 'must not have path separators or control characters')
+    if (one.contentType.length > 255 || !mediaType.test(one.contentType))
+      refuse(`${field}.contentType`, 'is not a media type such as application/pdf')
+    if (one.contentId != null && !/^[!-;=?-~]{1,250}$/.test(one.contentId))
+      refuse(`${field}.contentId`, 'must be 1 to 250 printable characters without spaces or angle brackets')
   }
   return { list, octets }
 }
@@ -165,8 +194,25 @@ export function checkSubmission(submission: Submission): CheckedSubmission {
   if (html !== undefined) checkText('html', html)
   if (text !== undefined) checkText('text', text)
   const headerOctets = headers.reduce((sum, [name, value]) => sum + name.length + Buffer.byteLength(value) + 4, 0)
-  const sizeOctets = Buffer.byteLength(html ?? '') + Buffer.byteLength(text ?? '') + attachments.octets + headerOctets + Buffer.byteLength(submission.subject)
+  const sizeOctets =
+    Buffer.byteLength(html ?? '') +
+    Buffer.byteLength(text ?? '') +
+    attachments.octets +
+    headerOctets +
+    Buffer.byteLength(submission.subject)
   if (sizeOctets > largestMessageOctets) refuse('attachments', 'make the whole message larger than 14 MB', 'payload_too_large')
   const tag = submission.tag || null
-  return { from, recipients, replyTo, subject: submission.subject, tag, metadata, headers, attachments: attachments.list, html, text, sizeOctets }
+  return {
+    from,
+    recipients,
+    replyTo,
+    subject: submission.subject,
+    tag,
+    metadata,
+    headers,
+    attachments: attachments.list,
+    html,
+    text,
+    sizeOctets,
+  }
 }

@@ -4,7 +4,7 @@
  * two hot commits of the house.
  */
 import { type Clock, metrics, pause, Refusal } from '#base'
-import { CommitUnknown, type Db, DatabaseUnreachable, ensurePartitions, type Sql, sql, sqlState } from '#db'
+import { CommitUnknown, DatabaseUnreachable, type Db, ensurePartitions, type Sql, sql, sqlState } from '#db'
 import { emailTables } from '#emails'
 import { type LimitSettings, type Standing, takeSlots } from '#limits'
 import { shardOf } from '#spool'
@@ -132,7 +132,10 @@ export function openCommit(deps: CommitDeps): Commit {
 /** Answers every one of `group`, whatever happens; never rejects. */
 async function commitTogether(group: Waiting[], deps: CommitDeps): Promise<void> {
   try {
-    const { standing, won } = await write(group.map((one) => one.entry), deps)
+    const { standing, won } = await write(
+      group.map((one) => one.entry),
+      deps,
+    )
     metrics.acceptBatch.observe(group.length)
     for (const { entry, settle } of group) {
       const committed = entry.once === undefined || won.has(onceName(entry.once))
@@ -147,7 +150,9 @@ async function commitTogether(group: Waiting[], deps: CommitDeps): Promise<void>
 const onceName = (once: { credentialId: number; key: string }) => `${once.credentialId} ${once.key}`
 
 async function write(entries: Entry[], { db, clock, limitSettings }: CommitDeps) {
-  const demands = entries.flatMap((entry) => entry.submissions.map((one) => ({ tenantId: one.tenantId, test: one.test, count: one.emails.length })))
+  const demands = entries.flatMap((entry) =>
+    entry.submissions.map((one) => ({ tenantId: one.tenantId, test: one.test, count: one.emails.length })),
+  )
   const limits = await limitSettings.send()
   const { granted, standing } = await takeSlots(db, demands, limits, clock.nowMs())
   const submissions = entries.flatMap((entry) => entry.submissions.map((submission) => ({ submission, once: entry.once })))
@@ -156,7 +161,9 @@ async function write(entries: Entry[], { db, clock, limitSettings }: CommitDeps)
   if (!size) throw new Error(`${bodies.length} submissions are more than one flush holds`)
   const parameters = [
     JSON.stringify(submissions.map(({ submission, once }, n) => rowOf(submission, n, once?.key ?? null, granted[n] as number))),
-    JSON.stringify(entries.flatMap((entry) => (entry.once ? [keyRowOf(entry.once, entry.submissions[0]?.acceptedAtMs ?? clock.nowMs())] : []))),
+    JSON.stringify(
+      entries.flatMap((entry) => (entry.once ? [keyRowOf(entry.once, entry.submissions[0]?.acceptedAtMs ?? clock.nowMs())] : [])),
+    ),
     `${keyLifeMs / 1000} seconds`,
     ...bodies,
     ...Array.from({ length: size.bodies - bodies.length }, () => nothing),
@@ -169,9 +176,15 @@ async function write(entries: Entry[], { db, clock, limitSettings }: CommitDeps)
       return { standing, won: new Set(winners.map(onceName)) }
     } catch (error) {
       const state = sqlState(error)
-      if (state === uniqueViolation && unresolved) return { standing, won: new Set(entries.flatMap((entry) => (entry.once ? [onceName(entry.once)] : []))) }
+      if (state === uniqueViolation && unresolved)
+        return { standing, won: new Set(entries.flatMap((entry) => (entry.once ? [onceName(entry.once)] : []))) }
       if (state === noPartition) {
-        await ensurePartitions(db, emailTables.map((table) => ({ table, key: 'email-id' as const })), first, 1)
+        await ensurePartitions(
+          db,
+          emailTables.map((table) => ({ table, key: 'email-id' as const })),
+          first,
+          1,
+        )
         continue
       }
       if (!(error instanceof CommitUnknown || error instanceof DatabaseUnreachable)) throw error
@@ -204,7 +217,12 @@ const rowOf = (one: Prepared, n: number, onceKey: string | null, slots: number) 
   accepted_at: new Date(one.acceptedAtMs),
   size_octets: one.sizeOctets,
   once_key: onceKey,
-  emails: one.emails.map((email, index) => ({ id: email.id, recipient: email.recipient.text, destination: email.recipient.domain, state: index < slots ? 'ready' : 'waiting' })),
+  emails: one.emails.map((email, index) => ({
+    id: email.id,
+    recipient: email.recipient.text,
+    destination: email.recipient.domain,
+    state: index < slots ? 'ready' : 'waiting',
+  })),
 })
 
 const keyRowOf = (once: NonNullable<Entry['once']>, acceptedAtMs: number) => ({

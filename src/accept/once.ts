@@ -34,7 +34,10 @@ async function findAnswer(on: Queryable, once: OnceKey, nowMs: number): Promise<
   const stored = await on.first(storedAnswer, [once.credentialId, once.key, new Date(nowMs - keyLifeMs)])
   if (!stored) return undefined
   if (!stored.fingerprint.equals(once.fingerprint)) {
-    throw new Refusal('idempotency_key_reused', { message: 'Idempotency-Key: this key was used for a different request', field: 'Idempotency-Key' })
+    throw new Refusal('idempotency_key_reused', {
+      message: 'Idempotency-Key: this key was used for a different request',
+      field: 'Idempotency-Key',
+    })
   }
   return stored.body
 }

@@ -1,7 +1,8 @@
 /** Turns a checked submission into the rows that acceptance writes: one content, and one email for each envelope recipient. */
-import { type Content, encodeContent, type PartsContent } from '#emails'
+
 import type { Ids } from '#base'
 import { Refusal } from '#base'
+import { type Content, encodeContent, type PartsContent } from '#emails'
 import { type Address, type Mailbox, readRaw } from '#mail'
 import type { Tenant } from '#tenants'
 import { base64Octets, type CheckedSubmission, checkSender, largestMessageOctets, type Recipients } from './check.ts'
@@ -44,7 +45,11 @@ export interface PrepareFacts {
 /** Local part of the envelope sender: tells which submission a report belongs to. */
 const returnPathFor = (contentId: string, sender: Sender) => `b-${contentId}@${sender.returnPathDomain}`
 
-export function prepareSubmission(checked: CheckedSubmission, given: { from: string; to: readonly string[] }, facts: PrepareFacts): Prepared {
+export function prepareSubmission(
+  checked: CheckedSubmission,
+  given: { from: string; to: readonly string[] },
+  facts: PrepareFacts,
+): Prepared {
   const emails = newEmails(checked.recipients, facts)
   const id = (emails[0] as NewEmail).id
   const messageId = `<${id}@${facts.sender.messageIdDomain}>`
@@ -58,10 +63,31 @@ export function prepareSubmission(checked: CheckedSubmission, given: { from: str
     ...(checked.html === undefined ? {} : { html: checked.html }),
     ...(checked.text === undefined ? {} : { text: checked.text }),
     headers: checked.headers,
-    attachments: checked.attachments.map(({ content, contentType, filename, contentId }) => ({ filename, contentType, content, ...(contentId == null ? {} : { contentId }) })),
+    attachments: checked.attachments.map(({ content, contentType, filename, contentId }) => ({
+      filename,
+      contentType,
+      content,
+      ...(contentId == null ? {} : { contentId }),
+    })),
   }
-  const content: Content = { message, messageId, acceptedAtMs: facts.nowMs, returnPath: returnPathFor(id, facts.sender), signing: facts.sender.signing }
-  return finish(content, checked.from, { ...facts, emails, messageId, to: given.to, fromText: given.from, subject: checked.subject, tag: checked.tag, metadata: checked.metadata, sizeOctets: checked.sizeOctets })
+  const content: Content = {
+    message,
+    messageId,
+    acceptedAtMs: facts.nowMs,
+    returnPath: returnPathFor(id, facts.sender),
+    signing: facts.sender.signing,
+  }
+  return finish(content, checked.from, {
+    ...facts,
+    emails,
+    messageId,
+    to: given.to,
+    fromText: given.from,
+    subject: checked.subject,
+    tag: checked.tag,
+    metadata: checked.metadata,
+    sizeOctets: checked.sizeOctets,
+  })
 }
 
 export interface CheckedRaw {
@@ -79,7 +105,8 @@ export function checkRaw(submission: RawSubmission): CheckedRaw {
   checkSender(submission.from)
   const compact = submission.rawMessage.replace(/[\r\n]/g, '')
   const octets = base64Octets(compact) ?? refuse('is not standard base64')
-  if (octets > largestMessageOctets) throw new Refusal('payload_too_large', { field: 'rawMessage', message: 'rawMessage is larger than 14 MB' })
+  if (octets > largestMessageOctets)
+    throw new Refusal('payload_too_large', { field: 'rawMessage', message: 'rawMessage is larger than 14 MB' })
   const facts = readRaw(Buffer.from(compact, 'base64'))
   if (typeof facts === 'string') {
     const problems: Record<typeof facts, string> = {
@@ -94,7 +121,12 @@ export function checkRaw(submission: RawSubmission): CheckedRaw {
   return { octets, headerFrom: facts.from ?? refuse('has no usable From header'), subject: facts.subject, messageId: facts.messageId }
 }
 
-export function prepareRawSubmission(submission: RawSubmission, checked: CheckedRaw, recipients: Recipients, facts: PrepareFacts): Prepared {
+export function prepareRawSubmission(
+  submission: RawSubmission,
+  checked: CheckedRaw,
+  recipients: Recipients,
+  facts: PrepareFacts,
+): Prepared {
   const emails = newEmails(recipients, facts)
   const id = (emails[0] as NewEmail).id
   const messageId = checked.messageId ?? `<${id}@${facts.sender.messageIdDomain}>`
@@ -106,13 +138,24 @@ export function prepareRawSubmission(submission: RawSubmission, checked: Checked
     signing: facts.sender.signing,
   }
   const from = checkSender(submission.from)
-  return finish(content, from, { ...facts, emails, messageId, to: submission.to, fromText: submission.from, subject: storable(checked.subject), tag: null, metadata: null, sizeOctets: checked.octets })
+  return finish(content, from, {
+    ...facts,
+    emails,
+    messageId,
+    to: submission.to,
+    fromText: submission.from,
+    subject: storable(checked.subject),
+    tag: null,
+    metadata: null,
+    sizeOctets: checked.octets,
+  })
 }
 
 /** A raw message's subject may hold anything; a text column may not. */
 const storable = (text: string) => text.toWellFormed().replaceAll('\0', '').slice(0, 998)
 
-const newEmails = (recipients: Recipients, facts: PrepareFacts): NewEmail[] => recipients.envelope.map((recipient) => ({ id: facts.ids.emailId(facts.nowMs), recipient }))
+const newEmails = (recipients: Recipients, facts: PrepareFacts): NewEmail[] =>
+  recipients.envelope.map((recipient) => ({ id: facts.ids.emailId(facts.nowMs), recipient }))
 
 interface FinishFacts extends PrepareFacts {
   emails: NewEmail[]
@@ -143,6 +186,13 @@ function finish(content: Content, from: Mailbox, facts: FinishFacts): Prepared {
     credentialId,
     acceptedAtMs: nowMs,
     emails,
-    accepted: { id: contentId, tenantId: tenant.id, messageId, to: facts.to, sandbox: sender.sandbox, emails: emails.map((email) => ({ id: email.id, recipient: email.recipient.text })) },
+    accepted: {
+      id: contentId,
+      tenantId: tenant.id,
+      messageId,
+      to: facts.to,
+      sandbox: sender.sandbox,
+      emails: emails.map((email) => ({ id: email.id, recipient: email.recipient.text })),
+    },
   }
 }

@@ -11,12 +11,17 @@ export interface RetriedEmail {
   tenantId: string
 }
 
-export async function retry(emailId: string, tenantId: string | null, { db, tenants }: { db: Db; tenants: Tenants }): Promise<RetriedEmail> {
+export async function retry(
+  emailId: string,
+  tenantId: string | null,
+  { db, tenants }: { db: Db; tenants: Tenants },
+): Promise<RetriedEmail> {
   const email = await findEmail(db, emailId, tenantId)
   if (!email) throw new Refusal('not_found', { message: `there is no email ${emailId.slice(0, 40)}` })
   const tenant = await tenants.find(email.tenantId)
   if (tenant) refuseUnlessActive(tenant)
-  const refuse = (status: string) => new Refusal('email_not_retryable', { message: `the email is ${status}; only ${retryableStatuses.join(', ')} can be retried` })
+  const refuse = (status: string) =>
+    new Refusal('email_not_retryable', { message: `the email is ${status}; only ${retryableStatuses.join(', ')} can be retried` })
   if (!retryableStatuses.includes(email.status)) throw refuse(email.status)
   if (!(await hasContent(db, email))) throw new Refusal('email_content_expired')
   await db.transaction(async (tx) => {

@@ -45,8 +45,15 @@ export async function senderFor(address: Address, tenant: Tenant, caller: Caller
   if (address.text.toLowerCase() === deps.sandboxSender && field === 'from') return { sandbox: true, signing: null, ...platform }
   const domain = await deps.domains.find(tenant.id, address.domain)
   if (!domain?.verified || (domain.testOnly && caller.mode !== 'test')) {
-    const why = domain?.testOnly ? 'is for test keys only' : domain ? 'is not verified yet' : `is not a sending domain of the tenant ${tenant.id}`
-    throw new Refusal(field === 'from' ? 'domain_not_verified' : 'invalid_raw_message', { field, message: `${field}: the domain ${address.domain} ${why}` })
+    const why = domain?.testOnly
+      ? 'is for test keys only'
+      : domain
+        ? 'is not verified yet'
+        : `is not a sending domain of the tenant ${tenant.id}`
+    throw new Refusal(field === 'from' ? 'domain_not_verified' : 'invalid_raw_message', {
+      field,
+      message: `${field}: the domain ${address.domain} ${why}`,
+    })
   }
   return {
     sandbox: false,
@@ -58,10 +65,16 @@ export async function senderFor(address: Address, tenant: Tenant, caller: Caller
 
 /** The sandbox sender writes to members of the organisation only, ten emails a UTC day. */
 export async function obeySandboxRules(db: Db, envelope: readonly Address[], field: string, nowMs: number): Promise<void> {
-  const members = await membersAmong(db, envelope.map((address) => address.text))
+  const members = await membersAmong(
+    db,
+    envelope.map((address) => address.text),
+  )
   const stranger = envelope.find((address) => !members.has(address.text.toLowerCase()))
   if (stranger) {
-    throw new Refusal('sandbox_recipient_not_allowed', { field, message: `${field}: ${stranger.text} is not a member of the organisation, so the sandbox sender may not write to it` })
+    throw new Refusal('sandbox_recipient_not_allowed', {
+      field,
+      message: `${field}: ${stranger.text} is not a member of the organisation, so the sandbox sender may not write to it`,
+    })
   }
   await takeSandboxSlots(db, envelope.length, nowMs)
 }

@@ -38,20 +38,28 @@ export function startChildren(options: ChildrenOptions): Children {
   const start = (backoffMs: number) => {
     const name = options.newName()
     const startedMs = clock.monotonicMs()
-    const child = fork(options.script, options.argumentsFor(name), { env: options.environment as NodeJS.ProcessEnv, stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
+    const child = fork(options.script, options.argumentsFor(name), {
+      env: options.environment as NodeJS.ProcessEnv,
+      stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+    })
     living.add(child)
-    const end = new Promise<void>((resolve) => child.once('exit', (code, signal) => {
-      living.delete(child)
-      options.ended(name).catch((error) => log.warn({ err: error, child: name }, 'an ended process could not be forgotten; its lease runs out')).finally(resolve)
-      if (stopping) return
-      log.warn({ child: name, code, signal }, 'a child process ended; another is started')
-      const nextMs = clock.monotonicMs() - startedMs > healthyMs ? firstBackoffMs : Math.min(backoffMs * 2, longestBackoffMs)
-      const cancel = clock.after(nextMs, () => {
-        cancels.delete(cancel)
-        start(nextMs)
-      })
-      cancels.add(cancel)
-    }))
+    const end = new Promise<void>((resolve) =>
+      child.once('exit', (code, signal) => {
+        living.delete(child)
+        options
+          .ended(name)
+          .catch((error) => log.warn({ err: error, child: name }, 'an ended process could not be forgotten; its lease runs out'))
+          .finally(resolve)
+        if (stopping) return
+        log.warn({ child: name, code, signal }, 'a child process ended; another is started')
+        const nextMs = clock.monotonicMs() - startedMs > healthyMs ? firstBackoffMs : Math.min(backoffMs * 2, longestBackoffMs)
+        const cancel = clock.after(nextMs, () => {
+          cancels.delete(cancel)
+          start(nextMs)
+        })
+        cancels.add(cancel)
+      }),
+    )
     ends.add(end)
     void end.finally(() => ends.delete(end))
   }

@@ -2,9 +2,10 @@
  * The settings, read from the environment in this file alone, by one table from which `docs/generated/config.md` and
  * `postrider serve --help` are made (design section 6).
  */
-import { hostname, availableParallelism } from 'node:os'
+
 import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
+import { availableParallelism, hostname } from 'node:os'
 import { resolve } from 'node:path'
 import ipaddr from 'ipaddr.js'
 
@@ -70,7 +71,11 @@ function oneOf<const T extends string>(value: string | undefined, choices: reado
   return choice
 }
 
-const list = (value: string | undefined) => (value ?? '').split(',').map((item) => item.trim()).filter((item) => item !== '')
+const list = (value: string | undefined) =>
+  (value ?? '')
+    .split(',')
+    .map((item) => item.trim())
+    .filter((item) => item !== '')
 
 function networks(value: string | undefined): Network[] {
   return list(value).map((item) => {
@@ -105,45 +110,106 @@ function relay(value: string | undefined): Relay | undefined {
   if (!url || !/^smtps?:$/.test(url.protocol) || url.hostname === '') throw new Error('expected smtp[s]://[user:pass@]host:port')
   const implicitTls = url.protocol === 'smtps:'
   const auth = url.username === '' ? undefined : { user: decodeURIComponent(url.username), password: decodeURIComponent(url.password) }
-  return { host: url.hostname.replace(/^\[|\]$/g, ''), port: url.port === '' ? (implicitTls ? 465 : 587) : Number(url.port), implicitTls, auth }
+  return {
+    host: url.hostname.replace(/^\[|\]$/g, ''),
+    port: url.port === '' ? (implicitTls ? 465 : 587) : Number(url.port),
+    implicitTls,
+    auth,
+  }
 }
 
 const machineName = host(undefined, hostname())
 
 export const settings = {
   dataFolder: setting('POSTRIDER_DATA', './data', 'state folder: embedded PostgreSQL, generated secrets', (v) => resolve(v ?? './data')),
-  databaseUrl: setting('DATABASE_URL', 'embedded', 'PostgreSQL (15 or later) to use instead of the embedded one; may list several hosts', (v) => v),
+  databaseUrl: setting(
+    'DATABASE_URL',
+    'embedded',
+    'PostgreSQL (15 or later) to use instead of the embedded one; may list several hosts',
+    (v) => v,
+  ),
   host: setting('HOST', '127.0.0.1', 'address the HTTP server binds', (v) => v ?? '127.0.0.1'),
-  port: setting('PORT', '3025', 'port of the HTTP server: API `/v1`, reference `/docs`, `/healthz`, `/readyz`, `/metrics`', (v) => port(v, 3025)),
+  port: setting('PORT', '3025', 'port of the HTTP server: API `/v1`, reference `/docs`, `/healthz`, `/readyz`, `/metrics`', (v) =>
+    port(v, 3025),
+  ),
   publicUrl: setting('POSTRIDER_PUBLIC_URL', '`http://localhost:` + PORT', 'how the world reaches us', (v) => {
     if (v === undefined) return undefined
     const url = v
     if (!/^https?:\/\//.test(url) || !URL.canParse(url)) throw new Error(`"${url}" is not an http or https URL`)
     return url.replace(/\/+$/, '')
   }),
-  hostname: setting('POSTRIDER_HOSTNAME', 'the machine\'s name', 'EHLO name, Message-ID domain fallback, platform return-path and SPF names', (v) => host(v, machineName)),
-  roles: setting('POSTRIDER_ROLES', 'all', `comma list of roles: ${roleNames.join(', ')}`, (v) => (v === undefined || v === 'all' ? [...roleNames] : list(v).map((name) => oneOf(name, roleNames, 'api')))),
-  deliveryProcesses: setting('POSTRIDER_DELIVERY_PROCESSES', 'cores', 'delivery processes of this instance', (v) => count(v, availableParallelism())),
-  relay: setting('POSTRIDER_RELAY', 'none', '`smtp[s]://[user:pass@]host:port`: all live mail goes through this relay instead of direct MX', relay),
+  hostname: setting(
+    'POSTRIDER_HOSTNAME',
+    "the machine's name",
+    'EHLO name, Message-ID domain fallback, platform return-path and SPF names',
+    (v) => host(v, machineName),
+  ),
+  roles: setting('POSTRIDER_ROLES', 'all', `comma list of roles: ${roleNames.join(', ')}`, (v) =>
+    v === undefined || v === 'all' ? [...roleNames] : list(v).map((name) => oneOf(name, roleNames, 'api')),
+  ),
+  deliveryProcesses: setting('POSTRIDER_DELIVERY_PROCESSES', 'cores', 'delivery processes of this instance', (v) =>
+    count(v, availableParallelism()),
+  ),
+  relay: setting(
+    'POSTRIDER_RELAY',
+    'none',
+    '`smtp[s]://[user:pass@]host:port`: all live mail goes through this relay instead of direct MX',
+    relay,
+  ),
   resolvers: setting('POSTRIDER_DNS', 'system', 'comma list of `ip[:port]` resolvers, for every look-up the program makes', resolvers),
   mxPort: setting('POSTRIDER_MX_PORT', '25', 'port connected to on MX hosts (tests and labs)', (v) => port(v, 25)),
-  secret: setting('POSTRIDER_SECRET', 'generated', 'encrypts stored private keys, signs return paths; generated into the state folder (0600), required when DATABASE_URL is set', (v) => {
-    if (v !== undefined && v.length < 16) throw new Error('give at least 16 characters')
-    return v
-  }),
+  secret: setting(
+    'POSTRIDER_SECRET',
+    'generated',
+    'encrypts stored private keys, signs return paths; generated into the state folder (0600), required when DATABASE_URL is set',
+    (v) => {
+      if (v !== undefined && v.length < 16) throw new Error('give at least 16 characters')
+      return v
+    },
+  ),
   secretFile: setting('POSTRIDER_SECRET_FILE', 'none', 'file to read the secret from instead', (v) => v),
-  sandboxSender: setting('POSTRIDER_SANDBOX_SENDER', '`sandbox@` + POSTRIDER_HOSTNAME', 'the sandbox sender address', (v) => v?.toLowerCase()),
-  allowedNetworks: setting('POSTRIDER_ALLOWED_NETWORKS', 'none', 'comma list of networks in CIDR form, otherwise refused as targets (private, loopback, link-local), that mail and webhooks may connect to', networks),
+  sandboxSender: setting('POSTRIDER_SANDBOX_SENDER', '`sandbox@` + POSTRIDER_HOSTNAME', 'the sandbox sender address', (v) =>
+    v?.toLowerCase(),
+  ),
+  allowedNetworks: setting(
+    'POSTRIDER_ALLOWED_NETWORKS',
+    'none',
+    'comma list of networks in CIDR form, otherwise refused as targets (private, loopback, link-local), that mail and webhooks may connect to',
+    networks,
+  ),
   rateLimit: setting('POSTRIDER_RATE_LIMIT', '10', 'requests per second per key (`unlimited` allowed)', (v) => limit(v, 10)),
-  sendLimit: setting('POSTRIDER_SEND_LIMIT', '100', 'emails per clock hour for the organisation (`unlimited` allowed)', (v) => limit(v, 100)),
+  sendLimit: setting('POSTRIDER_SEND_LIMIT', '100', 'emails per clock hour for the organisation (`unlimited` allowed)', (v) =>
+    limit(v, 100),
+  ),
   trustedProxies: setting('POSTRIDER_TRUSTED_PROXIES', 'none', 'comma list of networks whose forwarded headers are believed', networks),
-  metricsToken: setting('POSTRIDER_METRICS_TOKEN', 'none', 'when set, `/metrics` needs it as bearer; when not, `/metrics` answers only loopback connections without forwarding headers', (v) => v),
-  firstStart: setting('POSTRIDER_FIRST_START', 'print', '`quiet` creates no keys and prints no secrets at the first start', (v) => oneOf(v, ['print', 'quiet'], 'print')),
-  maxAttempts: setting('POSTRIDER_MAX_ATTEMPTS', '30', 'delivery attempts before an email hard-fails (30 take about four days)', (v) => count(v, 30)),
-  retryBaseSeconds: setting('POSTRIDER_RETRY_BASE_SECONDS', '300', 'retry delay after attempt n is 1.3^n times this, at most POSTRIDER_RETRY_MAX_SECONDS, ±10 %', (v) => count(v, 300)),
+  metricsToken: setting(
+    'POSTRIDER_METRICS_TOKEN',
+    'none',
+    'when set, `/metrics` needs it as bearer; when not, `/metrics` answers only loopback connections without forwarding headers',
+    (v) => v,
+  ),
+  firstStart: setting('POSTRIDER_FIRST_START', 'print', '`quiet` creates no keys and prints no secrets at the first start', (v) =>
+    oneOf(v, ['print', 'quiet'], 'print'),
+  ),
+  maxAttempts: setting('POSTRIDER_MAX_ATTEMPTS', '30', 'delivery attempts before an email hard-fails (30 take about four days)', (v) =>
+    count(v, 30),
+  ),
+  retryBaseSeconds: setting(
+    'POSTRIDER_RETRY_BASE_SECONDS',
+    '300',
+    'retry delay after attempt n is 1.3^n times this, at most POSTRIDER_RETRY_MAX_SECONDS, ±10 %',
+    (v) => count(v, 300),
+  ),
   retryMaxSeconds: setting('POSTRIDER_RETRY_MAX_SECONDS', '21600', 'the longest retry delay', (v) => count(v, 21_600)),
-  leaseMs: setting('POSTRIDER_LEASE_MS', '8000', 'how long a delivery process owns its shards without renewing; a dead one\'s mail waits that long', (v) => count(v, 8000, 200)),
-  logLevel: setting('POSTRIDER_LOG_LEVEL', 'info', '`debug`, `info`, `warn`, `error` or `silent`', (v) => oneOf(v, ['debug', 'info', 'warn', 'error', 'silent'], 'info')),
+  leaseMs: setting(
+    'POSTRIDER_LEASE_MS',
+    '8000',
+    "how long a delivery process owns its shards without renewing; a dead one's mail waits that long",
+    (v) => count(v, 8000, 200),
+  ),
+  logLevel: setting('POSTRIDER_LOG_LEVEL', 'info', '`debug`, `info`, `warn`, `error` or `silent`', (v) =>
+    oneOf(v, ['debug', 'info', 'warn', 'error', 'silent'], 'info'),
+  ),
 } as const
 
 type Settings = { -readonly [Name in keyof typeof settings]: ReturnType<(typeof settings)[Name]['read']> }
@@ -155,7 +221,9 @@ export interface Config extends Omit<Settings, 'secretFile' | 'sandboxSender' | 
 
 /** Reads all settings; throws ConfigError with the variable's name and what is wrong with it. */
 export function readConfig(environment: Record<string, string | undefined>): Config {
-  const read = Object.fromEntries(Object.entries(settings).map(([name, one]) => [name, one.read(environment[one.env])])) as unknown as Settings
+  const read = Object.fromEntries(
+    Object.entries(settings).map(([name, one]) => [name, one.read(environment[one.env])]),
+  ) as unknown as Settings
   const { secretFile, ...rest } = read
   if (secretFile !== undefined) {
     try {
@@ -164,5 +232,9 @@ export function readConfig(environment: Record<string, string | undefined>): Con
       throw new ConfigError(`POSTRIDER_SECRET_FILE: ${(error as Error).message}`)
     }
   }
-  return { ...rest, sandboxSender: rest.sandboxSender ?? `sandbox@${rest.hostname}`, publicUrl: rest.publicUrl ?? `http://localhost:${rest.port}` }
+  return {
+    ...rest,
+    sandboxSender: rest.sandboxSender ?? `sandbox@${rest.hostname}`,
+    publicUrl: rest.publicUrl ?? `http://localhost:${rest.port}`,
+  }
 }

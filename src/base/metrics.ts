@@ -8,11 +8,35 @@ collectDefaultMetrics({ register: metricsRegistry })
 const registers = [metricsRegistry]
 
 export const metrics = {
-  accepted: new Counter({ name: 'postrider_emails_accepted_total', help: 'Emails accepted, one per recipient', labelNames: ['mode'], registers }),
+  accepted: new Counter({
+    name: 'postrider_emails_accepted_total',
+    help: 'Emails accepted, one per recipient',
+    labelNames: ['mode'],
+    registers,
+  }),
   attempts: new Counter({ name: 'postrider_attempts_total', help: 'Delivery attempts by outcome', labelNames: ['outcome'], registers }),
-  outcomeUnknown: new Counter({ name: 'postrider_attempts_outcome_unknown_total', help: 'Attempts whose outcome could not be learnt', registers }),
-  inFlight: new Gauge({ name: 'postrider_recipients_in_flight', help: 'Recipients handed to a connection and not yet recorded', registers }),
+  outcomeUnknown: new Counter({
+    name: 'postrider_attempts_outcome_unknown_total',
+    help: 'Attempts whose outcome could not be learnt',
+    registers,
+  }),
+  inFlight: new Gauge({
+    name: 'postrider_recipients_in_flight',
+    help: 'Recipients handed to a connection and not yet recorded',
+    registers,
+  }),
   ownedShards: new Gauge({ name: 'postrider_shards_owned', help: 'Spool shards owned by this process', registers }),
-  acceptBatch: new Histogram({ name: 'postrider_accept_batch_submissions', help: 'Submissions that shared one commit', buckets: [1, 2, 4, 8, 16, 32, 64], registers }),
-  requestSeconds: new Histogram({ name: 'postrider_http_request_duration_seconds', help: 'HTTP requests by endpoint and status', labelNames: ['endpoint', 'status'], buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5], registers }),
+  acceptBatch: new Histogram({
+    name: 'postrider_accept_batch_submissions',
+    help: 'Submissions that shared one commit',
+    buckets: [1, 2, 4, 8, 16, 32, 64],
+    registers,
+  }),
+  requestSeconds: new Histogram({
+    name: 'postrider_http_request_duration_seconds',
+    help: 'HTTP requests by endpoint and status',
+    labelNames: ['endpoint', 'status'],
+    buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5],
+    registers,
+  }),
 }

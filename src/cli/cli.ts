@@ -58,7 +58,18 @@ const deliveryProcess: Command = {
   run: (given, deps) => deps.deliver(given.positionals[0] as string),
 }
 
-const commands: readonly Command[] = [serve, migrateCommand, keyCreate, tenantCreate, domainAdd, memberAdd, limitsSet, send, bench, deliveryProcess]
+const commands: readonly Command[] = [
+  serve,
+  migrateCommand,
+  keyCreate,
+  tenantCreate,
+  domainAdd,
+  memberAdd,
+  limitsSet,
+  send,
+  bench,
+  deliveryProcess,
+]
 
 const overview = () => `postrider <command>
 
@@ -70,7 +81,8 @@ ${commands
 postrider <command> --help tells more about each.`
 
 /** The help of every command, for the documentation. */
-export const commandsHelp = (): { name: string; help: string }[] => commands.filter((one) => !one.hidden).map(({ name, help }) => ({ name, help }))
+export const commandsHelp = (): { name: string; help: string }[] =>
+  commands.filter((one) => !one.hidden).map(({ name, help }) => ({ name, help }))
 
 /** Runs the command line; the number is the exit code: 0, 1 for a fault, 2 for a wrong call or a refusal. */
 export async function runCommand(words: readonly string[], deps: CommandDeps): Promise<number> {
@@ -97,7 +109,8 @@ export async function runCommand(words: readonly string[], deps: CommandDeps): P
 function told(error: unknown, command: Command): number {
   if (error instanceof Refusal) console.error(`${error.message}\n${error.suggestion}`)
   else if (error instanceof UsageError || error instanceof ConfigError) console.error(error.message)
-  else if (error instanceof TypeError && 'code' in error && String(error.code).startsWith('ERR_PARSE_ARGS')) console.error(`${error.message}\n\n${command.help}`)
+  else if (error instanceof TypeError && 'code' in error && String(error.code).startsWith('ERR_PARSE_ARGS'))
+    console.error(`${error.message}\n\n${command.help}`)
   else {
     console.error(error instanceof Error ? error.message : error)
     return 1
@@ -107,5 +120,7 @@ function told(error: unknown, command: Command): number {
 
 function runBench(words: readonly string[]): Promise<number> {
   const script = new URL('../../bench/bench.ts', import.meta.url).pathname
-  return new Promise((resolve) => spawn(process.execPath, [script, ...words], { stdio: 'inherit' }).once('exit', (code) => resolve(code ?? 1)))
+  return new Promise((resolve) =>
+    spawn(process.execPath, [script, ...words], { stdio: 'inherit' }).once('exit', (code) => resolve(code ?? 1)),
+  )
 }

@@ -1,5 +1,5 @@
 /** What a command is, and the little all of them share: arguments, help, output. */
-import { parseArgs, type ParseArgsOptionsConfig } from 'node:util'
+import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
 import type { Clock, Config, Ids, Secrets } from '#base'
 import type { Db } from '#db'
 
@@ -48,7 +48,9 @@ export function parseCall(command: Command, words: readonly string[]): Given {
   const { values, positionals } = parseArgs({ args: [...words], options: command.options, allowPositionals: true, strict: true })
   const wanted = command.positionals ?? []
   if (positionals.length !== wanted.length) {
-    throw new UsageError(wanted.length === 0 ? `${command.name} takes no arguments besides its options` : `${command.name} needs ${wanted.join(', ')}`)
+    throw new UsageError(
+      wanted.length === 0 ? `${command.name} takes no arguments besides its options` : `${command.name} needs ${wanted.join(', ')}`,
+    )
   }
   return { options: values as Given['options'], positionals }
 }

@@ -12,7 +12,8 @@ import { type Command, type House, jsonOption, needed, printed, text, UsageError
 async function tenantOf(house: House, id: string | undefined): Promise<Tenant> {
   const tenants = openTenants(house)
   const tenant = id === undefined ? await tenants.default() : await tenants.find(id)
-  if (!tenant) throw new Refusal('not_found', { message: `there is no tenant ${id}`, suggestion: 'Leave --tenant out for the default tenant' })
+  if (!tenant)
+    throw new Refusal('not_found', { message: `there is no tenant ${id}`, suggestion: 'Leave --tenant out for the default tenant' })
   return tenant
 }
 
@@ -25,18 +26,35 @@ export const keyCreate: Command = {
 
 Makes an API key and prints it once. Without --tenant it is organisation-level; without --permissions it has full access.
 Permissions: ${permissions.join(', ')}`,
-  options: { type: { type: 'string' }, tenant: { type: 'string' }, permissions: { type: 'string' }, name: { type: 'string' }, ...jsonOption },
+  options: {
+    type: { type: 'string' },
+    tenant: { type: 'string' },
+    permissions: { type: 'string' },
+    name: { type: 'string' },
+    ...jsonOption,
+  },
   async run(given, deps) {
     const type = needed(given, 'type')
     if (type !== 'live' && type !== 'test') throw new UsageError('--type must be live or test')
-    const wanted = text(given, 'permissions')?.split(',').map((one) => one.trim())
+    const wanted = text(given, 'permissions')
+      ?.split(',')
+      .map((one) => one.trim())
     const unknown = wanted?.find((one) => !permissions.some((known) => known === one))
     if (unknown !== undefined) throw new UsageError(`--permissions: "${unknown}" is not one of ${permissions.join(', ')}`)
     const allowed = (wanted as Permission[] | undefined) ?? null
     await deps.withHouse(async (house) => {
       const tenantId = text(given, 'tenant') === undefined ? null : (await tenantOf(house, text(given, 'tenant'))).id
-      const made = await createKey(house.db, { mode: type, name: text(given, 'name') ?? `${type}-key`, tenantId, permissions: allowed }, facts(house))
-      printed(given, deps, { id: made.id, key: made.key, type, tenantId, permissions: allowed }, `${made.key}\n\nThis key is shown once. Keep it safe.`)
+      const made = await createKey(
+        house.db,
+        { mode: type, name: text(given, 'name') ?? `${type}-key`, tenantId, permissions: allowed },
+        facts(house),
+      )
+      printed(
+        given,
+        deps,
+        { id: made.id, key: made.key, type, tenantId, permissions: allowed },
+        `${made.key}\n\nThis key is shown once. Keep it safe.`,
+      )
     })
   },
 }
@@ -70,7 +88,9 @@ verification (private networks, relays), and is recorded as trusted.`,
       const domain = await addDomain(house.db, wanted, { ...facts(house), secrets: house.secrets })
       const records = recordsOf(domain, house.config.hostname)
       const { id, uuid, name, verified, verifiedAt, trusted, createdAt } = domain
-      const lines = [records.spf, records.dkim, records.returnPath, records.dkimEd25519].map((one) => `  ${one.type.padEnd(6)}${one.fullName}\n        ${one.value}`)
+      const lines = [records.spf, records.dkim, records.returnPath, records.dkimEd25519].map(
+        (one) => `  ${one.type.padEnd(6)}${one.fullName}\n        ${one.value}`,
+      )
       printed(
         given,
         deps,
@@ -123,11 +143,17 @@ Changes are in force within a second.`,
     const [rate, send, tenant, key] = ['rate', 'send', 'tenant', 'key'].map((name) => text(given, name))
     if (rate === undefined && send === undefined) throw new UsageError('give --rate, --send or both')
     if (key !== undefined && send !== undefined) throw new UsageError('--send is for the organisation or a tenant, not for a key')
-    if (tenant !== undefined && (rate !== undefined || send === 'unlimited')) throw new UsageError('a tenant has a ceiling in numbers: use --send N')
+    if (tenant !== undefined && (rate !== undefined || send === 'unlimited'))
+      throw new UsageError('a tenant has a ceiling in numbers: use --send N')
     const ratePerSecond = rate === undefined ? {} : { ratePerSecond: count('rate', rate) }
     const sendPerHour = send === undefined ? {} : { sendPerHour: send === 'unlimited' ? ('unlimited' as const) : count('send', send) }
     await deps.withHouse(async (house) => {
-      const subject = tenant !== undefined ? tenantSubject((await tenantOf(house, tenant)).id) : key !== undefined ? keySubject(count('key', key)) : organisationSubject
+      const subject =
+        tenant !== undefined
+          ? tenantSubject((await tenantOf(house, tenant)).id)
+          : key !== undefined
+            ? keySubject(count('key', key))
+            : organisationSubject
       await setLimits(house.db, subject, { ...ratePerSecond, ...sendPerHour })
       printed(given, deps, { subject, rate: rate === undefined ? null : Number(rate), send: send ?? null }, `limits of ${subject} changed`)
     })

@@ -42,13 +42,21 @@ Sends one email through the running service and prints each attempt until it is 
         signal: AbortSignal.timeout(answerWithinMs),
         ...(body ? { body: JSON.stringify(body) } : {}),
       }).catch((error: Error) => {
-        throw new UsageError(`the service does not answer at ${base}: ${(error.cause as Error | undefined)?.message ?? error.message}. Start it with: npm start`)
+        throw new UsageError(
+          `the service does not answer at ${base}: ${(error.cause as Error | undefined)?.message ?? error.message}. Start it with: npm start`,
+        )
       })
       const reply = (await answer.json()) as Reply
       if (!reply.success) throw new UsageError(`${reply.error?.code}: ${reply.error?.message}. ${reply.error?.suggestion}`)
       return reply
     }
-    const message = { from: needed(given, 'from'), to: [needed(given, 'to')], subject: text(given, 'subject') ?? 'Hello from Postrider', text: text(given, 'text') ?? 'It works.', html: text(given, 'html') ?? null }
+    const message = {
+      from: needed(given, 'from'),
+      to: [needed(given, 'to')],
+      subject: text(given, 'subject') ?? 'Hello from Postrider',
+      text: text(given, 'text') ?? 'It works.',
+      html: text(given, 'html') ?? null,
+    }
     const id = (await ask('POST', '/emails', message)).data?.id as string
     if (!given.options.json) deps.print(`${id} pending`)
     let shown = 0
@@ -56,7 +64,9 @@ Sends one email through the running service and prints each attempt until it is 
     for (;;) {
       const { data } = await ask('GET', `/emails/${id}/deliveries`)
       const deliveries = data?.deliveries ?? []
-      if (!given.options.json) for (const one of deliveries.slice(shown)) deps.print(`${one.timestampIso} ${one.status}: ${one.details}${one.output ? `\n  ${one.output}` : ''}`)
+      if (!given.options.json)
+        for (const one of deliveries.slice(shown))
+          deps.print(`${one.timestampIso} ${one.status}: ${one.details}${one.output ? `\n  ${one.output}` : ''}`)
       shown = deliveries.length
       const status = data?.status ?? 'pending'
       if (finalStates.includes(status) || deps.clock.monotonicMs() > untilMs) {

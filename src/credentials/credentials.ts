@@ -4,9 +4,9 @@
  * Promises: a key is shown once and kept as a SHA-256 hash; a revoked or held key stops working in every process within a second.
  */
 import { createHash } from 'node:crypto'
+import { LRUCache } from 'lru-cache'
 import { type Clock, type Ids, Refusal } from '#base'
 import { type Db, type Queryable, sql } from '#db'
-import { LRUCache } from 'lru-cache'
 
 export const permissions = ['emails:send', 'emails:read', 'domains:manage', 'webhooks:manage', 'suppressions:manage'] as const
 export type Permission = (typeof permissions)[number]
@@ -55,10 +55,21 @@ export async function createKey(
     throw new Refusal('validation_error', { field: 'name', message: 'name must be 1 to 50 letters, digits, _ or -' })
   }
   if (wanted.permissions?.length === 0) {
-    throw new Refusal('validation_error', { field: 'permissions', message: 'permissions must name at least one permission, or be left out for full access' })
+    throw new Refusal('validation_error', {
+      field: 'permissions',
+      message: 'permissions must name at least one permission, or be left out for full access',
+    })
   }
   const key = `svc_${wanted.mode}_${facts.ids.token(keyLength)}`
-  const row = await on.first(insertCredential, [wanted.tenantId, wanted.name, wanted.mode, hashOf(key), key.slice(0, 8), wanted.permissions, new Date(facts.nowMs)])
+  const row = await on.first(insertCredential, [
+    wanted.tenantId,
+    wanted.name,
+    wanted.mode,
+    hashOf(key),
+    key.slice(0, 8),
+    wanted.permissions,
+    new Date(facts.nowMs),
+  ])
   return { id: (row as { id: number }).id, key }
 }
 
@@ -87,7 +98,10 @@ export function openCredentials({ db, clock }: { db: Db; clock: Clock }): Creden
   const toSave = new Map<number, Date>()
   return {
     async authenticate(key) {
-      if (!keyForm.test(key)) throw new Refusal('invalid_api_key', { message: 'the API key must start with svc_live_ or svc_test_, followed by 32 letters and digits' })
+      if (!keyForm.test(key))
+        throw new Refusal('invalid_api_key', {
+          message: 'the API key must start with svc_live_ or svc_test_, followed by 32 letters and digits',
+        })
       const credential = (await cache.fetch(key))?.credential
       if (!credential) throw new Refusal('invalid_api_key', { message: 'no credential has this API key' })
       if (credential.revoked) throw new Refusal('expired_api_key', { message: 'this API key has been revoked' })

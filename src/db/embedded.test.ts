@@ -266,16 +266,9 @@ describe('binaries', () => {
     expect((await stat(postgres)).size).toBeGreaterThan(1_000_000)
 
     // Neither is the state folder reachable: a folder of the system's for temporary files is, and one there that is another's is left alone.
-    const { TMPDIR } = process.env
-    process.env.TMPDIR = open
-    try {
-      await run('chown', ['nobody', join(open, 'postrider-postgres-18.4.0')])
-      const elsewhere = await findBinaries(closed, account, silentLog, found)
-      expect(elsewhere.postgres.startsWith(`${open}/postrider-postgres-18.4.0-`)).toBe(true)
-    } finally {
-      if (TMPDIR === undefined) delete process.env.TMPDIR
-      else process.env.TMPDIR = TMPDIR
-    }
+    await run('chown', ['nobody', join(open, 'postrider-postgres-18.4.0')])
+    const elsewhere = await findBinaries(closed, account, silentLog, found, open)
+    expect(elsewhere.postgres.startsWith(`${open}/postrider-postgres-18.4.0-`)).toBe(true)
   })
 })
 

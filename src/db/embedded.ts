@@ -3,7 +3,7 @@
  * supervisor (docs/decisions/002-embedded-postgresql.md). Promises one supervisor for each folder, a server that is started again when
  * it dies, is adopted when we died, is never reachable over the network, and is stopped only after `stop`.
  */
-import { chmod, mkdir, mkdtemp, readFile, rm, stat, truncate } from 'node:fs/promises'
+import { chmod, mkdir, mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, dirname, join, resolve } from 'node:path'
 import { type Clock, type Log, pause } from '#base'
@@ -26,8 +26,8 @@ import {
   clearAfterDeath,
   findPostmaster,
   logTail,
-  longestLogOctets,
   makeSocketFolder,
+  shortenLog,
   startPostmaster,
   stopPostmaster,
   worksIn,
@@ -298,9 +298,4 @@ function supervise(server: Server, firstPid: number, unlock: () => Promise<void>
       }
     },
   }
-}
-
-async function shortenLog(file: string): Promise<void> {
-  const size = (await stat(file).catch(() => undefined))?.size ?? 0
-  if (size > longestLogOctets) await truncate(file)
 }

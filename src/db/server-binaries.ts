@@ -42,14 +42,20 @@ async function findPackage(): Promise<Package> {
 }
 
 /** Binaries that `account` can run, in place if possible. `stateFolder` is where a copy goes if that can be reached by the account. */
-export async function findBinaries(stateFolder: string, account: Account, log: Log, found?: Package): Promise<Binaries> {
+export async function findBinaries(
+  stateFolder: string,
+  account: Account,
+  log: Log,
+  found?: Package,
+  temporaryFolder = tmpdir(),
+): Promise<Binaries> {
   const source = found ?? (await findPackage())
   const inPlace = await repair(source.folder)
     .then(() => runs(source.folder, account))
     .catch((error: unknown) => error as Error)
   if (inPlace === true) return binariesIn(source)
   const faults = [`${source.folder}: ${inPlace.message}`]
-  for (const parent of [stateFolder, tmpdir()]) {
+  for (const parent of [stateFolder, temporaryFolder]) {
     try {
       await run('/bin/sh', ['-c', 'cd "$0"', parent], { ...runAs(account), timeout: runWithinMs })
       const folder = await ownFolder(parent, `postrider-postgres-${source.version}`)

@@ -3,7 +3,7 @@
  * not hear the terminal's Ctrl-C before we have finished. Promises to signal only a process that works in this data folder.
  */
 import { execFile, spawn } from 'node:child_process'
-import { chown, mkdir, open, readFile, readlink, realpath, rm, stat } from 'node:fs/promises'
+import { chown, mkdir, open, readFile, readlink, realpath, rm, stat, truncate } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { type Clock, pause } from '#base'
@@ -14,7 +14,7 @@ const pollMs = 25
 const fastStopWithinMs = 30_000
 const hardStopWithinMs = 10_000
 const logTailOctets = 4000
-export const longestLogOctets = 10 * 1_048_576
+const longestLogOctets = 10 * 1_048_576
 
 export interface Postmaster {
   pid: number
@@ -84,7 +84,8 @@ export interface Start {
 
 /** Starts it and returns at once; `ended` tells when it could not go on. */
 export async function startPostmaster(start: Start): Promise<{ pid: number; ended: AbortSignal }> {
-  const log = await openLog(start.logFile)
+  await shortenLog(start.logFile)
+  const log = await open(start.logFile, 'a', 0o600)
   try {
     const child = spawn(
       start.postgres,
@@ -111,11 +112,10 @@ export async function startPostmaster(start: Start): Promise<{ pid: number; ende
   }
 }
 
-/** Appending, so that cutting it short while the server writes leaves no hole. */
-async function openLog(file: string) {
-  const log = await open(file, 'a', 0o600)
-  if ((await log.stat()).size > longestLogOctets) await log.truncate(0)
-  return log
+/** Empties the server's log when it has grown too long. The server appends, so that no hole is left while it writes. */
+export async function shortenLog(file: string): Promise<void> {
+  const size = (await stat(file).catch(() => undefined))?.size ?? 0
+  if (size > longestLogOctets) await truncate(file)
 }
 
 export async function logTail(file: string): Promise<string> {

@@ -41,7 +41,10 @@ export interface DeliveryDeps {
   log: Log
   secrets: Secrets
   domains: Domains
-  config: Pick<Config, 'hostname' | 'mxPort' | 'relay' | 'resolvers' | 'allowedNetworks' | 'leaseMs' | 'maxAttempts' | 'retryBaseSeconds' | 'retryMaxSeconds'>
+  config: Pick<
+    Config,
+    'hostname' | 'mxPort' | 'relay' | 'resolvers' | 'allowedNetworks' | 'leaseMs' | 'maxAttempts' | 'retryBaseSeconds' | 'retryMaxSeconds'
+  >
   processId: string
 }
 
@@ -52,12 +55,25 @@ export interface Delivery {
 
 export async function startDelivery(deps: DeliveryDeps): Promise<Delivery> {
   const { db, clock, ids, log, config } = deps
-  const schedule: RetrySchedule = { baseMs: config.retryBaseSeconds * 1000, mostMs: config.retryMaxSeconds * 1000, maxAttempts: config.maxAttempts }
+  const schedule: RetrySchedule = {
+    baseMs: config.retryBaseSeconds * 1000,
+    mostMs: config.retryMaxSeconds * 1000,
+    maxAttempts: config.maxAttempts,
+  }
   const hands = openHands()
   const recorder = openRecorder(deps)
   const stopping = new AbortController()
   const { signal } = stopping
-  const leases = await openLeases({ db, clock, log, processId: deps.processId, newProcessId: () => `${deps.processId}-${ids.label(6)}`, leaseMs: config.leaseMs, shardCount, isIdle: hands.isIdle })
+  const leases = await openLeases({
+    db,
+    clock,
+    log,
+    processId: deps.processId,
+    newProcessId: () => `${deps.processId}-${ids.label(6)}`,
+    leaseMs: config.leaseMs,
+    shardCount,
+    isIdle: hands.isIdle,
+  })
   let roused = () => {}
 
   const finished = (outcomes: Outcome[]) => {
@@ -102,7 +118,14 @@ export async function startDelivery(deps: DeliveryDeps): Promise<Delivery> {
     const shards = leases.owned()
     const most = Math.min(mostPerClaim, mostHeld - hands.size)
     if (shards.length === 0 || most <= 0) return idlePollMs
-    const claimed = await claim(db, { shards, most, lanesPerTenant: lanesPerClaim, cursors, windows: hands.windows(), freshWindow: hands.freshWindow })
+    const claimed = await claim(db, {
+      shards,
+      most,
+      lanesPerTenant: lanesPerClaim,
+      cursors,
+      windows: hands.windows(),
+      freshWindow: hands.freshWindow,
+    })
     if (claimed.length === 0) return idlePollMs
     hands.take(claimed)
     await begin(claimed)
@@ -110,7 +133,10 @@ export async function startDelivery(deps: DeliveryDeps): Promise<Delivery> {
   }
 
   const begin = async (claimed: readonly Claimed[]) => {
-    const isSuppressed = await suppressed(db, claimed.map((one) => ({ tenantId: one.tenantId, address: one.recipient })))
+    const isSuppressed = await suppressed(
+      db,
+      claimed.map((one) => ({ tenantId: one.tenantId, address: one.recipient })),
+    )
     const held: Outcome[] = []
     const due: Claimed[] = []
     for (const one of claimed) {
@@ -128,7 +154,15 @@ export async function startDelivery(deps: DeliveryDeps): Promise<Delivery> {
     decide(
       claimed,
       { kind: 'suppressed', reply: null, classification: null, enhanced: null, message: '' },
-      { schedule, fraction: () => ids.fraction(), atMs: clock.nowMs(), durationMs: 0, remote: nowhere, conversation: null, unknownRetry: 'by schedule' },
+      {
+        schedule,
+        fraction: () => ids.fraction(),
+        atMs: clock.nowMs(),
+        durationMs: 0,
+        remote: nowhere,
+        conversation: null,
+        unknownRetry: 'by schedule',
+      },
     )
 
   const loadSmall = async (jobs: readonly Job[]) => {
@@ -145,8 +179,22 @@ export async function startDelivery(deps: DeliveryDeps): Promise<Delivery> {
     const found = (await findInterrupted(db, shards, mostInterrupted)).filter((one) => !hands.holds(one))
     if (found.length === 0) return
     log.warn({ emails: found.length }, 'their delivering process was lost; their outcome is unknown')
-    const facts = { schedule, fraction: () => ids.fraction(), atMs: clock.nowMs(), durationMs: 0, remote: nowhere, conversation: null, unknownRetry: 'at once' as const }
-    const finding = { kind: 'unknown' as const, reply: null, classification: null, enhanced: null, message: 'the delivering process was lost before it recorded an outcome' }
+    const facts = {
+      schedule,
+      fraction: () => ids.fraction(),
+      atMs: clock.nowMs(),
+      durationMs: 0,
+      remote: nowhere,
+      conversation: null,
+      unknownRetry: 'at once' as const,
+    }
+    const finding = {
+      kind: 'unknown' as const,
+      reply: null,
+      classification: null,
+      enhanced: null,
+      message: 'the delivering process was lost before it recorded an outcome',
+    }
     await recorder.record(found.map((one) => decide(one, finding, facts)))
   }
 

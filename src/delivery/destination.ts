@@ -6,8 +6,8 @@ import { type Clock, type Config, type Log, pause } from '#base'
 import { type AddressGuard, findAddresses, type Resolver, type RouteHost } from '#net'
 import { type ConnectOptions, connect, type Failure, type SmtpConnection, type Transaction } from '#smtp'
 import { fairQueue } from './fair-queue.ts'
-import { findingOf, findingOfFailure, type Finding, nowhere, type RemoteEnd, remoteOf } from './outcome.ts'
 import type { Job, PreparedMessage } from './job.ts'
+import { type Finding, findingOf, findingOfFailure, nowhere, type RemoteEnd, remoteOf } from './outcome.ts'
 
 const mostConnections = 10
 /** A connection is kept this long for the next message. */
@@ -220,16 +220,27 @@ type Opened = { ok: true; connection: SmtpConnection } | { ok: false; failure: F
 
 /** Tries hosts in order of preference and their addresses in turn; a host that says 5xx at the door is passed over for the next. */
 async function openConnection(way: Way, deps: DestinationDeps): Promise<Opened> {
-  let last: Opened & { ok: false } = { ok: false, remote: nowhere, failure: { stage: 'connect', kind: 'refused', message: 'no mail server has a usable address', transcript: '' } }
+  let last: Opened & { ok: false } = {
+    ok: false,
+    remote: nowhere,
+    failure: { stage: 'connect', kind: 'refused', message: 'no mail server has a usable address', transcript: '' },
+  }
   for (const { host } of way.hosts) {
     const found = await findAddresses(host, deps.resolver, way.guard)
     if (found.kind !== 'addresses') {
-      const message = found.kind === 'refused' ? found.message : `${host} has no address${found.kind === 'trouble' ? ` (${found.code})` : ''}`
+      const message =
+        found.kind === 'refused' ? found.message : `${host} has no address${found.kind === 'trouble' ? ` (${found.code})` : ''}`
       last = { ok: false, remote: { ...nowhere, host }, failure: { stage: 'connect', kind: 'refused', message, transcript: message } }
       continue
     }
     for (const address of found.addresses) {
-      const options: ConnectOptions = { peer: { host, address, port: way.port }, ehloName: deps.config.hostname, tls: way.tls, auth: way.auth, clock: deps.clock }
+      const options: ConnectOptions = {
+        peer: { host, address, port: way.port },
+        ehloName: deps.config.hostname,
+        tls: way.tls,
+        auth: way.auth,
+        clock: deps.clock,
+      }
       let result = await connect(options)
       // Opportunistic TLS: a handshake that fails must not cost the mail (RFC 7435), so it goes in the clear over a new connection.
       if (!result.ok && result.failure.kind === 'tls' && way.tls === 'opportunistic') result = await connect({ ...options, tls: 'none' })

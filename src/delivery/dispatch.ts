@@ -10,7 +10,7 @@ import { dotStuff } from '#mail'
 import { findRoute, openGuard, openResolver, type Route } from '#net'
 import { simulate, simulatedHost, simulatorDomain } from '#simulator'
 import type { Claimed, Leases, RetrySchedule } from '#spool'
-import { openDestination, type Destination, type FindingFor, type Way } from './destination.ts'
+import { type Destination, type FindingFor, openDestination, type Way } from './destination.ts'
 import { type Job, jobsOf, type PreparedMessage } from './job.ts'
 import { decide, type Finding, findingOfReply, nowhere, type Outcome, type RemoteEnd } from './outcome.ts'
 import { keysFor, rebuildMessage } from './prepare.ts'
@@ -65,7 +65,13 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
   const build = async (job: Job): Promise<PreparedMessage | undefined> => {
     const body = job.body ?? (await findContentBody(deps.db, job))
     if (!body) {
-      reportAll(job, { kind: 'permanent', reply: null, classification: 'unclassified', enhanced: null, message: 'the content is past its retention' })
+      reportAll(job, {
+        kind: 'permanent',
+        reply: null,
+        classification: 'unclassified',
+        enhanced: null,
+        message: 'the content is past its retention',
+      })
       return undefined
     }
     const content = decodeContent(body)
@@ -77,7 +83,8 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
   const prepare = async (job: Job): Promise<PreparedMessage | undefined> => {
     try {
       if (job.body) return await build(job)
-      while (largeOctets > 0 && largeOctets + job.sizeOctets > largeOctetsAtOnce) await new Promise<void>((resolve) => largeWaiters.push(resolve))
+      while (largeOctets > 0 && largeOctets + job.sizeOctets > largeOctetsAtOnce)
+        await new Promise<void>((resolve) => largeWaiters.push(resolve))
       largeOctets += job.sizeOctets
       try {
         return await build(job)
@@ -87,7 +94,13 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
       }
     } catch (error) {
       deps.log.error({ err: error, email: job.contentId }, 'a message could not be prepared; it is tried again later')
-      reportAll(job, { kind: 'temporary', reply: null, classification: 'temporarily_unavailable', enhanced: null, message: 'the message could not be prepared' })
+      reportAll(job, {
+        kind: 'temporary',
+        reply: null,
+        classification: 'temporarily_unavailable',
+        enhanced: null,
+        message: 'the message could not be prepared',
+      })
       return undefined
     }
   }
@@ -139,7 +152,13 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
       conversation = simulated.transcript
       findings.push(
         simulated.kind === 'timeout'
-          ? { kind: 'temporary', reply: null, classification: 'connection_error', enhanced: null, message: 'the connection timed out (simulated)' }
+          ? {
+              kind: 'temporary',
+              reply: null,
+              classification: 'connection_error',
+              enhanced: null,
+              message: 'the connection timed out (simulated)',
+            }
           : simulated.reply.code < 400
             ? { kind: 'accepted', reply: simulated.reply, classification: null, enhanced: simulated.reply.enhanced, message: '' }
             : findingOfReply(simulated.reply),
@@ -159,11 +178,23 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
 
   const sendByRoute = (domain: string, route: Route, jobs: readonly Job[]) => {
     if (route.kind === 'hosts') {
-      const destination = destinationFor(`${route.destination} ${route.hosts.map(({ host }) => host).sort().join(' ')}`)
-      for (const job of jobs) destination.add(job, { hosts: route.hosts, port: config.mxPort, tls: 'opportunistic', auth: undefined, guard })
+      const destination = destinationFor(
+        `${route.destination} ${route.hosts
+          .map(({ host }) => host)
+          .sort()
+          .join(' ')}`,
+      )
+      for (const job of jobs)
+        destination.add(job, { hosts: route.hosts, port: config.mxPort, tls: 'opportunistic', auth: undefined, guard })
       return
     }
-    const finding: Finding = { kind: route.kind, reply: null, classification: route.classification, enhanced: route.enhanced, message: route.message }
+    const finding: Finding = {
+      kind: route.kind,
+      reply: null,
+      classification: route.classification,
+      enhanced: route.enhanced,
+      message: route.message,
+    }
     for (const job of jobs) reportAll(job, finding, nowhere, `${domain}: ${route.message}`)
   }
 

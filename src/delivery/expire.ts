@@ -19,7 +19,16 @@ export function expireHolds(db: Db, nowMs: number): Promise<number> {
         kind: 'MessageDeliveryFailed' as const,
         emailId,
         at,
-        data: { details: `${recipient} was held for seven days and not released`, output: '', secure: false, seconds: 0, classification: null, classificationCode: null, enhanced: null, remoteHost: null },
+        data: {
+          details: `${recipient} was held for seven days and not released`,
+          output: '',
+          secure: false,
+          seconds: 0,
+          classification: null,
+          classificationCode: null,
+          enhanced: null,
+          remoteHost: null,
+        },
       })),
     )
     return expired.length

@@ -34,7 +34,15 @@ export function jobsOf(claimed: readonly Claimed[]): Job[] {
     const key = `${one.contentId} ${one.destination} ${one.epoch}`
     let job = open.get(key)
     if (!job || job.recipients.length >= mostRecipientsPerJob) {
-      job = { tenantId: one.tenantId, contentId: one.contentId, recipients: [], sizeOctets: one.sizeOctets, needsSmtpUtf8: false, again: false, body: undefined }
+      job = {
+        tenantId: one.tenantId,
+        contentId: one.contentId,
+        recipients: [],
+        sizeOctets: one.sizeOctets,
+        needsSmtpUtf8: false,
+        again: false,
+        body: undefined,
+      }
       open.set(key, job)
       jobs.push(job)
     }

@@ -3,7 +3,7 @@
  * failures before, and the schedule (contract section 7.2). Exhaustive: the compiler knows every answer a peer can give.
  */
 import { impossible } from '#base'
-import { classification, type ClassificationName, classify, suppresses } from '#bounces'
+import { type ClassificationName, classification, classify, suppresses } from '#bounces'
 import type { EmailStatus } from '#emails'
 import type { Failure, Peer, RecipientResult, Reply } from '#smtp'
 import { type Claimed, type RetrySchedule, retryDelayMs } from '#spool'
@@ -74,11 +74,23 @@ export function findingOfReply(reply: Reply): Finding {
 /** A conversation that ended before the final dot: nothing was sent. */
 export function findingOfFailure(failure: Failure): Finding {
   if (failure.reply) return findingOfReply(failure.reply)
-  const temporary = (name: ClassificationName): Finding => ({ kind: 'temporary', reply: null, classification: name, enhanced: null, message: failure.message })
+  const temporary = (name: ClassificationName): Finding => ({
+    kind: 'temporary',
+    reply: null,
+    classification: name,
+    enhanced: null,
+    message: failure.message,
+  })
   switch (failure.kind) {
     case 'unsupported': {
       const size = /size/i.test(failure.message)
-      return { kind: 'permanent', reply: null, classification: size ? 'message_too_large' : 'protocol_error', enhanced: size ? '5.3.4' : '5.6.7', message: failure.message }
+      return {
+        kind: 'permanent',
+        reply: null,
+        classification: size ? 'message_too_large' : 'protocol_error',
+        enhanced: size ? '5.3.4' : '5.6.7',
+        message: failure.message,
+      }
     }
     case 'tls':
       return temporary('tls_required')
@@ -136,7 +148,9 @@ export function decide(claimed: Claimed, finding: Finding, facts: DecisionFacts)
     case 'permanent':
       return { ...base, status: 'hardfail', suppress: finding.classification && suppresses(finding.classification) ? 'hard fail' : null }
     case 'temporary':
-      return exhausted ? { ...base, status: 'hardfail', suppress: 'too many soft fails' } : { ...base, status: 'softfail', dueAtMs: laterMs() }
+      return exhausted
+        ? { ...base, status: 'hardfail', suppress: 'too many soft fails' }
+        : { ...base, status: 'softfail', dueAtMs: laterMs() }
     case 'unknown': {
       const unknown = { ...base, outcomeUnknown: true, output: '', code: null }
       if (exhausted) return { ...unknown, status: 'hardfail', suppress: null }
@@ -149,7 +163,10 @@ export function decide(claimed: Claimed, finding: Finding, facts: DecisionFacts)
 
 /** The sentences of contract section 7.8. */
 function detailsOf(recipient: string, finding: Finding, remote: RemoteEnd): string {
-  const where = remote.address !== null ? ` at ${remote.address.includes(':') ? `[${remote.address}]` : remote.address}:${remote.port} (${remote.host})` : ''
+  const where =
+    remote.address !== null
+      ? ` at ${remote.address.includes(':') ? `[${remote.address}]` : remote.address}:${remote.port} (${remote.host})`
+      : ''
   const because = finding.message === '' ? '' : `: ${finding.message}`
   switch (finding.kind) {
     case 'accepted':

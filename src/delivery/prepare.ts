@@ -1,7 +1,8 @@
 /** From stored content to the octets that are sent: built and signed the same way every time, so the API can show what was sent. */
-import type { Content, PartsContent } from '#emails'
-import { sign, type SigningKey } from '#dkim'
+
+import { type SigningKey, sign } from '#dkim'
 import type { Domains } from '#domains'
+import type { Content, PartsContent } from '#emails'
 import { type BuiltMessage, buildMessage, type Mailbox, parseMailbox, prepareRaw, textFromHtml, toSevenBit } from '#mail'
 
 /** The complete message, DKIM signatures first. Throws when the content could not have come from acceptance. */

@@ -89,7 +89,10 @@ export function openRecorder({ db, clock, log }: { db: Db; clock: Clock; log: Lo
     while (queue.length > 0) {
       const batch = queue.slice(0, mostAtOnce)
       try {
-        await writeOutcomes(db, batch.map((one) => one.outcome))
+        await writeOutcomes(
+          db,
+          batch.map((one) => one.outcome),
+        )
         queue.splice(0, batch.length)
         for (const one of batch) one.done()
       } catch (error) {
@@ -140,12 +143,22 @@ async function writeOutcomes(db: Db, outcomes: readonly Outcome[]): Promise<void
     const recorded = new Set((await tx.rows(recordOutcomes, parameters)).map((row) => row.emailId))
     const mine = outcomes.filter((one) => recorded.has(one.claimed.emailId))
     const recipient = ({ claimed }: Outcome) => ({ tenantId: claimed.tenantId, address: claimed.recipient })
-    await suppress(tx, mine.flatMap((one) => (one.suppress ? [{ ...recipient(one), reason: one.suppress, at: new Date(one.atMs) }] : [])))
+    await suppress(
+      tx,
+      mine.flatMap((one) => (one.suppress ? [{ ...recipient(one), reason: one.suppress, at: new Date(one.atMs) }] : [])),
+    )
     await unsuppress(tx, mine.filter((one) => one.unsuppress).map(recipient))
   })
 }
 
-const queueOf: Record<Outcome['status'], string | null> = { pending: 'ready', sent: null, softfail: 'deferred', hardfail: null, bounced: null, held: 'held' }
+const queueOf: Record<Outcome['status'], string | null> = {
+  pending: 'ready',
+  sent: null,
+  softfail: 'deferred',
+  hardfail: null,
+  bounced: null,
+  held: 'held',
+}
 
 const rowOf = (one: Outcome) => ({
   tenant_id: one.claimed.tenantId,

@@ -30,14 +30,25 @@ export function headerFields(block: string): HeaderField[] {
 }
 
 /** `name:value` with the value unfolded, runs of space made one, ends trimmed; without CRLF. */
-export const relaxedHeader = ({ name, value }: HeaderField): string => `${name}:${value.replace(/\r\n/g, '').replace(/[ \t]+/g, ' ').trim()}`
+export const relaxedHeader = ({ name, value }: HeaderField): string =>
+  `${name}:${value
+    .replace(/\r\n/g, '')
+    .replace(/[ \t]+/g, ' ')
+    .trim()}`
 
 /** The relaxed body; the same octets where nothing has to change. */
 export function relaxedBody(message: Buffer, start: number): Buffer {
   const body = message.subarray(start)
   const out = needsWork(body) ? squeezed(body) : body
   let end = out.length
-  while (end >= 4 && out[end - 1] === lineFeed && out[end - 2] === carriageReturn && out[end - 3] === lineFeed && out[end - 4] === carriageReturn) end -= 2
+  while (
+    end >= 4 &&
+    out[end - 1] === lineFeed &&
+    out[end - 2] === carriageReturn &&
+    out[end - 3] === lineFeed &&
+    out[end - 4] === carriageReturn
+  )
+    end -= 2
   if (end === 2 && out[0] === carriageReturn && out[1] === lineFeed) end = 0
   if (end === 0) return out.subarray(0, 0)
   const trimmed = out.subarray(0, end)

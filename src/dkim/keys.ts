@@ -21,7 +21,10 @@ export async function makeRsaKey(): Promise<KeyPair> {
 
 export function makeEd25519Key(): KeyPair {
   const { publicKey, privateKey } = generateKeyPairSync('ed25519')
-  return { privateKey: pem(privateKey), publicKey: publicKey.export({ type: 'spki', format: 'der' }).subarray(spkiOctets).toString('base64') }
+  return {
+    privateKey: pem(privateKey),
+    publicKey: publicKey.export({ type: 'spki', format: 'der' }).subarray(spkiOctets).toString('base64'),
+  }
 }
 
 const pem = (key: KeyObject) => key.export({ type: 'pkcs8', format: 'pem' }).toString()
@@ -38,4 +41,3 @@ export interface SigningKey {
 
 /** Parse once and keep: reading the PEM for each signature costs more than the signature. */
 export const readPrivateKey = (text: string): KeyObject => createPrivateKey(text)
-

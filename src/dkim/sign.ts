@@ -5,8 +5,18 @@ import type { SigningKey } from './keys.ts'
 
 /** Signed once more than they occur, so that nobody can add one (RFC 6376 section 8.15). */
 const oversigned = [
-  'from', 'to', 'cc', 'subject', 'date', 'reply-to', 'message-id', 'mime-version', 'content-type', 'content-transfer-encoding',
-  'list-unsubscribe', 'list-unsubscribe-post',
+  'from',
+  'to',
+  'cc',
+  'subject',
+  'date',
+  'reply-to',
+  'message-id',
+  'mime-version',
+  'content-type',
+  'content-transfer-encoding',
+  'list-unsubscribe',
+  'list-unsubscribe-post',
 ]
 const base64Line = 72
 
@@ -22,9 +32,14 @@ export function sign(message: Buffer, keys: readonly SigningKey[], atMs: number)
   const timestamp = Math.floor(atMs / 1000)
   const signatures = keys.map((key) => {
     const unsigned = signatureField(key, names, bodyHash, timestamp)
-    const canonical = Buffer.from(`${text}${relaxedHeader({ name: 'dkim-signature', value: unsigned.slice('DKIM-Signature:'.length) })}`, 'latin1')
+    const canonical = Buffer.from(
+      `${text}${relaxedHeader({ name: 'dkim-signature', value: unsigned.slice('DKIM-Signature:'.length) })}`,
+      'latin1',
+    )
     const signature =
-      key.algorithm === 'rsa' ? cryptoSign('sha256', canonical, key.privateKey) : cryptoSign(null, createHash('sha256').update(canonical).digest(), key.privateKey)
+      key.algorithm === 'rsa'
+        ? cryptoSign('sha256', canonical, key.privateKey)
+        : cryptoSign(null, createHash('sha256').update(canonical).digest(), key.privateKey)
     return `${unsigned}${folded(signature.toString('base64'))}\r\n`
   })
   return Buffer.from(signatures.join(''), 'latin1')

@@ -3,12 +3,13 @@
  * Owns: domains. Uses: base, mail, dkim, db. Used by: accept, delivery, http, cli, main.
  * Promises: private keys are sealed in the database and leave this room only as signing keys; they are parsed once.
  */
+
+import { LRUCache } from 'lru-cache'
 import type { Clock, Ids, Secrets } from '#base'
 import { Refusal } from '#base'
 import { type Db, type Queryable, sql } from '#db'
 import { makeEd25519Key, makeRsaKey, readPrivateKey, type SigningKey } from '#dkim'
 import { parseAddress } from '#mail'
-import { LRUCache } from 'lru-cache'
 import { ed25519Selector, type PublishedFacts } from './records.ts'
 
 export { type DnsRecords, recordsOf } from './records.ts'
@@ -53,7 +54,10 @@ const sealedKeys = sql<{ uuid: string; name: string; selector: string; rsaPrivat
 export function domainName(text: string): string {
   const address = parseAddress(`postmaster@${text}`)
   if (!address || text.includes('@')) {
-    throw new Refusal('validation_error', { field: 'name', message: 'name must be a host name of at least two labels, such as mail.example.com' })
+    throw new Refusal('validation_error', {
+      field: 'name',
+      message: 'name must be a host name of at least two labels, such as mail.example.com',
+    })
   }
   return address.domain
 }

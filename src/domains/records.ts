@@ -1,6 +1,7 @@
 /** The DNS records that a sending domain publishes (contract section 10): what to paste, and what the last check found. */
-import { dnsText } from '#dkim'
+
 import { getDomain } from 'tldts'
+import { dnsText } from '#dkim'
 
 export type RecordStatus = 'OK' | 'Missing' | 'Invalid'
 
@@ -48,6 +49,11 @@ export function recordsOf(domain: PublishedFacts, hostname: string): DnsRecords 
     spf: record('TXT', '', `v=spf1 include:spf.${hostname} ~all`, domain.spfStatus),
     dkim: record('TXT', `${domain.selector}._domainkey`, dnsText('rsa', domain.rsaPublic), domain.dkimStatus),
     returnPath: record('CNAME', 'rp', `rp.${hostname}`, domain.returnPathStatus),
-    dkimEd25519: record('TXT', `${ed25519Selector(domain.selector)}._domainkey`, dnsText('ed25519', domain.ed25519Public), domain.dkimEd25519Status),
+    dkimEd25519: record(
+      'TXT',
+      `${ed25519Selector(domain.selector)}._domainkey`,
+      dnsText('ed25519', domain.ed25519Public),
+      domain.dkimEd25519Status,
+    ),
   }
 }

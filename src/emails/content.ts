@@ -2,7 +2,7 @@
  * What the emails of one submission share: kept once, as compressed JSON, until the content's retention ends. From it the same
  * octets can be built again at any time, so the raw form shown by the API is what was sent.
  */
-import { zstdCompressSync, zstdDecompressSync, constants } from 'node:zlib'
+import { constants, zstdCompressSync, zstdDecompressSync } from 'node:zlib'
 
 export interface StoredAttachment {
   filename: string

@@ -135,13 +135,20 @@ export async function hasContent(on: Queryable, email: Pick<Email, 'tenantId' | 
 }
 
 /** Compressed contents by content id. */
-export async function loadContentBodies(on: Queryable, wanted: readonly { tenantId: string; contentId: string }[]): Promise<Map<string, Buffer>> {
+export async function loadContentBodies(
+  on: Queryable,
+  wanted: readonly { tenantId: string; contentId: string }[],
+): Promise<Map<string, Buffer>> {
   const rows = await on.rows(contentBodies, [wanted.map((one) => one.tenantId), wanted.map((one) => one.contentId)])
   return new Map(rows.map((row) => [row.id, row.body]))
 }
 
 /** A page of the emails that match, newest first, and how many match in all. */
-export async function listEmails(on: Queryable, filter: EmailFilter, page: { number: number; size: number }): Promise<{ emails: Email[]; total: number }> {
+export async function listEmails(
+  on: Queryable,
+  filter: EmailFilter,
+  page: { number: number; size: number },
+): Promise<{ emails: Email[]; total: number }> {
   const parameters = [
     filter.tenantId,
     filter.status ?? null,
@@ -159,6 +166,11 @@ export async function listEmails(on: Queryable, filter: EmailFilter, page: { num
 }
 
 /** Changes the status when it is one of `from`; false when it was not. */
-export async function changeStatus(tx: Tx, email: Pick<Email, 'tenantId' | 'id'>, from: readonly EmailStatus[], to: EmailStatus): Promise<boolean> {
+export async function changeStatus(
+  tx: Tx,
+  email: Pick<Email, 'tenantId' | 'id'>,
+  from: readonly EmailStatus[],
+  to: EmailStatus,
+): Promise<boolean> {
   return (await tx.run(setStatus, [email.tenantId, email.id, to, from])) === 1
 }

@@ -4,8 +4,9 @@
  * Promises: partitions exist days before they are needed; what waits for send capacity goes at the top of the hour; a chore that
  * fails is logged and tried again, and keeps no other from its turn.
  */
-import { type Clock, type Log, pause } from '#base'
+
 import { forgetExpiredKeys } from '#accept'
+import { type Clock, type Log, pause } from '#base'
 import { type Db, ensurePartitions, sql } from '#db'
 import { expireHolds } from '#delivery'
 import { emailTables } from '#emails'
@@ -40,7 +41,11 @@ export function prepareDays(db: Db, nowMs: number): Promise<string[]> {
 export function startHousekeeping({ db, clock, log, limitSettings }: HousekeepingDeps): Housekeeping {
   const stopping = new AbortController()
   const chores: { name: string; everyMs: number; run: (nowMs: number) => Promise<unknown> }[] = [
-    { name: 'releasing what waits for send capacity', everyMs: tickMs, run: async (nowMs) => releaseWaiting(db, await limitSettings.send(), nowMs) },
+    {
+      name: 'releasing what waits for send capacity',
+      everyMs: tickMs,
+      run: async (nowMs) => releaseWaiting(db, await limitSettings.send(), nowMs),
+    },
     { name: 'failing holds whose time is up', everyMs: 60_000, run: (nowMs) => expireHolds(db, nowMs) },
     { name: 'forgetting idempotency keys', everyMs: 60_000, run: (nowMs) => forgetExpiredKeys(db, nowMs) },
     { name: 'making partitions', everyMs: hourMs, run: (nowMs) => prepareDays(db, nowMs) },

@@ -6,4 +6,12 @@
 export { type Demand, type Room, readStanding, roomForWaiting, type Standing, settleWaiting, takeSlots } from './capacity.ts'
 export { openRateLimiter, type RateLimiter, type RateVerdict } from './rate.ts'
 export { takeSandboxSlots } from './sandbox.ts'
-export { keySubject, type LimitSettings, openLimitSettings, organisationSubject, type SendLimits, setLimits, tenantSubject } from './settings.ts'
+export {
+  keySubject,
+  type LimitSettings,
+  openLimitSettings,
+  organisationSubject,
+  type SendLimits,
+  setLimits,
+  tenantSubject,
+} from './settings.ts'

@@ -57,7 +57,13 @@ export function openRateLimiter(clock: Clock): RateLimiter {
     const nowMs = clock.monotonicMs()
     const wallMs = clock.nowMs()
     if (limit === null) {
-      return { allowed: true, limit: shownWhenUnlimited, remaining: shownWhenUnlimited, resetSeconds: Math.ceil(wallMs / 1000), retryAfterSeconds: 1 }
+      return {
+        allowed: true,
+        limit: shownWhenUnlimited,
+        remaining: shownWhenUnlimited,
+        resetSeconds: Math.ceil(wallMs / 1000),
+        retryAfterSeconds: 1,
+      }
     }
     let window = windows.get(subject)
     if (!window) {

@@ -34,7 +34,11 @@ const saveSetting = sql`
       send_unlimited = coalesce($4, limit_settings.send_unlimited)`
 
 /** Changes what is given and leaves the rest: `ratePerSecond` of all keys or one, `sendPerHour` ('unlimited' allowed) of the organisation or a tenant. */
-export async function setLimits(on: Queryable, subject: string, wanted: { ratePerSecond?: number; sendPerHour?: number | 'unlimited' }): Promise<void> {
+export async function setLimits(
+  on: Queryable,
+  subject: string,
+  wanted: { ratePerSecond?: number; sendPerHour?: number | 'unlimited' },
+): Promise<void> {
   const { sendPerHour } = wanted
   await on.run(saveSetting, [
     subject,
@@ -53,7 +57,15 @@ export interface LimitSettings {
   rateOf(credentialId: number): Promise<number | null>
 }
 
-export function openLimitSettings({ db, clock, config }: { db: Db; clock: Clock; config: Pick<Config, 'rateLimit' | 'sendLimit'> }): LimitSettings {
+export function openLimitSettings({
+  db,
+  clock,
+  config,
+}: {
+  db: Db
+  clock: Clock
+  config: Pick<Config, 'rateLimit' | 'sendLimit'>
+}): LimitSettings {
   const cache = new LRUCache<'all', { rates: Map<string, number>; send: SendLimits }>({
     max: 1,
     ttl: cacheMs,

@@ -42,7 +42,8 @@ export function parseAddress(text: string): Address | undefined {
   return whole.length > longestAddress ? undefined : { local, domain, text: whole, needsSmtpUtf8: !ascii.test(local) }
 }
 
-const isLocal = (local: string) => (local.startsWith('"') ? local.length > 2 && quotedText.test(local) : local.split('.').every((part) => atom.test(part)))
+const isLocal = (local: string) =>
+  local.startsWith('"') ? local.length > 2 && quotedText.test(local) : local.split('.').every((part) => atom.test(part))
 
 function parseDomain(text: string): string | undefined {
   if (text.length === 0 || /[\s%:/?#[\]@\\<>^|"]/.test(text)) return undefined

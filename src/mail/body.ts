@@ -55,7 +55,7 @@ export function encodeBase64(octets: Buffer): Buffer {
       out[at++] = carriageReturn
       out[at++] = lineFeed
     }
-    at += out.write(text.slice(start, start + base64Line), at, "latin1")
+    at += out.write(text.slice(start, start + base64Line), at, 'latin1')
   }
   return out
 }

@@ -60,7 +60,10 @@ function textEntity(subtype: 'plain' | 'html', text: string): Entity {
 function attachmentEntity({ filename, contentType, content, contentId }: Attachment): Entity {
   // A message/rfc822 part may not be base64 (RFC 2046 section 5.2.1), nor may a multipart: they travel as plain octets of data.
   const media = oneLine(contentType)
-  const type = /^(message|multipart)\//i.test(media) || media.length > 255 ? 'application/octet-stream' : media.replace(/\s*;\s*name\*?\d*\*?=[^;]*/gi, '')
+  const type =
+    /^(message|multipart)\//i.test(media) || media.length > 255
+      ? 'application/octet-stream'
+      : media.replace(/\s*;\s*name\*?\d*\*?=[^;]*/gi, '')
   const typeField = type.length > 60 ? type.replace(/;\s*/g, ';\r\n ') : type
   const disposition = contentId === undefined ? 'attachment' : 'inline'
   const idField = contentId === undefined ? '' : `Content-ID: <${oneLine(contentId)}>\r\n`
@@ -71,6 +74,12 @@ function attachmentEntity({ filename, contentType, content, contentId }: Attachm
 }
 
 function multipart(subtype: string, entities: readonly Entity[], boundary: string): Entity {
-  const body = entities.flatMap((entity, index) => [Buffer.from(`${index === 0 ? '' : '\r\n'}--${boundary}\r\n${entity.fields}\r\n`), ...entity.body])
-  return { fields: `Content-Type: multipart/${subtype};\r\n boundary="${boundary}"\r\n`, body: [...body, Buffer.from(`\r\n--${boundary}--`)] }
+  const body = entities.flatMap((entity, index) => [
+    Buffer.from(`${index === 0 ? '' : '\r\n'}--${boundary}\r\n${entity.fields}\r\n`),
+    ...entity.body,
+  ])
+  return {
+    fields: `Content-Type: multipart/${subtype};\r\n boundary="${boundary}"\r\n`,
+    body: [...body, Buffer.from(`\r\n--${boundary}--`)],
+  }
 }

@@ -48,7 +48,9 @@ export function parseFields(head: string): RawField[] | undefined {
 export function fieldText(value: string): string {
   const unfolded = Buffer.from(value.replace(/\r\n/g, ''), 'latin1').toString().trim()
   if (!unfolded.includes('=?')) return unfolded
-  return unfolded.replace(/(=\?[^?\s]{1,60}\?[BbQq]\?[^?\s]*\?=)\s+(?==\?[^?\s]{1,60}\?[BbQq]\?)/g, '$1').replace(/(?:=\?[^?\s]{1,60}\?[BbQq]\?[^?\s]*\?=)+/g, decodeRun)
+  return unfolded
+    .replace(/(=\?[^?\s]{1,60}\?[BbQq]\?[^?\s]*\?=)\s+(?==\?[^?\s]{1,60}\?[BbQq]\?)/g, '$1')
+    .replace(/(?:=\?[^?\s]{1,60}\?[BbQq]\?[^?\s]*\?=)+/g, decodeRun)
 }
 
 /** Neighbouring words of one charset are decoded together: some writers split a character between them. */
@@ -60,7 +62,13 @@ function decodeRun(run: string): string {
     pending = undefined
   }
   for (const [, charset = '', encoding = '', body = ''] of run.matchAll(/=\?([^?\s]+)\?([BbQq])\?([^?\s]*)\?=/g)) {
-    const octets = encoding.toUpperCase() === 'B' ? Buffer.from(body, 'base64') : Buffer.from(body.replace(/_/g, ' ').replace(/=([0-9A-Fa-f]{2})/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16))), 'latin1')
+    const octets =
+      encoding.toUpperCase() === 'B'
+        ? Buffer.from(body, 'base64')
+        : Buffer.from(
+            body.replace(/_/g, ' ').replace(/=([0-9A-Fa-f]{2})/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16))),
+            'latin1',
+          )
     if (pending && pending.charset !== charset.toLowerCase()) flush()
     pending ??= { charset: charset.toLowerCase(), octets: [] }
     pending.octets.push(octets)
@@ -111,9 +119,21 @@ export function structured(value: string): { value: string; parameters: Map<stri
 
 function joinPieces(list: { index: number; text: string; encoded: boolean }[]): string {
   const encoded = list.filter((one) => one.encoded)
-  if (encoded.length === 0) return fieldText(list.sort((a, b) => a.index - b.index).map((one) => one.text).join(''))
+  if (encoded.length === 0)
+    return fieldText(
+      list
+        .sort((a, b) => a.index - b.index)
+        .map((one) => one.text)
+        .join(''),
+    )
   const ordered = encoded.sort((a, b) => a.index - b.index)
   const charset = /^([^']*)'[^']*'/.exec(ordered[0]?.text ?? '')
-  const octets = ordered.map((one, at) => (at === 0 && charset ? one.text.slice(charset[0].length) : one.text).replace(/%([0-9A-Fa-f]{2})/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))).join('')
+  const octets = ordered
+    .map((one, at) =>
+      (at === 0 && charset ? one.text.slice(charset[0].length) : one.text).replace(/%([0-9A-Fa-f]{2})/g, (_, hex: string) =>
+        String.fromCharCode(Number.parseInt(hex, 16)),
+      ),
+    )
+    .join('')
   return decodeCharset(Buffer.from(octets, 'latin1'), charset?.[1] ?? 'utf-8')
 }

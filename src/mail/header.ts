@@ -22,7 +22,10 @@ export function textField(name: string, value: string): string {
 
 /** A field of addresses. */
 export function addressField(name: string, entries: readonly string[]): string {
-  return foldTokens(`${name}:`, entries.map((entry, index) => (index < entries.length - 1 ? `${entry},` : entry)))
+  return foldTokens(
+    `${name}:`,
+    entries.map((entry, index) => (index < entries.length - 1 ? `${entry},` : entry)),
+  )
 }
 
 /** Display name and address as a header shows them. */
@@ -96,7 +99,9 @@ export function parameter(name: string, value: string): string {
   const pieces: string[] = []
   let piece = ''
   for (const character of line) {
-    const encoded = /[A-Za-z0-9._-]/.test(character) ? character : Buffer.from(character).toString('hex').toUpperCase().replace(/../g, '%$&')
+    const encoded = /[A-Za-z0-9._-]/.test(character)
+      ? character
+      : Buffer.from(character).toString('hex').toUpperCase().replace(/../g, '%$&')
     if (piece.length + encoded.length > 50) {
       pieces.push(piece)
       piece = ''

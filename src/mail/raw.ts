@@ -21,7 +21,8 @@ export type RawProblem = 'no-header-block' | 'no-from' | 'several-from' | 'bad-f
 const longestLine = 998
 const mostDepth = 20
 
-const valuesOf = (fields: readonly RawField[], name: string) => fields.filter((field) => field.name.toLowerCase() === name).map((field) => field.value)
+const valuesOf = (fields: readonly RawField[], name: string) =>
+  fields.filter((field) => field.name.toLowerCase() === name).map((field) => field.value)
 
 export function readRaw(octets: Buffer): RawFacts | RawProblem {
   const { head } = splitMessage(octets)
@@ -42,7 +43,9 @@ const dropped = new Set(['bcc', 'return-path'])
 /** The octets to send; the given ones where nothing had to change. */
 export function prepareRaw(octets: Buffer, add: { dateMs: number; messageId: string }): BuiltMessage {
   const { head, bodyStart } = splitMessage(octets)
-  const fields = (parseFields(head) ?? []).filter(({ name }) => !dropped.has(name.toLowerCase()) && !(name.toLowerCase() === 'message-id' && !keepsMessageId(head)))
+  const fields = (parseFields(head) ?? []).filter(
+    ({ name }) => !dropped.has(name.toLowerCase()) && !(name.toLowerCase() === 'message-id' && !keepsMessageId(head)),
+  )
   const has = (name: string) => fields.some((field) => field.name.toLowerCase() === name)
   const lines = fields.map(({ name, value }) => `${name}:${value}\r\n`)
   if (!has('date')) lines.push(plainField('Date', dateText(add.dateMs)))
@@ -71,7 +74,14 @@ function withCrlf(body: Buffer): Buffer {
 
 function foldLong(field: string): string {
   if (field.split('\r\n').every((line) => line.length <= longestLine)) return field
-  return field.split('\r\n').map((line) => (line.match(/.{1,900}(?:\s|$)|.{1,900}/g) ?? ['']).map((piece, index) => (index === 0 ? piece : ` ${piece.trimStart()}`)).join('\r\n')).join('\r\n')
+  return field
+    .split('\r\n')
+    .map((line) =>
+      (line.match(/.{1,900}(?:\s|$)|.{1,900}/g) ?? [''])
+        .map((piece, index) => (index === 0 ? piece : ` ${piece.trimStart()}`))
+        .join('\r\n'),
+    )
+    .join('\r\n')
 }
 
 function hasLongLine(body: Buffer): boolean {
@@ -99,13 +109,22 @@ function reencode(entity: Buffer, depth: number): Buffer {
   const encoding = structured(valuesOf(fields, 'content-transfer-encoding')[0] ?? '').value
   const content = decodeBody(body, encoding)
   const isText = type.value === '' || type.value.startsWith('text/')
-  const kept = fields.filter(({ name }) => name.toLowerCase() !== 'content-transfer-encoding').map(({ name, value }) => `${name}:${value}\r\n`)
+  const kept = fields
+    .filter(({ name }) => name.toLowerCase() !== 'content-transfer-encoding')
+    .map(({ name, value }) => `${name}:${value}\r\n`)
   const fieldsOut = [...kept, plainField('Content-Transfer-Encoding', isText ? 'quoted-printable' : 'base64')].join('')
-  return Buffer.concat([Buffer.from(`${fieldsOut}\r\n`, 'latin1'), isText ? encodeQuotedPrintable(content) : encodeBase64(content), Buffer.from(isText && content.at(-1) === 10 ? '' : '\r\n')])
+  return Buffer.concat([
+    Buffer.from(`${fieldsOut}\r\n`, 'latin1'),
+    isText ? encodeQuotedPrintable(content) : encodeBase64(content),
+    Buffer.from(isText && content.at(-1) === 10 ? '' : '\r\n'),
+  ])
 }
 
 function withParts(entity: Buffer, bodyStart: number, boundary: string, depth: number): Buffer {
-  const head = entity.subarray(0, bodyStart).toString('latin1').replace(/^content-transfer-encoding:.*(?:\r\n[ \t].*)*\r\n/im, '')
+  const head = entity
+    .subarray(0, bodyStart)
+    .toString('latin1')
+    .replace(/^content-transfer-encoding:.*(?:\r\n[ \t].*)*\r\n/im, '')
   const parts = partsOf(entity.subarray(bodyStart), boundary).map((part) => reencode(part, depth + 1))
   const pieces = parts.flatMap((part) => [Buffer.from(`--${boundary}\r\n`, 'latin1'), part, Buffer.from('\r\n')])
   return Buffer.concat([Buffer.from(head, 'latin1'), ...pieces, Buffer.from(`--${boundary}--\r\n`, 'latin1')])

@@ -37,10 +37,21 @@ export async function addMember(
 ): Promise<{ member: Member; signInToken: string }> {
   const signInToken = facts.ids.token(signInTokenLength)
   const hash = createHash('sha256').update(signInToken).digest()
-  const parameters = [member.address.toLowerCase(), member.tenantId, member.role, hash, new Date(facts.nowMs + signInLifeMs), new Date(facts.nowMs)]
+  const parameters = [
+    member.address.toLowerCase(),
+    member.tenantId,
+    member.role,
+    hash,
+    new Date(facts.nowMs + signInLifeMs),
+    new Date(facts.nowMs),
+  ]
   const added = await on.first(insertMember, parameters)
   if (!added) {
-    throw new Refusal('validation_error', { field: 'address', message: `address: ${member.address} is a member already`, suggestion: 'Use the existing member' })
+    throw new Refusal('validation_error', {
+      field: 'address',
+      message: `address: ${member.address} is a member already`,
+      suggestion: 'Use the existing member',
+    })
   }
   return { member: added, signInToken }
 }

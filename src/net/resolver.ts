@@ -71,10 +71,17 @@ export function openResolver({ servers, clock }: { servers: readonly string[]; c
     const records = inTurns(of(six), of(four))
     if (records.length > 0) {
       const ttlMs = Math.min(...records.map((record) => record.ttl)) * 1000
-      return { answer: { kind: 'found', value: records.map((record) => record.address) }, lifeMs: Math.min(Math.max(ttlMs, leastLifeMs), longestLifeMs) }
+      return {
+        answer: { kind: 'found', value: records.map((record) => record.address) },
+        lifeMs: Math.min(Math.max(ttlMs, leastLifeMs), longestLifeMs),
+      }
     }
     const failures = [six, four].flatMap((settled) => (settled.status === 'rejected' ? [failed<string[]>(settled.reason)] : []))
-    return failures.find((one) => one.answer.kind === 'trouble') ?? failures.find((one) => one.answer.kind === 'none') ?? failures[0] ?? { answer: { kind: 'none' }, lifeMs: absentLifeMs }
+    return (
+      failures.find((one) => one.answer.kind === 'trouble') ??
+      failures.find((one) => one.answer.kind === 'none') ??
+      failures[0] ?? { answer: { kind: 'none' }, lifeMs: absentLifeMs }
+    )
   }
 
   return { mx: cached(askMx), addresses: cached(askAddresses) }

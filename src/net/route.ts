@@ -11,7 +11,12 @@ export interface RouteHost {
 
 export type Route =
   | { kind: 'hosts'; hosts: RouteHost[]; destination: string }
-  | { kind: 'permanent'; classification: 'invalid_recipient' | 'not_accepting_mail' | 'dns_error' | 'protocol_error'; enhanced: string; message: string }
+  | {
+      kind: 'permanent'
+      classification: 'invalid_recipient' | 'not_accepting_mail' | 'dns_error' | 'protocol_error'
+      enhanced: string
+      message: string
+    }
   | { kind: 'temporary'; classification: 'dns_error'; enhanced: string; message: string }
 
 export interface RouteOptions {
@@ -35,15 +40,23 @@ export async function findRoute(domain: string, resolver: Resolver, options: Rou
     case 'nxdomain': {
       // A no for ever deserves a second question that no cache answers.
       const again = await resolver.mx(domain, 'fresh')
-      if (again.kind === 'nxdomain') return { kind: 'permanent', classification: 'invalid_recipient', enhanced: '5.1.2', message: `there is no domain ${domain}` }
-      return again.kind === 'found' ? routeByMx(domain, again.value, options) : temporary(domain, again.kind === 'trouble' ? again.code : 'the answers differ')
+      if (again.kind === 'nxdomain')
+        return { kind: 'permanent', classification: 'invalid_recipient', enhanced: '5.1.2', message: `there is no domain ${domain}` }
+      return again.kind === 'found'
+        ? routeByMx(domain, again.value, options)
+        : temporary(domain, again.kind === 'trouble' ? again.code : 'the answers differ')
     }
     case 'trouble':
       return temporary(domain, answer.code)
   }
 }
 
-const temporary = (domain: string, code: string): Route => ({ kind: 'temporary', classification: 'dns_error', enhanced: '4.4.3', message: `the mail servers of ${domain} could not be looked up (${code})` })
+const temporary = (domain: string, code: string): Route => ({
+  kind: 'temporary',
+  classification: 'dns_error',
+  enhanced: '4.4.3',
+  message: `the mail servers of ${domain} could not be looked up (${code})`,
+})
 
 async function routeByAddress(domain: string, resolver: Resolver): Promise<Route> {
   const answer = await resolver.addresses(domain)
@@ -63,7 +76,12 @@ function routeByMx(domain: string, records: readonly MxRecord[], { ownNames, fra
   if (below.length === 0) {
     return own === Number.POSITIVE_INFINITY
       ? { kind: 'permanent', classification: 'dns_error', enhanced: '5.4.4', message: `${domain} names no usable mail server` }
-      : { kind: 'permanent', classification: 'protocol_error', enhanced: '5.4.6', message: `the mail of ${domain} would come back to this server` }
+      : {
+          kind: 'permanent',
+          classification: 'protocol_error',
+          enhanced: '5.4.6',
+          message: `the mail of ${domain} would come back to this server`,
+        }
   }
   const ordered = below
     .map((host) => ({ host, order: fraction() }))
@@ -74,7 +92,11 @@ function routeByMx(domain: string, records: readonly MxRecord[], { ownNames, fra
   return { kind: 'hosts', hosts: ordered, destination: getDomain(first.host) ?? first.host }
 }
 
-export type AddressesResult = { kind: 'addresses'; addresses: string[] } | { kind: 'refused'; message: string } | { kind: 'none' } | { kind: 'trouble'; code: string }
+export type AddressesResult =
+  | { kind: 'addresses'; addresses: string[] }
+  | { kind: 'refused'; message: string }
+  | { kind: 'none' }
+  | { kind: 'trouble'; code: string }
 
 /** The addresses of one mail server that may be connected to, 20 at most. */
 export async function findAddresses(host: string, resolver: Resolver, guard: AddressGuard): Promise<AddressesResult> {
@@ -83,5 +105,8 @@ export async function findAddresses(host: string, resolver: Resolver, guard: Add
   if (answer.kind !== 'found') return { kind: 'none' }
   const addresses = answer.value.filter((address) => guard.allows(address)).slice(0, mostAddresses)
   if (addresses.length > 0) return { kind: 'addresses', addresses }
-  return { kind: 'refused', message: `${host} (${answer.value.slice(0, 3).join(', ')}) lies in a network that mail is not sent to; POSTRIDER_ALLOWED_NETWORKS opens networks` }
+  return {
+    kind: 'refused',
+    message: `${host} (${answer.value.slice(0, 3).join(', ')}) lies in a network that mail is not sent to; POSTRIDER_ALLOWED_NETWORKS opens networks`,
+  }
 }

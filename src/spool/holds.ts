@@ -62,7 +62,9 @@ async function releaseWithin(tx: Tx, room: Room, limits: SendLimits, nowMs: numb
   const tenants = new Map(taken.map((one) => [one.tenantId, one.taken]))
   const released = taken.reduce((sum, one) => sum + one.taken, 0)
   // A tenant whose own ceiling is reached waits for itself; all others wait for the organisation.
-  const ownCeiling = waiting.filter(({ tenantId }) => (room.tenants.get(tenantId) ?? Number.MAX_SAFE_INTEGER) <= (tenants.get(tenantId) ?? 0))
+  const ownCeiling = waiting.filter(
+    ({ tenantId }) => (room.tenants.get(tenantId) ?? Number.MAX_SAFE_INTEGER) <= (tenants.get(tenantId) ?? 0),
+  )
   const waitingForOrganisation = waiting.filter((one) => !ownCeiling.includes(one)).reduce((sum, one) => sum + one.waiting, 0)
   const stillWaiting = { organisation: waitingForOrganisation, tenants: new Map(ownCeiling.map((one) => [one.tenantId, one.waiting])) }
   await settleWaiting(tx, room.test, { taken: tenants, stillWaiting }, limits, nowMs)
@@ -70,7 +72,11 @@ async function releaseWithin(tx: Tx, room: Room, limits: SendLimits, nowMs: numb
 }
 
 /** Takes held emails whose time is up out of the spool; the caller makes them hardfail in the same transaction. */
-export function takeExpiredHolds(tx: Tx, nowMs: number, most: number): Promise<{ tenantId: string; emailId: string; recipient: string; failures: number }[]> {
+export function takeExpiredHolds(
+  tx: Tx,
+  nowMs: number,
+  most: number,
+): Promise<{ tenantId: string; emailId: string; recipient: string; failures: number }[]> {
   return tx.rows(takeExpired, [new Date(nowMs), most])
 }
 
@@ -100,7 +106,11 @@ const requeueEmail = sql`
   where spool.state in ('deferred', 'held')`
 
 /** Puts an email back, ready now, marked as a manual retry; false while it is being sent or waits for its turn anyway. */
-export async function requeue(tx: Tx, email: { tenantId: string; id: string; contentId: string; recipient: string; test: boolean }, shard: number): Promise<boolean> {
+export async function requeue(
+  tx: Tx,
+  email: { tenantId: string; id: string; contentId: string; recipient: string; test: boolean },
+  shard: number,
+): Promise<boolean> {
   const destination = email.recipient.slice(email.recipient.lastIndexOf('@') + 1)
   return (await tx.run(requeueEmail, [email.tenantId, email.id, email.contentId, shard, email.recipient, destination, email.test])) === 1
 }

@@ -3,9 +3,10 @@
  * Owns: organisation, tenants. Uses: base, db. Used by: accept, http, cli, main.
  * Promises: a tenant's change is seen by every process within the cache's life of two seconds.
  */
+
+import { LRUCache } from 'lru-cache'
 import { type Clock, type Ids, Refusal } from '#base'
 import { type Db, type Queryable, sql, type Tx } from '#db'
-import { LRUCache } from 'lru-cache'
 
 export type TenantStatus = 'active' | 'suspended' | 'archived'
 

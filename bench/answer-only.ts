@@ -1,0 +1,46 @@
+/** The same HTTP server, answering without the insert: the limit that acceptance is measured against. */
+import { openAccept } from '#accept'
+import { openIds, openSecrets, readConfig, silentLog, systemClock, systemRandom } from '#base'
+import { openCredentials } from '#credentials'
+import { openDb } from '#db'
+import { openDomains } from '#domains'
+import { startHttp } from '#http'
+import { openLimitSettings, openRateLimiter } from '#limits'
+import { openTenants } from '#tenants'
+
+const clock = systemClock
+const ids = openIds(systemRandom)
+const config = readConfig(process.env)
+const secrets = openSecrets(config.secret as string, systemRandom)
+const db = await openDb({ url: config.databaseUrl as string, poolSize: 4, applicationName: 'postrider bench', log: silentLog })
+const tenants = openTenants({ db, clock })
+const domains = openDomains({ db, clock, secrets })
+const limitSettings = openLimitSettings({ db, clock, config })
+const standing = { limit: null, used: 0, resetSeconds: 0 }
+const accept = openAccept({
+  db,
+  clock,
+  ids,
+  tenants,
+  domains,
+  limitSettings,
+  sandboxSender: config.sandboxSender,
+  hostname: config.hostname,
+  commit: () => Promise.resolve({ committed: true, standing }),
+})
+const http = await startHttp({
+  db,
+  clock,
+  ids,
+  log: silentLog,
+  tenants,
+  domains,
+  limitSettings,
+  accept,
+  config,
+  credentials: openCredentials({ db, clock }),
+  rateLimiter: openRateLimiter(clock),
+  ready: () => true,
+})
+process.send?.({ port: http.port })
+process.on('disconnect', () => process.exit(0))

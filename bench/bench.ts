@@ -1,0 +1,204 @@
+/**
+ * `npm run bench [name…] [-- --json]`: ratios against a limit or a peer measured in the same interleaved run. Absolute figures mean
+ * nothing on shared machines; the ratios are what design section 8 sets floors for.
+ */
+import { execFile, execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { availableParallelism, cpus, totalmem } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { silentLog } from '#base'
+import { embeddedUrlIfRunning, openDb, sql } from '#db'
+import { type Service, startService } from '../test/support/service.ts'
+import { endChild, load, median, type Sink, startChild, startSink, typicalBody } from './parts.ts'
+import { missingPeer, startPostfix } from './postfix.ts'
+
+const rounds = 5
+const acceptMs = 3000
+const deliveryMessages = 3000
+const endToEndMessages = 4000
+const peerMessages = 1500
+const connections = 64
+const messageOctets = 10_000
+const domain = 'shop.bench.test'
+
+interface Result {
+  name: string
+  ours: number | null
+  against: number | null
+  ratio: number | null
+  spread: [number, number] | null
+  reason?: string
+}
+
+const environment = { POSTRIDER_RATE_LIMIT: 'unlimited', POSTRIDER_SEND_LIMIT: 'unlimited', POSTRIDER_LOG_LEVEL: 'error' }
+const verifyDomain = sql`
+  update domains
+  set verified = true, trusted = false
+  where name = $1`
+
+const mean = (pairs: readonly (readonly [number, number])[], name: string): Result => {
+  const ratios = pairs.map(([ours, against]) => ours / against)
+  return {
+    name,
+    ours: Math.round(median(pairs.map(([ours]) => ours))),
+    against: Math.round(median(pairs.map(([, against]) => against))),
+    ratio: Number(median(ratios).toFixed(2)),
+    spread: [Number(Math.min(...ratios).toFixed(2)), Number(Math.max(...ratios).toFixed(2))],
+  }
+}
+
+/** Pairs, taking turns in who goes first. */
+async function interleave(ours: () => Promise<number>, against: () => Promise<number>, note: (text: string) => void): Promise<[number, number][]> {
+  const pairs: [number, number][] = []
+  for (let round = 0; round < rounds; round++) {
+    const first = round % 2 === 0 ? await ours() : await against()
+    const second = round % 2 === 0 ? await against() : await ours()
+    pairs.push(round % 2 === 0 ? [first, second] : [second, first])
+    note(`  round ${round + 1} of ${rounds}: ${pairs[round]?.map((value) => Math.round(value)).join(' against ')} messages/s`)
+  }
+  return pairs
+}
+
+/** A sending domain that signs with RSA alone, as most mail does. */
+async function addDomain(service: Service): Promise<void> {
+  await service.command('domain', 'add', domain, '--trust')
+  const db = await databaseOf(service)
+  await db.run(verifyDomain, [domain])
+  await db.close()
+}
+
+const databaseUrl = async (service: Service) => (await embeddedUrlIfRunning(service.folder)) as string
+const databaseOf = async (service: Service) => openDb({ url: await databaseUrl(service), poolSize: 1, applicationName: 'bench', log: silentLog })
+const secretOf = (service: Service) => readFileSync(join(service.folder, 'secret'), 'utf8').trim()
+
+async function accept(note: (text: string) => void): Promise<Result> {
+  await using service = await startService({ ...environment, POSTRIDER_ROLES: 'api,housekeeping' })
+  await addDomain(service)
+  const bare = await startChild<{ port: number }>('answer-only.ts', { ...environment, DATABASE_URL: await databaseUrl(service), POSTRIDER_SECRET: secretOf(service), PORT: '0', POSTRIDER_HOSTNAME: 'mail.postrider.test' })
+  const body = typicalBody(`shop@${domain}`, 'ann@sink.test')
+  const rate = (port: number) => async () => {
+    const beganMs = performance.now()
+    const accepted = await load({ port, key: service.liveKey, body, connections }, () => performance.now() - beganMs > acceptMs)
+    return accepted / ((performance.now() - beganMs) / 1000)
+  }
+  const pairs = await interleave(rate(Number(new URL(service.url).port)), rate(bare.first.port), note)
+  await endChild(bare.child)
+  return mean(pairs, 'accept/without-insert')
+}
+
+/** Loads `messages`, then starts one delivery process; messages a second until the sink has them. */
+async function deliverRsa(note: (text: string) => void): Promise<Result> {
+  const sink = await startSink()
+  const opensslRate = async () => {
+    const { stdout } = await promisify(execFile)('openssl', ['speed', '-mr', '-seconds', '2', 'rsa2048'])
+    const seconds = /^\+F2:\d+:2048:([\d.e+-]+)/m.exec(stdout)?.[1]
+    return 1 / Number(seconds)
+  }
+  const ours = () => deliver(sink, deliveryMessages)
+  const pairs = await interleave(ours, opensslRate, note)
+  await sink.stop()
+  return mean(pairs, 'deliver-rsa/openssl-sign')
+}
+
+async function deliver(sink: Sink, messages: number): Promise<number> {
+  await using service = await startService({ ...environment, POSTRIDER_ROLES: 'api,housekeeping', POSTRIDER_RELAY: `smtp://127.0.0.1:${sink.port}` })
+  await addDomain(service)
+  const body = typicalBody(`shop@${domain}`, 'ann@sink.test')
+  sink.reset()
+  await load({ port: Number(new URL(service.url).port), key: service.liveKey, body, connections }, (sent) => sent >= messages)
+  await service.stop()
+  service.environment.POSTRIDER_ROLES = 'delivery'
+  service.environment.POSTRIDER_DELIVERY_PROCESSES = '1'
+  service.startBlind()
+  await sink.until(1)
+  const beganMs = performance.now()
+  const had = await sink.count()
+  const endMs = await sink.until(messages)
+  return (messages - had) / ((endMs - beganMs) / 1000)
+}
+
+/** From the first request to the sink's last message, accepting and delivering on the same cores. */
+async function endToEnd(sink: Sink, signed: boolean): Promise<number> {
+  const roles = signed ? 'api,housekeeping,delivery' : 'api,housekeeping'
+  await using service = await startService({ ...environment, POSTRIDER_ROLES: roles, POSTRIDER_RELAY: `smtp://127.0.0.1:${sink.port}` })
+  await addDomain(service)
+  const deliveries = signed
+    ? []
+    : await Promise.all(
+        Array.from({ length: Math.max(1, availableParallelism() - 1) }, () =>
+          startChildOf(service, sink),
+        ),
+      )
+  const body = typicalBody(`shop@${domain}`, 'ann@sink.test')
+  // The first second warms up plans and code, as a running service is.
+  sink.reset()
+  await load({ port: Number(new URL(service.url).port), key: service.liveKey, body, connections }, (sent) => sent >= 500)
+  await sink.until(500)
+  sink.reset()
+  const beganMs = performance.now()
+  await load({ port: Number(new URL(service.url).port), key: service.liveKey, body, connections }, (sent) => sent >= endToEndMessages)
+  const endMs = await sink.until(endToEndMessages)
+  await Promise.all(deliveries.map(endChild))
+  return endToEndMessages / ((endMs - beganMs) / 1000)
+}
+
+const startChildOf = async (service: Service, sink: Sink) =>
+  (
+    await startChild('deliver-unsigned.ts', {
+      ...environment,
+      DATABASE_URL: await databaseUrl(service),
+      POSTRIDER_SECRET: secretOf(service),
+      POSTRIDER_RELAY: `smtp://127.0.0.1:${sink.port}`,
+      POSTRIDER_HOSTNAME: 'mail.postrider.test',
+    })
+  ).child
+
+async function againstPostfix(name: string, signed: boolean, note: (text: string) => void): Promise<Result> {
+  const reason = missingPeer(signed)
+  if (reason !== undefined) return { name, ours: null, against: null, ratio: null, spread: null, reason }
+  const sink = await startSink()
+  const peer = async () => {
+    const postfix = await startPostfix(sink.port, signed)
+    sink.reset()
+    const beganMs = performance.now()
+    await postfix.feed(peerMessages, messageOctets)
+    const endMs = await sink.until(peerMessages)
+    await postfix.stop()
+    return peerMessages / ((endMs - beganMs) / 1000)
+  }
+  const pairs = await interleave(() => endToEnd(sink, signed), peer, note)
+  await sink.stop()
+  return mean(pairs, name)
+}
+
+const benchmarks: Record<string, (note: (text: string) => void) => Promise<Result>> = {
+  accept,
+  deliver: deliverRsa,
+  'end-to-end': (note) => againstPostfix('end-to-end/postfix', false, note),
+  'end-to-end-rsa': (note) => againstPostfix('end-to-end-rsa/postfix-opendkim', true, note),
+}
+
+const words = process.argv.slice(2)
+const json = words.includes('--json')
+const named = words.filter((word) => !word.startsWith('--'))
+if (words.includes('--help') || named.some((name) => !(name in benchmarks))) {
+  console.log(`npm run bench [name…] [-- --json]\n\nnames: ${Object.keys(benchmarks).join(', ')}; without one, all`)
+  process.exit(words.includes('--help') ? 0 : 2)
+}
+
+const results: Result[] = []
+for (const name of named.length > 0 ? named : Object.keys(benchmarks)) {
+  const note = (text: string) => (json ? undefined : console.log(text))
+  note(name)
+  const result = await (benchmarks[name] as (typeof benchmarks)[string])(note)
+  results.push(result)
+  if (json) console.log(JSON.stringify(result))
+}
+if (!json) {
+  const commit = execFileSync('git', ['rev-parse', '--short', 'HEAD']).toString().trim()
+  console.log(`\n${cpus()[0]?.model}, ${availableParallelism()} cores, ${Math.round(totalmem() / 2 ** 30)} GiB, Node ${process.version}, commit ${commit}`)
+  console.log(`${messageOctets / 1000} KB messages, median of ${rounds} interleaved rounds; load, sink, database and program on the same cores\n`)
+  console.log('| benchmark | ours, messages/s | against | ratio | spread |\n|---|---|---|---|---|')
+  for (const one of results) console.log(`| ${one.name} | ${one.ours ?? '-'} | ${one.against ?? '-'} | ${one.ratio ?? one.reason} | ${one.spread?.join(' to ') ?? '-'} |`)
+}

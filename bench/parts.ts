@@ -1,0 +1,102 @@
+/** What the benchmarks share: processes, load, a sink, medians. Bound to loopback, bounded in count and time. */
+import { type ChildProcess, fork } from 'node:child_process'
+import { Agent, request } from 'node:http'
+import { setTimeout as wait } from 'node:timers/promises'
+
+const here = (name: string) => new URL(name, import.meta.url).pathname
+const longestMs = 120_000
+
+/** A child that answers messages; ended by its disconnect or `stop`. */
+export async function startChild<First>(name: string, environment: Record<string, string | undefined> = {}): Promise<{ child: ChildProcess; first: First }> {
+  const child = fork(here(name), [], { env: { ...process.env, ...environment } as NodeJS.ProcessEnv, stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
+  const first = await new Promise<First>((resolve, reject) => {
+    child.once('message', (message) => resolve(message as First))
+    child.once('exit', (code) => reject(new Error(`${name} ended with ${code}`)))
+  })
+  return { child, first }
+}
+
+export const endChild = (child: ChildProcess): Promise<void> =>
+  new Promise((resolve) => {
+    child.once('exit', () => resolve())
+    child.kill('SIGTERM')
+  })
+
+export interface Sink {
+  port: number
+  count(): Promise<number>
+  reset(): void
+  /** Milliseconds (performance.now) when it had this many. */
+  until(messages: number): Promise<number>
+  stop(): Promise<void>
+}
+
+export async function startSink(): Promise<Sink> {
+  const { child, first } = await startChild<{ port: number }>('sink.ts')
+  const count = () =>
+    new Promise<number>((resolve) => {
+      child.once('message', (message) => resolve((message as { messages: number }).messages))
+      child.send('count')
+    })
+  return {
+    port: first.port,
+    count,
+    reset: () => child.send('reset'),
+    async until(messages) {
+      const untilMs = performance.now() + longestMs
+      while (performance.now() < untilMs) {
+        if ((await count()) >= messages) return performance.now()
+        await wait(10)
+      }
+      throw new Error(`the sink has ${await count()} of ${messages} messages after ${longestMs / 1000} s`)
+    },
+    stop: () => endChild(child),
+  }
+}
+
+export interface Load {
+  port: number
+  key: string
+  body: Buffer
+  connections: number
+}
+
+/** Requests in a closed loop until `enough` says so; returns how many were accepted. Throws at the first answer that is not 200. */
+export async function load({ port, key, body, connections }: Load, enough: (sent: number) => boolean): Promise<number> {
+  const agent = new Agent({ keepAlive: true, maxSockets: connections })
+  const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json', 'content-length': body.length }
+  let sent = 0
+  let accepted = 0
+  const post = () =>
+    new Promise<void>((resolve, reject) => {
+      const asked = request({ agent, host: '127.0.0.1', port, method: 'POST', path: '/v1/emails', headers }, (answer) => {
+        answer.resume().once('end', () => {
+          if (answer.statusCode !== 200) reject(new Error(`answered ${answer.statusCode}`))
+          else {
+            accepted++
+            resolve()
+          }
+        })
+      })
+      asked.once('error', reject)
+      asked.end(body)
+    })
+  const worker = async () => {
+    while (!enough(sent)) {
+      sent++
+      await post()
+    }
+  }
+  await Promise.all(Array.from({ length: connections }, worker))
+  agent.destroy()
+  return accepted
+}
+
+/** About 10 KB of html and text with 12 links, as performance.md measured. */
+export function typicalBody(from: string, to: string): Buffer {
+  const paragraph = 'Your order has been packed and leaves our warehouse today; here is what it holds and where it goes. '
+  const html = `<html><body>${Array.from({ length: 12 }, (_, n) => `<p>${paragraph.repeat(5)}<a href="https://shop.example.com/orders/${n}?id=${n}">see it</a></p>`).join('\n')}</body></html>`
+  return Buffer.from(JSON.stringify({ from, to: [to], subject: 'Your order 4711 is on its way', html, text: `${paragraph}\n`.repeat(25), tag: 'order', metadata: { order_id: '4711' } }))
+}
+
+export const median = (values: readonly number[]): number => [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] as number
