@@ -84,7 +84,7 @@ export interface Answered {
 
 const mebibyte = 1_048_576
 export const usualBodyLimit = mebibyte
-export const sendBodyLimit = 64 * mebibyte
+const sendBodyLimit = 64 * mebibyte
 
 type Handle<Path extends string, Query extends TSchema, Body extends TSchema, Result> = (
   call: Call<Path, Static<Query>, Static<Body>>,
