@@ -1,6 +1,6 @@
 /**
  * The store's ground: one way to speak to PostgreSQL, the migrations, the daily partitions, and the server that comes along.
- * Owns: migrations. Uses: base. Used by: every room after it.
+ * Owns: migrations. Uses: base. Used by: every room.
  * Promises: success means committed; a commit whose outcome is unknown is thrown as such; nothing is written to a server that a
  * failover left behind.
  */

@@ -85,7 +85,10 @@ export async function startEmbedded({ folder: given, clock, log, settingsForTest
   let server: Server | undefined
   try {
     server = await prepare(folder, clock, log, [...serverSettings(), ...settingsForTests])
-    if (!server.cluster) await makeFirst(server)
+    if (!server.cluster) {
+      log.info(`making a database in ${server.dataFolder}`)
+      await makeCluster(server.dataFolder, server.password, server.binaries, server.account, server.socketFolder)
+    }
     const pid = (await adopt(server)) ?? (await startAnew(server))
     return supervise(server, pid, unlock)
   } catch (error) {
@@ -134,11 +137,6 @@ async function prepare(folder: string, clock: Clock, log: Log, settings: readonl
     clock,
     log,
   }
-}
-
-async function makeFirst({ dataFolder, password, binaries, account, socketFolder, log }: Server): Promise<void> {
-  log.info(`making a database in ${dataFolder}`)
-  await makeCluster(dataFolder, password, binaries, account, socketFolder)
 }
 
 /** That of a running server; else in the state folder, or, where its path is too long or another account may not reach it, a private one of its own. */
