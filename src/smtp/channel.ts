@@ -93,7 +93,8 @@ export function openChannel(plain: Socket, limits: SmtpLimits, clock: Clock): Ch
   const takeReply = (reply: Reply): boolean => {
     const next = awaited.shift()
     if (!next) {
-      end({ kind: reply.code >= 400 ? 'reply' : 'protocol', message: `a reply that answers nothing: ${reply.text.slice(0, 200)}`, reply })
+      const message = `a reply that answers nothing: ${reply.text.slice(0, 200)}`
+      end(reply.code >= 400 ? { kind: 'reply', message, reply } : { kind: 'protocol', message })
       return false
     }
     const following = awaited[0]

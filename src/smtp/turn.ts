@@ -58,17 +58,24 @@ export function failureOf(turn: Turn, stage: Stage, reason: Break): Failure {
 /** The connection ended under this turn. Only the turn that was being answered (`isFirst`) can be meant by a reply that ended it. */
 export function breakTurn(turn: Turn, reason: Break, isFirst: boolean): void {
   if (turn.isBegun) turn.transcript.note(reason.message)
-  if (isFirst && turn.isBegun && reason.kind === 'reply' && reason.reply) {
+  if (isFirst && turn.isBegun && reason.reply) {
     giveAll(turn, { state: 'refused', stage: turn.stage, reply: reason.reply })
-  } else {
-    // A reply to somebody else's command says for this turn only that the connection is gone.
-    const failure = failureOf(
-      turn,
-      turn.stage,
-      reason.kind === 'reply' || !isFirst ? { ...reason, kind: reason.kind === 'aborted' ? 'aborted' : 'dropped' } : reason,
-    )
-    giveAll(turn, { state: turn.isDotWritten ? 'unknown' : 'failed', failure })
+    return
   }
+  if (isFirst && reason.kind === 'protocol' && !turn.isDotWritten) forgetReplies(turn)
+  const failure = failureOf(turn, turn.stage, isFirst ? reason : asLostConnection(reason))
+  giveAll(turn, { state: turn.isDotWritten ? 'unknown' : 'failed', failure })
+}
+
+/** Out of step, a refusal may have been the answer to something else; nothing was sent, so trying again costs nothing. */
+function forgetReplies(turn: Turn): void {
+  for (let index = 0; index < turn.results.length; index++) if (turn.results[index]?.state === 'refused') turn.results[index] = undefined
+}
+
+/** What ended another turn says of this one only that the connection is gone, or (421) that the peer closes it to everybody. */
+function asLostConnection({ kind, message, reply }: Break): Break {
+  if (kind === 'aborted') return { kind, message }
+  return reply?.code === 421 ? { kind: 'dropped', message, reply } : { kind: 'dropped', message }
 }
 
 /** Refuses before a word is said what the peer cannot take or what would break out of a command. */

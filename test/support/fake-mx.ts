@@ -14,7 +14,7 @@ export interface MxEvent {
   session: number
 }
 
-/** A reply (without CRLF; several lines with LF), or also: hang up (after the reply, if any), or say nothing. */
+/** A reply (without CRLF; several lines with LF); after it, or instead of it: hang up, or say and read nothing more (`silent`). */
 export type MxAnswer = string | { reply?: string; close?: boolean; silent?: boolean } | undefined
 
 export interface FakeMxOptions {
@@ -108,17 +108,18 @@ function converse(plain: Socket, session: number, options: FakeMxOptions, keep: 
   let recipients: string[] = []
   /** Set while content is read: where to look on for its end. */
   let contentFrom: number | undefined
+  let isStopped = false
 
   /** Sends the script's answer or the usual one; tells its code, 0 for none. */
   const answer = (stage: MxEvent['stage'], argument: string, usual: string): number => {
     const scripted = options.script?.({ stage, argument, session })
     const { reply, close = false, silent = false } = typeof scripted === 'string' ? { reply: scripted } : (scripted ?? { reply: usual })
-    if (reply !== undefined && !silent) socket.write(reply.replace(/\r?\n/g, '\r\n') + '\r\n')
+    if (reply !== undefined) socket.write(`${reply.replace(/\r?\n/g, '\r\n')}\r\n`)
     if (close) socket.end()
-    if (close) stopped = true
-    return silent ? 0 : Number.parseInt(reply ?? '0', 10)
+    if (silent) socket.pause()
+    isStopped ||= close || silent
+    return Number.parseInt(reply ?? '0', 10)
   }
-  let stopped = false
 
   const forget = () => {
     from = undefined
@@ -161,7 +162,7 @@ function converse(plain: Socket, session: number, options: FakeMxOptions, keep: 
 
   const onData = (octets: Buffer) => {
     unread = unread.length === 0 ? octets : Buffer.concat([unread, octets])
-    while (!stopped) {
+    while (!isStopped) {
       if (contentFrom !== undefined) {
         const isEmpty = unread.subarray(0, 3).equals(endOfContent.subarray(2))
         const end = isEmpty ? -2 : unread.indexOf(endOfContent, contentFrom)

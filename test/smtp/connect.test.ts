@@ -1,0 +1,203 @@
+/** From TCP to a usable connection: greetings, EHLO, STARTTLS, AUTH, as they should be and as they are. */
+import { connect, createServer, type Server, type Socket } from 'node:net'
+import { afterEach, describe, expect, test } from 'vitest'
+import { type FakeMxOptions, startFakeMx } from '../support/fake-mx.ts'
+import { message, open, outcomes, tryConnect } from './ask.ts'
+
+const endings: (() => Promise<void>)[] = []
+afterEach(async () => {
+  for (const end of endings.splice(0)) await end()
+})
+
+async function peer(options: FakeMxOptions = {}) {
+  const mx = await startFakeMx(options)
+  endings.push(() => mx.close())
+  return mx
+}
+
+/** A peer that is no mail server: it is handed the bare socket. */
+async function barePeer(onSocket: (socket: Socket) => void): Promise<{ port: number }> {
+  const sockets = new Set<Socket>()
+  const server: Server = createServer((socket) => {
+    sockets.add(socket)
+    socket.on('error', () => socket.destroy())
+    onSocket(socket)
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  endings.push(
+    () =>
+      new Promise((resolve) => {
+        server.close(() => resolve())
+        for (const socket of sockets) socket.destroy()
+      }),
+  )
+  const address = server.address()
+  return { port: typeof address === 'object' && address ? address.port : 0 }
+}
+
+async function failure(at: { port: number }, options: Parameters<typeof tryConnect>[1] = {}): Promise<string> {
+  const result = await tryConnect(at, { limits: { greetingMs: 80, commandMs: 80, tlsMs: 80 }, ...options })
+  if (result.ok) {
+    result.connection.destroy()
+    return 'connected'
+  }
+  return `${result.failure.stage} ${result.failure.kind}${result.failure.reply ? ` ${result.failure.reply.code}` : ''}`
+}
+
+/** Answers each line by what it begins with; silent to what is not in the list. */
+const answering = (greeting: string, answers: Record<string, string>) => (socket: Socket) => {
+  socket.write(greeting)
+  socket.on('data', (octets) => {
+    for (const line of octets.toString('latin1').split('\r\n')) {
+      for (const [beginning, answer] of Object.entries(answers)) if (line.startsWith(beginning)) socket.write(answer)
+    }
+  })
+}
+
+describe('the door', () => {
+  test('nobody there is told as refused', async () => {
+    const mx = await startFakeMx()
+    await mx.close()
+    expect(await failure(mx)).toBe('connect refused')
+    expect(await failure({ port: 70_000 })).toMatch(/^connect/)
+  })
+
+  test.each([
+    ['554 5.7.1 go away', 'greeting reply 554'],
+    ['421 4.3.2 later', 'greeting reply 421'],
+    ['250 hello', 'greeting protocol'],
+    ['HTTP/1.1 400 Bad Request', 'greeting protocol'],
+    ['SSH-2.0-OpenSSH_9.9', 'greeting protocol'],
+    ['220 two replies\n250 at once', 'ehlo protocol'],
+    [`220 ${'x'.repeat(5000)}`, 'greeting protocol'],
+  ])('%j', async (reply, expected) => {
+    expect(await failure(await peer({ script: ({ stage }) => (stage === 'connect' ? reply : undefined) }))).toBe(expected)
+  })
+
+  test('a greeting of 20 lines is a greeting', async () => {
+    const lines = `${'220-hello\n'.repeat(19)}220 hello`
+    expect(await failure(await peer({ script: ({ stage }) => (stage === 'connect' ? lines : undefined) }))).toBe('connected')
+  })
+
+  test('silence, and a greeting octet by octet, end with the limit of the whole stage', async () => {
+    expect(await failure(await barePeer(() => {}))).toBe('greeting timeout')
+    const drip = await barePeer((socket) => {
+      const timer = setInterval(() => socket.write('2'), 10)
+      socket.on('close', () => clearInterval(timer))
+    })
+    expect(await failure(drip)).toBe('greeting timeout')
+  })
+
+  test('hanging up is told where it happened; a flood is cut off', async () => {
+    expect(await failure(await barePeer((socket) => socket.end()))).toBe('greeting dropped')
+    expect(await failure(await peer({ script: ({ stage }) => (stage === 'ehlo' ? { close: true } : undefined) }))).toBe('ehlo dropped')
+    let sent = 0
+    const flood = await barePeer((socket) => {
+      const pour = () => {
+        while (!socket.destroyed && socket.write('220-flood\r\n'.repeat(1000))) sent += 11_000
+      }
+      socket.on('drain', pour)
+      pour()
+    })
+    expect(await failure(flood)).toBe('greeting protocol')
+    expect(sent).toBeLessThan(20_000_000)
+  })
+
+  test('EHLO refused leads to HELO without extensions; both refused is the reply', async () => {
+    const old = await peer({
+      script: ({ stage, argument }) => (stage === 'ehlo' && argument.startsWith('EHLO') ? '502 5.5.1 what' : undefined),
+    })
+    const connection = await open(old)
+    expect(connection.extensions).toEqual({ size: null, pipelining: false, eightBitMime: false, smtpUtf8: false })
+    expect(outcomes(await connection.transact(message()))).toEqual(['accepted 250'])
+    expect(await failure(await peer({ script: ({ stage }) => (stage === 'ehlo' ? '550 no' : undefined) }))).toBe('ehlo reply 550')
+    expect(await failure(await peer({ script: ({ stage }) => (stage === 'ehlo' ? '421 no' : undefined) }))).toBe('ehlo reply 421')
+  })
+
+  test('10,000 keywords are too many', async () => {
+    const many = `${'250-X\n'.repeat(10_000)}250 X`
+    expect(await failure(await peer({ script: ({ stage }) => (stage === 'ehlo' ? many : undefined) }))).toBe('ehlo protocol')
+  })
+})
+
+describe('STARTTLS', () => {
+  test('is used when offered, with any certificate, and EHLO is said again', async () => {
+    const names: string[] = []
+    const mx = await peer({
+      starttls: true,
+      script({ stage, argument }) {
+        if (stage === 'ehlo') names.push(argument)
+        return undefined
+      },
+    })
+    const connection = await open(mx)
+    expect(connection.secure).toBe(true)
+    const result = await connection.transact(message({ data: Buffer.from(`${'x'.repeat(70)}\r\n`.repeat(10_000)) }))
+    expect([result.secure, ...outcomes(result)]).toEqual([true, 'accepted 250'])
+    expect(mx.messages.map((one) => [one.secure, one.wire.length])).toEqual([[true, 720_000]])
+    expect(names).toEqual(['EHLO us.test', 'EHLO us.test'])
+    connection.quit()
+    await connection.closed
+  })
+
+  test('is not said when it is not wanted', async () => {
+    const connection = await open(await peer({ starttls: true }), { tls: 'none' })
+    expect(connection.secure).toBe(false)
+  })
+
+  test('refused, hanging, failing or dropped is a failure of TLS', async () => {
+    const hello = '250-x\r\n250 STARTTLS\r\n'
+    expect(await failure(await barePeer(answering('220 x\r\n', { EHLO: hello, STARTTLS: '454 4.7.0 no\r\n' })))).toBe('tls tls')
+    expect(await failure(await barePeer(answering('220 x\r\n', { EHLO: hello, STARTTLS: '220 go\r\n' })))).toBe('tls tls')
+    expect(
+      await failure(await barePeer(answering('220 x\r\n', { EHLO: hello, STARTTLS: '220 go\r\n', '\x16': 'no TLS here at all\r\n' }))),
+    ).toBe('tls tls')
+    expect(await failure(await barePeer(answering('220 x\r\n', { EHLO: hello })))).toBe('tls tls')
+    expect(await failure(await peer(), { tls: 'require' })).toBe('tls tls')
+  })
+
+  test('replies injected before the handshake are not heard', async () => {
+    const mx = await startFakeMx({ starttls: true })
+    endings.push(() => mx.close())
+    // Between the two stands someone who adds a reply of his own behind the 220 that begins the handshake.
+    const middle = await barePeer((socket) => {
+      const onward = connect(mx.port, '127.0.0.1')
+      onward.on('error', () => socket.destroy())
+      socket.on('close', () => onward.destroy())
+      socket.pipe(onward)
+      onward.on('data', (octets) => {
+        const begins = octets.toString('latin1') === '220 2.0.0 go ahead\r\n'
+        socket.write(begins ? Buffer.concat([octets, Buffer.from('250-injected\r\n250 SIZE 1\r\n')]) : octets)
+      })
+    })
+    const connection = await open(middle)
+    expect(connection.extensions.size).toBe(20_971_520)
+    const result = await connection.transact(message())
+    expect(outcomes(result)).toEqual(['accepted 250'])
+    expect(result.transcript).not.toContain('injected')
+  })
+})
+
+describe('AUTH', () => {
+  const login = (methods: string, answers: Record<string, string>) =>
+    barePeer(answering('220 x\r\n', { EHLO: `250-x\r\n250 AUTH ${methods}\r\n`, ...answers }))
+  const auth = { user: 'me', password: 'geheim' }
+
+  test('PLAIN is preferred, LOGIN is known, and a refusal is the reply', async () => {
+    expect(await failure(await login('LOGIN PLAIN', { 'AUTH PLAIN AG1lAGdlaGVpbQ==': '235 ok\r\n' }), { auth })).toBe('connected')
+    expect(
+      await failure(await login('LOGIN', { 'AUTH LOGIN': '334 VXNlcg==\r\n', 'bWU=': '334 UGFzcw==\r\n', Z2VoZWlt: '235 ok\r\n' }), {
+        auth,
+      }),
+    ).toBe('connected')
+    expect(await failure(await login('PLAIN', { 'AUTH PLAIN': '535 5.7.8 wrong\r\n' }), { auth })).toBe('auth reply 535')
+    expect(await failure(await login('CRAM-MD5', {}), { auth })).toBe('auth protocol')
+  })
+
+  test('the password is in no transcript', async () => {
+    const result = await tryConnect(await login('PLAIN', { 'AUTH PLAIN': '535 5.7.8 wrong\r\n' }), { auth })
+    const transcript = result.ok ? '' : result.failure.transcript
+    expect(transcript).toContain('C: AUTH PLAIN <secret>')
+    expect(transcript).not.toContain('AG1lAGdlaGVpbQ')
+  })
+})
