@@ -195,7 +195,7 @@ describe('a conversation', () => {
     expect(outcomes(await connection.transact(message({ data: bytes(30_000_000) })))).toEqual(['failed content dropped'])
   })
 
-  test('a reply too many, taken for the next message’s, refuses nobody: out of step is found at DATA', async () => {
+  test('a reply too many, taken for an answer to the next message, refuses nobody: out of step is found at DATA', async () => {
     const mx = await peer({ script: ({ stage }) => (stage === 'content' ? '250 ok\n552 5.3.4 and one too many' : undefined) })
     const connection = await open(mx, { limits: { commandMs: 500 } })
     const both = await Promise.all([connection.transact(message()), connection.transact(message())])
