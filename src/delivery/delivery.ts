@@ -129,7 +129,7 @@ export async function startDelivery(deps: DeliveryDeps): Promise<Delivery> {
     if (claimed.length === 0) return idlePollMs
     hands.take(claimed)
     await begin(claimed)
-    return claimed.length < most / 2 ? 5 : 0
+    return claimed.length < most / 4 ? idlePollMs : 0
   }
 
   const begin = async (claimed: readonly Claimed[]) => {

@@ -23,23 +23,29 @@ literal[equals] = 0
 
 /** Encodes text; its line ends become CRLF. */
 export function encodeText(text: string): EncodedBody {
+  if (Buffer.byteLength(text) === text.length && !controlCharacters.test(text) && !hasLongLine(text)) {
+    return { encoding: '7bit', octets: Buffer.from(withCrlf(text), 'latin1') }
+  }
   const source = Buffer.from(text)
   let high = 0
-  let line = 0
-  let plain = true
-  for (const octet of source) {
-    if (octet === lineFeed) {
-      line = 0
-      continue
-    }
-    line++
-    if (octet > 126) high++
-    if (line > longestPlainLine || octet > 126 || (octet < space && octet !== tab && octet !== carriageReturn)) plain = false
-  }
-  if (plain) return { encoding: '7bit', octets: Buffer.from(withCrlf(text), 'latin1') }
+  for (const octet of source) if (octet > 126) high++
   // Quoted-printable triples each such octet, base64 adds a third to all.
-  if (high * 6 > source.length) return { encoding: 'base64', octets: encodeBase64(Buffer.from(withCrlf(text))) }
+  if (high * 6 > source.length) {
+    return { encoding: 'base64', octets: encodeBase64(Buffer.from(withCrlf(text))) }
+  }
   return { encoding: 'quoted-printable', octets: encodeQuotedPrintable(source) }
+}
+
+/** What 7bit may not carry; tab, CR and LF it may. */
+const controlCharacters = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]/
+
+function hasLongLine(text: string): boolean {
+  let from = 0
+  for (let at = text.indexOf('\n'); at >= 0; at = text.indexOf('\n', from)) {
+    if (at - from > longestPlainLine) return true
+    from = at + 1
+  }
+  return text.length - from > longestPlainLine
 }
 
 const withCrlf = (text: string) => text.replace(/\r\n|\r|\n/g, '\r\n')

@@ -66,6 +66,8 @@ const freeOrphans = sql`
   where owner is not null and owner not in (select id from delivery_processes)`
 
 const beatsPerLease = 5
+/** Often enough that shards change hands quickly when processes come and go. */
+const longestTurnMs = 400
 const believedPart = 0.75
 
 export interface Leases {
@@ -157,7 +159,7 @@ export async function openLeases(deps: LeaseDeps): Promise<Leases> {
   }
 
   return {
-    everyMs: leaseMs / beatsPerLease,
+    everyMs: Math.min(leaseMs / beatsPerLease, longestTurnMs),
     owned: () => (believed() ? mine.filter((one) => !leaving.has(one.shard)) : []),
     holds: (shard, epoch) => believed() && mine.some((one) => one.shard === shard && one.epoch === epoch),
     async turn() {
