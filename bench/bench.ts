@@ -50,7 +50,11 @@ const mean = (pairs: readonly (readonly [number, number])[], name: string): Resu
 }
 
 /** Pairs, taking turns in who goes first. */
-async function interleave(ours: () => Promise<number>, against: () => Promise<number>, note: (text: string) => void): Promise<[number, number][]> {
+async function interleave(
+  ours: () => Promise<number>,
+  against: () => Promise<number>,
+  note: (text: string) => void,
+): Promise<[number, number][]> {
   const pairs: [number, number][] = []
   for (let round = 0; round < rounds; round++) {
     const first = round % 2 === 0 ? await ours() : await against()
@@ -70,13 +74,20 @@ async function addDomain(service: Service): Promise<void> {
 }
 
 const databaseUrl = async (service: Service) => (await embeddedUrlIfRunning(service.folder)) as string
-const databaseOf = async (service: Service) => openDb({ url: await databaseUrl(service), poolSize: 1, applicationName: 'bench', log: silentLog })
+const databaseOf = async (service: Service) =>
+  openDb({ url: await databaseUrl(service), poolSize: 1, applicationName: 'bench', log: silentLog })
 const secretOf = (service: Service) => readFileSync(join(service.folder, 'secret'), 'utf8').trim()
 
 async function accept(note: (text: string) => void): Promise<Result> {
   await using service = await startService({ ...environment, POSTRIDER_ROLES: 'api,housekeeping' })
   await addDomain(service)
-  const bare = await startChild<{ port: number }>('answer-only.ts', { ...environment, DATABASE_URL: await databaseUrl(service), POSTRIDER_SECRET: secretOf(service), PORT: '0', POSTRIDER_HOSTNAME: 'mail.postrider.test' })
+  const bare = await startChild<{ port: number }>('answer-only.ts', {
+    ...environment,
+    DATABASE_URL: await databaseUrl(service),
+    POSTRIDER_SECRET: secretOf(service),
+    PORT: '0',
+    POSTRIDER_HOSTNAME: 'mail.postrider.test',
+  })
   const body = typicalBody(`shop@${domain}`, 'ann@sink.test')
   const rate = (port: number) => async () => {
     const beganMs = performance.now()
@@ -103,7 +114,11 @@ async function deliverRsa(note: (text: string) => void): Promise<Result> {
 }
 
 async function deliver(sink: Sink, messages: number): Promise<number> {
-  await using service = await startService({ ...environment, POSTRIDER_ROLES: 'api,housekeeping', POSTRIDER_RELAY: `smtp://127.0.0.1:${sink.port}` })
+  await using service = await startService({
+    ...environment,
+    POSTRIDER_ROLES: 'api,housekeeping',
+    POSTRIDER_RELAY: `smtp://127.0.0.1:${sink.port}`,
+  })
   await addDomain(service)
   const body = typicalBody(`shop@${domain}`, 'ann@sink.test')
   sink.reset()
@@ -126,11 +141,7 @@ async function endToEnd(sink: Sink, signed: boolean): Promise<number> {
   await addDomain(service)
   const deliveries = signed
     ? []
-    : await Promise.all(
-        Array.from({ length: Math.max(1, availableParallelism() - 1) }, () =>
-          startChildOf(service, sink),
-        ),
-      )
+    : await Promise.all(Array.from({ length: Math.max(1, availableParallelism() - 1) }, () => startChildOf(service, sink)))
   const body = typicalBody(`shop@${domain}`, 'ann@sink.test')
   // The first second warms up plans and code, as a running service is.
   sink.reset()
@@ -202,8 +213,15 @@ for (const name of named.length > 0 ? named : Object.keys(benchmarks)) {
 }
 if (!json) {
   const commit = execFileSync('git', ['rev-parse', '--short', 'HEAD']).toString().trim()
-  console.log(`\n${cpus()[0]?.model}, ${availableParallelism()} cores, ${Math.round(totalmem() / 2 ** 30)} GiB, Node ${process.version}, commit ${commit}`)
-  console.log(`${messageOctets / 1000} KB messages, median of ${rounds} interleaved rounds; load, sink, database and program on the same cores\n`)
+  console.log(
+    `\n${cpus()[0]?.model}, ${availableParallelism()} cores, ${Math.round(totalmem() / 2 ** 30)} GiB, Node ${process.version}, commit ${commit}`,
+  )
+  console.log(
+    `${messageOctets / 1000} KB messages, median of ${rounds} interleaved rounds; load, sink, database and program on the same cores\n`,
+  )
   console.log('| benchmark | ours, messages/s | against | ratio | spread |\n|---|---|---|---|---|')
-  for (const one of results) console.log(`| ${one.name} | ${one.ours ?? '-'} | ${one.against ?? '-'} | ${one.ratio ?? one.reason} | ${one.spread?.join(' to ') ?? '-'} |`)
+  for (const one of results)
+    console.log(
+      `| ${one.name} | ${one.ours ?? '-'} | ${one.against ?? '-'} | ${one.ratio ?? one.reason} | ${one.spread?.join(' to ') ?? '-'} |`,
+    )
 }

@@ -9,7 +9,12 @@ const ids = openIds(systemRandom)
 const config = readConfig(process.env)
 const secrets = openSecrets(config.secret as string, systemRandom)
 const settings = '-c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off -c enable_bitmapscan=off -c jit=off'
-const db = await openDb({ url: `${config.databaseUrl}&options=${encodeURIComponent(settings)}`, poolSize: 6, applicationName: 'postrider bench delivery', log: silentLog })
+const db = await openDb({
+  url: `${config.databaseUrl}&options=${encodeURIComponent(settings)}`,
+  poolSize: 6,
+  applicationName: 'postrider bench delivery',
+  log: silentLog,
+})
 const domains = { ...openDomains({ db, clock, secrets }), signingKeys: () => Promise.resolve([]) }
 const delivery = await startDelivery({ db, clock, ids, log: silentLog, secrets, domains, config, processId: `bench-${ids.token(8)}` })
 process.send?.({ started: true })

@@ -7,8 +7,14 @@ const here = (name: string) => new URL(name, import.meta.url).pathname
 const longestMs = 120_000
 
 /** A child that answers messages; ended by its disconnect or `stop`. */
-export async function startChild<First>(name: string, environment: Record<string, string | undefined> = {}): Promise<{ child: ChildProcess; first: First }> {
-  const child = fork(here(name), [], { env: { ...process.env, ...environment } as NodeJS.ProcessEnv, stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
+export async function startChild<First>(
+  name: string,
+  environment: Record<string, string | undefined> = {},
+): Promise<{ child: ChildProcess; first: First }> {
+  const child = fork(here(name), [], {
+    env: { ...process.env, ...environment } as NodeJS.ProcessEnv,
+    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+  })
   const first = await new Promise<First>((resolve, reject) => {
     child.once('message', (message) => resolve(message as First))
     child.once('exit', (code) => reject(new Error(`${name} ended with ${code}`)))
@@ -96,7 +102,17 @@ export async function load({ port, key, body, connections }: Load, enough: (sent
 export function typicalBody(from: string, to: string): Buffer {
   const paragraph = 'Your order has been packed and leaves our warehouse today; here is what it holds and where it goes. '
   const html = `<html><body>${Array.from({ length: 12 }, (_, n) => `<p>${paragraph.repeat(5)}<a href="https://shop.example.com/orders/${n}?id=${n}">see it</a></p>`).join('\n')}</body></html>`
-  return Buffer.from(JSON.stringify({ from, to: [to], subject: 'Your order 4711 is on its way', html, text: `${paragraph}\n`.repeat(25), tag: 'order', metadata: { order_id: '4711' } }))
+  return Buffer.from(
+    JSON.stringify({
+      from,
+      to: [to],
+      subject: 'Your order 4711 is on its way',
+      html,
+      text: `${paragraph}\n`.repeat(25),
+      tag: 'order',
+      metadata: { order_id: '4711' },
+    }),
+  )
 }
 
 export const median = (values: readonly number[]): number => [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] as number

@@ -1,5 +1,5 @@
 /** Postfix, with OpenDKIM when asked, in folders of its own on loopback ports: the peer that end-to-end speed is measured against. */
-import { execFile, execFileSync, type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, execFile, execFileSync, spawn } from 'node:child_process'
 import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -90,7 +90,24 @@ postlog unix-dgram n - n - 1 postlogd
   await run(`${sbin}/postfix`, ['-c', config, 'start'])
   return {
     async feed(messages, octets) {
-      await run(`${sbin}/smtp-source`, ['-d', '-s', '20', '-l', String(octets), '-m', String(messages), '-f', 'shop@bench.test', '-t', 'ann@sink.test', `127.0.0.1:${port}`], { timeout: 120_000 })
+      await run(
+        `${sbin}/smtp-source`,
+        [
+          '-d',
+          '-s',
+          '20',
+          '-l',
+          String(octets),
+          '-m',
+          String(messages),
+          '-f',
+          'shop@bench.test',
+          '-t',
+          'ann@sink.test',
+          `127.0.0.1:${port}`,
+        ],
+        { timeout: 120_000 },
+      )
     },
     async stop() {
       await run(`${sbin}/postfix`, ['-c', config, 'stop']).catch(() => undefined)
@@ -106,7 +123,10 @@ async function startOpenDkim(folder: string): Promise<{ port: number; child: Chi
   execFileSync('openssl', ['genrsa', '-traditional', '-out', key, '2048'], { stdio: 'ignore' })
   chmodSync(key, 0o600)
   const config = join(folder, 'opendkim.conf')
-  writeFileSync(config, `Mode s\nDomain bench.test\nSelector bench\nKeyFile ${key}\nSocket inet:${port}@127.0.0.1\nCanonicalization relaxed/relaxed\nSyslog no\nUMask 002\nRequireSafeKeys no\nInternalHosts 127.0.0.1\nBackground no\n`)
+  writeFileSync(
+    config,
+    `Mode s\nDomain bench.test\nSelector bench\nKeyFile ${key}\nSocket inet:${port}@127.0.0.1\nCanonicalization relaxed/relaxed\nSyslog no\nUMask 002\nRequireSafeKeys no\nInternalHosts 127.0.0.1\nBackground no\n`,
+  )
   const child = spawn(`${sbin}/opendkim`, ['-f', '-x', config], { stdio: 'ignore' })
   await wait(1000)
   return { port, child }

@@ -21,14 +21,14 @@ const looksLikeSql =
   /^\s*(?:select\s|insert\s+into\s|update\s+"?\w+"?\s+(?:as\s+\w+\s+)?set\s|delete\s+from\s|with\s+\w+.*\bas\s*\(|merge\s+into\s|copy\s+"?\w+"?\s*(?:\(|from|to)|truncate\s|lock\s+table\s|(?:create|alter|drop)\s+(?:table|index|unique|view)\s)/i
 
 /** Without comments, string literals and column aliases. */
-export function bareSql(text: string): string {
+function bareSql(text: string): string {
   return text
     .replace(/'(?:[^']|'')*'|--[^\n]*|\/\*[\s\S]*?\*\/|\$(\w*)\$[\s\S]*?\$\1\$/g, ' ')
     .replace(/\bas\s+"[^"]*"/gi, ' ')
     .replace(/"(\w+)"/g, '$1')
 }
 
-export function statementsIn(files: SourceFile[]): Statement[] {
+function statementsIn(files: SourceFile[]): Statement[] {
   return files
     .filter((file) => !file.isTest)
     .flatMap((file) => {
@@ -59,7 +59,7 @@ function templateText(template: unknown): string {
 }
 
 /** Tables after all migrations, partitions apart. */
-export function tablesOf(migrations: { path: string; text: string }[]): Set<string> {
+function tablesOf(migrations: { path: string; text: string }[]): Set<string> {
   const tables = new Set<string>()
   for (const { text } of migrations) {
     const change =

@@ -24,11 +24,9 @@ export type {
   AcceptedSubmission,
   Answer,
   AnswerPlan,
-  BatchResult,
   Caller,
   RawSubmission,
   Submission,
-  SubmittedAttachment,
 } from './submission.ts'
 
 const mostBatchElements = 100

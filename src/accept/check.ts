@@ -62,7 +62,7 @@ export function checkSender(from: string): Mailbox {
   )
 }
 
-export function checkAddress(field: string, text: string): Address {
+function checkAddress(field: string, text: string): Address {
   return parseAddress(text) ?? refuse(field, 'is not an email address', 'invalid_email_format')
 }
 

@@ -10,7 +10,7 @@ import { type Command, type CommandDeps, jsonOption, parseCall, printed, UsageEr
 import { domainAdd, keyCreate, limitsSet, memberAdd, tenantCreate } from './records.ts'
 import { send } from './send.ts'
 
-export type { CommandDeps, House } from './command.ts'
+export type { CommandDeps } from './command.ts'
 
 const serve: Command = {
   name: 'serve',
@@ -80,7 +80,7 @@ ${commands
 
 postrider <command> --help tells more about each.`
 
-/** The help of every command, for the documentation. */
+/** The help of every command, for the documentation. @public */
 export const commandsHelp = (): { name: string; help: string }[] =>
   commands.filter((one) => !one.hidden).map(({ name, help }) => ({ name, help }))
 

@@ -205,7 +205,7 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
       return
     }
     looking.set(domain, [job])
-    findRoute(domain, resolver, { ownNames: [config.hostname], fraction })
+    void findRoute(domain, resolver, { ownNames: [config.hostname], fraction })
       .catch((error): Route => ({ kind: 'temporary', classification: 'dns_error', enhanced: '4.4.3', message: String(error) }))
       .then((route) => {
         const jobs = looking.get(domain) ?? []

@@ -2,7 +2,7 @@
 import type { Claimed } from '#spool'
 
 /** RFC 5321 section 4.5.3.1.8: a server must take at least 100. */
-export const mostRecipientsPerJob = 100
+const mostRecipientsPerJob = 100
 
 export interface Job {
   tenantId: string

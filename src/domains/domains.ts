@@ -12,7 +12,7 @@ import { makeEd25519Key, makeRsaKey, readPrivateKey, type SigningKey } from '#dk
 import { parseAddress } from '#mail'
 import { ed25519Selector, type PublishedFacts } from './records.ts'
 
-export { type DnsRecords, recordsOf } from './records.ts'
+export { recordsOf } from './records.ts'
 
 export interface Domain extends PublishedFacts {
   id: number
@@ -51,7 +51,7 @@ const sealedKeys = sql<{ uuid: string; name: string; selector: string; rsaPrivat
   where tenant_id = $1 and id = $2`
 
 /** A host name of at least two labels, as lower-case A-labels; refuses `validation_error` otherwise. */
-export function domainName(text: string): string {
+function domainName(text: string): string {
   const address = parseAddress(`postmaster@${text}`)
   if (!address || text.includes('@')) {
     throw new Refusal('validation_error', {

@@ -6,8 +6,8 @@
 import { type Queryable, sql, type Tx } from '#db'
 import type { EmailStatus } from './status.ts'
 
-export { type Content, decodeContent, encodeContent, type PartsContent, type RawContent, type StoredAttachment } from './content.ts'
-export { type EmailStatus, emailStatuses, queuedStatuses, retryableStatuses, transitions } from './status.ts'
+export { type Content, decodeContent, encodeContent, type PartsContent } from './content.ts'
+export { type EmailStatus, emailStatuses, queuedStatuses, retryableStatuses } from './status.ts'
 
 /** Tables that are cut into days by the time in their email ids. */
 export const emailTables = ['emails', 'contents', 'attempts'] as const

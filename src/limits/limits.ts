@@ -3,7 +3,7 @@
  * Owns: limit_settings, send_capacity, sandbox_days. Uses: base, db. Used by: spool, accept, http, cli, main.
  * Promises: send capacity is never exceeded by the sum of all processes; what is over it waits and is never refused.
  */
-export { type Demand, type Room, readStanding, roomForWaiting, type Standing, settleWaiting, takeSlots } from './capacity.ts'
+export { type Room, readStanding, roomForWaiting, type Standing, settleWaiting, takeSlots } from './capacity.ts'
 export { openRateLimiter, type RateLimiter, type RateVerdict } from './rate.ts'
 export { takeSandboxSlots } from './sandbox.ts'
 export {

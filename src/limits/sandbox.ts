@@ -2,7 +2,7 @@
 import { Refusal } from '#base'
 import { type Db, sql } from '#db'
 
-export const sandboxPerDay = 10
+const sandboxPerDay = 10
 const dayMs = 86_400_000
 
 const takeSandbox = sql`

@@ -61,7 +61,7 @@ function foldTokens(name: string, tokens: readonly string[]): string {
 }
 
 /** Words of at most 75 characters that split no character; B when that is shorter, else Q. */
-export function encodedWords(text: string): string[] {
+function encodedWords(text: string): string[] {
   if (text === '') return ['']
   const octets = Buffer.byteLength(text)
   const special = octets - (text.match(/[A-Za-z0-9!*+\-/ ]/g)?.length ?? 0)

@@ -4,5 +4,5 @@
  * Promises: every question is bounded in time; an address is checked where it is connected to, whatever named it.
  */
 export { type AddressGuard, openGuard } from './guard.ts'
-export { type DnsAnswer, openResolver, type Resolver } from './resolver.ts'
+export { openResolver, type Resolver } from './resolver.ts'
 export { findAddresses, findRoute, type Route, type RouteHost } from './route.ts'

@@ -97,7 +97,8 @@ function inTurns<T>(six: readonly T[], four: readonly T[]): T[] {
 }
 
 function failed<T>(error: unknown): Kept<T> {
-  const code = String((error as { code?: unknown }).code ?? 'UNKNOWN')
+  const given = error instanceof Error && 'code' in error ? error.code : undefined
+  const code = typeof given === 'string' ? given : 'UNKNOWN'
   if (code === 'ENODATA') return { answer: { kind: 'none' }, lifeMs: absentLifeMs }
   if (code === 'ENOTFOUND') return { answer: { kind: 'nxdomain' }, lifeMs: absentLifeMs }
   return { answer: { kind: 'trouble', code }, lifeMs: troubleLifeMs }

@@ -13,7 +13,6 @@ export type {
   RecipientResult,
   Reply,
   SmtpConnection,
-  SmtpLimits,
   Transaction,
   TransactionResult,
 } from './types.ts'

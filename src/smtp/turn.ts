@@ -49,7 +49,7 @@ export function giveAll(turn: Turn, result: RecipientResult): void {
   for (let index = 0; index < turn.results.length; index++) turn.results[index] ??= result
 }
 
-export function failureOf(turn: Turn, stage: Stage, reason: Break): Failure {
+function failureOf(turn: Turn, stage: Stage, reason: Break): Failure {
   const failure: Failure = { stage, kind: reason.kind, reply: reason.reply, message: reason.message, transcript: '' }
   turn.failures.push(failure)
   return failure

@@ -34,4 +34,3 @@ export async function testDatabase(): Promise<TestDatabase> {
   return { url, db, close, [Symbol.asyncDispose]: close }
 }
 
-export const openTestDatabase = testDatabase

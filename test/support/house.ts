@@ -13,7 +13,7 @@ import { type HttpDeps, startHttp } from '#http'
 import { openLimitSettings, openRateLimiter } from '#limits'
 import { simulatorDomain } from '#simulator'
 import { addTenant, foundOrganisation, openTenants } from '#tenants'
-import { openTestDatabase } from './database.ts'
+import { testDatabase } from './database.ts'
 
 export interface Wish {
   /** Requests per second of a key; null is unlimited. */
@@ -101,7 +101,7 @@ export async function startHouse(wish: Wish = {}): Promise<House> {
   const log = silentLog
   const ids = openIds(systemRandom)
   const secrets = openSecrets(secret, systemRandom)
-  const database = await openTestDatabase()
+  const database = await testDatabase()
   const { db } = database
   await prepareDays(db, clock.nowMs())
 
