@@ -1,28 +1,12 @@
 /**
  * What a reply means: its classification of the contract, whose fault it is, and whether it is for ever.
- * Owns: nothing. Uses: nothing. Used by: delivery.
+ * Owns: nothing. Uses: nothing. Used by: delivery, http.
  * Promises: the reply code decides whether a failure is permanent, never its text; only a recipient's own fault suppresses.
  */
+import { type ClassificationName, classifications } from './classifications.ts'
 import { replyRules } from './reply-rules.ts'
 
-/** Contract section 7.2. */
-const classifications = {
-  invalid_recipient: 10,
-  no_mailbox: 11,
-  not_accepting_mail: 12,
-  mailbox_full: 20,
-  message_too_large: 21,
-  spam_block: 30,
-  policy_violation: 31,
-  tls_required: 32,
-  connection_error: 40,
-  dns_error: 41,
-  temporarily_unavailable: 42,
-  protocol_error: 50,
-  unclassified: 99,
-} as const
-
-export type ClassificationName = keyof typeof classifications
+export type { ClassificationName } from './classifications.ts'
 
 export interface Classified {
   classification: ClassificationName

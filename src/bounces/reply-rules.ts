@@ -2,7 +2,7 @@
  * What replies mean, as data: the first rule that matches decides. Texts that name a block come before everything else, because
  * servers send them with codes that look like the recipient's fault; suppressing such a recipient would be wrong.
  */
-import type { ClassificationName } from './bounces.ts'
+import type { ClassificationName } from './classifications.ts'
 
 export interface ReplyRule {
   classification: ClassificationName

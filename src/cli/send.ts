@@ -35,11 +35,13 @@ Sends one email through the running service and prints each attempt until it is 
     const key = text(given, 'key') ?? deps.environment.POSTRIDER_API_KEY
     if (!key) throw new UsageError('--key is needed (or POSTRIDER_API_KEY)')
     const base = `${(text(given, 'url') ?? `http://127.0.0.1:${deps.environment.PORT ?? '3025'}`).replace(/\/$/, '')}/v1`
+    const late = new AbortController()
     const ask = async (method: string, path: string, body?: object): Promise<Reply> => {
+      const cancel = deps.clock.after(answerWithinMs, () => late.abort(new Error(`no answer within ${answerWithinMs / 1000} s`)))
       const answer = await fetch(base + path, {
         method,
         headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
-        signal: AbortSignal.timeout(answerWithinMs),
+        signal: late.signal,
         ...(body ? { body: JSON.stringify(body) } : {}),
       }).catch((error: Error) => {
         throw new UsageError(
@@ -47,6 +49,7 @@ Sends one email through the running service and prints each attempt until it is 
         )
       })
       const reply = (await answer.json()) as Reply
+      cancel()
       if (!reply.success) throw new UsageError(`${reply.error?.code}: ${reply.error?.message}. ${reply.error?.suggestion}`)
       return reply
     }

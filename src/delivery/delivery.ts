@@ -72,7 +72,7 @@ export async function startDelivery(deps: DeliveryDeps): Promise<Delivery> {
     newProcessId: () => `${deps.processId}-${ids.label(6)}`,
     leaseMs: config.leaseMs,
     shardCount,
-    isIdle: hands.isIdle,
+    isIdle: (shard) => hands.isIdle(shard),
   })
   let roused = () => {}
 

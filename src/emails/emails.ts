@@ -1,6 +1,6 @@
 /**
  * Emails: one record for each envelope recipient of a submission, with its status, content and attempts.
- * Owns: emails, contents, attempts. Uses: base, db. Used by: spool, accept, delivery, http, cli.
+ * Owns: emails, contents, attempts. Uses: db. Used by: accept, delivery, housekeeping, http.
  * Promises: every read names its tenant when the caller has one; a look-up by id touches one time partition.
  */
 import { type Queryable, sql, type Tx } from '#db'

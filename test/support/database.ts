@@ -33,4 +33,3 @@ export async function testDatabase(): Promise<TestDatabase> {
   }
   return { url, db, close, [Symbol.asyncDispose]: close }
 }
-
