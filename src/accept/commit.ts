@@ -179,12 +179,7 @@ async function write(entries: Entry[], { db, clock, limitSettings }: CommitDeps)
       if (state === uniqueViolation && unresolved)
         return { standing, won: new Set(entries.flatMap((entry) => (entry.once ? [onceName(entry.once)] : []))) }
       if (state === noPartition) {
-        await ensurePartitions(
-          db,
-          emailTables.map((table) => ({ table, key: 'email-id' as const })),
-          first,
-          1,
-        )
+        await ensurePartitions(db, emailTables, first, 1)
         continue
       }
       if (!(error instanceof CommitUnknown || error instanceof DatabaseUnreachable)) throw error

@@ -10,6 +10,8 @@ export interface PartitionedTable {
   table: string
   /** What the table is cut by: the time that email ids begin with, or a timestamp. */
   key: 'email-id' | 'time'
+  /** Storage settings of each partition, such as `fillfactor = 85`. */
+  settings?: string
 }
 
 const dayMs = 86_400_000
@@ -45,13 +47,13 @@ function refuseOddName(table: string): void {
 /** Makes the missing partitions of `days` days, the first being the day of `fromMs`; safe while others do the same. Returns their names. */
 export async function ensurePartitions(db: Db, tables: readonly PartitionedTable[], fromMs: number, days: number): Promise<string[]> {
   const firstDayMs = Math.floor(fromMs / dayMs) * dayMs
-  const wanted = tables.flatMap(({ table, key }) => {
+  const wanted = tables.flatMap(({ table, key, settings }) => {
     refuseOddName(table)
     return Array.from({ length: days }, (_, day) => {
       const startMs = firstDayMs + day * dayMs
       const name = `${table}_${dayOf(startMs)}`
       // Made first and attached then: "create table … partition of" would lock out the table's readers and writers.
-      const text = `create table ${name} (like ${table} including defaults including storage including constraints);
+      const text = `create table ${name} (like ${table} including defaults including storage including constraints)${settings === undefined ? '' : ` with (${settings})`};
         alter table ${table} attach partition ${name} for values from (${boundOf(key, startMs)}) to (${boundOf(key, startMs + dayMs)})`
       return { name, text }
     })

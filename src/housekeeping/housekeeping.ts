@@ -16,7 +16,7 @@ import { releaseWaiting } from '#spool'
 const tickMs = 500
 const daysAhead = 7
 const hourMs = 3_600_000
-const choreLock = 7_305_003
+const choreLock = 7_305_010
 
 const tryLock = sql<{ mine: boolean }>`
   select pg_try_advisory_xact_lock($1::bigint) as mine`
@@ -34,8 +34,7 @@ export interface HousekeepingDeps {
 
 /** Makes the partitions of the coming days; needed before anything can be accepted. */
 export function prepareDays(db: Db, nowMs: number): Promise<string[]> {
-  const tables = [...emailTables.map((table) => ({ table, key: 'email-id' as const })), { table: 'events', key: 'time' as const }]
-  return ensurePartitions(db, tables, nowMs, daysAhead)
+  return ensurePartitions(db, [...emailTables, { table: 'events', key: 'time' }], nowMs, daysAhead)
 }
 
 export function startHousekeeping({ db, clock, log, limitSettings }: HousekeepingDeps): Housekeeping {
