@@ -43,10 +43,22 @@ export interface Content {
 
 /** More than a submission can weigh after decompression (14 MiB of attachments in base64, html, text and recipients). */
 const largestContentOctets = 96 * 1024 * 1024
-/** The fastest level: at 10 KB higher ones cost more CPU than the bytes they save. */
+/** Below this there is nothing to win. */
+const leastCompressedOctets = 2048
+/** The fastest level: higher ones cost more CPU than the octets they save. */
 const options = { params: { [constants.ZSTD_c_compressionLevel]: 1 } }
+/** A zstd frame begins with 0x28, JSON with a brace. */
+const brace = 0x7b
 
-export const encodeContent = (content: Content): Buffer => zstdCompressSync(JSON.stringify(content), options)
+export function encodeContent(content: Content): Buffer {
+  const json = Buffer.from(JSON.stringify(content))
+  return json.length < leastCompressedOctets ? json : zstdCompressSync(json, options)
+}
 
-export const decodeContent = (body: Uint8Array): Content =>
-  JSON.parse(zstdDecompressSync(body, { maxOutputLength: largestContentOctets }).toString()) as Content
+export function decodeContent(body: Uint8Array): Content {
+  const json =
+    body[0] === brace
+      ? Buffer.from(body.buffer, body.byteOffset, body.byteLength)
+      : zstdDecompressSync(body, { maxOutputLength: largestContentOctets })
+  return JSON.parse(json.toString()) as Content
+}
