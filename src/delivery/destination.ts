@@ -2,9 +2,9 @@
  * One destination: the mail servers that domains share, a small pool of reused connections, and the jobs that wait for one. It never
  * holds up another destination; a host that cannot be reached fails what waits for it now and is asked again a little later.
  */
-import { type Clock, type Config, type Log, pause } from '#base'
-import { type AddressGuard, findAddresses, type Resolver, type RouteHost } from '#net'
-import { type ConnectOptions, connect, type Failure, type SmtpConnection, type Transaction } from '#smtp'
+import { type Clock, type Config, impossible, type Log, pause } from '#base'
+import { type AddressesResult, type AddressGuard, findAddresses, type Resolver, type RouteHost } from '#net'
+import { type ConnectOptions, connect, type SmtpConnection, type Transaction } from '#smtp'
 import { fairQueue } from './fair-queue.ts'
 import type { Job, PreparedMessage } from './job.ts'
 import { type Finding, findingOf, findingOfFailure, nowhere, type RemoteEnd, remoteOf } from './outcome.ts'
@@ -69,7 +69,7 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
   let working = 0
   /** Grows with every success, so that a destination which answers nobody costs one connection. */
   let allowed = 1
-  let down: { untilMs: number; failure: Failure; remote: RemoteEnd } | undefined
+  let down: { untilMs: number; why: Unopened } | undefined
   let closing = false
   let waiters: (() => void)[] = []
 
@@ -85,8 +85,8 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
 
   const spread = () => {
     if (down && clock.monotonicMs() < down.untilMs) {
-      const { failure, remote } = down
-      failAll(findingOfFailure(failure), remote, `${failure.transcript}\n(not tried again so soon)`, 0)
+      const { finding, remote, conversation } = down.why
+      failAll(finding, remote, `${conversation}\n(not tried again so soon)`, 0)
       return
     }
     down = undefined
@@ -110,8 +110,8 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
         return
       }
       allowed = 1
-      down = { untilMs: clock.monotonicMs() + downForMs, failure: opened.failure, remote: opened.remote }
-      failAll(findingOfFailure(opened.failure), opened.remote, opened.failure.transcript, clock.monotonicMs() - beganMs)
+      down = { untilMs: clock.monotonicMs() + downForMs, why: opened }
+      failAll(opened.finding, opened.remote, opened.conversation, clock.monotonicMs() - beganMs)
       return
     }
     const { connection } = opened
@@ -214,23 +214,22 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
   }
 }
 
-const isPermanent = (failure: Failure) => (failure.reply?.code ?? 0) >= 500
+interface Unopened {
+  ok: false
+  finding: Finding
+  remote: RemoteEnd
+  conversation: string
+}
 
-type Opened = { ok: true; connection: SmtpConnection } | { ok: false; failure: Failure; remote: RemoteEnd }
+type Opened = { ok: true; connection: SmtpConnection } | Unopened
 
 /** Tries hosts in order of preference and their addresses in turn; a host that says 5xx at the door is passed over for the next. */
 async function openConnection(way: Way, deps: DestinationDeps): Promise<Opened> {
-  let last: Opened & { ok: false } = {
-    ok: false,
-    remote: nowhere,
-    failure: { stage: 'connect', kind: 'refused', message: 'no mail server has a usable address', transcript: '' },
-  }
+  let last: Unopened | undefined
   for (const { host } of way.hosts) {
     const found = await findAddresses(host, deps.resolver, way.guard)
     if (found.kind !== 'addresses') {
-      const message =
-        found.kind === 'refused' ? found.message : `${host} has no address${found.kind === 'trouble' ? ` (${found.code})` : ''}`
-      last = { ok: false, remote: { ...nowhere, host }, failure: { stage: 'connect', kind: 'refused', message, transcript: message } }
+      last = gentler(last, unopened(unreachable(host, found), { ...nowhere, host }))
       continue
     }
     for (const address of found.addresses) {
@@ -245,11 +244,34 @@ async function openConnection(way: Way, deps: DestinationDeps): Promise<Opened> 
       // Opportunistic TLS: a handshake that fails must not cost the mail (RFC 7435), so it goes in the clear over a new connection.
       if (!result.ok && result.failure.kind === 'tls' && way.tls === 'opportunistic') result = await connect({ ...options, tls: 'none' })
       if (result.ok) return result
-      // Only when every host says a permanent no is it one (RFC 5321 section 5.1).
-      if (!isPermanent(result.failure) || isPermanent(last.failure) || last.remote === nowhere) {
-        last = { ok: false, failure: result.failure, remote: remoteOf(options.peer, false) }
-      }
+      last = gentler(last, unopened(findingOfFailure(result.failure), remoteOf(options.peer, false), result.failure.transcript))
     }
   }
-  return last
+  return last ?? unopened(unreachable('the domain', { kind: 'none' }), nowhere)
+}
+
+const unopened = (finding: Finding, remote: RemoteEnd, conversation = finding.message): Unopened => ({
+  ok: false,
+  finding,
+  remote,
+  conversation,
+})
+
+/** Only when every host says a permanent no is it one (RFC 5321 section 5.1); of several reasons to wait, the last one is told. */
+const gentler = (before: Unopened | undefined, now: Unopened): Unopened =>
+  before && before.finding.kind !== 'permanent' && now.finding.kind === 'permanent' ? before : now
+
+/** A host without an address to connect to. One that names only refused networks will not change its mind (contract section 7.2). */
+function unreachable(host: string, found: Exclude<AddressesResult, { kind: 'addresses' }>): Finding {
+  const facts = { reply: null, classification: 'dns_error' as const }
+  switch (found.kind) {
+    case 'refused':
+      return { ...facts, kind: 'permanent', enhanced: '5.4.4', message: found.message }
+    case 'none':
+      return { ...facts, kind: 'temporary', enhanced: '4.4.4', message: `${host} has no address` }
+    case 'trouble':
+      return { ...facts, kind: 'temporary', enhanced: '4.4.3', message: `the address of ${host} could not be looked up (${found.code})` }
+    default:
+      return impossible(found)
+  }
 }
