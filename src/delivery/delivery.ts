@@ -9,8 +9,19 @@ import { type Clock, type Config, type Ids, type Log, pause, type Secrets } from
 import type { Db } from '#db'
 import type { Domains } from '#domains'
 import { loadContentBodies } from '#emails'
-import { type Claimed, claim, findInterrupted, giveBack, openLeases, promote, type RetrySchedule, shardCount } from '#spool'
+import {
+  type Claimed,
+  claim,
+  findInterrupted,
+  giveBack,
+  type OwnedShard,
+  openLeases,
+  promote,
+  type RetrySchedule,
+  shardCount,
+} from '#spool'
 import { suppressed } from '#suppressions'
+import { openCursors } from './cursors.ts'
 import { type Dispatch, jobsOf, openDispatch } from './dispatch.ts'
 import { openHands } from './hands.ts'
 import type { Job } from './job.ts'
@@ -33,6 +44,7 @@ const mostInterrupted = 500
 const smallOctets = 65_536
 const lanesPerClaim = 256
 const orderlyStopMs = 25_000
+const giveBackEveryMs = 200
 
 export interface DeliveryDeps {
   db: Db
@@ -83,12 +95,21 @@ export async function startDelivery(deps: DeliveryDeps): Promise<Delivery> {
     })
   }
 
+  /** Kept in hand until it is given back: what nobody holds and the spool calls claimed would lie there. */
   const abandoned = (claimed: Claimed[]) => {
-    void giveBack(db, claimed)
-      .catch((error) => log.warn({ err: error }, 'what was not sent could not be given back; its next owner finds it'))
-      .finally(() => {
-        for (const one of claimed) hands.finish(one)
-      })
+    const giveAllBack = async () => {
+      for (;;) {
+        try {
+          await giveBack(db, claimed)
+          break
+        } catch (error) {
+          log.warn({ err: error, emails: claimed.length }, 'what was not sent could not be given back yet')
+          await pause(clock, giveBackEveryMs)
+        }
+      }
+      for (const one of claimed) hands.finish(one)
+    }
+    void giveAllBack()
   }
 
   const dispatch: Dispatch = openDispatch({ ...deps, leases: () => leases, schedule, finished, abandoned })
@@ -112,23 +133,34 @@ export async function startDelivery(deps: DeliveryDeps): Promise<Delivery> {
     }
   }
 
-  const cursors = new Map<string, string>()
+  const cursors = openCursors(lanesPerClaim)
+  let sweepAtMs = 0
 
   const claimTurn = async (): Promise<number> => {
     const shards = leases.owned()
+    // Between claims, so that what this process holds and what the spool calls claimed are compared at rest.
+    if (shards.length > 0 && clock.monotonicMs() >= sweepAtMs) {
+      await sweep(shards)
+      sweepAtMs = clock.monotonicMs() + Math.min(sweepMs, config.leaseMs / 4)
+    }
     const most = Math.min(mostPerClaim, mostHeld - hands.size)
     if (shards.length === 0 || most <= 0) return idlePollMs
+    const windows = hands.windows()
     const claimed = await claim(db, {
       shards,
       most,
       lanesPerTenant: lanesPerClaim,
-      cursors,
-      windows: hands.windows(),
+      cursors: cursors.current,
+      windows,
       freshWindow: hands.freshWindow,
     })
+    cursors.advance(claimed, windows)
     if (claimed.length === 0) return idlePollMs
     hands.take(claimed)
-    await begin(claimed)
+    await begin(claimed).catch((error) => {
+      abandoned(claimed)
+      throw error
+    })
     return claimed.length < most / 4 ? idlePollMs : 0
   }
 
@@ -172,11 +204,17 @@ export async function startDelivery(deps: DeliveryDeps): Promise<Delivery> {
     for (const job of small) job.body = bodies.get(job.contentId)
   }
 
-  /** What an earlier owner had claimed: perhaps sent, so recorded as such and tried again at once. */
-  const sweepTurn = async (): Promise<undefined> => {
-    const shards = leases.owned()
-    if (shards.length === 0) return
-    const found = (await findInterrupted(db, shards, mostInterrupted)).filter((one) => !hands.holds(one))
+  /**
+   * What is claimed and in nobody's hands, because an earlier owner was lost or the answer to a claim of ours was: perhaps sent, so
+   * recorded as such and tried again at once.
+   */
+  const sweep = async (shards: readonly OwnedShard[]): Promise<void> => {
+    const found = await findInterrupted(
+      db,
+      shards,
+      hands.all().map((one) => one.emailId),
+      mostInterrupted,
+    )
     if (found.length === 0) return
     log.warn({ emails: found.length }, 'their delivering process was lost; their outcome is unknown')
     const facts = {
@@ -209,7 +247,6 @@ export async function startDelivery(deps: DeliveryDeps): Promise<Delivery> {
       return undefined
     }),
     loop('claiming', idlePollMs, claimTurn),
-    loop('the sweep', Math.min(sweepMs, config.leaseMs / 4), sweepTurn),
     loop('promotion', promoteMs, promoteTurn),
   ]
 

@@ -3,7 +3,7 @@
  * all live mail when the operator has set one; everything else goes to the mail servers that DNS names.
  */
 import { type Clock, type Config, type Ids, type Log, type Secrets } from '#base'
-import type { Db } from '#db'
+import { CommitUnknown, DatabaseUnreachable, type Db } from '#db'
 import type { Domains } from '#domains'
 import { decodeContent, findContentBody } from '#emails'
 import { dotStuff } from '#mail'
@@ -49,6 +49,8 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
   const destinations = new Map<string, Destination>()
   const looking = new Map<string, Job[]>()
   let closing = false
+  /** Jobs whose message was loaded on its own and is still in memory. */
+  const large = new Set<Job>()
   let largeOctets = 0
   let largeWaiters: (() => void)[] = []
 
@@ -56,6 +58,7 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
 
   const report = ({ job, findings, remote, durationMs, conversation }: FindingFor) => {
     const facts = { schedule, fraction, atMs: clock.nowMs(), durationMs, remote, conversation, unknownRetry: 'by schedule' as const }
+    freeLarge(job)
     deps.finished(job.recipients.map((claimed, index) => decide(claimed, findings[index] as Finding, facts)))
   }
 
@@ -82,17 +85,13 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
 
   const prepare = async (job: Job): Promise<PreparedMessage | undefined> => {
     try {
-      if (job.body) return await build(job)
-      while (largeOctets > 0 && largeOctets + job.sizeOctets > largeOctetsAtOnce)
-        await new Promise<void>((resolve) => largeWaiters.push(resolve))
-      largeOctets += job.sizeOctets
-      try {
-        return await build(job)
-      } catch (error) {
-        freeLarge(job)
-        throw error
-      }
+      if (!job.body && !large.has(job)) await takeLarge(job)
+      return await build(job)
     } catch (error) {
+      if (error instanceof DatabaseUnreachable || error instanceof CommitUnknown) {
+        abandon(job)
+        return undefined
+      }
       deps.log.error({ err: error, email: job.contentId }, 'a message could not be prepared; it is tried again later')
       reportAll(job, {
         kind: 'temporary',
@@ -105,13 +104,26 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
     }
   }
 
+  const takeLarge = async (job: Job) => {
+    while (largeOctets > 0 && largeOctets + job.sizeOctets > largeOctetsAtOnce) {
+      await new Promise<void>((resolve) => largeWaiters.push(resolve))
+    }
+    large.add(job)
+    largeOctets += job.sizeOctets
+  }
+
   const freeLarge = (job: Job) => {
-    largeOctets = Math.max(0, largeOctets - job.sizeOctets)
+    if (!large.delete(job)) return
+    largeOctets -= job.sizeOctets
     const woken = largeWaiters
     largeWaiters = []
     for (const wake of woken) wake()
   }
-  const isLarge = new WeakSet<Job>()
+
+  const abandon = (job: Job) => {
+    freeLarge(job)
+    deps.abandoned(job.recipients)
+  }
 
   const destinationFor = (name: string): Destination => {
     let destination = destinations.get(name)
@@ -120,19 +132,10 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
       destination = openDestination(name, {
         ...deps,
         resolver,
-        prepare: (job) => {
-          if (!job.body) isLarge.add(job)
-          return prepare(job)
-        },
+        prepare,
         mayFinish: (job) => deps.leases().holds((job.recipients[0] as Claimed).shard, (job.recipients[0] as Claimed).epoch),
-        done: (result) => {
-          if (isLarge.has(result.job)) freeLarge(result.job)
-          report(result)
-        },
-        abandoned: (job) => {
-          if (isLarge.has(job)) freeLarge(job)
-          deps.abandoned(job.recipients)
-        },
+        done: report,
+        abandoned: abandon,
       })
       destinations.set(name, destination)
     }

@@ -123,8 +123,8 @@ const interrupted = sql<Claimed>`
   select ${claimedColumns}
   from spool
   join unnest($1::smallint[], $2::bigint[]) as owned (shard, epoch) on owned.shard = spool.shard
-  where spool.state = 'sending' and spool.epoch < owned.epoch
-  limit $3`
+  where spool.state = 'sending' and spool.epoch <= owned.epoch and spool.email_id <> all($3)
+  limit $4`
 
 const promoteDue = sql`
   update spool
@@ -180,9 +180,9 @@ export async function giveBack(on: Queryable, claimed: readonly ClaimKey[]): Pro
   await on.run(unclaim, [claimed.map((one) => one.tenantId), claimed.map((one) => one.emailId), claimed.map((one) => one.epoch)])
 }
 
-/** Recipients that an earlier owner of these shards had claimed and never finished: perhaps sent. */
-export function findInterrupted(db: Db, shards: readonly OwnedShard[], most: number): Promise<Claimed[]> {
-  return db.rows(interrupted, [shards.map((one) => one.shard), shards.map((one) => one.epoch), most])
+/** Recipients of these shards that are claimed and not in the owner's hands (`heldEmailIds`): perhaps sent. */
+export function findInterrupted(db: Db, shards: readonly OwnedShard[], heldEmailIds: readonly string[], most: number): Promise<Claimed[]> {
+  return db.rows(interrupted, [shards.map((one) => one.shard), shards.map((one) => one.epoch), heldEmailIds, most])
 }
 
 /** Deferred recipients whose time has come become ready; returns how many. */

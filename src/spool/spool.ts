@@ -4,7 +4,7 @@
  * Promises: a claimed recipient belongs to one process until its lease ends; a stale owner's finish changes nothing; no tenant's
  * backlog and no slow destination keeps another's mail waiting.
  */
-export { type Claimed, claim, findInterrupted, giveBack, type Lane, promote } from './claim.ts'
+export { type Claimed, claim, findInterrupted, giveBack, type Lane, type OwnedShard, promote } from './claim.ts'
 export { findQueued, type Queued, releaseWaiting, requeue, takeExpiredHolds } from './holds.ts'
 export { forgetProcess, type Leases, openLeases } from './leases.ts'
 export { type RetrySchedule, retryDelayMs } from './retry.ts'
