@@ -1,0 +1,58 @@
+/** A mail server that somebody else wrote (smtp-server), which keeps what it gets and may take its time over the final reply. */
+import { setTimeout as wait } from 'node:timers/promises'
+import { SMTPServer } from 'smtp-server'
+import { testCertificate } from './certificate.ts'
+
+export interface PeerMessage {
+  recipients: string[]
+  octets: Buffer
+  secure: boolean
+  /** Of the monotonic clock, when the last octet of content was here. */
+  atMs: number
+}
+
+export interface Peer extends AsyncDisposable {
+  readonly port: number
+  readonly messages: PeerMessage[]
+}
+
+export interface PeerOptions {
+  /** Before the reply to the content. */
+  replyAfterMs?: number
+  starttls?: boolean
+  host?: string
+  /** 0: any. */
+  port?: number
+}
+
+export async function startPeer({ replyAfterMs = 0, starttls = false, host = '127.0.0.1', port = 0 }: PeerOptions = {}): Promise<Peer> {
+  const messages: PeerMessage[] = []
+  const server = new SMTPServer({
+    ...testCertificate,
+    authOptional: true,
+    disabledCommands: starttls ? ['AUTH'] : ['AUTH', 'STARTTLS'],
+    disableReverseLookup: true,
+    closeTimeout: 100,
+    onData(stream, session, done) {
+      const parts: Buffer[] = []
+      stream.on('data', (part: Buffer) => parts.push(part))
+      stream.on('end', async () => {
+        const recipients = session.envelope.rcptTo.map((one) => one.address)
+        messages.push({ recipients, octets: Buffer.concat(parts), secure: session.secure, atMs: performance.now() })
+        await wait(replyAfterMs)
+        done()
+      })
+    },
+  })
+  // A connection may end at any moment here: the other side is killed.
+  server.on('error', () => {})
+  const listening = await new Promise<number>((resolve, reject) => {
+    server.once('error', reject)
+    const tcp = server.listen(port, host, () => resolve((tcp.address() as { port: number }).port))
+  })
+  return {
+    port: listening,
+    messages,
+    [Symbol.asyncDispose]: () => new Promise((resolve) => server.close(() => resolve())),
+  }
+}
