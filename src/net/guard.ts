@@ -1,4 +1,8 @@
-/** Which addresses we connect to on somebody else's word: the global internet, and networks the operator has opened. */
+/**
+ * Which addresses we connect to on somebody else's word: the global internet, and the networks that the operator has opened. Asked
+ * with the very address that is connected to. An allow rule, because lists of what to refuse have always missed a form.
+ */
+import { isIP } from 'node:net'
 import ipaddr from 'ipaddr.js'
 import type { Network } from '#base'
 
@@ -8,23 +12,44 @@ export interface AddressGuard {
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6
 
-/** Refuses loopback, private, link-local, shared, multicast, reserved and metadata addresses, also inside IPv6 that embeds IPv4. */
+/** All that the IANA has given out as global unicast; the special registries inside it are ipaddr.js's ranges. */
+const globalUnicast = ipaddr.IPv6.parse('2000::')
+const globalUnicastBits = 3
+/** Global by number and yet the machine's own: the metadata service of Azure. */
+const metadata = new Set(['168.63.129.16'])
+
+/** Anything but an address in its usual text form is refused. An IPv6 address that carries IPv4 ones is judged by these. */
 export function openGuard(allowed: readonly Network[]): AddressGuard {
-  const opened = (address: Address) => allowed.some(([network, bits]) => network.kind() === address.kind() && address.match(network, bits))
+  const isOpened = (address: Address) =>
+    allowed.some(([network, bits]) => network.kind() === address.kind() && address.match(network, bits))
   return {
     allows(ip) {
-      if (!ipaddr.isValid(ip)) return false
+      if (isIP(ip) === 0 || !ipaddr.isValid(ip)) return false
       const address = ipaddr.process(ip)
-      if (opened(address)) return true
+      if (isOpened(address)) return true
+      const inside = address instanceof ipaddr.IPv6 ? embedded(address) : []
+      if (inside.length > 0) return inside.every((four) => isOpened(four) || isGlobal(four))
       return isGlobal(address)
     },
   }
 }
 
 function isGlobal(address: Address): boolean {
-  if (address.kind() === 'ipv4') return address.range() === 'unicast'
-  const six = address as ipaddr.IPv6
-  // Only 2000::/3 is given out as global unicast; ranges with an IPv4 address inside are judged by that one too.
-  if (six.range() === 'rfc6052' || six.range() === '6to4' || six.range() === 'teredo') return false
-  return six.range() === 'unicast' && six.match(ipaddr.IPv6.parse('2000::'), 3)
+  if (address.range() !== 'unicast' || metadata.has(address.toString())) return false
+  return address instanceof ipaddr.IPv4 || address.match(globalUnicast, globalUnicastBits)
+}
+
+/** The IPv4 addresses that packets to this address would be carried to; none for most. IPv4-mapped ones are unwrapped before. */
+function embedded(address: ipaddr.IPv6): ipaddr.IPv4[] {
+  const octets = address.toByteArray()
+  const at = (offset: number, mask = 0) => new ipaddr.IPv4(octets.slice(offset, offset + 4).map((octet) => octet ^ mask))
+  // RFC 6052: the well-known prefix of NAT64. Networks with IPv6 alone reach all of IPv4 by it, so it cannot simply be refused.
+  if (address.match(ipaddr.IPv6.parse('64:ff9b::'), 96)) return [at(12)]
+  // RFC 3056: 6to4.
+  if (address.match(ipaddr.IPv6.parse('2002::'), 16)) return [at(2)]
+  // RFC 4380: Teredo, the server's address and the client's, inverted.
+  if (address.match(ipaddr.IPv6.parse('2001::'), 32)) return [at(4), at(12, 0xff)]
+  // RFC 5214: ISATAP, in the interface's half of any prefix.
+  const isIsatap = (octets[8] === 0 || octets[8] === 2) && octets[9] === 0 && octets[10] === 0x5e && octets[11] === 0xfe
+  return isIsatap && isGlobal(address) ? [at(12)] : []
 }

@@ -1,9 +1,13 @@
-/** DNS questions with bounded time and a bounded cache; concurrent identical questions share one query. Never throws for an answer. */
+/**
+ * DNS questions with bounded time and a bounded cache; concurrent identical questions share one query. Never throws for an answer:
+ * what cannot be found out is an answer too, and how long each is believed depends on which it is.
+ */
 import { Resolver as SystemResolver } from 'node:dns/promises'
 import { isIP } from 'node:net'
 import { LRUCache } from 'lru-cache'
 import type { Clock } from '#base'
 
+/** `none`: the name exists without such records. `trouble`: nothing is known; `code` is SERVFAIL, REFUSED, TIMEOUT and the like. */
 export type DnsAnswer<T> = { kind: 'found'; value: T } | { kind: 'none' } | { kind: 'nxdomain' } | { kind: 'trouble'; code: string }
 
 export interface MxRecord {
@@ -11,17 +15,30 @@ export interface MxRecord {
   priority: number
 }
 
+/** Names are A-labels. `fresh` asks past the cache. */
 export interface Resolver {
-  /** `fresh` asks past the cache. */
+  /** The preferred first, 100 at most; the exchange of a null MX is empty. */
   mx(name: string, fresh?: 'fresh'): Promise<DnsAnswer<MxRecord[]>>
-  /** IPv6 and IPv4 addresses, taking turns. */
-  addresses(name: string): Promise<DnsAnswer<string[]>>
+  /** IPv6 and IPv4 addresses, taking turns, 40 at most. An address is its own answer. */
+  addresses(name: string, fresh?: 'fresh'): Promise<DnsAnswer<string[]>>
+  /** Each record with its pieces joined, 100 at most. */
+  txt(name: string, fresh?: 'fresh'): Promise<DnsAnswer<string[]>>
+  cname(name: string, fresh?: 'fresh'): Promise<DnsAnswer<string[]>>
 }
 
 const queryTimeoutMs = 5000
 const tries = 2
+/** However many servers are asked and however slowly they answer: the whole of a question takes no longer. */
+const longestQuestionMs = 20_000
+
 const mostCached = 10_000
-const mxLifeMs = 300_000
+/** Answers may be as large as 64 KB each, so their number alone bounds nothing. */
+const mostCachedCharacters = 16_000_000
+const mostRecords = 100
+const mostAddressesOfAFamily = 20
+
+/** node:dns tells no time to live but that of addresses. */
+const foundLifeMs = 300_000
 const absentLifeMs = 60_000
 const troubleLifeMs = 5000
 const leastLifeMs = 5000
@@ -38,17 +55,22 @@ export function openResolver({ servers, clock }: { servers: readonly string[]; c
   if (servers.length > 0) resolver.setServers(servers)
 
   const cached = <T>(ask: (name: string) => Promise<Kept<T>>) => {
-    const cache = new LRUCache<string, Kept<T>>({ max: mostCached, perf: { now: () => clock.monotonicMs() } })
+    const cache = new LRUCache<string, { answer: DnsAnswer<T>; untilMs: number }>({
+      max: mostCached,
+      maxSize: mostCachedCharacters,
+      sizeCalculation: ({ answer }, name) => name.length + JSON.stringify(answer).length,
+    })
     const asked = new Map<string, Promise<DnsAnswer<T>>>()
-    return (name: string, fresh?: 'fresh'): Promise<DnsAnswer<T>> => {
+    return (given: string, fresh?: 'fresh'): Promise<DnsAnswer<T>> => {
+      const name = given.toLowerCase().replace(/\.$/, '')
       const known = fresh ? undefined : cache.get(name)
-      if (known) return Promise.resolve(known.answer)
+      if (known && clock.monotonicMs() < known.untilMs) return Promise.resolve(known.answer)
       const running = asked.get(name)
       if (running) return running
-      const question = ask(name)
-        .then((kept) => {
-          cache.set(name, kept, { ttl: kept.lifeMs })
-          return kept.answer
+      const question = within(clock, ask(name))
+        .then(({ answer, lifeMs }) => {
+          cache.set(name, { answer, untilMs: clock.monotonicMs() + lifeMs })
+          return answer
         })
         .finally(() => asked.delete(name))
       asked.set(name, question)
@@ -56,35 +78,64 @@ export function openResolver({ servers, clock }: { servers: readonly string[]; c
     }
   }
 
-  const askMx = async (name: string): Promise<Kept<MxRecord[]>> => {
+  const askMx = async (name: string) => {
+    const records = await resolver.resolveMx(name)
+    return records
+      .map(({ exchange, priority }) => ({ exchange, priority }))
+      .sort((a, b) => a.priority - b.priority)
+      .slice(0, mostRecords)
+  }
+  const askTxt = async (name: string) => (await resolver.resolveTxt(name)).slice(0, mostRecords).map((pieces) => pieces.join(''))
+  const askCname = async (name: string) => (await resolver.resolveCname(name)).slice(0, mostRecords)
+
+  const askAddresses = async (name: string): Promise<Kept<string[]>> => {
+    if (isIP(name)) return { answer: { kind: 'found', value: [name] }, lifeMs: longestLifeMs }
+    const [six, four] = await Promise.allSettled([resolver.resolve6(name, { ttl: true }), resolver.resolve4(name, { ttl: true })])
+    const of = (settled: typeof six) => (settled.status === 'fulfilled' ? settled.value.slice(0, mostAddressesOfAFamily) : [])
+    const records = inTurns(of(six), of(four))
+    const failures = [six, four].flatMap((settled) => (settled.status === 'rejected' ? [failed<string[]>(settled.reason)] : []))
+    const trouble = failures.find(({ answer }) => answer.kind === 'trouble')
+    if (records.length > 0) {
+      const ttlMs = Math.min(...records.map(({ ttl }) => ttl)) * 1000
+      return {
+        answer: { kind: 'found', value: records.map(({ address }) => address) },
+        // Half an answer is good enough to use, not to keep.
+        lifeMs: trouble ? troubleLifeMs : Math.min(Math.max(ttlMs, leastLifeMs), longestLifeMs),
+      }
+    }
+    return trouble ?? failures.find(({ answer }) => answer.kind === 'none') ?? failures[0] ?? absent
+  }
+
+  return { mx: cached(foundOr(askMx)), addresses: cached(askAddresses), txt: cached(foundOr(askTxt)), cname: cached(foundOr(askCname)) }
+}
+
+const absent: Kept<never> = { answer: { kind: 'none' }, lifeMs: absentLifeMs }
+
+const foundOr =
+  <T>(ask: (name: string) => Promise<T[]>) =>
+  async (name: string): Promise<Kept<T[]>> => {
     try {
-      return { answer: { kind: 'found', value: await resolver.resolveMx(name) }, lifeMs: mxLifeMs }
+      const value = await ask(name)
+      return value.length > 0 ? { answer: { kind: 'found', value }, lifeMs: foundLifeMs } : absent
     } catch (error) {
       return failed(error)
     }
   }
 
-  const askAddresses = async (name: string): Promise<Kept<string[]>> => {
-    if (isIP(name)) return { answer: { kind: 'found', value: [name] }, lifeMs: longestLifeMs }
-    const [six, four] = await Promise.allSettled([resolver.resolve6(name, { ttl: true }), resolver.resolve4(name, { ttl: true })])
-    const of = (settled: typeof six) => (settled.status === 'fulfilled' ? settled.value : [])
-    const records = inTurns(of(six), of(four))
-    if (records.length > 0) {
-      const ttlMs = Math.min(...records.map((record) => record.ttl)) * 1000
-      return {
-        answer: { kind: 'found', value: records.map((record) => record.address) },
-        lifeMs: Math.min(Math.max(ttlMs, leastLifeMs), longestLifeMs),
-      }
-    }
-    const failures = [six, four].flatMap((settled) => (settled.status === 'rejected' ? [failed<string[]>(settled.reason)] : []))
-    return (
-      failures.find((one) => one.answer.kind === 'trouble') ??
-      failures.find((one) => one.answer.kind === 'none') ??
-      failures[0] ?? { answer: { kind: 'none' }, lifeMs: absentLifeMs }
-    )
-  }
+function failed<T>(error: unknown): Kept<T> {
+  const given = error instanceof Error && 'code' in error ? error.code : undefined
+  const code = typeof given === 'string' ? given.replace(/^E/, '') : 'UNKNOWN'
+  if (code === 'NODATA') return absent
+  // A name that cannot be asked for (a label over 63 octets, an empty one) cannot exist either.
+  if (code === 'NOTFOUND' || code === 'BADNAME') return { answer: { kind: 'nxdomain' }, lifeMs: absentLifeMs }
+  return { answer: { kind: 'trouble', code }, lifeMs: troubleLifeMs }
+}
 
-  return { mx: cached(askMx), addresses: cached(askAddresses) }
+function within<T>(clock: Clock, question: Promise<Kept<T>>): Promise<Kept<T>> {
+  return new Promise((resolve, reject) => {
+    const cancel = clock.after(longestQuestionMs, () => resolve({ answer: { kind: 'trouble', code: 'TIMEOUT' }, lifeMs: troubleLifeMs }))
+    question.then(resolve, reject).finally(cancel)
+  })
 }
 
 /** First of one, first of the other, and so on: the IPv6 one first. */
@@ -94,12 +145,4 @@ function inTurns<T>(six: readonly T[], four: readonly T[]): T[] {
     for (const one of [six[index], four[index]]) if (one !== undefined) both.push(one)
   }
   return both
-}
-
-function failed<T>(error: unknown): Kept<T> {
-  const given = error instanceof Error && 'code' in error ? error.code : undefined
-  const code = typeof given === 'string' ? given : 'UNKNOWN'
-  if (code === 'ENODATA') return { answer: { kind: 'none' }, lifeMs: absentLifeMs }
-  if (code === 'ENOTFOUND') return { answer: { kind: 'nxdomain' }, lifeMs: absentLifeMs }
-  return { answer: { kind: 'trouble', code }, lifeMs: troubleLifeMs }
 }

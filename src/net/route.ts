@@ -1,8 +1,11 @@
-/** Where a domain's mail goes: its MX hosts in order, or why there is nowhere to go (RFC 5321 section 5.1, RFC 7505). */
+/**
+ * Where a domain's mail goes: its mail servers in order, or why there is nowhere to go (RFC 5321 section 5.1, RFC 7505), and the
+ * addresses of one of them. Only what DNS has said for certain is permanent; what could not be found out is asked again later.
+ */
 import { isIP } from 'node:net'
 import { getDomain } from 'tldts'
 import type { AddressGuard } from './guard.ts'
-import type { MxRecord, Resolver } from './resolver.ts'
+import type { DnsAnswer, MxRecord, Resolver } from './resolver.ts'
 
 export interface RouteHost {
   host: string
@@ -10,6 +13,7 @@ export interface RouteHost {
 }
 
 export type Route =
+  /** `hosts`: at most 10, in order of preference. Domains with the same `destination` have the same provider. */
   | { kind: 'hosts'; hosts: RouteHost[]; destination: string }
   | {
       kind: 'permanent'
@@ -24,72 +28,112 @@ export interface RouteOptions {
   ownNames: readonly string[]
   /** Uniform in [0, 1): orders hosts of equal preference. */
   fraction: () => number
+  /** Lets a domain that names refused targets only fail for good at once. Who connects asks it again for each address. */
+  guard?: AddressGuard
 }
 
 const mostHosts = 10
 const mostAddresses = 20
 
-/** The hosts for `domain` (A-labels). Domains with the same provider share `destination`. */
+/** The hosts for `domain` (A-labels). Never throws; bounded by the time of four questions. */
 export async function findRoute(domain: string, resolver: Resolver, options: RouteOptions): Promise<Route> {
   const answer = await resolver.mx(domain)
-  switch (answer.kind) {
+  // A no for ever deserves a second question that no cache answers.
+  const sure = answer.kind === 'nxdomain' ? await resolver.mx(domain, 'fresh') : answer
+  switch (sure.kind) {
     case 'found':
-      return routeByMx(domain, answer.value, options)
+      return routeByMx(domain, sure.value, resolver, options)
     case 'none':
-      return routeByAddress(domain, resolver)
-    case 'nxdomain': {
-      // A no for ever deserves a second question that no cache answers.
-      const again = await resolver.mx(domain, 'fresh')
-      if (again.kind === 'nxdomain')
-        return { kind: 'permanent', classification: 'invalid_recipient', enhanced: '5.1.2', message: `there is no domain ${domain}` }
-      return again.kind === 'found'
-        ? routeByMx(domain, again.value, options)
-        : temporary(domain, again.kind === 'trouble' ? again.code : 'the answers differ')
-    }
+      return routeByAddress(domain, resolver, options)
+    case 'nxdomain':
+      return { kind: 'permanent', classification: 'invalid_recipient', enhanced: '5.1.2', message: `there is no domain ${domain}` }
     case 'trouble':
-      return temporary(domain, answer.code)
+      return notKnown(domain, sure.code)
   }
 }
 
-const temporary = (domain: string, code: string): Route => ({
+/** RFC 5321 section 5.1: without MX records the domain is its own mail server. */
+async function routeByAddress(domain: string, resolver: Resolver, options: RouteOptions): Promise<Route> {
+  if (isOwn(domain, options)) return circle(domain)
+  const hosts = [{ host: domain, preference: 0 }]
+  const [answer] = await usable(hosts, resolver, options.guard)
+  if (answer?.kind === 'none')
+    return {
+      kind: 'permanent',
+      classification: 'dns_error',
+      enhanced: '5.4.4',
+      message: `${domain} has neither mail servers nor an address`,
+    }
+  return (answer && nowhere(domain, [answer])) ?? { kind: 'hosts', hosts, destination: domain }
+}
+
+async function routeByMx(domain: string, records: readonly MxRecord[], resolver: Resolver, options: RouteOptions): Promise<Route> {
+  const named = records.map(({ exchange, priority }) => ({ host: exchange.toLowerCase().replace(/\.$/, ''), preference: priority }))
+  // RFC 7505 section 3: a null MX counts only alone.
+  if (named.length === 1 && named[0]?.host === '')
+    return { kind: 'permanent', classification: 'not_accepting_mail', enhanced: '5.1.10', message: `${domain} accepts no mail (null MX)` }
+
+  // RFC 5321 section 5.1: hosts at or above our own preference would send it in a circle.
+  const ownPreference = Math.min(...named.filter(({ host }) => isOwn(host, options)).map(({ preference }) => preference))
+  const candidates = named.filter(({ host, preference }) => preference < ownPreference && host !== '' && isIP(host) === 0)
+  if (candidates.length === 0) {
+    if (Number.isFinite(ownPreference)) return circle(domain)
+    return { kind: 'permanent', classification: 'dns_error', enhanced: '5.4.4', message: `${domain} names no usable mail server` }
+  }
+  const hosts = inOrder(candidates, options.fraction)
+  return nowhere(domain, await usable(hosts, resolver, options.guard)) ?? { kind: 'hosts', hosts, destination: destinationOf(candidates) }
+}
+
+/** By preference, equal ones shuffled, each host once. */
+function inOrder(candidates: readonly RouteHost[], fraction: () => number): RouteHost[] {
+  const shuffled = candidates
+    .map((host) => ({ host, order: fraction() }))
+    .sort((a, b) => a.host.preference - b.host.preference || a.order - b.order)
+  const once = new Map<string, RouteHost>()
+  for (const { host } of shuffled) if (!once.has(host.host)) once.set(host.host, host)
+  return [...once.values()].slice(0, mostHosts)
+}
+
+/** The provider's domain; the same whatever the shuffling. */
+function destinationOf(candidates: readonly RouteHost[]): string {
+  const [first] = [...candidates].sort((a, b) => a.preference - b.preference || (a.host < b.host ? -1 : 1))
+  return first ? (getDomain(first.host) ?? first.host) : ''
+}
+
+const isOwn = (host: string, { ownNames }: RouteOptions) => ownNames.some((name) => name.toLowerCase() === host)
+
+const circle = (domain: string): Route => ({
+  kind: 'permanent',
+  classification: 'protocol_error',
+  enhanced: '5.4.6',
+  message: `the mail of ${domain} would come back to this server`,
+})
+
+const notKnown = (domain: string, code: string): Route => ({
   kind: 'temporary',
   classification: 'dns_error',
   enhanced: '4.4.3',
   message: `the mail servers of ${domain} could not be looked up (${code})`,
 })
 
-async function routeByAddress(domain: string, resolver: Resolver): Promise<Route> {
-  const answer = await resolver.addresses(domain)
-  if (answer.kind === 'found') return { kind: 'hosts', hosts: [{ host: domain, preference: 0 }], destination: domain }
-  if (answer.kind === 'trouble') return temporary(domain, answer.code)
-  return { kind: 'permanent', classification: 'dns_error', enhanced: '5.4.4', message: `${domain} has neither mail servers nor an address` }
+/** Asks the first host alone, which is enough for nearly every domain, and the others only when it is of no use. */
+async function usable(hosts: readonly RouteHost[], resolver: Resolver, guard: AddressGuard = { allows: () => true }) {
+  const ask = ({ host }: RouteHost) => findAddresses(host, resolver, guard)
+  const [first, ...others] = hosts
+  if (!first) return []
+  const answer = await ask(first)
+  return answer.kind === 'addresses' ? [answer] : [answer, ...(await Promise.all(others.map(ask)))]
 }
 
-function routeByMx(domain: string, records: readonly MxRecord[], { ownNames, fraction }: RouteOptions): Route {
-  const hosts = records.map(({ exchange, priority }) => ({ host: exchange.toLowerCase().replace(/\.$/, ''), preference: priority }))
-  if (hosts.length === 1 && hosts[0]?.host === '') {
-    return { kind: 'permanent', classification: 'not_accepting_mail', enhanced: '5.1.10', message: `${domain} accepts no mail (null MX)` }
-  }
-  // RFC 5321 section 5.1: hosts at or above our own preference would send it in a circle.
-  const own = Math.min(...hosts.filter(({ host }) => ownNames.includes(host)).map(({ preference }) => preference))
-  const below = hosts.filter(({ host, preference }) => preference < own && host !== '' && isIP(host) === 0)
-  if (below.length === 0) {
-    return own === Number.POSITIVE_INFINITY
-      ? { kind: 'permanent', classification: 'dns_error', enhanced: '5.4.4', message: `${domain} names no usable mail server` }
-      : {
-          kind: 'permanent',
-          classification: 'protocol_error',
-          enhanced: '5.4.6',
-          message: `the mail of ${domain} would come back to this server`,
-        }
-  }
-  const ordered = below
-    .map((host) => ({ host, order: fraction() }))
-    .sort((a, b) => a.host.preference - b.host.preference || a.order - b.order)
-    .map(({ host }) => host)
-    .slice(0, mostHosts)
-  const first = [...below].sort((a, b) => a.preference - b.preference || (a.host < b.host ? -1 : 1))[0] as RouteHost
-  return { kind: 'hosts', hosts: ordered, destination: getDomain(first.host) ?? first.host }
+/** The end of a route none of whose hosts can be connected to; undefined when one can. */
+function nowhere(domain: string, answers: readonly AddressesResult[]): Route | undefined {
+  if (answers.some(({ kind }) => kind === 'addresses')) return undefined
+  const trouble = answers.find((answer) => answer.kind === 'trouble')
+  if (trouble) return notKnown(domain, trouble.code)
+  const refused = answers.filter((answer) => answer.kind === 'refused')
+  if (refused[0] && refused.length === answers.length)
+    return { kind: 'permanent', classification: 'dns_error', enhanced: '5.4.4', message: refused[0].message }
+  return { kind: 'temporary', classification: 'dns_error', enhanced: '4.4.4', message: `no mail server of ${domain} has a usable address` }
 }
 
 export type AddressesResult =
@@ -98,9 +142,10 @@ export type AddressesResult =
   | { kind: 'none' }
   | { kind: 'trouble'; code: string }
 
-/** The addresses of one mail server that may be connected to, 20 at most. */
+/** The addresses of one mail server that may be connected to, IPv6 and IPv4 taking turns, 20 at most. */
 export async function findAddresses(host: string, resolver: Resolver, guard: AddressGuard): Promise<AddressesResult> {
-  const answer = host === 'localhost' ? ({ kind: 'found', value: ['127.0.0.1', '::1'] } as const) : await resolver.addresses(host)
+  // RFC 6761 section 6.3: never asked of DNS. A relay may be named so.
+  const answer: DnsAnswer<string[]> = host === 'localhost' ? { kind: 'found', value: ['127.0.0.1', '::1'] } : await resolver.addresses(host)
   if (answer.kind === 'trouble') return answer
   if (answer.kind !== 'found') return { kind: 'none' }
   const addresses = answer.value.filter((address) => guard.allows(address)).slice(0, mostAddresses)
