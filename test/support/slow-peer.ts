@@ -1,5 +1,4 @@
 /** A mail server that somebody else wrote (smtp-server), which keeps what it gets and may take its time over the final reply. */
-import { setTimeout as wait } from 'node:timers/promises'
 import { SMTPServer } from 'smtp-server'
 import { testCertificate } from './certificate.ts'
 
@@ -36,11 +35,10 @@ export async function startPeer({ replyAfterMs = 0, starttls = false, host = '12
     onData(stream, session, done) {
       const parts: Buffer[] = []
       stream.on('data', (part: Buffer) => parts.push(part))
-      stream.on('end', async () => {
+      stream.on('end', () => {
         const recipients = session.envelope.rcptTo.map((one) => one.address)
         messages.push({ recipients, octets: Buffer.concat(parts), secure: session.secure, atMs: performance.now() })
-        await wait(replyAfterMs)
-        done()
+        setTimeout(done, replyAfterMs)
       })
     },
   })

@@ -1,0 +1,116 @@
+/**
+ * Nobody waits for somebody else: a tenant with a long queue, a destination that says nothing and one that says it very slowly do
+ * not hold up the others. FAIRNESS_BACKLOG makes the queue longer.
+ */
+import { createServer, type Server, type Socket } from 'node:net'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { type MxDns, startMxDns } from '../support/mx-dns.ts'
+import { type Service, startService } from '../support/service.ts'
+import { type Peer, startPeer } from '../support/slow-peer.ts'
+
+const backlog = Number(process.env['FAIRNESS_BACKLOG'] ?? 2000)
+const batchSize = 100
+const limitMs = 1000
+
+const unlimited = { POSTRIDER_RATE_LIMIT: 'unlimited', POSTRIDER_SEND_LIMIT: 'unlimited' }
+
+/** Sends one message and resolves with the time from its acceptance to its arrival. */
+async function timeToArrive(service: Service, peer: Peer, from: string, to: string, key = service.liveKey): Promise<number> {
+  const { status } = await service.call('POST', '/emails', { from, to: [to], subject: 'Alone', text: 'Hello' }, key)
+  const acceptedMs = performance.now()
+  expect(status).toBe(200)
+  const arrived = await vi.waitUntil(() => peer.messages.find((one) => one.recipients.includes(to)), { timeout: 15_000, interval: 5 })
+  return arrived.atMs - acceptedMs
+}
+
+async function queue(service: Service, from: string, count: number, recipientOf: (index: number) => string): Promise<void> {
+  for (let first = 0; first < count; first += batchSize) {
+    const emails = Array.from({ length: Math.min(batchSize, count - first) }, (_, at) => ({
+      to: [recipientOf(first + at)],
+      subject: 'One of many',
+      text: 'Hello',
+    }))
+    const { status } = await service.call('POST', '/emails/batch', { from, emails })
+    expect(status).toBe(200)
+  }
+}
+
+describe('a tenant with a long queue', () => {
+  let peer: Peer
+  let service: Service
+  beforeAll(async () => {
+    peer = await startPeer({ replyAfterMs: 100 })
+    service = await startService({ ...unlimited, POSTRIDER_RELAY: `smtp://127.0.0.1:${peer.port}` })
+  })
+  afterAll(async () => {
+    await service[Symbol.asyncDispose]()
+    await peer[Symbol.asyncDispose]()
+  })
+
+  test(`does not keep another tenant's single message waiting for ${limitMs} ms`, async () => {
+    await service.command('domain', 'add', 'many.example.com', '--trust')
+    const { id: other } = (await service.command('tenant', 'create', '--name', 'Other')) as { id: string }
+    await service.command('domain', 'add', 'few.example.com', '--tenant', other, '--trust')
+    const { key } = (await service.command('key', 'create', '--type', 'live', '--tenant', other)) as { key: string }
+    await queue(service, 'a@many.example.com', backlog, (index) => `n${index}@one.example`)
+    const tookMs = await timeToArrive(service, peer, 'b@few.example.com', 'single@one.example', key)
+    expect(peer.messages.length).toBeLessThan(backlog)
+    expect(tookMs).toBeLessThan(limitMs)
+  }, 120_000)
+})
+
+describe('a destination that hangs at the banner and one that tarpits', () => {
+  let healthy: Peer
+  let service: Service
+  let dns: MxDns
+  const servers: Server[] = []
+  const sockets = new Set<Socket>()
+  const drips = new Set<NodeJS.Timeout>()
+
+  const listen = async (host: string, port: number, onSocket: (socket: Socket) => void) => {
+    const server = createServer((socket) => {
+      sockets.add(socket)
+      onSocket(socket.on('error', () => socket.destroy()))
+    })
+    servers.push(server)
+    await new Promise<void>((resolve, reject) => server.once('error', reject).listen(port, host, resolve))
+  }
+
+  beforeAll(async () => {
+    healthy = await startPeer({ host: '127.0.0.2' })
+    await listen('127.0.0.3', healthy.port, () => {})
+    await listen('127.0.0.4', healthy.port, (socket) => {
+      const banner = `220 ${'slow'.repeat(100)}\r\n`
+      let at = 0
+      drips.add(setInterval(() => socket.writable && socket.write(banner[at++ % banner.length] ?? ''), 1000))
+    })
+    const names = { healthy: '127.0.0.2', hanging: '127.0.0.3', tarpit: '127.0.0.4' }
+    dns = await startMxDns({
+      mx: Object.fromEntries(Object.keys(names).map((name) => [`${name}.example`, [`mx.${name}.example`]])),
+      a: Object.fromEntries(Object.entries(names).map(([name, address]) => [`mx.${name}.example`, [address]])),
+    })
+    service = await startService({
+      ...unlimited,
+      POSTRIDER_DNS: dns.address,
+      POSTRIDER_MX_PORT: String(healthy.port),
+      POSTRIDER_ALLOWED_NETWORKS: '127.0.0.0/8',
+    })
+    await service.command('domain', 'add', 'shop.example.com', '--trust')
+  })
+  afterAll(async () => {
+    for (const drip of drips) clearInterval(drip)
+    for (const socket of sockets) socket.destroy()
+    await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))))
+    await service[Symbol.asyncDispose]()
+    await healthy[Symbol.asyncDispose]()
+    await dns[Symbol.asyncDispose]()
+  })
+
+  test(`do not delay another destination's messages to ${limitMs} ms`, async () => {
+    await queue(service, 'a@shop.example.com', 600, (index) => `n${index}@${index % 2 === 0 ? 'hanging' : 'tarpit'}.example`)
+    await vi.waitUntil(() => sockets.size >= 2, { timeout: 10_000, interval: 5 })
+    for (let index = 0; index < 10; index++) {
+      expect(await timeToArrive(service, healthy, 'a@shop.example.com', `n${index}@healthy.example`)).toBeLessThan(limitMs)
+    }
+  }, 60_000)
+})
