@@ -1,72 +1,200 @@
-/** A DNS server for tests on 127.0.0.1: MX, A and TXT answers by table, NXDOMAIN for names it does not know. UDP only. */
-import { createSocket } from 'node:dgram'
+/**
+ * An authoritative DNS server for tests on 127.0.0.1 (UDP and TCP on one port), with every way of answering wrongly that a test asks
+ * for. Written by hand, because a library would not misbehave.
+ */
+import { createSocket, type RemoteInfo, type Socket as UdpSocket } from 'node:dgram'
+import { createServer, type Server, type Socket } from 'node:net'
+import { message, questionFor, type RecordType, type RecordValue, rcodes, readQuery, record, types, u16 } from './dns-wire.ts'
 
-export interface TestZone {
-  /** Hosts by domain, all of preference 10. */
-  mx?: Record<string, string[]>
-  /** IPv4 addresses by host. */
-  a?: Record<string, string[]>
-  txt?: Record<string, string>
+/**
+ * `truncated`: over UDP only; `truncated for good`: TCP hangs up as well. `forged ... first`: an NXDOMAIN that the asker must not
+ * believe goes ahead of the true answer. `pointer loop`: a record whose name points at itself.
+ */
+export type Misbehaviour =
+  | 'NXDOMAIN'
+  | 'SERVFAIL'
+  | 'REFUSED'
+  | 'silence'
+  | 'truncated'
+  | 'truncated for good'
+  | 'forged id first'
+  | 'forged question first'
+  | 'forged source first'
+  | 'pointer loop'
+  | 'garbage'
+
+export interface Question {
+  name: string
+  type: string
+  over: 'udp' | 'tcp'
 }
+
+export type Zones = Record<string, Partial<Record<RecordType, readonly RecordValue[]>>>
 
 export interface TestDns extends AsyncDisposable {
-  /** `ip:port`, as POSTRIDER_DNS takes it. */
+  /** `127.0.0.1:port`, as POSTRIDER_DNS takes it. */
   readonly address: string
+  /** Every question so far, in order. */
+  readonly questions: readonly Question[]
+  /** The records of a name and type; the name may begin with `*.`; no values take them away. */
+  set(name: string, type: RecordType, values: readonly RecordValue[], ttlS?: number): void
+  /** Every question for the name, or only one type's, goes wrong. */
+  fail(name: string, how: Misbehaviour, type?: RecordType): void
+  /** Ends the misbehaviour of a name. */
+  mend(name: string): void
+  close(): Promise<void>
 }
 
-const types = { a: 1, mx: 15, txt: 16 }
-const ttlSeconds = 300
-const nxdomain = 3
-
-export async function startTestDns(zone: TestZone): Promise<TestDns> {
-  const socket = createSocket('udp4')
-  socket.on('message', (query, from) => socket.send(answerOf(query, zone), from.port, from.address))
-  await new Promise<void>((resolve, reject) => socket.once('error', reject).bind(0, '127.0.0.1', resolve))
-  return {
-    address: `127.0.0.1:${socket.address().port}`,
-    [Symbol.asyncDispose]: () => new Promise((resolve) => socket.close(() => resolve())),
-  }
+interface Records {
+  values: readonly RecordValue[]
+  ttlS: number
 }
 
-/** RFC 1035 section 4.1: the header, the question as asked, the answers. */
-function answerOf(query: Buffer, zone: TestZone): Buffer {
-  const labels: string[] = []
-  let at = 12
-  for (let length = query[at] ?? 0; length > 0; length = query[at] ?? 0) {
-    labels.push(query.toString('latin1', at + 1, at + 1 + length))
-    at += 1 + length
-  }
-  const question = query.subarray(12, at + 5)
-  const name = labels.join('.').toLowerCase()
-  const type = query.readUInt16BE(at + 1)
+const longestChain = 64
 
-  const datas = datasOf(name, type, zone)
-  const isKnown = [zone.mx, zone.a, zone.txt].some((table) => table && Object.hasOwn(table, name))
-  const head = Buffer.alloc(12)
-  query.copy(head, 0, 0, 2)
-  head.writeUInt16BE(0x8580 | (isKnown ? 0 : nxdomain), 2)
-  head.writeUInt16BE(1, 4)
-  head.writeUInt16BE(datas.length, 6)
-  const answers = datas.map((data) => {
-    const record = Buffer.alloc(12)
-    record.writeUInt16BE(0xc00c, 0)
-    record.writeUInt16BE(type, 2)
-    record.writeUInt16BE(1, 4)
-    record.writeUInt32BE(ttlSeconds, 6)
-    record.writeUInt16BE(data.length, 10)
-    return Buffer.concat([record, data])
+export async function startTestDns(zones: Zones = {}): Promise<TestDns> {
+  const names = new Map<string, Map<RecordType, Records>>()
+  const failures = new Map<string, Misbehaviour>()
+  const questions: Question[] = []
+  const sockets = new Set<Socket>()
+
+  const set: TestDns['set'] = (name, type, values, ttlS = 300) => {
+    const records = names.get(plain(name)) ?? new Map<RecordType, Records>()
+    if (values.length > 0) records.set(type, { values, ttlS })
+    else records.delete(type)
+    if (records.size > 0) names.set(plain(name), records)
+    else names.delete(plain(name))
+  }
+  for (const [name, records] of Object.entries(zones)) {
+    for (const [type, values] of Object.entries(records)) set(name, type as RecordType, values)
+  }
+
+  /** The name's own records, or its nearest wildcard's (RFC 4592, without its finer points). */
+  const recordsOf = (name: string) => {
+    const own = names.get(name)
+    if (own) return own
+    const labels = name.split('.')
+    for (let depth = 1; depth < labels.length; depth++) {
+      const wild = names.get(`*.${labels.slice(depth).join('.')}`)
+      if (wild) return wild
+    }
+    return undefined
+  }
+  const exists = (name: string) => recordsOf(name) !== undefined || [...names.keys()].some((known) => known.endsWith(`.${name}`))
+
+  /** The true answer, CNAMEs followed as a recursive resolver does. */
+  const answerTo = ({ name, type }: Question): { rcode: number; answers: Buffer[] } => {
+    const answers: Buffer[] = []
+    let at = name
+    for (let step = 0; step < longestChain; step++) {
+      const records = recordsOf(at)
+      if (!records) return { rcode: exists(at) ? rcodes.NOERROR : rcodes.NXDOMAIN, answers }
+      const alias = type === 'CNAME' ? undefined : records.get('CNAME')
+      const found = alias ? undefined : records.get(type as RecordType)
+      if (found) for (const value of found.values) answers.push(record(at, type as RecordType, value, found.ttlS))
+      if (!alias) return { rcode: rcodes.NOERROR, answers }
+      const target = String(alias.values[0])
+      answers.push(record(at, 'CNAME', target, alias.ttlS))
+      at = plain(target)
+    }
+    return { rcode: rcodes.SERVFAIL, answers }
+  }
+
+  /** What goes on the wire for a query, in order; nothing is silence. */
+  const respond = (query: Buffer, over: Question['over']): { octets: Buffer; isForeign?: true }[] | 'hang up' => {
+    const asked = readQuery(query)
+    if (!asked) return []
+    const question: Question = { name: asked.name, type: asked.type, over }
+    questions.push(question)
+    const { rcode, answers } = answerTo(question)
+    const truth = { octets: message(asked, rcode, answers) }
+    const cut = { octets: message(asked, rcodes.NOERROR, [], { truncated: true }) }
+    const forgery = (header = asked) => ({ octets: message(header, rcodes.NXDOMAIN, []) })
+    const how = failures.get(`${asked.name} ${asked.type}`) ?? failures.get(asked.name)
+    switch (how) {
+      case 'NXDOMAIN':
+      case 'SERVFAIL':
+      case 'REFUSED':
+        return [{ octets: message(asked, rcodes[how], []) }]
+      case 'silence':
+        return []
+      case 'truncated':
+        return [over === 'udp' ? cut : truth]
+      case 'truncated for good':
+        return over === 'udp' ? [cut] : 'hang up'
+      case 'forged id first':
+        return [forgery({ ...asked, id: asked.id ^ 1 }), truth]
+      case 'forged question first':
+        return [forgery({ ...asked, question: questionFor('other.test', types.A) }), truth]
+      case 'forged source first':
+        return [{ ...forgery(), isForeign: true }, truth]
+      case 'pointer loop': {
+        const loop = Buffer.from([0xc0, 12 + asked.question.length, 0, 1, 0, 1, 0, 0, 0, 9, 0, 4, 192, 0, 2, 1])
+        return [{ octets: message(asked, rcodes.NOERROR, [loop]) }]
+      }
+      case 'garbage':
+        return [{ octets: Buffer.concat([query.subarray(0, 2), Buffer.alloc(40, 0xff)]) }]
+      case undefined:
+        return [over === 'udp' && truth.octets.length > asked.mostOctets ? cut : truth]
+    }
+  }
+
+  const udp = createSocket('udp4')
+  const elsewhere = createSocket('udp4')
+  udp.on('message', (query, from: RemoteInfo) => {
+    const pieces = respond(query, 'udp')
+    if (pieces === 'hang up') return
+    for (const { octets, isForeign } of pieces) (isForeign ? elsewhere : udp).send(octets, from.port, from.address)
   })
-  return Buffer.concat([head, question, ...answers])
+  const tcp = createServer((socket) => {
+    sockets.add(socket)
+    socket.on('close', () => sockets.delete(socket)).on('error', () => socket.destroy())
+    let unread: Buffer = Buffer.alloc(0)
+    socket.on('data', (octets: Buffer) => {
+      unread = Buffer.concat([unread, octets])
+      while (unread.length >= 2 && unread.length >= 2 + unread.readUInt16BE(0)) {
+        const end = 2 + unread.readUInt16BE(0)
+        const pieces = respond(unread.subarray(2, end), 'tcp')
+        unread = unread.subarray(end)
+        if (pieces === 'hang up') return void socket.destroy()
+        for (const { octets: piece } of pieces) socket.write(Buffer.concat([u16(piece.length), piece]))
+      }
+    })
+  })
+  await new Promise<void>((resolve) => elsewhere.bind(0, '127.0.0.1', resolve))
+  const port = await bindBoth(tcp, udp)
+
+  const close = async () => {
+    for (const socket of sockets) socket.destroy()
+    await Promise.all([tcp, udp, elsewhere].map((one) => new Promise<void>((resolve) => one.close(() => resolve()))))
+  }
+  return {
+    address: `127.0.0.1:${port}`,
+    questions,
+    set,
+    fail: (name, how, type) => void failures.set(type ? `${plain(name)} ${type}` : plain(name), how),
+    mend(name) {
+      for (const key of failures.keys()) if (key.split(' ')[0] === plain(name)) failures.delete(key)
+    },
+    close,
+    [Symbol.asyncDispose]: close,
+  }
 }
 
-function datasOf(name: string, type: number, zone: TestZone): Buffer[] {
-  if (type === types.a) return (zone.a?.[name] ?? []).map((address) => Buffer.from(address.split('.').map(Number)))
-  if (type === types.mx) return (zone.mx?.[name] ?? []).map((host) => Buffer.concat([Buffer.from([0, 10]), nameOctets(host)]))
-  const text = type === types.txt ? zone.txt?.[name] : undefined
-  if (text === undefined) return []
-  const strings = text.match(/.{1,255}/gs) ?? []
-  return [Buffer.concat(strings.map((one) => Buffer.concat([Buffer.from([one.length]), Buffer.from(one, 'latin1')])))]
-}
+const plain = (name: string) => name.toLowerCase().replace(/\.$/, '')
 
-const nameOctets = (name: string) =>
-  Buffer.concat([...name.split('.').map((label) => Buffer.concat([Buffer.from([label.length]), Buffer.from(label)])), Buffer.from([0])])
+/** One free port for both; somebody may hold the UDP one of a free TCP port, so a few are tried. */
+async function bindBoth(tcp: Server, udp: UdpSocket): Promise<number> {
+  for (let attempt = 1; ; attempt++) {
+    await new Promise<void>((resolve, reject) => tcp.once('error', reject).listen(0, '127.0.0.1', resolve))
+    const address = tcp.address()
+    const port = typeof address === 'object' && address ? address.port : 0
+    try {
+      await new Promise<void>((resolve, reject) => udp.once('error', reject).bind(port, '127.0.0.1', resolve))
+      return port
+    } catch (error) {
+      await new Promise((resolve) => tcp.close(resolve))
+      if (attempt === 10) throw error
+    }
+  }
+}

@@ -1,0 +1,39 @@
+/** A resolver that asks a TestDns, with a clock that stands still until it is told to move. */
+import type { Clock } from '#base'
+import { openResolver, type Resolver } from '#net'
+import type { TestDns } from '../support/test-dns.ts'
+
+export interface HandClock extends Clock {
+  advance(ms: number): void
+  /** Actions that have yet to come. */
+  readonly waiting: number
+}
+
+export function handClock(): HandClock {
+  let nowMs = 1_000_000
+  const timers = new Set<{ atMs: number; action: () => void }>()
+  return {
+    nowMs: () => nowMs,
+    monotonicMs: () => nowMs,
+    after(delayMs, action) {
+      const timer = { atMs: nowMs + delayMs, action }
+      timers.add(timer)
+      return () => void timers.delete(timer)
+    },
+    advance(ms) {
+      nowMs += ms
+      for (const timer of [...timers].filter(({ atMs }) => atMs <= nowMs)) {
+        timers.delete(timer)
+        timer.action()
+      }
+    },
+    get waiting() {
+      return timers.size
+    },
+  }
+}
+
+export function asking(dns: TestDns): { resolver: Resolver; clock: HandClock } {
+  const clock = handClock()
+  return { resolver: openResolver({ servers: [dns.address], clock }), clock }
+}

@@ -1,0 +1,193 @@
+import { describe, expect, test } from 'vitest'
+import { type Misbehaviour, startTestDns, type TestDns } from '../support/test-dns.ts'
+import { asking } from './ask.ts'
+
+const asked = (dns: TestDns, type: string) => dns.questions.filter((question) => question.type === type).length
+
+describe('an answer', () => {
+  test('brings mail servers, addresses, texts and aliases as they were published', async () => {
+    await using dns = await startTestDns({
+      'a.test': {
+        MX: ['20 mx2.a.test', '10 mx1.a.test'],
+        TXT: ['v=spf1 -all', ['v=DKIM1; ', 'p=', 'abc']],
+        A: ['192.0.2.1', '192.0.2.2'],
+        AAAA: ['2001:db8::1'],
+      },
+      'alias.a.test': { CNAME: ['a.test'] },
+    })
+    const { resolver } = asking(dns)
+    expect(await resolver.mx('A.test.')).toEqual({
+      kind: 'found',
+      value: [
+        { exchange: 'mx1.a.test', priority: 10 },
+        { exchange: 'mx2.a.test', priority: 20 },
+      ],
+    })
+    expect(await resolver.txt('a.test')).toEqual({ kind: 'found', value: ['v=spf1 -all', 'v=DKIM1; p=abc'] })
+    expect(await resolver.addresses('a.test')).toEqual({ kind: 'found', value: ['2001:db8::1', '192.0.2.1', '192.0.2.2'] })
+    expect(await resolver.cname('alias.a.test')).toEqual({ kind: 'found', value: ['a.test'] })
+    expect(await resolver.mx('alias.a.test')).toMatchObject({ kind: 'found', value: [{ exchange: 'mx1.a.test' }, {}] })
+    expect(await resolver.addresses('192.0.2.9')).toEqual({ kind: 'found', value: ['192.0.2.9'] })
+  })
+
+  test('follows a chain of aliases, and a wildcard covers names below it', async () => {
+    await using dns = await startTestDns({
+      'a.test': { CNAME: ['b.test'] },
+      'b.test': { CNAME: ['c.test'] },
+      'c.test': { A: ['192.0.2.1'] },
+      '*.w.test': { TXT: ['wild'] },
+    })
+    const { resolver } = asking(dns)
+    expect(await resolver.addresses('a.test')).toEqual({ kind: 'found', value: ['192.0.2.1'] })
+    expect(await resolver.txt('deep.down.w.test')).toEqual({ kind: 'found', value: ['wild'] })
+    expect(await resolver.txt('w.test')).toEqual({ kind: 'none' })
+  })
+
+  test('joins a text of 2,000 octets, which comes over TCP', async () => {
+    const text = 'k'.repeat(2000)
+    await using dns = await startTestDns({ 'a.test': { TXT: [text] } })
+    const { resolver } = asking(dns)
+    expect(await resolver.txt('a.test')).toEqual({ kind: 'found', value: [text] })
+    expect(dns.questions.map(({ over }) => over)).toEqual(['udp', 'tcp'])
+  })
+
+  test('tells a name without the record from no such name', async () => {
+    await using dns = await startTestDns({ 'a.test': { A: ['192.0.2.1'] } })
+    const { resolver } = asking(dns)
+    for (const ask of [resolver.mx, resolver.txt, resolver.cname]) {
+      expect(await ask('a.test')).toEqual({ kind: 'none' })
+      expect(await ask('b.test')).toEqual({ kind: 'nxdomain' })
+    }
+    expect(await resolver.addresses('b.test')).toEqual({ kind: 'nxdomain' })
+    expect(await resolver.mx(`${'x'.repeat(64)}.test`)).toEqual({ kind: 'nxdomain' })
+    expect(await resolver.mx('a..test')).toEqual({ kind: 'nxdomain' })
+  })
+
+  test.each<[Misbehaviour, string]>([
+    ['SERVFAIL', 'SERVFAIL'],
+    ['REFUSED', 'REFUSED'],
+  ])('of %s is trouble', async (how, code) => {
+    await using dns = await startTestDns({ 'a.test': { MX: ['10 mx.a.test'], A: ['192.0.2.1'] } })
+    dns.fail('a.test', how)
+    const { resolver } = asking(dns)
+    expect(await resolver.mx('a.test')).toEqual({ kind: 'trouble', code })
+    expect(await resolver.addresses('a.test')).toEqual({ kind: 'trouble', code })
+  })
+
+  test.each<Misbehaviour>(['pointer loop', 'garbage'])('that is no DNS (%s) is trouble', async (how) => {
+    await using dns = await startTestDns({ 'a.test': { MX: ['10 mx.a.test'] } })
+    dns.fail('a.test', how)
+    const { resolver, clock } = asking(dns)
+    const answer = resolver.mx('a.test')
+    // Some forms are answered at once, others are ignored until the time is up: both end.
+    await expect.poll(() => dns.questions.length).toBeGreaterThan(0)
+    await Promise.race([answer, new Promise((resolve) => setImmediate(resolve))])
+    clock.advance(20_000)
+    expect(await answer).toMatchObject({ kind: 'trouble' })
+  })
+
+  test.each<Misbehaviour>(['forged id first', 'forged question first', 'forged source first'])('believes no forgery (%s)', async (how) => {
+    await using dns = await startTestDns({ 'a.test': { MX: ['10 mx.a.test'] } })
+    dns.fail('a.test', how)
+    expect(await asking(dns).resolver.mx('a.test')).toEqual({ kind: 'found', value: [{ exchange: 'mx.a.test', priority: 10 }] })
+  })
+
+  test('truncated over UDP is asked for over TCP', async () => {
+    await using dns = await startTestDns({ 'a.test': { MX: ['10 mx.a.test'] } })
+    dns.fail('a.test', 'truncated')
+    expect(await asking(dns).resolver.mx('a.test')).toMatchObject({ kind: 'found' })
+    expect(dns.questions.map(({ over }) => over)).toEqual(['udp', 'tcp'])
+  })
+
+  test.each<Misbehaviour>(['silence', 'truncated for good'])('that never comes (%s) is trouble within 20 s', async (how) => {
+    await using dns = await startTestDns({ 'a.test': { MX: ['10 mx.a.test'] } })
+    dns.fail('a.test', how)
+    const { resolver, clock } = asking(dns)
+    const answer = resolver.mx('a.test')
+    await expect.poll(() => dns.questions.length).toBeGreaterThan(0)
+    clock.advance(20_000)
+    expect(await answer).toMatchObject({ kind: 'trouble' })
+  })
+
+  test('holds 100 mail servers and 40 addresses at most', async () => {
+    await using dns = await startTestDns({
+      'a.test': {
+        MX: Array.from({ length: 1000 }, (_, index) => `${1000 - index} mx${index}.a.test`),
+        A: Array.from({ length: 2000 }, (_, index) => `10.0.${index >> 8}.${index & 255}`),
+        AAAA: Array.from({ length: 1500 }, (_, index) => `2001:db8::${(index + 1).toString(16)}`),
+      },
+    })
+    const { resolver } = asking(dns)
+    const mx = await resolver.mx('a.test')
+    expect(mx.kind === 'found' && mx.value.length).toBe(100)
+    expect(mx.kind === 'found' && mx.value[0]).toEqual({ exchange: 'mx999.a.test', priority: 1 })
+    const addresses = await resolver.addresses('a.test')
+    expect(addresses.kind === 'found' && addresses.value.length).toBe(40)
+  })
+
+  test('of one address family is enough when the other has trouble, but is not kept', async () => {
+    await using dns = await startTestDns({ 'a.test': { A: ['192.0.2.1'] } })
+    dns.fail('a.test', 'SERVFAIL', 'AAAA')
+    const { resolver, clock } = asking(dns)
+    expect(await resolver.addresses('a.test')).toEqual({ kind: 'found', value: ['192.0.2.1'] })
+    dns.mend('a.test')
+    dns.set('a.test', 'AAAA', ['2001:db8::1'])
+    clock.advance(5000)
+    expect(await resolver.addresses('a.test')).toEqual({ kind: 'found', value: ['2001:db8::1', '192.0.2.1'] })
+  })
+})
+
+describe('the cache', () => {
+  test('shares one query among those who ask at once', async () => {
+    await using dns = await startTestDns({ 'a.test': { MX: ['10 mx.a.test'] } })
+    const { resolver, clock } = asking(dns)
+    await Promise.all(Array.from({ length: 50 }, () => resolver.mx('a.test')))
+    expect(asked(dns, 'MX')).toBe(1)
+    expect(clock.waiting).toBe(0)
+  })
+
+  test.each<[string, number, number]>([
+    ['found', 300_000, 0],
+    ['none', 60_000, 0],
+    ['nxdomain', 60_000, 0],
+    ['trouble', 5000, 0],
+  ])('believes %s mail servers for %i ms and no longer', async (kind, lifeMs) => {
+    await using dns = await startTestDns({ 'found.test': { MX: ['10 mx.a.test'] }, 'none.test': { A: ['192.0.2.1'] } })
+    dns.fail('trouble.test', 'SERVFAIL')
+    const { resolver, clock } = asking(dns)
+    expect(await resolver.mx(`${kind}.test`)).toMatchObject({ kind })
+    clock.advance(lifeMs - 1)
+    await resolver.mx(`${kind}.test`)
+    expect(asked(dns, 'MX')).toBe(1)
+    clock.advance(1)
+    await resolver.mx(`${kind}.test`)
+    expect(asked(dns, 'MX')).toBe(2)
+  })
+
+  test.each([
+    [0, 5000],
+    [120, 120_000],
+    [2 ** 31 - 1, 86_400_000],
+  ])('keeps addresses with a time to live of %i s for %i ms', async (ttlS, lifeMs) => {
+    await using dns = await startTestDns()
+    dns.set('a.test', 'A', ['192.0.2.1'], ttlS)
+    const { resolver, clock } = asking(dns)
+    await resolver.addresses('a.test')
+    clock.advance(lifeMs - 1)
+    await resolver.addresses('a.test')
+    expect(asked(dns, 'A')).toBe(1)
+    clock.advance(1)
+    await resolver.addresses('a.test')
+    expect(asked(dns, 'A')).toBe(2)
+  })
+
+  test('is passed by on request', async () => {
+    await using dns = await startTestDns()
+    const { resolver } = asking(dns)
+    await resolver.mx('a.test')
+    dns.set('a.test', 'MX', ['10 mx.a.test'])
+    expect(await resolver.mx('a.test')).toEqual({ kind: 'nxdomain' })
+    expect(await resolver.mx('a.test', 'fresh')).toMatchObject({ kind: 'found' })
+    expect(await resolver.mx('a.test')).toMatchObject({ kind: 'found' })
+  })
+})
