@@ -1,0 +1,136 @@
+/**
+ * Many messages of every size and form to three kinds of mail servers that others wrote or that know nothing: all arrive once, and
+ * independent readers find in them what was sent. MESSAGES sets how many.
+ */
+import PostalMime from 'postal-mime'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { type FakeMx, startFakeMx } from '../support/fake-mx.ts'
+import { startMxDns } from '../support/mx-dns.ts'
+import { bothPass, lineFaults, publishedOf, signatureVerdicts } from '../support/received.ts'
+import { type Service, startService } from '../support/service.ts'
+import { type Peer, startPeer } from '../support/slow-peer.ts'
+import { letter } from './letters.ts'
+import { type Sink, startSink } from './smtp-sink.ts'
+
+const messages = Number(process.env['MESSAGES'] ?? 3000)
+const senders = 8
+const domains = ['bare.example', 'starttls.example', 'sink.example']
+const timeoutMs = 60_000 + messages * 100
+
+interface Arrival {
+  recipients: string[]
+  octets: Buffer
+  secure?: boolean
+}
+
+let bare: FakeMx
+let starttls: Peer
+let sink: Sink
+let service: Service
+let published: ReadonlyMap<string, string>
+const closing = new AsyncDisposableStack()
+
+beforeAll(async () => {
+  bare = closing.use(await startFakeMx({ extensions: [] }))
+  starttls = closing.use(await startPeer({ starttls: true, host: '127.0.0.2', port: bare.port }))
+  sink = closing.use(await startSink('127.0.0.3', bare.port))
+  const addresses = Object.fromEntries(domains.map((domain, index) => [`mx.${domain}`, [`127.0.0.${index + 1}`]]))
+  const dns = closing.use(await startMxDns({ mx: Object.fromEntries(domains.map((domain) => [domain, [`mx.${domain}`]])), a: addresses }))
+  service = closing.use(
+    await startService({
+      POSTRIDER_DNS: dns.address,
+      POSTRIDER_MX_PORT: String(bare.port),
+      POSTRIDER_ALLOWED_NETWORKS: '127.0.0.0/8',
+      POSTRIDER_RATE_LIMIT: 'unlimited',
+      POSTRIDER_SEND_LIMIT: 'unlimited',
+    }),
+  )
+  published = publishedOf(await service.command('domain', 'add', 'shop.example.com', '--trust'))
+}, 120_000)
+afterAll(() => closing.disposeAsync())
+
+async function send(number: number): Promise<number> {
+  const { to, cc, bcc, subject, text, html, attachments } = letter(number, domains)
+  const { status, body } = await service.call('POST', '/emails', {
+    from: 'Zoë <orders@shop.example.com>',
+    to,
+    cc,
+    bcc,
+    subject,
+    text,
+    html,
+    attachments: attachments.map((one) => ({ ...one, content: one.content.toString('base64') })),
+    headers: { 'X-Number': String(number) },
+  })
+  expect([status, body.error]).toEqual([200, undefined])
+  return to.length + cc.length + bcc.length
+}
+
+const toLf = (text: string | undefined) => text?.replaceAll('\r\n', '\n').trimEnd()
+
+/** What is wrong with a message that arrived; nothing, when independent readers find in it what was sent. */
+async function faultsOf({ octets, recipients }: Arrival): Promise<string[]> {
+  const read = await PostalMime.parse(octets)
+  const sent = letter(Number(read.headers.find((one) => one.key === 'x-number')?.value), domains)
+  const isSame = (what: string, got: unknown, wanted: unknown) => (JSON.stringify(got) === JSON.stringify(wanted) ? [] : [what])
+  const attached = read.attachments.map((one) => Buffer.from(one.content as ArrayBuffer))
+  const everybody = new Set([...sent.to, ...sent.cc, ...sent.bcc])
+  return [
+    ...lineFaults(octets),
+    ...isSame('signatures', await signatureVerdicts(octets, published), bothPass),
+    ...isSame('subject', read.subject, sent.subject),
+    ...isSame(
+      'to',
+      read.to?.map((one) => one.address),
+      sent.to,
+    ),
+    ...isSame('cc', read.cc?.map((one) => one.address) ?? [], sent.cc),
+    ...(sent.text === undefined ? [] : isSame('text', toLf(read.text), toLf(sent.text))),
+    ...isSame('html', toLf(read.html), toLf(sent.html)),
+    ...isSame(
+      'files',
+      read.attachments.map((one) => one.filename),
+      sent.attachments.map((one) => one.filename),
+    ),
+    ...sent.attachments.flatMap((one, index) => (attached[index]?.equals(one.content) ? [] : [`file ${index}`])),
+    ...recipients.flatMap((one) => (everybody.has(one) ? [] : [`went to ${one}`])),
+  ].map((fault) => `${sent.number}: ${fault}`)
+}
+
+describe(`${messages} messages`, () => {
+  let expected = 0
+
+  beforeAll(async () => {
+    let next = 0
+    const sender = async () => {
+      while (next < messages) {
+        const recipients = await send(next++)
+        expected += recipients
+      }
+    }
+    await Promise.all(Array.from({ length: senders }, sender))
+    const sentSoFar = async () => (await service.call('GET', '/emails?status=sent&perPage=1')).body.total ?? 0
+    await vi.waitUntil(async () => (await sentSoFar()) >= expected, { timeout: timeoutMs / 2, interval: 500 })
+  }, timeoutMs)
+
+  test(
+    'all arrive once at a server without extensions, one with STARTTLS and smtp-sink, and are read as what was sent',
+    async () => {
+      const arrivals = new Map<string, number>()
+      const faults: string[] = []
+      const look = async (arrival: Arrival, domain: string) => {
+        for (const one of arrival.recipients) arrivals.set(one, (arrivals.get(one) ?? 0) + 1)
+        faults.push(...(await faultsOf(arrival)))
+        if (!arrival.recipients.every((one) => one.endsWith(`@${domain}`))) faults.push(`${domain} got ${arrival.recipients.join()}`)
+      }
+      for (const one of bare.messages) await look(one, 'bare.example')
+      for (const one of starttls.messages) await look(one, 'starttls.example')
+      for await (const one of sink.messages()) await look(one, 'sink.example')
+      expect(faults).toEqual([])
+      expect(starttls.messages.every((one) => one.secure)).toBe(true)
+      expect([...arrivals].filter(([, times]) => times !== 1)).toEqual([])
+      expect(arrivals.size).toBe(expected)
+    },
+    timeoutMs,
+  )
+})

@@ -1,0 +1,6 @@
+/** Against mail servers that are installed beside us (Debian packages), and at size: `npm run peers`. */
+import { defineConfig } from 'vitest/config'
+
+export default defineConfig({
+  test: { include: ['test/peers/**/*.test.ts'], pool: 'forks', maxWorkers: 1, testTimeout: 60_000, hookTimeout: 60_000 },
+})
