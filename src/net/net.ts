@@ -5,4 +5,4 @@
  */
 export { type AddressGuard, openGuard } from './guard.ts'
 export { openResolver, type Resolver } from './resolver.ts'
-export { type AddressesResult, findAddresses, findRoute, type Route, type RouteHost } from './route.ts'
+export { type AddressesResult, findAddresses, findRoute, type Route, type RouteHost, type RouteOptions } from './route.ts'
