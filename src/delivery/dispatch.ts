@@ -17,6 +17,8 @@ import { keysFor, rebuildMessage } from './prepare.ts'
 
 /** Large messages are loaded only when a connection is ready for them, and together weigh no more than this. */
 const largeOctetsAtOnce = 64 * 1_048_576
+/** A password on its way to these stays on the machine, so it may go without TLS. */
+const loopbackHosts = ['127.0.0.1', '::1', 'localhost']
 
 export interface DispatchDeps {
   db: Db
@@ -173,7 +175,11 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
   const relayWay: Way | undefined = config.relay && {
     hosts: [{ host: config.relay.host, preference: 0 }],
     port: config.relay.port,
-    tls: config.relay.implicitTls ? 'implicit' : config.relay.auth ? 'require' : 'opportunistic',
+    tls: config.relay.implicitTls
+      ? 'implicit'
+      : config.relay.auth && !loopbackHosts.includes(config.relay.host)
+        ? 'require'
+        : 'opportunistic',
     auth: config.relay.auth,
     // Named by the operator, not by a recipient's DNS.
     guard: { allows: () => true },

@@ -50,6 +50,8 @@ export interface Outcome {
 
 const heldForMs = 7 * 86_400_000
 const longestOutput = 4000
+/** A message may quote a reply, which a stranger may have made long. */
+const longestMessage = 500
 
 export function findingOf(result: RecipientResult): Finding {
   switch (result.state) {
@@ -73,7 +75,8 @@ export function findingOfReply(reply: Reply): Finding {
 
 /** A conversation that ended before the final dot: nothing was sent. */
 export function findingOfFailure(failure: Failure): Finding {
-  if (failure.reply) return findingOfReply(failure.reply)
+  // A relay that refuses our password says nothing about the message: the operator mends it, and the mail waits.
+  if (failure.reply && failure.stage !== 'auth') return findingOfReply(failure.reply)
   const temporary = (name: ClassificationName): Finding => ({
     kind: 'temporary',
     reply: null,
@@ -167,7 +170,7 @@ function detailsOf(recipient: string, finding: Finding, remote: RemoteEnd): stri
     remote.address !== null
       ? ` at ${remote.address.includes(':') ? `[${remote.address}]` : remote.address}:${remote.port} (${remote.host})`
       : ''
-  const because = finding.message === '' ? '' : `: ${finding.message}`
+  const because = finding.message === '' ? '' : `: ${finding.message.slice(0, longestMessage)}`
   switch (finding.kind) {
     case 'accepted':
       return `Message for ${recipient} accepted by${where.slice(3)}`
