@@ -1,0 +1,98 @@
+import { describe, expect, test } from 'vitest'
+import type { Claimed } from '#spool'
+import { openHands } from './hands.ts'
+
+let next = 0
+const recipients = (count: number, wanted: Partial<Claimed> = {}): Claimed[] =>
+  Array.from({ length: count }, () => ({
+    tenantId: 't',
+    emailId: `email ${next++}`,
+    contentId: 'c',
+    shard: 7,
+    epoch: 1,
+    recipient: 'ada@example.org',
+    destination: 'example.org',
+    failures: 0,
+    manual: false,
+    test: false,
+    sizeOctets: 100,
+    ...wanted,
+  }))
+
+const sizeOf = (hands: ReturnType<typeof openHands>, destination = 'example.org') =>
+  hands.windows().find((one) => one.destination === destination)?.size
+
+describe('what a process has in its hands', () => {
+  test('a recipient is held from its claim until it is finished, and finishing it twice counts once', () => {
+    const hands = openHands()
+    const [one, other] = recipients(2) as [Claimed, Claimed]
+    hands.take([one, other])
+    expect([hands.size, hands.holds(one), hands.holds(other)]).toEqual([2, true, true])
+    hands.finish(one)
+    hands.finish(one)
+    expect([hands.size, hands.holds(one), hands.holds(other)]).toEqual([1, false, true])
+    expect(hands.all()).toEqual([other])
+  })
+
+  test('a shard is idle only while nothing of it is held', () => {
+    const hands = openHands()
+    const mine = recipients(2)
+    hands.take(mine)
+    expect([hands.isIdle(7), hands.isIdle(8)]).toEqual([false, true])
+    hands.finish(mine[0] as Claimed)
+    expect(hands.isIdle(7)).toBe(false)
+    hands.finish(mine[1] as Claimed)
+    expect(hands.isIdle(7)).toBe(true)
+  })
+
+  test('a destination that answers nobody is given nothing beyond its first window', () => {
+    const hands = openHands()
+    hands.take(recipients(hands.freshWindow))
+    for (let turn = 0; turn < 10; turn++) expect(sizeOf(hands)).toBe(0)
+  })
+
+  test('a lane that finishes what it had is given twice as much, up to a bound', () => {
+    const hands = openHands()
+    let size = hands.freshWindow
+    const sizes: number[] = []
+    for (let turn = 0; turn < 9; turn++) {
+      const mine = recipients(size)
+      hands.take(mine)
+      for (const one of mine) hands.finish(one)
+      size = sizeOf(hands) ?? 0
+      sizes.push(size)
+    }
+    expect(sizes).toEqual([8, 16, 32, 64, 128, 256, 400, 400, 400])
+  })
+
+  test('a lane with more than half of its window in hand asks for nothing', () => {
+    const hands = openHands()
+    const mine = recipients(4)
+    hands.take(mine)
+    hands.finish(mine[0] as Claimed)
+    expect(sizeOf(hands)).toBe(0)
+    // Two of the window's four finished between two claims: it moves, so it may hold eight.
+    hands.finish(mine[1] as Claimed)
+    hands.finish(mine[2] as Claimed)
+    expect(sizeOf(hands)).toBe(7)
+  })
+
+  test('lanes of different tenants and destinations do not share a window', () => {
+    const hands = openHands()
+    hands.take([...recipients(4), ...recipients(1, { destination: 'example.net' }), ...recipients(2, { tenantId: 'u' })])
+    expect(hands.windows()).toEqual([
+      { tenantId: 't', destination: 'example.org', size: 0 },
+      { tenantId: 't', destination: 'example.net', size: 3 },
+      { tenantId: 'u', destination: 'example.org', size: 2 },
+    ])
+  })
+
+  test('a lane without work is forgotten', () => {
+    const hands = openHands()
+    const mine = recipients(1)
+    hands.take(mine)
+    hands.finish(mine[0] as Claimed)
+    expect(hands.windows()).toHaveLength(1)
+    expect(hands.windows()).toHaveLength(0)
+  })
+})
