@@ -1,0 +1,202 @@
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
+import { type Db, sql } from '#db'
+import { type Claimed, claim, findInterrupted, giveBack, promote } from '#spool'
+import { testDatabase, testTimeMs } from '../support/database.ts'
+
+const addRows = sql`
+  insert into spool (tenant_id, email_id, content_id, shard, recipient, destination, state, epoch, test, size_octets, due_at)
+  select tenant_id, email_id, email_id, shard, email_id || '@' || destination, destination, state, epoch, false, 100, due_at
+  from json_to_recordset($1::json) as given (
+    tenant_id text, email_id text, shard smallint, destination text, state text, epoch bigint, due_at timestamptz)`
+
+const stateOf = sql<{ emailId: string; state: string; epoch: number; dueAt: Date | null }>`
+  select email_id as "emailId", state, epoch, due_at as "dueAt"
+  from spool
+  order by email_id`
+
+interface Wanted {
+  tenant?: string
+  destination?: string
+  shard?: number
+  state?: string
+  epoch?: number
+  dueAtMs?: number
+}
+
+let db: Db
+let next = 0
+
+beforeEach(async () => {
+  const database = await testDatabase()
+  onTestFinished(() => database.close())
+  db = database.db
+})
+
+async function add(count: number, wanted: Wanted = {}): Promise<string[]> {
+  const { tenant = 'large', destination = 'example.org', shard = 1, state = 'ready', epoch = 0, dueAtMs } = wanted
+  const rows = Array.from({ length: count }, () => ({
+    tenant_id: tenant,
+    email_id: `email${String(next++).padStart(6, '0')}`,
+    shard,
+    destination,
+    state,
+    epoch,
+    due_at: dueAtMs === undefined ? null : new Date(dueAtMs),
+  }))
+  await db.run(addRows, [JSON.stringify(rows)])
+  return rows.map((row) => row.email_id)
+}
+
+const wish = {
+  shards: [{ shard: 1, epoch: 5 }],
+  most: 400,
+  lanesPerTenant: 256,
+  cursors: new Map<string, string>(),
+  windows: [],
+  freshWindow: 400,
+}
+const idsOf = (claimed: readonly Claimed[]) => claimed.map((one) => one.emailId).sort()
+const countOf = (claimed: readonly Claimed[], tenantId: string) => claimed.filter((one) => one.tenantId === tenantId).length
+
+describe('a claim', () => {
+  test("a tenant's 2,000 ready recipients do not keep another's single one from the first claim", async () => {
+    await add(2000)
+    await add(1, { tenant: 'small' })
+    const claimed = await claim(db, { ...wish, most: 10 })
+    expect([claimed.length, countOf(claimed, 'small')]).toEqual([10, 1])
+  })
+
+  test('tenants share what one claim takes', async () => {
+    await add(500, { tenant: 'a' })
+    await add(500, { tenant: 'b' })
+    await add(7, { tenant: 'c' })
+    const claimed = await claim(db, { ...wish, most: 107 })
+    expect(['a', 'b', 'c'].map((tenant) => countOf(claimed, tenant))).toEqual([50, 50, 7])
+  })
+
+  test("a tenant's destinations share its turns", async () => {
+    await add(500, { destination: 'a.example' })
+    await add(2, { destination: 'b.example' })
+    const claimed = await claim(db, { ...wish, most: 10 })
+    expect(claimed.filter((one) => one.destination === 'b.example')).toHaveLength(2)
+  })
+
+  test('a lane whose window is 0 is passed over, others are not', async () => {
+    await add(3, { destination: 'hanging.example' })
+    const others = await add(2, { destination: 'example.org' })
+    const claimed = await claim(db, { ...wish, windows: [{ tenantId: 'large', destination: 'hanging.example', size: 0 }] })
+    expect(idsOf(claimed)).toEqual(others)
+  })
+
+  test('a lane gives no more than its window', async () => {
+    await add(20, { destination: 'known.example' })
+    await add(20, { destination: 'fresh.example' })
+    const claimed = await claim(db, { ...wish, freshWindow: 4, windows: [{ tenantId: 'large', destination: 'known.example', size: 9 }] })
+    const counts = ['known.example', 'fresh.example'].map((name) => claimed.filter((one) => one.destination === name).length)
+    expect(counts).toEqual([9, 4])
+  })
+
+  test('a window holds for all shards together', async () => {
+    await add(20, { shard: 1 })
+    await add(20, { shard: 2 })
+    const shards = [1, 2].map((shard) => ({ shard, epoch: 5 }))
+    expect(await claim(db, { ...wish, shards, freshWindow: 6 })).toHaveLength(6)
+  })
+
+  test('the oldest of a lane go first', async () => {
+    const oldest = await add(3)
+    await add(30)
+    expect(idsOf(await claim(db, { ...wish, freshWindow: 3 }))).toEqual(oldest)
+  })
+
+  test('a cursor begins behind a destination', async () => {
+    await add(1, { destination: 'a.example' })
+    const behind = await add(1, { destination: 'b.example' })
+    expect(idsOf(await claim(db, { ...wish, cursors: new Map([['large', 'a.example']]) }))).toEqual(behind)
+  })
+
+  test('takes only what is ready in its own shards', async () => {
+    const mine = await add(1)
+    await add(1, { shard: 2 })
+    for (const state of ['sending', 'deferred', 'waiting', 'held']) await add(1, { state })
+    expect(idsOf(await claim(db, wish))).toEqual(mine)
+  })
+
+  test('claims at the same time never share a recipient', async () => {
+    await add(300)
+    const claims = await Promise.all(Array.from({ length: 4 }, () => claim(db, { ...wish, most: 100 })))
+    const ids = idsOf(claims.flat())
+    expect(new Set(ids).size).toBe(ids.length)
+    expect(ids.length).toBeGreaterThanOrEqual(100)
+  })
+
+  test('marks what it took with the epoch of the shard', async () => {
+    const [emailId] = await add(1)
+    expect(await claim(db, wish)).toMatchObject([{ emailId, epoch: 5 }])
+    expect(await db.rows(stateOf)).toMatchObject([{ emailId, state: 'sending', epoch: 5 }])
+  })
+})
+
+describe('what was claimed and not sent', () => {
+  test('is ready again once it is given back', async () => {
+    const ids = await add(2)
+    await giveBack(db, await claim(db, wish))
+    expect(idsOf(await claim(db, wish))).toEqual(ids)
+  })
+
+  test('is not given back by an owner of an older epoch', async () => {
+    await add(1)
+    const [claimed] = await claim(db, wish)
+    await giveBack(db, [{ ...(claimed as Claimed), epoch: 4 }])
+    expect(await db.rows(stateOf)).toMatchObject([{ state: 'sending', epoch: 5 }])
+  })
+})
+
+describe('what an earlier owner left', () => {
+  test('is found by the next one, with the epoch it was claimed under', async () => {
+    const ids = await add(2, { state: 'sending', epoch: 4 })
+    await add(1, { state: 'sending', epoch: 4, shard: 2 })
+    await add(1)
+    const found = await findInterrupted(db, wish.shards, [], 100)
+    expect(idsOf(found)).toEqual(ids)
+    expect(found.map((one) => one.epoch)).toEqual([4, 4])
+  })
+
+  test('is not what the owner has in its hands', async () => {
+    const [held, lost] = (await add(2, { state: 'sending', epoch: 5 })) as [string, string]
+    expect(idsOf(await findInterrupted(db, wish.shards, [held], 100))).toEqual([lost])
+  })
+
+  test('is not looked for under a newer epoch than the own', async () => {
+    await add(1, { state: 'sending', epoch: 6 })
+    expect(await findInterrupted(db, wish.shards, [], 100)).toEqual([])
+  })
+
+  test('is found in bounded portions', async () => {
+    await add(5, { state: 'sending', epoch: 4 })
+    expect(await findInterrupted(db, wish.shards, [], 3)).toHaveLength(3)
+  })
+})
+
+describe('a deferred recipient', () => {
+  test('becomes ready when it is due and not before', async () => {
+    const due = await add(1, { state: 'deferred', dueAtMs: testTimeMs })
+    await add(1, { state: 'deferred', dueAtMs: testTimeMs + 1 })
+    expect(await promote(db, wish.shards, testTimeMs, 100)).toBe(1)
+    expect(await db.rows(stateOf)).toMatchObject([{ state: 'ready', dueAt: null }, { state: 'deferred' }])
+    expect(idsOf(await claim(db, wish))).toEqual(due)
+  })
+
+  test('of another shard, or held, stays as it is', async () => {
+    await add(1, { state: 'deferred', dueAtMs: testTimeMs, shard: 2 })
+    await add(1, { state: 'held', dueAtMs: testTimeMs })
+    expect(await promote(db, wish.shards, testTimeMs, 100)).toBe(0)
+  })
+
+  test('that is due longest becomes ready first', async () => {
+    await add(2, { state: 'deferred', dueAtMs: testTimeMs })
+    const longest = await add(1, { state: 'deferred', dueAtMs: testTimeMs - 1000 })
+    expect(await promote(db, wish.shards, testTimeMs, 1)).toBe(1)
+    expect(idsOf(await claim(db, wish))).toEqual(longest)
+  })
+})
