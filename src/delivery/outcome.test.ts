@@ -1,0 +1,239 @@
+import { describe, expect, test } from 'vitest'
+import type { Failure, Reply } from '#smtp'
+import type { Claimed } from '#spool'
+import { type DecisionFacts, decide, type Finding, findingOf, findingOfFailure, findingOfReply, nowhere, remoteOf } from './outcome.ts'
+
+const atMs = Date.UTC(2026, 10, 20, 12)
+const minuteMs = 60_000
+const remote = remoteOf({ host: 'mx.example.org', address: '192.0.2.7', port: 25 }, true)
+
+const claimed = (wanted: Partial<Claimed> = {}): Claimed => ({
+  tenantId: 't',
+  emailId: 'e',
+  contentId: 'c',
+  shard: 1,
+  epoch: 1,
+  recipient: 'ada@example.org',
+  destination: 'example.org',
+  failures: 0,
+  manual: false,
+  test: false,
+  sizeOctets: 100,
+  ...wanted,
+})
+
+const facts: DecisionFacts = {
+  schedule: { baseMs: 5 * minuteMs, mostMs: 360 * minuteMs, maxAttempts: 30 },
+  fraction: () => 0.5,
+  atMs,
+  durationMs: 12.6,
+  remote,
+  conversation: 'what was said',
+  unknownRetry: 'by schedule',
+}
+
+const reply = (code: number, text: string, enhanced: string | null = null): Reply => ({ code, enhanced, text: `${code} ${text}` })
+const accepted = findingOf({ state: 'accepted', reply: reply(250, '2.0.0 queued', '2.0.0') })
+const refused = (code: number, text: string, enhanced: string | null = null) => findingOfReply(reply(code, text, enhanced))
+const unknownUser = refused(550, '5.1.1 user unknown', '5.1.1')
+const greylisted = refused(451, '4.7.1 try again later', '4.7.1')
+
+const failure = (wanted: Partial<Failure>): Failure => ({
+  stage: 'connect',
+  kind: 'refused',
+  message: 'the connection was refused',
+  transcript: '',
+  ...wanted,
+})
+const lost = findingOf({
+  state: 'unknown',
+  failure: failure({ stage: 'final', kind: 'dropped', message: 'the peer closed the connection' }),
+})
+
+describe('what a remote answer means', () => {
+  test('the reply code, and not its text, tells a permanent no from a temporary one', () => {
+    expect(unknownUser).toMatchObject({ kind: 'permanent', classification: 'invalid_recipient', enhanced: '5.1.1' })
+    expect(refused(450, '5.1.1 user unknown', '5.1.1')).toMatchObject({ kind: 'temporary' })
+  })
+
+  test('a refused recipient is judged by its own reply', () => {
+    const result = findingOf({ state: 'refused', stage: 'rcpt', reply: reply(550, '5.1.1 user unknown', '5.1.1') })
+    expect(result).toEqual(unknownUser)
+  })
+
+  test('a lost final reply is unknown', () => {
+    expect(lost).toMatchObject({ kind: 'unknown', reply: null, message: 'the peer closed the connection' })
+  })
+
+  test.each(['refused', 'timeout', 'dropped', 'aborted', 'reply'] as const)('a connection that ends by "%s" is tried again', (kind) => {
+    expect(findingOfFailure(failure({ kind }))).toMatchObject({ kind: 'temporary', classification: 'connection_error', reply: null })
+  })
+
+  test('trouble with TLS and with the protocol is tried again under a name of its own', () => {
+    expect(findingOfFailure(failure({ stage: 'tls', kind: 'tls' }))).toMatchObject({ kind: 'temporary', classification: 'tls_required' })
+    expect(findingOfFailure(failure({ kind: 'protocol' }))).toMatchObject({ kind: 'temporary', classification: 'protocol_error' })
+  })
+
+  test('what the peer cannot take at all is a permanent no of our own', () => {
+    expect(findingOfFailure(failure({ kind: 'unsupported', message: 'larger than the SIZE of the peer' }))).toMatchObject({
+      kind: 'permanent',
+      classification: 'message_too_large',
+      enhanced: '5.3.4',
+    })
+    expect(findingOfFailure(failure({ kind: 'unsupported', message: 'SMTPUTF8 is needed' }))).toMatchObject({
+      kind: 'permanent',
+      enhanced: '5.6.7',
+    })
+  })
+
+  test.each(['greeting', 'ehlo', 'mail', 'data'] as const)('a reply that ends the conversation at "%s" is judged as a reply', (stage) => {
+    const ended = (code: number) => findingOfFailure(failure({ stage, kind: 'reply', reply: reply(code, 'no') }))
+    expect([ended(554).kind, ended(421).kind]).toEqual(['permanent', 'temporary'])
+  })
+
+  test.each([535, 454])('a relay that refuses our password with %i keeps the mail waiting and is quoted', (code) => {
+    const answer = reply(code, '5.7.8 wrong password', '5.7.8')
+    const finding = findingOfFailure(
+      failure({ stage: 'auth', kind: 'reply', reply: answer, message: `the login was refused: ${answer.text}` }),
+    )
+    expect(decide(claimed(), finding, facts)).toMatchObject({
+      status: 'softfail',
+      classification: 'connection_error',
+      suppress: null,
+      details: expect.stringContaining('wrong password'),
+    })
+  })
+})
+
+describe('what follows from it', () => {
+  test('accepted mail is sent and does not come back', () => {
+    expect(decide(claimed(), accepted, facts)).toEqual({
+      claimed: claimed(),
+      status: 'sent',
+      dueAtMs: null,
+      atMs,
+      durationMs: 13,
+      details: 'Message for ada@example.org accepted by 192.0.2.7:25 (mx.example.org)',
+      output: '250 2.0.0 queued',
+      code: 250,
+      enhanced: '2.0.0',
+      secure: true,
+      classification: null,
+      classificationCode: null,
+      remoteHost: 'mx.example.org',
+      outcomeUnknown: false,
+      conversation: 'what was said',
+      suppress: null,
+      unsuppress: false,
+    })
+  })
+
+  test('only a manual retry that is accepted takes the recipient off the list', () => {
+    const manual = claimed({ manual: true })
+    expect([accepted, greylisted, unknownUser, lost].map((finding) => decide(manual, finding, facts).unsuppress)).toEqual([
+      true,
+      false,
+      false,
+      false,
+    ])
+  })
+
+  test('a temporary no is tried again by the schedule', () => {
+    expect(decide(claimed(), greylisted, facts)).toMatchObject({
+      status: 'softfail',
+      dueAtMs: atMs + 1.3 * 5 * minuteMs,
+      code: 451,
+      suppress: null,
+    })
+    expect(decide(claimed({ failures: 1 }), greylisted, facts).dueAtMs).toBe(atMs + 1.69 * 5 * minuteMs)
+  })
+
+  test('the attempt that reaches the most is the last, and suppresses', () => {
+    expect(decide(claimed({ failures: 28 }), greylisted, facts)).toMatchObject({ status: 'softfail', suppress: null })
+    expect(decide(claimed({ failures: 29 }), greylisted, facts)).toMatchObject({
+      status: 'hardfail',
+      dueAtMs: null,
+      suppress: 'too many soft fails',
+    })
+  })
+
+  test("a permanent no suppresses only for the recipient's own fault", () => {
+    expect(decide(claimed(), unknownUser, facts)).toMatchObject({ status: 'hardfail', dueAtMs: null, suppress: 'hard fail' })
+    const names = [
+      'invalid_recipient',
+      'no_mailbox',
+      'not_accepting_mail',
+      'mailbox_full',
+      'spam_block',
+      'dns_error',
+      'unclassified',
+    ] as const
+    const suppressed = names.filter((name) => decide(claimed(), { ...unknownUser, classification: name }, facts).suppress !== null)
+    expect(suppressed).toEqual(['invalid_recipient', 'no_mailbox', 'not_accepting_mail'])
+  })
+
+  test('a suppressed recipient is held for seven days', () => {
+    const finding: Finding = { kind: 'suppressed', reply: null, classification: null, enhanced: null, message: '' }
+    expect(decide(claimed(), finding, { ...facts, remote: nowhere })).toMatchObject({
+      status: 'held',
+      dueAtMs: atMs + 7 * 24 * 60 * minuteMs,
+      details: 'ada@example.org is on the suppression list',
+      output: '',
+      code: null,
+      suppress: null,
+    })
+  })
+
+  test('an unknown outcome is told as such, without a code or an output', () => {
+    expect(decide(claimed(), lost, facts)).toMatchObject({
+      status: 'softfail',
+      outcomeUnknown: true,
+      output: '',
+      code: null,
+      details: expect.stringMatching(/^outcome unknown: /),
+      dueAtMs: atMs + 1.3 * 5 * minuteMs,
+      suppress: null,
+    })
+  })
+
+  test('an unknown outcome of a lost process is tried again at once', () => {
+    expect(decide(claimed(), lost, { ...facts, unknownRetry: 'at once' }).dueAtMs).toBe(atMs)
+  })
+
+  test('an unknown outcome of the last attempt ends it and suppresses nobody, for it may have arrived', () => {
+    expect(decide(claimed({ failures: 29 }), lost, facts)).toMatchObject({
+      status: 'hardfail',
+      outcomeUnknown: true,
+      dueAtMs: null,
+      suppress: null,
+    })
+  })
+
+  test('a long reply is cut', () => {
+    expect(decide(claimed(), refused(550, 'x'.repeat(60_000)), facts).output).toHaveLength(4000)
+    const finding = findingOfFailure(failure({ stage: 'tls', kind: 'tls', message: `STARTTLS was refused: ${'x'.repeat(60_000)}` }))
+    expect(decide(claimed(), finding, facts).details.length).toBeLessThan(1000)
+  })
+})
+
+describe('the sentence of an attempt', () => {
+  const sentence = (finding: Finding, wanted: Partial<DecisionFacts> = {}) => decide(claimed(), finding, { ...facts, ...wanted }).details
+
+  test('names the code, the classification with spaces, and the place', () => {
+    expect(sentence(unknownUser)).toBe('550 invalid recipient: Delivery to ada@example.org failed at 192.0.2.7:25 (mx.example.org)')
+  })
+
+  test('puts an IPv6 address in brackets', () => {
+    expect(sentence(accepted, { remote: remoteOf({ host: 'mx.example.org', address: '2001:db8::7', port: 2525 }, false) })).toBe(
+      'Message for ada@example.org accepted by [2001:db8::7]:2525 (mx.example.org)',
+    )
+  })
+
+  test('has no code without a reply, and no place when none was reached', () => {
+    const finding = findingOfFailure(failure({}))
+    expect(sentence(finding)).toBe(
+      'connection error: Delivery to ada@example.org failed at 192.0.2.7:25 (mx.example.org): the connection was refused',
+    )
+    expect(sentence(finding, { remote: nowhere })).toBe('connection error: Delivery to ada@example.org failed: the connection was refused')
+  })
+})

@@ -1,0 +1,204 @@
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
+import { type Clock, silentLog } from '#base'
+import { type Db, sql } from '#db'
+import { forgetProcess, type Leases, openLeases, shardCount } from '#spool'
+import { testDatabase } from '../support/database.ts'
+
+const leaseMs = 1000
+
+const processes = sql<{ id: string }>`
+  select id
+  from delivery_processes
+  order by id`
+
+const owners = sql<{ owner: string | null; shards: number }>`
+  select owner, count(*) as shards
+  from shard_leases
+  group by owner
+  order by owner`
+
+function handMoved(): Clock & { moveMs(ms: number): void } {
+  let passedMs = 0
+  return {
+    nowMs: () => passedMs,
+    monotonicMs: () => passedMs,
+    after: () => () => {},
+    moveMs: (ms) => {
+      passedMs += ms
+    },
+  }
+}
+
+let db: Db
+let clock: ReturnType<typeof handMoved>
+
+beforeEach(async () => {
+  const database = await testDatabase()
+  onTestFinished(() => database.close())
+  db = database.db
+  clock = handMoved()
+})
+
+const start = (processId: string, isIdle: (shard: number) => boolean = () => true) =>
+  openLeases({ db, clock, log: silentLog, processId, newProcessId: () => `${processId}-again`, leaseMs, shardCount, isIdle })
+
+const shardsOf = (leases: Leases) => leases.owned().map((one) => one.shard)
+
+/** Both take turns until the shards are shared. */
+async function startTwo(): Promise<[Leases, Leases]> {
+  const one = await start('one')
+  await one.turn()
+  const other = await start('other')
+  for (let turn = 0; turn < 3; turn++) {
+    await other.turn()
+    await one.turn()
+  }
+  // So that each has seen the other's last beat at this moment.
+  await other.turn()
+  return [one, other]
+}
+
+describe('leases', () => {
+  test('a process alone owns every shard after one turn', async () => {
+    const one = await start('one')
+    expect(one.owned()).toEqual([])
+    await one.turn()
+    expect(one.owned()).toHaveLength(shardCount)
+  })
+
+  test('two processes share the shards, and no shard is owned twice', async () => {
+    const [one, other] = await startTwo()
+    expect([one.owned().length, other.owned().length]).toEqual([32, 32])
+    expect(new Set([...shardsOf(one), ...shardsOf(other)]).size).toBe(shardCount)
+  })
+
+  test('a shard that is still being worked on is claimed from no more, but kept until it is idle', async () => {
+    let busy = true
+    const one = await start('one', () => !busy)
+    await one.turn()
+    const other = await start('other')
+    await other.turn()
+    await one.turn()
+    await other.turn()
+    const held = await db.rows(owners)
+    expect([one.owned().length, other.owned().length, held]).toEqual([32, 0, [{ owner: 'one', shards: 64 }]])
+    busy = false
+    await one.turn()
+    await other.turn()
+    expect([one.owned().length, other.owned().length]).toEqual([32, 32])
+  })
+
+  test('each change of owner raises the epoch, so that the earlier owner holds nothing any more', async () => {
+    const [one, other] = await startTwo()
+    const [shard] = other.owned()
+    expect(shard?.epoch).toBe(2)
+    expect(other.holds(shard?.shard ?? -1, 2)).toBe(true)
+    expect(other.holds(shard?.shard ?? -1, 1)).toBe(false)
+    expect(one.holds(shard?.shard ?? -1, 1)).toBe(false)
+  })
+
+  test('a process whose beat stands still stops believing in its lease before another takes its shards', async () => {
+    const [still, living] = await startTwo()
+    const [{ shard, epoch } = { shard: -1, epoch: -1 }] = still.owned()
+    for (const [passedMs, believes] of [
+      [700, true],
+      [750, false],
+      [999, false],
+    ] as const) {
+      clock.moveMs(passedMs - clock.monotonicMs())
+      await living.turn()
+      expect([still.holds(shard, epoch), living.owned().length], `after ${passedMs} ms`).toEqual([believes, 32])
+    }
+    expect(still.owned()).toEqual([])
+    clock.moveMs(1)
+    await living.turn()
+    expect(living.owned()).toHaveLength(shardCount)
+    expect(living.owned().find((one) => one.shard === shard)?.epoch).toBe(epoch + 1)
+  })
+
+  test('a process that comes back after it was taken for dead starts under a new name and is given its share again', async () => {
+    const [still, living] = await startTwo()
+    const before = still.owned()
+    for (let turn = 0; turn < 2; turn++) {
+      clock.moveMs(leaseMs / 2)
+      await living.turn()
+    }
+    await still.turn()
+    expect((await db.rows(processes)).map((one) => one.id)).toEqual(['one-again', 'other'])
+    for (let turn = 0; turn < 2; turn++) {
+      await living.turn()
+      await still.turn()
+    }
+    expect([still.owned().length, living.owned().length]).toEqual([32, 32])
+    expect(before.some(({ shard, epoch }) => still.holds(shard, epoch))).toBe(false)
+  })
+
+  test('the lease counts from the moment the beat was begun, not from its answer', async () => {
+    const slow = handMoved()
+    const slowDb: Db = {
+      ...db,
+      rows: async (statement, parameters) => {
+        const rows = await db.rows(statement, parameters)
+        slow.moveMs(100)
+        return rows
+      },
+    }
+    const leases = await openLeases({
+      db: slowDb,
+      clock: slow,
+      log: silentLog,
+      processId: 'slow',
+      newProcessId: () => 'never',
+      leaseMs,
+      shardCount,
+      isIdle: () => true,
+    })
+    await leases.turn()
+    slow.moveMs(749 - slow.monotonicMs())
+    expect(leases.owned()).toHaveLength(shardCount)
+    slow.moveMs(1)
+    expect(leases.owned()).toEqual([])
+  })
+
+  test('nobody is taken for dead because the database was away', async () => {
+    let away = false
+    const real = db
+    db = { ...real, rows: (statement, parameters) => (away ? Promise.reject(new Error('away')) : real.rows(statement, parameters)) }
+    const both = await startTwo()
+    const [one, other] = both
+    const before = [one.owned(), other.owned()]
+    away = true
+    clock.moveMs(leaseMs * 3)
+    for (const leases of both) await expect(leases.turn()).rejects.toThrow('away')
+    expect([one.owned(), other.owned()]).toEqual([[], []])
+    away = false
+    for (const leases of both) await leases.turn()
+    expect([one.owned(), other.owned()]).toEqual(before)
+  })
+
+  test('a process that closes leaves its shards to others at once', async () => {
+    const [one, other] = await startTwo()
+    await one.close()
+    expect(one.owned()).toEqual([])
+    await other.turn()
+    expect(other.owned()).toHaveLength(shardCount)
+  })
+
+  test('a process that certainly has ended is forgotten under its later names too', async () => {
+    const one = await start('one')
+    await one.turn()
+    await forgetProcess(db, 'one')
+    await one.turn()
+    await one.turn()
+    expect(await db.rows(owners)).toEqual([{ owner: 'one-again', shards: 64 }])
+    await forgetProcess(db, 'one')
+    expect(await db.rows(owners)).toEqual([{ owner: null, shards: 64 }])
+  })
+
+  test('shards of an owner that is not registered become free', async () => {
+    await db.script("update shard_leases set owner = 'nobody' where shard < 10")
+    const one = await start('one')
+    await one.turn()
+    expect(one.owned()).toHaveLength(shardCount)
+  })
+})
