@@ -13,6 +13,7 @@ export interface SimulatedReply {
   text: string
 }
 
+/** The reply's text is its whole line. */
 export type SimulatedResult = ({ kind: 'reply'; reply: SimulatedReply } | { kind: 'timeout' }) & { transcript: string }
 
 const accepted = '250 2.0.0 Ok: simulated'
@@ -26,10 +27,11 @@ const answers: Readonly<Record<string, (attempt: number) => string | undefined>>
   timeout: () => undefined,
 }
 
+/** What becomes of this attempt, counted from 1. `recipient` is an address; a local part ends at its first plus sign. */
 export function simulate(recipient: string, attempt: number): SimulatedResult {
   const at = recipient.lastIndexOf('@')
   const local = recipient.slice(0, at).toLowerCase().replace(/\+.*$/s, '')
-  const scripted = recipient.slice(at + 1) === simulatorDomain && Object.hasOwn(answers, local) ? answers[local] : undefined
+  const scripted = recipient.slice(at + 1).toLowerCase() === simulatorDomain && Object.hasOwn(answers, local) ? answers[local] : undefined
   const line = scripted ? scripted(attempt) : accepted
   const asked = `C: RCPT TO:<${recipient}>`
   if (line === undefined) return { kind: 'timeout', transcript: `${asked}\n(no answer, simulated)` }

@@ -1,0 +1,64 @@
+/** The documented addresses of the simulator (contract section 4.1). */
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { simulate, simulatorDomain } from './simulator.ts'
+
+const replyAt = (local: string, attempt = 1) => {
+  const result = simulate(`${local}@${simulatorDomain}`, attempt)
+  return result.kind === 'reply' ? result.reply : undefined
+}
+
+describe('the simulator', () => {
+  test.each([
+    ['hardfail', 550, '5.1.1'],
+    ['mailbox-full', 552, '5.2.2'],
+    ['spam-block', 550, '5.7.1'],
+    ['delivered', 250, '2.0.0'],
+    ['bounce', 250, '2.0.0'],
+    ['complaint', 250, '2.0.0'],
+    ['suppressed', 250, '2.0.0'],
+    ['opened', 250, '2.0.0'],
+    ['clicked', 250, '2.0.0'],
+    ['constructor', 250, '2.0.0'],
+  ])('%s is answered %i %s at every attempt', (local, code, enhanced) => {
+    for (const attempt of [1, 2, 7]) expect(replyAt(local, attempt)).toMatchObject({ code, enhanced })
+  })
+
+  test('a softfail is deferred once, then delivered', () => {
+    expect(replyAt('softfail', 1)).toMatchObject({ code: 451, enhanced: '4.3.2' })
+    expect(replyAt('softfail', 2)).toMatchObject({ code: 250, enhanced: '2.0.0' })
+  })
+
+  test('a timeout never answers', () => {
+    expect(simulate('timeout@simulator.test', 3).kind).toBe('timeout')
+  })
+
+  test('what follows a plus sign, and upper case, change nothing', () => {
+    expect(replyAt('hardfail+order-4711+x')?.code).toBe(550)
+    expect(replyAt('HardFail')?.code).toBe(550)
+    expect(simulate('hardfail@Simulator.TEST', 1)).toMatchObject({ reply: { code: 550 } })
+    expect(replyAt('not-hardfail')?.code).toBe(250)
+  })
+
+  test('other domains are always delivered to', () => {
+    expect(simulate('hardfail@example.com', 1)).toMatchObject({ reply: { code: 250 } })
+    expect(simulate('hardfail@sub.simulator.test', 1)).toMatchObject({ reply: { code: 250 } })
+  })
+
+  test('the reply text is the whole line, and the transcript shows question and answer', () => {
+    const result = simulate('spam-block@simulator.test', 1)
+    expect(result).toMatchObject({ reply: { text: expect.stringMatching(/^550 5\.7\.1 .*spam/) } })
+    expect(result.transcript).toContain('C: RCPT TO:<spam-block@simulator.test>\nS: 550 5.7.1 ')
+  })
+})
+
+describe('always', () => {
+  test('any recipient and attempt give an answer, the same one each time', () => {
+    fc.assert(
+      fc.property(fc.string(), fc.nat(), (local, attempt) => {
+        const recipient = `${local}@${simulatorDomain}`
+        expect(simulate(recipient, attempt)).toEqual(simulate(recipient, attempt))
+      }),
+    )
+  })
+})
