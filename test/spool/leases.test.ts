@@ -166,6 +166,8 @@ describe('leases', () => {
     db = { ...real, rows: (statement, parameters) => (away ? Promise.reject(new Error('away')) : real.rows(statement, parameters)) }
     const both = await startTwo()
     const [one, other] = both
+    // It has seen the other's last beat, which will stand still.
+    await one.turn()
     const before = [one.owned(), other.owned()]
     away = true
     clock.moveMs(leaseMs * 3)
