@@ -20,7 +20,7 @@ describe('the shard of a submission', () => {
 
   test('ids of the same moment spread over all shards', () => {
     const ids = openIds(systemRandom)
-    const counts = new Array<number>(shardCount).fill(0)
+    const counts = Array.from({ length: shardCount }, () => 0)
     for (let n = 0; n < 12_800; n++) {
       const shard = shardOf(ids.emailId(1_700_000_000_000))
       counts[shard] = (counts[shard] ?? 0) + 1
