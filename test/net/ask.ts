@@ -9,7 +9,7 @@ export interface HandClock extends Clock {
   readonly waiting: number
 }
 
-export function handClock(): HandClock {
+function handClock(): HandClock {
   let nowMs = 1_000_000
   const timers = new Set<{ atMs: number; action: () => void }>()
   return {
