@@ -17,3 +17,6 @@ export const classifications = {
 } as const
 
 export type ClassificationName = keyof typeof classifications
+
+/** Who could mend it: reputation is what they think of our network, `ours` is this program or its settings. */
+export type Fault = 'recipient' | 'content' | 'sender' | 'reputation' | 'server' | 'ours' | 'unknown'
