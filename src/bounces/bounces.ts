@@ -5,8 +5,8 @@
  */
 import { type ClassificationName, classifications } from './classifications.ts'
 
-export type { ClassificationName, Fault } from './classifications.ts'
-export { type Classified, classify } from './classify.ts'
+export type { ClassificationName } from './classifications.ts'
+export { classify } from './classify.ts'
 
 export const classification = (name: ClassificationName): number => classifications[name]
 
