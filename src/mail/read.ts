@@ -1,7 +1,8 @@
-/** A message read back: headers, text, html, attachments. Bounded in depth and parts; never throws. */
+/** A message read back: headers, text, html, attachments. Bounded in depth and parts; never throws, whatever the octets. */
 import { decodeCharset, headerMap, parseFields, type RawField, splitMessage, structured } from './fields.ts'
 
 export interface ReadMessage {
+  /** Decoded; repeated names are joined with `, `. */
   headers: Record<string, string>
   html: string | undefined
   text: string | undefined
@@ -29,7 +30,7 @@ function readEntity(octets: Buffer, message: ReadMessage, depth: number, budget:
   const body = octets.subarray(bodyStart)
   const boundary = type.parameters.get('boundary')
   if (type.value.startsWith('multipart/') && boundary && depth < mostDepth) {
-    for (const part of partsOf(body, boundary)) readEntity(part, message, depth + 1, budget)
+    for (const part of partsOf(body, boundary, budget.left)) readEntity(part, message, depth + 1, budget)
     return
   }
   const content = decodeBody(body, structured(fieldOf(fields, 'content-transfer-encoding')).value)
@@ -42,44 +43,73 @@ function readEntity(octets: Buffer, message: ReadMessage, depth: number, budget:
   else message.attachments.push({ filename: filename ?? 'attachment', contentType: media, content })
 }
 
-/** The parts between boundary lines (RFC 2046 section 5.1.1). */
-export function partsOf(body: Buffer, boundary: string): Buffer[] {
+/** The first `most` parts between boundary lines (RFC 2046 section 5.1.1); the last one may lack its closing line. */
+export function partsOf(body: Buffer, boundary: string, most: number): Buffer[] {
   const mark = Buffer.from(`--${boundary}`, 'latin1')
   const parts: Buffer[] = []
   let start = -1
-  for (let at = body.indexOf(mark); at >= 0 && parts.length <= mostParts; at = body.indexOf(mark, at + mark.length)) {
-    if (at > 0 && body[at - 1] !== 10) continue
+  for (let at = body.indexOf(mark); at >= 0 && parts.length < most; at = body.indexOf(mark, at + mark.length)) {
     const after = at + mark.length
     const closes = body[after] === 45 && body[after + 1] === 45
+    if ((at > 0 && body[at - 1] !== 10) || !(closes || isBlankUntilLineEnd(body, after))) continue
     if (start >= 0) parts.push(body.subarray(start, Math.max(start, body[at - 2] === 13 ? at - 2 : at - 1)))
     const lineEnd = body.indexOf(10, after)
     start = closes || lineEnd < 0 ? -1 : lineEnd + 1
     if (closes) break
   }
-  if (start >= 0) parts.push(body.subarray(start))
+  if (start >= 0 && parts.length < most) parts.push(body.subarray(start))
   return parts
 }
 
+/** `--outer1` is no boundary line of `outer`: only white space may follow one. */
+function isBlankUntilLineEnd(body: Buffer, from: number): boolean {
+  let at = from
+  while (body[at] === 32 || body[at] === 9 || body[at] === 13) at++
+  return at >= body.length || body[at] === 10
+}
+
+/** Undoes a transfer encoding (RFC 2045 section 6); one that is not known leaves the body as it is. */
 export function decodeBody(body: Buffer, encoding: string): Buffer {
   if (encoding === 'base64') return Buffer.from(body.toString('latin1'), 'base64')
-  if (encoding !== 'quoted-printable') return body
+  return encoding === 'quoted-printable' ? decodeQuotedPrintable(body) : body
+}
+
+/** The values of hexadecimal digits in either case; -1 for other octets. */
+const hexValues = new Int8Array(256).fill(-1)
+for (const digit of '0123456789abcdefABCDEF') hexValues[digit.charCodeAt(0)] = Number.parseInt(digit, 16)
+const hexValue = (octet: number | undefined) => (octet === undefined ? -1 : (hexValues[octet] as number))
+
+/** RFC 2045 section 6.7: white space before a line end came from the way; a `=` that begins nothing known stays. */
+function decodeQuotedPrintable(body: Buffer): Buffer {
   const out = Buffer.allocUnsafe(body.length)
   let at = 0
+  let kept = 0
   for (let index = 0; index < body.length; index++) {
     const octet = body[index] as number
-    if (octet !== 61) {
-      out[at++] = octet
+    if (octet === 61) {
+      const high = hexValue(body[index + 1])
+      const low = hexValue(body[index + 2])
+      const softEnd = high < 0 ? softBreakEnd(body, index + 1) : -1
+      if (high >= 0 && low >= 0) {
+        out[at++] = high * 16 + low
+        index += 2
+      } else if (softEnd >= 0) index = softEnd
+      else out[at++] = octet
+      kept = at
       continue
     }
-    if (body[index + 1] === 13 && body[index + 2] === 10) index += 2
-    else if (body[index + 1] === 10) index += 1
-    else {
-      const value = Number.parseInt(body.toString('latin1', index + 1, index + 3), 16)
-      if (/^[0-9A-Fa-f]{2}$/.test(body.toString('latin1', index + 1, index + 3))) {
-        out[at++] = value
-        index += 2
-      } else out[at++] = octet
-    }
+    const isLineEnd = octet === 10 || (octet === 13 && body[index + 1] === 10)
+    if (isLineEnd) at = kept
+    out[at++] = octet
+    if (octet !== 32 && octet !== 9) kept = at
   }
   return out.subarray(0, at)
+}
+
+/** The place of the line feed that ends a soft line break begun before `from`, or -1. */
+function softBreakEnd(body: Buffer, from: number): number {
+  let at = from
+  while (body[at] === 32 || body[at] === 9) at++
+  if (body[at] === 13) at++
+  return body[at] === 10 ? at : -1
 }

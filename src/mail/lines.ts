@@ -1,0 +1,64 @@
+/** Lines as the wire wants them: ended by CRLF, at most 998 octets without it (RFC 5322 section 2.1.1). Header text is Latin-1, an octet a character. */
+import type { RawField } from './fields.ts'
+
+const longestLine = 998
+const preferredPiece = 900
+
+/** CR, LF and CRLF all become CRLF, and the last line ends with one; the same octets when there is nothing to do. */
+export function withCrlf(body: Buffer): Buffer {
+  const text = body.toString('latin1')
+  const isEnded = text === '' || text.endsWith('\r\n')
+  if (isEnded && !/(?:^|[^\r])\n|\r(?!\n)/.test(text)) return body
+  const normal = text.replace(/\r\n|\r|\n/g, '\r\n')
+  return Buffer.from(normal.endsWith('\r\n') ? normal : `${normal}\r\n`, 'latin1')
+}
+
+/** Lines end with LF; a CR before it does not count. */
+export function hasLongLine(body: Buffer): boolean {
+  let from = 0
+  for (let at = body.indexOf(10); at >= 0; at = body.indexOf(10, from)) {
+    if (at - (body[at - 1] === 13 ? 1 : 0) - from > longestLine) return true
+    from = at + 1
+  }
+  return body.length - from > longestLine
+}
+
+/**
+ * The field with its CRLF: lines that are too long are folded, at white space where there is some. Lines of nothing but white space
+ * are left out: to some readers they end the header block (RFC 5322 section 3.2.2 forbids writing them).
+ */
+export function fieldLines({ name, value }: RawField): string {
+  return `${name}:${value}`
+    .split('\r\n')
+    .filter((line, index) => index === 0 || /[^ \t]/.test(line))
+    .map((line) => (line.length <= longestLine ? line : folded(line)))
+    .join('\r\n')
+    .concat('\r\n')
+}
+
+function folded(line: string): string {
+  const pieces: string[] = []
+  let from = 0
+  while (line.length - from > preferredPiece) {
+    const at = foldAt(line, from)
+    pieces.push(line.slice(from, at))
+    from = at
+  }
+  pieces.push(line.slice(from))
+  return pieces
+    .filter((piece, index) => index === 0 || /[^ \t]/.test(piece))
+    .map((piece, index) => (index === 0 || /^[ \t]/.test(piece) ? piece : ` ${piece}`))
+    .join('\r\n')
+}
+
+/** The last white space that stands behind something else, or else a place that splits no UTF-8 character. */
+function foldAt(line: string, from: number): number {
+  for (let at = from + preferredPiece; at > from + 1; at--) {
+    if (isBlank(line[at]) && !isBlank(line[at - 1])) return at
+  }
+  let at = from + preferredPiece
+  while (at > from + preferredPiece - 4 && (line.charCodeAt(at) & 0xc0) === 0x80) at--
+  return at
+}
+
+const isBlank = (character: string | undefined) => character === ' ' || character === '\t'

@@ -1,0 +1,80 @@
+/**
+ * A message for servers that take only 7-bit lines: bodies that are not so are written anew in quoted-printable or base64 (RFC 2045
+ * section 6, RFC 6152 section 3), and the header fields of parts in encoded words. To be done before signing.
+ */
+import { isAscii } from 'node:buffer'
+import { encodeBase64, encodeQuotedPrintable } from './body.ts'
+import { fieldText, parseFields, type RawField, splitMessage, structured } from './fields.ts'
+import { parameter, plainField, textField } from './header.ts'
+import { fieldLines, hasLongLine, withCrlf } from './lines.ts'
+import { decodeBody, partsOf } from './read.ts'
+
+const mostDepth = 20
+
+/** Ends with CRLF. The message's own header fields stay as they are. */
+export const toSevenBit = (message: Buffer): Buffer => (isSevenBit(message) ? message : withCrlf(reencode(message, 0)))
+
+/** RFC 2045 section 2.7: no octet over 127, no NUL, no long line. */
+export const isSevenBit = (octets: Buffer): boolean => isAscii(octets) && !octets.includes(0) && !hasLongLine(octets)
+
+function reencode(entity: Buffer, depth: number): Buffer {
+  if (isSevenBit(entity)) return entity
+  const { head, bodyStart } = splitMessage(entity)
+  const body = entity.subarray(bodyStart)
+  const parsed = parseFields(head)
+  // A part that begins with no header fields is all body.
+  if (!parsed) return leaf([], entity, '', true)
+  const fields = parsed.filter(({ name }) => name.toLowerCase() !== 'content-transfer-encoding')
+  const headers = fields.map((field) => (depth === 0 ? fieldLines(field) : asciiField(field)))
+  if (isSevenBit(body)) {
+    const encoding = parsed.filter((field) => !fields.includes(field)).map(fieldLines)
+    return whole([...headers, ...encoding], body)
+  }
+  const valueOf = (name: string) => structured(parsed.find((field) => field.name.toLowerCase() === name)?.value ?? '')
+  const type = valueOf('content-type')
+  const boundary = type.parameters.get('boundary')
+  const isComposite = /^(?:multipart\/|message\/rfc822$)/.test(type.value)
+  if (isComposite && depth < mostDepth) {
+    const inner = type.value === 'message/rfc822' ? reencodedMessage(body, depth) : boundary && reencodedParts(body, boundary, depth)
+    if (inner) return whole(headers, inner)
+  }
+  // RFC 2045 section 6.4: composite types take no encoding, so what cannot be opened travels as octets.
+  const kept = isComposite
+    ? [...headers.filter((field) => !/^content-type:/i.test(field)), plainField('Content-Type', 'application/octet-stream')]
+    : headers
+  const isText = type.value === '' || type.value.startsWith('text/')
+  return leaf(kept, body, valueOf('content-transfer-encoding').value, isText)
+}
+
+const whole = (headers: readonly string[], body: Buffer) => Buffer.concat([Buffer.from(`${headers.join('')}\r\n`, 'latin1'), body])
+
+/** A body that was base64 may hold text whose line ends are none in ASCII: it stays base64. */
+function leaf(headers: readonly string[], body: Buffer, encoding: string, isText: boolean): Buffer {
+  const content = decodeBody(body, encoding)
+  const quoted = isText && encoding !== 'base64'
+  const field = plainField('Content-Transfer-Encoding', quoted ? 'quoted-printable' : 'base64')
+  return whole([...headers, field], quoted ? encodeQuotedPrintable(content) : encodeBase64(content))
+}
+
+/** Undefined when the enclosed message's own header is not ASCII, which only message/global may carry (RFC 6532 section 3.7). */
+function reencodedMessage(body: Buffer, depth: number): Buffer | undefined {
+  const { head, bodyStart } = splitMessage(body)
+  return isSevenBit(body.subarray(0, bodyStart)) && parseFields(head) ? reencode(body, depth + 1) : undefined
+}
+
+/** What stands before the first boundary and after the last is for no reader, and left out. Undefined when there are no parts. */
+function reencodedParts(body: Buffer, boundary: string, depth: number): Buffer | undefined {
+  const parts = partsOf(body, boundary, Number.POSITIVE_INFINITY)
+  if (parts.length === 0) return undefined
+  const pieces = parts.flatMap((part) => [Buffer.from(`--${boundary}\r\n`, 'latin1'), reencode(part, depth + 1), Buffer.from('\r\n')])
+  return Buffer.concat([...pieces, Buffer.from(`--${boundary}--\r\n`, 'latin1')])
+}
+
+/** A part's field without octets over 127: parameters by RFC 2231, other text by RFC 2047. */
+function asciiField(field: RawField): string {
+  if (/^[\u0001-\u007f]*$/.test(field.value)) return fieldLines(field)
+  const { value, parameters } = structured(field.value)
+  if (!/^content-(?:type|disposition)$/i.test(field.name) || !/^[!-~]+$/.test(value)) return textField(field.name, fieldText(field.value))
+  const texts = [...parameters].filter(([name]) => /^[!-~]+$/.test(name)).map(([name, text]) => parameter(name, text))
+  return `${field.name}: ${value}${texts.join('')}\r\n`
+}
