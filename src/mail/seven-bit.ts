@@ -15,7 +15,7 @@ const mostDepth = 20
 export const toSevenBit = (message: Buffer): Buffer => (isSevenBit(message) ? message : withCrlf(reencode(message, 0)))
 
 /** RFC 2045 section 2.7: no octet over 127, no NUL, no long line. */
-export const isSevenBit = (octets: Buffer): boolean => isAscii(octets) && !octets.includes(0) && !hasLongLine(octets)
+const isSevenBit = (octets: Buffer): boolean => isAscii(octets) && !octets.includes(0) && !hasLongLine(octets)
 
 function reencode(entity: Buffer, depth: number): Buffer {
   if (isSevenBit(entity)) return entity
