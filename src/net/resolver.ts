@@ -51,8 +51,22 @@ interface Kept<T> {
 
 /** `servers` are `ip[:port]`; none means the system's. */
 export function openResolver({ servers, clock }: { servers: readonly string[]; clock: Clock }): Resolver {
-  const resolver = new SystemResolver({ timeout: queryTimeoutMs, tries })
-  if (servers.length > 0) resolver.setServers(servers)
+  const open = () => {
+    const resolver = new SystemResolver({ timeout: queryTimeoutMs, tries })
+    if (servers.length > 0) resolver.setServers(servers)
+    return resolver
+  }
+  const shared = open()
+
+  /** One answer that is no DNS fails every question that waits on its socket (c-ares), so each is asked again on a socket of its own. */
+  const query = async <T>(ask: (resolver: SystemResolver) => Promise<T>): Promise<T> => {
+    try {
+      return await ask(shared)
+    } catch (error) {
+      if (codeOf(error) !== 'BADRESP') throw error
+      return ask(open())
+    }
+  }
 
   const cached = <T>(ask: (name: string) => Promise<Kept<T>>) => {
     const cache = new LRUCache<string, { answer: DnsAnswer<T>; untilMs: number }>({
@@ -79,18 +93,22 @@ export function openResolver({ servers, clock }: { servers: readonly string[]; c
   }
 
   const askMx = async (name: string) => {
-    const records = await resolver.resolveMx(name)
+    const records = await query((resolver) => resolver.resolveMx(name))
     return records
       .map(({ exchange, priority }) => ({ exchange, priority }))
       .sort((a, b) => a.priority - b.priority)
       .slice(0, mostRecords)
   }
-  const askTxt = async (name: string) => (await resolver.resolveTxt(name)).slice(0, mostRecords).map((pieces) => pieces.join(''))
-  const askCname = async (name: string) => (await resolver.resolveCname(name)).slice(0, mostRecords)
+  const askTxt = async (name: string) =>
+    (await query((resolver) => resolver.resolveTxt(name))).slice(0, mostRecords).map((pieces) => pieces.join(''))
+  const askCname = async (name: string) => (await query((resolver) => resolver.resolveCname(name))).slice(0, mostRecords)
 
   const askAddresses = async (name: string): Promise<Kept<string[]>> => {
     if (isIP(name)) return { answer: { kind: 'found', value: [name] }, lifeMs: longestLifeMs }
-    const [six, four] = await Promise.allSettled([resolver.resolve6(name, { ttl: true }), resolver.resolve4(name, { ttl: true })])
+    const [six, four] = await Promise.allSettled([
+      query((resolver) => resolver.resolve6(name, { ttl: true })),
+      query((resolver) => resolver.resolve4(name, { ttl: true })),
+    ])
     const of = (settled: typeof six) => (settled.status === 'fulfilled' ? settled.value.slice(0, mostAddressesOfAFamily) : [])
     const records = inTurns(of(six), of(four))
     const failures = [six, four].flatMap((settled) => (settled.status === 'rejected' ? [failed<string[]>(settled.reason)] : []))
@@ -122,9 +140,13 @@ const foundOr =
     }
   }
 
-function failed<T>(error: unknown): Kept<T> {
+function codeOf(error: unknown): string {
   const given = error instanceof Error && 'code' in error ? error.code : undefined
-  const code = typeof given === 'string' ? given.replace(/^E/, '') : 'UNKNOWN'
+  return typeof given === 'string' ? given.replace(/^E/, '') : 'UNKNOWN'
+}
+
+function failed<T>(error: unknown): Kept<T> {
+  const code = codeOf(error)
   if (code === 'NODATA') return absent
   // A name that cannot be asked for (a label over 63 octets, an empty one) cannot exist either.
   if (code === 'NOTFOUND' || code === 'BADNAME') return { answer: { kind: 'nxdomain' }, lifeMs: absentLifeMs }

@@ -86,6 +86,16 @@ describe('an answer', () => {
     expect(await answer).toMatchObject({ kind: 'trouble' })
   })
 
+  test.each<Misbehaviour>(['pointer loop', 'garbage'])('that is no DNS (%s) spoils no other question that waits', async (how) => {
+    const names = Array.from({ length: 100 }, (_, index) => `n${index}.test`)
+    await using dns = await startTestDns(Object.fromEntries(names.map((name) => [name, { MX: [`10 mx.${name}`] }])))
+    dns.fail('a.test', how)
+    const { resolver } = asking(dns)
+    void resolver.mx('a.test')
+    const answers = await Promise.all(names.map((name) => resolver.mx(name)))
+    expect(answers.filter(({ kind }) => kind !== 'found')).toEqual([])
+  })
+
   test.each<Misbehaviour>(['forged id first', 'forged question first', 'forged source first'])('believes no forgery (%s)', async (how) => {
     await using dns = await startTestDns({ 'a.test': { MX: ['10 mx.a.test'] } })
     dns.fail('a.test', how)
