@@ -1,23 +1,45 @@
 /** Lines as the wire wants them: ended by CRLF, at most 998 octets without it (RFC 5322 section 2.1.1). Header text is Latin-1, an octet a character. */
 import type { RawField } from './fields.ts'
 
+const carriageReturn = 13
+const lineFeed = 10
 const longestLine = 998
 const preferredPiece = 900
 
 /** CR, LF and CRLF all become CRLF, and the last line ends with one; the same octets when there is nothing to do. */
 export function withCrlf(body: Buffer): Buffer {
-  const text = body.toString('latin1')
-  const isEnded = text === '' || text.endsWith('\r\n')
-  if (isEnded && !/(?:^|[^\r])\n|\r(?!\n)/.test(text)) return body
-  const normal = text.replace(/\r\n|\r|\n/g, '\r\n')
-  return Buffer.from(normal.endsWith('\r\n') ? normal : `${normal}\r\n`, 'latin1')
+  const length = body.length
+  let bare = 0
+  // By octets: a regular expression took 1.8 s for 14 MB of line ends.
+  for (let at = 0; at < length; at++) {
+    if (body[at] === carriageReturn) {
+      if (body[at + 1] === lineFeed) at++
+      else bare++
+    } else if (body[at] === lineFeed) bare++
+  }
+  const isEnded = length === 0 || body[length - 1] === lineFeed || body[length - 1] === carriageReturn
+  if (bare === 0 && isEnded) return body
+  const out = Buffer.allocUnsafe(length + bare + (isEnded ? 0 : 2))
+  let to = 0
+  for (let at = 0; at < length; at++) {
+    const octet = body[at] as number
+    if (octet !== carriageReturn && octet !== lineFeed) {
+      out[to++] = octet
+      continue
+    }
+    if (octet === carriageReturn && body[at + 1] === lineFeed) at++
+    out[to++] = carriageReturn
+    out[to++] = lineFeed
+  }
+  if (!isEnded) out.write('\r\n', to, 'latin1')
+  return out
 }
 
 /** Lines end with LF; a CR before it does not count. */
 export function hasLongLine(body: Buffer): boolean {
   let from = 0
-  for (let at = body.indexOf(10); at >= 0; at = body.indexOf(10, from)) {
-    if (at - (body[at - 1] === 13 ? 1 : 0) - from > longestLine) return true
+  for (let at = body.indexOf(lineFeed); at >= 0; at = body.indexOf(lineFeed, from)) {
+    if (at - (body[at - 1] === carriageReturn ? 1 : 0) - from > longestLine) return true
     from = at + 1
   }
   return body.length - from > longestLine

@@ -10,6 +10,8 @@ import { fieldLines, hasLongLine, withCrlf } from './lines.ts'
 import { decodeBody, partsOf } from './read.ts'
 
 const mostDepth = 20
+/** A million empty parts took 3 s; nobody sends them. */
+const mostParts = 10_000
 
 /** Ends with CRLF. The message's own header fields stay as they are. */
 export const toSevenBit = (message: Buffer): Buffer => (isSevenBit(message) ? message : withCrlf(reencode(message, 0)))
@@ -62,10 +64,10 @@ function reencodedMessage(body: Buffer, depth: number): Buffer | undefined {
   return isSevenBit(body.subarray(0, bodyStart)) && parseFields(head) ? reencode(body, depth + 1) : undefined
 }
 
-/** What stands before the first boundary and after the last is for no reader, and left out. Undefined when there are no parts. */
+/** What stands before the first boundary and after the last is for no reader, and left out. Undefined when there are no parts, or too many. */
 function reencodedParts(body: Buffer, boundary: string, depth: number): Buffer | undefined {
-  const parts = partsOf(body, boundary, Number.POSITIVE_INFINITY)
-  if (parts.length === 0) return undefined
+  const parts = partsOf(body, boundary, mostParts + 1)
+  if (parts.length === 0 || parts.length > mostParts) return undefined
   const pieces = parts.flatMap((part) => [Buffer.from(`--${boundary}\r\n`, 'latin1'), reencode(part, depth + 1), Buffer.from('\r\n')])
   return Buffer.concat([...pieces, Buffer.from(`--${boundary}--\r\n`, 'latin1')])
 }
