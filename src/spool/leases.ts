@@ -172,12 +172,14 @@ export async function openLeases(deps: LeaseDeps): Promise<Leases> {
           leaving.clear()
           mine = [...mine, ...(await db.rows(takeShards, [processId, share - mine.length]))]
         } else {
-          leaving = new Set(mine.slice(share).map((one) => one.shard))
-          const idle = [...leaving].filter(deps.isIdle)
+          const idle = [...leaving].filter(deps.isIdle).slice(0, mine.length - share)
           if (idle.length > 0) {
             mine = mine.filter((one) => !idle.includes(one.shard))
             await db.run(freeShard, [processId, idle])
           }
+          // Only idle ones are set aside, for one turn: a shard with a hanging recipient would keep its other mail waiting for it.
+          const surplus = mine.filter((one) => deps.isIdle(one.shard)).slice(0, mine.length - share)
+          leaving = new Set(surplus.map((one) => one.shard))
         }
       } catch (error) {
         // While the database is away nobody's beat can rise: what was seen before says nothing about who lives.
