@@ -86,12 +86,9 @@ export async function startDelivery(deps: DeliveryDeps): Promise<Delivery> {
     shardCount,
     isIdle: (shard) => hands.isIdle(shard),
   })
-  let roused = () => {}
-
   const finished = (outcomes: Outcome[]) => {
     void recorder.record(outcomes).then(() => {
       for (const { claimed } of outcomes) hands.finish(claimed)
-      roused()
     })
   }
 
@@ -114,11 +111,6 @@ export async function startDelivery(deps: DeliveryDeps): Promise<Delivery> {
 
   const dispatch: Dispatch = openDispatch({ ...deps, leases: () => leases, schedule, finished, abandoned })
 
-  /** Waits, but no longer than until something has been finished. */
-  const rest = async (ms: number) => {
-    await Promise.race([pause(clock, ms, signal), new Promise<void>((resolve) => (roused = resolve))])
-  }
-
   const loop = async (name: string, everyMs: number, turn: () => Promise<number | undefined>) => {
     while (!signal.aborted) {
       let nextMs: number | undefined
@@ -129,7 +121,7 @@ export async function startDelivery(deps: DeliveryDeps): Promise<Delivery> {
         await pause(clock, Math.max(everyMs, 100), signal)
       }
       if (nextMs === undefined) await pause(clock, everyMs, signal)
-      else if (nextMs > 0) await rest(nextMs)
+      else if (nextMs > 0) await pause(clock, nextMs, signal)
     }
   }
 

@@ -2,7 +2,7 @@
  * One destination: the mail servers that domains share, a small pool of reused connections, and the jobs that wait for one. It never
  * holds up another destination; a host that cannot be reached fails what waits for it now and is asked again a little later.
  */
-import { type Clock, type Config, impossible, type Log, pause } from '#base'
+import { type Clock, type Config, impossible, type Log } from '#base'
 import { type AddressesResult, type AddressGuard, findAddresses, type Resolver, type RouteHost } from '#net'
 import { type ConnectOptions, connect, type SmtpConnection, type Transaction } from '#smtp'
 import { fairQueue } from './fair-queue.ts'
@@ -16,8 +16,13 @@ const idleMs = 3000
 const mostPerConnection = 1000
 /** How long a failed connection speaks for the whole destination. */
 const downForMs = 15_000
-/** A transaction and the one chained behind it. */
+/**
+ * Transactions given to one connection at a time: the one under way and those chained behind it. A peer that answers fast is given
+ * more before a second connection is woken, because a chained message costs one round trip and one write instead of two.
+ */
 const depth = 2
+const depthOfFast = 3
+const fastMs = 50
 
 export interface FindingFor {
   job: Job
@@ -71,32 +76,60 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
   let allowed = 1
   let down: { untilMs: number; why: Unopened } | undefined
   let closing = false
-  let waiters: (() => void)[] = []
+  /** How long the last transaction took. */
+  let lastMs = Infinity
+  /** Connections with room behind what they are sending, and connections with nothing to send. */
+  const chaining = new Set<() => void>()
+  const resting = new Set<() => void>()
+  /** One of them has been woken and has not looked at the queue yet. */
+  let waking = false
 
-  const wake = () => {
-    const woken = waiters
-    waiters = []
-    for (const one of woken) one()
+  /** Until there is a job for it, or one of `running` ends, or `ms` have passed. */
+  const wait = async (among: Set<() => void>, running: Iterable<Promise<void>>, ms?: number) => {
+    let stop = () => {}
+    const woken = new Promise<void>((resolve) => {
+      const wake = () => {
+        among.delete(wake)
+        cancel()
+        resolve()
+      }
+      const cancel = ms === undefined ? () => {} : clock.after(ms, wake)
+      among.add(wake)
+      stop = wake
+    })
+    await Promise.race([woken, ...running])
+    stop()
   }
 
   const failAll = (finding: Finding, remote: RemoteEnd, conversation: string, durationMs: number) => {
     for (const job of queue.takeAll()) deps.done({ job, findings: job.recipients.map(() => finding), remote, durationMs, conversation })
   }
 
-  const spread = () => {
+  /**
+   * Sees to it that somebody takes what waits: a connection that can chain it, else an idle one, else a new one. Whoever has its fill
+   * calls again, so that a few connections are kept busy rather than many woken.
+   */
+  const press = () => {
+    if (queue.size === 0 || waking) return
+    const [wake] = chaining.size > 0 ? chaining : resting
+    if (wake) {
+      waking = true
+      wake()
+      return
+    }
     if (down && clock.monotonicMs() < down.untilMs) {
       const { finding, remote, conversation } = down.why
       failAll(finding, remote, `${conversation}\n(not tried again so soon)`, 0)
       return
     }
     down = undefined
-    while (working < Math.min(allowed, mostConnections) && working < queue.size + open.size && queue.size > 0 && !closing) {
-      working++
-      void work().finally(() => {
-        working--
-        if (queue.size > 0) spread()
-      })
-    }
+    if (closing || working >= Math.min(allowed, mostConnections) || queue.size <= (working - open.size) * mostChained()) return
+    working++
+    void work().finally(() => {
+      working--
+      waking = false
+      press()
+    })
   }
 
   /** One connection's life: open, send what there is, wait a little for more, quit. */
@@ -131,28 +164,33 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
     const running = new Set<Promise<void>>()
     let sent = 0
     while (connection.usable && !closing && sent < mostPerConnection) {
+      waking = false
       const job = queue.take()
       if (!job) {
-        if (running.size > 0) {
-          await Promise.race([...running, more()])
-          continue
+        if (running.size > 0) await wait(chaining, running)
+        else {
+          await wait(resting, [], idleMs)
+          if (queue.size === 0) break
         }
-        if (!(await moreWithin(idleMs))) break
         continue
       }
       sent++
+      if (!job.body || running.size + 1 >= mostChained()) press()
       const prepared = await deps.prepare(job)
       if (!prepared) continue
       if (!connection.usable) {
         queue.push(job.tenantId, job)
+        press()
         break
       }
       const turn = transact(connection, job, prepared).finally(() => running.delete(turn))
       running.add(turn)
-      if (running.size >= depth) await Promise.race(running)
+      if (running.size >= mostChained()) await Promise.race(running)
     }
     await Promise.all(running)
   }
+
+  const mostChained = () => (lastMs < fastMs ? depthOfFast : depth)
 
   const transact = async (connection: SmtpConnection, job: Job, message: PreparedMessage) => {
     const transaction: Transaction = {
@@ -164,6 +202,7 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
       mayFinish: () => deps.mayFinish(job),
     }
     const result = await connection.transact(transaction)
+    lastMs = result.durationMs
     const [first] = result.recipients
     if (first?.state === 'failed' && first.failure.kind === 'aborted') {
       deps.abandoned(job)
@@ -174,6 +213,7 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
     if (untouched) {
       job.again = true
       queue.push(job.tenantId, job)
+      press()
       return
     }
     if (result.recipients.some((one) => one.state === 'accepted')) allowed = Math.min(mostConnections, allowed + 1)
@@ -184,21 +224,13 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
       durationMs: result.durationMs,
       conversation: result.transcript,
     })
-    if (queue.size > 0) spread()
-  }
-
-  const more = () => new Promise<void>((resolve) => waiters.push(resolve))
-  const moreWithin = async (ms: number) => {
-    await Promise.race([more(), pause(clock, ms)])
-    return queue.size > 0
   }
 
   return {
     add(job, newWay) {
       way = newWay
       queue.push(job.tenantId, job)
-      wake()
-      spread()
+      press()
     },
     get idle() {
       return queue.size === 0 && working === 0
@@ -206,7 +238,7 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
     takeBack: () => queue.takeAll(),
     close() {
       closing = true
-      wake()
+      for (const wake of [...chaining, ...resting]) wake()
     },
     destroy() {
       for (const connection of open) connection.destroy()

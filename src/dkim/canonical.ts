@@ -39,7 +39,8 @@ export const relaxedHeader = ({ name, value }: HeaderField): string =>
 /** The relaxed body; the same octets where nothing has to change. */
 export function relaxedBody(message: Buffer, start: number): Buffer {
   const body = message.subarray(start)
-  const out = needsWork(body) ? squeezed(body) : body
+  const first = firstToSqueeze(body)
+  const out = first === body.length ? body : squeezed(body, first)
   let end = out.length
   while (
     end >= 4 &&
@@ -55,17 +56,25 @@ export function relaxedBody(message: Buffer, start: number): Buffer {
   return end >= 2 && out[end - 1] === lineFeed && out[end - 2] === carriageReturn ? trimmed : Buffer.concat([trimmed, Buffer.from('\r\n')])
 }
 
-/** Whether there is a tab, two spaces in a row, or space at the end of a line. */
-function needsWork(body: Buffer): boolean {
-  if (body.includes(tab) || body.includes('  ') || body.includes(' \r\n')) return true
-  return body.length > 0 && body[body.length - 1] === space
+/** Where the first tab stands, or the first space that another space, a tab, a line end or the end follows; the length if nowhere. */
+function firstToSqueeze(body: Buffer): number {
+  for (let index = 0; index < body.length; index++) {
+    const octet = body[index] as number
+    if (octet > space || (octet !== space && octet !== tab)) continue
+    if (octet === tab) return index
+    const next = body[index + 1]
+    if (next === space || next === tab || next === carriageReturn || next === undefined) return index
+  }
+  return body.length
 }
 
-function squeezed(body: Buffer): Buffer {
+/** Runs of space made one, and none before a line end, from `first` on. */
+function squeezed(body: Buffer, first: number): Buffer {
   const out = Buffer.allocUnsafe(body.length)
-  let at = 0
+  body.copy(out, 0, 0, first)
+  let at = first
   let blank = false
-  for (let index = 0; index < body.length; index++) {
+  for (let index = first; index < body.length; index++) {
     const octet = body[index] as number
     if (octet === space || octet === tab) {
       blank = true

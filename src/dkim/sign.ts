@@ -50,8 +50,9 @@ function signedHeaders(fields: readonly HeaderField[]): { names: string; text: s
   const names: string[] = []
   let text = ''
   for (const name of oversigned) {
-    const found = fields.filter((field) => field.name === name)
-    for (const field of found.reverse()) {
+    for (let index = fields.length - 1; index >= 0; index--) {
+      const field = fields[index]
+      if (field?.name !== name) continue
       names.push(name)
       text += `${relaxedHeader(field)}\r\n`
     }
@@ -71,7 +72,8 @@ function wrapped(names: readonly string[]): string {
   return lines.join('\r\n\t')
 }
 
-const folded = (text: string) => (text.match(new RegExp(`.{1,${base64Line}}`, 'g')) ?? []).join('\r\n\t')
+const base64Lines = new RegExp(`.{1,${base64Line}}`, 'g')
+const folded = (text: string) => (text.match(base64Lines) ?? []).join('\r\n\t')
 
 const signatureField = ({ algorithm, domain, selector }: SigningKey, names: string, bodyHash: string, timestamp: number) =>
   `DKIM-Signature: v=1; a=${algorithm}-sha256; c=relaxed/relaxed; t=${timestamp};\r\n\td=${domain}; s=${selector};\r\n\th=${names};\r\n\tbh=${bodyHash};\r\n\tb=`
