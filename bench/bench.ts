@@ -13,10 +13,12 @@ import { type Service, startService } from '../test/support/service.ts'
 import { endChild, load, median, type Sink, startChild, startSink, typicalBody } from './parts.ts'
 import { missingPeer, startPostfix } from './postfix.ts'
 
-const rounds = 3
+const rounds = 5
 const acceptMs = 3000
-const deliveryMessages = 3000
-const endToEndMessages = 4000
+const deliveryMessages = 8000
+const endToEndMessages = 8000
+/** A running service is warm: its code is compiled, its plans are made. */
+const warmUpMessages = 3000
 const peerMessages = 1500
 const connections = 64
 const messageOctets = 10_000
@@ -99,7 +101,7 @@ async function accept(note: (text: string) => void): Promise<Result> {
   return mean(pairs, 'accept/without-insert')
 }
 
-/** Loads `messages`, then starts one delivery process; messages a second until the sink has them. */
+/** Loads `messages`, then starts one delivery process; messages a second, from when it is warm until the sink has them. */
 async function deliverRsa(note: (text: string) => void): Promise<Result> {
   const sink = await startSink()
   const opensslRate = async () => {
@@ -127,7 +129,7 @@ async function deliver(sink: Sink, messages: number): Promise<number> {
   service.environment.POSTRIDER_ROLES = 'delivery'
   service.environment.POSTRIDER_DELIVERY_PROCESSES = '1'
   service.startBlind()
-  await sink.until(1)
+  await sink.until(warmUpMessages)
   const beganMs = performance.now()
   const had = await sink.count()
   const endMs = await sink.until(messages)
@@ -143,10 +145,9 @@ async function endToEnd(sink: Sink, signed: boolean): Promise<number> {
     ? []
     : await Promise.all(Array.from({ length: Math.max(1, availableParallelism() - 1) }, () => startChildOf(service, sink)))
   const body = typicalBody(`shop@${domain}`, 'ann@sink.test')
-  // The first second warms up plans and code, as a running service is.
   sink.reset()
-  await load({ port: Number(new URL(service.url).port), key: service.liveKey, body, connections }, (sent) => sent >= 500)
-  await sink.until(500)
+  await load({ port: Number(new URL(service.url).port), key: service.liveKey, body, connections }, (sent) => sent >= warmUpMessages)
+  await sink.until(warmUpMessages)
   await settle()
   sink.reset()
   const beganMs = performance.now()
