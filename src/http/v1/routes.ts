@@ -4,6 +4,7 @@ import { listDeliveries, listEmailsRoute, retryEmail } from './emails.ts'
 import { getLimits } from './limits.ts'
 import type { Endpoint } from './route.ts'
 import { sendBatch, sendEmail, sendRaw } from './send.ts'
+import { createSuppression, createSuppressions, deleteSuppression, listSuppressionsRoute, retrieveSuppression } from './suppressions.ts'
 
 export const routes: readonly Endpoint[] = [
   sendEmail,
@@ -13,6 +14,11 @@ export const routes: readonly Endpoint[] = [
   retrieveEmail,
   listDeliveries,
   retryEmail,
+  createSuppression,
+  listSuppressionsRoute,
+  createSuppressions,
+  retrieveSuppression,
+  deleteSuppression,
   getLimits,
 ]
 
