@@ -11,6 +11,7 @@ import type { Db } from '#db'
 import type { Domains } from '#domains'
 import type { RateVerdict, Standing } from '#limits'
 import type { Tenants } from '#tenants'
+import type { Webhooks } from '#webhooks'
 import { type Page, page, pageOf, success, successOf } from './envelope.ts'
 import { queryReader } from './query.ts'
 import { refusalOf, shapeOf } from './shape.ts'
@@ -22,6 +23,7 @@ export interface ApiDeps {
   accept: Accept
   domains: Domains
   tenants: Tenants
+  webhooks: Webhooks
   config: Pick<Config, 'maxAttempts'>
 }
 
