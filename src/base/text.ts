@@ -4,6 +4,5 @@ import { Refusal } from './refusals.ts'
 /** Refuses half a surrogate pair and NUL, naming the field. */
 export function refuseOddText(field: string, text: string): void {
   const message = text.includes('\0') ? 'has a NUL character' : text.isWellFormed() ? undefined : 'has half of a surrogate pair'
-  if (message !== undefined)
-    throw new Refusal('validation_error', { field, message: `${field} ${message}`, details: [{ field, message }] })
+  if (message !== undefined) throw new Refusal('validation_error', { field, message: `${field} ${message}`, details: [{ field, message }] })
 }

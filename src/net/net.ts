@@ -5,6 +5,6 @@
  * Promises: every question is bounded in time; an address is checked where it is connected to, whatever named it.
  */
 export { type AddressGuard, openGuard } from './guard.ts'
-export { openPost, type Post, type PostOutcome, type UrlVerdict } from './post.ts'
+export { openPost, type Post, type PostOutcome } from './post.ts'
 export { openResolver, type Resolver } from './resolver.ts'
 export { type AddressesResult, findAddresses, findRoute, type Route, type RouteHost, type RouteOptions } from './route.ts'

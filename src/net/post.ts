@@ -3,13 +3,11 @@
  * the answer in octets. It connects to addresses that were looked up once and checked, and to no others; redirects are not followed,
  * nothing is decompressed, and the connection ends with the answer.
  */
-import { type ClientRequest, type IncomingMessage, request as httpRequest } from 'node:http'
+import { type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http'
 import { connect as connectTcp, isIP, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import type { Clock } from '#base'
 import { findTarget, type TargetDeps, type UrlVerdict } from './target.ts'
-
-export type { UrlVerdict } from './target.ts'
 
 export interface PostRequest {
   url: string
@@ -103,7 +101,12 @@ function unless<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
 type Target = Extract<UrlVerdict, { kind: 'addresses' }>
 
 /** The addresses in turn, each for its share of the time, until one answers; then TLS, unless the URL is plain. */
-async function connect({ url, host, addresses }: Target, withinMs: number, signal: AbortSignal, { clock, trusted }: PostDeps): Promise<Socket> {
+async function connect(
+  { url, host, addresses }: Target,
+  withinMs: number,
+  signal: AbortSignal,
+  { clock, trusted }: PostDeps,
+): Promise<Socket> {
   const isPlain = url.protocol === 'http:'
   const port = url.port === '' ? (isPlain ? 80 : 443) : Number(url.port)
   const tried = addresses.slice(0, mostAddresses)
@@ -114,7 +117,13 @@ async function connect({ url, host, addresses }: Target, withinMs: number, signa
     try {
       const socket = await opened(connectTcp({ host: address, port, noDelay: true }), 'connect', AbortSignal.any([signal, share.signal]))
       if (isPlain) return socket
-      const options = { socket, host, ALPNProtocols: ['http/1.1'], ...(isIP(host) ? {} : { servername: host }), ...(trusted ? { ca: trusted } : {}) }
+      const options = {
+        socket,
+        host,
+        ALPNProtocols: ['http/1.1'],
+        ...(isIP(host) ? {} : { servername: host }),
+        ...(trusted ? { ca: trusted } : {}),
+      }
       return await opened(connectTls(options), 'secureConnect', signal)
     } catch (error) {
       if (signal.aborted) throw signal.reason

@@ -36,7 +36,11 @@ export async function findTarget(text: string, { resolver, guard, openedNetworks
   if (host === '') return { kind: 'malformed', message: 'has no host' }
 
   const isLocal = host === 'localhost' || host.endsWith('.localhost')
-  const answer: DnsAnswer<string[]> = isLocal ? loopback(guard) : isIP(host) ? { kind: 'found', value: [host] } : await resolver.addresses(host)
+  const answer: DnsAnswer<string[]> = isLocal
+    ? loopback(guard)
+    : isIP(host)
+      ? { kind: 'found', value: [host] }
+      : await resolver.addresses(host)
   if (answer.kind === 'trouble') return { kind: 'unknown', message: `${host} could not be looked up (${answer.code})` }
   if (answer.kind !== 'found') return { kind: 'unknown', message: `${host} has no address` }
   // One bad address among good ones is an attempt, not an accident.

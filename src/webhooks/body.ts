@@ -28,7 +28,10 @@ const metadata = { order_id: '4711' }
 const recipient = 'ann@example.org'
 const sender = 'shop@mail.example.com'
 
-export function samplePayload(event: WebhookEvent, { nowMs, emailId, uuid, tenant, organisationSlug }: SampleFacts): Record<string, unknown> {
+export function samplePayload(
+  event: WebhookEvent,
+  { nowMs, emailId, uuid, tenant, organisationSlug }: SampleFacts,
+): Record<string, unknown> {
   const now = Math.floor(nowMs) / 1000
   const message = {
     id: 9301,
@@ -65,12 +68,20 @@ export function samplePayload(event: WebhookEvent, { nowMs, emailId, uuid, tenan
       return attempt('Sent', `Message for ${recipient} accepted by 203.0.113.9:25 (mx.example.org)`, '250 2.0.0 Ok: queued as 4bXq2p1M')
     case 'MessageDelayed':
       return {
-        ...attempt('SoftFail', `451 temporarily unavailable: Delivery to ${recipient} at 203.0.113.9:25 (mx.example.org) is tried again`, '451 4.7.1 Greylisted'),
+        ...attempt(
+          'SoftFail',
+          `451 temporarily unavailable: Delivery to ${recipient} at 203.0.113.9:25 (mx.example.org) is tried again`,
+          '451 4.7.1 Greylisted',
+        ),
         ...failure('temporarily_unavailable', 42, '4.7.1'),
       }
     case 'MessageDeliveryFailed':
       return {
-        ...attempt('HardFail', `550 invalid recipient: Delivery to ${recipient} failed at 203.0.113.9:25 (mx.example.org)`, '550 5.1.1 no such user'),
+        ...attempt(
+          'HardFail',
+          `550 invalid recipient: Delivery to ${recipient} failed at 203.0.113.9:25 (mx.example.org)`,
+          '550 5.1.1 no such user',
+        ),
         ...failure('invalid_recipient', 10, '5.1.1'),
       }
     case 'MessageHeld':

@@ -43,11 +43,11 @@ export interface StoredWebhook extends Webhook {
 }
 
 const columns = sql.part`
-  tenant_id as "tenantId", id, uuid, name, url, events, all_events as "allEvents", enabled, timeout_seconds as "timeoutSeconds",
+  tenant_id as "tenantId", id, uuid, name, url, event_names as "events", all_events as "allEvents", enabled, timeout_seconds as "timeoutSeconds",
   secret, old_secrets as "oldSecrets", created_at as "createdAt", updated_at as "updatedAt"`
 
 const insertWebhook = sql<StoredWebhook>`
-  insert into webhooks (tenant_id, uuid, name, url, events, all_events, enabled, timeout_seconds, secret, old_secrets, created_at,
+  insert into webhooks (tenant_id, uuid, name, url, event_names, all_events, enabled, timeout_seconds, secret, old_secrets, created_at,
                         updated_at)
   values ($1, $2, $3, $4, $5, $6, $7, $8, $9, '[]', $10, $10)
   returning ${columns}`
@@ -76,7 +76,7 @@ const lockWebhook = sql<StoredWebhook>`
 
 const saveWebhook = sql<StoredWebhook>`
   update webhooks
-  set name = $2, url = $3, events = $4, all_events = $5, enabled = $6, timeout_seconds = $7, secret = $8, old_secrets = $9,
+  set name = $2, url = $3, event_names = $4, all_events = $5, enabled = $6, timeout_seconds = $7, secret = $8, old_secrets = $9,
       updated_at = $10
   where id = $1
   returning ${columns}`

@@ -2,7 +2,7 @@
  * How a receiver knows that a request is ours (contract 13.8): HMAC-SHA-256 with the webhook's secret (Standard Webhooks), and
  * RSA-SHA-256 with the installation's key, which is made once and published as a JWK set.
  */
-import { createHash, createHmac, createPublicKey, sign as signWith, type KeyObject } from 'node:crypto'
+import { createHash, createHmac, createPublicKey, type KeyObject, sign as signWith } from 'node:crypto'
 import type { Clock, Secrets } from '#base'
 import { type Db, sql } from '#db'
 import { makeRsaKey, readPrivateKey } from '#dkim'
@@ -69,7 +69,9 @@ export function openInstallationKeys({ db, clock, secrets }: { db: Db; clock: Cl
 /** The id of a key is its thumbprint (RFC 7638). */
 function keyOf(privateKey: KeyObject): InstallationKey {
   const { n = '', e = '' } = createPublicKey(privateKey).export({ format: 'jwk' })
-  const kid = createHash('sha256').update(JSON.stringify({ e, kty: 'RSA', n })).digest('base64url')
+  const kid = createHash('sha256')
+    .update(JSON.stringify({ e, kty: 'RSA', n }))
+    .digest('base64url')
   return { kid, privateKey, jwk: { kty: 'RSA', n, e, kid, alg: 'RS256', use: 'sig' } }
 }
 

@@ -213,7 +213,11 @@ export function openWebhooks(deps: WebhooksDeps): Webhooks {
       const { eventUuid, event, tenantId, webhookId, payload } = original
       const { outcome, headers, nowMs } = await send(webhook, { uuid: eventUuid, event, body, withinMs })
       const made = {
-        ...{ eventUuid, event, tenantId, webhookId, payload },
+        eventUuid,
+        event,
+        tenantId,
+        webhookId,
+        payload,
         id: ids.uuid(),
         url: webhook.url,
         attempt: 1,

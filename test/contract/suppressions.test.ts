@@ -110,8 +110,18 @@ describe('an address in a path', () => {
 
   test('finds the same entry with @ and + raw or encoded', async () => {
     await add({ address: 'c+d@example.org' })
-    for (const form of ['c+d@example.org', 'c%2Bd%40example.org', 'c+d%40example.org', 'c%2bd@example.org', 'C+D@EXAMPLE.ORG', 'c+d@example.org/'])
-      expect(await rawGet(`/suppressions/${form}`), form).toMatchObject({ status: 200, data: { address: 'c+d@example.org', suppressed: true } })
+    for (const form of [
+      'c+d@example.org',
+      'c%2Bd%40example.org',
+      'c+d%40example.org',
+      'c%2bd@example.org',
+      'C+D@EXAMPLE.ORG',
+      'c+d@example.org/',
+    ])
+      expect(await rawGet(`/suppressions/${form}`), form).toMatchObject({
+        status: 200,
+        data: { address: 'c+d@example.org', suppressed: true },
+      })
     expect(await rawGet('/suppressions/c%20d@example.org')).toMatchObject({ status: 400 })
   })
 
@@ -153,7 +163,10 @@ describe('the lists', () => {
     expect(await add({ address: 'x@example.org' }, path, tenantKey)).toMatchObject(mismatch)
     expect(await add({ address: 'x@example.org', tenantId: house.tenantId }, '/suppressions', tenantKey)).toMatchObject(mismatch)
     expect(await add({ suppressions: [], tenantId: house.tenantId }, '/suppressions/bulk', tenantKey)).toMatchObject(mismatch)
-    expect(await add({ address: 'x@example.org', tenantId: 'nobody' })).toMatchObject({ status: 404, body: { error: { code: 'not_found' } } })
+    expect(await add({ address: 'x@example.org', tenantId: 'nobody' })).toMatchObject({
+      status: 404,
+      body: { error: { code: 'not_found' } },
+    })
     expect(await add({ address: 'x@example.org', tenantId }, path)).toMatchObject(mismatch)
   })
 
@@ -204,7 +217,10 @@ describe('many at once', () => {
     for (const sum of sums) expect(sum.added + sum.updated + sum.failed).toBe(1000)
     expect((sums[0]?.added ?? 0) + (sums[1]?.added ?? 0)).toBe(1000)
     const many = [...thousand, { address: 'one-more@example.org' }]
-    expect(await add({ suppressions: many }, '/suppressions/bulk')).toMatchObject({ status: 400, body: { error: { field: 'suppressions' } } })
+    expect(await add({ suppressions: many }, '/suppressions/bulk')).toMatchObject({
+      status: 400,
+      body: { error: { field: 'suppressions' } },
+    })
   })
 
   test.each([

@@ -62,7 +62,11 @@ describe('a request', () => {
     const outcome = await posting().post(sent(`${to.url}/a/b?c=d#e`))
     expect(outcome).toEqual({ statusCode: 200, body: 'thanks', durationMs: expect.any(Number), error: null, mayHaveArrived: false })
     expect(to.received).toMatchObject([
-      { method: 'POST', path: '/a/b?c=d', headers: { 'x-a': 'b', connection: 'close', host: `127.0.0.1:${to.port}`, 'content-length': '7' } },
+      {
+        method: 'POST',
+        path: '/a/b?c=d',
+        headers: { 'x-a': 'b', connection: 'close', host: `127.0.0.1:${to.port}`, 'content-length': '7' },
+      },
     ])
     expect(to.received[0]?.body.toString()).toBe('{"a":1}')
   })
@@ -152,7 +156,11 @@ describe('a URL', () => {
   ])('%s is %s', async (url, kind) => expect((await posting([], await dnsWith({})).look(url)).kind).toBe(kind))
 
   test('may be plain http only where every address lies in an opened network', async () => {
-    const dns = await dnsWith({ 'inside.test': { A: ['127.0.0.1'] }, 'half.test': { A: ['127.0.0.1', '8.8.8.8'] }, 'out.test': { A: ['8.8.8.8'] } })
+    const dns = await dnsWith({
+      'inside.test': { A: ['127.0.0.1'] },
+      'half.test': { A: ['127.0.0.1', '8.8.8.8'] },
+      'out.test': { A: ['8.8.8.8'] },
+    })
     const post = posting(loopback, dns)
     const kinds = ['inside', 'half', 'out', 'absent'].map(async (name) => (await post.look(`http://${name}.test/`)).kind)
     expect(await Promise.all(kinds)).toEqual(['addresses', 'refused', 'refused', 'unknown'])
@@ -185,7 +193,10 @@ describe('whatever the other side does', () => {
     const dns = await dnsWith({})
     dns.fail('silent.test', 'silence')
     const startedMs = performance.now()
-    expect(await posting(loopback, dns).post(sent('https://silent.test/', limitMs))).toMatchObject({ statusCode: null, mayHaveArrived: false })
+    expect(await posting(loopback, dns).post(sent('https://silent.test/', limitMs))).toMatchObject({
+      statusCode: null,
+      mayHaveArrived: false,
+    })
     expect(performance.now() - startedMs).toBeLessThan(limitMs + 1500)
   })
 

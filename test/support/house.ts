@@ -11,8 +11,8 @@ import { addDomain, openDomains } from '#domains'
 import { prepareDays, startHousekeeping } from '#housekeeping'
 import { type HttpDeps, startHttp } from '#http'
 import { openLimitSettings, openRateLimiter } from '#limits'
-import { simulatorDomain } from '#simulator'
 import { openGuard, openPost, openResolver } from '#net'
+import { simulatorDomain } from '#simulator'
 import { addTenant, foundOrganisation, openTenants } from '#tenants'
 import { openWebhooks } from '#webhooks'
 import { testDatabase } from './database.ts'
@@ -133,7 +133,12 @@ export async function startHouse(wish: Wish = {}): Promise<House> {
     commit,
   })
   const { allowedNetworks, resolvers } = config
-  const post = openPost({ resolver: openResolver({ servers: resolvers, clock }), guard: openGuard(allowedNetworks), openedNetworks: allowedNetworks, clock })
+  const post = openPost({
+    resolver: openResolver({ servers: resolvers, clock }),
+    guard: openGuard(allowedNetworks),
+    openedNetworks: allowedNetworks,
+    clock,
+  })
   const http = await startHttp({
     db,
     clock,

@@ -4,18 +4,7 @@ import Type, { type Static } from 'typebox'
 import { organisationWide, type Shown, type WebhookEvent } from '#webhooks'
 import { query } from './query.ts'
 import { route } from './route.ts'
-import {
-  Event,
-  fieldsToWire,
-  Name,
-  rotateSecret,
-  Secret,
-  settableFields,
-  testFields,
-  testToWire,
-  Url,
-  webhookFields,
-} from './webhooks.ts'
+import { Event, fieldsToWire, Name, rotateSecret, Secret, settableFields, testFields, testToWire, Url, webhookFields } from './webhooks.ts'
 import { optional } from './wire.ts'
 
 const manages = { permission: 'webhooks:manage', scope: 'organisation', families: 'organisation' } as const

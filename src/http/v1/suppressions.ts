@@ -1,14 +1,7 @@
 /** Suppressions, of a tenant or of the organisation (contract 12). */
 
 import Type, { type Static } from 'typebox'
-import {
-  findSuppression,
-  listSuppressions,
-  removeSuppression,
-  type Suppression,
-  saveSuppression,
-  saveSuppressions,
-} from '#suppressions'
+import { findSuppression, listSuppressions, removeSuppression, type Suppression, saveSuppression, saveSuppressions } from '#suppressions'
 import { query } from './query.ts'
 import { ensureRoute, listRoute, route } from './route.ts'
 import { nullable, optional, pageFields, tenantFields, tenantNamedIn, tenantParameter } from './wire.ts'

@@ -123,7 +123,10 @@ export const listPlatformDeliveries = listRoute({
     const webhook = webhookId === undefined ? undefined : (await webhooks.get(webhookId, organisationWide)).webhook
     const wanted = {
       tenantId: tenantId ?? undefined,
-      ...{ success: filter.success, event: filter.event, after: instant(filter.after), before: instant(filter.before) },
+      success: filter.success,
+      event: filter.event,
+      after: instant(filter.after),
+      before: instant(filter.before),
     }
     const scope = { ownerId: organisationWide, webhookId: webhook?.id }
     const { deliveries, total } = await webhooks.listDeliveries(scope, wanted, { number: page, size: perPage })

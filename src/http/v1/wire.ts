@@ -94,7 +94,8 @@ export interface ScopedCall {
 export async function tenantNamedIn(call: ScopedCall, tenants: { find(id: string): Promise<unknown> }): Promise<string | null> {
   const named = namedTenant(call.body.tenantId ?? call.body.tenant_id, call.credential)
   if (named === null || named === call.tenantId) return call.tenantId
-  if (call.tenantId !== null) throw new Refusal('tenant_mismatch', { field: 'tenantId', message: 'tenantId names another tenant than the path' })
+  if (call.tenantId !== null)
+    throw new Refusal('tenant_mismatch', { field: 'tenantId', message: 'tenantId names another tenant than the path' })
   if (!(await tenants.find(named))) throw new Refusal('not_found', { field: 'tenantId', message: `tenantId: there is no tenant ${named}` })
   return named
 }
