@@ -261,7 +261,7 @@ create table webhooks (
   uuid uuid not null,
   name text not null,
   url text not null,
-  events text[] not null,
+  event_names text[] not null,
   all_events boolean not null,
   enabled boolean not null,
   timeout_seconds smallint not null,
