@@ -444,6 +444,29 @@ describe('deliveries', () => {
     expect(failed).toMatchObject({ success: false, statusCode: null })
   })
 
+  test('of a receiver that is silent or never ends are bounded by its own time limit', async () => {
+    const hook = await make({ timeoutSeconds: 1 })
+    const { id } = await deliver(hook)
+    const replay = () => dataOf<{ duration: number; newDeliveryId: string }>(ask('POST', `/webhooks/${hook.id}/deliveries/${id}/replay`))
+    receiver.answer = () => undefined
+    const silent = await replay()
+    expect(silent).toMatchObject({ success: false, statusCode: null })
+    expect(silent.duration).toBeGreaterThanOrEqual(990)
+    expect(silent.duration).toBeLessThan(3000)
+    const error = 'no answer within 1 s; the request may have arrived'
+    expect(await dataOf(ask('GET', `/webhooks/${hook.id}/deliveries/${silent.newDeliveryId}`))).toMatchObject({
+      response: { error, body: null },
+    })
+    receiver.answer = (response) => {
+      const write = () => {
+        while (!response.destroyed && response.write('x'.repeat(65_536))) {}
+      }
+      response.on('drain', write)
+      write()
+    }
+    expect(await replay()).toMatchObject({ success: true, statusCode: 200 })
+  })
+
   test('of a disabled webhook are not replayed', async () => {
     const hook = await make({ enabled: false })
     const { id } = await deliver(hook)
