@@ -6,7 +6,9 @@ import { openDb } from '#db'
 import { openDomains } from '#domains'
 import { startHttp } from '#http'
 import { openLimitSettings, openRateLimiter } from '#limits'
+import { openGuard, openPost, openResolver } from '#net'
 import { openTenants } from '#tenants'
+import { openWebhooks } from '#webhooks'
 
 const clock = systemClock
 const ids = openIds(systemRandom)
@@ -28,6 +30,7 @@ const accept = openAccept({
   hostname: config.hostname,
   commit: () => Promise.resolve({ committed: true, standing }),
 })
+const post = openPost({ resolver: openResolver({ servers: [], clock }), guard: openGuard([]), openedNetworks: [], clock })
 const http = await startHttp({
   db,
   clock,
@@ -37,6 +40,7 @@ const http = await startHttp({
   domains,
   limitSettings,
   accept,
+  webhooks: openWebhooks({ db, clock, ids, random: systemRandom, secrets, tenants, post, config, version: 'bench' }),
   config,
   credentials: openCredentials({ db, clock }),
   rateLimiter: openRateLimiter(clock),

@@ -28,14 +28,17 @@ import { prepareDays, startHousekeeping } from '#housekeeping'
 import { startHttp } from '#http'
 import { openLimitSettings, openRateLimiter } from '#limits'
 import { addMember } from '#members'
+import { openGuard, openPost, openResolver } from '#net'
 import { simulatorDomain } from '#simulator'
 import { forgetProcess } from '#spool'
 import { findOrganisation, foundOrganisation, openTenants } from '#tenants'
+import { openWebhooks } from '#webhooks'
 
 const clock = systemClock
 const ids: Ids = openIds(systemRandom)
 const environment = process.env
 const script = new URL('../bin/postrider.js', import.meta.url).pathname
+const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }
 const apiConnections = 12
 const deliveryConnections = 6
 const saveUsesEveryMs = 10_000
@@ -178,6 +181,7 @@ async function startApi(config: Config, db: Db, secrets: Secrets, log: Log): Pro
     limitSettings,
     credentials,
     accept,
+    webhooks: openWebhooks({ db, clock, ids, random: systemRandom, secrets, tenants, post: openPostFor(config), config, version }),
     config,
     rateLimiter: openRateLimiter(clock),
     ready: () => true,
@@ -195,6 +199,11 @@ async function startApi(config: Config, db: Db, secrets: Secrets, log: Log): Pro
       await credentials.saveUses().catch(() => undefined)
     },
   }
+}
+
+function openPostFor({ resolvers, allowedNetworks }: Config) {
+  const resolver = openResolver({ servers: resolvers, clock })
+  return openPost({ resolver, guard: openGuard(allowedNetworks), openedNetworks: allowedNetworks, clock })
 }
 
 function startDeliveryProcesses(config: Config, url: string, secret: string, db: Db, log: Log): Children {

@@ -211,6 +211,7 @@ create table suppressions (
   constraint suppressions_pkey PRIMARY KEY (tenant_id, address),
   constraint suppressions_source_check CHECK ((source = ANY (ARRAY['manual'::text, 'automatic'::text])))
 );
+CREATE INDEX suppressions_by_id ON suppressions (tenant_id, id);
 
 create table tenants (
   id text collate "C" not null,
@@ -224,3 +225,51 @@ create table tenants (
   constraint tenants_status_check CHECK ((status = ANY (ARRAY['active'::text, 'suspended'::text, 'archived'::text])))
 );
 CREATE UNIQUE INDEX one_default_tenant ON tenants (is_default) WHERE is_default;
+
+create table webhook_deliveries (
+  tenant_id text collate "C" not null,
+  webhook_id bigint not null,
+  id uuid not null,
+  event_uuid uuid not null,
+  event text not null,
+  url text not null,
+  attempt smallint not null,
+  success boolean not null,
+  status_code smallint,
+  will_retry boolean not null,
+  at timestamptz not null,
+  duration_ms integer not null,
+  request_headers jsonb not null,
+  payload text not null,
+  response_body text,
+  error text,
+  constraint webhook_deliveries_pkey PRIMARY KEY (tenant_id, id, at)
+) partition by RANGE (at);
+CREATE INDEX webhook_deliveries_by_id ON webhook_deliveries (id);
+CREATE INDEX webhook_deliveries_of_webhook ON webhook_deliveries (webhook_id, at);
+
+create table webhook_signing_keys (
+  id text collate "C" not null,
+  private_key bytea not null,
+  created_at timestamptz not null,
+  constraint webhook_signing_keys_pkey PRIMARY KEY (id)
+);
+
+create table webhooks (
+  tenant_id text collate "C" not null,
+  id bigint not null generated always as identity,
+  uuid uuid not null,
+  name text not null,
+  url text not null,
+  event_names text[] not null,
+  all_events boolean not null,
+  enabled boolean not null,
+  timeout_seconds smallint not null,
+  secret bytea not null,
+  old_secrets jsonb not null,
+  created_at timestamptz not null,
+  updated_at timestamptz not null,
+  constraint webhooks_pkey PRIMARY KEY (tenant_id, id)
+);
+CREATE UNIQUE INDEX webhooks_by_id ON webhooks (id);
+CREATE UNIQUE INDEX webhooks_by_uuid ON webhooks (uuid);

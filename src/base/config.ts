@@ -177,6 +177,15 @@ export const settings = {
     'comma list of networks in CIDR form, otherwise refused as targets (private, loopback, link-local), that mail and webhooks may connect to',
     networks,
   ),
+  webhookSignatureHeader: setting(
+    'POSTRIDER_WEBHOOK_SIGNATURE_HEADER',
+    'X-Webhook-Signature',
+    "header of a webhook's RSA signature; with `-KID` appended, of its key's id",
+    (v) => {
+      if (v !== undefined && !/^[A-Za-z0-9-]{1,100}$/.test(v)) throw new Error(`"${v}" is not the name of a header`)
+      return v ?? 'X-Webhook-Signature'
+    },
+  ),
   rateLimit: setting('POSTRIDER_RATE_LIMIT', '10', 'requests per second per key (`unlimited` allowed)', (v) => limit(v, 10)),
   sendLimit: setting('POSTRIDER_SEND_LIMIT', '100', 'emails per clock hour for the organisation (`unlimited` allowed)', (v) =>
     limit(v, 100),

@@ -1,6 +1,6 @@
 /**
  * DKIM: a message in, its signatures out; keys and their DNS text.
- * Owns: nothing. Uses: nothing. Used by: domains, delivery.
+ * Owns: nothing. Uses: nothing. Used by: domains, delivery, webhooks.
  * Promises: the same message, keys and time give the same signatures; header fields that matter cannot be added afterwards.
  */
 export { dnsText, makeEd25519Key, makeRsaKey, readPrivateKey, type SigningKey } from './keys.ts'

@@ -1,6 +1,6 @@
 /**
  * Housekeeping: the timetable of chores. Every process that has the role keeps one; a lock in the database lets one at a time work.
- * Owns: nothing. Uses: base, db, limits, emails, spool, accept, delivery. Used by: main.
+ * Owns: nothing. Uses: base, db, limits, emails, spool, accept, delivery, webhooks. Used by: main.
  * Promises: partitions exist days before they are needed; what waits for send capacity goes at the top of the hour; a chore that
  * fails is logged and tried again, and keeps no other from its turn.
  */
@@ -12,6 +12,7 @@ import { expireHolds } from '#delivery'
 import { emailTables } from '#emails'
 import type { LimitSettings } from '#limits'
 import { releaseWaiting } from '#spool'
+import { deliveryTables } from '#webhooks'
 
 const tickMs = 500
 const daysAhead = 7
@@ -34,7 +35,7 @@ export interface HousekeepingDeps {
 
 /** Makes the partitions of the coming days; needed before anything can be accepted. */
 export function prepareDays(db: Db, nowMs: number): Promise<string[]> {
-  return ensurePartitions(db, [...emailTables, { table: 'events', key: 'time' }], nowMs, daysAhead)
+  return ensurePartitions(db, [...emailTables, { table: 'events', key: 'time' }, ...deliveryTables], nowMs, daysAhead)
 }
 
 export function startHousekeeping({ db, clock, log, limitSettings }: HousekeepingDeps): Housekeeping {

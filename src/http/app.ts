@@ -159,7 +159,7 @@ function register(api: FastifyInstance, endpoint: Endpoint, path: string, deps: 
       if (answered.standing) reply.headers(sendLimitHeaders(answered.standing))
       if (answered.replayed) reply.header('idempotent-replayed', 'true')
       return reply
-        .code(endpoint.status ?? 200)
+        .code(answered.status ?? (endpoint.status === 201 ? 201 : 200))
         .type(jsonType)
         .send(answered.body)
     },

@@ -25,7 +25,13 @@ const everywhere: readonly RefusalCode[] = [
 /** Every code an endpoint may answer with. */
 export const refusalsOf = (endpoint: Pick<Endpoint, 'refuses'>): RefusalCode[] => [...new Set([...everywhere, ...endpoint.refuses])]
 
-const parameterMeanings: Readonly<Record<string, string>> = { emailId: 'Id of an email, as a send returned it', tenantId: 'Id of a tenant' }
+const parameterMeanings: Readonly<Record<string, string>> = {
+  emailId: 'Id of an email, as a send returned it',
+  tenantId: 'Id of a tenant',
+  email: 'An email address, percent-encoded or as it is',
+  webhookId: 'Id or uuid of a webhook',
+  deliveryId: 'Id of a delivery',
+}
 
 const integerHeader = (description: string) => ({ type: 'integer', description })
 const usualHeaders = {
@@ -91,7 +97,7 @@ function schemaOf(endpoint: Endpoint, path: string, family: number) {
     ...(endpoint.query ? { querystring: endpoint.query } : {}),
     ...(endpoint.sends ? { headers: idempotencyHeader } : {}),
     ...(body ? { body } : {}),
-    response: { [endpoint.status ?? 200]: answer(endpoint.reply, 'Done', endpoint.sends), ...refusalAnswers(endpoint) },
+    response: { ...doneAnswers(endpoint), ...refusalAnswers(endpoint) },
   }
 }
 
@@ -117,6 +123,11 @@ const answer = (schema: object, description: string, sends: boolean) => ({
   headers: { ...usualHeaders, ...(sends ? sendHeaders : {}) },
   content: { 'application/json': { schema } },
 })
+
+function doneAnswers({ status, reply, sends }: Endpoint): Record<string, object> {
+  if (status !== 'either') return { [status ?? 200]: answer(reply, 'Done', sends) }
+  return { 200: answer(reply, 'It was there already', sends), 201: answer(reply, 'Made', sends) }
+}
 
 function refusalAnswers(endpoint: Endpoint): Record<string, object> {
   const byStatus = Map.groupBy(refusalsOf(endpoint), (code) => refusals[code].status)

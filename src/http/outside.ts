@@ -1,15 +1,18 @@
-/** What is served besides the API (contract section 18): health, metrics, the OpenAPI document and its reader. No keys, no envelope. */
+/** What is served besides the API (contract section 18): health, metrics, the keys of webhooks, the OpenAPI
+ * document and its reader. No keys, no envelope. */
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import ipaddr from 'ipaddr.js'
 import { type Clock, type Config, type Log, metricsRegistry, pause } from '#base'
 import { type Db, sql } from '#db'
+import type { Webhooks } from '#webhooks'
 
 export interface OutsideDeps {
   db: Db
   clock: Clock
   log: Log
   config: Pick<Config, 'metricsToken'>
+  webhooks: Webhooks
   /** Whether this process has started and is not stopping. */
   ready: () => boolean
 }
@@ -36,6 +39,10 @@ export async function serveOutside(app: FastifyInstance, document: object, deps:
     if (!mayReadMetrics(request, deps.config.metricsToken)) return reply.code(404).type('text/plain; charset=utf-8').send('not found\n')
     return reply.type(metricsRegistry.contentType).send(await metricsRegistry.metrics())
   })
+
+  app.get('/.well-known/jwks.json', async (_request, reply) =>
+    reply.header('cache-control', 'public, max-age=3600').send(await deps.webhooks.jwks()),
+  )
 
   const documentText = JSON.stringify(document)
   app.get('/v1/openapi.json', async (_request, reply) => reply.type('application/json; charset=utf-8').send(documentText))

@@ -20,8 +20,7 @@ const metadata = new Set(['168.63.129.16'])
 
 /** Anything but an address in its usual text form is refused. An IPv6 address that carries IPv4 ones is judged by these. */
 export function openGuard(allowed: readonly Network[]): AddressGuard {
-  const isOpened = (address: Address) =>
-    allowed.some(([network, bits]) => network.kind() === address.kind() && address.match(network, bits))
+  const isOpened = (address: Address) => isAmong(address, allowed)
   return {
     allows(ip) {
       if (isIP(ip) === 0 || !ipaddr.isValid(ip)) return false
@@ -32,6 +31,14 @@ export function openGuard(allowed: readonly Network[]): AddressGuard {
       return isGlobal(address)
     },
   }
+}
+
+const isAmong = (address: Address, networks: readonly Network[]) =>
+  networks.some(([network, bits]) => network.kind() === address.kind() && address.match(network, bits))
+
+/** Whether the operator has opened a network that this address lies in. */
+export function liesIn(networks: readonly Network[], ip: string): boolean {
+  return isIP(ip) !== 0 && ipaddr.isValid(ip) && isAmong(ipaddr.process(ip), networks)
 }
 
 function isGlobal(address: Address): boolean {

@@ -1,9 +1,11 @@
 /**
  * Who must not be written to, and why: a list for each tenant, and the organisation's own, which applies to every tenant.
- * Owns: suppressions. Uses: db. Used by: delivery.
+ * Owns: suppressions. Uses: base, mail, db. Used by: delivery, http.
  * Promises: addresses are compared in lower case; adding one twice keeps one entry.
  */
 import { type Queryable, sql } from '#db'
+
+export { findSuppression, listSuppressions, removeSuppression, type Suppression, saveSuppression, saveSuppressions } from './entries.ts'
 
 export type AutomaticReason = 'hard fail' | 'too many soft fails' | 'bounce' | 'complaint' | 'unsubscribe'
 

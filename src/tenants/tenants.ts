@@ -1,6 +1,6 @@
 /**
  * The organisation and its tenants. One installation is one organisation; exactly one tenant is its default.
- * Owns: organisation, tenants. Uses: base, db. Used by: accept, http, cli, main.
+ * Owns: organisation, tenants. Uses: base, db. Used by: accept, webhooks, http, cli, main.
  * Promises: a tenant's change is seen by every process within the cache's life of two seconds.
  */
 
@@ -23,11 +23,12 @@ export interface Tenant {
 export interface Organisation {
   id: string
   name: string
+  slug: string
   secretFingerprint: string
 }
 
 const organisation = sql<Organisation>`
-  select id, name, secret_fingerprint as "secretFingerprint"
+  select id, name, slug, secret_fingerprint as "secretFingerprint"
   from organisation`
 
 const addOrganisation = sql`

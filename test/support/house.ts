@@ -11,8 +11,10 @@ import { addDomain, openDomains } from '#domains'
 import { prepareDays, startHousekeeping } from '#housekeeping'
 import { type HttpDeps, startHttp } from '#http'
 import { openLimitSettings, openRateLimiter } from '#limits'
+import { openGuard, openPost, openResolver } from '#net'
 import { simulatorDomain } from '#simulator'
 import { addTenant, foundOrganisation, openTenants } from '#tenants'
+import { openWebhooks } from '#webhooks'
 import { testDatabase } from './database.ts'
 
 export interface Wish {
@@ -130,6 +132,13 @@ export async function startHouse(wish: Wish = {}): Promise<House> {
     hostname: config.hostname,
     commit,
   })
+  const { allowedNetworks, resolvers } = config
+  const post = openPost({
+    resolver: openResolver({ servers: resolvers, clock }),
+    guard: openGuard(allowedNetworks),
+    openedNetworks: allowedNetworks,
+    clock,
+  })
   const http = await startHttp({
     db,
     clock,
@@ -140,6 +149,7 @@ export async function startHouse(wish: Wish = {}): Promise<House> {
     domains,
     limitSettings,
     accept,
+    webhooks: openWebhooks({ db, clock, ids, random: systemRandom, secrets, tenants, post, config, version: 'test' }),
     credentials: openCredentials({ db, clock }),
     rateLimiter: openRateLimiter(clock),
     ready: () => true,

@@ -11,6 +11,7 @@ import type { Db } from '#db'
 import type { Domains } from '#domains'
 import type { RateVerdict, Standing } from '#limits'
 import type { Tenants } from '#tenants'
+import type { Webhooks } from '#webhooks'
 import { type Page, page, pageOf, success, successOf } from './envelope.ts'
 import { queryReader } from './query.ts'
 import { refusalOf, shapeOf } from './shape.ts'
@@ -22,6 +23,7 @@ export interface ApiDeps {
   accept: Accept
   domains: Domains
   tenants: Tenants
+  webhooks: Webhooks
   config: Pick<Config, 'maxAttempts'>
 }
 
@@ -59,8 +61,8 @@ interface Declaration<Path extends string, Query extends TSchema, Body extends T
   documentedBody?: TSchema
   /** Octets of body; 1 MiB when absent. */
   bodyLimit?: number
-  /** 201 when it makes a stored resource of configuration; else 200. */
-  status?: 201
+  /** 201 when it makes a stored resource of configuration, 'either' when that may be there already; else 200. */
+  status?: 201 | 'either'
   /** What it may refuse with, besides what every endpoint may. */
   refuses: readonly RefusalCode[]
   /** The schema of `data`; of one item for a list. */
@@ -80,6 +82,8 @@ export interface Answered {
   body: string | Buffer
   standing?: Standing
   replayed?: boolean
+  /** Of an endpoint whose status is 'either'. */
+  status?: 200 | 201
 }
 
 const mebibyte = 1_048_576
@@ -98,6 +102,16 @@ export function route<Path extends string, Query extends TSchema, Body extends T
   return endpoint(declared, successOf(declared.data), false, async (call, deps) => ({
     body: success(await declared.handle(call, deps), call.requestId),
   }))
+}
+
+/** Makes something or finds it there: 201 or 200. */
+export function ensureRoute<Path extends string, Query extends TSchema, Body extends TSchema, Data extends TSchema>(
+  declared: Declaration<Path, Query, Body, Data> & { handle: Handle<Path, Query, Body, { made: boolean; data: Static<Data> }> },
+): Endpoint {
+  return endpoint({ ...declared, status: 'either' }, successOf(declared.data), false, async (call, deps) => {
+    const { made, data } = await declared.handle(call, deps)
+    return { body: success(data, call.requestId), status: made ? 201 : 200 }
+  })
 }
 
 /** Answers one page of a list; `data` is the schema of an item. */

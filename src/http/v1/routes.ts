@@ -2,8 +2,26 @@
 import { retrieveEmail } from './email-details.ts'
 import { listDeliveries, listEmailsRoute, retryEmail } from './emails.ts'
 import { getLimits } from './limits.ts'
+import {
+  createPlatformWebhook,
+  deletePlatformWebhook,
+  listPlatformWebhooks,
+  retrievePlatformWebhook,
+  testPlatformWebhook,
+  updatePlatformWebhook,
+} from './platform-webhooks.ts'
 import type { Endpoint } from './route.ts'
 import { sendBatch, sendEmail, sendRaw } from './send.ts'
+import { createSuppression, createSuppressions, deleteSuppression, listSuppressionsRoute, retrieveSuppression } from './suppressions.ts'
+import {
+  listPlatformDeliveries,
+  listWebhookDeliveries,
+  replayPlatformDelivery,
+  replayWebhookDelivery,
+  retrievePlatformDelivery,
+  retrieveWebhookDelivery,
+} from './webhook-deliveries.ts'
+import { createWebhook, deleteWebhook, listWebhooksRoute, retrieveWebhook, testWebhook, updateWebhook } from './webhooks.ts'
 
 export const routes: readonly Endpoint[] = [
   sendEmail,
@@ -13,6 +31,29 @@ export const routes: readonly Endpoint[] = [
   retrieveEmail,
   listDeliveries,
   retryEmail,
+  createSuppression,
+  listSuppressionsRoute,
+  createSuppressions,
+  retrieveSuppression,
+  deleteSuppression,
+  createWebhook,
+  listWebhooksRoute,
+  retrieveWebhook,
+  updateWebhook,
+  deleteWebhook,
+  testWebhook,
+  listWebhookDeliveries,
+  retrieveWebhookDelivery,
+  replayWebhookDelivery,
+  createPlatformWebhook,
+  listPlatformWebhooks,
+  retrievePlatformWebhook,
+  updatePlatformWebhook,
+  deletePlatformWebhook,
+  testPlatformWebhook,
+  listPlatformDeliveries,
+  retrievePlatformDelivery,
+  replayPlatformDelivery,
   getLimits,
 ]
 

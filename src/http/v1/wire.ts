@@ -79,3 +79,23 @@ export function knownEmailId(id: string): string {
   if (emailIdTimeMs(id) === undefined) throw new Refusal('not_found', { message: 'there is no such email' })
   return id
 }
+
+/** A scope in which a request may name the tenant in its body as well, the alias included. */
+export interface ScopedCall {
+  tenantId: string | null
+  body: { tenantId?: string | null; tenant_id?: string | null }
+  credential: Pick<Credential, 'tenantId'>
+}
+
+/**
+ * The one tenant a request with a body is about: named by its path, query or body, or the key's own; null: none is named. Refuses
+ * `tenant_mismatch`, also when two are named, and `not_found`.
+ */
+export async function tenantNamedIn(call: ScopedCall, tenants: { find(id: string): Promise<unknown> }): Promise<string | null> {
+  const named = namedTenant(call.body.tenantId ?? call.body.tenant_id, call.credential)
+  if (named === null || named === call.tenantId) return call.tenantId
+  if (call.tenantId !== null)
+    throw new Refusal('tenant_mismatch', { field: 'tenantId', message: 'tenantId names another tenant than the path' })
+  if (!(await tenants.find(named))) throw new Refusal('not_found', { field: 'tenantId', message: `tenantId: there is no tenant ${named}` })
+  return named
+}

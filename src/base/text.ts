@@ -1,0 +1,8 @@
+/** What no text of a record may hold, because no database could store it or nobody could show it. */
+import { Refusal } from './refusals.ts'
+
+/** Refuses half a surrogate pair and NUL, naming the field. */
+export function refuseOddText(field: string, text: string): void {
+  const message = text.includes('\0') ? 'has a NUL character' : text.isWellFormed() ? undefined : 'has half of a surrogate pair'
+  if (message !== undefined) throw new Refusal('validation_error', { field, message: `${field} ${message}`, details: [{ field, message }] })
+}

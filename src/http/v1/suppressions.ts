@@ -1,0 +1,135 @@
+/** Suppressions, of a tenant or of the organisation (contract 12). */
+
+import Type, { type Static } from 'typebox'
+import { findSuppression, listSuppressions, removeSuppression, type Suppression, saveSuppression, saveSuppressions } from '#suppressions'
+import { query } from './query.ts'
+import { ensureRoute, listRoute, route } from './route.ts'
+import { nullable, optional, pageFields, tenantFields, tenantNamedIn, tenantParameter } from './wire.ts'
+
+const manages = { permission: 'suppressions:manage', scope: 'organisation or tenant', families: 'both' } as const
+
+const Entry = Type.Object({
+  id: Type.String(),
+  address: Type.String({ description: 'Lower case' }),
+  reason: Type.Optional(Type.String()),
+  createdAt: Type.String({ format: 'date-time' }),
+  tenantId: nullable(Type.String({ description: "null: the organisation's list" })),
+  source: Type.Unsafe<'manual' | 'automatic'>({ type: 'string', enum: ['manual', 'automatic'] }),
+})
+
+const Wanted = {
+  address: Type.String(),
+  reason: optional(Type.String({ maxLength: 500 })),
+}
+
+/** The organisation's list stands under the empty id. */
+const listOf = (tenantId: string | null) => tenantId ?? ''
+
+export const createSuppression = ensureRoute({
+  method: 'POST',
+  path: '/suppressions',
+  name: 'suppressions.create',
+  summary: 'Put an address on the list, or change its reason',
+  ...manages,
+  body: Type.Object({ ...Wanted, ...tenantFields }),
+  data: Entry,
+  refuses: ['invalid_email_format', 'tenant_mismatch', 'not_found'],
+  handle: async (call, { db, clock, tenants }) => {
+    const tenantId = await tenantNamedIn(call, tenants)
+    const { entry, added } = await saveSuppression(db, listOf(tenantId), call.body, clock.nowMs())
+    return { made: added, data: entryToWire(entry) }
+  },
+})
+
+export const listSuppressionsRoute = listRoute({
+  method: 'GET',
+  path: '/suppressions',
+  name: 'suppressions.list',
+  summary: 'List suppressed addresses, newest first',
+  ...manages,
+  query: query({
+    ...pageFields,
+    address: Type.Optional(Type.String({ description: 'Contained in the address' })),
+    reason: Type.Optional(Type.String({ description: 'Exactly this reason' })),
+    tenantId: tenantParameter,
+  }),
+  data: Entry,
+  refuses: ['tenant_mismatch', 'not_found'],
+  handle: async ({ query, tenantId }, { db }) => {
+    const filter = { tenantId: listOf(tenantId), address: query.address, reason: query.reason }
+    const { entries, total } = await listSuppressions(db, filter, { number: query.page, size: query.perPage })
+    return { items: entries.map(entryToWire), page: query.page, perPage: query.perPage, total }
+  },
+})
+
+export const createSuppressions = route({
+  method: 'POST',
+  path: '/suppressions/bulk',
+  name: 'suppressions.bulkCreate',
+  summary: 'Put up to 1000 addresses on the list',
+  ...manages,
+  body: Type.Object({ suppressions: Type.Array(Type.Object(Wanted), { maxItems: 1000 }), ...tenantFields }),
+  data: Type.Object({
+    totalRequested: Type.Integer(),
+    added: Type.Integer(),
+    updated: Type.Integer({ description: 'Listed already, or repeated in the request' }),
+    failed: Type.Integer({ description: 'No valid address' }),
+  }),
+  refuses: ['tenant_mismatch', 'not_found'],
+  handle: async (call, { db, clock, tenants }) => {
+    const tenantId = await tenantNamedIn(call, tenants)
+    const { suppressions } = call.body
+    return { totalRequested: suppressions.length, ...(await saveSuppressions(db, listOf(tenantId), suppressions, clock.nowMs())) }
+  },
+})
+
+export const retrieveSuppression = route({
+  method: 'GET',
+  path: '/suppressions/{email}',
+  name: 'suppressions.retrieve',
+  summary: 'Whether an address is on the list',
+  ...manages,
+  query: query({ tenantId: tenantParameter }),
+  data: Type.Object({
+    address: Type.String(),
+    suppressed: Type.Boolean(),
+    reason: nullable(Type.String()),
+    createdAt: nullable(Type.String({ format: 'date-time' })),
+  }),
+  refuses: ['invalid_email_format', 'tenant_mismatch', 'not_found'],
+  handle: async ({ params, tenantId }, { db }) => {
+    const { address, entry } = await findSuppression(db, listOf(tenantId), params.email)
+    return {
+      address,
+      suppressed: entry !== undefined,
+      reason: entry?.reason ?? null,
+      createdAt: entry?.createdAt.toISOString() ?? null,
+    }
+  },
+})
+
+export const deleteSuppression = route({
+  method: 'DELETE',
+  path: '/suppressions/{email}',
+  name: 'suppressions.delete',
+  summary: 'Take an address off the list',
+  ...manages,
+  query: query({ tenantId: tenantParameter }),
+  data: Type.Object({ message: Type.String() }),
+  refuses: ['tenant_mismatch', 'not_found'],
+  handle: async ({ params, tenantId }, { db }) => {
+    await removeSuppression(db, listOf(tenantId), params.email)
+    return { message: 'The address is off the list' }
+  },
+})
+
+function entryToWire({ id, tenantId, address, reason, source, createdAt }: Suppression): Static<typeof Entry> {
+  return {
+    id: String(id),
+    address,
+    ...(reason === null ? {} : { reason }),
+    createdAt: createdAt.toISOString(),
+    tenantId: tenantId === '' ? null : tenantId,
+    source,
+  }
+}

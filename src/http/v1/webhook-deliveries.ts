@@ -1,0 +1,182 @@
+/** What became of the requests to webhooks, and sending one again (contract 13.6, 13.7), in both views. */
+
+import Type, { type Static } from 'typebox'
+import { type Delivery, type DeliveryDetails, organisationWide, type Replayed } from '#webhooks'
+import { query } from './query.ts'
+import { listRoute, route } from './route.ts'
+import { Event } from './webhooks.ts'
+import { nullable, pageFields, tenantParameter } from './wire.ts'
+
+const manages = { permission: 'webhooks:manage', scope: 'organisation or tenant', families: 'both' } as const
+const platform = { permission: 'webhooks:manage', scope: 'organisation', families: 'organisation' } as const
+
+const deliveryFields = {
+  id: Type.String({ format: 'uuid' }),
+  webhookId: Type.String(),
+  tenantId: Type.String({ description: 'Of the event' }),
+  event: Type.String(),
+  url: Type.String({ description: 'At the time of the attempt' }),
+  attempt: Type.Integer({ minimum: 1 }),
+  success: Type.Boolean({ description: 'A 2xx answer' }),
+  statusCode: nullable(Type.Integer({ description: 'null: no HTTP answer' })),
+  willRetry: Type.Boolean(),
+  timestamp: Type.String({ format: 'date-time' }),
+}
+const DeliveryItem = Type.Object(deliveryFields)
+
+const Details = Type.Object({
+  ...deliveryFields,
+  webhookName: Type.String(),
+  request: Type.Object({
+    headers: Type.Unsafe<Record<string, string>>({ type: 'object', additionalProperties: { type: 'string' } }),
+    payload: Type.Unsafe<Record<string, unknown>>({ type: 'object', description: 'The whole body sent' }),
+  }),
+  response: Type.Object({
+    statusCode: nullable(Type.Integer()),
+    body: nullable(Type.String({ description: 'The beginning of the answer' })),
+    duration: Type.Integer({ description: 'Milliseconds' }),
+    error: nullable(Type.String({ description: 'Why there was no answer' })),
+  }),
+})
+
+const Replay = Type.Object({
+  success: Type.Boolean(),
+  statusCode: nullable(Type.Integer()),
+  duration: Type.Integer({ description: 'Milliseconds' }),
+  originalDeliveryId: Type.String({ format: 'uuid' }),
+  newDeliveryId: Type.String({ format: 'uuid' }),
+  timestamp: Type.String({ format: 'date-time' }),
+})
+
+/** The end of the year 9999. */
+const latestSecond = 253_402_300_799
+const Second = (description: string) => Type.Optional(Type.Integer({ minimum: 0, maximum: latestSecond, description }))
+
+const filterFields = {
+  ...pageFields,
+  after: Second('Later than: unix seconds'),
+  before: Second('Earlier than: unix seconds'),
+  success: Type.Optional(Type.Boolean()),
+  event: Type.Optional(Event),
+  tenantId: tenantParameter,
+}
+
+const instant = (seconds: number | undefined) => (seconds === undefined ? undefined : new Date(seconds * 1000))
+
+export const listWebhookDeliveries = listRoute({
+  method: 'GET',
+  path: '/webhooks/{webhookId}/deliveries',
+  name: 'webhooks.listDeliveries',
+  summary: 'List the requests to a webhook, newest first',
+  ...manages,
+  query: query(filterFields),
+  data: DeliveryItem,
+  refuses: ['not_found', 'tenant_mismatch'],
+  handle: async ({ params, query: { page, perPage, ...filter }, tenantId }, { webhooks }) => {
+    const { webhook } = await webhooks.get(params.webhookId, tenantId)
+    const wanted = { success: filter.success, event: filter.event, after: instant(filter.after), before: instant(filter.before) }
+    const { deliveries, total } = await webhooks.listDeliveries({ webhookId: webhook.id }, wanted, { number: page, size: perPage })
+    return { items: deliveries.map(itemToWire), page, perPage, total }
+  },
+})
+
+export const retrieveWebhookDelivery = route({
+  method: 'GET',
+  path: '/webhooks/{webhookId}/deliveries/{deliveryId}',
+  name: 'webhooks.retrieveDelivery',
+  summary: 'One request to a webhook, with what was sent and answered',
+  ...manages,
+  query: query({ tenantId: tenantParameter }),
+  data: Details,
+  refuses: ['not_found', 'tenant_mismatch'],
+  handle: async ({ params, tenantId }, { webhooks }) => {
+    const { webhook } = await webhooks.get(params.webhookId, tenantId)
+    return detailsToWire(await webhooks.getDelivery(params.deliveryId, { webhookId: webhook.id }))
+  },
+})
+
+export const replayWebhookDelivery = route({
+  method: 'POST',
+  path: '/webhooks/{webhookId}/deliveries/{deliveryId}/replay',
+  name: 'webhooks.replayDelivery',
+  summary: 'Send the same payload again, now and once',
+  ...manages,
+  query: query({ tenantId: tenantParameter }),
+  data: Replay,
+  refuses: ['not_found', 'tenant_mismatch', 'webhook_disabled'],
+  handle: async ({ params, tenantId }, { webhooks }) => {
+    const { webhook } = await webhooks.get(params.webhookId, tenantId)
+    return replayToWire(params.deliveryId, await webhooks.replay(params.deliveryId, { webhookId: webhook.id }))
+  },
+})
+
+export const listPlatformDeliveries = listRoute({
+  method: 'GET',
+  path: '/platform/webhooks/deliveries',
+  name: 'platformWebhooks.listDeliveries',
+  summary: "List the requests to the organisation's webhooks, newest first",
+  ...platform,
+  query: query({ ...filterFields, webhookId: Type.Optional(Type.String({ description: 'Only this webhook' })) }),
+  data: DeliveryItem,
+  refuses: ['not_found'],
+  handle: async ({ query: { page, perPage, webhookId, ...filter }, tenantId }, { webhooks }) => {
+    const webhook = webhookId === undefined ? undefined : (await webhooks.get(webhookId, organisationWide)).webhook
+    const wanted = {
+      tenantId: tenantId ?? undefined,
+      success: filter.success,
+      event: filter.event,
+      after: instant(filter.after),
+      before: instant(filter.before),
+    }
+    const scope = { ownerId: organisationWide, webhookId: webhook?.id }
+    const { deliveries, total } = await webhooks.listDeliveries(scope, wanted, { number: page, size: perPage })
+    return { items: deliveries.map(itemToWire), page, perPage, total }
+  },
+})
+
+export const retrievePlatformDelivery = route({
+  method: 'GET',
+  path: '/platform/webhooks/deliveries/{deliveryId}',
+  name: 'platformWebhooks.retrieveDelivery',
+  summary: "One request to one of the organisation's webhooks",
+  ...platform,
+  data: Details,
+  refuses: ['not_found'],
+  handle: async ({ params }, { webhooks }) => detailsToWire(await webhooks.getDelivery(params.deliveryId, { ownerId: organisationWide })),
+})
+
+export const replayPlatformDelivery = route({
+  method: 'POST',
+  path: '/platform/webhooks/deliveries/{deliveryId}/replay',
+  name: 'platformWebhooks.replayDelivery',
+  summary: 'Send the same payload again, now and once',
+  ...platform,
+  data: Replay,
+  refuses: ['not_found', 'webhook_disabled'],
+  handle: async ({ params }, { webhooks }) =>
+    replayToWire(params.deliveryId, await webhooks.replay(params.deliveryId, { ownerId: organisationWide })),
+})
+
+function itemToWire(delivery: Delivery): Static<typeof DeliveryItem> {
+  const { id, webhookId, tenantId, event, url, attempt, success, statusCode, willRetry, at } = delivery
+  return { id, webhookId: String(webhookId), tenantId, event, url, attempt, success, statusCode, willRetry, timestamp: at.toISOString() }
+}
+
+function detailsToWire(delivery: DeliveryDetails): Static<typeof Details> {
+  const { webhookName, requestHeaders, payload, statusCode, responseBody, durationMs, error } = delivery
+  return {
+    ...itemToWire(delivery),
+    webhookName,
+    request: { headers: requestHeaders, payload: JSON.parse(payload) as Record<string, unknown> },
+    response: { statusCode, body: responseBody, duration: durationMs, error },
+  }
+}
+
+const replayToWire = (originalId: string, { success, statusCode, durationMs, newDeliveryId, at }: Replayed): Static<typeof Replay> => ({
+  success,
+  statusCode,
+  duration: durationMs,
+  originalDeliveryId: originalId.toLowerCase(),
+  newDeliveryId,
+  timestamp: at.toISOString(),
+})

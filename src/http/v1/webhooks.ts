@@ -1,0 +1,173 @@
+/** Webhooks of a tenant or of the organisation (contract 13.3, 13.5): making, changing and trying them. */
+
+import Type, { type Static } from 'typebox'
+import { organisationWide, type Shown, type TestResult, type WebhookEvent, webhookEvents } from '#webhooks'
+import { query } from './query.ts'
+import { route } from './route.ts'
+import { nullable, optional, tenantFields, tenantNamedIn, tenantParameter } from './wire.ts'
+
+const manages = { permission: 'webhooks:manage', scope: 'organisation or tenant', families: 'both' } as const
+
+export const Event = Type.Unsafe<WebhookEvent>({ type: 'string', enum: webhookEvents })
+export const Name = Type.String({ minLength: 1, maxLength: 100 })
+export const Url = Type.String({ minLength: 1, maxLength: 2048, description: 'https; leads to no private network' })
+
+/** What both views show. */
+export const webhookFields = {
+  id: Type.String(),
+  uuid: Type.String({ format: 'uuid' }),
+  name: Type.String(),
+  url: Type.String(),
+  events: Type.Array(Event, { description: 'Empty: all' }),
+  allEvents: Type.Boolean(),
+  enabled: Type.Boolean(),
+  timeoutSeconds: Type.Integer({ minimum: 1, maximum: 30 }),
+  createdAt: Type.String({ format: 'date-time' }),
+  updatedAt: Type.String({ format: 'date-time' }),
+}
+export const Secret = Type.String({ description: '`whsec_` and base64: the key of webhook-signature' })
+
+const Webhook = Type.Object({
+  ...webhookFields,
+  tenantId: nullable(Type.String({ description: 'null: hears of every tenant' })),
+  secret: Type.Optional(Secret),
+})
+
+/** What may be set in both views. */
+export const settableFields = {
+  enabled: optional(Type.Boolean()),
+  timeoutSeconds: optional(Type.Integer({ minimum: 1, maximum: 30, description: 'How long an answer is waited for; 5 when not given' })),
+}
+export const rotateSecret = optional(Type.Boolean({ description: 'Makes a new secret; the old one signs too for 24 hours' }))
+
+const subscriptionFields = {
+  events: optional(Type.Array(Event, { maxItems: 100 })),
+  allEvents: optional(Type.Boolean({ description: 'Wins over events' })),
+}
+
+const byId = {
+  ...manages,
+  refuses: ['not_found', 'tenant_mismatch'],
+} as const
+
+export const createWebhook = route({
+  method: 'POST',
+  path: '/webhooks',
+  name: 'webhooks.create',
+  summary: 'Make a webhook',
+  ...manages,
+  body: Type.Object({ name: Name, url: Url, ...subscriptionFields, ...settableFields, ...tenantFields }),
+  status: 201,
+  data: Webhook,
+  refuses: ['webhook_url_not_allowed', 'tenant_archived', 'tenant_mismatch', 'not_found'],
+  handle: async (call, { webhooks, tenants }) => {
+    const tenantId = await tenantNamedIn(call, tenants)
+    return webhookToWire(await webhooks.create(tenantId ?? organisationWide, call.body))
+  },
+})
+
+export const listWebhooksRoute = route({
+  method: 'GET',
+  path: '/webhooks',
+  name: 'webhooks.list',
+  summary: 'List webhooks',
+  ...manages,
+  query: query({ tenantId: tenantParameter }),
+  data: Type.Object({ webhooks: Type.Array(Webhook) }),
+  refuses: ['tenant_mismatch', 'not_found'],
+  handle: async ({ tenantId }, { webhooks }) => ({
+    webhooks: (await webhooks.list(tenantId ?? organisationWide)).map((webhook) => webhookToWire({ webhook })),
+  }),
+})
+
+export const retrieveWebhook = route({
+  method: 'GET',
+  path: '/webhooks/{webhookId}',
+  name: 'webhooks.retrieve',
+  summary: 'One webhook',
+  ...byId,
+  query: query({ reveal: Type.Optional(Type.Boolean({ description: 'With its secret' })), tenantId: tenantParameter }),
+  data: Webhook,
+  handle: async ({ params, query, tenantId }, { webhooks }) => webhookToWire(await webhooks.get(params.webhookId, tenantId, query)),
+})
+
+export const updateWebhook = route({
+  method: 'PATCH',
+  path: '/webhooks/{webhookId}',
+  name: 'webhooks.update',
+  summary: 'Change a webhook',
+  ...manages,
+  body: Type.Object({ name: optional(Name), url: optional(Url), ...subscriptionFields, ...settableFields, rotateSecret, ...tenantFields }),
+  data: Webhook,
+  refuses: ['webhook_url_not_allowed', 'tenant_mismatch', 'not_found'],
+  handle: async (call, { webhooks, tenants }) =>
+    webhookToWire(await webhooks.update(call.params.webhookId, await tenantNamedIn(call, tenants), call.body)),
+})
+
+export const deleteWebhook = route({
+  method: 'DELETE',
+  path: '/webhooks/{webhookId}',
+  name: 'webhooks.delete',
+  summary: 'Delete a webhook',
+  ...byId,
+  query: query({ tenantId: tenantParameter }),
+  data: Type.Object({ message: Type.String() }),
+  handle: async ({ params, tenantId }, { webhooks }) => {
+    await webhooks.remove(params.webhookId, tenantId)
+    return { message: 'The webhook is deleted' }
+  },
+})
+
+/** What both views tell of a test; each has its own status code. */
+export const testFields = {
+  success: Type.Boolean({ description: 'A 2xx answer' }),
+  event: Event,
+  duration: Type.Integer({ description: 'Milliseconds' }),
+  durationMs: Type.Integer(),
+  body: nullable(Type.String({ description: 'The beginning of the answer' })),
+  error: nullable(Type.String({ description: 'Why there was no answer' })),
+}
+
+export const testWebhook = route({
+  method: 'POST',
+  path: '/webhooks/{webhookId}/test',
+  name: 'webhooks.test',
+  summary: 'Send one sample request now',
+  ...byId,
+  body: Type.Object({ event: Event, ...tenantFields }),
+  data: Type.Object({ ...testFields, statusCode: nullable(Type.Integer()) }),
+  handle: async (call, { webhooks, tenants }) => {
+    const { event } = call.body
+    const result = await webhooks.test(call.params.webhookId, await tenantNamedIn(call, tenants), event, false)
+    return { ...testToWire(event, result), statusCode: result.statusCode }
+  },
+})
+
+export const testToWire = (event: WebhookEvent, { success, durationMs, body, error }: TestResult) => ({
+  success,
+  event,
+  duration: durationMs,
+  durationMs,
+  body,
+  error,
+})
+
+/** What both views show of a webhook. */
+export const fieldsToWire = ({ webhook, secret }: Shown) => ({
+  id: String(webhook.id),
+  uuid: webhook.uuid,
+  name: webhook.name,
+  url: webhook.url,
+  events: webhook.allEvents ? [] : webhook.events,
+  allEvents: webhook.allEvents,
+  enabled: webhook.enabled,
+  timeoutSeconds: webhook.timeoutSeconds,
+  createdAt: webhook.createdAt.toISOString(),
+  updatedAt: webhook.updatedAt.toISOString(),
+  ...(secret === undefined ? {} : { secret }),
+})
+
+const webhookToWire = (shown: Shown): Static<typeof Webhook> => ({
+  ...fieldsToWire(shown),
+  tenantId: shown.webhook.tenantId === organisationWide ? null : shown.webhook.tenantId,
+})

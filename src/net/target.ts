@@ -1,0 +1,56 @@
+/**
+ * Where a URL that somebody else has given us leads: the addresses behind it, all of them allowed, or why not. Plain http leads only
+ * into networks that the operator has opened.
+ */
+import { isIP } from 'node:net'
+import type { Network } from '#base'
+import { type AddressGuard, liesIn } from './guard.ts'
+import type { DnsAnswer, Resolver } from './resolver.ts'
+
+/** `malformed`: no URL we could ask. `unknown`: nothing is known of its host now, which may change. */
+export type UrlVerdict =
+  | { kind: 'addresses'; url: URL; host: string; addresses: string[] }
+  | { kind: 'malformed'; message: string }
+  | { kind: 'refused'; message: string }
+  | { kind: 'unknown'; message: string }
+
+export interface TargetDeps {
+  resolver: Resolver
+  guard: AddressGuard
+  /** What the guard lets through beyond the global internet. */
+  openedNetworks: readonly Network[]
+}
+
+/** Node reads these as part of a URL, or drops them without a word. */
+const stray = /[\u0000-\u0020\u007f\\]/
+
+export async function findTarget(text: string, { resolver, guard, openedNetworks }: TargetDeps): Promise<UrlVerdict> {
+  const url = stray.test(text) ? null : URL.parse(text)
+  if (!url || !/^[a-z][a-z0-9+.-]*:\/\//i.test(text)) return { kind: 'malformed', message: 'is not an absolute URL' }
+  const refused = (message: string): UrlVerdict => ({ kind: 'refused', message })
+  const isPlain = url.protocol === 'http:'
+  if (url.protocol !== 'https:' && !isPlain) return refused('must begin with https://')
+  if (isPlain && openedNetworks.length === 0) return refused('must begin with https://')
+  if (url.username !== '' || url.password !== '') return refused('must not hold a user name or password')
+  const host = url.hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '')
+  if (host === '') return { kind: 'malformed', message: 'has no host' }
+
+  const isLocal = host === 'localhost' || host.endsWith('.localhost')
+  const answer: DnsAnswer<string[]> = isLocal
+    ? loopback(guard)
+    : isIP(host)
+      ? { kind: 'found', value: [host] }
+      : await resolver.addresses(host)
+  if (answer.kind === 'trouble') return { kind: 'unknown', message: `${host} could not be looked up (${answer.code})` }
+  if (answer.kind !== 'found') return { kind: 'unknown', message: `${host} has no address` }
+  // One bad address among good ones is an attempt, not an accident.
+  if (!answer.value.every((address) => guard.allows(address))) return refused(`${host} lies in a network that is not connected to`)
+  if (isPlain && !answer.value.every((address) => liesIn(openedNetworks, address))) return refused('must begin with https://')
+  return { kind: 'addresses', url, host, addresses: answer.value }
+}
+
+/** RFC 6761 section 6.3: never asked of DNS. Those that are open; when none is, one to be refused. */
+function loopback(guard: AddressGuard): DnsAnswer<string[]> {
+  const open = ['127.0.0.1', '::1'].filter((address) => guard.allows(address))
+  return { kind: 'found', value: open.length > 0 ? open : ['127.0.0.1'] }
+}

@@ -1,0 +1,148 @@
+/**
+ * The lists as people keep them: adding, looking up, taking away, paging, and up to 1000 at once. The list of `tenantId` '' is the
+ * organisation's.
+ */
+import { Refusal, refuseOddText } from '#base'
+import { type Queryable, sql } from '#db'
+import { parseAddress } from '#mail'
+
+export interface Suppression {
+  id: number
+  /** '': the organisation's. */
+  tenantId: string
+  /** Lower case. */
+  address: string
+  reason: string | null
+  source: 'manual' | 'automatic'
+  createdAt: Date
+}
+
+/** `reason` undefined: keeps the one there is. */
+export interface Wanted {
+  address: string
+  reason?: string | null | undefined
+}
+
+const columns = sql.part`
+  id, tenant_id as "tenantId", address, reason, source, created_at as "createdAt"`
+
+const saveEntries = sql<Suppression & { added: boolean }>`
+  insert into suppressions (tenant_id, address, reason, source, created_at)
+  select $1, address, reason, 'manual', $5::timestamptz
+  from unnest($2::text[], $3::text[]) as wanted (address, reason)
+  order by address
+  on conflict (tenant_id, address) do update
+  set reason = case when excluded.address = any($4::text[]) then suppressions.reason else excluded.reason end, source = 'manual'
+  returning ${columns}, xmax = 0 as added`
+
+const entryOf = sql<Suppression>`
+  select ${columns}
+  from suppressions
+  where tenant_id = $1 and address = $2`
+
+const deleteEntry = sql`
+  delete from suppressions
+  where tenant_id = $1 and address = $2`
+
+const filtered = sql.part`
+  where tenant_id = $1
+    and ($2::text is null or address like $2)
+    and ($3::text is null or reason = $3)`
+
+const listPage = sql<Suppression>`
+  select ${columns}
+  from suppressions
+  ${filtered}
+  order by id desc
+  limit $4 offset $5`
+
+const countMatching = sql<{ total: number }>`
+  select count(*) as total
+  from suppressions
+  ${filtered}`
+
+/** The address as it stands in a list; refuses `invalid_email_format`. */
+function listed(address: string): string {
+  const parsed = normal(address)
+  if (parsed !== undefined) return parsed
+  const message = 'is not an email address'
+  throw new Refusal('invalid_email_format', { field: 'address', message: `address ${message}`, details: [{ field: 'address', message }] })
+}
+
+const normal = (address: string) => parseAddress(address)?.text.toLowerCase()
+
+/** In one statement, in the order of the addresses, so that two callers never wait for each other in a circle. */
+const save = (on: Queryable, tenantId: string, wanted: ReadonlyMap<string, string | null | undefined>, nowMs: number) =>
+  on.rows(saveEntries, [
+    tenantId,
+    [...wanted.keys()],
+    [...wanted.values()].map((reason) => reason ?? null),
+    [...wanted].flatMap(([address, reason]) => (reason === undefined ? [address] : [])),
+    new Date(nowMs),
+  ])
+
+/** Puts an address on a list, or changes the reason why it is there. */
+export async function saveSuppression(
+  on: Queryable,
+  tenantId: string,
+  { address, reason }: Wanted,
+  nowMs: number,
+): Promise<{ entry: Suppression; added: boolean }> {
+  if (reason) refuseOddText('reason', reason)
+  const [saved] = await save(on, tenantId, new Map([[listed(address), reason]]), nowMs)
+  if (!saved) throw new Error('a suppression was not saved')
+  const { added, ...entry } = saved
+  return { entry, added }
+}
+
+/** A wrong address fails alone; one that is repeated counts as updated, and its last reason stays. */
+export async function saveSuppressions(
+  on: Queryable,
+  tenantId: string,
+  wanted: readonly Wanted[],
+  nowMs: number,
+): Promise<{ added: number; updated: number; failed: number }> {
+  const reasons = new Map<string, string | null | undefined>()
+  let failed = 0
+  for (const [index, { address, reason }] of wanted.entries()) {
+    if (reason) refuseOddText(`suppressions[${index}].reason`, reason)
+    const valid = normal(address)
+    if (valid === undefined) failed++
+    else reasons.set(valid, reason === undefined ? reasons.get(valid) : reason)
+  }
+  const saved = reasons.size === 0 ? [] : await save(on, tenantId, reasons, nowMs)
+  const added = saved.filter((one) => one.added).length
+  return { added, updated: wanted.length - failed - added, failed }
+}
+
+/** `entry` is undefined for a valid address that is not on the list. */
+export async function findSuppression(
+  on: Queryable,
+  tenantId: string,
+  given: string,
+): Promise<{ address: string; entry: Suppression | undefined }> {
+  const address = listed(given)
+  return { address, entry: await on.first(entryOf, [tenantId, address]) }
+}
+
+/** Takes an address off a list; refuses `not_found` when it is not there. */
+export async function removeSuppression(on: Queryable, tenantId: string, given: string): Promise<void> {
+  const address = normal(given)
+  if (address !== undefined && (await on.run(deleteEntry, [tenantId, address])) === 1) return
+  throw new Refusal('not_found', { message: 'the address is not on the list' })
+}
+
+/** A page of a list, newest first: the addresses that contain `address`, listed for exactly `reason`. */
+export async function listSuppressions(
+  on: Queryable,
+  filter: { tenantId: string; address?: string | undefined; reason?: string | undefined },
+  page: { number: number; size: number },
+): Promise<{ entries: Suppression[]; total: number }> {
+  const containing = filter.address === undefined ? null : `%${filter.address.toLowerCase().replace(/[\\%_]/g, '\\$&')}%`
+  const parameters = [filter.tenantId, containing, filter.reason ?? null]
+  const [counted, entries] = await Promise.all([
+    on.first(countMatching, parameters),
+    on.rows(listPage, [...parameters, page.size, (page.number - 1) * page.size]),
+  ])
+  return { entries, total: counted?.total ?? 0 }
+}

@@ -1,0 +1,137 @@
+/** Delivery records: every HTTP request to a webhook with what was sent and answered, for thirty days. Cut into days by their time. */
+import { type PartitionedTable, type Queryable, sql, type Tx } from '#db'
+
+export const deliveryTables: readonly PartitionedTable[] = [{ table: 'webhook_deliveries', key: 'time' }]
+
+export interface Delivery {
+  id: string
+  webhookId: number
+  webhookName: string
+  /** Of the event. */
+  tenantId: string
+  event: string
+  /** At the time of the attempt. */
+  url: string
+  /** 1 is the first. */
+  attempt: number
+  success: boolean
+  statusCode: number | null
+  willRetry: boolean
+  at: Date
+}
+
+export interface DeliveryDetails extends Delivery {
+  /** The event's, for this webhook. */
+  eventUuid: string
+  requestHeaders: Record<string, string>
+  /** The whole body as it was sent. */
+  payload: string
+  responseBody: string | null
+  durationMs: number
+  error: string | null
+}
+
+export type NewDelivery = Omit<DeliveryDetails, 'webhookName'>
+
+const insertDelivery = sql`
+  insert into webhook_deliveries (tenant_id, webhook_id, id, event_uuid, event, url, attempt, success, status_code, will_retry, at,
+                                  duration_ms, request_headers, payload, response_body, error)
+  values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)`
+
+const listed = sql.part`
+  delivery.id, delivery.webhook_id as "webhookId", webhook.name as "webhookName", delivery.tenant_id as "tenantId", delivery.event,
+  delivery.url, delivery.attempt, delivery.success, delivery.status_code as "statusCode", delivery.will_retry as "willRetry", delivery.at`
+
+const filtered = sql.part`
+  from webhook_deliveries as delivery
+  join webhooks as webhook on webhook.id = delivery.webhook_id
+  where ($1::bigint is null or delivery.webhook_id = $1)
+    and ($2::text is null or webhook.tenant_id = $2)
+    and ($3::text is null or delivery.tenant_id = $3)
+    and ($4::timestamptz is null or delivery.at > $4)
+    and ($5::timestamptz is null or delivery.at < $5)
+    and ($6::boolean is null or delivery.success = $6)
+    and ($7::text is null or delivery.event = $7)`
+
+const listPage = sql<Delivery>`
+  select ${listed}
+  ${filtered}
+  order by delivery.at desc, delivery.id
+  limit $8 offset $9`
+
+const countMatching = sql<{ total: number }>`
+  select count(*) as total
+  ${filtered}`
+
+const deliveryById = sql<DeliveryDetails>`
+  select ${listed}, delivery.event_uuid as "eventUuid", delivery.request_headers as "requestHeaders", delivery.payload,
+         delivery.response_body as "responseBody", delivery.duration_ms as "durationMs", delivery.error
+  from webhook_deliveries as delivery
+  join webhooks as webhook on webhook.id = delivery.webhook_id
+  where delivery.id = $1
+    and ($2::bigint is null or delivery.webhook_id = $2)
+    and ($3::text is null or webhook.tenant_id = $3)`
+
+const deleteOfTenant = sql`
+  delete from webhook_deliveries
+  where tenant_id = $1`
+
+/** Adds one record; its day's partition must exist. */
+export async function recordDelivery(on: Queryable, made: NewDelivery): Promise<void> {
+  await on.run(insertDelivery, [
+    made.tenantId,
+    made.webhookId,
+    made.id,
+    made.eventUuid,
+    made.event,
+    made.url,
+    made.attempt,
+    made.success,
+    made.statusCode,
+    made.willRetry,
+    made.at,
+    made.durationMs,
+    JSON.stringify(made.requestHeaders),
+    made.payload,
+    made.responseBody,
+    made.error,
+  ])
+}
+
+/** Of one webhook, or of all of `ownerId` (that is: of whose webhooks). Absent members match everything; times are exclusive. */
+export interface DeliveryScope {
+  webhookId?: number | undefined
+  ownerId?: string | undefined
+}
+
+export interface DeliveryFilter {
+  /** Of the event. */
+  tenantId?: string | undefined
+  after?: Date | undefined
+  before?: Date | undefined
+  success?: boolean | undefined
+  event?: string | undefined
+}
+
+/** A page, newest first, and how many match in all. */
+export async function listDeliveries(
+  on: Queryable,
+  { webhookId, ownerId }: DeliveryScope,
+  { tenantId, after, before, success, event }: DeliveryFilter,
+  page: { number: number; size: number },
+): Promise<{ deliveries: Delivery[]; total: number }> {
+  const parameters = [webhookId ?? null, ownerId ?? null, tenantId ?? null, after ?? null, before ?? null, success ?? null, event ?? null]
+  const [counted, deliveries] = await Promise.all([
+    on.first(countMatching, parameters),
+    on.rows(listPage, [...parameters, page.size, (page.number - 1) * page.size]),
+  ])
+  return { deliveries, total: counted?.total ?? 0 }
+}
+
+const uuidForm = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
+
+export async function findDelivery(on: Queryable, id: string, { webhookId, ownerId }: DeliveryScope): Promise<DeliveryDetails | undefined> {
+  return uuidForm.test(id) ? on.first(deliveryById, [id, webhookId ?? null, ownerId ?? null]) : undefined
+}
+
+export const dropDeliveriesOf = (tx: Tx, tenantId: string): Promise<number> => tx.run(deleteOfTenant, [tenantId])

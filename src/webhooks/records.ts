@@ -1,0 +1,181 @@
+/**
+ * Webhooks as records: one row, seen as a tenant's or (tenant '') as the organisation's. What it hears of, and its secrets: sealed in
+ * the row, a replaced one signing for another day.
+ */
+import { Refusal, type Secrets } from '#base'
+import { type Queryable, sql, type Tx } from '#db'
+
+/** What a webhook may subscribe to by name (contract 13.1). */
+export const webhookEvents = [
+  'MessageSent',
+  'MessageDelayed',
+  'MessageDeliveryFailed',
+  'MessageBounced',
+  'MessageLoaded',
+  'MessageLinkClicked',
+  'MessageHeld',
+  'DomainDNSError',
+] as const
+export type WebhookEvent = (typeof webhookEvents)[number]
+
+/** The tenant of webhooks that hear of every tenant. */
+export const organisationWide = ''
+
+export interface Webhook {
+  tenantId: string
+  id: number
+  uuid: string
+  name: string
+  url: string
+  /** Kept, and without effect, while `allEvents`. */
+  events: WebhookEvent[]
+  allEvents: boolean
+  enabled: boolean
+  timeoutSeconds: number
+  createdAt: Date
+  updatedAt: Date
+}
+
+export interface StoredWebhook extends Webhook {
+  secret: Buffer
+  /** Newest first; `sealed` is base64. */
+  oldSecrets: { sealed: string; until: string }[]
+}
+
+const columns = sql.part`
+  tenant_id as "tenantId", id, uuid, name, url, event_names as "events", all_events as "allEvents", enabled, timeout_seconds as "timeoutSeconds",
+  secret, old_secrets as "oldSecrets", created_at as "createdAt", updated_at as "updatedAt"`
+
+const insertWebhook = sql<StoredWebhook>`
+  insert into webhooks (tenant_id, uuid, name, url, event_names, all_events, enabled, timeout_seconds, secret, old_secrets, created_at,
+                        updated_at)
+  values ($1, $2, $3, $4, $5, $6, $7, $8, $9, '[]', $10, $10)
+  returning ${columns}`
+
+const webhooksOf = sql<StoredWebhook>`
+  select ${columns}
+  from webhooks
+  where tenant_id = $1
+  order by id`
+
+const webhookById = sql<StoredWebhook>`
+  select ${columns}
+  from webhooks
+  where id = $1 and ($2::text is null or tenant_id = $2)`
+
+const webhookByUuid = sql<StoredWebhook>`
+  select ${columns}
+  from webhooks
+  where uuid = $1 and ($2::text is null or tenant_id = $2)`
+
+const lockWebhook = sql<StoredWebhook>`
+  select ${columns}
+  from webhooks
+  where id = $1
+  for update`
+
+const saveWebhook = sql<StoredWebhook>`
+  update webhooks
+  set name = $2, url = $3, event_names = $4, all_events = $5, enabled = $6, timeout_seconds = $7, secret = $8, old_secrets = $9,
+      updated_at = $10
+  where id = $1
+  returning ${columns}`
+
+const deleteWebhook = sql`
+  delete from webhooks
+  where id = $1`
+
+const deleteWebhooksOf = sql`
+  delete from webhooks
+  where tenant_id = $1`
+
+const wholeNumber = /^[1-9]\d{0,15}$/
+const uuidForm = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
+
+/** By id or uuid; `tenantId` null: of anybody. */
+export async function findWebhook(on: Queryable, given: string, tenantId: string | null): Promise<StoredWebhook | undefined> {
+  if (wholeNumber.test(given)) return on.first(webhookById, [given, tenantId])
+  return uuidForm.test(given) ? on.first(webhookByUuid, [given, tenantId]) : undefined
+}
+
+export const listWebhooks = (on: Queryable, tenantId: string): Promise<StoredWebhook[]> => on.rows(webhooksOf, [tenantId])
+
+export async function addWebhook(
+  on: Queryable,
+  { tenantId, uuid, name, url, events, allEvents, enabled, timeoutSeconds }: Omit<Webhook, 'id' | 'createdAt' | 'updatedAt'>,
+  sealedSecret: Buffer,
+  nowMs: number,
+): Promise<StoredWebhook> {
+  const row = await on.first(insertWebhook, [
+    tenantId,
+    uuid,
+    name,
+    url,
+    events,
+    allEvents,
+    enabled,
+    timeoutSeconds,
+    sealedSecret,
+    new Date(nowMs),
+  ])
+  if (!row) throw new Error('a webhook was not saved')
+  return row
+}
+
+/** What `change` makes of the row as it stands now; undefined when there is none any more. */
+export async function changeWebhook(
+  tx: Tx,
+  id: number,
+  change: (now: StoredWebhook) => StoredWebhook,
+  nowMs: number,
+): Promise<StoredWebhook | undefined> {
+  const stored = await tx.first(lockWebhook, [id])
+  if (!stored) return undefined
+  const { name, url, events, allEvents, enabled, timeoutSeconds, secret, oldSecrets } = change(stored)
+  const saved = [id, name, url, events, allEvents, enabled, timeoutSeconds, secret, JSON.stringify(oldSecrets), new Date(nowMs)]
+  return tx.first(saveWebhook, saved)
+}
+
+export const dropWebhook = (on: Queryable, id: number): Promise<number> => on.run(deleteWebhook, [id])
+export const dropWebhooksOf = (tx: Tx, tenantId: string): Promise<number> => tx.run(deleteWebhooksOf, [tenantId])
+
+export type Subscription = Pick<Webhook, 'events' | 'allEvents'>
+
+/** What a webhook hears of from now on; `stored` is undefined for a new one. Refuses one that would hear of nothing. */
+export function subscription(
+  wanted: { events?: readonly WebhookEvent[] | null | undefined; allEvents?: boolean | null | undefined },
+  stored: Subscription | undefined,
+): Subscription {
+  const given = wanted.events ? [...new Set(wanted.events)] : undefined
+  const allEvents = wanted.allEvents ?? (given ? false : (stored?.allEvents ?? true))
+  const events = given ?? stored?.events ?? []
+  if (!allEvents && events.length === 0) {
+    const field = given ? 'events' : 'allEvents'
+    const message = given ? 'must not be empty, unless allEvents is true' : 'must be true while there are no events'
+    throw new Refusal('validation_error', { field, message: `${field} ${message}`, details: [{ field, message }] })
+  }
+  return { events, allEvents }
+}
+
+const overlapMs = 86_400_000
+/** However often somebody rotates, a request carries no more than one signature more. */
+const mostOldSecrets = 5
+
+const sealName = ({ uuid }: Pick<Webhook, 'uuid'>) => `webhook ${uuid}`
+
+export const sealSecret = (webhook: Pick<Webhook, 'uuid'>, octets: Uint8Array, secrets: Secrets): Buffer =>
+  secrets.seal(sealName(webhook), octets)
+
+/** The row with a new secret, the old one valid for another day. */
+export function rotated(stored: StoredWebhook, sealed: Buffer, nowMs: number): Pick<StoredWebhook, 'secret' | 'oldSecrets'> {
+  const replaced = { sealed: stored.secret.toString('base64'), until: new Date(nowMs + overlapMs).toISOString() }
+  return { secret: sealed, oldSecrets: [replaced, ...stillValid(stored, nowMs)].slice(0, mostOldSecrets) }
+}
+
+const stillValid = ({ oldSecrets }: StoredWebhook, nowMs: number) => oldSecrets.filter(({ until }) => Date.parse(until) > nowMs)
+
+/** All that sign now, the newest first: the octets, without prefix. */
+export const openedSecrets = (stored: StoredWebhook, secrets: Secrets, nowMs: number): Buffer[] =>
+  [stored.secret, ...stillValid(stored, nowMs).map(({ sealed }) => Buffer.from(sealed, 'base64'))].map((sealed) =>
+    secrets.open(sealName(stored), sealed),
+  )
