@@ -1,6 +1,6 @@
 /**
  * Delivery: one process's turn of claim, prepare, attempt, record.
- * Owns: nothing. Uses: base, mail, dkim, net, smtp, bounces, simulator, db, suppressions, domains, events, emails, spool. Used by:
+ * Owns: nothing. Uses: base, mail, dkim, net, smtp, bounces, simulator, db, tenants, suppressions, domains, events, emails, spool. Used by:
  * housekeeping, http, main.
  * Promises: a recipient is handed to a connection only after its claim is committed; a lost lease stops its owner before the next
  * final dot; an outcome is kept and recorded however long the database is away; an orderly stop repeats nothing.
@@ -21,13 +21,15 @@ import {
   shardCount,
 } from '#spool'
 import { suppressed } from '#suppressions'
+import type { Tenants } from '#tenants'
 import { openCursors } from './cursors.ts'
 import { type Dispatch, jobsOf, openDispatch } from './dispatch.ts'
 import { openHands } from './hands.ts'
 import type { Job } from './job.ts'
-import { decide, nowhere, type Outcome } from './outcome.ts'
+import { cancelled, decide, type Finding, nowhere, type Outcome } from './outcome.ts'
 import { openRecorder } from './record.ts'
 
+export { followQueueChanges } from './changes.ts'
 export { expireHolds } from './expire.ts'
 export { keysFor, rebuildMessage } from './prepare.ts'
 
@@ -53,6 +55,7 @@ export interface DeliveryDeps {
   log: Log
   secrets: Secrets
   domains: Domains
+  tenants: Tenants
   config: Pick<
     Config,
     'hostname' | 'mxPort' | 'relay' | 'resolvers' | 'allowedNetworks' | 'leaseMs' | 'maxAttempts' | 'retryBaseSeconds' | 'retryMaxSeconds'
@@ -161,33 +164,44 @@ export async function startDelivery(deps: DeliveryDeps): Promise<Delivery> {
       db,
       claimed.map((one) => ({ tenantId: one.tenantId, address: one.recipient })),
     )
-    const held: Outcome[] = []
+    const stopped = await stoppedAmong(claimed)
+    const undue: Outcome[] = []
     const due: Claimed[] = []
     for (const one of claimed) {
+      const stop = stopped.get(one.tenantId)
+      if (stop) undue.push(decideUntried(one, stop))
       // A manual retry skips the list (contract section 7.2).
-      if (one.manual || !isSuppressed({ tenantId: one.tenantId, address: one.recipient })) due.push(one)
-      else held.push(hold(one))
+      else if (one.manual || !isSuppressed({ tenantId: one.tenantId, address: one.recipient })) due.push(one)
+      else undue.push(decideUntried(one, { ...untried, kind: 'suppressed' }))
     }
-    if (held.length > 0) finished(held)
+    if (undue.length > 0) finished(undue)
     const jobs = jobsOf(due)
     await loadSmall(jobs)
     dispatch.send(jobs)
   }
 
-  const hold = (claimed: Claimed) =>
-    decide(
-      claimed,
-      { kind: 'suppressed', reply: null, classification: null, enhanced: null, message: '' },
-      {
-        schedule,
-        fraction: () => ids.fraction(),
-        atMs: clock.nowMs(),
-        durationMs: 0,
-        remote: nowhere,
-        conversation: null,
-        unknownRetry: 'by schedule',
-      },
-    )
+  /** What becomes of the mail of tenants that are not active. */
+  const stoppedAmong = async (claimed: readonly Claimed[]): Promise<Map<string, Finding>> => {
+    const stopped = new Map<string, Finding>()
+    for (const tenantId of new Set(claimed.map((one) => one.tenantId))) {
+      const tenant = await deps.tenants.find(tenantId)
+      if (!tenant) stopped.set(tenantId, cancelled('the tenant was deleted'))
+      else if (tenant.status !== 'active') stopped.set(tenantId, { ...untried, kind: 'tenant stopped', message: `the tenant is ${tenant.status}` })
+    }
+    return stopped
+  }
+
+  const untried = { reply: null, classification: null, enhanced: null, message: '' }
+  const decideUntried = (claimed: Claimed, finding: Finding) =>
+    decide(claimed, finding, {
+      schedule,
+      fraction: () => ids.fraction(),
+      atMs: clock.nowMs(),
+      durationMs: 0,
+      remote: nowhere,
+      conversation: null,
+      unknownRetry: 'by schedule',
+    })
 
   const loadSmall = async (jobs: readonly Job[]) => {
     const small = jobs.filter((job) => job.sizeOctets <= smallOctets)

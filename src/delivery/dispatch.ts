@@ -12,7 +12,7 @@ import { simulate, simulatedHost, simulatorDomain } from '#simulator'
 import type { Claimed, Leases, RetrySchedule } from '#spool'
 import { type Destination, type FindingFor, openDestination, type Way } from './destination.ts'
 import { type Job, jobsOf, type PreparedMessage } from './job.ts'
-import { decide, type Finding, findingOfReply, nowhere, type Outcome, type RemoteEnd } from './outcome.ts'
+import { cancelled, decide, type Finding, findingOfReply, nowhere, type Outcome, type RemoteEnd } from './outcome.ts'
 import { keysFor, rebuildMessage } from './prepare.ts'
 
 /** Large messages are loaded only when a connection is ready for them, and together weigh no more than this. */
@@ -70,18 +70,17 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
   const build = async (job: Job): Promise<PreparedMessage | undefined> => {
     const body = job.body ?? (await findContentBody(deps.db, job))
     if (!body) {
-      reportAll(job, {
-        kind: 'permanent',
-        reply: null,
-        classification: 'unclassified',
-        enhanced: null,
-        message: 'the content is past its retention',
-      })
+      reportAll(job, cancelled('the content is past its retention'))
       return undefined
     }
     const content = decodeContent(body)
     job.body = undefined
-    const built = rebuildMessage(content, await keysFor(content, job.tenantId, deps.domains))
+    const keys = await keysFor(content, job.tenantId, deps.domains)
+    if (!keys) {
+      reportAll(job, cancelled('the sending domain was deleted'))
+      return undefined
+    }
+    const built = rebuildMessage(content, keys)
     return { returnPath: content.returnPath, data: dotStuff(built.octets), needs8bit: built.needs8bit, needsSmtpUtf8: built.needsSmtpUtf8 }
   }
 
@@ -214,7 +213,7 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
       return
     }
     looking.set(domain, [job])
-    void findRoute(domain, resolver, { ownNames: [config.hostname], fraction })
+    void findRoute(domain, resolver, { ownNames: [config.hostname], fraction, guard })
       .catch((error): Route => ({ kind: 'temporary', classification: 'dns_error', enhanced: '4.4.3', message: String(error) }))
       .then((route) => {
         const jobs = looking.get(domain) ?? []

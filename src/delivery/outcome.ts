@@ -19,7 +19,7 @@ export interface RemoteEnd {
 
 /** What is known about one try for one recipient, before it is decided what follows. */
 export interface Finding {
-  kind: 'accepted' | 'temporary' | 'permanent' | 'unknown' | 'suppressed'
+  kind: 'accepted' | 'temporary' | 'permanent' | 'unknown' | 'suppressed' | 'tenant stopped'
   reply: Reply | null
   classification: ClassificationName | null
   enhanced: string | null
@@ -44,6 +44,8 @@ export interface Outcome {
   remoteHost: string | null
   outcomeUnknown: boolean
   conversation: string | null
+  /** Why it is held, when it is. */
+  heldBecause: 'suppressed' | 'tenant' | null
   suppress: AutomaticReason | null
   unsuppress: boolean
 }
@@ -110,6 +112,9 @@ export function findingOfFailure(failure: Failure): Finding {
   }
 }
 
+/** Not to be sent any more, through nobody's fault: for good, and without a suppression. */
+export const cancelled = (message: string): Finding => ({ kind: 'permanent', reply: null, classification: 'unclassified', enhanced: null, message })
+
 export interface DecisionFacts {
   schedule: RetrySchedule
   fraction: () => number
@@ -139,6 +144,7 @@ export function decide(claimed: Claimed, finding: Finding, facts: DecisionFacts)
     conversation: facts.conversation,
     details: detailsOf(claimed.recipient, finding, facts.remote),
     dueAtMs: null,
+    heldBecause: null,
     suppress: null,
     unsuppress: false,
   }
@@ -147,7 +153,9 @@ export function decide(claimed: Claimed, finding: Finding, facts: DecisionFacts)
     case 'accepted':
       return { ...base, status: 'sent', unsuppress: claimed.manual }
     case 'suppressed':
-      return { ...base, status: 'held', dueAtMs: facts.atMs + heldForMs }
+      return { ...base, status: 'held', heldBecause: 'suppressed', dueAtMs: facts.atMs + heldForMs }
+    case 'tenant stopped':
+      return { ...base, status: 'held', heldBecause: 'tenant', dueAtMs: facts.atMs + heldForMs }
     case 'permanent':
       return { ...base, status: 'hardfail', suppress: finding.classification && suppresses(finding.classification) ? 'hard fail' : null }
     case 'temporary':
@@ -176,6 +184,8 @@ function detailsOf(recipient: string, finding: Finding, remote: RemoteEnd): stri
       return `Message for ${recipient} accepted by${where.slice(3)}`
     case 'suppressed':
       return `${recipient} is on the suppression list`
+    case 'tenant stopped':
+      return `the email to ${recipient} is kept back${because}`
     case 'unknown':
       return `outcome unknown: Delivery to ${recipient} may have happened${where}${because}`
     case 'permanent':

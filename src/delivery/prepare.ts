@@ -12,8 +12,8 @@ export function rebuildMessage(content: Content, keys: readonly SigningKey[]): B
   return { ...built, octets: Buffer.concat([sign(built.octets, keys, content.acceptedAtMs), built.octets]) }
 }
 
-/** The keys that sign this content. */
-export const keysFor = (content: Content, tenantId: string, domains: Domains): Promise<SigningKey[]> =>
+/** The keys that sign this content; undefined when its domain is gone. */
+export const keysFor = (content: Content, tenantId: string, domains: Domains): Promise<SigningKey[] | undefined> =>
   content.signing ? domains.signingKeys(tenantId, content.signing.domainId, content.signing.withEd25519) : Promise.resolve([])
 
 function fromRaw(raw: string, content: Content): BuiltMessage {

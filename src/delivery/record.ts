@@ -20,7 +20,7 @@ const recordOutcomes = sql<{ emailId: string }>`
     from json_to_recordset($1::json) as given (
       tenant_id text, email_id text, epoch bigint, failures integer, status text, queue text, due_at timestamptz, at timestamptz,
       duration_ms integer, details text, output text, code integer, enhanced text, secure boolean, classification text,
-      remote_host text, outcome_unknown boolean, conversation text, event text, classification_code integer)
+      remote_host text, outcome_unknown boolean, conversation text, attempt_status text, held_because text, event text, classification_code integer)
   ),
   finished as (
     delete from spool
@@ -31,7 +31,8 @@ const recordOutcomes = sql<{ emailId: string }>`
   ),
   postponed as (
     update spool
-    set state = outcome.queue, due_at = outcome.due_at, failures = outcome.failures, manual = false
+    set state = outcome.queue, due_at = outcome.due_at, failures = outcome.failures, manual = false,
+      held_because = outcome.held_because
     from outcome
     where outcome.queue is not null and spool.tenant_id = outcome.tenant_id and spool.email_id = outcome.email_id
       and spool.state || '' = 'sending' and spool.epoch = outcome.epoch
@@ -45,7 +46,7 @@ const recordOutcomes = sql<{ emailId: string }>`
   attempted as (
     insert into attempts (tenant_id, email_id, number, status, at, duration_ms, details, output, code, enhanced, secure, classification,
                           remote_host, outcome_unknown, conversation)
-    select tenant_id, email_id, failures, status, at, duration_ms, details, output, code, enhanced, secure, classification,
+    select tenant_id, email_id, failures, attempt_status, at, duration_ms, details, output, code, enhanced, secure, classification,
            remote_host, outcome_unknown, conversation
     from recorded
   ),
@@ -187,6 +188,9 @@ const rowOf = (one: Outcome) => ({
   remote_host: one.remoteHost,
   outcome_unknown: one.outcomeUnknown,
   conversation: one.conversation,
+  // The contract shows an unknown outcome as softfail, also where it was the last try (7.8).
+  attempt_status: one.outcomeUnknown ? 'softfail' : one.status,
+  held_because: one.heldBecause,
   event: eventOf[one.status],
   classification_code: one.classificationCode,
 })

@@ -94,14 +94,12 @@ export async function addDomain(
 
 /** A change of a domain is in force everywhere within this time. */
 const cacheMs = 900
-/** A domain's keys never change; the cache only bounds memory. */
-const keyCacheMs = 60_000
 
 export interface Domains {
   /** The tenant's domain of this name (A-labels, lower case), verified or not. */
   find(tenantId: string, name: string): Promise<Domain | undefined>
-  /** The keys that sign for a domain, RSA first; none when the domain is gone. */
-  signingKeys(tenantId: string, domainId: number, withEd25519: boolean): Promise<SigningKey[]>
+  /** The keys that sign for a domain, RSA first; undefined when the domain is gone. */
+  signingKeys(tenantId: string, domainId: number, withEd25519: boolean): Promise<SigningKey[] | undefined>
 }
 
 export function openDomains({ db, clock, secrets }: { db: Db; clock: Clock; secrets: Secrets }): Domains {
@@ -112,27 +110,33 @@ export function openDomains({ db, clock, secrets }: { db: Db; clock: Clock; secr
     perf,
     fetchMethod: async (key) => ({ domain: await db.first(domainByName, key.split(' ')) }),
   })
-  const keys = new LRUCache<string, { rsa: SigningKey; ed25519: SigningKey } | { gone: true }>({
+  // A domain's keys never change: they are parsed once, but whether the domain is still there is asked again and again.
+  const keys = new LRUCache<string, { uuid: string; rsa: SigningKey; ed25519: SigningKey } | { gone: true }>({
     max: 10_000,
-    ttl: keyCacheMs,
+    ttl: cacheMs,
     perf,
-    fetchMethod: async (key) => {
+    fetchMethod: async (key, known) => {
       const row = await db.first(sealedKeys, key.split(' '))
       if (!row) return { gone: true }
+      if (known && 'uuid' in known && known.uuid === row.uuid) return known
       const open = (algorithm: 'rsa' | 'ed25519', sealed: Buffer, selector: string): SigningKey => ({
         domain: row.name,
         selector,
         algorithm,
         privateKey: readPrivateKey(secrets.open(`domain ${row.uuid} ${algorithm}`, sealed).toString()),
       })
-      return { rsa: open('rsa', row.rsaPrivate, row.selector), ed25519: open('ed25519', row.ed25519Private, ed25519Selector(row.selector)) }
+      return {
+        uuid: row.uuid,
+        rsa: open('rsa', row.rsaPrivate, row.selector),
+        ed25519: open('ed25519', row.ed25519Private, ed25519Selector(row.selector)),
+      }
     },
   })
   return {
     find: async (tenantId, name) => (await cache.fetch(`${tenantId} ${name}`))?.domain,
     async signingKeys(tenantId, domainId, withEd25519) {
       const found = await keys.fetch(`${tenantId} ${domainId}`)
-      if (!found || 'gone' in found) return []
+      if (!found || 'gone' in found) return undefined
       return withEd25519 ? [found.rsa, found.ed25519] : [found.rsa]
     },
   }

@@ -122,6 +122,16 @@ const setStatus = sql`
   set status = $3
   where tenant_id = $1 and id = $2 and status = any($4)`
 
+const idsOfDomain = sql<{ id: string }>`
+  select id
+  from emails
+  where tenant_id = $1 and id = any($2) and sender like '%@' || $3`
+
+/** Those among `ids` whose sender is at `domain`. */
+export async function emailsOfDomain(on: Queryable, tenantId: string, ids: readonly string[], domain: string): Promise<string[]> {
+  return (await on.rows(idsOfDomain, [tenantId, ids, domain])).map((row) => row.id)
+}
+
 /** The email, when it exists and belongs to `tenantId` (null: any tenant). */
 export function findEmail(on: Queryable, id: string, tenantId: string | null): Promise<Email | undefined> {
   return on.first(emailById, [id, tenantId])

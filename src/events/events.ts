@@ -5,8 +5,8 @@
  */
 import { sql, type Tx } from '#db'
 
-/** The names of contract section 13.1. */
-export type EventKind = 'MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageHeld'
+/** The names of contract section 13.1, and our own, which begin with Email and are never sent to webhooks. */
+export type EventKind = 'MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageHeld' | 'EmailReleased'
 
 export interface NewEvent {
   tenantId: string

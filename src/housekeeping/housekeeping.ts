@@ -8,7 +8,7 @@
 import { forgetExpiredKeys } from '#accept'
 import { type Clock, type Log, pause } from '#base'
 import { type Db, ensurePartitions, sql } from '#db'
-import { expireHolds } from '#delivery'
+import { expireHolds, followQueueChanges } from '#delivery'
 import { emailTables } from '#emails'
 import type { LimitSettings } from '#limits'
 import { releaseWaiting } from '#spool'
@@ -46,6 +46,7 @@ export function startHousekeeping({ db, clock, log, limitSettings }: Housekeepin
       everyMs: tickMs,
       run: async (nowMs) => releaseWaiting(db, await limitSettings.send(), nowMs),
     },
+    { name: 'bringing queues into line with their tenants', everyMs: tickMs, run: (nowMs) => followQueueChanges(db, nowMs) },
     { name: 'failing holds whose time is up', everyMs: 60_000, run: (nowMs) => expireHolds(db, nowMs) },
     { name: 'forgetting idempotency keys', everyMs: 60_000, run: (nowMs) => forgetExpiredKeys(db, nowMs) },
     { name: 'making partitions', everyMs: hourMs, run: (nowMs) => prepareDays(db, nowMs) },

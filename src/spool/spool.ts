@@ -1,9 +1,21 @@
 /**
  * The spool: what is still to be done. One row per recipient not yet final, with its due time and its shard.
- * Owns: spool, shard_leases, delivery_processes. Uses: base, db, limits. Used by: accept, delivery, housekeeping, http, main.
+ * Owns: spool, queue_changes, shard_leases, delivery_processes. Uses: base, db, limits. Used by: accept, delivery, housekeeping, http, main.
  * Promises: a claimed recipient belongs to one process until its lease ends; a stale owner's finish changes nothing; no tenant's
  * backlog and no slow destination keeps another's mail waiting.
  */
+export {
+  forgetQueueChange,
+  listStill,
+  nextQueueChange,
+  noteDomainDeleted,
+  noteTenantChange,
+  type QueueChange,
+  releaseHeldForTenant,
+  type TenantChange,
+  wake,
+  wakeEmails,
+} from './changes.ts'
 export { type Claimed, claim, findInterrupted, giveBack, type Lane, type OwnedShard, promote } from './claim.ts'
 export { findQueued, type Queued, releaseWaiting, requeue, takeExpiredHolds } from './holds.ts'
 export { forgetProcess, type Leases, openLeases } from './leases.ts'

@@ -82,6 +82,8 @@ export interface House extends AsyncDisposable {
   /** A test key with these limits. */
   makeKey(limited: Limited): Promise<string>
   makeTenant(name: string): Promise<string>
+  /** A sending domain that any key of the tenant may use at once. */
+  addDomain(tenantId: string, name: string): Promise<void>
   /** Lets this much time pass. */
   wait(delayMs: number): Promise<void>
   stop(): Promise<void>
@@ -158,7 +160,7 @@ export async function startHouse(wish: Wish = {}): Promise<House> {
   const running: { stop(): Promise<void> }[] = [http]
   if (wish.roles?.includes('housekeeping')) running.push(startHousekeeping({ db, clock, log, limitSettings }))
   if (wish.roles?.includes('delivery'))
-    running.push(await startDelivery({ db, clock, ids, log, secrets, domains, config, processId: 'house' }))
+    running.push(await startDelivery({ db, clock, ids, log, secrets, domains, tenants, config, processId: 'house' }))
 
   const stop = async () => {
     for (const role of running) await role.stop()
@@ -173,6 +175,7 @@ export async function startHouse(wish: Wish = {}): Promise<House> {
     call: (method, path, asked) => ask(`http://127.0.0.1:${http.port}/v1${path}`, method, asked),
     makeKey: (limited) => keyOf('test', limited),
     makeTenant: async (name) => (await addTenant(db, name, { nowMs: clock.nowMs(), ids })).id,
+    addDomain: async (tenantId, name) => void (await addDomain(db, { tenantId, name, trusted: true }, { nowMs: clock.nowMs(), ids, secrets })),
     wait: (delayMs) => pause(clock, delayMs),
     stop,
     [Symbol.asyncDispose]: stop,

@@ -116,7 +116,7 @@ type ContentFields = Pick<Static<typeof EmailDetails>, 'htmlBody' | 'plainBody' 
 async function contentToWire(content: Content, email: Email, wanted: ReadonlySet<Expansion>, domains: Domains): Promise<ContentFields> {
   const { message } = content
   const needsOctets = wanted.has('headers') || wanted.has('raw') || message.kind === 'raw'
-  const octets = needsOctets ? rebuildMessage(content, await keysFor(content, email.tenantId, domains)).octets : Buffer.alloc(0)
+  const octets = needsOctets ? rebuildMessage(content, (await keysFor(content, email.tenantId, domains)) ?? []).octets : Buffer.alloc(0)
   const read = wanted.has('headers') || message.kind === 'raw' ? readMessage(octets) : undefined
   return {
     ...(wanted.has('content') ? bodiesOf(message, read) : {}),

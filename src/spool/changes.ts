@@ -1,0 +1,94 @@
+/**
+ * A tenant is suspended, resumed or deleted, or a sending domain is deleted: the change is noted in the transaction that makes it, and
+ * its queued emails follow in batches. What must be decided anew becomes ready; delivery then holds or fails it as it finds the tenant.
+ */
+import { type Db, type Queryable, sql, type Tx } from '#db'
+
+/** `stopped`: suspended or archived. */
+export type TenantChange = 'stopped' | 'resumed' | 'deleted'
+
+export interface QueueChange {
+  tenantId: string
+  id: number
+  change: TenantChange | 'domain deleted'
+  domain: string | null
+}
+
+const noteChange = sql`
+  insert into queue_changes (tenant_id, change, domain, at)
+  values ($1, $2, $3, $4)`
+
+const oldestChange = sql<QueueChange>`
+  select tenant_id as "tenantId", id, change, domain
+  from queue_changes
+  where at <= $1
+  order by id
+  limit 1`
+
+const forgetChange = sql`
+  delete from queue_changes
+  where tenant_id = $1 and id = $2`
+
+const wakeSome = sql`
+  update spool
+  set state = 'ready', due_at = null
+  where tenant_id = $1 and email_id in (
+    select email_id
+    from spool
+    where tenant_id = $1 and state = any($2)
+    limit $3
+  ) and state || '' = any($2)`
+
+const wakeThese = sql`
+  update spool
+  set state = 'ready', due_at = null
+  where tenant_id = $1 and email_id = any($2) and state || '' in ('deferred', 'held', 'waiting')`
+
+const idsAfter = sql<{ emailId: string }>`
+  select email_id as "emailId"
+  from spool
+  where tenant_id = $1 and email_id > $2 and state || '' in ('deferred', 'held', 'waiting')
+  order by email_id
+  limit $3`
+
+const releaseSome = sql<{ emailId: string }>`
+  update spool
+  set state = 'ready', due_at = null, held_because = null
+  where tenant_id = $1 and email_id in (
+    select email_id
+    from spool
+    where tenant_id = $1 and state = 'held' and held_because = 'tenant'
+    limit $2
+  ) and state || '' = 'held'
+  returning email_id as "emailId"`
+
+/** To be called in the transaction that changes the tenant. */
+export function noteTenantChange(tx: Tx, tenantId: string, change: TenantChange, nowMs: number): Promise<number> {
+  return tx.run(noteChange, [tenantId, change, null, new Date(nowMs)])
+}
+
+/** To be called in the transaction that deletes the domain. */
+export function noteDomainDeleted(tx: Tx, tenantId: string, domain: string, nowMs: number): Promise<number> {
+  return tx.run(noteChange, [tenantId, 'domain deleted', domain, new Date(nowMs)])
+}
+
+/** The next change that is at least as old as `beforeMs`. */
+export const nextQueueChange = (on: Queryable, beforeMs: number): Promise<QueueChange | undefined> => on.first(oldestChange, [new Date(beforeMs)])
+
+export const forgetQueueChange = (on: Queryable, { tenantId, id }: QueueChange): Promise<number> => on.run(forgetChange, [tenantId, id])
+
+/** Makes recipients in these states ready, `most` of them; returns how many. */
+export const wake = (db: Db, tenantId: string, states: readonly ('deferred' | 'held' | 'waiting')[], most: number): Promise<number> =>
+  db.run(wakeSome, [tenantId, states, most])
+
+export const wakeEmails = (db: Db, tenantId: string, emailIds: readonly string[]): Promise<number> => db.run(wakeThese, [tenantId, emailIds])
+
+/** Ids of a tenant's recipients that lie still, in order, after `afterId`. */
+export async function listStill(on: Queryable, tenantId: string, afterId: string, most: number): Promise<string[]> {
+  return (await on.rows(idsAfter, [tenantId, afterId, most])).map((row) => row.emailId)
+}
+
+/** Lets recipients go that were held for their tenant, `most` of them; the caller makes their emails pending. */
+export async function releaseHeldForTenant(tx: Tx, tenantId: string, most: number): Promise<string[]> {
+  return (await tx.rows(releaseSome, [tenantId, most])).map((row) => row.emailId)
+}
