@@ -17,7 +17,17 @@ const db = await openDb({
   log: silentLog,
 })
 const domains = { ...openDomains({ db, clock, secrets }), signingKeys: () => Promise.resolve([]) }
-const delivery = await startDelivery({ db, clock, ids, log: silentLog, secrets, domains, tenants: openTenants({ db, clock }), config, processId: `bench-${ids.token(8)}` })
+const delivery = await startDelivery({
+  db,
+  clock,
+  ids,
+  log: silentLog,
+  secrets,
+  domains,
+  tenants: openTenants({ db, clock }),
+  config,
+  processId: `bench-${ids.token(8)}`,
+})
 process.send?.({ started: true })
 process.once('SIGTERM', () => void delivery.stop().then(() => process.exit(0)))
 process.on('disconnect', () => process.exit(0))

@@ -230,7 +230,17 @@ async function deliver(processId: string): Promise<void> {
     applicationName: `postrider delivery ${processId}`,
     log,
   })
-  const delivery = await startDelivery({ db, clock, ids, log, secrets, domains: openDomains({ db, clock, secrets }), tenants: openTenants({ db, clock }), config, processId })
+  const delivery = await startDelivery({
+    db,
+    clock,
+    ids,
+    log,
+    secrets,
+    domains: openDomains({ db, clock, secrets }),
+    tenants: openTenants({ db, clock }),
+    config,
+    processId,
+  })
   await stop
   await delivery.stop()
   await db.close()

@@ -158,6 +158,16 @@ create table organisation (
   constraint organisation_pkey PRIMARY KEY (id)
 );
 
+create table queue_changes (
+  tenant_id text collate "C" not null,
+  id bigint not null generated always as identity,
+  change text not null,
+  domain text,
+  at timestamptz not null,
+  constraint queue_changes_pkey PRIMARY KEY (tenant_id, id),
+  constraint queue_changes_change_check CHECK ((change = ANY (ARRAY['stopped'::text, 'resumed'::text, 'deleted'::text, 'domain deleted'::text])))
+);
+
 create table sandbox_days (
   day date not null,
   used integer not null,
@@ -194,6 +204,7 @@ create table spool (
   test boolean not null,
   size_octets integer not null,
   due_at timestamptz,
+  held_because text,
   constraint spool_pkey PRIMARY KEY (tenant_id, email_id)
 ) with (autovacuum_vacuum_scale_factor=0.01, autovacuum_vacuum_threshold=5000, autovacuum_vacuum_insert_threshold=20000, autovacuum_vacuum_cost_delay=0);
 CREATE INDEX spool_due ON spool (shard, due_at) WHERE (state = ANY (ARRAY['deferred'::text, 'held'::text]));

@@ -186,7 +186,8 @@ export async function startDelivery(deps: DeliveryDeps): Promise<Delivery> {
     for (const tenantId of new Set(claimed.map((one) => one.tenantId))) {
       const tenant = await deps.tenants.find(tenantId)
       if (!tenant) stopped.set(tenantId, cancelled('the tenant was deleted'))
-      else if (tenant.status !== 'active') stopped.set(tenantId, { ...untried, kind: 'tenant stopped', message: `the tenant is ${tenant.status}` })
+      else if (tenant.status !== 'active')
+        stopped.set(tenantId, { ...untried, kind: 'tenant stopped', message: `the tenant is ${tenant.status}` })
     }
     return stopped
   }

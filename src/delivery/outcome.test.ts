@@ -111,6 +111,7 @@ describe('what follows from it', () => {
       claimed: claimed(),
       status: 'sent',
       dueAtMs: null,
+      heldBecause: null,
       atMs,
       durationMs: 13,
       details: 'Message for ada@example.org accepted by 192.0.2.7:25 (mx.example.org)',

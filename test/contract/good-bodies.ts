@@ -1,0 +1,90 @@
+/** For every endpoint with a body: one with every field, which is accepted, and where to send it. */
+import type { House } from '../support/house.ts'
+
+interface Good {
+  /** `n` is another number each time, for what may exist only once. */
+  body: (n: number) => Record<string, unknown>
+  /** Below /v1; the endpoint's own path when absent. */
+  path?: (house: House) => Promise<string>
+  /** Every field may be left out. */
+  mayBeEmpty?: true
+  /** Addresses are checked one by one and only counted. */
+  countsAddresses?: true
+}
+
+export const attachment = { content: 'aGVsbG8=', contentType: 'text/plain', filename: 'a.txt', contentId: 'one@x' }
+const raw = Buffer.from('From: a@simulator.test\r\nTo: b@simulator.test\r\n\r\nx').toString('base64')
+const element = {
+  to: ['b@simulator.test'],
+  subject: 'Hello',
+  cc: ['c@simulator.test'],
+  bcc: ['d@simulator.test'],
+  replyTo: 'e@simulator.test',
+  html: '<p>hello</p>',
+  text: 'hello',
+  tag: 'greeting',
+  headers: { 'X-One': '1' },
+  attachments: [attachment],
+  metadata: { order: '1' },
+}
+const webhook = { name: 'One', url: 'https://hooks.example.com/x', events: ['MessageSent'], enabled: true, timeoutSeconds: 5 }
+
+/** Makes something and returns its path. */
+const made = (collection: string, body: () => Record<string, unknown>, below = '') => {
+  let known: Promise<string> | undefined
+  return (house: House) => {
+    known ??= house.call('POST', collection, { key: house.testKey, body: body() }).then((answer) => {
+      if (answer.status !== 201) throw new Error(`POST ${collection} was answered ${answer.text}`)
+      return `${collection}/${(answer.body.data as { id: string | number }).id}${below}`
+    })
+    return known
+  }
+}
+/** The id of a sending domain; made by `prepare`. */
+let domainId = 0
+const domainMade = made('/domains', () => ({ name: 'tracked.bodies.test' }))
+
+export async function prepare(house: House): Promise<void> {
+  domainId = Number((await domainMade(house)).split('/').at(-1))
+}
+
+export const goodBodies: Readonly<Record<string, Good>> = {
+  'emails.send': { body: () => ({ from: 'a@simulator.test', ...element }) },
+  'emails.sendBatch': { body: () => ({ from: 'a@simulator.test', emails: [element] }) },
+  'emails.sendRaw': { body: () => ({ from: 'a@simulator.test', to: ['b@simulator.test'], rawMessage: raw, bounce: false }) },
+  'tenants.create': { body: () => ({ name: 'One', metadata: { plan: 'a', seats: 3, paid: true, since: null } }) },
+  'tenants.update': {
+    body: () => ({ name: 'Two', metadata: { plan: 'b' }, status: 'active' }),
+    path: made('/tenants', () => ({ name: 'One' })),
+  },
+  'credentials.create': { body: () => ({ name: 'one', type: 'api', mode: 'live', permissions: ['emails:send'] }) },
+  'credentials.update': {
+    body: () => ({ name: 'two', hold: true, permissions: ['emails:read'] }),
+    path: made('/credentials', () => ({ name: 'one', type: 'api' })),
+  },
+  'domains.create': { body: (n) => ({ name: `d${n}.bodies.test` }) },
+  'tracking.create': {
+    body: (n) => ({ domainId, name: `t${n}`, sslEnabled: true, trackClicks: true, trackOpens: false, excludedClickDomains: 'a.example' }),
+  },
+  'tracking.update': {
+    body: () => ({ trackClicks: true, trackOpens: false, sslEnabled: true, excludedClickDomains: 'a.example' }),
+    path: made('/tracking', () => ({ domainId, name: 'u' })),
+    mayBeEmpty: true,
+  },
+  'suppressions.create': { body: () => ({ address: 'a@example.com', reason: 'asked' }) },
+  'suppressions.bulkCreate': { body: () => ({ suppressions: [{ address: 'a@example.com', reason: 'asked' }] }), countsAddresses: true },
+  'webhooks.create': { body: () => ({ ...webhook, allEvents: false }) },
+  'webhooks.update': {
+    body: () => ({ ...webhook, allEvents: false, rotateSecret: true }),
+    path: made('/webhooks', () => webhook),
+    mayBeEmpty: true,
+  },
+  'webhooks.test': { body: () => ({ event: 'MessageSent' }), path: made('/webhooks', () => webhook, '/test') },
+  'platformWebhooks.create': { body: () => webhook },
+  'platformWebhooks.update': {
+    body: () => ({ ...webhook, rotateSecret: true }),
+    path: made('/platform/webhooks', () => webhook),
+    mayBeEmpty: true,
+  },
+  'platformWebhooks.test': { body: () => ({ event: 'MessageSent' }), path: made('/platform/webhooks', () => webhook, '/test') },
+}
