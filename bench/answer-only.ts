@@ -37,6 +37,7 @@ const http = await startHttp({
   ids,
   log: silentLog,
   tenants,
+  secrets,
   domains,
   limitSettings,
   accept,

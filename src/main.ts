@@ -176,6 +176,7 @@ async function startApi(config: Config, db: Db, secrets: Secrets, log: Log): Pro
     clock,
     ids,
     log,
+    secrets,
     tenants,
     domains,
     limitSettings,

@@ -41,6 +41,7 @@ create table credentials (
   created_at timestamptz not null,
   updated_at timestamptz not null,
   revoked_at timestamptz,
+  sealed_key bytea,
   constraint credentials_pkey PRIMARY KEY (id),
   constraint credentials_key_hash_key UNIQUE (key_hash),
   constraint credentials_mode_check CHECK ((mode = ANY (ARRAY['live'::text, 'test'::text]))),
@@ -236,6 +237,7 @@ create table tenants (
   constraint tenants_status_check CHECK ((status = ANY (ARRAY['active'::text, 'suspended'::text, 'archived'::text])))
 );
 CREATE UNIQUE INDEX one_default_tenant ON tenants (is_default) WHERE is_default;
+CREATE INDEX tenants_by_age ON tenants (created_at, id);
 
 create table webhook_deliveries (
   tenant_id text collate "C" not null,

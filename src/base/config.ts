@@ -197,6 +197,12 @@ export const settings = {
     'when set, `/metrics` needs it as bearer; when not, `/metrics` answers only loopback connections without forwarding headers',
     (v) => v,
   ),
+  revealKeys: setting(
+    'POSTRIDER_REVEAL_KEYS',
+    'off',
+    '`on` keeps an encrypted copy of the keys made from then on, so that `reveal=true` shows them again',
+    (v) => oneOf(v, ['on', 'off'], 'off') === 'on',
+  ),
   firstStart: setting('POSTRIDER_FIRST_START', 'print', '`quiet` creates no keys and prints no secrets at the first start', (v) =>
     oneOf(v, ['print', 'quiet'], 'print'),
   ),

@@ -66,7 +66,7 @@ export const tenantCreate: Command = {
   options: { name: { type: 'string' }, ...jsonOption },
   run: (given, deps) =>
     deps.withHouse(async (house) => {
-      const tenant = await addTenant(house.db, needed(given, 'name'), facts(house))
+      const tenant = await addTenant(house.db, { name: needed(given, 'name') }, facts(house))
       const record = { id: tenant.id, name: tenant.name, status: tenant.status, isDefault: tenant.isDefault, createdAt: tenant.createdAt }
       printed(given, deps, record, `tenant ${tenant.id} (${tenant.name})`)
     }),

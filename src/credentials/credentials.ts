@@ -1,15 +1,25 @@
 /**
  * API keys: who is this, and what may they do.
- * Owns: credentials. Uses: base, db. Used by: http, cli.
+ * Owns: credentials. Uses: base, db. Used by: housekeeping, http, cli, main.
  * Promises: a key is shown once and kept as a SHA-256 hash; a revoked or held key stops working in every process within a second.
  */
-import { createHash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import { type Clock, type Ids, Refusal } from '#base'
 import { type Db, type Queryable, sql } from '#db'
+import { addCredential, hashOf, type Permission } from './records.ts'
 
-export const permissions = ['emails:send', 'emails:read', 'domains:manage', 'webhooks:manage', 'suppressions:manage'] as const
-export type Permission = (typeof permissions)[number]
+export {
+  addCredential,
+  type CredentialRecord,
+  changeCredential,
+  credentialTypes,
+  getCredential,
+  listCredentials,
+  type Permission,
+  permissions,
+  revokeCredential,
+  revokeCredentialsOfTenant,
+} from './records.ts'
 
 export interface Credential {
   id: number
@@ -24,13 +34,7 @@ export interface Credential {
   revoked: boolean
 }
 
-const keyLength = 32
 const keyForm = /^svc_(live|test)_[0-9A-Za-z]{32}$/
-
-const insertCredential = sql<{ id: number }>`
-  insert into credentials (tenant_id, name, type, mode, hold, key_hash, key_prefix, permissions, created_at, updated_at)
-  values ($1, $2, 'api', $3, false, $4, $5, $6, $7, $7)
-  returning id`
 
 const credentialByKey = sql<Credential>`
   select id, tenant_id as "tenantId", name, mode, hold, permissions, key_prefix as "keyPrefix", revoked_at is not null as revoked
@@ -43,34 +47,14 @@ const markUsed = sql`
   from unnest($1::bigint[], $2::timestamptz[]) as used (id, at)
   where credentials.id = used.id`
 
-const hashOf = (key: string) => createHash('sha256').update(key).digest()
-
-/** Creates an API key, to be shown once. */
+/** Makes an API key, to be shown once. */
 export async function createKey(
   on: Queryable,
   wanted: { mode: 'live' | 'test'; name: string; tenantId: string | null; permissions: readonly Permission[] | null },
   facts: { nowMs: number; ids: Ids },
 ): Promise<{ id: number; key: string }> {
-  if (!/^[a-zA-Z0-9_-]{1,50}$/.test(wanted.name)) {
-    throw new Refusal('validation_error', { field: 'name', message: 'name must be 1 to 50 letters, digits, _ or -' })
-  }
-  if (wanted.permissions?.length === 0) {
-    throw new Refusal('validation_error', {
-      field: 'permissions',
-      message: 'permissions must name at least one permission, or be left out for full access',
-    })
-  }
-  const key = `svc_${wanted.mode}_${facts.ids.token(keyLength)}`
-  const row = await on.first(insertCredential, [
-    wanted.tenantId,
-    wanted.name,
-    wanted.mode,
-    hashOf(key),
-    key.slice(0, 8),
-    wanted.permissions,
-    new Date(facts.nowMs),
-  ])
-  return { id: (row as { id: number }).id, key }
+  const { credential, key } = await addCredential(on, { type: 'api', ...wanted }, facts)
+  return { id: credential.id, key }
 }
 
 /** A revoked or held key stops working within this time in every process. */
@@ -85,6 +69,8 @@ export interface Credentials {
   authenticate(key: string): Promise<Credential>
   /** Writes down the last uses seen since the last call; at most one a minute for each credential. */
   saveUses(): Promise<void>
+  /** A credential was changed by this process, which sees it at once. */
+  forget(): void
 }
 
 export function openCredentials({ db, clock }: { db: Db; clock: Clock }): Credentials {
@@ -118,5 +104,6 @@ export function openCredentials({ db, clock }: { db: Db; clock: Clock }): Creden
       toSave.clear()
       await db.run(markUsed, [uses.map(([id]) => id), uses.map(([, at]) => at)])
     },
+    forget: () => cache.clear(),
   }
 }

@@ -1,13 +1,13 @@
 /**
  * Sending domains and their DKIM keys.
- * Owns: domains. Uses: base, mail, dkim, db. Used by: accept, delivery, http, cli, main.
+ * Owns: domains. Uses: base, mail, dkim, db. Used by: accept, delivery, housekeeping, http, cli, main.
  * Promises: private keys are sealed in the database and leave this room only as signing keys; they are parsed once.
  */
 
 import { LRUCache } from 'lru-cache'
 import type { Clock, Ids, Secrets } from '#base'
 import { Refusal } from '#base'
-import { type Db, type Queryable, sql } from '#db'
+import { type Db, type Queryable, sql, type Tx } from '#db'
 import { makeEd25519Key, makeRsaKey, readPrivateKey, type SigningKey } from '#dkim'
 import { parseAddress } from '#mail'
 import { ed25519Selector, type PublishedFacts } from './records.ts'
@@ -92,6 +92,13 @@ export async function addDomain(
   return added
 }
 
+const dropDomainsOf = sql`
+  delete from domains
+  where tenant_id = $1`
+
+/** Every sending domain of a tenant that goes. */
+export const removeDomainsOfTenant = (tx: Tx, tenantId: string): Promise<number> => tx.run(dropDomainsOf, [tenantId])
+
 /** A change of a domain is in force everywhere within this time. */
 const cacheMs = 900
 
@@ -100,6 +107,8 @@ export interface Domains {
   find(tenantId: string, name: string): Promise<Domain | undefined>
   /** The keys that sign for a domain, RSA first; undefined when the domain is gone. */
   signingKeys(tenantId: string, domainId: number, withEd25519: boolean): Promise<SigningKey[] | undefined>
+  /** A domain was changed by this process, which sees it at once. */
+  forget(): void
 }
 
 export function openDomains({ db, clock, secrets }: { db: Db; clock: Clock; secrets: Secrets }): Domains {
@@ -139,5 +148,6 @@ export function openDomains({ db, clock, secrets }: { db: Db; clock: Clock; secr
       if (!found || 'gone' in found) return undefined
       return withEd25519 ? [found.rsa, found.ed25519] : [found.rsa]
     },
+    forget: () => cache.clear(),
   }
 }

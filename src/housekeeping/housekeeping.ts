@@ -1,6 +1,7 @@
 /**
  * Housekeeping: the timetable of chores. Every process that has the role keeps one; a lock in the database lets one at a time work.
- * Owns: nothing. Uses: base, db, limits, emails, spool, accept, delivery, webhooks. Used by: main.
+ * Owns: nothing. Uses: base, db, tenants, credentials, limits, suppressions, domains, emails, spool, accept, delivery, webhooks.
+ * Used by: http, main.
  * Promises: partitions exist days before they are needed; what waits for send capacity goes at the top of the hour; a chore that
  * fails is logged and tried again, and keeps no other from its turn.
  */
@@ -21,6 +22,8 @@ const choreLock = 7_305_010
 
 const tryLock = sql<{ mine: boolean }>`
   select pg_try_advisory_xact_lock($1::bigint) as mine`
+
+export { deleteTenant, updateTenant } from './tenant-changes.ts'
 
 export interface Housekeeping {
   stop(): Promise<void>

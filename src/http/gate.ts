@@ -83,18 +83,28 @@ export function tenantScope(
 ): string | null {
   const { permissions, tenantId } = credential
   if (credential.hold) throw new Refusal('credential_on_hold', { message: 'the credential of this key is on hold' })
-  if (endpoint.permission === 'full access') {
+  if (endpoint.permission === 'full access' || (endpoint.permission === 'full access, or any key of the tenant' && tenantId === null)) {
     if (permissions !== null) throw new Refusal('permission_denied', { message: 'this needs a key with full access' })
-  } else if (endpoint.permission !== 'any key' && permissions !== null && !permissions.includes(endpoint.permission)) {
+  } else if (
+    endpoint.permission !== 'any key' &&
+    endpoint.permission !== 'full access, or any key of the tenant' &&
+    permissions !== null &&
+    !permissions.includes(endpoint.permission)
+  ) {
     throw new Refusal('permission_denied', { message: `this key lacks the permission ${endpoint.permission}` })
   }
-  if (endpoint.scope === 'organisation' && tenantId !== null)
+  const needsOrganisation =
+    endpoint.scope === 'organisation' ||
+    (endpoint.scope === 'organisation, or the tenant in the path' && tenantInPath(request) === undefined)
+  if (needsOrganisation && tenantId !== null)
     throw new Refusal('permission_denied', { message: 'this needs an organisation-level key', suggestion: 'Use an organisation-level key' })
   return namedTenant(tenantIn(request), credential) ?? tenantId
 }
 
+const tenantInPath = ({ params }: Pick<FastifyRequest, 'params'>) => (params as { tenantId?: string }).tenantId
+
 function tenantIn({ params, query }: Pick<FastifyRequest, 'params' | 'query'>): string | undefined {
-  const { tenantId: inPath } = params as { tenantId?: string }
+  const inPath = tenantInPath({ params })
   const { tenantId, tenant_id } = query as { tenantId?: string | string[]; tenant_id?: string | string[] }
   const named = inPath ?? tenantId ?? tenant_id
   if (Array.isArray(named)) throw new Refusal('validation_error', { field: 'tenantId', message: 'tenantId is given more than once' })

@@ -113,9 +113,14 @@ const idempotencyHeader = Type.Object({
 })
 
 function permissionText({ permission, scope }: Endpoint): string {
-  const who =
-    permission === 'any key' ? 'Any valid key' : permission === 'full access' ? 'A key with full access' : `Permission \`${permission}\``
-  return scope === 'organisation' ? `${who}, at organisation level.` : `${who}.`
+  const known: Partial<Record<Endpoint['permission'], string>> = {
+    'any key': 'Any valid key',
+    'full access': 'A key with full access',
+    'full access, or any key of the tenant': 'An organisation-level key with full access, or any key of the tenant',
+  }
+  const who = known[permission] ?? `Permission \`${permission}\``
+  if (scope === 'organisation or tenant') return `${who}.`
+  return `${who}, at organisation level${scope === 'organisation' ? '' : ' unless the path names its tenant'}.`
 }
 
 const answer = (schema: object, description: string, sends: boolean) => ({

@@ -1,9 +1,9 @@
 /**
  * Who must not be written to, and why: a list for each tenant, and the organisation's own, which applies to every tenant.
- * Owns: suppressions. Uses: base, mail, db. Used by: delivery, http.
+ * Owns: suppressions. Uses: base, mail, db. Used by: delivery, housekeeping, http.
  * Promises: addresses are compared in lower case; adding one twice keeps one entry.
  */
-import { type Queryable, sql } from '#db'
+import { type Queryable, sql, type Tx } from '#db'
 
 export { findSuppression, listSuppressions, removeSuppression, type Suppression, saveSuppression, saveSuppressions } from './entries.ts'
 
@@ -55,6 +55,13 @@ export async function suppress(on: Queryable, found: readonly (Recipient & { rea
     found.map((one) => one.at),
   ])
 }
+
+const dropListOf = sql`
+  delete from suppressions
+  where tenant_id = $1`
+
+/** The whole list of a tenant that goes. */
+export const removeSuppressionsOfTenant = (tx: Tx, tenantId: string): Promise<number> => tx.run(dropListOf, [tenantId])
 
 /** Takes automatic entries away again: a manual retry has shown that the recipient can be reached. */
 export async function unsuppress(on: Queryable, delivered: readonly Recipient[]): Promise<void> {

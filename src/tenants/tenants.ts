@@ -1,20 +1,23 @@
 /**
  * The organisation and its tenants. One installation is one organisation; exactly one tenant is its default.
- * Owns: organisation, tenants. Uses: base, db. Used by: accept, webhooks, http, cli, main.
+ * Owns: organisation, tenants. Uses: base, db. Used by: accept, delivery, webhooks, housekeeping, http, cli, main.
  * Promises: a tenant's change is seen by every process within a second.
  */
 
 import { LRUCache } from 'lru-cache'
-import { type Clock, type Ids, Refusal } from '#base'
+import { type Clock, type Ids, Refusal, refuseOddText } from '#base'
 import { type Db, type Queryable, sql, type Tx } from '#db'
 
-export type TenantStatus = 'active' | 'suspended' | 'archived'
+export const tenantStatuses = ['active', 'suspended', 'archived'] as const
+export type TenantStatus = (typeof tenantStatuses)[number]
+
+export type TenantMetadata = Record<string, string | number | boolean | null>
 
 export interface Tenant {
   id: string
   name: string
   status: TenantStatus
-  metadata: Record<string, string | number | boolean | null>
+  metadata: TenantMetadata
   isDefault: boolean
   createdAt: Date
   updatedAt: Date
@@ -50,8 +53,36 @@ const defaultTenant = sql<Tenant>`
 
 const insertTenant = sql<Tenant>`
   insert into tenants (id, name, status, metadata, is_default, created_at, updated_at)
-  values ($1, $2, 'active', '{}', $3, $4, $4)
+  values ($1, $2, 'active', $3, $4, $5, $5)
   returning ${tenantColumns}`
+
+const pageOfTenants = sql<Tenant>`
+  select ${tenantColumns}
+  from tenants
+  where $1::text is null or status = $1
+  order by created_at desc, id desc
+  limit $2 offset $3`
+
+const countTenants = sql<{ total: number }>`
+  select count(*) as total
+  from tenants
+  where $1::text is null or status = $1`
+
+const lockTenant = sql<Tenant>`
+  select ${tenantColumns}
+  from tenants
+  where id = $1
+  for update`
+
+const saveTenant = sql<Tenant>`
+  update tenants
+  set name = $2, metadata = $3, status = $4, updated_at = $5
+  where id = $1
+  returning ${tenantColumns}`
+
+const dropTenant = sql`
+  delete from tenants
+  where id = $1`
 
 /** The organisation of this installation, or undefined before its first start. */
 export function findOrganisation(on: Queryable): Promise<Organisation | undefined> {
@@ -65,24 +96,103 @@ export async function foundOrganisation(
 ): Promise<Tenant> {
   const now = new Date(facts.nowMs)
   await tx.run(addOrganisation, [facts.ids.tenantId(), facts.name, 'default', facts.secretFingerprint, now])
-  return (await tx.rows(insertTenant, [facts.ids.tenantId(), 'Default', true, now]))[0] as Tenant
+  return (await tx.rows(insertTenant, [facts.ids.tenantId(), 'Default', {}, true, now]))[0] as Tenant
 }
 
-/** Adds an active tenant; refuses a name that is not 1 to 100 characters. */
-export async function addTenant(db: Db, name: string, facts: { nowMs: number; ids: Ids }): Promise<Tenant> {
-  if (name.length < 1 || [...name].length > 100) {
-    throw new Refusal('validation_error', { field: 'name', message: 'name must have 1 to 100 characters' })
+/** Adds an active tenant; refuses a name that is not 1 to 100 characters, and metadata over its bounds. */
+export async function addTenant(
+  db: Db,
+  wanted: { name: string; metadata?: TenantMetadata | null | undefined },
+  facts: { nowMs: number; ids: Ids },
+): Promise<Tenant> {
+  checkTenant(wanted)
+  const row = await db.first(insertTenant, [facts.ids.tenantId(), wanted.name, wanted.metadata ?? {}, false, new Date(facts.nowMs)])
+  return row as Tenant
+}
+
+/** Newest first. */
+export async function listTenants(
+  on: Queryable,
+  status: TenantStatus | undefined,
+  page: { number: number; size: number },
+): Promise<{ tenants: Tenant[]; total: number }> {
+  const [counted, tenants] = await Promise.all([
+    on.first(countTenants, [status ?? null]),
+    on.rows(pageOfTenants, [status ?? null, page.size, (page.number - 1) * page.size]),
+  ])
+  return { tenants, total: counted?.total ?? 0 }
+}
+
+export interface TenantChanges {
+  name?: string | undefined
+  /** Replaces all; null is none. */
+  metadata?: TenantMetadata | null | undefined
+  status?: TenantStatus | undefined
+}
+
+/** Refuses `not_found`, and `default_tenant_protected` for a status of the default tenant that is not active. */
+export async function changeTenant(tx: Tx, id: string, changes: TenantChanges, nowMs: number): Promise<{ before: Tenant; after: Tenant }> {
+  checkTenant(changes)
+  const before = await tx.first(lockTenant, [id])
+  if (!before) throw noSuchTenant()
+  const { name = before.name, metadata = before.metadata, status = before.status } = changes
+  if (before.isDefault && status !== 'active') throw new Refusal('default_tenant_protected', { field: 'status' })
+  const after = (await tx.first(saveTenant, [id, name, metadata ?? {}, status, new Date(nowMs)])) as Tenant
+  return { before, after }
+}
+
+/** Removes the tenant's own row; what belongs to it is its owners' to remove, in the same transaction. Refuses as `changeTenant`. */
+export async function removeTenant(tx: Tx, id: string): Promise<void> {
+  const tenant = await tx.first(lockTenant, [id])
+  if (!tenant) throw noSuchTenant()
+  if (tenant.isDefault) throw new Refusal('default_tenant_protected')
+  await tx.run(dropTenant, [id])
+}
+
+const noSuchTenant = () => new Refusal('not_found', { message: 'there is no such tenant' })
+
+const longestName = 100
+const metadataBounds = { keys: 50, key: 40, text: 500, octets: 8192 }
+
+function checkTenant({ name, metadata }: TenantChanges): void {
+  const refuse = (field: string, message: string): never => {
+    throw new Refusal('validation_error', { field, message: `${field} ${message}`, details: [{ field, message }] })
   }
-  return (await db.rows(insertTenant, [facts.ids.tenantId(), name, false, new Date(facts.nowMs)]))[0] as Tenant
+  if (name !== undefined) {
+    if (name === '' || [...name].length > longestName) refuse('name', `must have 1 to ${longestName} characters`)
+    refuseOddText('name', name)
+  }
+  if (!metadata) return
+  const entries = Object.entries(metadata)
+  if (entries.length > metadataBounds.keys) refuse('metadata', `has more than ${metadataBounds.keys} keys`)
+  for (const [key, value] of entries) {
+    const field = `metadata.${key.slice(0, metadataBounds.key)}`
+    if (key === '' || [...key].length > metadataBounds.key) refuse(field, `is not a key of 1 to ${metadataBounds.key} characters`)
+    refuseOddText(field, key)
+    if (typeof value !== 'string') continue
+    if ([...value].length > metadataBounds.text) refuse(field, `is longer than ${metadataBounds.text} characters`)
+    refuseOddText(field, value)
+  }
+  if (Buffer.byteLength(JSON.stringify(metadata)) > metadataBounds.octets)
+    refuse('metadata', `is larger than ${metadataBounds.octets} bytes as JSON`)
 }
 
 /** A tenant's change reaches every process within this time. */
 const cacheMs = 900
 
+/** As it stands in the database; refuses `not_found`. */
+export async function getTenant(on: Queryable, id: string): Promise<Tenant> {
+  const tenant = await on.first(tenantById, [id])
+  if (!tenant) throw noSuchTenant()
+  return tenant
+}
+
 export interface Tenants {
   find(id: string): Promise<Tenant | undefined>
   /** The default tenant; there is always one. */
   default(): Promise<Tenant>
+  /** A tenant was changed by this process, which sees it at once. */
+  forget(): void
 }
 
 export function openTenants({ db, clock }: { db: Db; clock: Clock }): Tenants {
@@ -99,5 +209,6 @@ export function openTenants({ db, clock }: { db: Db; clock: Clock }): Tenants {
       if (!tenant) throw new Error('the organisation has no default tenant')
       return tenant
     },
+    forget: () => cache.clear(),
   }
 }

@@ -10,6 +10,8 @@ interface Good {
   mayBeEmpty?: true
   /** Addresses are checked one by one and only counted. */
   countsAddresses?: true
+  /** Keys of its metadata may be any text. */
+  anyKeys?: true
 }
 
 export const attachment = { content: 'aGVsbG8=', contentType: 'text/plain', filename: 'a.txt', contentId: 'one@x' }
@@ -52,10 +54,11 @@ export const goodBodies: Readonly<Record<string, Good>> = {
   'emails.send': { body: () => ({ from: 'a@simulator.test', ...element }) },
   'emails.sendBatch': { body: () => ({ from: 'a@simulator.test', emails: [element] }) },
   'emails.sendRaw': { body: () => ({ from: 'a@simulator.test', to: ['b@simulator.test'], rawMessage: raw, bounce: false }) },
-  'tenants.create': { body: () => ({ name: 'One', metadata: { plan: 'a', seats: 3, paid: true, since: null } }) },
+  'tenants.create': { body: () => ({ name: 'One', metadata: { plan: 'a', seats: 3, paid: true, since: null } }), anyKeys: true },
   'tenants.update': {
     body: () => ({ name: 'Two', metadata: { plan: 'b' }, status: 'active' }),
     path: made('/tenants', () => ({ name: 'One' })),
+    anyKeys: true,
   },
   'credentials.create': { body: () => ({ name: 'one', type: 'api', mode: 'live', permissions: ['emails:send'] }) },
   'credentials.update': {

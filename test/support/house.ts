@@ -146,6 +146,7 @@ export async function startHouse(wish: Wish = {}): Promise<House> {
     clock,
     ids,
     log,
+    secrets,
     config,
     tenants,
     domains,
@@ -174,7 +175,7 @@ export async function startHouse(wish: Wish = {}): Promise<House> {
     liveKey,
     call: (method, path, asked) => ask(`http://127.0.0.1:${http.port}/v1${path}`, method, asked),
     makeKey: (limited) => keyOf('test', limited),
-    makeTenant: async (name) => (await addTenant(db, name, { nowMs: clock.nowMs(), ids })).id,
+    makeTenant: async (name) => (await addTenant(db, { name }, { nowMs: clock.nowMs(), ids })).id,
     addDomain: async (tenantId, name) =>
       void (await addDomain(db, { tenantId, name, trusted: true }, { nowMs: clock.nowMs(), ids, secrets })),
     wait: (delayMs) => pause(clock, delayMs),

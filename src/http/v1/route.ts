@@ -5,8 +5,8 @@
 
 import type { Static, TSchema } from 'typebox'
 import type { Accept, Answer } from '#accept'
-import { type Clock, type Config, type FieldProblem, Refusal, type RefusalCode } from '#base'
-import type { Credential, Permission } from '#credentials'
+import { type Clock, type Config, type FieldProblem, type Ids, Refusal, type RefusalCode, type Secrets } from '#base'
+import type { Credential, Credentials, Permission } from '#credentials'
 import type { Db } from '#db'
 import type { Domains } from '#domains'
 import type { RateVerdict, Standing } from '#limits'
@@ -21,10 +21,13 @@ export interface ApiDeps {
   db: Db
   clock: Clock
   accept: Accept
+  credentials: Credentials
   domains: Domains
   tenants: Tenants
   webhooks: Webhooks
-  config: Pick<Config, 'maxAttempts'>
+  ids: Ids
+  secrets: Secrets
+  config: Pick<Config, 'maxAttempts' | 'revealKeys'>
 }
 
 type ParamsOf<Path extends string> = Path extends `${string}{${infer Name}}${infer Rest}` ? Record<Name, string> & ParamsOf<Rest> : unknown
@@ -50,9 +53,9 @@ interface Declaration<Path extends string, Query extends TSchema, Body extends T
   /** The contract's log name, `emails.send`: also the operation's id, the metrics' label and the request log's endpoint. */
   name: string
   summary: string
-  permission: Permission | 'full access' | 'any key'
-  /** `organisation`: tenant-scoped keys are refused. */
-  scope: 'organisation or tenant' | 'organisation'
+  permission: Permission | 'full access' | 'full access, or any key of the tenant' | 'any key'
+  /** `organisation`: tenant-scoped keys are refused; or only where the path names no tenant. */
+  scope: 'organisation or tenant' | 'organisation' | 'organisation, or the tenant in the path'
   /** `both`: also served under /tenants/{tenantId}, by the same handler. */
   families: 'organisation' | 'both'
   query?: Query

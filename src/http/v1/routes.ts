@@ -1,4 +1,5 @@
 /** Every endpoint of the API, in the order of the contract. The app registers them, the OpenAPI document lists them, the contract tests walk them. */
+import { createCredential, deleteCredential, listCredentialsRoute, retrieveCredential, updateCredential } from './credentials.ts'
 import { retrieveEmail } from './email-details.ts'
 import { listDeliveries, listEmailsRoute, retryEmail } from './emails.ts'
 import { getLimits } from './limits.ts'
@@ -13,6 +14,7 @@ import {
 import type { Endpoint } from './route.ts'
 import { sendBatch, sendEmail, sendRaw } from './send.ts'
 import { createSuppression, createSuppressions, deleteSuppression, listSuppressionsRoute, retrieveSuppression } from './suppressions.ts'
+import { createTenant, deleteTenant, listTenantsRoute, retrieveTenant, updateTenant } from './tenants.ts'
 import {
   listPlatformDeliveries,
   listWebhookDeliveries,
@@ -31,6 +33,16 @@ export const routes: readonly Endpoint[] = [
   retrieveEmail,
   listDeliveries,
   retryEmail,
+  createTenant,
+  listTenantsRoute,
+  retrieveTenant,
+  updateTenant,
+  deleteTenant,
+  createCredential,
+  listCredentialsRoute,
+  retrieveCredential,
+  updateCredential,
+  deleteCredential,
   createSuppression,
   listSuppressionsRoute,
   createSuppressions,

@@ -1,0 +1,200 @@
+/** Credentials as their owners manage them: made, listed, changed, revoked. A revoked one stays as a tombstone that nobody finds. */
+import { createHash } from 'node:crypto'
+import { type Ids, Refusal, refuseOddText, type Secrets } from '#base'
+import { type Queryable, sql, type Tx } from '#db'
+
+export const permissions = ['emails:send', 'emails:read', 'domains:manage', 'webhooks:manage', 'suppressions:manage'] as const
+export type Permission = (typeof permissions)[number]
+
+export const credentialTypes = ['api', 'smtp'] as const
+export type CredentialType = (typeof credentialTypes)[number]
+
+export interface CredentialRecord {
+  id: number
+  /** null: organisation-level. */
+  tenantId: string | null
+  name: string
+  type: CredentialType
+  mode: 'live' | 'test'
+  hold: boolean
+  /** null: full access. */
+  permissions: Permission[] | null
+  keyPrefix: string
+  lastUsedAt: Date | null
+  createdAt: Date
+  updatedAt: Date
+}
+
+export interface NewCredential {
+  type: CredentialType
+  mode: 'live' | 'test'
+  name: string
+  /** null: organisation-level, which an SMTP login cannot be. */
+  tenantId: string | null
+  permissions: readonly Permission[] | null
+}
+
+const keyLength = 32
+const prefixLength = 8
+
+const columns = sql.part`
+  id, tenant_id as "tenantId", name, type, mode, hold, permissions, key_prefix as "keyPrefix", last_used_at as "lastUsedAt",
+  created_at as "createdAt", updated_at as "updatedAt"`
+
+const insertCredential = sql<CredentialRecord>`
+  insert into credentials (tenant_id, name, type, mode, hold, key_hash, key_prefix, sealed_key, permissions, created_at, updated_at)
+  values ($1, $2, $3, $4, false, $5, $6, $7, $8, $9, $9)
+  returning ${columns}`
+
+/** $2: only of this tenant; null: any. */
+const credentialById = sql<CredentialRecord & { sealedKey: Buffer | null; keyHash: Buffer }>`
+  select ${columns}, sealed_key as "sealedKey", key_hash as "keyHash"
+  from credentials
+  where id = $1 and ($2::text is null or tenant_id = $2) and revoked_at is null`
+
+const pageOfCredentials = sql<CredentialRecord>`
+  select ${columns}
+  from credentials
+  where tenant_id is not distinct from $1 and ($2::text is null or type = $2) and revoked_at is null
+  order by id desc
+  limit $3 offset $4`
+
+const countCredentials = sql<{ total: number }>`
+  select count(*) as total
+  from credentials
+  where tenant_id is not distinct from $1 and ($2::text is null or type = $2) and revoked_at is null`
+
+const saveCredential = sql<CredentialRecord>`
+  update credentials
+  set name = coalesce($3, name), hold = coalesce($4, hold), permissions = case when $5 then $6 else permissions end, updated_at = $7
+  where id = $1 and ($2::text is null or tenant_id = $2) and revoked_at is null
+  returning ${columns}`
+
+const revokeById = sql`
+  update credentials
+  set revoked_at = $3, sealed_key = null
+  where id = $1 and ($2::text is null or tenant_id = $2) and revoked_at is null`
+
+const revokeAll = sql`
+  update credentials
+  set revoked_at = $2, sealed_key = null
+  where tenant_id = $1 and revoked_at is null`
+
+export const hashOf = (key: string): Buffer => createHash('sha256').update(key).digest()
+
+const refuse = (field: string, message: string): never => {
+  throw new Refusal('validation_error', { field, message: `${field} ${message}`, details: [{ field, message }] })
+}
+
+function checkName(name: string): void {
+  refuseOddText('name', name)
+  if (!/^[a-zA-Z0-9_-]{1,50}$/.test(name)) refuse('name', 'must be 1 to 50 letters, digits, _ or -')
+}
+
+function distinct(wanted: readonly Permission[] | null): Permission[] | null {
+  if (wanted?.length === 0) refuse('permissions', 'must name at least one permission, or be null for full access')
+  return wanted && [...new Set(wanted)]
+}
+
+const sealName = (keyHash: Uint8Array) => `credential ${Buffer.from(keyHash).toString('hex')}`
+
+/**
+ * Makes a credential; `key` is to be shown once. With `keepIn` a sealed copy of it is kept, so that it can be revealed again. An SMTP
+ * login's key has no svc_ prefix, so that no door takes one for the other.
+ */
+export async function addCredential(
+  on: Queryable,
+  wanted: NewCredential,
+  facts: { nowMs: number; ids: Ids; keepIn?: Secrets | undefined },
+): Promise<{ credential: CredentialRecord; key: string }> {
+  checkName(wanted.name)
+  const allowed = distinct(wanted.permissions)
+  if (wanted.type === 'smtp' && wanted.tenantId === null) refuse('tenantId', 'is needed: an SMTP login belongs to a tenant')
+  const random = facts.ids.token(keyLength)
+  const key = wanted.type === 'smtp' ? random : `svc_${wanted.mode}_${random}`
+  const hash = hashOf(key)
+  const credential = await on.first(insertCredential, [
+    wanted.tenantId,
+    wanted.name,
+    wanted.type,
+    wanted.type === 'smtp' ? 'live' : wanted.mode,
+    hash,
+    key.slice(0, prefixLength),
+    facts.keepIn?.seal(sealName(hash), Buffer.from(key)) ?? null,
+    allowed,
+    new Date(facts.nowMs),
+  ])
+  return { credential: credential as CredentialRecord, key }
+}
+
+/** Decimal and within bigint, or what it names cannot exist. */
+function numberIn(id: string): string {
+  if (!/^[1-9]\d{0,17}$/.test(id)) throw noSuchCredential()
+  return id
+}
+
+const noSuchCredential = () => new Refusal('not_found', { message: 'there is no such credential' })
+
+/** Refuses `not_found`. With `revealFrom` the key too, when a sealed copy was kept. `tenantId` null: of any tenant or of none. */
+export async function getCredential(
+  on: Queryable,
+  id: string,
+  tenantId: string | null,
+  revealFrom?: Secrets,
+): Promise<{ credential: CredentialRecord; key: string | undefined }> {
+  const row = await on.first(credentialById, [numberIn(id), tenantId])
+  if (!row) throw noSuchCredential()
+  const { sealedKey, keyHash, ...credential } = row
+  return { credential, key: sealedKey && revealFrom ? revealFrom.open(sealName(keyHash), sealedKey).toString() : undefined }
+}
+
+/** Newest first; `tenantId` null: the organisation-level ones. */
+export async function listCredentials(
+  on: Queryable,
+  filter: { tenantId: string | null; type?: CredentialType | undefined },
+  page: { number: number; size: number },
+): Promise<{ credentials: CredentialRecord[]; total: number }> {
+  const parameters = [filter.tenantId, filter.type ?? null]
+  const [counted, credentials] = await Promise.all([
+    on.first(countCredentials, parameters),
+    on.rows(pageOfCredentials, [...parameters, page.size, (page.number - 1) * page.size]),
+  ])
+  return { credentials, total: counted?.total ?? 0 }
+}
+
+export interface CredentialChanges {
+  name?: string | undefined
+  hold?: boolean | undefined
+  /** null: full access; undefined: unchanged. */
+  permissions?: readonly Permission[] | null | undefined
+}
+
+export async function changeCredential(
+  on: Queryable,
+  id: string,
+  tenantId: string | null,
+  changes: CredentialChanges,
+  nowMs: number,
+): Promise<CredentialRecord> {
+  if (changes.name !== undefined) checkName(changes.name)
+  const allowed = distinct(changes.permissions ?? null)
+  const saved = await on.first(saveCredential, [
+    numberIn(id),
+    tenantId,
+    changes.name ?? null,
+    changes.hold ?? null,
+    changes.permissions !== undefined,
+    allowed,
+    new Date(nowMs),
+  ])
+  if (!saved) throw noSuchCredential()
+  return saved
+}
+
+export async function revokeCredential(on: Queryable, id: string, tenantId: string | null, nowMs: number): Promise<void> {
+  if ((await on.run(revokeById, [numberIn(id), tenantId, new Date(nowMs)])) === 0) throw noSuchCredential()
+}
+
+/** Every credential of a tenant that goes. */
+export const revokeCredentialsOfTenant = (tx: Tx, tenantId: string, nowMs: number): Promise<number> =>
+  tx.run(revokeAll, [tenantId, new Date(nowMs)])

@@ -1,0 +1,34 @@
+/** What a change of a tenant means for all that belongs to it (contract section 8), in one transaction. Its queued emails follow soon after. */
+import { revokeCredentialsOfTenant } from '#credentials'
+import type { Db, Tx } from '#db'
+import { removeDomainsOfTenant } from '#domains'
+import { noteTenantChange } from '#spool'
+import { removeSuppressionsOfTenant } from '#suppressions'
+import { changeTenant, removeTenant, type Tenant, type TenantChanges } from '#tenants'
+import { removeWebhooksOfTenant } from '#webhooks'
+
+/** Refuses `not_found`, `validation_error` and `default_tenant_protected`. */
+export function updateTenant(db: Db, id: string, changes: TenantChanges, nowMs: number): Promise<Tenant> {
+  return db.transaction(async (tx) => {
+    const { before, after } = await changeTenant(tx, id, changes, nowMs)
+    if (before.status === 'active' && after.status !== 'active') await noteTenantChange(tx, id, 'stopped', nowMs)
+    if (before.status !== 'active' && after.status === 'active') await noteTenantChange(tx, id, 'resumed', nowMs)
+    return after
+  })
+}
+
+/** All but its emails and logs, which stay for organisation-level keys until their retention. Refuses as `updateTenant`. */
+export function deleteTenant(db: Db, id: string, nowMs: number): Promise<void> {
+  return db.transaction(async (tx) => {
+    await removeTenant(tx, id)
+    await revokeCredentialsOfTenant(tx, id, nowMs)
+    for (const remove of removals) await remove(tx, id)
+    await noteTenantChange(tx, id, 'deleted', nowMs)
+  })
+}
+
+const removals: readonly ((tx: Tx, tenantId: string) => Promise<unknown>)[] = [
+  removeDomainsOfTenant,
+  removeSuppressionsOfTenant,
+  removeWebhooksOfTenant,
+]

@@ -1,0 +1,167 @@
+/** API keys and SMTP logins (contract section 9). */
+
+import Type, { type Static } from 'typebox'
+import { Refusal } from '#base'
+import {
+  addCredential,
+  type CredentialRecord,
+  changeCredential,
+  credentialTypes,
+  getCredential,
+  listCredentials,
+  type Permission,
+  permissions,
+  revokeCredential,
+} from '#credentials'
+import { query } from './query.ts'
+import { listRoute, route } from './route.ts'
+import { nullable, optional, pageFields, tenantFields, tenantNamedIn, tenantParameter } from './wire.ts'
+
+const manages = { permission: 'full access', scope: 'organisation, or the tenant in the path', families: 'both' } as const
+
+const CredentialType = Type.Unsafe<CredentialRecord['type']>({ type: 'string', enum: credentialTypes })
+const Mode = Type.Unsafe<CredentialRecord['mode']>({ type: 'string', enum: ['live', 'test'] })
+const Name = Type.String({ minLength: 1, maxLength: 50, pattern: '^[a-zA-Z0-9_-]{1,50}$' })
+const Permissions = nullable(
+  Type.Array(Type.Unsafe<Permission>({ type: 'string', enum: permissions }), {
+    minItems: 1,
+    maxItems: 20,
+    description: 'null: full access',
+  }),
+)
+
+const CredentialObject = Type.Object({
+  id: Type.Integer(),
+  name: Type.String(),
+  type: CredentialType,
+  hold: Type.Boolean({ description: 'Every request with it is refused' }),
+  key: Type.Optional(Type.String({ description: 'The secret; shown when it is made' })),
+  smtpUsername: Type.Optional(Type.String({ description: 'Of an SMTP login, together with the key' })),
+  lastUsedAt: nullable(Type.String({ format: 'date-time' })),
+  createdAt: Type.String({ format: 'date-time' }),
+  updatedAt: Type.String({ format: 'date-time' }),
+  tenantId: nullable(Type.String({ description: 'null: organisation-level' })),
+  mode: Mode,
+  permissions: Permissions,
+  keyPrefix: Type.String(),
+})
+
+export const createCredential = route({
+  method: 'POST',
+  path: '/credentials',
+  name: 'credentials.create',
+  summary: 'Make an API key or an SMTP login',
+  ...manages,
+  body: Type.Object({ name: Name, type: CredentialType, mode: optional(Mode), permissions: Type.Optional(Permissions), ...tenantFields }),
+  status: 201,
+  data: CredentialObject,
+  refuses: ['tenant_archived', 'tenant_mismatch', 'not_found'],
+  handle: async (call, { db, clock, ids, tenants, secrets, config }) => {
+    const tenantId = await tenantNamedIn(call, tenants)
+    if (tenantId !== null && (await tenants.find(tenantId))?.status === 'archived')
+      throw new Refusal('tenant_archived', { message: `the tenant ${tenantId} is archived` })
+    const { name, type, mode, permissions: allowed } = call.body
+    const { credential, key } = await addCredential(
+      db,
+      { name, type, mode: mode ?? 'live', permissions: allowed ?? null, tenantId },
+      { nowMs: clock.nowMs(), ids, keepIn: config.revealKeys ? secrets : undefined },
+    )
+    return credentialToWire(credential, key)
+  },
+})
+
+export const listCredentialsRoute = listRoute({
+  method: 'GET',
+  path: '/credentials',
+  name: 'credentials.list',
+  summary: "List a tenant's credentials, or the organisation-level ones, newest first",
+  ...manages,
+  query: query({ ...pageFields, type: Type.Optional(CredentialType), tenantId: tenantParameter }),
+  data: CredentialObject,
+  refuses: ['tenant_mismatch', 'not_found'],
+  handle: async ({ query, tenantId }, { db }) => {
+    const { credentials, total } = await listCredentials(db, { tenantId, type: query.type }, { number: query.page, size: query.perPage })
+    return { items: credentials.map((one) => credentialToWire(one)), page: query.page, perPage: query.perPage, total }
+  },
+})
+
+export const retrieveCredential = route({
+  method: 'GET',
+  path: '/credentials/{credentialId}',
+  name: 'credentials.retrieve',
+  summary: 'One credential',
+  ...manages,
+  query: query({
+    reveal: Type.Optional(Type.Boolean({ description: 'With its key, where the operator keeps keys (POSTRIDER_REVEAL_KEYS)' })),
+    tenantId: tenantParameter,
+  }),
+  data: CredentialObject,
+  refuses: ['tenant_mismatch', 'not_found'],
+  handle: async ({ params, query, tenantId }, { db, secrets, config }) => {
+    const revealed = query.reveal === true && config.revealKeys
+    const { credential, key } = await getCredential(db, params.credentialId, tenantId, revealed ? secrets : undefined)
+    return credentialToWire(credential, key)
+  },
+})
+
+export const updateCredential = route({
+  method: 'PATCH',
+  path: '/credentials/{credentialId}',
+  name: 'credentials.update',
+  summary: 'Rename a credential, hold it, or change its permissions',
+  ...manages,
+  body: Type.Object({
+    name: Type.Optional(Name),
+    hold: Type.Optional(Type.Boolean()),
+    permissions: Type.Optional(Permissions),
+    ...tenantFields,
+  }),
+  data: CredentialObject,
+  refuses: ['tenant_mismatch', 'not_found'],
+  handle: async (call, { db, clock, tenants, credentials }) => {
+    const { name, hold, permissions: allowed } = call.body
+    if (name === undefined && hold === undefined && allowed === undefined)
+      throw new Refusal('validation_error', {
+        message: 'the body changes nothing: name, hold or permissions is needed',
+        suggestion: 'Give at least one of name, hold and permissions',
+      })
+    const tenantId = await tenantNamedIn(call, tenants)
+    const changed = await changeCredential(db, call.params.credentialId, tenantId, { name, hold, permissions: allowed }, clock.nowMs())
+    credentials.forget()
+    return credentialToWire(changed)
+  },
+})
+
+export const deleteCredential = route({
+  method: 'DELETE',
+  path: '/credentials/{credentialId}',
+  name: 'credentials.delete',
+  summary: 'Revoke a credential',
+  ...manages,
+  query: query({ tenantId: tenantParameter }),
+  data: Type.Object({ deleted: Type.Unsafe<true>({ type: 'boolean', enum: [true] }) }),
+  refuses: ['tenant_mismatch', 'not_found'],
+  handle: async ({ params, tenantId }, { db, clock, credentials }) => {
+    await revokeCredential(db, params.credentialId, tenantId, clock.nowMs())
+    credentials.forget()
+    return { deleted: true as const }
+  },
+})
+
+function credentialToWire(one: CredentialRecord, key?: string): Static<typeof CredentialObject> {
+  return {
+    id: one.id,
+    name: one.name,
+    type: one.type,
+    hold: one.hold,
+    ...(key === undefined ? {} : { key }),
+    ...(key === undefined || one.type !== 'smtp' ? {} : { smtpUsername: `${one.tenantId}/${key}` }),
+    lastUsedAt: one.lastUsedAt?.toISOString() ?? null,
+    createdAt: one.createdAt.toISOString(),
+    updatedAt: one.updatedAt.toISOString(),
+    tenantId: one.tenantId,
+    mode: one.mode,
+    permissions: one.permissions,
+    keyPrefix: one.keyPrefix,
+  }
+}
