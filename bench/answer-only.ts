@@ -30,7 +30,8 @@ const accept = openAccept({
   hostname: config.hostname,
   commit: () => Promise.resolve({ committed: true, standing }),
 })
-const post = openPost({ resolver: openResolver({ servers: [], clock }), guard: openGuard([]), openedNetworks: [], clock })
+const resolver = openResolver({ servers: [], clock })
+const post = openPost({ resolver, guard: openGuard([]), openedNetworks: [], clock })
 const http = await startHttp({
   db,
   clock,
@@ -38,6 +39,7 @@ const http = await startHttp({
   log: silentLog,
   tenants,
   secrets,
+  resolver,
   domains,
   limitSettings,
   accept,

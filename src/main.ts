@@ -143,7 +143,16 @@ async function serve(): Promise<void> {
     const shown = await firstStart(config, db, secrets)
     if (config.roles.includes('delivery')) open.push(startDeliveryProcesses(config, url, readSecret(config), db, log))
     if (config.roles.includes('housekeeping'))
-      open.push(startHousekeeping({ db, clock, log, limitSettings: openLimitSettings({ db, clock, config }) }))
+      open.push(
+        startHousekeeping({
+          db,
+          clock,
+          log,
+          resolver: openResolver({ servers: config.resolvers, clock }),
+          hostname: config.hostname,
+          limitSettings: openLimitSettings({ db, clock, config }),
+        }),
+      )
     if (config.roles.includes('api')) open.push(await startApi(config, db, secrets, log))
     console.log(shown ? welcome(config, shown) : `Postrider is running at ${config.publicUrl}`)
     await stop
@@ -160,6 +169,7 @@ async function startApi(config: Config, db: Db, secrets: Secrets, log: Log): Pro
   const domains = openDomains({ db, clock, secrets })
   const credentials = openCredentials({ db, clock })
   const limitSettings = openLimitSettings({ db, clock, config })
+  const resolver = openResolver({ servers: config.resolvers, clock })
   const accept = openAccept({
     db,
     clock,
@@ -182,7 +192,18 @@ async function startApi(config: Config, db: Db, secrets: Secrets, log: Log): Pro
     limitSettings,
     credentials,
     accept,
-    webhooks: openWebhooks({ db, clock, ids, random: systemRandom, secrets, tenants, post: openPostFor(config), config, version }),
+    resolver,
+    webhooks: openWebhooks({
+      db,
+      clock,
+      ids,
+      random: systemRandom,
+      secrets,
+      tenants,
+      post: openPost({ resolver, guard: openGuard(config.allowedNetworks), openedNetworks: config.allowedNetworks, clock }),
+      config,
+      version,
+    }),
     config,
     rateLimiter: openRateLimiter(clock),
     ready: () => true,
@@ -200,11 +221,6 @@ async function startApi(config: Config, db: Db, secrets: Secrets, log: Log): Pro
       await credentials.saveUses().catch(() => undefined)
     },
   }
-}
-
-function openPostFor({ resolvers, allowedNetworks }: Config) {
-  const resolver = openResolver({ servers: resolvers, clock })
-  return openPost({ resolver, guard: openGuard(allowedNetworks), openedNetworks: allowedNetworks, clock })
 }
 
 function startDeliveryProcesses(config: Config, url: string, secret: string, db: Db, log: Log): Children {

@@ -239,6 +239,31 @@ create table tenants (
 CREATE UNIQUE INDEX one_default_tenant ON tenants (is_default) WHERE is_default;
 CREATE INDEX tenants_by_age ON tenants (created_at, id);
 
+create table track_domains (
+  tenant_id text collate "C" not null,
+  id bigint not null generated always as identity,
+  domain_id bigint not null,
+  name text not null,
+  full_name text not null,
+  track_clicks boolean not null,
+  track_opens boolean not null,
+  ssl_enabled boolean not null,
+  excluded_click_domains text,
+  dns_status text,
+  dns_error text,
+  dns_checked_at timestamptz,
+  next_check_at timestamptz,
+  created_at timestamptz not null,
+  updated_at timestamptz,
+  constraint track_domains_pkey PRIMARY KEY (tenant_id, id),
+  constraint track_domains_dns_status_check CHECK ((dns_status = ANY (ARRAY['ok'::text, 'missing'::text, 'invalid'::text]))),
+  constraint track_domains_tenant_id_domain_id_fkey FOREIGN KEY (tenant_id, domain_id) REFERENCES domains(tenant_id, id) ON DELETE CASCADE
+);
+CREATE UNIQUE INDEX track_domains_by_full_name ON track_domains (full_name);
+CREATE INDEX track_domains_by_id ON track_domains (id);
+CREATE INDEX track_domains_due ON track_domains (next_check_at) WHERE (next_check_at IS NOT NULL);
+CREATE INDEX track_domains_of_domain ON track_domains (tenant_id, domain_id);
+
 create table webhook_deliveries (
   tenant_id text collate "C" not null,
   webhook_id bigint not null,

@@ -1,6 +1,6 @@
 /**
  * Sending domains and their DKIM keys.
- * Owns: domains. Uses: base, mail, dkim, db. Used by: accept, delivery, housekeeping, http, cli, main.
+ * Owns: domains. Uses: base, mail, dkim, db. Used by: tracking, accept, delivery, housekeeping, http, cli, main.
  * Promises: private keys are sealed in the database and leave this room only as signing keys; they are parsed once.
  */
 
@@ -12,6 +12,7 @@ import { makeEd25519Key, makeRsaKey, readPrivateKey, type SigningKey } from '#dk
 import { parseAddress } from '#mail'
 import { ed25519Selector, type PublishedFacts } from './records.ts'
 
+export { findDomainById, inZone } from './by-id.ts'
 export { recordsOf } from './records.ts'
 
 export interface Domain extends PublishedFacts {

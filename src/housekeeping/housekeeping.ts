@@ -1,9 +1,9 @@
 /**
  * Housekeeping: the timetable of chores. Every process that has the role keeps one; a lock in the database lets one at a time work.
- * Owns: nothing. Uses: base, db, tenants, credentials, limits, suppressions, domains, emails, spool, accept, delivery, webhooks.
- * Used by: http, main.
- * Promises: partitions exist days before they are needed; what waits for send capacity goes at the top of the hour; a chore that
- * fails is logged and tried again, and keeps no other from its turn.
+ * Owns: nothing. Uses: base, net, db, tenants, credentials, limits, suppressions, domains, emails, spool, tracking, accept, delivery,
+ * webhooks. Used by: http, main.
+ * Promises: partitions exist days before they are needed; what waits for send capacity goes at the top of the hour; a chore that fails is
+ * logged and tried again, and keeps no other from its turn.
  */
 
 import { forgetExpiredKeys } from '#accept'
@@ -12,7 +12,9 @@ import { type Db, ensurePartitions, sql } from '#db'
 import { expireHolds, followQueueChanges } from '#delivery'
 import { emailTables } from '#emails'
 import type { LimitSettings } from '#limits'
+import type { Resolver } from '#net'
 import { releaseWaiting } from '#spool'
+import { checkDueTrackDomains } from '#tracking'
 import { deliveryTables } from '#webhooks'
 
 const tickMs = 500
@@ -30,6 +32,8 @@ export interface Housekeeping {
 }
 
 export interface HousekeepingDeps {
+  resolver: Resolver
+  hostname: string
   db: Db
   clock: Clock
   log: Log
@@ -41,7 +45,8 @@ export function prepareDays(db: Db, nowMs: number): Promise<string[]> {
   return ensurePartitions(db, [...emailTables, { table: 'events', key: 'time' }, ...deliveryTables], nowMs, daysAhead)
 }
 
-export function startHousekeeping({ db, clock, log, limitSettings }: HousekeepingDeps): Housekeeping {
+export function startHousekeeping(deps: HousekeepingDeps): Housekeeping {
+  const { db, clock, log, limitSettings } = deps
   const stopping = new AbortController()
   const chores: { name: string; everyMs: number; run: (nowMs: number) => Promise<unknown> }[] = [
     {
@@ -52,6 +57,7 @@ export function startHousekeeping({ db, clock, log, limitSettings }: Housekeepin
     { name: 'bringing queues into line with their tenants', everyMs: tickMs, run: (nowMs) => followQueueChanges(db, nowMs) },
     { name: 'failing holds whose time is up', everyMs: 60_000, run: (nowMs) => expireHolds(db, nowMs) },
     { name: 'forgetting idempotency keys', everyMs: 60_000, run: (nowMs) => forgetExpiredKeys(db, nowMs) },
+    { name: 'checking track domains', everyMs: 10_000, run: () => checkDueTrackDomains(deps) },
     { name: 'making partitions', everyMs: hourMs, run: (nowMs) => prepareDays(db, nowMs) },
   ]
   const due = new Map<string, number>()

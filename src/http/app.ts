@@ -23,7 +23,7 @@ export interface AppDeps extends ApiDeps, GateDeps {
   clock: Clock
   ids: Ids
   log: Log
-  config: Pick<Config, 'trustedProxies' | 'rateLimit' | 'maxAttempts' | 'revealKeys'>
+  config: Pick<Config, 'trustedProxies' | 'rateLimit' | 'maxAttempts' | 'revealKeys' | 'hostname'>
   bounds: Bounds
 }
 

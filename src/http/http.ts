@@ -1,9 +1,9 @@
 /**
  * The HTTP door: the API under /v1, its reference under /docs, health and metrics. Translates between the wire contract and the rooms.
- * Owns: nothing. Uses: base, mail, bounces, db, tenants, credentials, limits, suppressions, domains, emails, spool, accept, delivery,
- * webhooks, housekeeping. Used by: main.
- * Promises: every answer under /v1 is in the contract's envelope with a status of its closed set, whatever is sent; who may do
- * something is decided before the body is read; nothing read is unbounded in octets, depth or time.
+ * Owns: nothing. Uses: base, mail, net, bounces, db, tenants, credentials, limits, suppressions, domains, emails, spool, tracking, accept,
+ * delivery, webhooks, housekeeping. Used by: main.
+ * Promises: every answer under /v1 is in the contract's envelope with a status of its closed set, whatever is sent; who may do something
+ * is decided before the body is read; nothing read is unbounded in octets, depth or time.
  */
 import { type Config, pause } from '#base'
 import { type AppDeps, type Bounds, buildApp, usualBounds } from './app.ts'
@@ -15,7 +15,7 @@ export type { Endpoint } from './v1/route.ts'
 export { pathsOf, routes } from './v1/routes.ts'
 
 export interface HttpDeps extends Omit<AppDeps, 'bounds' | 'config'>, Omit<OutsideDeps, 'config'> {
-  config: Pick<Config, 'host' | 'port' | 'trustedProxies' | 'rateLimit' | 'maxAttempts' | 'metricsToken' | 'revealKeys'>
+  config: Pick<Config, 'host' | 'port' | 'trustedProxies' | 'rateLimit' | 'maxAttempts' | 'metricsToken' | 'revealKeys' | 'hostname'>
   /** Tighter or wider than usual: for tests of slow and many clients. */
   bounds?: Partial<Bounds>
 }

@@ -1,7 +1,7 @@
 /**
- * What we ask of the outside: DNS, the route of a domain's mail, HTTP requests to addresses that others have given us, and which
- * addresses may be connected to.
- * Owns: nothing. Uses: base. Used by: delivery, webhooks, main.
+ * What we ask of the outside: DNS, the route of a domain's mail, HTTP requests to addresses that others have given us, and which addresses
+ * may be connected to.
+ * Owns: nothing. Uses: base. Used by: tracking, delivery, webhooks, housekeeping, http, main.
  * Promises: every question is bounded in time; an address is checked where it is connected to, whatever named it.
  */
 export { type AddressGuard, openGuard } from './guard.ts'

@@ -135,8 +135,9 @@ export async function startHouse(wish: Wish = {}): Promise<House> {
     commit,
   })
   const { allowedNetworks, resolvers } = config
+  const resolver = openResolver({ servers: resolvers, clock })
   const post = openPost({
-    resolver: openResolver({ servers: resolvers, clock }),
+    resolver,
     guard: openGuard(allowedNetworks),
     openedNetworks: allowedNetworks,
     clock,
@@ -146,6 +147,7 @@ export async function startHouse(wish: Wish = {}): Promise<House> {
     clock,
     ids,
     log,
+    resolver,
     secrets,
     config,
     tenants,
@@ -159,7 +161,8 @@ export async function startHouse(wish: Wish = {}): Promise<House> {
     ...(wish.bounds ? { bounds: wish.bounds } : {}),
   })
   const running: { stop(): Promise<void> }[] = [http]
-  if (wish.roles?.includes('housekeeping')) running.push(startHousekeeping({ db, clock, log, limitSettings }))
+  if (wish.roles?.includes('housekeeping'))
+    running.push(startHousekeeping({ db, clock, log, resolver, hostname: config.hostname, limitSettings }))
   if (wish.roles?.includes('delivery'))
     running.push(await startDelivery({ db, clock, ids, log, secrets, domains, tenants, config, processId: 'house' }))
 

@@ -10,6 +10,7 @@ import type { Credential, Credentials, Permission } from '#credentials'
 import type { Db } from '#db'
 import type { Domains } from '#domains'
 import type { RateVerdict, Standing } from '#limits'
+import type { Resolver } from '#net'
 import type { Tenants } from '#tenants'
 import type { Webhooks } from '#webhooks'
 import { type Page, page, pageOf, success, successOf } from './envelope.ts'
@@ -25,9 +26,10 @@ export interface ApiDeps {
   domains: Domains
   tenants: Tenants
   webhooks: Webhooks
+  resolver: Resolver
   ids: Ids
   secrets: Secrets
-  config: Pick<Config, 'maxAttempts' | 'revealKeys'>
+  config: Pick<Config, 'maxAttempts' | 'revealKeys' | 'hostname'>
 }
 
 type ParamsOf<Path extends string> = Path extends `${string}{${infer Name}}${infer Rest}` ? Record<Name, string> & ParamsOf<Rest> : unknown

@@ -16,6 +16,14 @@ import { sendBatch, sendEmail, sendRaw } from './send.ts'
 import { createSuppression, createSuppressions, deleteSuppression, listSuppressionsRoute, retrieveSuppression } from './suppressions.ts'
 import { createTenant, deleteTenant, listTenantsRoute, retrieveTenant, updateTenant } from './tenants.ts'
 import {
+  createTrackDomain,
+  deleteTrackDomain,
+  listTrackDomainsRoute,
+  retrieveTrackDomain,
+  updateTrackDomain,
+  verifyTrackDomainRoute,
+} from './tracking.ts'
+import {
   listPlatformDeliveries,
   listWebhookDeliveries,
   replayPlatformDelivery,
@@ -43,6 +51,12 @@ export const routes: readonly Endpoint[] = [
   retrieveCredential,
   updateCredential,
   deleteCredential,
+  createTrackDomain,
+  listTrackDomainsRoute,
+  retrieveTrackDomain,
+  updateTrackDomain,
+  verifyTrackDomainRoute,
+  deleteTrackDomain,
   createSuppression,
   listSuppressionsRoute,
   createSuppressions,

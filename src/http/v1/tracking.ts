@@ -1,0 +1,177 @@
+/** Track domains (contract section 11). */
+
+import Type, { type Static } from 'typebox'
+import { inZone } from '#domains'
+import {
+  addTrackDomain,
+  changeTrackDomain,
+  getTrackDomain,
+  listTrackDomains,
+  removeTrackDomain,
+  type TrackDomain,
+  verifyTrackDomain,
+} from '#tracking'
+import { query } from './query.ts'
+import { route } from './route.ts'
+import { nullable, optional, tenantFields, tenantNamedIn, tenantParameter } from './wire.ts'
+
+const manages = { permission: 'domains:manage', scope: 'organisation or tenant', families: 'both' } as const
+
+const CnameRecord = nullable(
+  Type.Object({
+    type: Type.Unsafe<'CNAME'>({ type: 'string', enum: ['CNAME'] }),
+    name: Type.String({ description: 'Relative to the zone' }),
+    fullName: Type.String(),
+    value: Type.String(),
+  }),
+)
+const DnsStatus = nullable(Type.Unsafe<'ok' | 'missing' | 'invalid'>({ type: 'string', enum: ['ok', 'missing', 'invalid', null] }))
+
+const dnsFields = {
+  dnsOk: Type.Boolean({ description: 'The CNAME has been seen' }),
+  dnsStatus: DnsStatus,
+  dnsError: nullable(Type.String()),
+  dnsCheckedAt: nullable(Type.String({ format: 'date-time' })),
+  dnsRecord: CnameRecord,
+}
+
+const TrackDomainObject = Type.Object({
+  id: Type.String(),
+  name: Type.String(),
+  fullName: Type.String(),
+  domainId: Type.String({ description: 'The number of the sending domain' }),
+  trackClicks: Type.Boolean(),
+  trackOpens: Type.Boolean(),
+  sslEnabled: Type.Boolean(),
+  ...dnsFields,
+  excludedClickDomains: nullable(Type.String({ description: 'Comma-separated' })),
+  createdAt: Type.String({ format: 'date-time' }),
+  updatedAt: nullable(Type.String({ format: 'date-time' })),
+  tenantId: Type.String(),
+})
+
+const settings = {
+  sslEnabled: optional(Type.Boolean()),
+  trackClicks: optional(Type.Boolean()),
+  trackOpens: optional(Type.Boolean()),
+  excludedClickDomains: optional(
+    Type.String({ maxLength: 10_000, description: 'Host names, comma-separated; links to them and below are left alone' }),
+  ),
+}
+
+const DomainId = Type.Unsafe<number | string>({ type: ['integer', 'string'], minimum: 1, pattern: '^[1-9]\\d{0,14}$' })
+
+export const createTrackDomain = route({
+  method: 'POST',
+  path: '/tracking',
+  name: 'tracking.create',
+  summary: 'Make a track domain below a sending domain',
+  ...manages,
+  body: Type.Object({ domainId: DomainId, name: Type.String({ minLength: 1, maxLength: 253 }), ...settings, ...tenantFields }),
+  status: 201,
+  data: TrackDomainObject,
+  refuses: ['track_domain_already_exists', 'tenant_mismatch', 'not_found'],
+  handle: async (call, { db, clock, tenants, config }) => {
+    const tenantId = await tenantNamedIn(call, tenants)
+    const wanted = { ...call.body, domainId: Number(call.body.domainId), tenantId }
+    return trackToWire(await addTrackDomain(db, wanted, clock.nowMs()), config.hostname)
+  },
+})
+
+export const listTrackDomainsRoute = route({
+  method: 'GET',
+  path: '/tracking',
+  name: 'tracking.list',
+  summary: 'List track domains',
+  ...manages,
+  query: query({ tenantId: tenantParameter }),
+  data: Type.Object({ trackDomains: Type.Array(TrackDomainObject) }),
+  refuses: ['tenant_mismatch', 'not_found'],
+  handle: async ({ tenantId }, { db, config }) => ({
+    trackDomains: (await listTrackDomains(db, tenantId)).map((one) => trackToWire(one, config.hostname)),
+  }),
+})
+
+export const retrieveTrackDomain = route({
+  method: 'GET',
+  path: '/tracking/{trackingId}',
+  name: 'tracking.retrieve',
+  summary: 'One track domain',
+  ...manages,
+  query: query({ tenantId: tenantParameter }),
+  data: TrackDomainObject,
+  refuses: ['tenant_mismatch', 'not_found'],
+  handle: async ({ params, tenantId }, { db, config }) =>
+    trackToWire(await getTrackDomain(db, params.trackingId, tenantId), config.hostname),
+})
+
+export const updateTrackDomain = route({
+  method: 'PATCH',
+  path: '/tracking/{trackingId}',
+  name: 'tracking.update',
+  summary: 'Change what a track domain counts',
+  ...manages,
+  body: Type.Object({ ...settings, ...tenantFields }),
+  data: TrackDomainObject,
+  refuses: ['tenant_mismatch', 'not_found'],
+  handle: async (call, { db, clock, tenants, config }) => {
+    const tenantId = await tenantNamedIn(call, tenants)
+    return trackToWire(await changeTrackDomain(db, call.params.trackingId, tenantId, call.body, clock.nowMs()), config.hostname)
+  },
+})
+
+export const verifyTrackDomainRoute = route({
+  method: 'POST',
+  path: '/tracking/{trackingId}/verify',
+  name: 'tracking.verify',
+  summary: 'Look for its CNAME now',
+  ...manages,
+  query: query({ tenantId: tenantParameter }),
+  data: Type.Object({ id: Type.String(), fullName: Type.String(), ...dnsFields }),
+  refuses: ['tenant_mismatch', 'not_found'],
+  handle: async ({ params, tenantId }, { db, clock, resolver, config }) => {
+    const track = await getTrackDomain(db, params.trackingId, tenantId)
+    const checked = await verifyTrackDomain(track, { db, clock, resolver, hostname: config.hostname })
+    return { id: String(checked.id), fullName: checked.fullName, ...dnsOf(checked, config.hostname) }
+  },
+})
+
+export const deleteTrackDomain = route({
+  method: 'DELETE',
+  path: '/tracking/{trackingId}',
+  name: 'tracking.delete',
+  summary: 'Delete a track domain',
+  ...manages,
+  query: query({ tenantId: tenantParameter }),
+  data: Type.Object({ message: Type.String() }),
+  refuses: ['tenant_mismatch', 'not_found'],
+  handle: async ({ params, tenantId }, { db }) => {
+    await removeTrackDomain(db, params.trackingId, tenantId)
+    return { message: 'The track domain is deleted' }
+  },
+})
+
+const dnsOf = (track: TrackDomain, hostname: string) => ({
+  dnsOk: track.dnsStatus === 'ok',
+  dnsStatus: track.dnsStatus,
+  dnsError: track.dnsError,
+  dnsCheckedAt: track.dnsCheckedAt?.toISOString() ?? null,
+  dnsRecord: { type: 'CNAME' as const, name: inZone(track.fullName).name, fullName: track.fullName, value: `track.${hostname}` },
+})
+
+function trackToWire(track: TrackDomain, hostname: string): Static<typeof TrackDomainObject> {
+  return {
+    id: String(track.id),
+    name: track.name,
+    fullName: track.fullName,
+    domainId: String(track.domainId),
+    trackClicks: track.trackClicks,
+    trackOpens: track.trackOpens,
+    sslEnabled: track.sslEnabled,
+    ...dnsOf(track, hostname),
+    excludedClickDomains: track.excludedClickDomains,
+    createdAt: track.createdAt.toISOString(),
+    updatedAt: track.updatedAt?.toISOString() ?? null,
+    tenantId: track.tenantId,
+  }
+}

@@ -1,0 +1,162 @@
+/** The records of track domains (contract section 11). */
+import { Refusal } from '#base'
+import { type Queryable, sql } from '#db'
+import { findDomainById } from '#domains'
+
+export interface TrackDomain {
+  id: number
+  tenantId: string
+  domainId: number
+  name: string
+  fullName: string
+  trackClicks: boolean
+  trackOpens: boolean
+  sslEnabled: boolean
+  /** Comma-separated host names whose links are left as they are. */
+  excludedClickDomains: string | null
+  /** null before the first check. */
+  dnsStatus: 'ok' | 'missing' | 'invalid' | null
+  dnsError: string | null
+  dnsCheckedAt: Date | null
+  createdAt: Date
+  updatedAt: Date | null
+}
+
+export interface TrackSettings {
+  trackClicks?: boolean | null | undefined
+  trackOpens?: boolean | null | undefined
+  sslEnabled?: boolean | null | undefined
+  /** null or empty: none. */
+  excludedClickDomains?: string | null | undefined
+}
+
+export const trackColumns = sql.part`
+  id, tenant_id as "tenantId", domain_id as "domainId", name, full_name as "fullName", track_clicks as "trackClicks",
+  track_opens as "trackOpens", ssl_enabled as "sslEnabled", excluded_click_domains as "excludedClickDomains",
+  dns_status as "dnsStatus", dns_error as "dnsError", dns_checked_at as "dnsCheckedAt", created_at as "createdAt",
+  updated_at as "updatedAt"`
+
+const insertTrackDomain = sql<TrackDomain>`
+  insert into track_domains (tenant_id, domain_id, name, full_name, track_clicks, track_opens, ssl_enabled, excluded_click_domains,
+                             next_check_at, created_at)
+  values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9)
+  on conflict (full_name) do nothing
+  returning ${trackColumns}`
+
+const trackDomains = sql<TrackDomain>`
+  select ${trackColumns}
+  from track_domains
+  where $1::text is null or tenant_id = $1
+  order by id`
+
+const trackDomainById = sql<TrackDomain>`
+  select ${trackColumns}
+  from track_domains
+  where id = $1 and ($2::text is null or tenant_id = $2)`
+
+const saveTrackDomain = sql<TrackDomain>`
+  update track_domains
+  set track_clicks = coalesce($3, track_clicks), track_opens = coalesce($4, track_opens), ssl_enabled = coalesce($5, ssl_enabled),
+    excluded_click_domains = case when $6 then $7 else excluded_click_domains end, updated_at = $8
+  where id = $1 and ($2::text is null or tenant_id = $2)
+  returning ${trackColumns}`
+
+const dropTrackDomain = sql`
+  delete from track_domains
+  where id = $1 and ($2::text is null or tenant_id = $2)`
+
+const refuse = (field: string, message: string): never => {
+  throw new Refusal('validation_error', { field, message: `${field} ${message}`, details: [{ field, message }] })
+}
+
+const noSuchTrackDomain = () => new Refusal('not_found', { message: 'there is no such track domain' })
+
+const label = '[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?'
+const labels = new RegExp(`^${label}(?:\\.${label}){0,2}$`)
+const hostName = new RegExp(`^${label}(?:\\.${label})*$`)
+const longestName = 253
+const mostExcluded = 100
+
+/** Without spaces, lower case; undefined stays undefined, and nothing is null. */
+function excluded(text: string | null | undefined): string | null | undefined {
+  if (text == null) return text
+  const names = text
+    .split(',')
+    .map((one) => one.trim().toLowerCase())
+    .filter((one) => one !== '')
+  if (names.length > mostExcluded) refuse('excludedClickDomains', `has more than ${mostExcluded} domains`)
+  const odd = names.find((one) => one.length > longestName || !hostName.test(one))
+  if (odd !== undefined) refuse('excludedClickDomains', `must be host names separated by commas, which "${odd.slice(0, 60)}" is not`)
+  return names.length > 0 ? names.join(',') : null
+}
+
+/** Refuses `validation_error`, `not_found` for a sending domain out of reach, and `track_domain_already_exists`. */
+export async function addTrackDomain(
+  on: Queryable,
+  wanted: TrackSettings & { domainId: number; name: string; tenantId: string | null },
+  nowMs: number,
+): Promise<TrackDomain> {
+  const name = wanted.name.toLowerCase()
+  if (!labels.test(name)) refuse('name', 'must be one to three DNS labels, such as click')
+  const excludedClickDomains = excluded(wanted.excludedClickDomains) ?? null
+  const domain = await findDomainById(on, wanted.domainId, wanted.tenantId)
+  if (!domain) throw new Refusal('not_found', { field: 'domainId', message: 'domainId: there is no such domain' })
+  const fullName = `${name}.${domain.name}`
+  if (fullName.length > longestName) refuse('name', `makes a host name longer than ${longestName} characters`)
+  const added = await on.first(insertTrackDomain, [
+    domain.tenantId,
+    domain.id,
+    name,
+    fullName,
+    wanted.trackClicks ?? true,
+    wanted.trackOpens ?? true,
+    wanted.sslEnabled ?? true,
+    excludedClickDomains,
+    new Date(nowMs),
+  ])
+  if (!added) throw new Refusal('track_domain_already_exists', { field: 'name', message: `name: ${fullName} is a track domain already` })
+  return added
+}
+
+/** Oldest first; `tenantId` null: of all tenants. */
+export const listTrackDomains = (on: Queryable, tenantId: string | null): Promise<TrackDomain[]> => on.rows(trackDomains, [tenantId])
+
+function numberIn(id: string): string {
+  if (!/^[1-9]\d{0,17}$/.test(id)) throw noSuchTrackDomain()
+  return id
+}
+
+export async function getTrackDomain(on: Queryable, id: string, tenantId: string | null): Promise<TrackDomain> {
+  const found = await on.first(trackDomainById, [numberIn(id), tenantId])
+  if (!found) throw noSuchTrackDomain()
+  return found
+}
+
+/** What is null or absent stays as it is, but for `excludedClickDomains`, which null clears. */
+export async function changeTrackDomain(
+  on: Queryable,
+  id: string,
+  tenantId: string | null,
+  changes: TrackSettings,
+  nowMs: number,
+): Promise<TrackDomain> {
+  const names = excluded(changes.excludedClickDomains)
+  const { trackClicks, trackOpens, sslEnabled } = changes
+  if ([trackClicks, trackOpens, sslEnabled].every((one) => one == null) && names === undefined) return getTrackDomain(on, id, tenantId)
+  const saved = await on.first(saveTrackDomain, [
+    numberIn(id),
+    tenantId,
+    trackClicks ?? null,
+    trackOpens ?? null,
+    sslEnabled ?? null,
+    names !== undefined,
+    names ?? null,
+    new Date(nowMs),
+  ])
+  if (!saved) throw noSuchTrackDomain()
+  return saved
+}
+
+export async function removeTrackDomain(on: Queryable, id: string, tenantId: string | null): Promise<void> {
+  if ((await on.run(dropTrackDomain, [numberIn(id), tenantId])) === 0) throw noSuchTrackDomain()
+}
