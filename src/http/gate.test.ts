@@ -13,7 +13,7 @@ const credential = (facts: Partial<Credential>): Credential => ({
   revoked: false,
   ...facts,
 })
-const anywhere = { permission: 'emails:read', scope: 'organisation or tenant' } as const
+const anywhere = { permission: 'emails:read', scope: 'organisation or tenant', takesTenant: true } as const
 const asked = (query: object = {}, params: object = {}) => ({ query, params })
 const refusal = (code: string) => expect.objectContaining({ code })
 

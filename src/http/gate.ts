@@ -78,7 +78,7 @@ export function keyIn(header: string | undefined): string {
 /** Refuses what the key may not do, and tells the one tenant the call is limited to, if any. */
 export function tenantScope(
   credential: Credential,
-  endpoint: Pick<Endpoint, 'permission' | 'scope'>,
+  endpoint: Pick<Endpoint, 'permission' | 'scope' | 'takesTenant'>,
   request: Pick<FastifyRequest, 'params' | 'query'>,
 ): string | null {
   const { permissions, tenantId } = credential
@@ -98,7 +98,7 @@ export function tenantScope(
     (endpoint.scope === 'organisation, or the tenant in the path' && tenantInPath(request) === undefined)
   if (needsOrganisation && tenantId !== null)
     throw new Refusal('permission_denied', { message: 'this needs an organisation-level key', suggestion: 'Use an organisation-level key' })
-  return namedTenant(tenantIn(request), credential) ?? tenantId
+  return (endpoint.takesTenant ? namedTenant(tenantIn(request), credential) : null) ?? tenantId
 }
 
 const tenantInPath = ({ params }: Pick<FastifyRequest, 'params'>) => (params as { tenantId?: string }).tenantId

@@ -99,7 +99,7 @@ const cases = withBody.flatMap((endpoint) =>
 let house: House
 beforeAll(async () => {
   house = await startHouse({ rateLimit: null, sendLimit: null })
-  if (routes.some(({ name }) => name === 'domains.create')) await prepare(house)
+  await prepare(house)
 })
 afterAll(() => house.stop())
 

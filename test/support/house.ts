@@ -16,6 +16,7 @@ import { simulatorDomain } from '#simulator'
 import { addTenant, foundOrganisation, openTenants } from '#tenants'
 import { openWebhooks } from '#webhooks'
 import { testDatabase } from './database.ts'
+import { expectPublished } from './truth.ts'
 
 export interface Wish {
   /** Requests per second of a key; null is unlimited. */
@@ -199,5 +200,6 @@ async function ask(url: string, method: string, { key, body, raw, headers = {} }
     ...(payload === undefined ? {} : { body: payload as string }),
   })
   const text = await answer.text()
+  await expectPublished(method, new URL(url).pathname.slice('/v1'.length), { status: answer.status, headers: answer.headers, text })
   return { status: answer.status, headers: answer.headers, text, body: text === '' ? ({} as Body) : (JSON.parse(text) as Body) }
 }

@@ -80,6 +80,8 @@ export interface Endpoint extends Omit<Declaration<string, TSchema, TSchema, TSc
   reply: TSchema
   /** Takes send capacity: answers carry the send-limit headers, requests may carry an Idempotency-Key. */
   sends: boolean
+  /** Whether its path, query or body may name a tenant; elsewhere tenantId is a parameter that nobody knows, and ignored. */
+  takesTenant: boolean
   respond(call: Call<string, unknown, unknown>, deps: ApiDeps): Promise<Answered>
 }
 
@@ -148,6 +150,8 @@ function endpoint<Path extends string, Query extends TSchema, Body extends TSche
     ...facts,
     reply,
     sends,
+    takesTenant:
+      declared.path.includes('{tenantId}') || declared.families === 'both' || hasTenant(declared.query) || hasTenant(declared.body),
     async respond(call, deps) {
       if (typeof call.body !== 'object' || call.body === null || Array.isArray(call.body)) {
         throw new Refusal('validation_error', { message: 'the body must be a JSON object', suggestion: 'Send one JSON object' })
@@ -160,6 +164,9 @@ function endpoint<Path extends string, Query extends TSchema, Body extends TSche
     },
   }
 }
+
+const hasTenant = (schema: TSchema | undefined) =>
+  Object.hasOwn((schema as { properties?: object } | undefined)?.properties ?? {}, 'tenantId')
 
 /** A key's own tenant exists; one that an organisation-level key names may not. */
 async function refuseUnknownTenant({ tenantId, credential }: Call<string, unknown, unknown>, { tenants }: ApiDeps): Promise<void> {
