@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto'
 import { type Ids, Refusal, refuseOddText, type Secrets } from '#base'
 import { type Queryable, sql, type Tx } from '#db'
+import { tenantForNew } from '#tenants'
 
 export const permissions = ['emails:send', 'emails:read', 'domains:manage', 'webhooks:manage', 'suppressions:manage'] as const
 export type Permission = (typeof permissions)[number]
@@ -100,20 +101,21 @@ const sealName = (keyHash: Uint8Array) => `credential ${Buffer.from(keyHash).toS
 
 /**
  * Makes a credential; `key` is to be shown once. With `keepIn` a sealed copy of it is kept, so that it can be revealed again. An SMTP
- * login's key has no svc_ prefix, so that no door takes one for the other.
+ * login's key has no svc_ prefix, so that no door takes one for the other. Refuses `validation_error`, `not_found`, `tenant_archived`.
  */
 export async function addCredential(
-  on: Queryable,
+  tx: Tx,
   wanted: NewCredential,
   facts: { nowMs: number; ids: Ids; keepIn?: Secrets | undefined },
 ): Promise<{ credential: CredentialRecord; key: string }> {
   checkName(wanted.name)
   const allowed = distinct(wanted.permissions)
   if (wanted.type === 'smtp' && wanted.tenantId === null) refuse('tenantId', 'is needed: an SMTP login belongs to a tenant')
+  if (wanted.tenantId !== null) await tenantForNew(tx, wanted.tenantId)
   const random = facts.ids.token(keyLength)
   const key = wanted.type === 'smtp' ? random : `svc_${wanted.mode}_${random}`
   const hash = hashOf(key)
-  const credential = await on.first(insertCredential, [
+  const credential = await tx.first(insertCredential, [
     wanted.tenantId,
     wanted.name,
     wanted.type,
