@@ -65,11 +65,10 @@ const countCredentials = sql<{ total: number }>`
   from credentials
   where tenant_id is not distinct from $1 and ($2::text is null or type = $2) and revoked_at is null`
 
-const saveCredential = sql<CredentialRecord>`
+const saveCredential = sql`
   update credentials
   set name = coalesce($3, name), hold = coalesce($4, hold), permissions = case when $5 then $6 else permissions end, updated_at = $7
-  where id = $1 and ($2::text is null or tenant_id = $2) and revoked_at is null
-  returning ${columns}`
+  where id = $1 and ($2::text is null or tenant_id = $2) and revoked_at is null`
 
 const revokeById = sql`
   update credentials
@@ -177,10 +176,10 @@ export async function changeCredential(
   tenantId: string | null,
   changes: CredentialChanges,
   nowMs: number,
-): Promise<CredentialRecord> {
+): Promise<void> {
   if (changes.name !== undefined) checkName(changes.name)
   const allowed = distinct(changes.permissions ?? null)
-  const saved = await on.first(saveCredential, [
+  const parameters = [
     numberIn(id),
     tenantId,
     changes.name ?? null,
@@ -188,9 +187,8 @@ export async function changeCredential(
     changes.permissions !== undefined,
     allowed,
     new Date(nowMs),
-  ])
-  if (!saved) throw noSuchCredential()
-  return saved
+  ]
+  if ((await on.run(saveCredential, parameters)) === 0) throw noSuchCredential()
 }
 
 export async function revokeCredential(on: Queryable, id: string, tenantId: string | null, nowMs: number): Promise<void> {
