@@ -44,11 +44,8 @@ Permissions: ${permissions.join(', ')}`,
     const allowed = (wanted as Permission[] | undefined) ?? null
     await deps.withHouse(async (house) => {
       const tenantId = text(given, 'tenant') === undefined ? null : (await tenantOf(house, text(given, 'tenant'))).id
-      const made = await createKey(
-        house.db,
-        { mode: type, name: text(given, 'name') ?? `${type}-key`, tenantId, permissions: allowed },
-        facts(house),
-      )
+      const wanted = { mode: type, name: text(given, 'name') ?? `${type}-key`, tenantId, permissions: allowed } as const
+      const made = await house.db.transaction((tx) => createKey(tx, wanted, facts(house)))
       printed(
         given,
         deps,

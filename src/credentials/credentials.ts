@@ -1,11 +1,11 @@
 /**
  * API keys: who is this, and what may they do.
- * Owns: credentials. Uses: base, db. Used by: housekeeping, http, cli, main.
+ * Owns: credentials. Uses: base, db, tenants. Used by: housekeeping, http, cli, main.
  * Promises: a key is shown once and kept as a SHA-256 hash; a revoked or held key stops working in every process within a second.
  */
 import { LRUCache } from 'lru-cache'
-import { type Clock, type Ids, Refusal } from '#base'
-import { type Db, type Queryable, sql } from '#db'
+import { type Clock, type Ids, Refusal, remembered } from '#base'
+import { type Db, sql, type Tx } from '#db'
 import { addCredential, hashOf, type Permission } from './records.ts'
 
 export {
@@ -47,18 +47,16 @@ const markUsed = sql`
   from unnest($1::bigint[], $2::timestamptz[]) as used (id, at)
   where credentials.id = used.id`
 
-/** Makes an API key, to be shown once. */
+/** Makes an API key, to be shown once. Refuses as `addCredential`. */
 export async function createKey(
-  on: Queryable,
+  tx: Tx,
   wanted: { mode: 'live' | 'test'; name: string; tenantId: string | null; permissions: readonly Permission[] | null },
   facts: { nowMs: number; ids: Ids },
 ): Promise<{ id: number; key: string }> {
-  const { credential, key } = await addCredential(on, { type: 'api', ...wanted }, facts)
+  const { credential, key } = await addCredential(tx, { type: 'api', ...wanted }, facts)
   return { id: credential.id, key }
 }
 
-/** A revoked or held key stops working within this time in every process. */
-const cacheMs = 900
 const lastUsedEveryMs = 60_000
 
 export interface Credentials {
@@ -74,12 +72,7 @@ export interface Credentials {
 }
 
 export function openCredentials({ db, clock }: { db: Db; clock: Clock }): Credentials {
-  const cache = new LRUCache<string, { credential: Credential | undefined }>({
-    max: 10_000,
-    ttl: cacheMs,
-    perf: { now: () => clock.monotonicMs() },
-    fetchMethod: async (key) => ({ credential: await db.first(credentialByKey, [hashOf(key)]) }),
-  })
+  const known = remembered(clock, (key) => db.first(credentialByKey, [hashOf(key)]))
   const savedAt = new LRUCache<number, number>({ max: 10_000 })
   const toSave = new Map<number, Date>()
   return {
@@ -88,7 +81,7 @@ export function openCredentials({ db, clock }: { db: Db; clock: Clock }): Creden
         throw new Refusal('invalid_api_key', {
           message: 'the API key must start with svc_live_ or svc_test_, followed by 32 letters and digits',
         })
-      const credential = (await cache.fetch(key))?.credential
+      const credential = await known.get(key)
       if (!credential) throw new Refusal('invalid_api_key', { message: 'no credential has this API key' })
       if (credential.revoked) throw new Refusal('expired_api_key', { message: 'this API key has been revoked' })
       const nowMs = clock.nowMs()
@@ -104,6 +97,6 @@ export function openCredentials({ db, clock }: { db: Db; clock: Clock }): Creden
       toSave.clear()
       await db.run(markUsed, [uses.map(([id]) => id), uses.map(([, at]) => at)])
     },
-    forget: () => cache.clear(),
+    forget: known.forget,
   }
 }

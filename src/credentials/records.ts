@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto'
 import { type Ids, Refusal, refuseOddText, type Secrets } from '#base'
 import { type Queryable, sql, type Tx } from '#db'
+import { tenantForNew } from '#tenants'
 
 export const permissions = ['emails:send', 'emails:read', 'domains:manage', 'webhooks:manage', 'suppressions:manage'] as const
 export type Permission = (typeof permissions)[number]
@@ -64,11 +65,10 @@ const countCredentials = sql<{ total: number }>`
   from credentials
   where tenant_id is not distinct from $1 and ($2::text is null or type = $2) and revoked_at is null`
 
-const saveCredential = sql<CredentialRecord>`
+const saveCredential = sql`
   update credentials
   set name = coalesce($3, name), hold = coalesce($4, hold), permissions = case when $5 then $6 else permissions end, updated_at = $7
-  where id = $1 and ($2::text is null or tenant_id = $2) and revoked_at is null
-  returning ${columns}`
+  where id = $1 and ($2::text is null or tenant_id = $2) and revoked_at is null`
 
 const revokeById = sql`
   update credentials
@@ -100,20 +100,21 @@ const sealName = (keyHash: Uint8Array) => `credential ${Buffer.from(keyHash).toS
 
 /**
  * Makes a credential; `key` is to be shown once. With `keepIn` a sealed copy of it is kept, so that it can be revealed again. An SMTP
- * login's key has no svc_ prefix, so that no door takes one for the other.
+ * login's key has no svc_ prefix, so that no door takes one for the other. Refuses `validation_error`, `not_found`, `tenant_archived`.
  */
 export async function addCredential(
-  on: Queryable,
+  tx: Tx,
   wanted: NewCredential,
   facts: { nowMs: number; ids: Ids; keepIn?: Secrets | undefined },
 ): Promise<{ credential: CredentialRecord; key: string }> {
   checkName(wanted.name)
   const allowed = distinct(wanted.permissions)
   if (wanted.type === 'smtp' && wanted.tenantId === null) refuse('tenantId', 'is needed: an SMTP login belongs to a tenant')
+  if (wanted.tenantId !== null) await tenantForNew(tx, wanted.tenantId)
   const random = facts.ids.token(keyLength)
   const key = wanted.type === 'smtp' ? random : `svc_${wanted.mode}_${random}`
   const hash = hashOf(key)
-  const credential = await on.first(insertCredential, [
+  const credential = await tx.first(insertCredential, [
     wanted.tenantId,
     wanted.name,
     wanted.type,
@@ -175,10 +176,10 @@ export async function changeCredential(
   tenantId: string | null,
   changes: CredentialChanges,
   nowMs: number,
-): Promise<CredentialRecord> {
+): Promise<void> {
   if (changes.name !== undefined) checkName(changes.name)
   const allowed = distinct(changes.permissions ?? null)
-  const saved = await on.first(saveCredential, [
+  const parameters = [
     numberIn(id),
     tenantId,
     changes.name ?? null,
@@ -186,9 +187,8 @@ export async function changeCredential(
     changes.permissions !== undefined,
     allowed,
     new Date(nowMs),
-  ])
-  if (!saved) throw noSuchCredential()
-  return saved
+  ]
+  if ((await on.run(saveCredential, parameters)) === 0) throw noSuchCredential()
 }
 
 export async function revokeCredential(on: Queryable, id: string, tenantId: string | null, nowMs: number): Promise<void> {

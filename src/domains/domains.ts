@@ -6,7 +6,7 @@
 
 import { LRUCache } from 'lru-cache'
 import type { Clock, Ids, Secrets } from '#base'
-import { Refusal } from '#base'
+import { Refusal, remembered } from '#base'
 import { type Db, type Queryable, sql, type Tx } from '#db'
 import { makeEd25519Key, makeRsaKey, readPrivateKey, type SigningKey } from '#dkim'
 import { parseAddress } from '#mail'
@@ -114,12 +114,7 @@ export interface Domains {
 
 export function openDomains({ db, clock, secrets }: { db: Db; clock: Clock; secrets: Secrets }): Domains {
   const perf = { now: () => clock.monotonicMs() }
-  const cache = new LRUCache<string, { domain: Domain | undefined }>({
-    max: 10_000,
-    ttl: cacheMs,
-    perf,
-    fetchMethod: async (key) => ({ domain: await db.first(domainByName, key.split(' ')) }),
-  })
+  const known = remembered(clock, (key) => db.first(domainByName, key.split(' ')))
   // A domain's keys never change: they are parsed once, but whether the domain is still there is asked again and again.
   const keys = new LRUCache<string, { uuid: string; rsa: SigningKey; ed25519: SigningKey } | { gone: true }>({
     max: 10_000,
@@ -143,12 +138,12 @@ export function openDomains({ db, clock, secrets }: { db: Db; clock: Clock; secr
     },
   })
   return {
-    find: async (tenantId, name) => (await cache.fetch(`${tenantId} ${name}`))?.domain,
+    find: (tenantId, name) => known.get(`${tenantId} ${name}`),
     async signingKeys(tenantId, domainId, withEd25519) {
       const found = await keys.fetch(`${tenantId} ${domainId}`)
       if (!found || 'gone' in found) return undefined
       return withEd25519 ? [found.rsa, found.ed25519] : [found.rsa]
     },
-    forget: () => cache.clear(),
+    forget: known.forget,
   }
 }

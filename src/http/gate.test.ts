@@ -58,7 +58,14 @@ describe('a key', () => {
     const own = credential({ tenantId: 'abc' })
     expect(tenantScope(own, anywhere, asked())).toBe('abc')
     expect(tenantScope(own, anywhere, asked({ tenantId: 'abc' }))).toBe('abc')
-    for (const named of [asked({ tenantId: 'abd' }), asked({ tenant_id: 'abd' }), asked({}, { tenantId: 'abd' })]) {
+    const others = [
+      asked({ tenantId: 'abd' }),
+      asked({ tenant_id: 'abd' }),
+      asked({}, { tenantId: 'abd' }),
+      asked({ tenantId: 'abd' }, { tenantId: 'abc' }),
+      asked({ tenantId: 'abc', tenant_id: 'abd' }),
+    ]
+    for (const named of others) {
       expect(() => tenantScope(own, anywhere, named)).toThrow(refusal('tenant_mismatch'))
     }
   })

@@ -98,15 +98,18 @@ export function tenantScope(
     (endpoint.scope === 'organisation, or the tenant in the path' && tenantInPath(request) === undefined)
   if (needsOrganisation && tenantId !== null)
     throw new Refusal('permission_denied', { message: 'this needs an organisation-level key', suggestion: 'Use an organisation-level key' })
-  return (endpoint.takesTenant ? namedTenant(tenantIn(request), credential) : null) ?? tenantId
+  return (endpoint.takesTenant ? tenantIn(request, credential) : null) ?? tenantId
 }
 
 const tenantInPath = ({ params }: Pick<FastifyRequest, 'params'>) => (params as { tenantId?: string }).tenantId
 
-function tenantIn({ params, query }: Pick<FastifyRequest, 'params' | 'query'>): string | undefined {
-  const inPath = tenantInPath({ params })
+/** The first that is named counts, and a key of a tenant may name no other anywhere. */
+function tenantIn({ params, query }: Pick<FastifyRequest, 'params' | 'query'>, credential: Credential): string | null {
   const { tenantId, tenant_id } = query as { tenantId?: string | string[]; tenant_id?: string | string[] }
-  const named = inPath ?? tenantId ?? tenant_id
-  if (Array.isArray(named)) throw new Refusal('validation_error', { field: 'tenantId', message: 'tenantId is given more than once' })
-  return named === '' ? undefined : named
+  const named = [tenantInPath({ params }), tenantId, tenant_id].filter((one) => one !== undefined && one !== '')
+  for (const one of credential.tenantId === null ? named.slice(0, 1) : named) {
+    if (Array.isArray(one)) throw new Refusal('validation_error', { field: 'tenantId', message: 'tenantId is given more than once' })
+    namedTenant(one, credential)
+  }
+  return (named[0] as string | undefined) ?? null
 }

@@ -3,8 +3,9 @@
  * organisation's.
  */
 import { Refusal, refuseOddText } from '#base'
-import { type Queryable, sql } from '#db'
+import { type Db, type Queryable, sql } from '#db'
 import { parseAddress } from '#mail'
+import { tenantForNew } from '#tenants'
 
 export interface Suppression {
   id: number
@@ -72,32 +73,35 @@ function listed(address: string): string {
 const normal = (address: string) => parseAddress(address)?.text.toLowerCase()
 
 /** In one statement, in the order of the addresses, so that two callers never wait for each other in a circle. */
-const save = (on: Queryable, tenantId: string, wanted: ReadonlyMap<string, string | null | undefined>, nowMs: number) =>
-  on.rows(saveEntries, [
-    tenantId,
-    [...wanted.keys()],
-    [...wanted.values()].map((reason) => reason ?? null),
-    [...wanted].flatMap(([address, reason]) => (reason === undefined ? [address] : [])),
-    new Date(nowMs),
-  ])
+const save = (db: Db, tenantId: string, wanted: ReadonlyMap<string, string | null | undefined>, nowMs: number) =>
+  db.transaction(async (tx) => {
+    if (tenantId !== '') await tenantForNew(tx, tenantId)
+    return tx.rows(saveEntries, [
+      tenantId,
+      [...wanted.keys()],
+      [...wanted.values()].map((reason) => reason ?? null),
+      [...wanted].flatMap(([address, reason]) => (reason === undefined ? [address] : [])),
+      new Date(nowMs),
+    ])
+  })
 
-/** Puts an address on a list, or changes the reason why it is there. */
+/** Puts an address on a list, or changes the reason why it is there. Refuses `invalid_email_format` and `tenant_archived`. */
 export async function saveSuppression(
-  on: Queryable,
+  db: Db,
   tenantId: string,
   { address, reason }: Wanted,
   nowMs: number,
 ): Promise<{ entry: Suppression; added: boolean }> {
   if (reason) refuseOddText('reason', reason)
-  const [saved] = await save(on, tenantId, new Map([[listed(address), reason]]), nowMs)
+  const [saved] = await save(db, tenantId, new Map([[listed(address), reason]]), nowMs)
   if (!saved) throw new Error('a suppression was not saved')
   const { added, ...entry } = saved
   return { entry, added }
 }
 
-/** A wrong address fails alone; one that is repeated counts as updated, and its last reason stays. */
+/** A wrong address fails alone; one that is repeated counts as updated, and its last reason stays. Refuses `tenant_archived`. */
 export async function saveSuppressions(
-  on: Queryable,
+  db: Db,
   tenantId: string,
   wanted: readonly Wanted[],
   nowMs: number,
@@ -110,7 +114,7 @@ export async function saveSuppressions(
     if (valid === undefined) failed++
     else reasons.set(valid, reason === undefined ? reasons.get(valid) : reason)
   }
-  const saved = reasons.size === 0 ? [] : await save(on, tenantId, reasons, nowMs)
+  const saved = await save(db, tenantId, reasons, nowMs)
   const added = saved.filter((one) => one.added).length
   return { added, updated: wanted.length - failed - added, failed }
 }

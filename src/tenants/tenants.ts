@@ -1,11 +1,10 @@
 /**
  * The organisation and its tenants. One installation is one organisation; exactly one tenant is its default.
- * Owns: organisation, tenants. Uses: base, db. Used by: accept, delivery, webhooks, housekeeping, http, cli, main.
+ * Owns: organisation, tenants. Uses: base, db. Used by: credentials, suppressions, tracking, accept, delivery, webhooks, housekeeping, http, cli, main.
  * Promises: a tenant's change is seen by every process within a second.
  */
 
-import { LRUCache } from 'lru-cache'
-import { type Clock, type Ids, Refusal, refuseOddText } from '#base'
+import { type Clock, type Ids, Refusal, refuseOddText, remembered } from '#base'
 import { type Db, type Queryable, sql, type Tx } from '#db'
 
 export const tenantStatuses = ['active', 'suspended', 'archived'] as const
@@ -73,6 +72,12 @@ const lockTenant = sql<Tenant>`
   from tenants
   where id = $1
   for update`
+
+const keepTenant = sql<Tenant>`
+  select ${tenantColumns}
+  from tenants
+  where id = $1
+  for share`
 
 const saveTenant = sql<Tenant>`
   update tenants
@@ -177,8 +182,16 @@ function checkTenant({ name, metadata }: TenantChanges): void {
     refuse('metadata', `is larger than ${metadataBounds.octets} bytes as JSON`)
 }
 
-/** A tenant's change reaches every process within this time. */
-const cacheMs = 900
+/**
+ * The tenant under which something is to be made; it stays as it is until the caller commits, so nothing is made under a tenant that
+ * is being deleted. Refuses `not_found` and `tenant_archived`.
+ */
+export async function tenantForNew(tx: Tx, id: string): Promise<Tenant> {
+  const tenant = await tx.first(keepTenant, [id])
+  if (!tenant) throw new Refusal('not_found', { field: 'tenantId', message: `tenantId: there is no tenant ${id}` })
+  if (tenant.status === 'archived') throw new Refusal('tenant_archived', { message: `the tenant ${id} is archived` })
+  return tenant
+}
 
 /** As it stands in the database; refuses `not_found`. */
 export async function getTenant(on: Queryable, id: string): Promise<Tenant> {
@@ -196,19 +209,14 @@ export interface Tenants {
 }
 
 export function openTenants({ db, clock }: { db: Db; clock: Clock }): Tenants {
-  const cache = new LRUCache<string, { tenant: Tenant | undefined }>({
-    max: 10_000,
-    ttl: cacheMs,
-    perf: { now: () => clock.monotonicMs() },
-    fetchMethod: async (key) => ({ tenant: await (key === '' ? db.first(defaultTenant) : db.first(tenantById, [key])) }),
-  })
+  const known = remembered(clock, (key) => (key === '' ? db.first(defaultTenant) : db.first(tenantById, [key])))
   return {
-    find: async (id) => (id === '' ? undefined : (await cache.fetch(id))?.tenant),
+    find: async (id) => (id === '' ? undefined : known.get(id)),
     async default() {
-      const tenant = (await cache.fetch(''))?.tenant
+      const tenant = await known.get('')
       if (!tenant) throw new Error('the organisation has no default tenant')
       return tenant
     },
-    forget: () => cache.clear(),
+    forget: known.forget,
   }
 }

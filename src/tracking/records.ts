@@ -1,7 +1,8 @@
 /** The records of track domains (contract section 11). */
 import { Refusal } from '#base'
-import { type Queryable, sql } from '#db'
+import { type Db, type Queryable, sql, type Tx } from '#db'
 import { findDomainById } from '#domains'
+import { tenantForNew } from '#tenants'
 
 export interface TrackDomain {
   id: number
@@ -90,32 +91,35 @@ function excluded(text: string | null | undefined): string | null | undefined {
   return names.length > 0 ? names.join(',') : null
 }
 
-/** Refuses `validation_error`, `not_found` for a sending domain out of reach, and `track_domain_already_exists`. */
+/** Refuses `validation_error`, `not_found` for a sending domain out of reach, `tenant_archived`, and `track_domain_already_exists`. */
 export async function addTrackDomain(
-  on: Queryable,
+  db: Db,
   wanted: TrackSettings & { domainId: number; name: string; tenantId: string | null },
   nowMs: number,
 ): Promise<TrackDomain> {
   const name = wanted.name.toLowerCase()
   if (!labels.test(name)) refuse('name', 'must be one to three DNS labels, such as click')
   const excludedClickDomains = excluded(wanted.excludedClickDomains) ?? null
-  const domain = await findDomainById(on, wanted.domainId, wanted.tenantId)
-  if (!domain) throw new Refusal('not_found', { field: 'domainId', message: 'domainId: there is no such domain' })
-  const fullName = `${name}.${domain.name}`
-  if (fullName.length > longestName) refuse('name', `makes a host name longer than ${longestName} characters`)
-  const added = await on.first(insertTrackDomain, [
-    domain.tenantId,
-    domain.id,
-    name,
-    fullName,
-    wanted.trackClicks ?? true,
-    wanted.trackOpens ?? true,
-    wanted.sslEnabled ?? true,
-    excludedClickDomains,
-    new Date(nowMs),
-  ])
-  if (!added) throw new Refusal('track_domain_already_exists', { field: 'name', message: `name: ${fullName} is a track domain already` })
-  return added
+  return db.transaction(async (tx) => {
+    const domain = await findDomainById(tx, wanted.domainId, wanted.tenantId)
+    if (!domain) throw new Refusal('not_found', { field: 'domainId', message: 'domainId: there is no such domain' })
+    await tenantForNew(tx, domain.tenantId)
+    const fullName = `${name}.${domain.name}`
+    if (fullName.length > longestName) refuse('name', `makes a host name longer than ${longestName} characters`)
+    const added = await tx.first(insertTrackDomain, [
+      domain.tenantId,
+      domain.id,
+      name,
+      fullName,
+      wanted.trackClicks ?? true,
+      wanted.trackOpens ?? true,
+      wanted.sslEnabled ?? true,
+      excludedClickDomains,
+      new Date(nowMs),
+    ])
+    if (!added) throw new Refusal('track_domain_already_exists', { field: 'name', message: `name: ${fullName} is a track domain already` })
+    return added
+  })
 }
 
 /** Oldest first; `tenantId` null: of all tenants. */
@@ -160,3 +164,10 @@ export async function changeTrackDomain(
 export async function removeTrackDomain(on: Queryable, id: string, tenantId: string | null): Promise<void> {
   if ((await on.run(dropTrackDomain, [numberIn(id), tenantId])) === 0) throw noSuchTrackDomain()
 }
+
+const dropTrackDomainsOf = sql`
+  delete from track_domains
+  where tenant_id = $1`
+
+/** Every track domain of a tenant that goes. */
+export const removeTrackDomainsOfTenant = (tx: Tx, tenantId: string): Promise<number> => tx.run(dropTrackDomainsOf, [tenantId])

@@ -1,6 +1,6 @@
 /**
  * Track domains: host names of a tenant under which opens and clicks of its mail are counted, once their CNAME has been seen.
- * Owns: track_domains. Uses: base, net, db, domains. Used by: housekeeping, http.
+ * Owns: track_domains. Uses: base, net, db, tenants, domains. Used by: housekeeping, http.
  * Promises: a full name belongs to one tenant; a resolver that does not answer changes nothing.
  */
 export { checkDueTrackDomains, verifyTrackDomain } from './check.ts'
@@ -10,5 +10,6 @@ export {
   getTrackDomain,
   listTrackDomains,
   removeTrackDomain,
+  removeTrackDomainsOfTenant,
   type TrackDomain,
 } from './records.ts'

@@ -115,7 +115,7 @@ export async function startHouse(wish: Wish = {}): Promise<House> {
   await addDomain(db, { tenantId: tenant.id, name: simulatorDomain, trusted: true, testOnly: true }, founded)
   const keyOf = async (mode: 'live' | 'test', limited: Limited = {}) => {
     const wanted = { mode, name: 'test', tenantId: limited.tenantId ?? null, permissions: limited.permissions ?? null }
-    return (await createKey(db, wanted, { nowMs: clock.nowMs(), ids })).key
+    return (await db.transaction((tx) => createKey(tx, wanted, { nowMs: clock.nowMs(), ids }))).key
   }
   const testKey = await keyOf('test')
   const liveKey = await keyOf('live')

@@ -14,7 +14,7 @@ import {
   revokeCredential,
 } from '#credentials'
 import { query } from './query.ts'
-import { listRoute, route } from './route.ts'
+import { type ApiDeps, listRoute, route } from './route.ts'
 import { nullable, optional, pageFields, tenantFields, tenantNamedIn, tenantParameter } from './wire.ts'
 
 const manages = { permission: 'full access', scope: 'organisation, or the tenant in the path', families: 'both' } as const
@@ -46,6 +46,8 @@ const CredentialObject = Type.Object({
   keyPrefix: Type.String(),
 })
 
+const reveal = Type.Optional(Type.Boolean({ description: 'With its key, where the operator keeps keys (POSTRIDER_REVEAL_KEYS)' }))
+
 export const createCredential = route({
   method: 'POST',
   path: '/credentials',
@@ -58,14 +60,10 @@ export const createCredential = route({
   refuses: ['tenant_archived', 'tenant_mismatch', 'not_found'],
   handle: async (call, { db, clock, ids, tenants, secrets, config }) => {
     const tenantId = await tenantNamedIn(call, tenants)
-    if (tenantId !== null && (await tenants.find(tenantId))?.status === 'archived')
-      throw new Refusal('tenant_archived', { message: `the tenant ${tenantId} is archived` })
     const { name, type, mode, permissions: allowed } = call.body
-    const { credential, key } = await addCredential(
-      db,
-      { name, type, mode: mode ?? 'live', permissions: allowed ?? null, tenantId },
-      { nowMs: clock.nowMs(), ids, keepIn: config.revealKeys ? secrets : undefined },
-    )
+    const wanted = { name, type, mode: mode ?? 'live', permissions: allowed ?? null, tenantId }
+    const facts = { nowMs: clock.nowMs(), ids, keepIn: config.revealKeys ? secrets : undefined }
+    const { credential, key } = await db.transaction((tx) => addCredential(tx, wanted, facts))
     return credentialToWire(credential, key)
   },
 })
@@ -91,17 +89,10 @@ export const retrieveCredential = route({
   name: 'credentials.retrieve',
   summary: 'One credential',
   ...manages,
-  query: query({
-    reveal: Type.Optional(Type.Boolean({ description: 'With its key, where the operator keeps keys (POSTRIDER_REVEAL_KEYS)' })),
-    tenantId: tenantParameter,
-  }),
+  query: query({ reveal, tenantId: tenantParameter }),
   data: CredentialObject,
   refuses: ['tenant_mismatch', 'not_found'],
-  handle: async ({ params, query, tenantId }, { db, secrets, config }) => {
-    const revealed = query.reveal === true && config.revealKeys
-    const { credential, key } = await getCredential(db, params.credentialId, tenantId, revealed ? secrets : undefined)
-    return credentialToWire(credential, key)
-  },
+  handle: ({ params, query, tenantId }, deps) => shown(params.credentialId, tenantId, query.reveal, deps),
 })
 
 export const updateCredential = route({
@@ -110,6 +101,7 @@ export const updateCredential = route({
   name: 'credentials.update',
   summary: 'Rename a credential, hold it, or change its permissions',
   ...manages,
+  query: query({ reveal, tenantId: tenantParameter }),
   body: Type.Object({
     name: Type.Optional(Name),
     hold: Type.Optional(Type.Boolean()),
@@ -118,17 +110,18 @@ export const updateCredential = route({
   }),
   data: CredentialObject,
   refuses: ['tenant_mismatch', 'not_found'],
-  handle: async (call, { db, clock, tenants, credentials }) => {
+  handle: async (call, deps) => {
     const { name, hold, permissions: allowed } = call.body
     if (name === undefined && hold === undefined && allowed === undefined)
       throw new Refusal('validation_error', {
         message: 'the body changes nothing: name, hold or permissions is needed',
         suggestion: 'Give at least one of name, hold and permissions',
       })
-    const tenantId = await tenantNamedIn(call, tenants)
-    const changed = await changeCredential(db, call.params.credentialId, tenantId, { name, hold, permissions: allowed }, clock.nowMs())
-    credentials.forget()
-    return credentialToWire(changed)
+    const tenantId = await tenantNamedIn(call, deps.tenants)
+    const { credentialId } = call.params
+    await changeCredential(deps.db, credentialId, tenantId, { name, hold, permissions: allowed }, deps.clock.nowMs())
+    deps.credentials.forget()
+    return shown(credentialId, tenantId, call.query.reveal, deps)
   },
 })
 
@@ -147,6 +140,11 @@ export const deleteCredential = route({
     return { deleted: true as const }
   },
 })
+
+async function shown(id: string, tenantId: string | null, withKey: boolean | undefined, { db, secrets, config }: ApiDeps) {
+  const { credential, key } = await getCredential(db, id, tenantId, withKey && config.revealKeys ? secrets : undefined)
+  return credentialToWire(credential, key)
+}
 
 function credentialToWire(one: CredentialRecord, key?: string): Static<typeof CredentialObject> {
   return {

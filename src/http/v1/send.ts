@@ -8,7 +8,7 @@ import { ErrorObject, errorOf, success } from './envelope.ts'
 import { fingerprint } from './fingerprint.ts'
 import { type Call, sendRoute } from './route.ts'
 import { refusalOf, shapeOf } from './shape.ts'
-import { namedTenant, optional, tenantFields } from './wire.ts'
+import { optional, type ScopedCall, tenantFields, tenantInBody } from './wire.ts'
 
 const largestText = 5_242_880
 const AddressText = Type.String({ minLength: 1, maxLength: 254, description: 'A bare address' })
@@ -169,8 +169,7 @@ export const sendRaw = sendRoute({
 
 const callerOf = ({ id, tenantId, mode }: Credential): Caller => ({ credentialId: id, tenantId, mode })
 
-const tenantOf = ({ body, credential }: { body: { tenantId?: string | null; tenant_id?: string | null }; credential: Credential }) =>
-  namedTenant(body.tenantId ?? body.tenant_id, credential)
+const tenantOf = ({ body, credential }: Pick<ScopedCall, 'body' | 'credential'>) => tenantInBody(body, credential)
 
 const idempotencyKey = /^[\w\-.~]{1,255}$/
 

@@ -33,7 +33,7 @@ export const createSuppression = ensureRoute({
   ...manages,
   body: Type.Object({ ...Wanted, ...tenantFields }),
   data: Entry,
-  refuses: ['invalid_email_format', 'tenant_mismatch', 'not_found'],
+  refuses: ['invalid_email_format', 'tenant_archived', 'tenant_mismatch', 'not_found'],
   handle: async (call, { db, clock, tenants }) => {
     const tenantId = await tenantNamedIn(call, tenants)
     const { entry, added } = await saveSuppression(db, listOf(tenantId), call.body, clock.nowMs())
@@ -75,7 +75,7 @@ export const createSuppressions = route({
     updated: Type.Integer({ description: 'Listed already, or repeated in the request' }),
     failed: Type.Integer({ description: 'No valid address' }),
   }),
-  refuses: ['tenant_mismatch', 'not_found'],
+  refuses: ['tenant_archived', 'tenant_mismatch', 'not_found'],
   handle: async (call, { db, clock, tenants }) => {
     const tenantId = await tenantNamedIn(call, tenants)
     const { suppressions } = call.body

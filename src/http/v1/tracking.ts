@@ -70,7 +70,7 @@ export const createTrackDomain = route({
   body: Type.Object({ domainId: DomainId, name: Type.String({ minLength: 1, maxLength: 253 }), ...settings, ...tenantFields }),
   status: 201,
   data: TrackDomainObject,
-  refuses: ['track_domain_already_exists', 'tenant_mismatch', 'not_found'],
+  refuses: ['track_domain_already_exists', 'tenant_archived', 'tenant_mismatch', 'not_found'],
   handle: async (call, { db, clock, tenants, config }) => {
     const tenantId = await tenantNamedIn(call, tenants)
     const wanted = { ...call.body, domainId: Number(call.body.domainId), tenantId }

@@ -80,6 +80,13 @@ export function knownEmailId(id: string): string {
   return id
 }
 
+/** The tenant a body names, in either spelling; a key of a tenant may name no other in any. Refuses as `namedTenant`. */
+export function tenantInBody(body: ScopedCall['body'], credential: Pick<Credential, 'tenantId'>): string | null {
+  const named = namedTenant(body.tenantId ?? body.tenant_id, credential)
+  if (credential.tenantId !== null) namedTenant(body.tenant_id, credential)
+  return named
+}
+
 /** A scope in which a request may name the tenant in its body as well, the alias included. */
 export interface ScopedCall {
   tenantId: string | null
@@ -92,7 +99,7 @@ export interface ScopedCall {
  * `tenant_mismatch`, also when two are named, and `not_found`.
  */
 export async function tenantNamedIn(call: ScopedCall, tenants: { find(id: string): Promise<unknown> }): Promise<string | null> {
-  const named = namedTenant(call.body.tenantId ?? call.body.tenant_id, call.credential)
+  const named = tenantInBody(call.body, call.credential)
   if (named === null || named === call.tenantId) return call.tenantId
   if (call.tenantId !== null)
     throw new Refusal('tenant_mismatch', { field: 'tenantId', message: 'tenantId names another tenant than the path' })

@@ -1,0 +1,231 @@
+/** Keys against tenants and credentials: every kind of key on every endpoint of both families, and what changes at the same moment. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type Answer, type Asked, type House, startHouse } from '../support/house.ts'
+
+let house: House
+let own: string
+let other: string
+let keys: Record<'organisation' | 'limited' | 'tenant' | 'limitedTenant', string>
+beforeAll(async () => {
+  house = await startHouse({ rateLimit: null, settings: { POSTRIDER_REVEAL_KEYS: 'on' } })
+  own = await house.makeTenant('Own')
+  other = await house.makeTenant('Other')
+  keys = {
+    organisation: house.liveKey,
+    limited: await house.makeKey({
+      permissions: ['emails:send', 'emails:read', 'domains:manage', 'webhooks:manage', 'suppressions:manage'],
+    }),
+    tenant: await house.makeKey({ tenantId: own }),
+    limitedTenant: await house.makeKey({ tenantId: own, permissions: ['emails:send'] }),
+  }
+})
+afterAll(() => house.stop())
+
+const call = (method: string, path: string, body?: object, asked: Asked = {}) =>
+  house.call(method, path, { key: house.liveKey, ...(body ? { body } : {}), ...asked })
+const idIn = (answer: Answer) => (answer.body.data as { id: number }).id
+const codeOf = (answer: Answer) => answer.body.error?.code ?? answer.status
+const credentialOf = async (tenantId: string | null) =>
+  idIn(await call('POST', tenantId === null ? '/credentials' : `/tenants/${tenantId}/credentials`, { name: 'target', type: 'api' }))
+const newKey = { name: 'made', type: 'api' }
+
+describe('who may do what', () => {
+  const denied = 'permission_denied'
+  test.each<[string, string, object | undefined, Record<keyof typeof keys, string | number>]>([
+    ['POST', '/tenants', { name: 'New' }, { organisation: 201, limited: denied, tenant: denied, limitedTenant: denied }],
+    ['GET', '/tenants', undefined, { organisation: 200, limited: denied, tenant: denied, limitedTenant: denied }],
+    ['GET', '/tenants/{own}', undefined, { organisation: 200, limited: denied, tenant: 200, limitedTenant: 200 }],
+    [
+      'GET',
+      '/tenants/{other}',
+      undefined,
+      { organisation: 200, limited: denied, tenant: 'tenant_mismatch', limitedTenant: 'tenant_mismatch' },
+    ],
+    ['PATCH', '/tenants/{own}', { name: 'Own' }, { organisation: 200, limited: denied, tenant: denied, limitedTenant: denied }],
+    ['DELETE', '/tenants/{new}', undefined, { organisation: 200, limited: denied, tenant: denied, limitedTenant: denied }],
+    ['POST', '/credentials', newKey, { organisation: 201, limited: denied, tenant: denied, limitedTenant: denied }],
+    ['GET', '/credentials', undefined, { organisation: 200, limited: denied, tenant: denied, limitedTenant: denied }],
+    ['GET', '/credentials?tenantId={own}', undefined, { organisation: 200, limited: denied, tenant: denied, limitedTenant: denied }],
+    ['GET', '/credentials/{id}', undefined, { organisation: 200, limited: denied, tenant: denied, limitedTenant: denied }],
+    ['PATCH', '/credentials/{id}', { name: 'x' }, { organisation: 200, limited: denied, tenant: denied, limitedTenant: denied }],
+    ['DELETE', '/credentials/{id}', undefined, { organisation: 200, limited: denied, tenant: denied, limitedTenant: denied }],
+    ['POST', '/tenants/{own}/credentials', newKey, { organisation: 201, limited: denied, tenant: 201, limitedTenant: denied }],
+    ['GET', '/tenants/{own}/credentials', undefined, { organisation: 200, limited: denied, tenant: 200, limitedTenant: denied }],
+    ['GET', '/tenants/{own}/credentials/{id}', undefined, { organisation: 200, limited: denied, tenant: 200, limitedTenant: denied }],
+    ['PATCH', '/tenants/{own}/credentials/{id}', { name: 'x' }, { organisation: 200, limited: denied, tenant: 200, limitedTenant: denied }],
+    ['DELETE', '/tenants/{own}/credentials/{id}', undefined, { organisation: 200, limited: denied, tenant: 200, limitedTenant: denied }],
+    [
+      'GET',
+      '/tenants/{other}/credentials',
+      undefined,
+      { organisation: 200, limited: denied, tenant: 'tenant_mismatch', limitedTenant: denied },
+    ],
+    [
+      'POST',
+      '/tenants/{other}/credentials',
+      newKey,
+      { organisation: 201, limited: denied, tenant: 'tenant_mismatch', limitedTenant: denied },
+    ],
+  ])('%s %s', async (method, path, body, expected) => {
+    for (const [kind, key] of Object.entries(keys)) {
+      const there = path
+        .replace('{own}', own)
+        .replace('{other}', other)
+        .replace('{new}', path.includes('{new}') ? await house.makeTenant('Short') : '')
+        .replace('{id}', path.includes('{id}') ? String(await credentialOf(own)) : '')
+      const answer = await call(method, there, body, { key })
+      const code = expected[kind as keyof typeof keys]
+      expect([kind, codeOf(answer)]).toEqual([kind, code])
+    }
+  })
+})
+
+describe('a key of a tenant', () => {
+  test('names no other tenant in path, query or body, in either spelling', async () => {
+    const path = `/tenants/${own}/credentials`
+    const named = [
+      await call('GET', `${path}?tenantId=${other}`, undefined, { key: keys.tenant }),
+      await call('GET', `${path}?tenant_id=${other}`, undefined, { key: keys.tenant }),
+      await call('POST', path, { ...newKey, tenantId: other }, { key: keys.tenant }),
+      await call('POST', path, { ...newKey, tenant_id: other }, { key: keys.tenant }),
+      await call('POST', path, { ...newKey, tenantId: own, tenant_id: other }, { key: keys.tenant }),
+      await call('PATCH', `${path}/${await credentialOf(own)}`, { name: 'x', tenantId: other }, { key: keys.tenant }),
+    ]
+    expect(named.map((answer) => [answer.status, codeOf(answer)])).toEqual(named.map(() => [403, 'tenant_mismatch']))
+  })
+
+  test('makes none that is wider: not by a body without a tenant, nor by naming its own', async () => {
+    for (const tenantId of [null, undefined, own]) {
+      const made = await call('POST', `/tenants/${own}/credentials`, { ...newKey, tenantId }, { key: keys.tenant })
+      expect(made).toMatchObject({ status: 201, body: { data: { tenantId: own } } })
+    }
+  })
+
+  test('finds no credential of the organisation or of another tenant, as if there were none', async () => {
+    const unknown = await call('GET', `/tenants/${own}/credentials/999999999`, undefined, { key: keys.tenant })
+    for (const id of [await credentialOf(null), await credentialOf(other)])
+      for (const [method, body] of [['GET'], ['PATCH', { hold: true }], ['DELETE']] as const) {
+        const answer = await call(method, `/tenants/${own}/credentials/${id}`, body, { key: keys.tenant })
+        expect({ status: answer.status, error: answer.body.error }).toEqual({ status: 404, error: unknown.body.error })
+        expect((await call('GET', `/credentials/${id}`)).body.data).toMatchObject({ hold: false })
+      }
+  })
+})
+
+describe('a key of the organisation', () => {
+  test('that names a tenant twice means the same one, or is refused', async () => {
+    expect(codeOf(await call('POST', `/tenants/${own}/credentials`, { ...newKey, tenantId: own }))).toBe(201)
+    expect(codeOf(await call('POST', `/tenants/${own}/credentials`, { ...newKey, tenantId: other }))).toBe('tenant_mismatch')
+    expect(codeOf(await call('GET', `/credentials?tenantId=${own}&tenantId=${own}`))).toBe('validation_error')
+  })
+
+  test.each(['k3v9d0q2m7x1c5b8n4t6w2y0', 'UPPER', 'a%00b', 'x'.repeat(300)])('finds nothing under the tenant %s', async (id) => {
+    for (const [method, path, body] of [
+      ['GET', `/tenants/${id}`],
+      ['DELETE', `/tenants/${id}`],
+      ['GET', `/tenants/${id}/credentials`],
+      ['POST', `/tenants/${id}/credentials`, newKey],
+      ['GET', `/credentials?tenantId=${id}`],
+      ['GET', `/credentials?tenant_id=${id}`],
+      ['POST', '/credentials', { ...newKey, tenantId: decodeURIComponent(id).replace('\0', '') }],
+    ] as const)
+      expect([path, codeOf(await call(method, path, body))]).toEqual([path, 'not_found'])
+  })
+})
+
+describe('under an archived tenant', () => {
+  test('nothing is made, and all that is there can be read, changed and removed', async () => {
+    const id = await house.makeTenant('Archive')
+    const credential = await credentialOf(id)
+    await house.addDomain(id, 'archive.test')
+    const domains = (await call('GET', `/tenants/${id}/tracking`)).body.data
+    expect(domains).toEqual({ trackDomains: [] })
+    await call('POST', `/tenants/${id}/suppressions`, { address: 'a@example.com' })
+    await call('PATCH', `/tenants/${id}`, { status: 'archived' })
+    for (const [path, body] of [
+      [`/tenants/${id}/credentials`, newKey],
+      ['/credentials', { ...newKey, tenant_id: id }],
+      [`/tenants/${id}/suppressions`, { address: 'b@example.com' }],
+      [`/tenants/${id}/suppressions/bulk`, { suppressions: [{ address: 'b@example.com' }] }],
+      [`/tenants/${id}/suppressions/bulk`, { suppressions: [] }],
+      [`/tenants/${id}/webhooks`, { name: 'x', url: 'https://hooks.example.com/x', events: ['MessageSent'] }],
+    ] as const) {
+      const answer = await call('POST', path, body)
+      expect([path, answer.status, codeOf(answer)]).toEqual([path, 403, 'tenant_archived'])
+    }
+    expect(await call('GET', `/tenants/${id}/credentials`)).toMatchObject({ status: 200, body: { total: 1 } })
+    expect(await call('GET', '/tenants?status=archived')).toMatchObject({ body: { data: [{ id }] } })
+    expect(await call('PATCH', `/tenants/${id}/credentials/${credential}`, { hold: true })).toMatchObject({ status: 200 })
+    expect(await call('DELETE', `/tenants/${id}/suppressions/a@example.com`)).toMatchObject({ status: 200 })
+    expect(await call('DELETE', `/tenants/${id}/credentials/${credential}`)).toMatchObject({ status: 200 })
+  })
+})
+
+describe('what happens at the same moment', () => {
+  test('no key made while its tenant is deleted outlives it', async () => {
+    for (let round = 0; round < 10; round++) {
+      const id = await house.makeTenant('Vanishing')
+      const making = Array.from({ length: 6 }, () => call('POST', `/tenants/${id}/credentials`, newKey))
+      const [made] = await Promise.all([Promise.all(making), call('DELETE', `/tenants/${id}`)])
+      for (const answer of made) {
+        if (answer.status === 404) continue
+        expect(answer.status).toBe(201)
+        const { key } = answer.body.data as { key: string }
+        expect(codeOf(await call('GET', '/limits', undefined, { key }))).toBe('expired_api_key')
+      }
+    }
+  })
+
+  test('only one of two deletions succeeds', async () => {
+    const id = await house.makeTenant('Twice')
+    const answers = await Promise.all([call('DELETE', `/tenants/${id}`), call('DELETE', `/tenants/${id}`)])
+    expect(answers.map((answer) => answer.status).sort()).toEqual([200, 404])
+    const credential = await credentialOf(null)
+    const revoked = await Promise.all([call('DELETE', `/credentials/${credential}`), call('DELETE', `/credentials/${credential}`)])
+    expect(revoked.map((answer) => answer.status).sort()).toEqual([200, 404])
+  })
+})
+
+describe('paging while rows are added', () => {
+  test.each<[string, () => Promise<{ path: string; add: () => Promise<unknown> }>]>([
+    ['tenants', async () => ({ path: '/tenants', add: () => house.makeTenant('Paged') })],
+    [
+      'credentials',
+      async () => {
+        const id = await house.makeTenant('Paged')
+        return { path: `/tenants/${id}/credentials`, add: () => credentialOf(id) }
+      },
+    ],
+  ])('%s: misses none that was there at the start, and keeps the order', async (_, prepared) => {
+    const { path, add } = await prepared()
+    for (let n = 0; n < 9; n++) await add()
+    const all = (await call('GET', `${path}?perPage=100`)).body.data as { id: string | number }[]
+    const seen: (string | number)[] = []
+    for (let page = 1; ; page++) {
+      const answer = await call('GET', `${path}?perPage=4&page=${page}`)
+      expect(answer.body).toMatchObject({ page, perPage: 4 })
+      const items = answer.body.data as { id: string | number }[]
+      if (items.length === 0) break
+      seen.push(...items.map((one) => one.id))
+      if (page < 4) await add()
+      if (page >= (answer.body.totalPages ?? 0)) break
+    }
+    const distinct = [...new Set(seen)].filter((id) => all.some((one) => one.id === id))
+    expect(distinct).toEqual(all.map((one) => one.id))
+  })
+})
+
+describe('a change that reveals', () => {
+  test('shows the key, and the SMTP user name with it', async () => {
+    const made = await call('POST', `/tenants/${own}/credentials`, { name: 'smtp', type: 'smtp' })
+    const { key, smtpUsername } = made.body.data as { key: string; smtpUsername: string }
+    const path = `/tenants/${own}/credentials/${idIn(made)}`
+    expect((await call('PATCH', `${path}?reveal=true`, { name: 'renamed' })).body.data).toMatchObject({
+      name: 'renamed',
+      key,
+      smtpUsername,
+    })
+    const plain = (await call('PATCH', path, { name: 'again' })).body.data
+    for (const name of ['key', 'smtpUsername']) expect(plain).not.toHaveProperty(name)
+  })
+})
