@@ -3,7 +3,7 @@ import { openAccept } from '#accept'
 import { openIds, openSecrets, readConfig, silentLog, systemClock, systemRandom } from '#base'
 import { openCredentials } from '#credentials'
 import { openDb } from '#db'
-import { openDomains } from '#domains'
+import { openDomainDesk, openDomains } from '#domains'
 import { startHttp } from '#http'
 import { openLimitSettings, openRateLimiter } from '#limits'
 import { openGuard, openPost, openResolver } from '#net'
@@ -30,7 +30,8 @@ const accept = openAccept({
   hostname: config.hostname,
   commit: () => Promise.resolve({ committed: true, standing }),
 })
-const post = openPost({ resolver: openResolver({ servers: [], clock }), guard: openGuard([]), openedNetworks: [], clock })
+const resolver = openResolver({ servers: [], clock })
+const post = openPost({ resolver, guard: openGuard([]), openedNetworks: [], clock })
 const http = await startHttp({
   db,
   clock,
@@ -38,6 +39,7 @@ const http = await startHttp({
   log: silentLog,
   tenants,
   domains,
+  domainDesk: openDomainDesk({ db, clock, ids, secrets, tenants, resolver, hostname: config.hostname }),
   limitSettings,
   accept,
   webhooks: openWebhooks({ db, clock, ids, random: systemRandom, secrets, tenants, post, config, version: 'bench' }),

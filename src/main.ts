@@ -23,7 +23,7 @@ import { runCommand } from '#cli'
 import { createKey, openCredentials } from '#credentials'
 import { type Db, durabilityProblems, embeddedUrlIfRunning, migrate, openDb, startEmbedded } from '#db'
 import { startDelivery } from '#delivery'
-import { addDomain, openDomains } from '#domains'
+import { addDomain, openDomainDesk, openDomains } from '#domains'
 import { prepareDays, startHousekeeping } from '#housekeeping'
 import { startHttp } from '#http'
 import { openLimitSettings, openRateLimiter } from '#limits'
@@ -143,7 +143,16 @@ async function serve(): Promise<void> {
     const shown = await firstStart(config, db, secrets)
     if (config.roles.includes('delivery')) open.push(startDeliveryProcesses(config, url, readSecret(config), db, log))
     if (config.roles.includes('housekeeping'))
-      open.push(startHousekeeping({ db, clock, log, limitSettings: openLimitSettings({ db, clock, config }) }))
+      open.push(
+        startHousekeeping({
+          db,
+          clock,
+          log,
+          limitSettings: openLimitSettings({ db, clock, config }),
+          resolver: openResolverFor(config),
+          hostname: config.hostname,
+        }),
+      )
     if (config.roles.includes('api')) open.push(await startApi(config, db, secrets, log))
     console.log(shown ? welcome(config, shown) : `Postrider is running at ${config.publicUrl}`)
     await stop
@@ -178,6 +187,7 @@ async function startApi(config: Config, db: Db, secrets: Secrets, log: Log): Pro
     log,
     tenants,
     domains,
+    domainDesk: openDomainDesk({ db, clock, ids, secrets, tenants, resolver: openResolverFor(config), hostname: config.hostname }),
     limitSettings,
     credentials,
     accept,
@@ -201,9 +211,11 @@ async function startApi(config: Config, db: Db, secrets: Secrets, log: Log): Pro
   }
 }
 
-function openPostFor({ resolvers, allowedNetworks }: Config) {
-  const resolver = openResolver({ servers: resolvers, clock })
-  return openPost({ resolver, guard: openGuard(allowedNetworks), openedNetworks: allowedNetworks, clock })
+const openResolverFor = ({ resolvers }: Config) => openResolver({ servers: resolvers, clock })
+
+function openPostFor(config: Config) {
+  const { allowedNetworks } = config
+  return openPost({ resolver: openResolverFor(config), guard: openGuard(allowedNetworks), openedNetworks: allowedNetworks, clock })
 }
 
 function startDeliveryProcesses(config: Config, url: string, secret: string, db: Db, log: Log): Children {

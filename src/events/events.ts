@@ -1,17 +1,25 @@
 /**
  * The log of all that happened to emails. Webhooks, usage, live view and timelines read it; nothing else tells anybody anything.
- * Owns: events. Uses: db. Used by: delivery.
+ * Owns: events. Uses: db. Used by: delivery, housekeeping.
  * Promises: an event is appended in the transaction that makes it true.
  */
 import { sql, type Tx } from '#db'
 
 /** The names of contract section 13.1, and our own, which begin with Email and are never sent to webhooks. */
-export type EventKind = 'MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageHeld' | 'EmailReleased'
+export type EventKind =
+  | 'MessageSent'
+  | 'MessageDelayed'
+  | 'MessageDeliveryFailed'
+  | 'MessageBounced'
+  | 'MessageHeld'
+  | 'EmailReleased'
+  | 'DomainDNSError'
 
 export interface NewEvent {
   tenantId: string
   kind: EventKind
-  emailId: string
+  /** Null for what is of no email. */
+  emailId: string | null
   at: Date
   data: Record<string, unknown>
 }

@@ -1,6 +1,6 @@
 /**
  * Housekeeping: the timetable of chores. Every process that has the role keeps one; a lock in the database lets one at a time work.
- * Owns: nothing. Uses: base, db, limits, emails, spool, accept, delivery, webhooks. Used by: main.
+ * Owns: nothing. Uses: base, net, db, tenants, limits, domains, events, emails, spool, accept, delivery, webhooks. Used by: main.
  * Promises: partitions exist days before they are needed; what waits for send capacity goes at the top of the hour; a chore that
  * fails is logged and tried again, and keeps no other from its turn.
  */
@@ -11,8 +11,10 @@ import { type Db, ensurePartitions, sql } from '#db'
 import { expireHolds, followQueueChanges } from '#delivery'
 import { emailTables } from '#emails'
 import type { LimitSettings } from '#limits'
+import type { Resolver } from '#net'
 import { releaseWaiting } from '#spool'
 import { deliveryTables } from '#webhooks'
+import { startDomainChecks } from './domain-checks.ts'
 
 const tickMs = 500
 const daysAhead = 7
@@ -31,6 +33,8 @@ export interface HousekeepingDeps {
   clock: Clock
   log: Log
   limitSettings: LimitSettings
+  resolver: Resolver
+  hostname: string
 }
 
 /** Makes the partitions of the coming days; needed before anything can be accepted. */
@@ -38,7 +42,8 @@ export function prepareDays(db: Db, nowMs: number): Promise<string[]> {
   return ensurePartitions(db, [...emailTables, { table: 'events', key: 'time' }, ...deliveryTables], nowMs, daysAhead)
 }
 
-export function startHousekeeping({ db, clock, log, limitSettings }: HousekeepingDeps): Housekeeping {
+export function startHousekeeping(deps: HousekeepingDeps): Housekeeping {
+  const { db, clock, log, limitSettings } = deps
   const stopping = new AbortController()
   const chores: { name: string; everyMs: number; run: (nowMs: number) => Promise<unknown> }[] = [
     {
@@ -72,10 +77,11 @@ export function startHousekeeping({ db, clock, log, limitSettings }: Housekeepin
     }
   }
   const ended = loop()
+  const domainChecks = startDomainChecks(deps)
   return {
     async stop() {
       stopping.abort()
-      await ended
+      await Promise.all([ended, domainChecks.stop()])
     },
   }
 }

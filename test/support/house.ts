@@ -7,7 +7,7 @@ import { openIds, openSecrets, pause, readConfig, silentLog, systemClock, system
 import { createKey, openCredentials, type Permission } from '#credentials'
 import type { Db } from '#db'
 import { startDelivery } from '#delivery'
-import { addDomain, openDomains } from '#domains'
+import { addDomain, openDomainDesk, openDomains } from '#domains'
 import { prepareDays, startHousekeeping } from '#housekeeping'
 import { type HttpDeps, startHttp } from '#http'
 import { openLimitSettings, openRateLimiter } from '#limits'
@@ -135,8 +135,10 @@ export async function startHouse(wish: Wish = {}): Promise<House> {
     commit,
   })
   const { allowedNetworks, resolvers } = config
+  const resolver = openResolver({ servers: resolvers, clock })
+  const { hostname } = config
   const post = openPost({
-    resolver: openResolver({ servers: resolvers, clock }),
+    resolver,
     guard: openGuard(allowedNetworks),
     openedNetworks: allowedNetworks,
     clock,
@@ -149,6 +151,7 @@ export async function startHouse(wish: Wish = {}): Promise<House> {
     config,
     tenants,
     domains,
+    domainDesk: openDomainDesk({ db, clock, ids, secrets, tenants, resolver, hostname }),
     limitSettings,
     accept,
     webhooks: openWebhooks({ db, clock, ids, random: systemRandom, secrets, tenants, post, config, version: 'test' }),
@@ -158,7 +161,7 @@ export async function startHouse(wish: Wish = {}): Promise<House> {
     ...(wish.bounds ? { bounds: wish.bounds } : {}),
   })
   const running: { stop(): Promise<void> }[] = [http]
-  if (wish.roles?.includes('housekeeping')) running.push(startHousekeeping({ db, clock, log, limitSettings }))
+  if (wish.roles?.includes('housekeeping')) running.push(startHousekeeping({ db, clock, log, limitSettings, resolver, hostname }))
   if (wish.roles?.includes('delivery'))
     running.push(await startDelivery({ db, clock, ids, log, secrets, domains, tenants, config, processId: 'house' }))
 

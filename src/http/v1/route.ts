@@ -8,7 +8,7 @@ import type { Accept, Answer } from '#accept'
 import { type Clock, type Config, type FieldProblem, Refusal, type RefusalCode } from '#base'
 import type { Credential, Permission } from '#credentials'
 import type { Db } from '#db'
-import type { Domains } from '#domains'
+import type { DomainDesk, Domains } from '#domains'
 import type { RateVerdict, Standing } from '#limits'
 import type { Tenants } from '#tenants'
 import type { Webhooks } from '#webhooks'
@@ -22,6 +22,7 @@ export interface ApiDeps {
   clock: Clock
   accept: Accept
   domains: Domains
+  domainDesk: DomainDesk
   tenants: Tenants
   webhooks: Webhooks
   config: Pick<Config, 'maxAttempts'>

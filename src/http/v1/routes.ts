@@ -1,4 +1,5 @@
 /** Every endpoint of the API, in the order of the contract. The app registers them, the OpenAPI document lists them, the contract tests walk them. */
+import { createDomain, deleteDomainRoute, listDomainsRoute, retrieveDomain, verifyDomain } from './domains.ts'
 import { retrieveEmail } from './email-details.ts'
 import { listDeliveries, listEmailsRoute, retryEmail } from './emails.ts'
 import { getLimits } from './limits.ts'
@@ -31,6 +32,11 @@ export const routes: readonly Endpoint[] = [
   retrieveEmail,
   listDeliveries,
   retryEmail,
+  createDomain,
+  listDomainsRoute,
+  retrieveDomain,
+  verifyDomain,
+  deleteDomainRoute,
   createSuppression,
   listSuppressionsRoute,
   createSuppressions,
