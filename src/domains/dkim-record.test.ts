@@ -43,7 +43,7 @@ describe('a DKIM key record', () => {
   })
 
   test('of any text is read without an error', () => {
-    fc.assert(fc.property(fc.string({ unit: 'binary', maxLength: 2000 }), (text) => void parseKeyRecord(text)))
+    fc.assert(fc.property(fc.string({ unit: 'binary', maxLength: 400 }), (text) => void parseKeyRecord(text)))
   })
 
   test('is told from what a wildcard puts at its name', () => {

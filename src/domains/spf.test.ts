@@ -43,7 +43,7 @@ describe('an SPF record', () => {
   })
 
   test('of any text is read without an error, and in linear time', () => {
-    fc.assert(fc.property(fc.string({ unit: 'binary', maxLength: 2000 }), (text) => void parseSpf(`v=spf1 ${text}`)))
+    fc.assert(fc.property(fc.string({ unit: 'binary', maxLength: 400 }), (text) => void parseSpf(`v=spf1 ${text}`)))
     expect(parseSpf(`v=spf1 ${'a '.repeat(100_000)}`).mechanisms.length).toBeLessThan(400)
   })
 })
