@@ -1,5 +1,5 @@
 /** Adding a sending domain: what may be one, and its keys. */
-import { domainToASCII } from 'node:url'
+import { domainToUnicode } from 'node:url'
 import { parse as parseHost } from 'tldts'
 import { type Ids, Refusal, type Secrets } from '#base'
 import { type Queryable, sql } from '#db'
@@ -23,8 +23,10 @@ function domainName(text: string): string {
   const name = parseDomain(text)
   const refused = (message: string) =>
     new Refusal('validation_error', { field: 'name', message: `name ${message}`, details: [{ field: 'name', message }] })
-  // An A-label that stands for no name is refused by domainToASCII.
-  if (name === undefined || domainToASCII(name) === '') throw refused('must be a host name of at least two labels, such as mail.example.com')
+  // An A-label that encodes nothing stays as it is.
+  const isEncoded = (label: string) => label.startsWith('xn--')
+  if (name === undefined || domainToUnicode(name).split('.').some(isEncoded))
+    throw refused('must be a host name of at least two labels, such as mail.example.com')
   // Names of labs, which no registry knows, are nobody's suffixes.
   const { publicSuffix, isIcann } = parseHost(name, { allowPrivateDomains: false })
   if (isIcann && publicSuffix === name) throw refused(`must not be a public suffix; below ${name}, everybody may register names`)

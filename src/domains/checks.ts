@@ -49,7 +49,7 @@ export const claimDueDomains = (db: Db, nowMs: number, most: number): Promise<Ch
 const isAlwaysVerified = ({ trusted, testOnly }: Pick<Domain, 'trusted' | 'testOnly'>) => trusted || testOnly
 
 /** What of a domain a check changes besides statuses. `broke`: the first failing background check while verified. */
-export function standingAfter(
+function standingAfter(
   domain: Pick<CheckedDomain, 'trusted' | 'testOnly' | 'verified' | 'verifiedAt' | 'failures'>,
   result: CheckResult,
   by: 'request' | 'background',

@@ -15,7 +15,7 @@ export interface Finding extends Found {
 
 export type CheckResult = Record<RecordKind, Finding>
 
-export const longestCheckMs = 8000
+const longestCheckMs = 8000
 const mostFound = 5
 const longestFound = 600
 
@@ -90,7 +90,7 @@ function withoutValues(answer: Exclude<DnsAnswer<string[]>, { kind: 'found' }>, 
   }
 }
 
-export async function checkSpf(record: DnsRecord, host: string, ask: Pick<Ask, 'txt'>): Promise<Finding> {
+async function checkSpf(record: DnsRecord, host: string, ask: Pick<Ask, 'txt'>): Promise<Finding> {
   const answer = await ask.txt(record.fullName)
   if (answer.kind === 'trouble') return withoutValues(answer, record)
   const texts = answer.kind === 'found' ? answer.value.filter(isSpf) : []
@@ -125,12 +125,7 @@ export async function checkSpf(record: DnsRecord, host: string, ask: Pick<Ask, '
   return judged('OK', texts)
 }
 
-export async function checkKey(
-  record: DnsRecord,
-  algorithm: 'rsa' | 'ed25519',
-  publicKey: string,
-  ask: Pick<Ask, 'txt'>,
-): Promise<Finding> {
+async function checkKey(record: DnsRecord, algorithm: 'rsa' | 'ed25519', publicKey: string, ask: Pick<Ask, 'txt'>): Promise<Finding> {
   const answer = await ask.txt(record.fullName)
   if (answer.kind !== 'found') return withoutValues(answer, record)
   const keys = answer.value.filter(looksLikeKey)
@@ -149,7 +144,7 @@ export async function checkKey(
 
 const plainHost = (name: string) => name.toLowerCase().replace(/\.$/, '')
 
-export async function checkReturnPath(record: DnsRecord, ask: Pick<Ask, 'cname'>): Promise<Finding> {
+async function checkReturnPath(record: DnsRecord, ask: Pick<Ask, 'cname'>): Promise<Finding> {
   const answer = await ask.cname(record.fullName)
   if (answer.kind !== 'found') return withoutValues(answer, record)
   if (answer.value.some((target) => plainHost(target) === record.value.toLowerCase())) return judged('OK', answer.value)
@@ -179,12 +174,14 @@ async function checkDmarc(record: DnsRecord, name: string, ask: Pick<Ask, 'txt'>
 /** Advice: replies go to the domain's own mail servers, which are none of ours. */
 async function checkMx(record: DnsRecord, ask: Pick<Ask, 'mx'>): Promise<Finding> {
   const answer = await ask.mx(record.fullName)
-  if (answer.kind === 'found') return judged('OK', answer.value)
+  const suggestion = `If the domain is to receive mail, publish an MX record that names its mail server, such as ${record.value}`
+  if (answer.kind === 'found') {
+    // RFC 7505.
+    const isNull = answer.value.every((value) => value.endsWith(' .'))
+    return isNull
+      ? judged('Invalid', answer.value, 'The MX record says that the domain takes no mail', suggestion)
+      : judged('OK', answer.value)
+  }
   if (answer.kind === 'trouble') return withoutValues(answer, record)
-  return judged(
-    'Missing',
-    [],
-    `There is no MX record at ${record.fullName}: replies may not arrive`,
-    `If the domain is to receive mail, publish an MX record that names its mail server, such as ${record.value}`,
-  )
+  return judged('Missing', [], `There is no MX record at ${record.fullName}: replies may not arrive`, suggestion)
 }

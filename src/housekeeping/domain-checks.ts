@@ -21,12 +21,12 @@ export interface DomainCheckDeps {
   hostname: string
 }
 
-/** Checks what is due; returns how many domains that were. */
-export async function checkDueDomains(deps: DomainCheckDeps): Promise<number> {
+/** Checks what is due; returns how many domains that were. What is left when `signal` aborts becomes due again by itself. */
+async function checkDueDomains(deps: DomainCheckDeps, signal: AbortSignal): Promise<number> {
   const due = await claimDueDomains(deps.db, deps.clock.nowMs(), mostPerRound)
   const waiting = [...due]
   const worker = async () => {
-    for (let domain = waiting.pop(); domain; domain = waiting.pop()) {
+    for (let domain = waiting.pop(); domain && !signal.aborted; domain = waiting.pop()) {
       const { name } = domain
       await check(deps, domain).catch((error) =>
         deps.log.warn({ err: error, domain: name }, 'a domain could not be checked; it is tried again'),
@@ -60,7 +60,7 @@ export function startDomainChecks(deps: DomainCheckDeps): { stop(): Promise<void
   const stopping = new AbortController()
   const loop = async () => {
     while (!stopping.signal.aborted) {
-      const checked = await checkDueDomains(deps).catch((error) => {
+      const checked = await checkDueDomains(deps, stopping.signal).catch((error) => {
         deps.log.warn({ err: error }, 'the domains due for a check could not be read; it is tried again')
         return 0
       })

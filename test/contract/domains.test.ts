@@ -2,6 +2,7 @@
 
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { sql } from '#db'
+import { removeDomainsOfTenant } from '#domains'
 import { type House, startHouse } from '../support/house.ts'
 import { startTestDns, type TestDns } from '../support/test-dns.ts'
 
@@ -518,4 +519,13 @@ describe('DELETE /domains/{id}', () => {
     await expect.poll(statusOf, { timeout: 15_000, interval: 50 }).toBe('hardfail')
     expect((await add(domain.name)).id).not.toBe(domain.id)
   }, 30_000)
+})
+
+test('all domains of a tenant go at once, and no others', async () => {
+  const gone = await house.makeTenant('Gone')
+  const mine = await add()
+  const theirs = await add(freshName(), { tenantId: gone })
+  await house.db.transaction((tx) => removeDomainsOfTenant(tx, gone))
+  expect(await call('GET', `/domains/${theirs.id}`)).toMatchObject({ status: 404 })
+  expect(await call('GET', `/domains/${mine.id}`)).toMatchObject({ status: 200 })
 })
