@@ -377,7 +377,8 @@ describe('POST /domains/{id}/verify', () => {
       mx: { status: 'OK', found: ['10 mx.lab.test'] },
     })
     dns.set(`_dmarc.${domain.name}`, 'TXT', ['v=DMARC1; p=maybe'])
-    expect((await verify(domain)).dnsRecords.dmarc).toMatchObject({ status: 'Invalid' })
+    dns.set(domain.name, 'MX', ['0 .'])
+    expect((await verify(domain)).dnsRecords).toMatchObject({ dmarc: { status: 'Invalid' }, mx: { status: 'Invalid' } })
   })
 
   test('keeps what others put into DNS bounded and harmless', async () => {
