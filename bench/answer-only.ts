@@ -3,7 +3,7 @@ import { openAccept } from '#accept'
 import { openIds, openSecrets, readConfig, silentLog, systemClock, systemRandom } from '#base'
 import { openCredentials } from '#credentials'
 import { openDb } from '#db'
-import { openDomains } from '#domains'
+import { openDomainDesk, openDomains } from '#domains'
 import { startHttp } from '#http'
 import { openLimitSettings, openRateLimiter } from '#limits'
 import { openGuard, openPost, openResolver } from '#net'
@@ -41,6 +41,7 @@ const http = await startHttp({
   secrets,
   resolver,
   domains,
+  domainDesk: openDomainDesk({ db, clock, ids, secrets, tenants, resolver, hostname: config.hostname }),
   limitSettings,
   accept,
   webhooks: openWebhooks({ db, clock, ids, random: systemRandom, secrets, tenants, post, config, version: 'bench' }),

@@ -23,7 +23,7 @@ import { runCommand } from '#cli'
 import { createKey, openCredentials } from '#credentials'
 import { type Db, durabilityProblems, embeddedUrlIfRunning, migrate, openDb, startEmbedded } from '#db'
 import { startDelivery } from '#delivery'
-import { addDomain, openDomains } from '#domains'
+import { addDomain, openDomainDesk, openDomains } from '#domains'
 import { prepareDays, startHousekeeping } from '#housekeeping'
 import { startHttp } from '#http'
 import { openLimitSettings, openRateLimiter } from '#limits'
@@ -190,6 +190,7 @@ async function startApi(config: Config, db: Db, secrets: Secrets, log: Log): Pro
     secrets,
     tenants,
     domains,
+    domainDesk: openDomainDesk({ db, clock, ids, secrets, tenants, resolver, hostname: config.hostname }),
     limitSettings,
     credentials,
     accept,

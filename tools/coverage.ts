@@ -18,8 +18,8 @@ export interface ServedDocument {
   paths: Record<string, Record<string, Operation>>
 }
 
-export function readContractEndpoints(root: string): Listed[] {
-  return readFileSync(join(root, 'tools/contract-endpoints.txt'), 'utf8')
+export function readContractEndpoints(): Listed[] {
+  return readFileSync(join(import.meta.dirname, 'contract-endpoints.txt'), 'utf8')
     .split('\n')
     .filter((line) => line !== '' && !line.startsWith('#'))
     .map((line) => {
@@ -32,7 +32,7 @@ export function readContractEndpoints(root: string): Listed[] {
 /** Parameters may be named otherwise. */
 const formOf = (method: string, path: string) => `${method.toUpperCase()} ${path.replace(/\{\w+\}/g, '{}')}`
 
-export function missingEndpoints(listed: readonly Listed[], { paths }: ServedDocument): string[] {
+function missingEndpoints(listed: readonly Listed[], { paths }: ServedDocument): string[] {
   const served = new Set(Object.entries(paths).flatMap(([path, methods]) => Object.keys(methods).map((one) => formOf(one, path))))
   return listed.filter(({ method, path }) => !served.has(formOf(method, `/v1${path}`))).map(({ method, path }) => `${method} ${path}`)
 }

@@ -71,7 +71,7 @@ function goldens(root: string): Golden[] {
     { file: 'openapi.json', make: async () => `${JSON.stringify(await callFace(root, 'http', 'openApiDocument'), null, 2)}\n` },
     {
       file: '../api-coverage.md',
-      make: async () => coverageDocument(readContractEndpoints(root), (await callFace(root, 'http', 'openApiDocument')) as ServedDocument),
+      make: async () => coverageDocument(readContractEndpoints(), (await callFace(root, 'http', 'openApiDocument')) as ServedDocument),
     },
     {
       file: 'cli.md',

@@ -75,10 +75,15 @@ create table domains (
   return_path_status text,
   checked_at timestamptz,
   created_at timestamptz not null,
+  findings jsonb not null default '{}'::jsonb,
+  failures integer not null default 0,
+  next_check_at timestamptz,
   constraint domains_pkey PRIMARY KEY (tenant_id, id)
 );
 CREATE INDEX domains_by_id ON domains (id);
 CREATE UNIQUE INDEX domains_by_name ON domains (tenant_id, name);
+CREATE UNIQUE INDEX domains_by_uuid ON domains (uuid);
+CREATE INDEX domains_to_check ON domains (next_check_at) WHERE (next_check_at IS NOT NULL);
 
 create table emails (
   tenant_id text collate "C" not null,

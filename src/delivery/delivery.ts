@@ -32,6 +32,7 @@ import { openRecorder } from './record.ts'
 export { followQueueChanges } from './changes.ts'
 export { expireHolds } from './expire.ts'
 export { keysFor, rebuildMessage } from './prepare.ts'
+export { deleteDomain } from './remove-domain.ts'
 
 /** Recipients in this process's hands at most: they are small, their bodies are not kept. */
 const mostHeld = 2000

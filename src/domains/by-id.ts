@@ -1,6 +1,6 @@
 /** A sending domain by its number, and names relative to their zone. */
-import { getDomain } from 'tldts'
 import { type Queryable, sql } from '#db'
+import { zoneOf } from './records.ts'
 
 const domainById = sql<{ id: number; tenantId: string; name: string }>`
   select id, tenant_id as "tenantId", name
@@ -16,6 +16,6 @@ export const findDomainById = (
 
 /** The registrable domain by the Public Suffix List, and the name relative to it: `@` at its apex. */
 export function inZone(fullName: string): { zone: string; name: string } {
-  const zone = getDomain(fullName, { allowPrivateDomains: false }) ?? fullName
+  const zone = zoneOf(fullName)
   return { zone, name: fullName === zone ? '@' : fullName.slice(0, -zone.length - 1) }
 }

@@ -6,12 +6,20 @@
 import { type Queryable, sql, type Tx } from '#db'
 
 /** The names of contract section 13.1, and our own, which begin with Email and are never sent to webhooks. */
-export type EventKind = 'MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageHeld' | 'EmailReleased'
+export type EventKind =
+  | 'MessageSent'
+  | 'MessageDelayed'
+  | 'MessageDeliveryFailed'
+  | 'MessageBounced'
+  | 'MessageHeld'
+  | 'EmailReleased'
+  | 'DomainDNSError'
 
 export interface NewEvent {
   tenantId: string
   kind: EventKind
-  emailId: string
+  /** Null for what is of no email. */
+  emailId: string | null
   at: Date
   data: Record<string, unknown>
 }

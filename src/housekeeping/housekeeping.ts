@@ -16,6 +16,7 @@ import type { Resolver } from '#net'
 import { releaseWaiting } from '#spool'
 import { checkDueTrackDomains } from '#tracking'
 import { deliveryTables } from '#webhooks'
+import { startDomainChecks } from './domain-checks.ts'
 
 import { applyRetention, type Keep } from './retention.ts'
 
@@ -87,10 +88,11 @@ export function startHousekeeping(deps: HousekeepingDeps): Housekeeping {
     }
   }
   const ended = loop()
+  const domainChecks = startDomainChecks(deps)
   return {
     async stop() {
       stopping.abort()
-      await ended
+      await Promise.all([ended, domainChecks.stop()])
     },
   }
 }

@@ -17,6 +17,7 @@ export interface Mailbox {
 }
 
 const longestAddress = 254
+const longestDomain = 253
 const longestLocalOctets = 64
 const longestLabel = 63
 const longestMailbox = 1000
@@ -45,11 +46,13 @@ export function parseAddress(text: string): Address | undefined {
 const isLocal = (local: string) =>
   local.startsWith('"') ? local.length > 2 && quotedText.test(local) : local.split('.').every((part) => atom.test(part))
 
-function parseDomain(text: string): string | undefined {
-  if (text.length === 0 || /[\s%:/?#[\]@\\<>^|"]/.test(text)) return undefined
+/** A host name of at least two labels as lower-case A-labels, or undefined when it is not one. */
+export function parseDomain(text: string): string | undefined {
+  if (text.length === 0 || text.length > longestDomain || forbidden.test(text) || /[\s%:/?#[\]@\\<>^|"]/.test(text)) return undefined
   const domain = (ascii.test(text) ? text : domainToASCII(text)).toLowerCase()
   const labels = domain.split('.')
-  if (labels.length < 2 || labels.some((one) => one.length > longestLabel || !label.test(one))) return undefined
+  if (domain.length > longestDomain || labels.length < 2 || labels.some((one) => one.length > longestLabel || !label.test(one)))
+    return undefined
   // A name whose last label is a number is an IPv4 address to everything that resolves it.
   return /^\d+$/.test(labels.at(-1) as string) ? undefined : domain
 }

@@ -3,7 +3,7 @@
  * Owns: nothing. Uses: nothing. Used by: suppressions, domains, accept, delivery, http, cli.
  * Promises: what is built has CRLF line ends only and no line over 998 octets; reading is bounded and never throws.
  */
-export { type Address, type Mailbox, parseAddress, parseMailbox } from './address.ts'
+export { type Address, type Mailbox, parseAddress, parseDomain, parseMailbox } from './address.ts'
 export { dotStuff } from './body.ts'
 export { buildMessage } from './build.ts'
 export { textFromHtml } from './html-text.ts'

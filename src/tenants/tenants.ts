@@ -1,6 +1,7 @@
 /**
  * The organisation and its tenants. One installation is one organisation; exactly one tenant is its default.
- * Owns: organisation, tenants. Uses: base, db. Used by: credentials, suppressions, tracking, accept, delivery, webhooks, housekeeping, http, cli, main.
+ * Owns: organisation, tenants. Uses: base, db. Used by: credentials, suppressions, domains, tracking, accept, delivery, webhooks,
+ * housekeeping, http, cli, main.
  * Promises: a tenant's change is seen by every process within a second.
  */
 
@@ -44,6 +45,11 @@ const tenantById = sql<Tenant>`
   select ${tenantColumns}
   from tenants
   where id = $1`
+
+const namesById = sql<{ id: string; name: string }>`
+  select id, name
+  from tenants
+  where id = any($1)`
 
 const defaultTenant = sql<Tenant>`
   select ${tenantColumns}
@@ -92,6 +98,11 @@ const dropTenant = sql`
 /** The organisation of this installation, or undefined before its first start. */
 export function findOrganisation(on: Queryable): Promise<Organisation | undefined> {
   return on.first(organisation)
+}
+
+/** The names of tenants by their ids; what is not there has none. */
+export async function tenantNames(on: Queryable, ids: readonly string[]): Promise<Map<string, string>> {
+  return new Map((await on.rows(namesById, [[...new Set(ids)]])).map(({ id, name }) => [id, name]))
 }
 
 /** Makes the organisation and its default tenant. */
@@ -217,6 +228,6 @@ export function openTenants({ db, clock }: { db: Db; clock: Clock }): Tenants {
       if (!tenant) throw new Error('the organisation has no default tenant')
       return tenant
     },
-    forget: known.forget,
+    forget: () => known.forget(),
   }
 }

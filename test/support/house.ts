@@ -7,7 +7,7 @@ import { openIds, openSecrets, pause, readConfig, silentLog, systemClock, system
 import { createKey, openCredentials, type Permission } from '#credentials'
 import type { Db } from '#db'
 import { startDelivery } from '#delivery'
-import { addDomain, openDomains } from '#domains'
+import { addDomain, openDomainDesk, openDomains } from '#domains'
 import { prepareDays, startHousekeeping } from '#housekeeping'
 import { type HttpDeps, startHttp } from '#http'
 import { openLimitSettings, openRateLimiter } from '#limits'
@@ -137,6 +137,7 @@ export async function startHouse(wish: Wish = {}): Promise<House> {
   })
   const { allowedNetworks, resolvers } = config
   const resolver = openResolver({ servers: resolvers, clock })
+  const { hostname } = config
   const post = openPost({
     resolver,
     guard: openGuard(allowedNetworks),
@@ -153,6 +154,7 @@ export async function startHouse(wish: Wish = {}): Promise<House> {
     config,
     tenants,
     domains,
+    domainDesk: openDomainDesk({ db, clock, ids, secrets, tenants, resolver, hostname }),
     limitSettings,
     accept,
     webhooks: openWebhooks({ db, clock, ids, random: systemRandom, secrets, tenants, post, config, version: 'test' }),
@@ -163,7 +165,7 @@ export async function startHouse(wish: Wish = {}): Promise<House> {
   })
   const running: { stop(): Promise<void> }[] = [http]
   if (wish.roles?.includes('housekeeping'))
-    running.push(startHousekeeping({ db, clock, log, resolver, hostname: config.hostname, keep: config, limitSettings }))
+    running.push(startHousekeeping({ db, clock, log, resolver, hostname, keep: config, limitSettings }))
   if (wish.roles?.includes('delivery'))
     running.push(await startDelivery({ db, clock, ids, log, secrets, domains, tenants, config, processId: 'house' }))
 

@@ -8,7 +8,7 @@ import type { Accept, Answer } from '#accept'
 import { type Clock, type Config, type FieldProblem, type Ids, Refusal, type RefusalCode, type Secrets } from '#base'
 import type { Credential, Credentials, Permission } from '#credentials'
 import type { Db } from '#db'
-import type { Domains } from '#domains'
+import type { DomainDesk, Domains } from '#domains'
 import type { RateVerdict, Standing } from '#limits'
 import type { Resolver } from '#net'
 import type { Tenants } from '#tenants'
@@ -24,6 +24,7 @@ export interface ApiDeps {
   accept: Accept
   credentials: Credentials
   domains: Domains
+  domainDesk: DomainDesk
   tenants: Tenants
   webhooks: Webhooks
   resolver: Resolver

@@ -1,5 +1,6 @@
 /** Every endpoint of the API, in the order of the contract. The app registers them, the OpenAPI document lists them, the contract tests walk them. */
 import { createCredential, deleteCredential, listCredentialsRoute, retrieveCredential, updateCredential } from './credentials.ts'
+import { createDomain, deleteDomainRoute, listDomainsRoute, retrieveDomain, verifyDomain } from './domains.ts'
 import { retrieveEmail } from './email-details.ts'
 import { listDeliveries, listEmailsRoute, retryEmail } from './emails.ts'
 import { getLimits } from './limits.ts'
@@ -51,6 +52,11 @@ export const routes: readonly Endpoint[] = [
   retrieveCredential,
   updateCredential,
   deleteCredential,
+  createDomain,
+  listDomainsRoute,
+  retrieveDomain,
+  verifyDomain,
+  deleteDomainRoute,
   createTrackDomain,
   listTrackDomainsRoute,
   retrieveTrackDomain,

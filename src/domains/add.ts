@@ -1,0 +1,65 @@
+/** Adding a sending domain: what may be one, and its keys. */
+import { domainToUnicode } from 'node:url'
+import { parse as parseHost } from 'tldts'
+import { type Ids, Refusal, type Secrets } from '#base'
+import { type Queryable, sql } from '#db'
+import { makeEd25519Key, makeRsaKey } from '#dkim'
+import { parseDomain } from '#mail'
+import { type Domain, domainColumns } from './stored.ts'
+
+const selectorPrefix = 'pr-'
+/** A domain that was just added has no records yet. */
+const firstCheckAfterMs = 600_000
+
+const insertDomain = sql<Domain>`
+  insert into domains (tenant_id, uuid, name, trusted, verified, verified_at, test_only, selector, rsa_private, rsa_public,
+                       ed25519_private, ed25519_public, created_at, next_check_at)
+  values ($1, $2, $3, $4, $4, case when $4 then $11::timestamptz end, $5, $6, $7, $8, $9, $10, $11, $12)
+  on conflict (tenant_id, name) do nothing
+  returning ${domainColumns}`
+
+/** A host name of at least two labels, as lower-case A-labels, that one organisation can own; refuses `validation_error` otherwise. */
+function domainName(text: string): string {
+  const name = parseDomain(text)
+  const refused = (message: string) =>
+    new Refusal('validation_error', { field: 'name', message: `name ${message}`, details: [{ field: 'name', message }] })
+  // An A-label that encodes nothing stays as it is.
+  const isEncoded = (label: string) => label.startsWith('xn--')
+  if (name === undefined || domainToUnicode(name).split('.').some(isEncoded))
+    throw refused('must be a host name of at least two labels, such as mail.example.com')
+  // Names of labs, which no registry knows, are nobody's suffixes.
+  const { publicSuffix, isIcann } = parseHost(name, { allowPrivateDomains: false })
+  if (isIcann && publicSuffix === name) throw refused(`must not be a public suffix; below ${name}, everybody may register names`)
+  return name
+}
+
+/**
+ * Adds a sending domain with an RSA-2048 and an Ed25519 DKIM key of its own. `trusted` is the operator's override: usable without
+ * DNS verification. Refuses `domain_already_exists`.
+ */
+export async function addDomain(
+  on: Queryable,
+  wanted: { tenantId: string; name: string; trusted: boolean; testOnly?: boolean },
+  facts: { nowMs: number; ids: Ids; secrets: Secrets },
+): Promise<Domain> {
+  const name = domainName(wanted.name)
+  const uuid = facts.ids.uuid()
+  const rsa = await makeRsaKey()
+  const ed25519 = makeEd25519Key()
+  const added = await on.first(insertDomain, [
+    wanted.tenantId,
+    uuid,
+    name,
+    wanted.trusted,
+    wanted.testOnly ?? false,
+    selectorPrefix + facts.ids.label(6),
+    facts.secrets.seal(`domain ${uuid} rsa`, Buffer.from(rsa.privateKey)),
+    rsa.publicKey,
+    facts.secrets.seal(`domain ${uuid} ed25519`, Buffer.from(ed25519.privateKey)),
+    ed25519.publicKey,
+    new Date(facts.nowMs),
+    wanted.testOnly ? null : new Date(facts.nowMs + firstCheckAfterMs),
+  ])
+  if (!added) throw new Refusal('domain_already_exists', { field: 'name', message: `name: the tenant has the domain ${name} already` })
+  return added
+}

@@ -1,0 +1,144 @@
+/**
+ * What a check does to a domain (contract section 10): its statuses, whether it is verified, when it is checked next. Due domains are
+ * claimed, so that several processes share them.
+ */
+import { type Db, type Queryable, sql, type Tx } from '#db'
+import { type Findings, type Found, type RecordStatus, requiredRecords } from './records.ts'
+import { type CheckedDomain, checkedColumns, type Domain } from './stored.ts'
+import type { CheckResult } from './verify.ts'
+
+const minuteMs = 60_000
+const verifiedEveryMs = 60 * minuteMs
+const unverifiedEveryMs = 10 * minuteMs
+const youngForMs = 7 * 24 * 60 * minuteMs
+/** A check that its process did not live to save is made again after this time. */
+const claimedForMs = 5 * minuteMs
+const failuresUntilUnverified = 3
+
+const claimDue = sql<CheckedDomain>`
+  update domains
+  set next_check_at = $2
+  where (tenant_id, id) in (
+    select tenant_id, id
+    from domains
+    where next_check_at <= $1
+    order by next_check_at
+    limit $3
+    for update skip locked
+  )
+  returning ${checkedColumns}`
+
+const lockDomain = sql<CheckedDomain>`
+  select ${checkedColumns}
+  from domains
+  where tenant_id = $1 and id = $2
+  for update`
+
+const saveDomain = sql<CheckedDomain>`
+  update domains
+  set spf_status = $3, dkim_status = $4, return_path_status = $5, dkim_ed25519_status = $6, findings = $7, checked_at = $8, verified = $9,
+      verified_at = $10, failures = $11, next_check_at = $12
+  where tenant_id = $1 and id = $2
+  returning ${checkedColumns}`
+
+/** Those whose time has come, `most` of them; nobody else gets them meanwhile. */
+export const claimDueDomains = (db: Db, nowMs: number, most: number): Promise<CheckedDomain[]> =>
+  db.rows(claimDue, [new Date(nowMs), new Date(nowMs + claimedForMs), most])
+
+/** Needs no DNS to be usable, whatever is found. */
+const isAlwaysVerified = ({ trusted, testOnly }: Pick<Domain, 'trusted' | 'testOnly'>) => trusted || testOnly
+
+/** What of a domain a check changes besides statuses. `broke`: the first failing background check while verified. */
+function standingAfter(
+  domain: Pick<CheckedDomain, 'trusted' | 'testOnly' | 'verified' | 'verifiedAt' | 'failures'>,
+  result: CheckResult,
+  by: 'request' | 'background',
+  nowMs: number,
+): { verified: boolean; verifiedAt: Date | null; failures: number; broke: boolean } {
+  const { verified, verifiedAt, failures } = domain
+  const statuses = requiredRecords.map((kind) => result[kind].status)
+  if (isAlwaysVerified(domain)) return { verified, verifiedAt, failures: 0, broke: false }
+  if (statuses.every((status) => status === 'OK'))
+    return { verified: true, verifiedAt: verified ? verifiedAt : new Date(nowMs), failures: 0, broke: false }
+  // Whatever DNS would not tell counts neither way.
+  if (statuses.every((status) => status === 'OK' || status === null)) return { verified, verifiedAt, failures, broke: false }
+  if (!verified || by === 'request') return { verified: false, verifiedAt: null, failures: 0, broke: false }
+  const stays = failures + 1 < failuresUntilUnverified
+  return { verified: stays, verifiedAt: stays ? verifiedAt : null, failures: stays ? failures + 1 : 0, broke: failures === 0 }
+}
+
+function nextCheckMs({ verified, createdAt, testOnly }: Pick<Domain, 'verified' | 'createdAt' | 'testOnly'>, nowMs: number): number | null {
+  if (testOnly) return null
+  if (verified) return nowMs + verifiedEveryMs
+  return nowMs - createdAt.getTime() < youngForMs ? nowMs + unverifiedEveryMs : null
+}
+
+/**
+ * Saves what a check found; undefined when the domain is gone. A background check that began before the last saved one is out of date
+ * and changes nothing but the time of the next.
+ */
+export async function saveCheck(
+  tx: Tx,
+  checked: Pick<Domain, 'tenantId' | 'id'>,
+  result: CheckResult,
+  { by, begunMs, nowMs }: { by: 'request' | 'background'; begunMs: number; nowMs: number },
+): Promise<{ domain: CheckedDomain; broke: boolean } | undefined> {
+  const before = await tx.first(lockDomain, [checked.tenantId, checked.id])
+  if (!before) return undefined
+  const isLate = by === 'background' && before.checkedAt !== null && before.checkedAt.getTime() > begunMs
+  const after = isLate
+    ? { ...before, broke: false }
+    : { ...before, ...standingAfter(before, result, by, nowMs), ...statusesAfter(before, result) }
+  const domain = await save(tx, { ...after, checkedAt: isLate ? before.checkedAt : new Date(nowMs) }, nowMs)
+  return domain && { domain, broke: after.broke }
+}
+
+function statusesAfter(before: CheckedDomain, result: CheckResult) {
+  const findings: Findings = {}
+  for (const kind of Object.keys(result) as (keyof CheckResult)[]) {
+    const { status, ...found } = result[kind]
+    findings[kind] = kind === 'dmarc' || kind === 'mx' ? { ...found, status: status ?? before.findings[kind]?.status ?? null } : found
+  }
+  return {
+    spfStatus: result.spf.status ?? before.spfStatus,
+    dkimStatus: result.dkim.status ?? before.dkimStatus,
+    returnPathStatus: result.returnPath.status ?? before.returnPathStatus,
+    dkimEd25519Status: result.dkimEd25519.status ?? before.dkimEd25519Status,
+    findings,
+  }
+}
+
+function save(on: Queryable, domain: CheckedDomain, nowMs: number): Promise<CheckedDomain | undefined> {
+  const next = nextCheckMs(domain, nowMs)
+  return on.first(saveDomain, [
+    domain.tenantId,
+    domain.id,
+    domain.spfStatus,
+    domain.dkimStatus,
+    domain.returnPathStatus,
+    domain.dkimEd25519Status,
+    JSON.stringify(domain.findings),
+    domain.checkedAt,
+    domain.verified,
+    domain.verifiedAt,
+    domain.failures,
+    next === null ? null : new Date(next),
+  ])
+}
+
+const errorOf = (status: RecordStatus | null, found: Found | undefined) => (status === 'OK' ? null : (found?.problem ?? null))
+
+/** The payload of DomainDNSError (contract 13.9), but for its `server`. */
+export const dnsErrorOf = ({ name, uuid, checkedAt, spfStatus, dkimStatus, returnPathStatus, findings }: CheckedDomain) => ({
+  domain: name,
+  uuid,
+  dns_checked_at: (checkedAt?.getTime() ?? 0) / 1000,
+  spf_status: spfStatus,
+  spf_error: errorOf(spfStatus, findings.spf),
+  dkim_status: dkimStatus,
+  dkim_error: errorOf(dkimStatus, findings.dkim),
+  mx_status: null,
+  mx_error: null,
+  return_path_status: returnPathStatus,
+  return_path_error: errorOf(returnPathStatus, findings.returnPath),
+})

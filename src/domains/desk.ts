@@ -1,0 +1,74 @@
+/** What the API does with sending domains: add, show, check now. Deleting one concerns the queue, too, and is done above. */
+import { type Clock, type Ids, Refusal, type Secrets } from '#base'
+import type { Db } from '#db'
+import type { Resolver } from '#net'
+import { type Tenants, tenantNames } from '#tenants'
+import { addDomain } from './add.ts'
+import { saveCheck } from './checks.ts'
+import { type DnsRecords, recordsOf } from './records.ts'
+import { type CheckedDomain, type Domain, getDomain, listDomains } from './stored.ts'
+import { checkDomain } from './verify.ts'
+
+/** `D` with the name of its tenant, which is its id in the moment between the tenant's deletion and the domain's. */
+type Named<D> = D & { tenantName: string }
+
+export interface ShownDomain extends Named<CheckedDomain> {
+  dnsRecords: DnsRecords
+}
+
+/** A scope of null is the whole organisation. What is not there is refused with `not_found`. */
+export interface DomainDesk {
+  /** Refuses `validation_error`, `domain_already_exists` and `tenant_archived`. A tenant of null is the default one. */
+  create(tenantId: string | null, name: string): Promise<ShownDomain>
+  list(scope: string | null): Promise<Named<Domain>[]>
+  get(id: string, scope: string | null): Promise<ShownDomain>
+  /** Asks DNS now and answers within about ten seconds, whatever the resolvers do. */
+  verify(id: string, scope: string | null): Promise<ShownDomain>
+}
+
+export interface DeskDeps {
+  db: Db
+  clock: Clock
+  ids: Ids
+  secrets: Secrets
+  tenants: Tenants
+  resolver: Resolver
+  hostname: string
+}
+
+export function openDomainDesk(deps: DeskDeps): DomainDesk {
+  const { db, clock, tenants, hostname } = deps
+
+  const named = async <D extends Domain>(domains: readonly D[]): Promise<Named<D>[]> => {
+    if (domains.length === 0) return []
+    const names = await tenantNames(
+      db,
+      domains.map(({ tenantId }) => tenantId),
+    )
+    return domains.map((domain) => ({ ...domain, tenantName: names.get(domain.tenantId) ?? domain.tenantId }))
+  }
+  const shown = async (domain: CheckedDomain): Promise<ShownDomain> => {
+    const [one] = await named([domain])
+    return { ...(one as Named<CheckedDomain>), dnsRecords: recordsOf(domain, hostname, domain.findings) }
+  }
+
+  return {
+    async create(tenantId, name) {
+      const tenant = tenantId === null ? await tenants.default() : await tenants.find(tenantId)
+      if (!tenant) throw new Refusal('not_found', { field: 'tenantId', message: `tenantId: there is no tenant ${tenantId}` })
+      if (tenant.status === 'archived') throw new Refusal('tenant_archived', { message: 'the tenant is archived; it gets no new domains' })
+      const domain = await addDomain(db, { tenantId: tenant.id, name, trusted: false }, { ...deps, nowMs: clock.nowMs() })
+      return shown({ ...domain, findings: {}, checkedAt: null, failures: 0 })
+    },
+    list: async (scope) => named(await listDomains(db, scope)),
+    get: async (id, scope) => shown(await getDomain(db, id, scope)),
+    async verify(id, scope) {
+      const domain = await getDomain(db, id, scope)
+      const begunMs = clock.nowMs()
+      const result = await checkDomain(domain, deps)
+      const saved = await db.transaction((tx) => saveCheck(tx, domain, result, { by: 'request', begunMs, nowMs: clock.nowMs() }))
+      if (!saved) throw new Refusal('not_found', { message: 'there is no such domain' })
+      return shown(saved.domain)
+    },
+  }
+}

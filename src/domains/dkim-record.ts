@@ -1,0 +1,37 @@
+/** The TXT record of a DKIM key, read as a verifier does (RFC 6376 section 3.6.1, tag lists of section 3.2; RFC 8463). */
+
+export type KeyRecord = { kind: 'key'; algorithm: string; publicKey: string } | { kind: 'revoked' } | { kind: 'malformed'; why: string }
+
+const blanks = /[ \t\r\n]+/g
+const tagName = /^[A-Za-z][A-Za-z0-9_]*$/
+
+/** Whether a TXT record means to be a DKIM key: others may stand at the name by a wildcard. */
+export const looksLikeKey = (text: string): boolean => /^\s*v\s*=\s*DKIM1/i.test(text) || /(?:^|;)\s*p\s*=/.test(text)
+
+export function parseKeyRecord(text: string): KeyRecord {
+  const tags = new Map<string, string>()
+  const pieces = text.split(';')
+  // One semicolon at the end is allowed.
+  if (pieces.at(-1)?.trim() === '') pieces.pop()
+  for (const [index, piece] of pieces.entries()) {
+    const equals = piece.indexOf('=')
+    const name = piece.slice(0, Math.max(equals, 0)).trim()
+    if (equals < 0 || !tagName.test(name)) return { kind: 'malformed', why: 'it is no list of tags' }
+    if (tags.has(name)) return { kind: 'malformed', why: `it has the tag ${name} twice` }
+    if (name === 'v' && index > 0) return { kind: 'malformed', why: 'its tag v is not the first' }
+    tags.set(name, piece.slice(equals + 1).trim())
+  }
+  const version = tags.get('v')
+  if (version?.endsWith('\\')) return { kind: 'malformed', why: 'it has backslashes before its semicolons' }
+  if (version !== undefined && version !== 'DKIM1') return { kind: 'malformed', why: 'its tag v is not DKIM1' }
+  const publicKey = tags.get('p')?.replace(blanks, '')
+  if (publicKey === undefined) return { kind: 'malformed', why: 'it has no tag p' }
+  if (publicKey === '') return { kind: 'revoked' }
+  const listed = (tag: string, accepted: string[]) => {
+    const values = tags.get(tag)?.split(':')
+    return values === undefined || values.some((value) => accepted.includes(value.trim().toLowerCase()))
+  }
+  if (!listed('h', ['sha256'])) return { kind: 'malformed', why: 'its tag h does not allow sha256' }
+  if (!listed('s', ['*', 'email'])) return { kind: 'malformed', why: 'its tag s does not allow email' }
+  return { kind: 'key', algorithm: (tags.get('k') ?? 'rsa').toLowerCase(), publicKey }
+}

@@ -1,0 +1,83 @@
+/** Sending domains as rows: found, listed, deleted. Private keys stay in their own columns, which nothing here reads. */
+import { Refusal } from '#base'
+import { type Queryable, sql, type Tx } from '#db'
+import type { Findings, PublishedFacts } from './records.ts'
+
+export interface Domain extends PublishedFacts {
+  id: number
+  uuid: string
+  tenantId: string
+  trusted: boolean
+  verified: boolean
+  verifiedAt: Date | null
+  /** Usable by test keys only. */
+  testOnly: boolean
+  createdAt: Date
+}
+
+/** With what the last check found. */
+export interface CheckedDomain extends Domain {
+  findings: Findings
+  checkedAt: Date | null
+  /** Failing background checks in a row while verified. */
+  failures: number
+}
+
+export const domainColumns = sql.part`
+  id, uuid, tenant_id as "tenantId", name, trusted, verified, verified_at as "verifiedAt", test_only as "testOnly", selector,
+  rsa_public as "rsaPublic", ed25519_public as "ed25519Public", spf_status as "spfStatus", dkim_status as "dkimStatus",
+  dkim_ed25519_status as "dkimEd25519Status", return_path_status as "returnPathStatus", created_at as "createdAt"`
+
+export const checkedColumns = sql.part`${domainColumns}, findings, checked_at as "checkedAt", failures`
+
+const domainById = sql<CheckedDomain>`
+  select ${checkedColumns}
+  from domains
+  where id = $1 and ($2::text is null or tenant_id = $2)`
+
+const domainByUuid = sql<CheckedDomain>`
+  select ${checkedColumns}
+  from domains
+  where uuid = $1 and ($2::text is null or tenant_id = $2)`
+
+const allDomains = sql<Domain>`
+  select ${domainColumns}
+  from domains
+  where $1::text is null or tenant_id = $1
+  order by id`
+
+const dropDomain = sql`
+  delete from domains
+  where tenant_id = $1 and id = $2`
+
+const dropDomainsOf = sql`
+  delete from domains
+  where tenant_id = $1`
+
+/** Sixteen digits could be beyond what a double holds. */
+const decimal = /^[1-9]\d{0,14}$/
+const uuidForm = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
+
+const noSuchDomain = () => new Refusal('not_found', { message: 'there is no such domain' })
+
+/** By id or uuid, as a path may give it. A scope of null is the whole organisation. Refuses `not_found`. */
+export async function getDomain(on: Queryable, id: string, scope: string | null): Promise<CheckedDomain> {
+  const found = decimal.test(id)
+    ? await on.first(domainById, [id, scope])
+    : uuidForm.test(id)
+      ? await on.first(domainByUuid, [id, scope])
+      : undefined
+  if (!found) throw noSuchDomain()
+  return found
+}
+
+/** All of a tenant, or of the organisation (null), the oldest first. */
+export const listDomains = (on: Queryable, scope: string | null): Promise<Domain[]> => on.rows(allDomains, [scope])
+
+/** The caller brings the queue into line. Refuses `not_found` when it is gone already. */
+export async function removeDomain(tx: Tx, { tenantId, id }: Pick<Domain, 'tenantId' | 'id'>): Promise<void> {
+  if ((await tx.run(dropDomain, [tenantId, id])) === 0) throw noSuchDomain()
+}
+
+/** All that a tenant has here; the caller removes the tenant. */
+export const removeDomainsOfTenant = (tx: Tx, tenantId: string): Promise<number> => tx.run(dropDomainsOf, [tenantId])

@@ -1,0 +1,187 @@
+/**
+ * Verification: asks DNS for what a sending domain is to publish, and says of each record whether it is there, what was found instead
+ * and what to do. Never throws for an answer; takes no longer than `longestCheckMs`, whatever the resolvers do.
+ */
+import type { Clock } from '#base'
+import type { DnsAnswer, Resolver } from '#net'
+import { looksLikeKey, parseKeyRecord } from './dkim-record.ts'
+import { type DnsRecord, type Found, type PublishedFacts, type RecordKind, type RecordStatus, recordsOf, zoneOf } from './records.ts'
+import { countLookups, isSpf, mostLookups, parseSpf } from './spf.ts'
+
+/** `status` is null when DNS could not be asked: nothing is known then. */
+export interface Finding extends Found {
+  status: RecordStatus | null
+}
+
+export type CheckResult = Record<RecordKind, Finding>
+
+const longestCheckMs = 8000
+const mostFound = 5
+const longestFound = 600
+
+export interface CheckDeps {
+  resolver: Pick<Resolver, 'txt' | 'cname' | 'mx'>
+  clock: Clock
+  hostname: string
+}
+
+export async function checkDomain(domain: PublishedFacts, { resolver, clock, hostname }: CheckDeps): Promise<CheckResult> {
+  const untilMs = clock.monotonicMs() + longestCheckMs
+  const ask: Ask = {
+    txt: (name) => answerBy(clock, untilMs, resolver.txt(name, 'fresh')),
+    cname: (name) => answerBy(clock, untilMs, resolver.cname(name, 'fresh')),
+    mx: async (name) => {
+      const answer = await answerBy(clock, untilMs, resolver.mx(name, 'fresh'))
+      return answer.kind === 'found' ? found(answer.value.map(({ priority, exchange }) => `${priority} ${exchange || '.'}`)) : answer
+    },
+  }
+  const records = recordsOf(domain, hostname)
+  const [spf, dkim, returnPath, dkimEd25519, dmarc, mx] = await Promise.all([
+    checkSpf(records.spf, `spf.${hostname}`, ask),
+    checkKey(records.dkim, 'rsa', domain.rsaPublic, ask),
+    checkReturnPath(records.returnPath, ask),
+    checkKey(records.dkimEd25519, 'ed25519', domain.ed25519Public, ask),
+    checkDmarc(records.dmarc, domain.name, ask),
+    checkMx(records.mx, ask),
+  ])
+  return { spf, dkim, returnPath, dkimEd25519, dmarc, mx }
+}
+
+type Ask = Record<'txt' | 'cname' | 'mx', (name: string) => Promise<DnsAnswer<string[]>>>
+
+const found = (value: string[]): DnsAnswer<string[]> => ({ kind: 'found', value })
+
+function answerBy<T>(clock: Clock, untilMs: number, question: Promise<DnsAnswer<T>>): Promise<DnsAnswer<T>> {
+  return new Promise((resolve, reject) => {
+    const cancel = clock.after(untilMs - clock.monotonicMs(), () => resolve({ kind: 'trouble', code: 'TIMEOUT' }))
+    question.then(resolve, reject).finally(cancel)
+  })
+}
+
+/** As text that any database and any screen can hold: what stands in others' DNS may be anything. */
+const shown = (value: string) =>
+  value
+    .slice(0, longestFound)
+    .toWellFormed()
+    .replace(/\p{Cc}/gu, '\ufffd')
+
+const judged = (
+  status: RecordStatus,
+  values: readonly string[],
+  problem: string | null = null,
+  suggestion: string | null = null,
+): Finding => ({
+  status,
+  found: values.slice(0, mostFound).map(shown),
+  problem,
+  suggestion,
+})
+
+const publish = ({ type, fullName, value }: DnsRecord) => `Publish this ${type} record at ${fullName}: ${value}`
+
+/** What can be said before looking at values: there are none, or nobody could be asked. */
+function withoutValues(answer: Exclude<DnsAnswer<string[]>, { kind: 'found' }>, record: DnsRecord): Finding {
+  if (answer.kind !== 'trouble') return judged('Missing', [], `There is no ${record.type} record at ${record.fullName}`, publish(record))
+  return {
+    status: null,
+    found: [],
+    problem: `DNS could not be asked for ${record.fullName} (${answer.code}); the status is that of the check before`,
+    suggestion: "Check again later; if it stays so, look at the domain's name servers and at the resolver of this server",
+  }
+}
+
+async function checkSpf(record: DnsRecord, host: string, ask: Pick<Ask, 'txt'>): Promise<Finding> {
+  const answer = await ask.txt(record.fullName)
+  if (answer.kind === 'trouble') return withoutValues(answer, record)
+  const texts = answer.kind === 'found' ? answer.value.filter(isSpf) : []
+  const [text] = texts
+  const include = `include:${host}`
+  if (text === undefined) return judged('Missing', [], `There is no SPF record at ${record.fullName}`, publish(record))
+  const invalid = (problem: string, suggestion: string) => judged('Invalid', texts, problem, suggestion)
+  if (texts.length > 1)
+    return invalid(`There are ${texts.length} SPF records; receivers accept exactly one`, `Join them into one that contains ${include}`)
+  const spf = parseSpf(text)
+  const isOurs = ({ name, value }: { name: string; value: string }) => name === 'include' && value === host.toLowerCase()
+  const ours = spf.mechanisms.filter(isOurs)
+  if (ours.length === 0) {
+    if (spf.afterAll.some(isOurs))
+      return invalid(`${include} stands after "all", where receivers ignore it`, `Move ${include} in front of "all"`)
+    return invalid(`The SPF record does not contain ${include}`, `Add ${include} to it, right after v=spf1`)
+  }
+  if (ours[0]?.qualifier === '-' || ours[0]?.qualifier === '~')
+    return invalid(
+      `The SPF record has ${ours[0].qualifier}${include}, which refuses the mail`,
+      `Write ${include} without the sign in front`,
+    )
+  const lookups = await countLookups(spf, async (name) => {
+    const included = await ask.txt(name)
+    return included.kind === 'found' ? included.value.find(isSpf) : undefined
+  })
+  if (lookups > mostLookups)
+    return invalid(
+      `Evaluating the SPF record takes more than ${mostLookups} DNS look-ups, after which receivers give up`,
+      'Remove includes, a and mx terms that are not needed',
+    )
+  return judged('OK', texts)
+}
+
+async function checkKey(record: DnsRecord, algorithm: 'rsa' | 'ed25519', publicKey: string, ask: Pick<Ask, 'txt'>): Promise<Finding> {
+  const answer = await ask.txt(record.fullName)
+  if (answer.kind !== 'found') return withoutValues(answer, record)
+  const keys = answer.value.filter(looksLikeKey)
+  const [text] = keys
+  const invalid = (problem: string, values = keys) => judged('Invalid', values, problem, publish(record))
+  if (text === undefined) return invalid(`The TXT record at ${record.fullName} is no DKIM key`, answer.value)
+  if (keys.length > 1) return invalid(`There are ${keys.length} DKIM keys at ${record.fullName}; receivers accept exactly one`)
+  const key = parseKeyRecord(text)
+  if (key.kind === 'malformed') return invalid(`The DKIM record cannot be used: ${key.why}`)
+  if (key.kind === 'revoked') return invalid('The DKIM record has an empty p, which says that the key is revoked')
+  if (key.algorithm !== algorithm)
+    return invalid(`The DKIM record is for the algorithm ${shown(key.algorithm).slice(0, 40)}, not ${algorithm}`)
+  if (key.publicKey !== publicKey) return invalid('The DKIM record has another key than ours, or a part of it only')
+  return judged('OK', keys)
+}
+
+const plainHost = (name: string) => name.toLowerCase().replace(/\.$/, '')
+
+async function checkReturnPath(record: DnsRecord, ask: Pick<Ask, 'cname'>): Promise<Finding> {
+  const answer = await ask.cname(record.fullName)
+  if (answer.kind !== 'found') return withoutValues(answer, record)
+  if (answer.value.some((target) => plainHost(target) === record.value.toLowerCase())) return judged('OK', answer.value)
+  return judged('Invalid', answer.value, `The CNAME record leads to another name than ${record.value}`, publish(record))
+}
+
+/** Advice: without DMARC, large receivers take bulk mail unwillingly. The organisational domain's record holds below it too. */
+async function checkDmarc(record: DnsRecord, name: string, ask: Pick<Ask, 'txt'>): Promise<Finding> {
+  for (const place of new Set([record.fullName, `_dmarc.${zoneOf(name)}`])) {
+    const answer = await ask.txt(place)
+    if (answer.kind === 'trouble') return withoutValues(answer, record)
+    const policies = answer.kind === 'found' ? answer.value.filter((text) => /^v\s*=\s*DMARC1\s*(?:;|$)/.test(text)) : []
+    if (policies.length > 1)
+      return judged('Invalid', policies, `There are ${policies.length} DMARC records at ${place}; receivers then ignore all`, 'Keep one')
+    if (policies.length === 0) continue
+    if (/;\s*p\s*=\s*(?:none|quarantine|reject)\s*(?:;|$)/i.test(policies[0] as string)) return judged('OK', policies)
+    return judged(
+      'Invalid',
+      policies,
+      `The DMARC record at ${place} has no p of none, quarantine or reject`,
+      `Write for example ${record.value}`,
+    )
+  }
+  return judged('Missing', [], `There is no DMARC record for ${name}`, publish(record))
+}
+
+/** Advice: replies go to the domain's own mail servers, which are none of ours. */
+async function checkMx(record: DnsRecord, ask: Pick<Ask, 'mx'>): Promise<Finding> {
+  const answer = await ask.mx(record.fullName)
+  const suggestion = `If the domain is to receive mail, publish an MX record that names its mail server, such as ${record.value}`
+  if (answer.kind === 'found') {
+    // RFC 7505.
+    const isNull = answer.value.every((value) => value.endsWith(' .'))
+    return isNull
+      ? judged('Invalid', answer.value, 'The MX record says that the domain takes no mail', suggestion)
+      : judged('OK', answer.value)
+  }
+  if (answer.kind === 'trouble') return withoutValues(answer, record)
+  return judged('Missing', [], `There is no MX record at ${record.fullName}: replies may not arrive`, suggestion)
+}

@@ -1,0 +1,77 @@
+/**
+ * The background checks of sending domains' DNS, on a timetable of their own: waiting for resolvers keeps no other chore from its
+ * turn. Each round is bounded in number, in what it asks at once, and so in time.
+ */
+import { type Clock, type Log, pause } from '#base'
+import type { Db, Tx } from '#db'
+import { type CheckedDomain, checkDomain, claimDueDomains, dnsErrorOf, saveCheck } from '#domains'
+import { appendEvents } from '#events'
+import type { Resolver } from '#net'
+import { findOrganisation, tenantNames } from '#tenants'
+
+const everyMs = 1000
+const mostPerRound = 40
+const atOnce = 10
+
+export interface DomainCheckDeps {
+  db: Db
+  clock: Clock
+  log: Log
+  resolver: Resolver
+  hostname: string
+}
+
+/** Checks what is due; returns how many domains that were. What is left when `signal` aborts becomes due again by itself. */
+async function checkDueDomains(deps: DomainCheckDeps, signal: AbortSignal): Promise<number> {
+  const due = await claimDueDomains(deps.db, deps.clock.nowMs(), mostPerRound)
+  const waiting = [...due]
+  const worker = async () => {
+    for (let domain = waiting.pop(); domain && !signal.aborted; domain = waiting.pop()) {
+      const { name } = domain
+      await check(deps, domain).catch((error) =>
+        deps.log.warn({ err: error, domain: name }, 'a domain could not be checked; it is tried again'),
+      )
+    }
+  }
+  await Promise.all(Array.from({ length: atOnce }, worker))
+  return due.length
+}
+
+async function check(deps: DomainCheckDeps, domain: CheckedDomain): Promise<void> {
+  const { db, clock } = deps
+  const begunMs = clock.nowMs()
+  const result = await checkDomain(domain, deps)
+  await db.transaction(async (tx) => {
+    const saved = await saveCheck(tx, domain, result, { by: 'background', begunMs, nowMs: clock.nowMs() })
+    if (saved?.broke) await tell(tx, saved.domain)
+  })
+}
+
+async function tell(tx: Tx, domain: CheckedDomain): Promise<void> {
+  const { tenantId, checkedAt } = domain
+  const organisation = await findOrganisation(tx)
+  const name = (await tenantNames(tx, [tenantId])).get(tenantId) ?? tenantId
+  const server = { uuid: tenantId, name, permalink: tenantId, organization: organisation?.slug ?? '' }
+  const data = { ...dnsErrorOf(domain), server }
+  await appendEvents(tx, [{ tenantId, kind: 'DomainDNSError', emailId: null, at: checkedAt ?? domain.createdAt, data }])
+}
+
+export function startDomainChecks(deps: DomainCheckDeps): { stop(): Promise<void> } {
+  const stopping = new AbortController()
+  const loop = async () => {
+    while (!stopping.signal.aborted) {
+      const checked = await checkDueDomains(deps, stopping.signal).catch((error) => {
+        deps.log.warn({ err: error }, 'the domains due for a check could not be read; it is tried again')
+        return 0
+      })
+      if (checked < mostPerRound) await pause(deps.clock, everyMs, stopping.signal)
+    }
+  }
+  const ended = loop()
+  return {
+    async stop() {
+      stopping.abort()
+      await ended
+    },
+  }
+}

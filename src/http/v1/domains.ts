@@ -1,0 +1,149 @@
+/** Sending domains (contract 10). */
+
+import Type, { type Static } from 'typebox'
+import { deleteDomain } from '#delivery'
+import type { DnsRecord, Domain, ShownDomain } from '#domains'
+import { query } from './query.ts'
+import { route } from './route.ts'
+import { nullable, tenantFields, tenantNamedIn, tenantParameter } from './wire.ts'
+
+const manages = { permission: 'domains:manage', scope: 'organisation or tenant', families: 'both' } as const
+
+const Instant = Type.String({ format: 'date-time' })
+
+const Record = Type.Object({
+  type: Type.Unsafe<DnsRecord['type']>({ type: 'string', enum: ['TXT', 'CNAME', 'MX'] }),
+  name: Type.String({ description: 'Relative to the zone; `@` at the apex' }),
+  fullName: Type.String(),
+  value: Type.String({ description: 'What to publish' }),
+  status: nullable(
+    Type.Unsafe<NonNullable<DnsRecord['status']>>({
+      type: 'string',
+      enum: ['OK', 'Missing', 'Invalid', null],
+      description: 'null: not checked yet',
+    }),
+  ),
+  found: Type.Array(Type.String(), { description: 'What the last check found instead or as well; at most 5 values' }),
+  problem: nullable(Type.String()),
+  suggestion: nullable(Type.String()),
+})
+
+const summaryFields = {
+  id: Type.Integer(),
+  name: Type.String({ description: 'A-labels' }),
+  verified: Type.Boolean({ description: 'Mail may be sent from it' }),
+  tenant_id: Type.String(),
+  tenant_name: Type.String(),
+  tenantId: Type.String(),
+  createdAt: Instant,
+}
+
+const DomainObject = Type.Object({
+  ...summaryFields,
+  uuid: Type.String({ format: 'uuid' }),
+  verifiedAt: nullable(Instant),
+  dnsCheckedAt: nullable(Instant),
+  dnsRecords: Type.Object({
+    zone: Type.String({ description: 'The registrable domain by the Public Suffix List' }),
+    spf: Record,
+    dkim: Record,
+    returnPath: Record,
+    dkimEd25519: Type.Object(Record.properties, { description: 'Not needed for verified' }),
+    dmarc: Type.Object(Record.properties, { description: 'Advice only' }),
+    mx: Type.Object(Record.properties, { description: 'Advice only; the value is an example' }),
+  }),
+})
+
+const byId = {
+  ...manages,
+  query: query({ tenantId: tenantParameter }),
+  refuses: ['not_found', 'tenant_mismatch'],
+} as const
+
+export const createDomain = route({
+  method: 'POST',
+  path: '/domains',
+  name: 'domains.create',
+  summary: 'Add a sending domain',
+  ...manages,
+  body: Type.Object({
+    name: Type.String({ minLength: 1, maxLength: 253, description: 'A host name of at least two labels' }),
+    ...tenantFields,
+  }),
+  status: 201,
+  data: DomainObject,
+  refuses: ['domain_already_exists', 'tenant_archived', 'tenant_mismatch', 'not_found'],
+  handle: async (call, { domainDesk, domains, tenants }) => {
+    const made = await domainDesk.create(await tenantNamedIn(call, tenants), call.body.name)
+    domains.forget()
+    return domainToWire(made)
+  },
+})
+
+export const listDomainsRoute = route({
+  method: 'GET',
+  path: '/domains',
+  name: 'domains.list',
+  summary: 'List sending domains',
+  ...manages,
+  query: query({ tenantId: tenantParameter }),
+  data: Type.Object({ domains: Type.Array(Type.Object(summaryFields)) }),
+  refuses: ['tenant_mismatch', 'not_found'],
+  handle: async ({ tenantId }, { domainDesk }) => ({ domains: (await domainDesk.list(tenantId)).map(summaryToWire) }),
+})
+
+export const retrieveDomain = route({
+  method: 'GET',
+  path: '/domains/{domainId}',
+  name: 'domains.retrieve',
+  summary: 'One sending domain, with the DNS records to publish',
+  ...byId,
+  data: DomainObject,
+  handle: async ({ params, tenantId }, { domainDesk }) => domainToWire(await domainDesk.get(params.domainId, tenantId)),
+})
+
+export const verifyDomain = route({
+  method: 'POST',
+  path: '/domains/{domainId}/verify',
+  name: 'domains.verify',
+  summary: 'Check its DNS records now',
+  ...byId,
+  data: DomainObject,
+  handle: async ({ params, tenantId }, { domainDesk, domains }) => {
+    const verified = await domainDesk.verify(params.domainId, tenantId)
+    domains.forget()
+    return domainToWire(verified)
+  },
+})
+
+export const deleteDomainRoute = route({
+  method: 'DELETE',
+  path: '/domains/{domainId}',
+  name: 'domains.delete',
+  summary: 'Delete a sending domain; its queued emails fail',
+  ...byId,
+  data: Type.Object({ message: Type.String() }),
+  handle: async ({ params, tenantId }, { db, clock, domainDesk, domains }) => {
+    await deleteDomain(db, await domainDesk.get(params.domainId, tenantId), clock.nowMs())
+    domains.forget()
+    return { message: 'The domain is deleted' }
+  },
+})
+
+const summaryToWire = ({ id, name, verified, tenantId, tenantName, createdAt }: Domain & { tenantName: string }) => ({
+  id,
+  name,
+  verified,
+  tenant_id: tenantId,
+  tenant_name: tenantName,
+  tenantId,
+  createdAt: createdAt.toISOString(),
+})
+
+const domainToWire = (domain: ShownDomain): Static<typeof DomainObject> => ({
+  ...summaryToWire(domain),
+  uuid: domain.uuid,
+  verifiedAt: domain.verifiedAt?.toISOString() ?? null,
+  dnsCheckedAt: domain.checkedAt?.toISOString() ?? null,
+  dnsRecords: domain.dnsRecords,
+})
