@@ -133,6 +133,32 @@ describe('a key of the organisation', () => {
   })
 })
 
+describe('a malformed body', () => {
+  test.each<[string, string, object]>([
+    ['POST', 'name', { type: 'api' }],
+    ['POST', 'name', { ...newKey, name: null }],
+    ['POST', 'name', { ...newKey, name: 7 }],
+    ['POST', 'name', { ...newKey, name: 'a\n' }],
+    ['POST', 'name', { ...newKey, name: 'ä' }],
+    ['POST', 'type', { ...newKey, type: null }],
+    ['POST', 'mode', { ...newKey, mode: true }],
+    ['POST', 'permissions', { ...newKey, permissions: 'emails:send' }],
+    ['POST', 'permissions', { ...newKey, permissions: [] }],
+    ['POST', 'permissions[1]', { ...newKey, permissions: ['emails:send', null] }],
+    ['PATCH', 'name', { name: null }],
+    ['PATCH', 'name', { name: '' }],
+    ['PATCH', 'hold', { hold: null }],
+    ['PATCH', 'hold', { hold: 'true' }],
+    ['PATCH', 'permissions', { permissions: [] }],
+    ['PATCH', 'permissions[0]', { permissions: ['emails:burn'] }],
+  ])('%s names %s when given %o, in both families', async (method, field, body) => {
+    for (const family of ['', `/tenants/${own}`]) {
+      const path = `${family}/credentials${method === 'PATCH' ? `/${await credentialOf(own)}` : ''}`
+      expect(await call(method, path, body)).toMatchObject({ status: 400, body: { error: { code: 'validation_error', field } } })
+    }
+  })
+})
+
 describe('under an archived tenant', () => {
   test('nothing is made, and all that is there can be read, changed and removed', async () => {
     const id = await house.makeTenant('Archive')
