@@ -97,6 +97,6 @@ export function openCredentials({ db, clock }: { db: Db; clock: Clock }): Creden
       toSave.clear()
       await db.run(markUsed, [uses.map(([id]) => id), uses.map(([, at]) => at)])
     },
-    forget: known.forget,
+    forget: () => known.forget(),
   }
 }

@@ -144,6 +144,6 @@ export function openDomains({ db, clock, secrets }: { db: Db; clock: Clock; secr
       if (!found || 'gone' in found) return undefined
       return withEd25519 ? [found.rsa, found.ed25519] : [found.rsa]
     },
-    forget: known.forget,
+    forget: () => known.forget(),
   }
 }

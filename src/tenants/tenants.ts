@@ -217,6 +217,6 @@ export function openTenants({ db, clock }: { db: Db; clock: Clock }): Tenants {
       if (!tenant) throw new Error('the organisation has no default tenant')
       return tenant
     },
-    forget: known.forget,
+    forget: () => known.forget(),
   }
 }
