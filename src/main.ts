@@ -150,6 +150,7 @@ async function serve(): Promise<void> {
           log,
           resolver: openResolver({ servers: config.resolvers, clock }),
           hostname: config.hostname,
+          keep: config,
           limitSettings: openLimitSettings({ db, clock, config }),
         }),
       )

@@ -6,6 +6,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { refusals, settings } from '#base'
+import { coverageDocument, readContractEndpoints, type ServedDocument } from './coverage.ts'
 import { commandsDocument, configDocument, errorsDocument } from './documents.ts'
 import { houseDocument, readFaces } from './faces.ts'
 import { type Query, schemaDocument } from './schema.ts'
@@ -68,6 +69,10 @@ function goldens(root: string): Golden[] {
     },
     { file: 'schema.sql', make: () => schemaOf(root) },
     { file: 'openapi.json', make: async () => `${JSON.stringify(await callFace(root, 'http', 'openApiDocument'), null, 2)}\n` },
+    {
+      file: '../api-coverage.md',
+      make: async () => coverageDocument(readContractEndpoints(root), (await callFace(root, 'http', 'openApiDocument')) as ServedDocument),
+    },
     {
       file: 'cli.md',
       make: async () => commandsDocument((await callFace(root, 'cli', 'commandsHelp')) as { name: string; help: string }[]),

@@ -18,7 +18,7 @@ import { obeySandboxRules, refuseUnlessActive, senderFor, tenantFor } from './se
 import type { AcceptedBatch, AcceptedSubmission, Answer, AnswerPlan, BatchResult, Caller, RawSubmission, Submission } from './submission.ts'
 
 export { type Commit, openCommit } from './commit.ts'
-export { forgetExpiredKeys } from './once.ts'
+export { forgetAnswersWith, forgetExpiredKeys } from './once.ts'
 export type {
   AcceptedBatch,
   AcceptedSubmission,

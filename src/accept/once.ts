@@ -98,3 +98,10 @@ function settledBefore(twin: Promise<unknown>, deadlineMs: number, clock: Clock)
     twin.then(settled, settled)
   })
 }
+
+const forgetMentions = sql`
+  delete from idempotency_keys
+  where position($1 in lower(convert_from(body, 'UTF8'))) > 0`
+
+/** Forgets kept answers that name this address (lower case): a repetition of such a request would send again. */
+export const forgetAnswersWith = (on: Queryable, address: string): Promise<number> => on.run(forgetMentions, [address])

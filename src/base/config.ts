@@ -203,6 +203,10 @@ export const settings = {
     '`on` keeps an encrypted copy of the keys made from then on, so that `reveal=true` shows them again',
     (v) => oneOf(v, ['on', 'off'], 'off') === 'on',
   ),
+  keepContentDays: setting('POSTRIDER_KEEP_CONTENT_DAYS', '30', 'days that the content of emails is kept', (v) => count(v, 30)),
+  keepEmailDays: setting('POSTRIDER_KEEP_EMAIL_DAYS', '90', 'days that emails, their attempts and events are kept', (v) => count(v, 90)),
+  keepLogDays: setting('POSTRIDER_KEEP_LOG_DAYS', '90', 'days that request logs are kept', (v) => count(v, 90)),
+  keepWebhookDays: setting('POSTRIDER_KEEP_WEBHOOK_DAYS', '30', 'days that webhook deliveries are kept', (v) => count(v, 30)),
   firstStart: setting('POSTRIDER_FIRST_START', 'print', '`quiet` creates no keys and prints no secrets at the first start', (v) =>
     oneOf(v, ['print', 'quiet'], 'print'),
   ),

@@ -1,12 +1,13 @@
 /**
  * The command line door: one file for each kind of command.
- * Owns: nothing. Uses: base, mail, db, tenants, members, credentials, limits, domains. Used by: main.
+ * Owns: nothing. Uses: base, mail, db, tenants, members, credentials, limits, domains, housekeeping. Used by: main.
  * Promises: every command has --help; those that print data take --json; a wrong call says what to do instead and exits with 2.
  */
 import { spawn } from 'node:child_process'
 import { ConfigError, Refusal, settings } from '#base'
 import { migrate } from '#db'
 import { type Command, type CommandDeps, jsonOption, parseCall, printed, UsageError } from './command.ts'
+import { erase } from './erase.ts'
 import { domainAdd, keyCreate, limitsSet, memberAdd, tenantCreate } from './records.ts'
 import { send } from './send.ts'
 
@@ -66,6 +67,7 @@ const commands: readonly Command[] = [
   domainAdd,
   memberAdd,
   limitsSet,
+  erase,
   send,
   bench,
   deliveryProcess,

@@ -7,6 +7,7 @@ import { type PartitionedTable, type Queryable, sql, type Tx } from '#db'
 import type { EmailStatus } from './status.ts'
 
 export { type Content, decodeContent, encodeContent, type PartsContent } from './content.ts'
+export { type ErasedEmail, eraseContents, eraseEmails, eraseFromConversations } from './erase.ts'
 export { type EmailStatus, emailStatuses, queuedStatuses, retryableStatuses } from './status.ts'
 
 /**

@@ -1,7 +1,7 @@
 /**
  * Housekeeping: the timetable of chores. Every process that has the role keeps one; a lock in the database lets one at a time work.
- * Owns: nothing. Uses: base, net, db, tenants, credentials, limits, suppressions, domains, emails, spool, tracking, accept, delivery,
- * webhooks. Used by: http, main.
+ * Owns: nothing. Uses: base, net, db, tenants, credentials, limits, suppressions, domains, events, emails, spool, tracking, accept,
+ * delivery, webhooks. Used by: http, cli, main.
  * Promises: partitions exist days before they are needed; what waits for send capacity goes at the top of the hour; a chore that fails is
  * logged and tried again, and keeps no other from its turn.
  */
@@ -17,6 +17,8 @@ import { releaseWaiting } from '#spool'
 import { checkDueTrackDomains } from '#tracking'
 import { deliveryTables } from '#webhooks'
 
+import { applyRetention, type Keep } from './retention.ts'
+
 const tickMs = 500
 const daysAhead = 7
 const hourMs = 3_600_000
@@ -25,6 +27,8 @@ const choreLock = 7_305_010
 const tryLock = sql<{ mine: boolean }>`
   select pg_try_advisory_xact_lock($1::bigint) as mine`
 
+export { eraseAddress } from './erase.ts'
+export { applyRetention } from './retention.ts'
 export { deleteTenant, updateTenant } from './tenant-changes.ts'
 
 export interface Housekeeping {
@@ -38,6 +42,7 @@ export interface HousekeepingDeps {
   clock: Clock
   log: Log
   limitSettings: LimitSettings
+  keep: Keep
 }
 
 /** Makes the partitions of the coming days; needed before anything can be accepted. */
@@ -58,6 +63,7 @@ export function startHousekeeping(deps: HousekeepingDeps): Housekeeping {
     { name: 'failing holds whose time is up', everyMs: 60_000, run: (nowMs) => expireHolds(db, nowMs) },
     { name: 'forgetting idempotency keys', everyMs: 60_000, run: (nowMs) => forgetExpiredKeys(db, nowMs) },
     { name: 'checking track domains', everyMs: 10_000, run: () => checkDueTrackDomains(deps) },
+    { name: 'dropping what has passed its retention', everyMs: hourMs, run: (nowMs) => applyRetention(db, deps.keep, nowMs) },
     { name: 'making partitions', everyMs: hourMs, run: (nowMs) => prepareDays(db, nowMs) },
   ]
   const due = new Map<string, number>()

@@ -1,4 +1,5 @@
 /** Emails kept back: those waiting for send capacity, released in order of acceptance, and held ones whose time is up. */
+import { emailIdTimeMs } from '#base'
 import { type Db, type Queryable, sql, type Tx } from '#db'
 import { type Room, roomForWaiting, type SendLimits, settleWaiting } from '#limits'
 
@@ -78,6 +79,48 @@ export function takeExpiredHolds(
   most: number,
 ): Promise<{ tenantId: string; emailId: string; recipient: string; failures: number }[]> {
   return tx.rows(takeExpired, [new Date(nowMs), most])
+}
+
+const takeRecipientRows = sql<{ tenantId: string; emailId: string }>`
+  delete from spool
+  where (tenant_id, email_id) in (
+    select tenant_id, email_id
+    from spool
+    where lower(recipient) = $1 and ($2::text is null or tenant_id = $2) and state <> 'sending'
+    limit $3
+  ) and state <> 'sending'
+  returning tenant_id as "tenantId", email_id as "emailId"`
+
+const queuedContents = sql<{ contentId: string }>`
+  select distinct content_id as "contentId"
+  from spool
+  where tenant_id = any($1) and content_id = any($2)`
+
+const oldestQueued = sql<{ oldest: string | null }>`
+  select least(min(email_id), min(content_id)) as oldest
+  from spool`
+
+/** Takes what is queued for an address (lower case) out of the spool, but for what is being sent; the caller makes it hardfail. */
+export const takeRecipient = (
+  tx: Tx,
+  address: string,
+  tenantId: string | null,
+  most: number,
+): Promise<{ tenantId: string; emailId: string }[]> => tx.rows(takeRecipientRows, [address, tenantId, most])
+
+/** Which of these emails' contents somebody in the spool still needs. */
+export async function contentsStillQueued(
+  on: Queryable,
+  emails: readonly { tenantId: string; contentId: string }[],
+): Promise<ReadonlySet<string>> {
+  const rows = await on.rows(queuedContents, [[...new Set(emails.map((one) => one.tenantId))], emails.map((one) => one.contentId)])
+  return new Set(rows.map((row) => row.contentId))
+}
+
+/** When the oldest email or content in the spool was accepted (ms), if there is any. */
+export async function oldestQueuedMs(on: Queryable): Promise<number | undefined> {
+  const oldest = (await on.first(oldestQueued))?.oldest
+  return oldest == null ? undefined : emailIdTimeMs(oldest)
 }
 
 export interface Queued {

@@ -17,7 +17,16 @@ export {
   wakeEmails,
 } from './changes.ts'
 export { type Claimed, claim, findInterrupted, giveBack, type Lane, type OwnedShard, promote } from './claim.ts'
-export { findQueued, type Queued, releaseWaiting, requeue, takeExpiredHolds } from './holds.ts'
+export {
+  contentsStillQueued,
+  findQueued,
+  oldestQueuedMs,
+  type Queued,
+  releaseWaiting,
+  requeue,
+  takeExpiredHolds,
+  takeRecipient,
+} from './holds.ts'
 export { forgetProcess, type Leases, openLeases } from './leases.ts'
 export { type RetrySchedule, retryDelayMs } from './retry.ts'
 export { shardCount, shardOf } from './shards.ts'

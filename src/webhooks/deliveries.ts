@@ -135,3 +135,11 @@ export async function findDelivery(on: Queryable, id: string, { webhookId, owner
 }
 
 export const dropDeliveriesOf = (tx: Tx, tenantId: string): Promise<number> => tx.run(deleteOfTenant, [tenantId])
+
+const dropMentions = sql`
+  delete from webhook_deliveries
+  where ($2::text is null or tenant_id = $2) and (position($1 in lower(payload)) > 0 or position($1 in lower(response_body)) > 0)`
+
+/** Removes the deliveries that name this address (lower case); returns how many. */
+export const eraseFromDeliveries = (on: Queryable, address: string, tenantId: string | null): Promise<number> =>
+  on.run(dropMentions, [address, tenantId])

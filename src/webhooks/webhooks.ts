@@ -38,7 +38,7 @@ import {
 } from './records.ts'
 import { type Jwk, openInstallationKeys, shownSecret, signedHeaders } from './signing.ts'
 
-export { type Delivery, type DeliveryDetails, deliveryTables, type NewDelivery, recordDelivery } from './deliveries.ts'
+export { type Delivery, type DeliveryDetails, deliveryTables, eraseFromDeliveries, type NewDelivery, recordDelivery } from './deliveries.ts'
 export { organisationWide, type Webhook, type WebhookEvent, webhookEvents } from './records.ts'
 
 export interface WebhooksDeps {

@@ -163,7 +163,7 @@ export async function startHouse(wish: Wish = {}): Promise<House> {
   })
   const running: { stop(): Promise<void> }[] = [http]
   if (wish.roles?.includes('housekeeping'))
-    running.push(startHousekeeping({ db, clock, log, resolver, hostname: config.hostname, limitSettings }))
+    running.push(startHousekeeping({ db, clock, log, resolver, hostname: config.hostname, keep: config, limitSettings }))
   if (wish.roles?.includes('delivery'))
     running.push(await startDelivery({ db, clock, ids, log, secrets, domains, tenants, config, processId: 'house' }))
 

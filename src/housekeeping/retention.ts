@@ -1,0 +1,28 @@
+/**
+ * What has passed its retention goes, by whole days: contents first, then emails with their attempts and events, request logs and webhook
+ * deliveries. Nothing that a recipient still in the spool needs is dropped. Usage counts and suppressions stay.
+ */
+import type { Config } from '#base'
+import { type Db, dropPartitions } from '#db'
+import { oldestQueuedMs } from '#spool'
+
+export type Keep = Pick<Config, 'keepContentDays' | 'keepEmailDays' | 'keepLogDays' | 'keepWebhookDays'>
+
+const dayMs = 86_400_000
+
+/** Returns the names of the partitions dropped. */
+export async function applyRetention(db: Db, keep: Keep, nowMs: number): Promise<string[]> {
+  const queuedMs = (await oldestQueuedMs(db)) ?? nowMs
+  const before = (days: number) => nowMs - days * dayMs
+  const unlessQueued = (days: number) => Math.min(before(days), queuedMs)
+  const bounds: [table: string, beforeMs: number][] = [
+    ['contents', unlessQueued(Math.min(keep.keepContentDays, keep.keepEmailDays))],
+    ['emails', unlessQueued(keep.keepEmailDays)],
+    ['attempts', unlessQueued(keep.keepEmailDays)],
+    ['events', before(keep.keepEmailDays)],
+    ['webhook_deliveries', before(keep.keepWebhookDays)],
+  ]
+  const dropped: string[] = []
+  for (const [table, beforeMs] of bounds) dropped.push(...(await dropPartitions(db, table, beforeMs)))
+  return dropped
+}

@@ -1,0 +1,126 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { sql } from '#db'
+import { applyRetention, eraseAddress, prepareDays } from '#housekeeping'
+import { type House, startHouse } from '../support/house.ts'
+
+const dayMs = 86_400_000
+const keep = { keepContentDays: 30, keepEmailDays: 90, keepLogDays: 90, keepWebhookDays: 30 }
+
+const tables = sql<{ name: string }>`
+  select relname::text as name
+  from pg_class
+  where relnamespace = 'public'::regnamespace and relkind = 'r'`
+
+let house: House
+beforeAll(async () => {
+  house = await startHouse({ rateLimit: null, sendLimit: null, roles: ['delivery'] })
+})
+afterAll(() => house.stop())
+
+const nowMs = () => new Date().getTime()
+const get = async (path: string) => (await house.call('GET', path, { key: house.testKey })).body.data as Record<string, unknown>
+const statusOf = async (id: string) => (await get(`/emails/${id}`)).status
+const becomes = (id: string, status: string) => expect.poll(() => statusOf(id), { timeout: 15_000, interval: 50 }).toBe(status)
+
+async function send(more: object): Promise<Record<string, { id: string }>> {
+  const body = { from: 'a@simulator.test', subject: 's', text: 't', ...more }
+  const sent = await house.call('POST', '/emails', { key: house.testKey, body })
+  expect(sent.status, sent.text).toBe(200)
+  return (sent.body.data as { messages: Record<string, { id: string }> }).messages
+}
+
+/** Every table in which the word stands anywhere, as text or as octets. */
+async function tablesWith(word: string): Promise<string[]> {
+  const found: string[] = []
+  for (const { name } of await house.db.rows(tables)) {
+    const session = await house.db.session()
+    try {
+      await session.script(`do $$ begin
+        if exists (select from ${name} as t where strpos(lower(t::text), '${word}') > 0 or strpos(lower(t::text), '${Buffer.from(word).toString('hex')}') > 0)
+        then raise exception 'found'; end if; end $$`)
+    } catch (error) {
+      if (!(error as Error).message.includes('found')) throw error
+      found.push(name.replace(/_\d{8}$/, ''))
+    } finally {
+      await session.close()
+    }
+  }
+  return found
+}
+
+describe('erasing a person', () => {
+  test('leaves their address nowhere but on the suppression list', async () => {
+    const word = 'zylphia'
+    const person = `${word}+delivered@simulator.test`
+    const sent = await send({ to: [`delivered+${word}@simulator.test`], subject: `For ${word}`, tag: word, metadata: { who: word } })
+    const gone = sent[`delivered+${word}@simulator.test`]?.id as string
+    await becomes(gone, 'sent')
+    const failing = await send({ to: [`hardfail+${word}@simulator.test`] })
+    await becomes(failing[`hardfail+${word}@simulator.test`]?.id as string, 'hardfail')
+    const waiting = await send({ to: [`softfail+${word}@simulator.test`] })
+    const cancelled = waiting[`softfail+${word}@simulator.test`]?.id as string
+    await becomes(cancelled, 'softfail')
+    expect(person).toContain(word)
+    expect(await tablesWith(word)).toEqual(expect.arrayContaining(['emails', 'contents', 'attempts', 'events', 'spool']))
+
+    for (const kind of ['delivered', 'hardfail', 'softfail'])
+      await eraseAddress(house.db, `${kind}+${word.toUpperCase()}@simulator.test`, null, nowMs(), () => undefined)
+    expect([...new Set(await tablesWith(word))]).toEqual(['suppressions'])
+    expect(await statusOf(cancelled)).toBe('hardfail')
+    expect(await get(`/emails/${gone}?expand=full`)).toMatchObject({ to: 'erased@erased.invalid', subject: '', status: 'sent' })
+  })
+
+  test('keeps a message for the others who still wait for it', async () => {
+    const messages = await send({ to: ['delivered+quorra@simulator.test', 'softfail+other@simulator.test'] })
+    const other = messages['softfail+other@simulator.test']?.id as string
+    await becomes(messages['delivered+quorra@simulator.test']?.id as string, 'sent')
+    await becomes(other, 'softfail')
+    const erased = await eraseAddress(house.db, 'delivered+quorra@simulator.test', null, nowMs(), () => undefined)
+    expect(erased).toEqual({ emails: 1, contents: 0, kept: 1 })
+    await house.call('POST', `/emails/${other}/retry`, { key: house.testKey })
+    await becomes(other, 'softfail')
+  })
+
+  test('of one tenant leaves the others alone', async () => {
+    const messages = await send({ to: ['delivered+tiberius@simulator.test'] })
+    const id = messages['delivered+tiberius@simulator.test']?.id as string
+    await becomes(id, 'sent')
+    const elsewhere = await house.makeTenant('Elsewhere')
+    await eraseAddress(house.db, 'delivered+tiberius@simulator.test', elsewhere, nowMs(), () => undefined)
+    expect(await get(`/emails/${id}`)).toMatchObject({ to: 'delivered+tiberius@simulator.test' })
+  })
+})
+
+describe('retention', () => {
+  test('drops contents, then emails, by whole days, and never what the spool still needs', async () => {
+    await using aged = await startHouse({ rateLimit: null, sendLimit: null, roles: ['delivery'] })
+    const read = async (path: string) => aged.call('GET', path, { key: aged.testKey })
+    const letter = (to: string) => ({ from: 'a@simulator.test', to: [to], subject: 's', text: 'hello' })
+    const idOf = async (to: string) =>
+      ((await aged.call('POST', '/emails', { key: aged.testKey, body: letter(to) })).body.data as { id: string }).id
+    const [waiting, done] = [await idOf('softfail@simulator.test'), await idOf('delivered@simulator.test')]
+    const status = async (id: string) => ((await read(`/emails/${id}`)).body.data as { status: string }).status
+    await expect.poll(() => status(waiting), { timeout: 15_000, interval: 50 }).toBe('softfail')
+    await expect.poll(() => status(done), { timeout: 15_000, interval: 50 }).toBe('sent')
+
+    const today = new Date(nowMs()).toISOString().slice(0, 10).replaceAll('-', '')
+    expect((await applyRetention(aged.db, keep, nowMs() + 29 * dayMs)).filter((name) => name.endsWith(today))).toEqual([])
+    const late = await applyRetention(aged.db, keep, nowMs() + 200 * dayMs)
+    expect(late).toContain(`webhook_deliveries_${today}`)
+    expect(late.filter((name) => /^(contents|emails|attempts)_/.test(name) && name.endsWith(today))).toEqual([])
+    expect((await read(`/emails/${waiting}?expand=content`)).body.data).toMatchObject({ plainBody: 'hello' })
+
+    await prepareDays(aged.db, nowMs())
+    await eraseAddress(aged.db, 'softfail@simulator.test', null, nowMs(), () => undefined)
+    const dropped = await applyRetention(aged.db, keep, nowMs() + 32 * dayMs)
+    expect(dropped.some((name) => name.startsWith('contents_'))).toBe(true)
+    expect(dropped.some((name) => name.startsWith('emails_'))).toBe(false)
+    expect((await read(`/emails/${done}?expand=full`)).body.data).not.toHaveProperty('plainBody')
+    expect((await read(`/emails/${done}/deliveries`)).body.data).toMatchObject({ canRetryManually: false })
+
+    expect(await applyRetention(aged.db, keep, nowMs() + 92 * dayMs)).toContainEqual(expect.stringMatching(/^emails_/))
+    expect((await read(`/emails/${done}`)).status).toBe(404)
+    await prepareDays(aged.db, nowMs())
+    expect((await idOf('delivered@simulator.test')).length).toBe(22)
+  })
+})

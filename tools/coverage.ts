@@ -1,0 +1,73 @@
+/** docs/api-coverage.md: the contract's list of endpoints beside what the OpenAPI document says is served. */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+interface Listed {
+  method: string
+  path: string
+  who: string
+  section: string
+}
+
+interface Operation {
+  operationId: string
+  description: string
+}
+
+export interface ServedDocument {
+  paths: Record<string, Record<string, Operation>>
+}
+
+export function readContractEndpoints(root: string): Listed[] {
+  return readFileSync(join(root, 'tools/contract-endpoints.txt'), 'utf8')
+    .split('\n')
+    .filter((line) => line !== '' && !line.startsWith('#'))
+    .map((line) => {
+      const [target = '', who = '', section = ''] = line.split(' | ')
+      const [method = '', path = ''] = target.split(' ')
+      return { method, path, who, section }
+    })
+}
+
+/** Parameters may be named otherwise. */
+const formOf = (method: string, path: string) => `${method.toUpperCase()} ${path.replace(/\{\w+\}/g, '{}')}`
+
+export function missingEndpoints(listed: readonly Listed[], { paths }: ServedDocument): string[] {
+  const served = new Set(Object.entries(paths).flatMap(([path, methods]) => Object.keys(methods).map((one) => formOf(one, path))))
+  return listed.filter(({ method, path }) => !served.has(formOf(method, `/v1${path}`))).map(({ method, path }) => `${method} ${path}`)
+}
+
+export function coverageDocument(listed: readonly Listed[], document: ServedDocument): string {
+  const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({ form: formOf(method, path), method, path, operation })),
+  )
+  const missing = missingEndpoints(listed, document)
+  const known = new Set(listed.map(({ method, path }) => formOf(method, `/v1${path}`)))
+  const rows = listed.map(({ method, path, who, section }, index) => {
+    const served = operations.find(({ form }) => form === formOf(method, `/v1${path}`))
+    const shown = served ? `\`${served.operation.operationId}\` | ${served.operation.description}` : '**missing** | '
+    return `| ${index + 1} | ${method} | \`${path}\` | ${section} | ${who} | ${shown} |`
+  })
+  const ours = operations
+    .filter(({ form }) => !known.has(form))
+    .map(
+      ({ method, path, operation }) =>
+        `| ${method.toUpperCase()} | \`${path.slice(3)}\` | \`${operation.operationId}\` | ${operation.description} |`,
+    )
+  return [
+    '# API coverage',
+    '',
+    'Made by `npm run golden` from the published OpenAPI document and `tools/contract-endpoints.txt`. Every reply of these endpoints that a test',
+    'gets is held against the document (`test/support/truth.ts`).',
+    '',
+    `${listed.length - missing.length} of ${listed.length} endpoints of the contract are served.`,
+    '',
+    '| # | method | path below /v1 | section | known to | operation | who may call |',
+    '|---|---|---|---|---|---|---|',
+    ...rows,
+    '',
+    ...(ours.length > 0
+      ? ['Ours besides:', '', '| method | path below /v1 | operation | who may call |', '|---|---|---|---|', ...ours, '']
+      : []),
+  ].join('\n')
+}
