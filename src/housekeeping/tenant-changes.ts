@@ -5,7 +5,6 @@ import { removeDomainsOfTenant } from '#domains'
 import { noteTenantChange } from '#spool'
 import { removeSuppressionsOfTenant } from '#suppressions'
 import { changeTenant, removeTenant, type Tenant, type TenantChanges } from '#tenants'
-import { removeTrackDomainsOfTenant } from '#tracking'
 import { removeWebhooksOfTenant } from '#webhooks'
 
 /** Refuses `not_found`, `validation_error` and `default_tenant_protected`. */
@@ -29,8 +28,7 @@ export function deleteTenant(db: Db, id: string, nowMs: number): Promise<void> {
 }
 
 const removals: readonly ((tx: Tx, tenantId: string) => Promise<unknown>)[] = [
-  removeTrackDomainsOfTenant,
-  removeDomainsOfTenant,
+  removeDomainsOfTenant, // and with them, by reference, its track domains
   removeSuppressionsOfTenant,
   removeWebhooksOfTenant,
 ]

@@ -1,6 +1,6 @@
 /** The records of track domains (contract section 11). */
 import { Refusal } from '#base'
-import { type Db, type Queryable, sql, type Tx } from '#db'
+import { type Db, type Queryable, sql } from '#db'
 import { findDomainById } from '#domains'
 import { tenantForNew } from '#tenants'
 
@@ -164,10 +164,3 @@ export async function changeTrackDomain(
 export async function removeTrackDomain(on: Queryable, id: string, tenantId: string | null): Promise<void> {
   if ((await on.run(dropTrackDomain, [numberIn(id), tenantId])) === 0) throw noSuchTrackDomain()
 }
-
-const dropTrackDomainsOf = sql`
-  delete from track_domains
-  where tenant_id = $1`
-
-/** Every track domain of a tenant that goes. */
-export const removeTrackDomainsOfTenant = (tx: Tx, tenantId: string): Promise<number> => tx.run(dropTrackDomainsOf, [tenantId])

@@ -10,6 +10,5 @@ export {
   getTrackDomain,
   listTrackDomains,
   removeTrackDomain,
-  removeTrackDomainsOfTenant,
   type TrackDomain,
 } from './records.ts'

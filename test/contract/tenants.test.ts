@@ -67,6 +67,44 @@ describe('a new tenant', () => {
   })
 })
 
+const octets = (metadata: object) => Buffer.byteLength(JSON.stringify(metadata))
+
+describe('the bounds of a tenant', () => {
+  const full = Object.fromEntries(Array.from({ length: 20 }, (_, n) => [`k${n}`, 'x'.repeat(400)]))
+  const exactly = { ...full, rest: 'y'.repeat(8192 - octets({ ...full, rest: '' })) }
+
+  test.each<[string, object]>([
+    ['a name of 100 characters outside the BMP', { name: '😀'.repeat(100) }],
+    ['50 keys', { name: 'a', metadata: Object.fromEntries(Array.from({ length: 50 }, (_, n) => [`k${n}`, n])) }],
+    ['a key of 40 characters', { name: 'a', metadata: { ['ü'.repeat(40)]: true } }],
+    ['a value of 500 characters', { name: 'a', metadata: { b: '😀'.repeat(500) } }],
+    ['exactly 8192 bytes', { name: 'a', metadata: exactly }],
+    ['keys that objects inherit', { name: 'a', metadata: JSON.parse('{"__proto__":"a","constructor":"b","toString":null}') }],
+    ['fractions and negative numbers', { name: 'a', metadata: { ratio: 0.1, below: -7, large: 9007199254740991 } }],
+  ])('let through %s, unchanged', async (_, body) => {
+    const answer = await call('POST', '/tenants', body)
+    expect(answer.status, answer.text).toBe(201)
+    expect(tenantIn(answer)).toMatchObject(body)
+    expect(JSON.stringify(tenantIn(await call('GET', `/tenants/${tenantIn(answer).id}`)))).toBe(JSON.stringify(tenantIn(answer)))
+  })
+
+  test('hold for a change too, which then changes nothing', async () => {
+    const { id } = await made({ name: 'Kept', metadata: { a: 1 } })
+    for (const [field, body] of [
+      ['metadata', { metadata: { ...exactly, rest: `${exactly.rest}y` } }],
+      ['metadata.b', { name: 'x', metadata: { b: {} } }],
+      ['metadata', { name: 'x', metadata: 'a' }],
+      ['name', { name: '', status: 'suspended' }],
+      ['status', { name: 'x', status: null }],
+    ] as const)
+      expect(await call('PATCH', `/tenants/${id}`, body)).toMatchObject({
+        status: 400,
+        body: { error: { code: 'validation_error', field } },
+      })
+    expect(tenantIn(await call('GET', `/tenants/${id}`))).toMatchObject({ name: 'Kept', metadata: { a: 1 }, status: 'active' })
+  })
+})
+
 describe('the list of tenants', () => {
   test('is newest first, by pages and by status, and counts all', async () => {
     const names = ['one', 'two', 'three']

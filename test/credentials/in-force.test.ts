@@ -48,6 +48,26 @@ test('another process obeys a held, limited, and revoked key within a second', a
   await expect(other.credentials.authenticate(key)).rejects.toMatchObject({ code: 'expired_api_key' })
 })
 
+test('a use is written down at most once a minute', async () => {
+  const { id, key } = (await call('POST', '/credentials', { name: 'used', type: 'api' })).body.data as { id: number; key: string }
+  let nowMs = Date.UTC(2026, 10, 20, 12)
+  const credentials = openCredentials({ db: house.db, clock: { ...systemClock, nowMs: () => nowMs } })
+  const lastUsed = async () => ((await call('GET', `/credentials/${id}`)).body.data as { lastUsedAt: string | null }).lastUsedAt
+  const use = async () => {
+    await credentials.authenticate(key)
+    await credentials.saveUses()
+  }
+  expect(await lastUsed()).toBe(null)
+  await use()
+  expect(await lastUsed()).toBe('2026-11-20T12:00:00.000Z')
+  nowMs += 59_000
+  await use()
+  expect(await lastUsed()).toBe('2026-11-20T12:00:00.000Z')
+  nowMs += 1000
+  await use()
+  expect(await lastUsed()).toBe('2026-11-20T12:01:00.000Z')
+})
+
 test('another process sees a suspended and a deleted tenant within a second', async () => {
   const id = await house.makeTenant('Watched')
   const other = otherProcess()
