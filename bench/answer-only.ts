@@ -8,6 +8,7 @@ import { startHttp } from '#http'
 import { openLimitSettings, openRateLimiter } from '#limits'
 import { openGuard, openPost, openResolver } from '#net'
 import { openTenants } from '#tenants'
+import { openUsage } from '#usage'
 import { openWebhooks } from '#webhooks'
 
 const clock = systemClock
@@ -44,6 +45,7 @@ const http = await startHttp({
   domainDesk: openDomainDesk({ db, clock, ids, secrets, tenants, resolver, hostname: config.hostname }),
   limitSettings,
   accept,
+  usage: openUsage({ db, clock }),
   webhooks: openWebhooks({ db, clock, ids, random: systemRandom, secrets, tenants, post, config, version: 'bench' }),
   config,
   credentials: openCredentials({ db, clock }),

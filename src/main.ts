@@ -32,6 +32,7 @@ import { openGuard, openPost, openResolver } from '#net'
 import { simulatorDomain } from '#simulator'
 import { forgetProcess } from '#spool'
 import { findOrganisation, foundOrganisation, openTenants } from '#tenants'
+import { openUsage } from '#usage'
 import { openWebhooks } from '#webhooks'
 
 const clock = systemClock
@@ -195,6 +196,7 @@ async function startApi(config: Config, db: Db, secrets: Secrets, log: Log): Pro
     credentials,
     accept,
     resolver,
+    usage: openUsage({ db, clock }),
     webhooks: openWebhooks({
       db,
       clock,

@@ -85,6 +85,29 @@ CREATE UNIQUE INDEX domains_by_name ON domains (tenant_id, name);
 CREATE UNIQUE INDEX domains_by_uuid ON domains (uuid);
 CREATE INDEX domains_to_check ON domains (next_check_at) WHERE (next_check_at IS NOT NULL);
 
+create table email_counts (
+  tenant_id text collate "C" not null,
+  span text collate "C" not null,
+  starts_at timestamptz not null,
+  accepted bigint not null,
+  test bigint not null,
+  sent bigint not null,
+  softfail bigint not null,
+  hardfail bigint not null,
+  bounced bigint not null,
+  held bigint not null,
+  constraint email_counts_pkey PRIMARY KEY (tenant_id, span, starts_at),
+  constraint email_counts_span_check CHECK ((span = ANY (ARRAY['second'::text, 'quarter'::text, 'day'::text])))
+) with (fillfactor=70);
+
+create table email_counts_position (
+  single boolean not null,
+  xact xid8 not null,
+  id bigint not null,
+  constraint email_counts_position_pkey PRIMARY KEY (single),
+  constraint email_counts_position_single_check CHECK (single)
+);
+
 create table emails (
   tenant_id text collate "C" not null,
   id text collate "C" not null,
@@ -104,6 +127,9 @@ create table emails (
   constraint emails_pkey PRIMARY KEY (tenant_id, id)
 ) partition by RANGE (id);
 CREATE INDEX emails_by_id ON emails (id);
+CREATE INDEX emails_by_recipient ON emails (lower(recipient), id);
+CREATE INDEX emails_by_sender ON emails (sender, id);
+CREATE INDEX emails_by_tag ON emails (tag, id) WHERE (tag IS NOT NULL);
 
 create table events (
   tenant_id text collate "C" not null,
@@ -243,6 +269,7 @@ create table tenants (
 );
 CREATE UNIQUE INDEX one_default_tenant ON tenants (is_default) WHERE is_default;
 CREATE INDEX tenants_by_age ON tenants (created_at, id);
+CREATE INDEX tenants_by_name ON tenants (name COLLATE "C", id);
 
 create table track_domains (
   tenant_id text collate "C" not null,

@@ -1,8 +1,9 @@
 /**
  * Acceptance: the one way into the spool. A submission in; committed emails, one for each recipient, out.
- * Owns: idempotency_keys. Uses: base, mail, db, tenants, members, limits, domains, emails, spool. Used by: housekeeping, http, main.
- * Promises: an answer leaves only after the commit is on disk; nothing slow (DNS, MIME, DKIM) happens before it; one
- * Idempotency-Key sends once in 24 hours.
+ * Owns: idempotency_keys. Uses: base, mail, db, tenants, members, limits, domains, events, emails, spool. Used by: housekeeping, http,
+ * main.
+ * Promises: an answer leaves only after the commit is on disk; nothing slow (DNS, MIME, DKIM) happens before it; one Idempotency-Key sends
+ * once in 24 hours.
  */
 import { type Clock, type Ids, metrics, Refusal } from '#base'
 import type { Db } from '#db'
@@ -103,7 +104,7 @@ export function openAccept(deps: AcceptDeps): Accept {
 
   return {
     standing,
-    retry: (emailId, tenantId) => retry(emailId, tenantId, { db, tenants }),
+    retry: (emailId, tenantId) => retry(emailId, tenantId, { db, tenants, nowMs: clock.nowMs() }),
 
     async send(tenantId, submission, caller, plan) {
       const checked = checkSubmission(submission)

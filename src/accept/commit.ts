@@ -1,11 +1,12 @@
 /**
  * The accepting commit. Concurrent requests share one statement and one flush of the log: a flush takes whatever waits, two are in
- * flight at most, and there is no timer. Writes contents, emails, spool and idempotency_keys together, because this is one of the
+ * flight at most, and there is no timer. Writes contents, emails, spool, events and idempotency_keys together, because this is one of the
  * two hot commits of the house.
  */
 import { type Clock, metrics, pause, Refusal } from '#base'
 import { CommitUnknown, DatabaseUnreachable, type Db, ensurePartitions, type Sql, sql, sqlState } from '#db'
 import { emailTables } from '#emails'
+import { eventTables } from '#events'
 import { type LimitSettings, type Standing, takeSlots } from '#limits'
 import { shardOf } from '#spool'
 import { keyLifeMs } from './once.ts'
@@ -71,6 +72,18 @@ const commitOf = (bodies: number): Sql<{ credentialId: number; key: string }> =>
     insert into spool (tenant_id, email_id, content_id, shard, recipient, destination, state, test, size_octets)
     select tenant_id, email.id, content_id, shard, email.recipient, email.destination, email.state, test, size_octets
     from winner, json_to_recordset(winner.emails) as email (id text, recipient text, destination text, state text)
+  ),
+  told as (
+    insert into events (tenant_id, at, kind, data)
+    select tenant_id, max(at), 'EmailsAccepted',
+           jsonb_build_object('test', test, 'seconds', jsonb_agg(jsonb_build_array(second, emails)))
+    from (
+      select tenant_id, test, max(accepted_at) as at, floor(extract(epoch from accepted_at))::bigint as second,
+             sum(json_array_length(winner.emails)) as emails
+      from winner
+      group by tenant_id, test, floor(extract(epoch from accepted_at))
+    ) as accepted
+    group by tenant_id, test
   )
   select credential_id as "credentialId", key
   from answered`
@@ -179,7 +192,7 @@ async function write(entries: Entry[], { db, clock, limitSettings }: CommitDeps)
       if (state === uniqueViolation && unresolved)
         return { standing, won: new Set(entries.flatMap((entry) => (entry.once ? [onceName(entry.once)] : []))) }
       if (state === noPartition) {
-        await ensurePartitions(db, emailTables, first, 1)
+        await ensurePartitions(db, [...emailTables, ...eventTables], first, 1)
         continue
       }
       if (!(error instanceof CommitUnknown || error instanceof DatabaseUnreachable)) throw error

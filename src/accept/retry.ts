@@ -2,6 +2,7 @@
 import { Refusal } from '#base'
 import type { Db } from '#db'
 import { changeStatus, findEmail, hasContent, retryableStatuses } from '#emails'
+import { appendEvents } from '#events'
 import { requeue, shardOf } from '#spool'
 import type { Tenants } from '#tenants'
 import { refuseUnlessActive } from './sender.ts'
@@ -14,7 +15,7 @@ export interface RetriedEmail {
 export async function retry(
   emailId: string,
   tenantId: string | null,
-  { db, tenants }: { db: Db; tenants: Tenants },
+  { db, tenants, nowMs }: { db: Db; tenants: Tenants; nowMs: number },
 ): Promise<RetriedEmail> {
   const email = await findEmail(db, emailId, tenantId)
   if (!email) throw new Refusal('not_found', { message: `there is no email ${emailId.slice(0, 40)}` })
@@ -26,7 +27,9 @@ export async function retry(
   if (!(await hasContent(db, email))) throw new Refusal('email_content_expired')
   await db.transaction(async (tx) => {
     if (!(await requeue(tx, email, shardOf(email.contentId)))) throw refuse('being delivered right now')
-    if (!(await changeStatus(tx, email, retryableStatuses, 'pending'))) throw refuse('no longer in that state')
+    if (!(await changeStatus(tx, email, [email.status], 'pending'))) throw refuse('no longer in that state')
+    const told = { tenantId: email.tenantId, emailId: email.id, at: new Date(nowMs), data: { was: email.status } }
+    await appendEvents(tx, [{ ...told, kind: 'EmailRetried' }])
   })
   return { id: email.id, tenantId: email.tenantId }
 }

@@ -28,6 +28,7 @@ export function expireHolds(db: Db, nowMs: number): Promise<number> {
           classificationCode: null,
           enhanced: null,
           remoteHost: null,
+          was: 'held',
         },
       })),
     )

@@ -16,6 +16,7 @@ const recipients = (count: number, wanted: Partial<Claimed> = {}): Claimed[] =>
     manual: false,
     test: false,
     sizeOctets: 100,
+    heldBecause: null,
     ...wanted,
   }))
 

@@ -19,6 +19,7 @@ const claimed = (wanted: Partial<Claimed> = {}): Claimed => ({
   manual: false,
   test: false,
   sizeOctets: 100,
+  heldBecause: null,
   ...wanted,
 })
 

@@ -6,7 +6,8 @@
  */
 import { type Clock, type Log, metrics, pause } from '#base'
 import { type Db, ensurePartitions, sql, sqlState } from '#db'
-import type { EventKind } from '#events'
+import { type EventKind, eventTables } from '#events'
+import { statusBefore } from '#spool'
 import { suppress, unsuppress } from '#suppressions'
 import type { Outcome } from './outcome.ts'
 
@@ -20,7 +21,7 @@ const recordOutcomes = sql<{ emailId: string }>`
     from json_to_recordset($1::json) as given (
       tenant_id text, email_id text, epoch bigint, failures integer, status text, queue text, due_at timestamptz, at timestamptz,
       duration_ms integer, details text, output text, code integer, enhanced text, secure boolean, classification text,
-      remote_host text, outcome_unknown boolean, conversation text, attempt_status text, held_because text, event text, classification_code integer)
+      remote_host text, outcome_unknown boolean, conversation text, attempt_status text, held_because text, event text, classification_code integer, was text)
   ),
   finished as (
     delete from spool
@@ -60,7 +61,7 @@ const recordOutcomes = sql<{ emailId: string }>`
     insert into events (tenant_id, at, kind, email_id, data)
     select tenant_id, at, event, email_id, jsonb_build_object(
       'details', left(details, 250), 'output', left(output, 512), 'secure', secure, 'seconds', duration_ms / 1000.0,
-      'classification', classification, 'classificationCode', classification_code, 'enhanced', enhanced, 'remoteHost', remote_host)
+      'classification', classification, 'classificationCode', classification_code, 'enhanced', enhanced, 'remoteHost', remote_host, 'was', was)
     from recorded
   )
   select email_id as "emailId"
@@ -108,7 +109,7 @@ export function openRecorder({ db, clock, log }: { db: Db; clock: Clock; log: Lo
         for (const one of batch) one.done()
       } catch (error) {
         if (sqlState(error) === noPartition) {
-          await ensurePartitions(db, [{ table: 'events', key: 'time' }], clock.nowMs(), 1).catch(() => undefined)
+          await ensurePartitions(db, eventTables, clock.nowMs(), 1).catch(() => undefined)
         } else {
           log.warn({ err: error, outcomes: queue.length }, 'outcomes could not be recorded yet')
         }
@@ -193,4 +194,5 @@ const rowOf = (one: Outcome) => ({
   held_because: one.heldBecause,
   event: eventOf[one.status],
   classification_code: one.classificationCode,
+  was: statusBefore(one.claimed),
 })

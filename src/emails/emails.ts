@@ -1,13 +1,25 @@
 /**
  * Emails: one record for each envelope recipient of a submission, with its status, content and attempts.
- * Owns: emails, contents, attempts. Uses: db. Used by: accept, delivery, housekeeping, http.
+ * Owns: emails, contents, attempts, email_counts, email_counts_position. Uses: base, db, events. Used by: accept, delivery, usage,
+ * housekeeping, http.
  * Promises: every read names its tenant when the caller has one; a look-up by id touches one time partition.
  */
 import { type PartitionedTable, type Queryable, sql, type Tx } from '#db'
+import { type Email, emailColumns } from './record.ts'
 import type { EmailStatus } from './status.ts'
 
 export { type Content, decodeContent, encodeContent, type PartsContent } from './content.ts'
+export {
+  type Counts,
+  countsByTenant,
+  countsIn,
+  countsInBuckets,
+  forgetSparseSeconds,
+  rollUpCounts,
+} from './counts.ts'
 export { type ErasedEmail, eraseContents, eraseEmails, eraseFromConversations } from './erase.ts'
+export { listEmails } from './list.ts'
+export type { Email } from './record.ts'
 export { type EmailStatus, emailStatuses, queuedStatuses, retryableStatuses } from './status.ts'
 
 /**
@@ -19,24 +31,6 @@ export const emailTables: readonly PartitionedTable[] = [
   { table: 'contents', key: 'email-id', settings: 'toast_tuple_target = 8160' },
   { table: 'attempts', key: 'email-id' },
 ]
-
-export interface Email {
-  tenantId: string
-  id: string
-  contentId: string
-  recipient: string
-  /** Bare address, lower case. */
-  sender: string
-  /** `from` as it was given. */
-  fromText: string
-  subject: string
-  tag: string | null
-  metadata: Record<string, string> | null
-  messageId: string
-  test: boolean
-  status: EmailStatus
-  acceptedAt: Date
-}
 
 export interface Attempt {
   id: number
@@ -54,21 +48,6 @@ export interface Attempt {
   outcomeUnknown: boolean
   conversation: string | null
 }
-
-/** Absent members match everything; times are exclusive. `tenantId` null means all tenants. */
-export interface EmailFilter {
-  tenantId: string | null
-  status?: EmailStatus | undefined
-  recipient?: string | undefined
-  sender?: string | undefined
-  tag?: string | undefined
-  after?: Date | undefined
-  before?: Date | undefined
-}
-
-const emailColumns = sql.part`
-  tenant_id as "tenantId", id, content_id as "contentId", recipient, sender, from_text as "fromText", subject, tag, metadata,
-  message_id as "messageId", test, status, accepted_at as "acceptedAt"`
 
 const emailById = sql<Email>`
   select ${emailColumns}
@@ -96,27 +75,6 @@ const contentBodies = sql<{ id: string; body: Buffer }>`
   select contents.id, contents.body
   from unnest($1::text[], $2::text[]) as wanted (tenant_id, id)
   join contents on contents.tenant_id = wanted.tenant_id and contents.id = wanted.id`
-
-const filtered = sql.part`
-  where ($1::text is null or tenant_id = $1)
-    and ($2::text is null or status = $2)
-    and ($3::text is null or lower(recipient) = $3)
-    and ($4::text is null or sender = $4)
-    and ($5::text is null or tag = $5)
-    and ($6::timestamptz is null or accepted_at > $6)
-    and ($7::timestamptz is null or accepted_at < $7)`
-
-const listPage = sql<Email>`
-  select ${emailColumns}
-  from emails
-  ${filtered}
-  order by id desc
-  limit $8 offset $9`
-
-const countMatching = sql<{ total: number }>`
-  select count(*) as total
-  from emails
-  ${filtered}`
 
 const setStatus = sql`
   update emails
@@ -159,28 +117,6 @@ export async function loadContentBodies(
 ): Promise<Map<string, Buffer>> {
   const rows = await on.rows(contentBodies, [wanted.map((one) => one.tenantId), wanted.map((one) => one.contentId)])
   return new Map(rows.map((row) => [row.id, row.body]))
-}
-
-/** A page of the emails that match, newest first, and how many match in all. */
-export async function listEmails(
-  on: Queryable,
-  filter: EmailFilter,
-  page: { number: number; size: number },
-): Promise<{ emails: Email[]; total: number }> {
-  const parameters = [
-    filter.tenantId,
-    filter.status ?? null,
-    filter.recipient?.toLowerCase() ?? null,
-    filter.sender?.toLowerCase() ?? null,
-    filter.tag ?? null,
-    filter.after ?? null,
-    filter.before ?? null,
-  ]
-  const [counted, emails] = await Promise.all([
-    on.first(countMatching, parameters),
-    on.rows(listPage, [...parameters, page.size, (page.number - 1) * page.size]),
-  ])
-  return { emails, total: counted?.total ?? 0 }
 }
 
 /** Changes the status when it is one of `from`; false when it was not. */

@@ -1,9 +1,11 @@
 /**
  * The log of all that happened to emails. Webhooks, usage, live view and timelines read it; nothing else tells anybody anything.
- * Owns: events. Uses: db. Used by: delivery, housekeeping.
+ * Owns: events. Uses: db. Used by: emails, accept, delivery, housekeeping.
  * Promises: an event is appended in the transaction that makes it true.
  */
-import { type Queryable, sql, type Tx } from '#db'
+import { type PartitionedTable, type Queryable, sql, type Tx } from '#db'
+
+export const eventTables: readonly PartitionedTable[] = [{ table: 'events', key: 'time' }]
 
 /** The names of contract section 13.1, and our own, which begin with Email and are never sent to webhooks. */
 export type EventKind =
@@ -12,9 +14,12 @@ export type EventKind =
   | 'MessageDeliveryFailed'
   | 'MessageBounced'
   | 'MessageHeld'
+  | 'EmailsAccepted'
+  | 'EmailRetried'
   | 'EmailReleased'
   | 'DomainDNSError'
 
+/** What is told of a status carries the status before as `data.was`, which the counts are made of. */
 export interface NewEvent {
   tenantId: string
   kind: EventKind
@@ -49,3 +54,45 @@ export async function appendEvents(tx: Tx, happened: readonly NewEvent[]): Promi
     happened.map((event) => JSON.stringify(event.data)),
   ])
 }
+
+/** What a count needs of an event. */
+export interface CountedEvent extends LogPosition {
+  tenantId: string
+  kind: EventKind
+  emailId: string | null
+  was: string | null
+  /** Of accepted emails: how many in which unix second. */
+  seconds: [second: number, count: number][] | null
+  test: boolean | null
+}
+
+/** A place in the log: what comes later has a larger transaction, or the same one and a larger id. */
+export interface LogPosition {
+  xact: string
+  id: number
+}
+
+const countedColumns = sql.part`
+  xact::text as xact, id, tenant_id as "tenantId", kind, email_id as "emailId", data ->> 'was' as was, data -> 'seconds' as seconds,
+  (data -> 'test')::boolean as test`
+
+/** Ordered by the column and not by its text of the same name: '9' comes before '10'. */
+const countedEvents = sql<CountedEvent>`
+  select ${countedColumns}
+  from events
+  where (xact, id) > ($1::text::xid8, $2) and xact < pg_snapshot_xmin(pg_current_snapshot())
+  order by events.xact, events.id
+  limit $3`
+
+const countedTail = sql<CountedEvent>`
+  select ${countedColumns}
+  from events
+  where (xact, id) > ($1::text::xid8, $2) and ($3::text is null or tenant_id = $3)`
+
+/** The next events in order, as far as no transaction is open that could still write one before them. */
+export const readCountedEvents = (on: Queryable, after: LogPosition, most: number): Promise<CountedEvent[]> =>
+  on.rows(countedEvents, [after.xact, after.id, most])
+
+/** Every event after a position that is visible now; of one tenant, or all. */
+export const readCountedTail = (on: Queryable, after: LogPosition, tenantId: string | null): Promise<CountedEvent[]> =>
+  on.rows(countedTail, [after.xact, after.id, tenantId])

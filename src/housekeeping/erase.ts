@@ -6,7 +6,7 @@ import { forgetAnswersWith } from '#accept'
 import type { Db } from '#db'
 import { changeStatus, type ErasedEmail, eraseContents, eraseEmails, eraseFromConversations } from '#emails'
 import { appendEvents, eraseFromEvents } from '#events'
-import { contentsStillQueued, takeRecipient } from '#spool'
+import { contentsStillQueued, statusBefore, takeRecipient } from '#spool'
 import { eraseFromDeliveries } from '#webhooks'
 
 export interface Erased {
@@ -56,7 +56,7 @@ function cancel(db: Db, person: string, tenantId: string | null, nowMs: number):
         kind: 'MessageDeliveryFailed' as const,
         emailId: one.emailId,
         at,
-        data: { ...data, classificationCode: null, enhanced: null, remoteHost: null },
+        data: { ...data, classificationCode: null, enhanced: null, remoteHost: null, was: statusBefore(one) },
       })),
     )
     return taken.length

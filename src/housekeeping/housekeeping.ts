@@ -10,7 +10,8 @@ import { forgetExpiredKeys } from '#accept'
 import { type Clock, type Log, pause } from '#base'
 import { type Db, ensurePartitions, sql } from '#db'
 import { expireHolds, followQueueChanges } from '#delivery'
-import { emailTables } from '#emails'
+import { emailTables, forgetSparseSeconds, rollUpCounts } from '#emails'
+import { eventTables } from '#events'
 import type { LimitSettings } from '#limits'
 import type { Resolver } from '#net'
 import { releaseWaiting } from '#spool'
@@ -23,6 +24,9 @@ import { applyRetention, type Keep } from './retention.ts'
 const tickMs = 500
 const daysAhead = 7
 const hourMs = 3_600_000
+const dayMs = 24 * hourMs
+/** So that other chores have their turn when much is to be counted. */
+const mostCountingRounds = 10
 const choreLock = 7_305_010
 
 const tryLock = sql<{ mine: boolean }>`
@@ -48,7 +52,11 @@ export interface HousekeepingDeps {
 
 /** Makes the partitions of the coming days; needed before anything can be accepted. */
 export function prepareDays(db: Db, nowMs: number): Promise<string[]> {
-  return ensurePartitions(db, [...emailTables, { table: 'events', key: 'time' }, ...deliveryTables], nowMs, daysAhead)
+  return ensurePartitions(db, [...emailTables, ...eventTables, ...deliveryTables], nowMs, daysAhead)
+}
+
+async function countAll(db: Db): Promise<void> {
+  for (let round = 0; round < mostCountingRounds; round++) if ((await rollUpCounts(db)) === 0) return
 }
 
 export function startHousekeeping(deps: HousekeepingDeps): Housekeeping {
@@ -61,6 +69,8 @@ export function startHousekeeping(deps: HousekeepingDeps): Housekeeping {
       run: async (nowMs) => releaseWaiting(db, await limitSettings.send(), nowMs),
     },
     { name: 'bringing queues into line with their tenants', everyMs: tickMs, run: (nowMs) => followQueueChanges(db, nowMs) },
+    { name: 'counting', everyMs: tickMs, run: () => countAll(db) },
+    { name: 'forgetting seconds of quiet hours', everyMs: hourMs, run: (nowMs) => forgetSparseSeconds(db, nowMs - 2 * dayMs, nowMs) },
     { name: 'failing holds whose time is up', everyMs: 60_000, run: (nowMs) => expireHolds(db, nowMs) },
     { name: 'forgetting idempotency keys', everyMs: 60_000, run: (nowMs) => forgetExpiredKeys(db, nowMs) },
     { name: 'checking track domains', everyMs: 10_000, run: () => checkDueTrackDomains(deps) },

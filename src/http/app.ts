@@ -4,6 +4,7 @@
  */
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
+import { Readable } from 'node:stream'
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import ipaddr from 'ipaddr.js'
 import { type Clock, type Config, type Ids, type Log, metrics, type Network, Refusal } from '#base'
@@ -153,15 +154,23 @@ function register(api: FastifyInstance, endpoint: Endpoint, path: string, deps: 
         params: request.params,
         query: request.query,
         body: request.body === undefined ? {} : request.body,
+        accept: headerOf(request, 'accept'),
         idempotencyKey: endpoint.sends ? headerOf(request, 'idempotency-key') : undefined,
       }
       const answered = await within(endpoint.respond(call, deps), answerWithinMs, deps.clock)
       if (answered.standing) reply.headers(sendLimitHeaders(answered.standing))
       if (answered.replayed) reply.header('idempotent-replayed', 'true')
+      const { body } = answered
+      if (typeof body === 'object' && 'pieces' in body) {
+        return reply
+          .type(body.type)
+          .header('content-disposition', `attachment; filename="${body.name}"`)
+          .send(Readable.from(body.pieces, { objectMode: false }))
+      }
       return reply
         .code(answered.status ?? (endpoint.status === 201 ? 201 : 200))
         .type(jsonType)
-        .send(answered.body)
+        .send(body)
     },
   })
 }

@@ -123,14 +123,14 @@ function permissionText({ permission, scope }: Endpoint): string {
   return `${who}, at organisation level${scope === 'organisation' ? '' : ' unless the path names its tenant'}.`
 }
 
-const answer = (schema: object, description: string, sends: boolean) => ({
+const answer = (schema: object, description: string, sends: boolean, otherTypes: readonly string[] = []) => ({
   description,
   headers: { ...usualHeaders, ...(sends ? sendHeaders : {}) },
-  content: { 'application/json': { schema } },
+  content: { 'application/json': { schema }, ...Object.fromEntries(otherTypes.map((type) => [type, { schema: Type.String() }])) },
 })
 
-function doneAnswers({ status, reply, sends }: Endpoint): Record<string, object> {
-  if (status !== 'either') return { [status ?? 200]: answer(reply, 'Done', sends) }
+function doneAnswers({ status, reply, sends, otherTypes }: Endpoint): Record<string, object> {
+  if (status !== 'either') return { [status ?? 200]: answer(reply, 'Done', sends, otherTypes) }
   return { 200: answer(reply, 'It was there already', sends), 201: answer(reply, 'Made', sends) }
 }
 

@@ -53,7 +53,7 @@ const idsAfter = sql<{ emailId: string }>`
 
 const releaseSome = sql<{ emailId: string }>`
   update spool
-  set state = 'ready', due_at = null, held_because = null
+  set state = 'ready', due_at = null, held_because = 'released'
   where tenant_id = $1 and email_id in (
     select email_id
     from spool

@@ -17,6 +17,15 @@ export interface Claimed {
   manual: boolean
   test: boolean
   sizeOctets: number
+  /** Why it was held, when it was until it was claimed; `released` when it was let go. */
+  heldBecause: string | null
+}
+
+/** The status of an email in the spool, told from its row. */
+export function statusBefore(row: Pick<Claimed, 'heldBecause' | 'manual' | 'failures'>): 'pending' | 'softfail' | 'held' {
+  if (row.heldBecause === 'released') return 'pending'
+  if (row.heldBecause !== null) return 'held'
+  return row.manual || row.failures === 0 ? 'pending' : 'softfail'
 }
 
 export interface Lane {
@@ -26,7 +35,8 @@ export interface Lane {
 
 const claimedColumns = sql.part`
   spool.tenant_id as "tenantId", spool.email_id as "emailId", spool.content_id as "contentId", spool.shard, spool.epoch,
-  spool.recipient, spool.destination, spool.failures, spool.manual, spool.test, spool.size_octets as "sizeOctets"`
+  spool.recipient, spool.destination, spool.failures, spool.manual, spool.test, spool.size_octets as "sizeOctets",
+  spool.held_because as "heldBecause"`
 
 /** Keeps the planner from reading a whole partial index where single rows are found by their key: quadratic, and 40 % of a message's cost. */
 const isNow = sql.part`spool.state || ''`

@@ -81,7 +81,15 @@ export function takeExpiredHolds(
   return tx.rows(takeExpired, [new Date(nowMs), most])
 }
 
-const takeRecipientRows = sql<{ tenantId: string; emailId: string }>`
+interface Taken {
+  tenantId: string
+  emailId: string
+  heldBecause: string | null
+  manual: boolean
+  failures: number
+}
+
+const takeRecipientRows = sql<Taken>`
   delete from spool
   where (tenant_id, email_id) in (
     select tenant_id, email_id
@@ -89,7 +97,7 @@ const takeRecipientRows = sql<{ tenantId: string; emailId: string }>`
     where lower(recipient) = $1 and ($2::text is null or tenant_id = $2) and state <> 'sending'
     limit $3
   ) and state <> 'sending'
-  returning tenant_id as "tenantId", email_id as "emailId"`
+  returning tenant_id as "tenantId", email_id as "emailId", held_because as "heldBecause", manual, failures`
 
 const queuedContents = sql<{ contentId: string }>`
   select distinct content_id as "contentId"
@@ -101,12 +109,8 @@ const oldestQueued = sql<{ oldest: string | null }>`
   from spool`
 
 /** Takes what is queued for an address (lower case) out of the spool, but for what is being sent; the caller makes it hardfail. */
-export const takeRecipient = (
-  tx: Tx,
-  address: string,
-  tenantId: string | null,
-  most: number,
-): Promise<{ tenantId: string; emailId: string }[]> => tx.rows(takeRecipientRows, [address, tenantId, most])
+export const takeRecipient = (tx: Tx, address: string, tenantId: string | null, most: number): Promise<Taken[]> =>
+  tx.rows(takeRecipientRows, [address, tenantId, most])
 
 /** Which of these emails' contents somebody in the spool still needs. */
 export async function contentsStillQueued(
@@ -145,7 +149,7 @@ const requeueEmail = sql`
   insert into spool (tenant_id, email_id, content_id, shard, recipient, destination, state, manual, test, size_octets)
   values ($1, $2, $3, $4, $5, $6, 'ready', true, $7, 0)
   on conflict (tenant_id, email_id) do update
-  set state = 'ready', manual = true, failures = 0, due_at = null
+  set state = 'ready', manual = true, failures = 0, due_at = null, held_because = null
   where spool.state in ('deferred', 'held')`
 
 /** Puts an email back, ready now, marked as a manual retry; false while it is being sent or waits for its turn anyway. */

@@ -16,7 +16,7 @@ export {
   wake,
   wakeEmails,
 } from './changes.ts'
-export { type Claimed, claim, findInterrupted, giveBack, type Lane, type OwnedShard, promote } from './claim.ts'
+export { type Claimed, claim, findInterrupted, giveBack, type Lane, type OwnedShard, promote, statusBefore } from './claim.ts'
 export {
   contentsStillQueued,
   findQueued,

@@ -1,6 +1,6 @@
 /**
  * The organisation and its tenants. One installation is one organisation; exactly one tenant is its default.
- * Owns: organisation, tenants. Uses: base, db. Used by: credentials, suppressions, domains, tracking, accept, delivery, webhooks,
+ * Owns: organisation, tenants. Uses: base, db. Used by: credentials, suppressions, domains, tracking, accept, delivery, webhooks, usage,
  * housekeeping, http, cli, main.
  * Promises: a tenant's change is seen by every process within a second.
  */
@@ -138,6 +138,21 @@ export async function listTenants(
   ])
   return { tenants, total: counted?.total ?? 0 }
 }
+
+const tenantsByName = sql<Tenant>`
+  select ${tenantColumns}
+  from tenants
+  where ($1::text is null or status = $1) and (name collate "C", id) > ($2, $3)
+  order by name collate "C", id
+  limit $4`
+
+/** By name and id, those after `after`. */
+export const listTenantsByName = (
+  on: Queryable,
+  status: TenantStatus | undefined,
+  after: Pick<Tenant, 'name' | 'id'> | undefined,
+  most: number,
+): Promise<Tenant[]> => on.rows(tenantsByName, [status ?? null, after?.name ?? '', after?.id ?? '', most])
 
 export interface TenantChanges {
   name?: string | undefined

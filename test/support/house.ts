@@ -14,6 +14,7 @@ import { openLimitSettings, openRateLimiter } from '#limits'
 import { openGuard, openPost, openResolver } from '#net'
 import { simulatorDomain } from '#simulator'
 import { addTenant, foundOrganisation, openTenants } from '#tenants'
+import { openUsage } from '#usage'
 import { openWebhooks } from '#webhooks'
 import { testDatabase } from './database.ts'
 import { expectPublished } from './truth.ts'
@@ -157,6 +158,7 @@ export async function startHouse(wish: Wish = {}): Promise<House> {
     domainDesk: openDomainDesk({ db, clock, ids, secrets, tenants, resolver, hostname }),
     limitSettings,
     accept,
+    usage: openUsage({ db, clock }),
     webhooks: openWebhooks({ db, clock, ids, random: systemRandom, secrets, tenants, post, config, version: 'test' }),
     credentials: openCredentials({ db, clock }),
     rateLimiter: openRateLimiter(clock),
@@ -203,5 +205,6 @@ async function ask(url: string, method: string, { key, body, raw, headers = {} }
   })
   const text = await answer.text()
   await expectPublished(method, new URL(url).pathname.slice('/v1'.length), { status: answer.status, headers: answer.headers, text })
-  return { status: answer.status, headers: answer.headers, text, body: text === '' ? ({} as Body) : (JSON.parse(text) as Body) }
+  const isJson = answer.headers.get('content-type')?.startsWith('application/json') === true
+  return { status: answer.status, headers: answer.headers, text, body: isJson ? (JSON.parse(text) as Body) : ({} as Body) }
 }

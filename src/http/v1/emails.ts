@@ -44,7 +44,7 @@ export const listEmailsRoute = listRoute({
   }),
   data: EmailItem,
   refuses: ['invalid_email_format', 'tenant_mismatch', 'not_found'],
-  handle: async ({ query, tenantId }, { db }) => {
+  handle: async ({ query, tenantId }, { db, clock }) => {
     const filter = {
       tenantId,
       status: query.status,
@@ -54,7 +54,7 @@ export const listEmailsRoute = listRoute({
       after: query.after === undefined ? undefined : readInstant('after', query.after),
       before: query.before === undefined ? undefined : readInstant('before', query.before),
     }
-    const { emails, total } = await listEmails(db, filter, { number: query.page, size: query.perPage })
+    const { emails, total } = await listEmails(db, filter, { number: query.page, size: query.perPage }, clock.nowMs())
     return { items: emails.map(itemToWire), page: query.page, perPage: query.perPage, total }
   },
 })

@@ -1,12 +1,12 @@
 /** GET /limits (contract 16): where the caller's key and the organisation stand. */
 import Type from 'typebox'
 import { within } from './deadline.ts'
-import { route } from './route.ts'
+import { type ApiDeps, type Call, route } from './route.ts'
 import { nullable } from './wire.ts'
 
 const standingWithinMs = 2000
 
-const Limits = Type.Object({
+export const limitsFields = {
   rateLimit: Type.Object({
     limit: Type.Integer(),
     remaining: Type.Integer(),
@@ -29,7 +29,7 @@ const Limits = Type.Object({
     ),
   ),
   billing: Type.Unsafe<null>({ type: 'null' }),
-})
+}
 
 export const getLimits = route({
   method: 'GET',
@@ -39,17 +39,23 @@ export const getLimits = route({
   permission: 'any key',
   scope: 'organisation or tenant',
   families: 'organisation',
-  data: Limits,
+  data: Type.Object(limitsFields),
   refuses: [],
-  handle: async ({ rate, credential }, { accept, clock }) => {
-    const standing = await within(accept.standing(credential.mode === 'test'), standingWithinMs, clock).catch(() => null)
-    return {
-      rateLimit: { limit: rate.limit, remaining: rate.remaining, reset: rate.resetSeconds, period: 'second' as const },
-      sendLimit: standing && sendLimitOf(standing),
-      billing: null,
-    }
-  },
+  handle: limitsFor,
 })
+
+/** The caller's key, and the organisation as it stands for keys of that mode. */
+export async function limitsFor(
+  { rate, credential }: Pick<Call<string, unknown, unknown>, 'rate' | 'credential'>,
+  { accept, clock }: ApiDeps,
+) {
+  const standing = await within(accept.standing(credential.mode === 'test'), standingWithinMs, clock).catch(() => null)
+  return {
+    rateLimit: { limit: rate.limit, remaining: rate.remaining, reset: rate.resetSeconds, period: 'second' as const },
+    sendLimit: standing && sendLimitOf(standing),
+    billing: null,
+  }
+}
 
 const approachingFrom = 0.9
 

@@ -12,6 +12,7 @@ import type { DomainDesk, Domains } from '#domains'
 import type { RateVerdict, Standing } from '#limits'
 import type { Resolver } from '#net'
 import type { Tenants } from '#tenants'
+import type { Usage } from '#usage'
 import type { Webhooks } from '#webhooks'
 import { type Page, page, pageOf, success, successOf } from './envelope.ts'
 import { queryReader } from './query.ts'
@@ -27,6 +28,7 @@ export interface ApiDeps {
   domainDesk: DomainDesk
   tenants: Tenants
   webhooks: Webhooks
+  usage: Usage
   resolver: Resolver
   ids: Ids
   secrets: Secrets
@@ -47,6 +49,8 @@ export interface Call<Path extends string, Query, Body> {
   rate: RateVerdict
   /** The Idempotency-Key header; several are joined by commas, which no key may contain. */
   idempotencyKey: string | undefined
+  /** The Accept header. */
+  accept: string | undefined
 }
 
 interface Declaration<Path extends string, Query extends TSchema, Body extends TSchema, Data extends TSchema> {
@@ -71,6 +75,8 @@ interface Declaration<Path extends string, Query extends TSchema, Body extends T
   status?: 201 | 'either'
   /** What it may refuse with, besides what every endpoint may. */
   refuses: readonly RefusalCode[]
+  /** Media types besides JSON in which it answers. */
+  otherTypes?: readonly string[]
   /** The schema of `data`; of one item for a list. */
   data: Data
 }
@@ -86,8 +92,15 @@ export interface Endpoint extends Omit<Declaration<string, TSchema, TSchema, TSc
   respond(call: Call<string, unknown, unknown>, deps: ApiDeps): Promise<Answered>
 }
 
+/** A download. What goes wrong before the first piece is a refusal like any other. */
+export interface File {
+  type: string
+  name: string
+  pieces: AsyncIterable<string>
+}
+
 export interface Answered {
-  body: string | Buffer
+  body: string | Buffer | File
   standing?: Standing
   replayed?: boolean
   /** Of an endpoint whose status is 'either'. */
@@ -129,6 +142,13 @@ export function listRoute<Path extends string, Query extends TSchema, Body exten
   return endpoint(declared, pageOf(declared.data), false, async (call, deps) => ({
     body: page(await declared.handle(call, deps), call.requestId),
   }))
+}
+
+/** Answers a file, as JSON (`data` is its schema, without an envelope) or in one of `otherTypes`. */
+export function fileRoute<Path extends string, Query extends TSchema, Body extends TSchema, Data extends TSchema>(
+  declared: Declaration<Path, Query, Body, Data> & { otherTypes: readonly string[]; handle: Handle<Path, Query, Body, File> },
+): Endpoint {
+  return endpoint(declared, declared.data, false, async (call, deps) => ({ body: await declared.handle(call, deps) }))
 }
 
 /** Takes send capacity: the answer's octets are kept with the idempotency key, so acceptance has them rendered by the handler. */

@@ -24,6 +24,7 @@ import {
   updateTrackDomain,
   verifyTrackDomainRoute,
 } from './tracking.ts'
+import { exportUsage, listTenantUsage, retrieveTenantSeries, retrieveTenantUsage, retrieveUsage } from './usage.ts'
 import {
   listPlatformDeliveries,
   listWebhookDeliveries,
@@ -86,6 +87,11 @@ export const routes: readonly Endpoint[] = [
   listPlatformDeliveries,
   retrievePlatformDelivery,
   replayPlatformDelivery,
+  retrieveUsage,
+  listTenantUsage,
+  exportUsage,
+  retrieveTenantUsage,
+  retrieveTenantSeries,
   getLimits,
 ]
 

@@ -1,0 +1,252 @@
+/**
+ * Counts of emails by the time of their acceptance and their present state, kept from the event log: a chore rolls events up, and a reader
+ * adds those it has not reached yet, so a count is right at every moment (docs/decisions/007-counts-from-the-log.md).
+ */
+import { emailIdTimeMs } from '#base'
+import { type Db, type Queryable, sql, type Tx } from '#db'
+import { type CountedEvent, type LogPosition, readCountedEvents, readCountedTail } from '#events'
+import type { EmailStatus } from './status.ts'
+
+export const secondMs = 1000
+export const quarterMs = 900_000
+export const dayMs = 86_400_000
+
+export type Span = 'second' | 'quarter' | 'day'
+const spans: readonly [Span, number][] = [
+  ['second', secondMs],
+  ['quarter', quarterMs],
+  ['day', dayMs],
+]
+
+const settledStatuses = ['sent', 'softfail', 'hardfail', 'bounced', 'held'] as const
+
+/** All accepted, those of them by test keys, and those that are in a state now; the others are pending. */
+export type Counts = Record<'accepted' | 'test' | (typeof settledStatuses)[number], number>
+
+export const noCounts = (): Counts => ({ accepted: 0, test: 0, sent: 0, softfail: 0, hardfail: 0, bounced: 0, held: 0 })
+const columns = Object.keys(noCounts()) as (keyof Counts)[]
+
+export function addCounts(to: Counts, more: Counts): Counts {
+  for (const column of columns) to[column] += more[column]
+  return to
+}
+
+/** The number in one state; undefined: all. */
+export function countOf(counts: Counts, status: EmailStatus | undefined): number {
+  if (status === undefined) return counts.accepted
+  if (status !== 'pending') return counts[status]
+  return counts.accepted - settledStatuses.reduce((sum, one) => sum + counts[one], 0)
+}
+
+const position = sql<LogPosition>`
+  select xact::text as xact, id
+  from email_counts_position`
+
+const lockPosition = sql<LogPosition>`
+  select xact::text as xact, id
+  from email_counts_position
+  for update`
+
+const movePosition = sql`
+  update email_counts_position
+  set xact = $1::text::xid8, id = $2`
+
+const addUp = sql`
+  insert into email_counts (tenant_id, span, starts_at, accepted, test, sent, softfail, hardfail, bounced, held)
+  select tenant_id, span, starts_at, accepted, test, sent, softfail, hardfail, bounced, held
+  from json_to_recordset($1::json) as more (tenant_id text, span text, starts_at timestamptz, accepted bigint, test bigint, sent bigint,
+                                            softfail bigint, hardfail bigint, bounced bigint, held bigint)
+  order by tenant_id, span, starts_at
+  on conflict (tenant_id, span, starts_at) do update
+  set accepted = email_counts.accepted + excluded.accepted, test = email_counts.test + excluded.test,
+    sent = email_counts.sent + excluded.sent, softfail = email_counts.softfail + excluded.softfail,
+    hardfail = email_counts.hardfail + excluded.hardfail, bounced = email_counts.bounced + excluded.bounced,
+    held = email_counts.held + excluded.held`
+
+/** Seconds of a quarter with few emails are not needed: a page is found there by reading it. */
+const forgetSeconds = sql`
+  delete from email_counts as second
+  using email_counts as quarter
+  where second.span = 'second' and second.starts_at >= $1 and second.starts_at < $2
+    and quarter.tenant_id = second.tenant_id and quarter.span = 'quarter'
+    and quarter.starts_at = to_timestamp(floor(extract(epoch from second.starts_at) / 900) * 900) and quarter.accepted < $3`
+
+/** Below this many emails the seconds of a quarter may have been forgotten. */
+export const fewInQuarter = 2000
+
+const statusAfter: Readonly<Record<string, EmailStatus>> = {
+  MessageSent: 'sent',
+  MessageDelayed: 'softfail',
+  MessageDeliveryFailed: 'hardfail',
+  MessageBounced: 'bounced',
+  MessageHeld: 'held',
+  EmailRetried: 'pending',
+  EmailReleased: 'pending',
+}
+
+/** What an event changes: at which second (ms) of acceptance, and by how much. */
+function* changesOf(event: CountedEvent): Generator<{ atMs: number; change: Partial<Counts> }> {
+  if (event.kind === 'EmailsAccepted') {
+    for (const [second, count] of event.seconds ?? [])
+      yield { atMs: second * secondMs, change: { accepted: count, test: event.test ? count : 0 } }
+    return
+  }
+  const after = statusAfter[event.kind]
+  const timeMs = emailIdTimeMs(event.emailId ?? '')
+  if (after === undefined || timeMs === undefined || event.was === null || event.was === after) return
+  const change: Partial<Counts> = {}
+  if (after !== 'pending') change[after] = 1
+  if (event.was !== 'pending') change[event.was as (typeof settledStatuses)[number]] = -1
+  yield { atMs: Math.floor(timeMs / secondMs) * secondMs, change }
+}
+
+function apply(to: Counts, change: Partial<Counts>): void {
+  for (const column of columns) to[column] += change[column] ?? 0
+}
+
+const mostEvents = 20_000
+
+/** Rolls up the next events that nothing can come before any more; returns how many. */
+export function rollUpCounts(db: Db): Promise<number> {
+  return db.transaction(async (tx) => {
+    const from = await tx.first(lockPosition)
+    if (!from) throw new Error('email_counts_position is empty')
+    const events = await readCountedEvents(tx, from, mostEvents)
+    const last = events.at(-1)
+    if (!last) return 0
+    const sums = new Map<string, { tenant_id: string; span: Span; starts_at: Date } & Counts>()
+    for (const event of events)
+      for (const { atMs, change } of changesOf(event))
+        for (const tenantId of [event.tenantId, ''])
+          for (const [span, ms] of spans) {
+            const startsMs = Math.floor(atMs / ms) * ms
+            const key = `${tenantId} ${span} ${startsMs}`
+            let sum = sums.get(key)
+            if (!sum) {
+              sum = { tenant_id: tenantId, span, starts_at: new Date(startsMs), ...noCounts() }
+              sums.set(key, sum)
+            }
+            apply(sum, change)
+          }
+    await tx.run(addUp, [JSON.stringify([...sums.values()])])
+    await tx.run(movePosition, [last.xact, last.id])
+    return events.length
+  })
+}
+
+const pruneAfterMs = 3_600_000
+
+/** Forgets the seconds of quarters that ended an hour ago and hold few; looks at the hours since `sinceMs`. */
+export const forgetSparseSeconds = (db: Db, sinceMs: number, nowMs: number): Promise<number> => {
+  const until = Math.floor((nowMs - pruneAfterMs) / quarterMs) * quarterMs
+  return db.run(forgetSeconds, [new Date(sinceMs), new Date(until), fewInQuarter])
+}
+
+/** What the roll-up has not reached yet, of one tenant ('' all), by second of acceptance (ms). */
+export async function readTail(on: Queryable, tenantId: string): Promise<Map<number, Counts>> {
+  const from = await on.first(position)
+  const tail = new Map<number, Counts>()
+  if (!from) return tail
+  for (const event of await readCountedTail(on, from, tenantId === '' ? null : tenantId))
+    for (const { atMs, change } of changesOf(event)) {
+      const counts = tail.get(atMs) ?? noCounts()
+      apply(counts, change)
+      tail.set(atMs, counts)
+    }
+  return tail
+}
+
+/** The same for every tenant, within a time. */
+async function readTailByTenant(on: Queryable, fromMs: number, toMs: number): Promise<Map<string, Counts>> {
+  const from = await on.first(position)
+  const tail = new Map<string, Counts>()
+  if (!from) return tail
+  for (const event of await readCountedTail(on, from, null))
+    for (const { atMs, change } of changesOf(event)) {
+      if (atMs < fromMs || atMs >= toMs) continue
+      const counts = tail.get(event.tenantId) ?? noCounts()
+      apply(counts, change)
+      tail.set(event.tenantId, counts)
+    }
+  return tail
+}
+
+/** One moment of the database for several statements. */
+export function inSnapshot<T>(db: Db, work: (tx: Tx) => Promise<T>): Promise<T> {
+  return db.transaction(async (tx) => {
+    await tx.script('set transaction isolation level repeatable read, read only')
+    return work(tx)
+  })
+}
+
+const sumColumns = sql.part`
+  coalesce(sum(accepted), 0)::bigint as accepted, coalesce(sum(test), 0)::bigint as test, coalesce(sum(sent), 0)::bigint as sent,
+  coalesce(sum(softfail), 0)::bigint as softfail, coalesce(sum(hardfail), 0)::bigint as hardfail,
+  coalesce(sum(bounced), 0)::bigint as bounced, coalesce(sum(held), 0)::bigint as held`
+
+/** Whole days in the middle ($2 to $3), quarters before and after them ($1 and $4). */
+const between = sql.part`(
+    span = 'day' and starts_at >= $2 and starts_at < $3
+    or span = 'quarter' and (starts_at >= $1 and starts_at < $2 or starts_at >= $3 and starts_at < $4)
+  )`
+
+const sumOfTenant = sql<Counts>`
+  select ${sumColumns}
+  from email_counts
+  where tenant_id = $5 and ${between}`
+
+const sumsByTenant = sql<Counts & { tenantId: string }>`
+  select tenant_id as "tenantId", ${sumColumns}
+  from email_counts
+  where tenant_id <> '' and ($5::text[] is null or tenant_id = any($5)) and ${between}
+  group by tenant_id`
+
+const sumsByBucket = sql<Counts & { bucket: number }>`
+  select width_bucket(starts_at, $4::timestamptz[]) - 1 as bucket, ${sumColumns}
+  from email_counts
+  where tenant_id = $1 and span = 'quarter' and starts_at >= $2 and starts_at < $3
+  group by 1`
+
+/** Borders for `between`; all times are whole quarters. */
+function borders(fromMs: number, toMs: number): Date[] {
+  const [first, last] = [Math.ceil(fromMs / dayMs) * dayMs, Math.floor(toMs / dayMs) * dayMs]
+  const [begin, end] = last > first ? [first, last] : [toMs, toMs]
+  return [fromMs, begin, end, toMs].map((ms) => new Date(ms))
+}
+
+/** Of emails accepted from `fromMs` to before `toMs`, both whole quarters of an hour; `tenantId` '' for all tenants together. */
+export async function countsIn(on: Queryable, tenantId: string, fromMs: number, toMs: number): Promise<Counts> {
+  const counts = { ...noCounts(), ...(await on.first(sumOfTenant, [...borders(fromMs, toMs), tenantId])) }
+  for (const [atMs, change] of await readTail(on, tenantId)) if (atMs >= fromMs && atMs < toMs) addCounts(counts, change)
+  return counts
+}
+
+/** The same for each tenant that has any, or for each of `only`. */
+export async function countsByTenant(
+  on: Queryable,
+  fromMs: number,
+  toMs: number,
+  only: readonly string[] | null = null,
+): Promise<Map<string, Counts>> {
+  const sums = new Map<string, Counts>()
+  for (const { tenantId, ...counts } of await on.rows(sumsByTenant, [...borders(fromMs, toMs), only])) sums.set(tenantId, counts)
+  for (const [tenantId, change] of await readTailByTenant(on, fromMs, toMs))
+    if (only === null || only.includes(tenantId)) sums.set(tenantId, addCounts(sums.get(tenantId) ?? noCounts(), change))
+  return sums
+}
+
+/** The same for each bucket; `starts` are their beginnings in order, whole quarters, and the last one ends at `toMs`. */
+export async function countsInBuckets(on: Queryable, tenantId: string, starts: readonly number[], toMs: number): Promise<Counts[]> {
+  const buckets = starts.map(() => noCounts())
+  const fromMs = starts[0]
+  if (fromMs === undefined) return buckets
+  const dates = starts.map((ms) => new Date(ms))
+  for (const { bucket, ...counts } of await on.rows(sumsByBucket, [tenantId, new Date(fromMs), new Date(toMs), dates]))
+    addCounts(buckets[bucket] ?? noCounts(), counts)
+  for (const [atMs, change] of await readTail(on, tenantId)) {
+    if (atMs < fromMs || atMs >= toMs) continue
+    const bucket = starts.findLastIndex((ms) => ms <= atMs)
+    addCounts(buckets[bucket] ?? noCounts(), change)
+  }
+  return buckets
+}

@@ -1,0 +1,119 @@
+/** Lists of emails, newest first, and how many match. Filters by address or tag read an index; all others are found by counts. */
+import { emailIdPrefix, emailIdTimeMs } from '#base'
+import { type Db, type Queryable, type Sql, sql } from '#db'
+import { dayMs, inSnapshot } from './counts.ts'
+import { openWalk } from './paging.ts'
+import { type Email, emailColumns } from './record.ts'
+import type { EmailStatus } from './status.ts'
+
+/** Absent members match everything; times are exclusive. `tenantId` null means all tenants. */
+export interface EmailFilter {
+  tenantId: string | null
+  status?: EmailStatus | undefined
+  recipient?: string | undefined
+  sender?: string | undefined
+  tag?: string | undefined
+  after?: Date | undefined
+  before?: Date | undefined
+}
+
+const oldestEmail = sql<{ id: string | null }>`
+  select min(id) as id
+  from emails`
+
+const ofTenant = sql.part`tenant_id = $1 and id >= $2 and id < $3`
+const ofAll = sql.part`$1 = '' and id >= $2 and id < $3`
+const inStatus = sql.part`($4::text is null or status = $4)`
+
+const pageOf = (where: Sql<unknown>) => sql<Email>`
+  select ${emailColumns}
+  from emails
+  where ${where} and ${inStatus}
+  order by id desc
+  limit $5 offset $6`
+
+const numberOf = (where: Sql<unknown>) => sql<{ total: number }>`
+  select count(*) as total
+  from emails
+  where ${where} and ${inStatus}`
+
+const plain = { tenant: { page: pageOf(ofTenant), count: numberOf(ofTenant) }, all: { page: pageOf(ofAll), count: numberOf(ofAll) } }
+
+/** The filters that have an index, the most selective first; the others are looked at row by row. */
+const indexed = (condition: Sql<unknown>) => {
+  const where = sql.part`
+    where ${condition} and id >= $4 and id < $5 and ($6::text is null or tenant_id = $6) and ($7::text is null or status = $7)
+      and ($1::text is null or lower(recipient) = $1) and ($2::text is null or sender = $2) and ($3::text is null or tag = $3)`
+  return {
+    page: sql<Email>`
+      select ${emailColumns}
+      from emails
+      ${where}
+      order by id desc
+      limit $8 offset $9`,
+    count: sql<{ total: number }>`
+      select count(*) as total
+      from emails
+      ${where}`,
+  }
+}
+const byRecipient = indexed(sql.part`lower(recipient) = $1`)
+const bySender = indexed(sql.part`sender = $2`)
+const byTag = indexed(sql.part`tag = $3`)
+
+/** A page of the emails that match, newest first, and how many match in all. */
+export function listEmails(
+  db: Db,
+  filter: EmailFilter,
+  page: { number: number; size: number },
+  nowMs: number,
+): Promise<{ emails: Email[]; total: number }> {
+  return inSnapshot(db, async (tx) => {
+    const oldestMs = emailIdTimeMs((await tx.first(oldestEmail))?.id ?? '')
+    if (oldestMs === undefined) return { emails: [], total: 0 }
+    const fromMs = Math.max(Math.floor(oldestMs / dayMs) * dayMs, filter.after ? Math.floor(filter.after.getTime()) + 1 : 0)
+    // Ids of processes whose clocks are ahead are listed too.
+    const toMs = filter.before ? Math.min(Math.ceil(filter.before.getTime()), nowMs + dayMs) : nowMs + dayMs
+    if (toMs <= fromMs) return { emails: [], total: 0 }
+    const offset = (page.number - 1) * page.size
+    if (filter.recipient === undefined && filter.sender === undefined && filter.tag === undefined)
+      return listByCounts(tx, filter, { fromMs, toMs }, offset, page.size)
+    const chosen = filter.recipient !== undefined ? byRecipient : filter.tag !== undefined ? byTag : bySender
+    const parameters = [
+      filter.recipient?.toLowerCase() ?? null,
+      filter.sender?.toLowerCase() ?? null,
+      filter.tag ?? null,
+      emailIdPrefix(fromMs),
+      emailIdPrefix(toMs),
+      filter.tenantId,
+      filter.status ?? null,
+    ]
+    const total = (await tx.first(chosen.count, parameters))?.total ?? 0
+    return { emails: await tx.rows(chosen.page, [...parameters, page.size, offset]), total }
+  })
+}
+
+async function listByCounts(
+  on: Queryable,
+  { tenantId, status }: EmailFilter,
+  range: { fromMs: number; toMs: number },
+  offset: number,
+  size: number,
+): Promise<{ emails: Email[]; total: number }> {
+  const { page, count } = tenantId === null ? plain.all : plain.tenant
+  const scope = tenantId ?? ''
+  const read = (fromMs: number, toMs: number, most: number, skip: number) =>
+    on.rows(page, [scope, emailIdPrefix(fromMs), emailIdPrefix(toMs), status ?? null, most, skip])
+  const walk = await openWalk(on, { tenantId: scope, status, ...range }, async (fromMs, toMs) => {
+    return (await on.first(count, [scope, emailIdPrefix(fromMs), emailIdPrefix(toMs), status ?? null]))?.total ?? 0
+  })
+  const emails: Email[] = []
+  if (offset >= walk.total) return { emails, total: walk.total }
+  for await (const { segment, skip } of walk.from(offset)) {
+    // In no particular state, what follows is simply the next; of one state there may be far between.
+    const fromMs = status === undefined ? range.fromMs : segment.fromMs
+    emails.push(...(await read(fromMs, segment.toMs, size - emails.length, skip)))
+    if (emails.length >= size || status === undefined) break
+  }
+  return { emails, total: walk.total }
+}

@@ -1,0 +1,111 @@
+/**
+ * Finds a page of a list by counting instead of reading: days newest first, then the quarters of one day, then the seconds of one quarter.
+ * What a page costs does not grow with its number. Everything is read in one snapshot.
+ */
+import type { Queryable } from '#db'
+import { sql } from '#db'
+import { addCounts, type Counts, countOf, dayMs, fewInQuarter, noCounts, quarterMs, readTail, type Span, secondMs } from './counts.ts'
+import type { EmailStatus } from './status.ts'
+
+/** `fromMs` inclusive, `toMs` exclusive; `tenantId` '' is all. */
+export interface Range {
+  tenantId: string
+  status: EmailStatus | undefined
+  fromMs: number
+  toMs: number
+}
+
+/** A stretch of time with emails in it, and how many. */
+export interface Segment {
+  fromMs: number
+  toMs: number
+  count: number
+}
+
+const countRows = sql<Counts & { startsAt: Date }>`
+  select starts_at as "startsAt", accepted, test, sent, softfail, hardfail, bounced, held
+  from email_counts
+  where tenant_id = $1 and span = $2 and starts_at >= $3 and starts_at < $4
+  order by starts_at desc`
+
+const spanMs: Record<Span, number> = { second: secondMs, quarter: quarterMs, day: dayMs }
+
+export interface Walk {
+  total: number
+  /** The segments from `offset` on, newest first; the first begins before or at it, and `skip` is what of it comes before. */
+  from(offset: number): AsyncGenerator<{ segment: Segment; skip: number }>
+}
+
+/** `countExactly` reads the emails of a range, where counts are too coarse. */
+export async function openWalk(
+  on: Queryable,
+  range: Range,
+  countExactly: (fromMs: number, toMs: number) => Promise<number>,
+): Promise<Walk> {
+  const { tenantId, status, fromMs, toMs } = range
+  const tail = [...(await readTail(on, tenantId))]
+
+  /** Counts of whole spans between two borders of that span, newest first, empty ones left out. */
+  const spansOf = async (span: Span, from: number, to: number): Promise<Segment[]> => {
+    if (to <= from) return []
+    const sums = new Map<number, Counts>()
+    for (const row of await on.rows(countRows, [tenantId, span, new Date(from), new Date(to)])) sums.set(row.startsAt.getTime(), row)
+    for (const [atMs, change] of tail) {
+      if (atMs < from || atMs >= to) continue
+      const startsMs = Math.floor(atMs / spanMs[span]) * spanMs[span]
+      sums.set(startsMs, addCounts(sums.get(startsMs) ?? noCounts(), change))
+    }
+    return [...sums]
+      .map(([startsMs, counts]) => ({ fromMs: startsMs, toMs: startsMs + spanMs[span], count: countOf(counts, status) }))
+      .filter(({ count }) => count > 0)
+      .sort((a, b) => b.fromMs - a.fromMs)
+  }
+  const exactly = async (from: number, to: number): Promise<Segment[]> => {
+    const count = to > from ? await countExactly(from, to) : 0
+    return count > 0 ? [{ fromMs: from, toMs: to, count }] : []
+  }
+
+  /** The range cut into what whole spans cover and the two edges that they do not. */
+  const within = async (
+    span: Span,
+    from: number,
+    to: number,
+    edge: (from: number, to: number) => Promise<Segment[]>,
+  ): Promise<Segment[]> => {
+    const size = spanMs[span]
+    const [first, last] = [Math.ceil(from / size) * size, Math.floor(to / size) * size]
+    if (last <= first) return edge(from, to)
+    return [...(await edge(last, to)), ...(await spansOf(span, first, last)), ...(await edge(from, first))]
+  }
+  /** A part of one quarter: by its seconds, unless they may have been forgotten. */
+  const inQuarter = async (from: number, to: number): Promise<Segment[]> => {
+    if (to <= from) return []
+    const startsMs = Math.floor(from / quarterMs) * quarterMs
+    const [whole] = await spansOf('quarter', startsMs, startsMs + quarterMs)
+    if (!whole || whole.count < fewInQuarter) return exactly(from, to)
+    return within('second', from, to, exactly)
+  }
+  const inDay = (from: number, to: number) => (to <= from ? Promise.resolve([]) : within('quarter', from, to, inQuarter))
+  const all = await within('day', fromMs, toMs, inDay)
+
+  const finer = async (segment: Segment): Promise<Segment[] | undefined> => {
+    const size = segment.toMs - segment.fromMs
+    if (size === dayMs) return spansOf('quarter', segment.fromMs, segment.toMs)
+    if (size === quarterMs && segment.count >= fewInQuarter) return spansOf('second', segment.fromMs, segment.toMs)
+    return undefined
+  }
+
+  async function* descend(segments: readonly Segment[], offset: number): AsyncGenerator<{ segment: Segment; skip: number }> {
+    let before = 0
+    for (const segment of segments) {
+      const skip = Math.max(0, offset - before)
+      before += segment.count
+      if (skip >= segment.count) continue
+      const parts = await finer(segment)
+      if (parts) yield* descend(parts, skip)
+      else yield { segment, skip }
+    }
+  }
+
+  return { total: all.reduce((sum, { count }) => sum + count, 0), from: (offset) => descend(all, offset) }
+}

@@ -1,0 +1,25 @@
+/** The record of one email, as every statement reads it. */
+import { sql } from '#db'
+import type { EmailStatus } from './status.ts'
+
+export interface Email {
+  tenantId: string
+  id: string
+  contentId: string
+  recipient: string
+  /** Bare address, lower case. */
+  sender: string
+  /** `from` as it was given. */
+  fromText: string
+  subject: string
+  tag: string | null
+  metadata: Record<string, string> | null
+  messageId: string
+  test: boolean
+  status: EmailStatus
+  acceptedAt: Date
+}
+
+export const emailColumns = sql.part`
+  tenant_id as "tenantId", id, content_id as "contentId", recipient, sender, from_text as "fromText", subject, tag, metadata,
+  message_id as "messageId", test, status, accepted_at as "acceptedAt"`

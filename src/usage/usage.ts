@@ -1,0 +1,130 @@
+/**
+ * Usage: how many emails were accepted in a period and what has become of them, for the organisation and for each tenant.
+ * Owns: nothing. Uses: base, db, tenants, emails. Used by: http.
+ * Promises: counts are right at every moment and survive the retention of what they count; an export takes constant memory.
+ */
+import type { Clock } from '#base'
+import type { Db } from '#db'
+import { type Counts, countsByTenant, countsIn, countsInBuckets } from '#emails'
+import { getTenant, listTenantsByName, type Tenant, type TenantStatus } from '#tenants'
+import { bucketsOf, type Granularity, openZone, type Period, readPeriod } from './periods.ts'
+
+export type { Counts } from '#emails'
+export { type Granularity, granularities, type Period } from './periods.ts'
+
+export interface Asked {
+  period: string
+  timezone: string
+}
+
+export interface TenantFilter {
+  status?: TenantStatus | undefined
+  minSent: number
+}
+
+export interface TenantUsage {
+  tenant: Tenant
+  counts: Counts
+}
+
+export const sortNames = ['sent', 'delivered', 'bounce_rate', 'delivery_rate', 'tenant_name'] as const
+export type SortName = (typeof sortNames)[number]
+
+const tenantsAtOnce = 500
+
+/** Four decimals, 0 of nothing. */
+const rate = (part: number, whole: number) => (whole === 0 ? 0 : Math.round((part / whole) * 10_000) / 10_000)
+export const ratesOf = ({ accepted, sent, bounced }: Counts) => ({
+  delivery_rate: rate(sent, accepted),
+  bounce_rate: rate(bounced, accepted),
+})
+
+export interface Usage {
+  /** Refuses `validation_error` for an unknown period or time zone. */
+  period(asked: Asked): Period
+  organisation(period: Period): Promise<{ counts: Counts; tenants: { total: number; active: number; withActivity: number } }>
+  tenant(tenantId: string, period: Period): Promise<TenantUsage>
+  /** A page of tenants in an order, and how many match. */
+  tenants(
+    period: Period,
+    filter: TenantFilter,
+    order: { by: SortName; descending: boolean },
+    page: { number: number; size: number },
+  ): Promise<{ items: TenantUsage[]; total: number }>
+  /** Every tenant that matches, by name, some at a time. */
+  all(period: Period, filter: TenantFilter): AsyncGenerator<TenantUsage[]>
+  series(
+    tenantId: string,
+    asked: Asked,
+    granularity: Granularity,
+  ): Promise<{ tenant: Tenant; period: Period; buckets: { startMs: number; counts: Counts }[] }>
+}
+
+const none: Counts = { accepted: 0, test: 0, sent: 0, softfail: 0, hardfail: 0, bounced: 0, held: 0 }
+
+export function openUsage({ db, clock }: { db: Db; clock: Clock }): Usage {
+  const all = async function* ({ fromMs, toMs }: Period, { status, minSent }: TenantFilter): AsyncGenerator<TenantUsage[]> {
+    for (let after: Tenant | undefined; ; ) {
+      const tenants = await listTenantsByName(db, status, after, tenantsAtOnce)
+      after = tenants.at(-1)
+      if (!after) return
+      const ids = tenants.map(({ id }) => id)
+      const sums = await countsByTenant(db, fromMs, toMs, ids)
+      const found = tenants.map((tenant) => ({ tenant, counts: sums.get(tenant.id) ?? none }))
+      yield found.filter(({ counts }) => counts.accepted >= minSent)
+    }
+  }
+  const period = ({ period: text, timezone }: Asked) => readPeriod(text, openZone(timezone), clock.nowMs())
+
+  return {
+    period,
+    all,
+    async organisation({ fromMs, toMs }) {
+      const counts = await countsIn(db, '', fromMs, toMs)
+      const tenants = { total: 0, active: 0, withActivity: 0 }
+      for await (const some of all({ fromMs, toMs, firstDay: '', lastDay: '' }, { minSent: 0 }))
+        for (const one of some) {
+          tenants.total++
+          if (one.tenant.status === 'active') tenants.active++
+          if (one.counts.accepted > 0) tenants.withActivity++
+        }
+      return { counts, tenants }
+    },
+    async tenant(tenantId, { fromMs, toMs }) {
+      const tenant = await getTenant(db, tenantId)
+      return { tenant, counts: await countsIn(db, tenantId, fromMs, toMs) }
+    },
+    async tenants(within, filter, order, page) {
+      const items: TenantUsage[] = []
+      for await (const some of all(within, filter)) items.push(...some)
+      items.sort((a, b) => compare(a, b, order.by) * (order.descending ? -1 : 1) || (a.tenant.id < b.tenant.id ? -1 : 1))
+      const first = (page.number - 1) * page.size
+      return { items: items.slice(first, first + page.size), total: items.length }
+    },
+    async series(tenantId, asked, granularity) {
+      const zone = openZone(asked.timezone)
+      const nowMs = clock.nowMs()
+      const within = readPeriod(asked.period, zone, nowMs)
+      const starts = bucketsOf(within, granularity, zone, nowMs)
+      const tenant = await getTenant(db, tenantId)
+      const counts = await countsInBuckets(db, tenantId, starts, within.toMs)
+      return { tenant, period: within, buckets: starts.map((startMs, index) => ({ startMs, counts: counts[index] ?? none })) }
+    },
+  }
+}
+
+function compare(a: TenantUsage, b: TenantUsage, by: SortName): number {
+  if (by === 'tenant_name') return a.tenant.name < b.tenant.name ? -1 : a.tenant.name > b.tenant.name ? 1 : 0
+  const value = ({ counts }: TenantUsage) => {
+    if (by === 'sent') return counts.accepted
+    if (by === 'delivered') return counts.sent
+    return ratesOf(counts)[by]
+  }
+  return value(a) - value(b)
+}
+
+/** The id by which the operator knows a tenant elsewhere: its metadata says so. */
+export function externalIdOf({ metadata }: Tenant): string | null {
+  const id = metadata.externalId ?? metadata.external_id ?? null
+  return id === null ? null : String(id)
+}

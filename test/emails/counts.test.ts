@@ -1,0 +1,195 @@
+import fc from 'fast-check'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { emailIdPrefix } from '#base'
+import { ensurePartitions, sql } from '#db'
+import { countsIn, type EmailStatus, emailStatuses, emailTables, listEmails, rollUpCounts } from '#emails'
+import { appendEvents, type EventKind, eventTables } from '#events'
+import { type TestDatabase, testDatabase } from '../support/database.ts'
+
+const day = 86_400_000
+const startMs = Date.parse('2026-03-01T00:00:00Z')
+const nowMs = startMs + 5 * day
+
+const addEmails = sql`
+  insert into emails (tenant_id, id, content_id, recipient, sender, from_text, subject, message_id, test, status, accepted_at)
+  select tenant_id, id, id, 'a@example.com', 'b@example.com', 'b@example.com', 's', id, false, 'pending', accepted_at
+  from json_to_recordset($1::json) as given (tenant_id text, id text, accepted_at timestamptz)`
+const setStatus = sql`
+  update emails
+  set status = $2
+  where id = $1`
+const clear = sql`
+  truncate emails, events, email_counts`
+const restart = sql`
+  update email_counts_position
+  set xact = '0', id = 0`
+const bruteCount = sql<{ status: EmailStatus; total: number }>`
+  select status, count(*) as total
+  from emails
+  where $1 in ('', tenant_id) and accepted_at >= $2 and accepted_at < $3
+  group by status`
+
+let database: TestDatabase
+beforeAll(async () => {
+  database = await testDatabase()
+  await ensurePartitions(database.db, [...emailTables, ...eventTables], startMs, 8)
+})
+afterAll(() => database.close())
+
+interface Known {
+  tenantId: string
+  id: string
+  atMs: number
+  status: EmailStatus
+}
+
+const kinds: Record<EmailStatus, EventKind> = {
+  pending: 'EmailRetried',
+  sent: 'MessageSent',
+  softfail: 'MessageDelayed',
+  hardfail: 'MessageDeliveryFailed',
+  bounced: 'MessageBounced',
+  held: 'MessageHeld',
+}
+
+async function accept(tenantId: string, times: readonly number[]): Promise<Known[]> {
+  const { db } = database
+  const made = times.map((atMs, index): Known => {
+    const id = `${emailIdPrefix(atMs)}${String(serial++).padStart(12, '0')}${String(index % 100).padStart(2, '0')}`
+    return { tenantId, id, atMs, status: 'pending' }
+  })
+  const seconds = Map.groupBy(made, ({ atMs }) => Math.floor(atMs / 1000))
+  await db.transaction(async (tx) => {
+    await tx.run(addEmails, [JSON.stringify(made.map(({ id, atMs }) => ({ tenant_id: tenantId, id, accepted_at: new Date(atMs) })))])
+    const data = { test: false, seconds: [...seconds].map(([second, some]) => [second, some.length]) }
+    await appendEvents(tx, [{ tenantId, kind: 'EmailsAccepted', emailId: null, at: new Date(startMs), data }])
+  })
+  return made
+}
+let serial = 0
+
+async function change(email: Known, status: EmailStatus): Promise<void> {
+  await database.db.transaction(async (tx) => {
+    await tx.run(setStatus, [email.id, status])
+    const { tenantId, id: emailId } = email
+    await appendEvents(tx, [{ tenantId, kind: kinds[status], emailId, at: new Date(startMs), data: { was: email.status } }])
+  })
+  email.status = status
+}
+
+async function expectSameAsReading(tenantId: string, fromMs: number, toMs: number): Promise<void> {
+  const counts = await countsIn(database.db, tenantId, fromMs, toMs)
+  const read = await database.db.rows(bruteCount, [tenantId, new Date(fromMs), new Date(toMs)])
+  const of = (status: EmailStatus) => read.find((row) => row.status === status)?.total ?? 0
+  const { accepted, test: _, ...settled } = counts
+  expect({ accepted, ...settled }).toEqual({
+    accepted: read.reduce((sum, { total }) => sum + total, 0),
+    sent: of('sent'),
+    softfail: of('softfail'),
+    hardfail: of('hardfail'),
+    bounced: of('bounced'),
+    held: of('held'),
+  })
+}
+
+async function reset(): Promise<void> {
+  await database.db.run(clear)
+  await database.db.run(restart)
+}
+
+const quarter = fc.integer({ min: 0, max: 5 * 96 }).map((index) => startMs + index * 900_000)
+const step = fc.oneof(
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      does: fc.constant('accept' as const),
+      tenant: fc.constantFrom('ta', 'tb'),
+      times: fc.array(fc.integer({ min: startMs, max: startMs + 5 * day - 1 }), { minLength: 1, maxLength: 8 }),
+    }),
+  },
+  { weight: 5, arbitrary: fc.record({ does: fc.constant('change' as const), which: fc.nat(), to: fc.constantFrom(...emailStatuses) }) },
+  { weight: 2, arbitrary: fc.record({ does: fc.constant('roll up' as const) }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({ does: fc.constant('compare' as const), tenant: fc.constantFrom('', 'ta', 'tb'), from: quarter, to: quarter }),
+  },
+)
+
+describe('counts from the log', () => {
+  test('are those of the emails at every moment, whatever is rolled up', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
+        await reset()
+        const emails: Known[] = []
+        for (const one of steps) {
+          if (one.does === 'accept') emails.push(...(await accept(one.tenant, one.times)))
+          else if (one.does === 'roll up') await rollUpCounts(database.db)
+          else if (one.does === 'compare') await expectSameAsReading(one.tenant, Math.min(one.from, one.to), Math.max(one.from, one.to))
+          else {
+            const email = emails[one.which % Math.max(1, emails.length)]
+            if (email) await change(email, one.to)
+          }
+        }
+        for (const tenantId of ['', 'ta', 'tb']) await expectSameAsReading(tenantId, startMs, startMs + 5 * day)
+        while ((await rollUpCounts(database.db)) > 0);
+        for (const tenantId of ['', 'ta', 'tb']) await expectSameAsReading(tenantId, startMs, startMs + 5 * day)
+      }),
+      { numRuns: 40 },
+    )
+  })
+})
+
+describe('the pages of a list', () => {
+  test('hold every email once, newest first, in any state, tenant and time', async () => {
+    await reset()
+    const emails: Known[] = []
+    // One quarter with many emails in few seconds, and others spread thin.
+    const crowded = startMs + 2 * day + 3_600_000
+    for (let batch = 0; batch < 6; batch++)
+      emails.push(
+        ...(await accept(
+          'ta',
+          Array.from({ length: 500 }, (_, n) => crowded + batch * 2000 + ((n * 7) % 2000)),
+        )),
+      )
+    emails.push(
+      ...(await accept(
+        'tb',
+        Array.from({ length: 300 }, (_, n) => startMs + n * 1_397_111),
+      )),
+    )
+    for (const [index, email] of emails.entries()) if (index % 40 === 0) await change(email, emailStatuses[(index / 40) % 6] as EmailStatus)
+
+    for (const rolledUp of [false, true]) {
+      if (rolledUp) while ((await rollUpCounts(database.db)) > 0);
+      for (const filter of [
+        { tenantId: null },
+        { tenantId: 'ta' },
+        { tenantId: 'tb', status: 'hardfail' as const },
+        { tenantId: null, status: 'pending' as const },
+        { tenantId: null, status: 'held' as const },
+        { tenantId: 'ta', after: new Date(crowded + 1500), before: new Date(crowded + 9300) },
+        { tenantId: null, status: 'sent' as const, after: new Date(startMs + 1000), before: new Date(crowded + 5001) },
+      ]) {
+        const expected = emails
+          .filter((one) => filter.tenantId === null || one.tenantId === filter.tenantId)
+          .filter((one) => !('status' in filter) || one.status === filter.status)
+          .filter(
+            (one) =>
+              !('after' in filter && filter.after) || (one.atMs > filter.after.getTime() && one.atMs < (filter.before?.getTime() ?? 0)),
+          )
+          .map((one) => one.id)
+          .sort((a, b) => (a < b ? 1 : -1))
+        const size = 97
+        const found: string[] = []
+        for (let number = 1; ; number++) {
+          const page = await listEmails(database.db, filter, { number, size }, nowMs)
+          expect(page.total, JSON.stringify(filter)).toBe(expected.length)
+          found.push(...page.emails.map((one) => one.id))
+          if (page.emails.length < size) break
+        }
+        expect(found, JSON.stringify(filter)).toEqual(expected)
+      }
+    }
+  })
+})
