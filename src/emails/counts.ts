@@ -3,7 +3,7 @@
  * adds those it has not reached yet, so a count is right at every moment (docs/decisions/007-counts-from-the-log.md).
  */
 import { emailIdTimeMs } from '#base'
-import { type Db, type Queryable, sql, type Tx } from '#db'
+import { type Db, type Queryable, sql } from '#db'
 import { type CountedEvent, type LogPosition, readCountedEvents, readCountedTail } from '#events'
 import type { EmailStatus } from './status.ts'
 
@@ -169,14 +169,6 @@ async function readTailByTenant(on: Queryable, fromMs: number, toMs: number): Pr
       tail.set(event.tenantId, counts)
     }
   return tail
-}
-
-/** One moment of the database for several statements. */
-export function inSnapshot<T>(db: Db, work: (tx: Tx) => Promise<T>): Promise<T> {
-  return db.transaction(async (tx) => {
-    await tx.script('set transaction isolation level repeatable read, read only')
-    return work(tx)
-  })
 }
 
 const sumColumns = sql.part`

@@ -1,7 +1,7 @@
 /** Lists of emails, newest first, and how many match. Filters by address or tag read an index; all others are found by counts. */
 import { emailIdPrefix, emailIdTimeMs } from '#base'
-import { type Db, type Queryable, type Sql, sql } from '#db'
-import { dayMs, inSnapshot } from './counts.ts'
+import { type Db, inSnapshot, type Queryable, type Sql, sql } from '#db'
+import { dayMs } from './counts.ts'
 import { openWalk } from './paging.ts'
 import { type Email, emailColumns } from './record.ts'
 import type { EmailStatus } from './status.ts'

@@ -2,6 +2,7 @@
 
 import Type, { type Static } from 'typebox'
 import { Refusal } from '#base'
+import { inSnapshot } from '#db'
 import { type Email, emailStatuses, findEmail, hasContent, listAttempts, listEmails, queuedStatuses } from '#emails'
 import { parseAddress } from '#mail'
 import { findQueued, type Queued } from '#spool'
@@ -90,13 +91,18 @@ export const listDeliveries = route({
   data: Deliveries,
   refuses: ['not_found', 'tenant_mismatch'],
   handle: async ({ params, tenantId }, { db, clock, config }) => {
-    const email = await findEmail(db, knownEmailId(params.emailId), tenantId)
-    if (!email) throw new Refusal('not_found', { message: 'there is no such email' })
-    const [attempts, canRetryManually, queued] = await Promise.all([
-      listAttempts(db, email),
-      hasContent(db, email),
-      queuedStatuses.includes(email.status) ? findQueued(db, { tenantId: email.tenantId, emailId: email.id }) : undefined,
-    ])
+    const id = knownEmailId(params.emailId)
+    const { email, attempts, canRetryManually, queued } = await inSnapshot(db, async (tx) => {
+      const email = await findEmail(tx, id, tenantId)
+      if (!email) throw new Refusal('not_found', { message: 'there is no such email' })
+      const isQueued = queuedStatuses.includes(email.status)
+      return {
+        email,
+        attempts: await listAttempts(tx, email),
+        canRetryManually: await hasContent(tx, email),
+        queued: isQueued ? await findQueued(tx, { tenantId: email.tenantId, emailId: email.id }) : undefined,
+      }
+    })
     return {
       id: email.id,
       tenantId: email.tenantId,
