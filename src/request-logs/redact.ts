@@ -1,0 +1,130 @@
+/**
+ * What a log keeps of a body: its first 25,600 octets, in which secrets and attached content never were. Reads no more of a large body
+ * than it takes to fill them, skips what it blanks by looking for the closing quote only, and takes broken JSON as it comes.
+ */
+
+export const mostOctets = 25_600
+export const cutMark = '... [truncated]'
+export const blankedNames: ReadonlySet<string> = new Set(['key', 'secret', 'smtpUsername', 'content', 'rawMessage'])
+export const blanked = '[redacted]'
+const blankedJson = Buffer.from(JSON.stringify(blanked))
+
+const quote = 0x22
+const backslash = 0x5c
+const colon = 0x3a
+const openers = new Set([0x5b, 0x7b])
+const closers = new Set([0x5d, 0x7d])
+const spaces = new Set([0x20, 0x09, 0x0a, 0x0d])
+const comma = 0x2c
+
+/** Position of the quote that ends the string begun at `start`, or -1. */
+function endOfString(json: Uint8Array, start: number): number {
+  for (let from = start + 1; ; ) {
+    const end = json.indexOf(quote, from)
+    if (end === -1) return -1
+    let escapes = 0
+    while (json[end - 1 - escapes] === backslash) escapes++
+    if (escapes % 2 === 0) return end
+    from = end + 1
+  }
+}
+
+function skipSpaces(json: Uint8Array, at: number): number {
+  while (spaces.has(json[at] as number)) at++
+  return at
+}
+
+/** Where the value begun at `start` is over; the end of the text when it never is. */
+function endOfValue(json: Uint8Array, start: number): number {
+  let depth = 0
+  for (let at = start; at < json.length; at++) {
+    const octet = json[at] as number
+    if (octet === quote) {
+      at = endOfString(json, at)
+      if (at === -1) return json.length
+      if (depth === 0) return at + 1
+    } else if (openers.has(octet)) depth++
+    else if (closers.has(octet)) {
+      if (depth <= 1) return depth === 0 ? at : at + 1
+      depth--
+    } else if (depth === 0 && (octet === comma || spaces.has(octet))) return at
+  }
+  return json.length
+}
+
+const longestName = 100
+
+function isBlanked(json: Buffer, start: number, end: number): boolean {
+  if (end - start > longestName) return false
+  return blankedNames.has(unescaped(json.toString('latin1', start + 1, end)))
+}
+
+/** JSON's escapes undone as far as they are well-formed. */
+export const unescaped = (text: string): string =>
+  text.includes('\\')
+    ? text.replace(/\\(?:u([0-9a-f]{4})|(["\\/]))/gi, (_, code: string | undefined, plain: string | undefined) =>
+        code === undefined ? (plain as string) : String.fromCharCode(Number.parseInt(code, 16)),
+      )
+    : text
+
+/** The text with the values of `blankedNames` replaced, at any depth; `cut` when it is longer than `most` octets, of which a few more are given. */
+export function blankValues(json: Buffer, most: number): { octets: Buffer; cut: boolean } {
+  const pieces: Uint8Array[] = []
+  let length = 0
+  /** What stands before it has been given out or blanked. */
+  let from = 0
+  for (let at = 0; ; ) {
+    // Whatever begins after this octet is not needed any more.
+    const needed = json.subarray(0, from + most - length + 1)
+    const start = needed.indexOf(quote, at)
+    const end = start === -1 ? -1 : endOfString(needed, start)
+    if (end === -1) break
+    at = end + 1
+    const separator = skipSpaces(needed, at)
+    if (needed[separator] !== colon || !isBlanked(json, start, end)) continue
+    const value = skipSpaces(needed, separator + 1)
+    if (value >= needed.length) break
+    pieces.push(json.subarray(from, value), blankedJson)
+    length += value - from + blankedJson.length
+    at = from = endOfValue(json, value)
+    if (length > most) break
+  }
+  const rest = json.subarray(from, Math.max(from, from + most - length + 1))
+  pieces.push(rest)
+  return { octets: Buffer.concat(pieces), cut: length + rest.length > most }
+}
+
+/** A name, quoted or not, and its value: what follows the quotes of a broken text cannot be told, so this looks everywhere. */
+const brokenPair = new RegExp(
+  `\\b(${[...blankedNames].join('|')})(\\\\*["']?\\s*[:=]\\s*|\\\\*["']\\s+(?=["']))(?:[[{][^]*|\\\\*"(?:[^"\\\\]|\\\\[^])*"?|'[^']*'?|[^\\s,}\\]]+)`,
+  'g',
+)
+
+const blankBroken = (text: string) => text.replace(brokenPair, `$1$2"${blanked}"`)
+
+/** A body on its way to the log. Large ones are blanked and cut at once, so that nobody keeps them; small ones when they are written. */
+export interface HeldBody {
+  /** Of the real body. */
+  size: number
+  octets: Buffer
+  cut: boolean
+}
+
+/** Up to here it is cheaper to keep a body as it is. */
+const smallOctets = 65_536
+
+export function holdBody(body: Buffer | string): HeldBody {
+  const octets = typeof body === 'string' ? Buffer.from(body) : body
+  return { size: octets.length, ...(octets.length <= smallOctets ? { octets, cut: false } : blankValues(octets, mostOctets)) }
+}
+
+/** What is kept of a body, `... [truncated]` at its end when that is not all. */
+export function keptOf(body: HeldBody, { isBroken }: { isBroken: boolean }): Buffer {
+  const scanned = blankValues(body.octets, mostOctets)
+  const octets = isBroken ? Buffer.from(blankBroken(scanned.octets.toString())) : scanned.octets
+  if (octets.length <= mostOctets && !scanned.cut && !body.cut) return octets
+  let end = Math.min(octets.length, mostOctets)
+  // Not in the middle of a character of UTF-8.
+  while (end > 0 && ((octets[end] ?? 0) & 0xc0) === 0x80) end--
+  return Buffer.concat([octets.subarray(0, end), Buffer.from(cutMark)])
+}
