@@ -94,13 +94,31 @@ export function blankValues(json: Buffer, most: number): { octets: Buffer; cut: 
   return { octets: Buffer.concat(pieces), cut: length + rest.length > most }
 }
 
-/** A name, quoted or not, and its value: what follows the quotes of a broken text cannot be told, so this looks everywhere. */
-const brokenPair = new RegExp(
-  `\\b(${[...blankedNames].join('|')})(\\\\*["']?\\s*[:=]\\s*|\\\\*["']\\s+(?=["']))(?:[[{][^]*|\\\\*"(?:[^"\\\\]|\\\\[^])*"?|'[^']*'?|[^\\s,}\\]]+)`,
-  'g',
-)
+const anyName = [...blankedNames].join('|')
+const brokenName = new RegExp(`\\b(?:${anyName})(?=\\s*\\\\*["':={[])`, 'g')
+const wholePair = /(["']?\s*[:=]\s*)"(?:[^"\\]|\\[^])*"(?=\s*(?:[,}\]]|$))/y
+const escapedLetter = /\\u00(4[1-9a-f]|5[0-9a]|6[1-9a-f]|7[0-9a])/gi
 
-const blankBroken = (text: string) => text.replace(brokenPair, `$1$2"${blanked}"`)
+/**
+ * Where a broken text's strings begin and end cannot be told: its names are looked for everywhere, and what follows one is left out to
+ * the end unless it is a whole pair.
+ */
+function blankBroken(broken: string): string {
+  const text = broken.replace(escapedLetter, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)))
+  let out = ''
+  let from = 0
+  for (const { 0: name, index } of text.matchAll(brokenName)) {
+    if (index < from) continue
+    const end = index + name.length
+    wholePair.lastIndex = end
+    const pair = wholePair.exec(text)
+    out += text.slice(from, end)
+    if (!pair) return `${out}":"${blanked}"`
+    out += `${pair[1]}"${blanked}"`
+    from = wholePair.lastIndex
+  }
+  return out + text.slice(from)
+}
 
 /** A body on its way to the log. Large ones are blanked and cut at once, so that nobody keeps them; small ones when they are written. */
 export interface HeldBody {
@@ -108,6 +126,8 @@ export interface HeldBody {
   size: number
   octets: Buffer
   cut: boolean
+  /** The beginning as it came, where `octets` is not that: for a body that turns out to be no JSON. */
+  head?: Buffer
 }
 
 /** Up to here it is cheaper to keep a body as it is. */
@@ -115,16 +135,21 @@ const smallOctets = 65_536
 
 export function holdBody(body: Buffer | string): HeldBody {
   const octets = typeof body === 'string' ? Buffer.from(body) : body
-  return { size: octets.length, ...(octets.length <= smallOctets ? { octets, cut: false } : blankValues(octets, mostOctets)) }
+  const size = octets.length
+  if (size <= smallOctets) return { size, octets, cut: false }
+  return { size, ...blankValues(octets, mostOctets), head: Buffer.from(octets.subarray(0, mostOctets)) }
 }
 
 /** What is kept of a body, `... [truncated]` at its end when that is not all. */
 export function keptOf(body: HeldBody, { isBroken }: { isBroken: boolean }): Buffer {
-  const scanned = blankValues(body.octets, mostOctets)
-  const octets = isBroken ? Buffer.from(blankBroken(scanned.octets.toString())) : scanned.octets
-  if (octets.length <= mostOctets && !scanned.cut && !body.cut) return octets
+  const { octets, cut } = isBroken ? brokenOf(body) : blankValues(body.octets, mostOctets)
+  if (octets.length <= mostOctets && !cut && !body.cut) return octets
   let end = Math.min(octets.length, mostOctets)
   // Not in the middle of a character of UTF-8.
   while (end > 0 && ((octets[end] ?? 0) & 0xc0) === 0x80) end--
   return Buffer.concat([octets.subarray(0, end), Buffer.from(cutMark)])
+}
+
+function brokenOf({ octets, head = octets, size }: HeldBody): { octets: Buffer; cut: boolean } {
+  return { octets: Buffer.from(blankBroken(head.toString('utf8', 0, mostOctets))), cut: size > mostOctets }
 }

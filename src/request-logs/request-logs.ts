@@ -8,16 +8,17 @@ import type { Clock, Log, Secrets } from '#base'
 import type { Db } from '#db'
 import { openQueue, type QueueBounds } from './queue.ts'
 import { insertLogs, type NewEntry } from './records.ts'
+import type { HeldBody } from './redact.ts'
 
 export { eraseFromLogs } from './erase.ts'
 export {
   findLog,
-  listLogs,
   type LogBody,
   type LogDetails,
   type LogEntry,
   type LogFilter,
   type LoggedRequest,
+  listLogs,
   logTables,
   type NewEntry,
 } from './records.ts'
@@ -37,6 +38,8 @@ export interface RequestLogs {
 /** About what an entry occupies besides its bodies and path. */
 const entryOctets = 2000
 
+const octetsIn = (body: HeldBody | null) => (body ? body.octets.length + (body.head?.length ?? 0) : 0)
+
 export function openRequestLogs({
   db,
   clock,
@@ -55,8 +58,7 @@ export function openRequestLogs({
     log,
     bounds,
     write: (batch) => insertLogs(db, batch, secrets),
-    octetsOf: ({ path, request, response }) =>
-      entryOctets + path.length + (request.body?.octets.length ?? 0) + (response?.octets.length ?? 0),
+    octetsOf: ({ path, request, response }) => entryOctets + path.length + octetsIn(request.body) + octetsIn(response),
   })
   return {
     note: (entry) => queue.push(entry),

@@ -64,7 +64,7 @@ describe('erasing a person', () => {
     expect(await tablesWith(word)).toEqual(expect.arrayContaining(['emails', 'contents', 'attempts', 'events', 'spool']))
 
     for (const kind of ['delivered', 'hardfail', 'softfail'])
-      await eraseAddress(house.db, `${kind}+${word.toUpperCase()}@simulator.test`, null, nowMs(), () => undefined)
+      await eraseAddress(house, `${kind}+${word.toUpperCase()}@simulator.test`, null, nowMs(), () => undefined)
     expect([...new Set(await tablesWith(word))]).toEqual(['suppressions'])
     expect(await statusOf(cancelled)).toBe('hardfail')
     expect(await get(`/emails/${gone}?expand=full`)).toMatchObject({ to: 'erased@erased.invalid', subject: '', status: 'sent' })
@@ -75,7 +75,7 @@ describe('erasing a person', () => {
     const other = messages['softfail+other@simulator.test']?.id as string
     await becomes(messages['delivered+quorra@simulator.test']?.id as string, 'sent')
     await becomes(other, 'softfail')
-    const erased = await eraseAddress(house.db, 'delivered+quorra@simulator.test', null, nowMs(), () => undefined)
+    const erased = await eraseAddress(house, 'delivered+quorra@simulator.test', null, nowMs(), () => undefined)
     expect(erased).toEqual({ emails: 1, contents: 0, kept: 1 })
     await house.call('POST', `/emails/${other}/retry`, { key: house.testKey })
     await becomes(other, 'softfail')
@@ -86,7 +86,7 @@ describe('erasing a person', () => {
     const id = messages['delivered+tiberius@simulator.test']?.id as string
     await becomes(id, 'sent')
     const elsewhere = await house.makeTenant('Elsewhere')
-    await eraseAddress(house.db, 'delivered+tiberius@simulator.test', elsewhere, nowMs(), () => undefined)
+    await eraseAddress(house, 'delivered+tiberius@simulator.test', elsewhere, nowMs(), () => undefined)
     expect(await get(`/emails/${id}`)).toMatchObject({ to: 'delivered+tiberius@simulator.test' })
   })
 })
@@ -111,7 +111,7 @@ describe('retention', () => {
     expect((await read(`/emails/${waiting}?expand=content`)).body.data).toMatchObject({ plainBody: 'hello' })
 
     await prepareDays(aged.db, nowMs())
-    await eraseAddress(aged.db, 'softfail@simulator.test', null, nowMs(), () => undefined)
+    await eraseAddress(aged, 'softfail@simulator.test', null, nowMs(), () => undefined)
     const dropped = await applyRetention(aged.db, keep, nowMs() + 32 * dayMs)
     expect(dropped.some((name) => name.startsWith('contents_'))).toBe(true)
     expect(dropped.some((name) => name.startsWith('emails_'))).toBe(false)
