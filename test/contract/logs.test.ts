@@ -129,24 +129,22 @@ describe('an entry of the request log', () => {
     const refused = answers.find(({ status }) => status === 429) as Answer
     const passed = answers.find(({ status }) => status === 200) as Answer
     const wait = async (answer: Answer) => {
-      await expect
-        .poll(async () => (await strict.call('GET', `/logs/${idOf(answer)}`, { key: strict.liveKey })).status, {
-          timeout: 5000,
-          interval: 600,
-        })
-        .toBe(200)
-      return (await strict.call('GET', `/logs/${idOf(answer)}`, { key: strict.liveKey })).body.data as Entry
+      let seen: Answer | undefined
+      const status = async () => {
+        seen = await strict.call('GET', `/logs/${idOf(answer)}`, { key: strict.liveKey })
+        return seen.status
+      }
+      await expect.poll(status, { timeout: 5000, interval: 600 }).toBe(200)
+      return seen?.body.data as Entry
     }
     expect(await wait(refused)).toMatchObject({
       statusCode: 429,
       rateLimit: { limit: 2, remaining: 0, reset: Number(refused.headers.get('x-ratelimit-reset')), limited: true },
       error: { code: 'rate_limit_exceeded' },
     })
-    await strict.wait(1000)
     expect(await wait(passed)).toMatchObject({ rateLimit: { limit: 2, limited: false }, error: null })
-    await strict.wait(1000)
-    const { data } = (await strict.call('GET', '/logs?endpoint=limits.retrieve', { key: strict.liveKey })).body
-    expect(((data ?? []) as Entry[]).filter((one) => one.statusCode === 401)).toEqual([])
+    // Entries are written in the order of their requests: the 401s would be there by now.
+    for (const { text } of await strict.db.rows(everything)) expect(text).not.toMatch(/_required|_api_key/)
   })
 
   test('is there for reading the log itself', async () => {
@@ -248,12 +246,5 @@ describe('the list of request logs', () => {
     })
     expect(await ask('GET', '/logs?tenantId=nobody')).toMatchObject({ status: 404 })
     for (const id of ['x', '%00', `req_${'0'.repeat(20)}`]) expect((await ask('GET', `/logs/${id}`)).status).toBe(404)
-  })
-})
-
-describe('a database that is away', () => {
-  test('is not waited for, and has what came meanwhile when it is back', async () => {
-    const { openRequestLogs } = await import('#request-logs')
-    expect(typeof openRequestLogs).toBe('function')
   })
 })
