@@ -178,6 +178,7 @@ create table request_logs (
   tenant_id text collate "C" not null,
   at timestamptz not null,
   request_id text collate "C" not null,
+  nth integer not null,
   method text not null,
   path text not null,
   endpoint text collate "C" not null,

@@ -66,6 +66,7 @@ declare module 'fastify' {
   }
   interface FastifyRequest {
     arrivedMs: number
+    arrivedAtMs: number
     /** What it was answered with, unless it succeeded. */
     refusal: Refusal | null
   }
@@ -100,6 +101,7 @@ export async function buildApp(deps: AppDeps): Promise<FastifyInstance> {
   app.decorateRequest('admission', null)
   app.decorateRequest('arrivedMs', 0)
   app.decorateRequest('response', null)
+  app.decorateRequest('arrivedAtMs', 0)
   app.decorateRequest('rate', null)
   app.decorateRequest('refusal', null)
   app.decorateRequest('octets', null)
@@ -110,6 +112,7 @@ export async function buildApp(deps: AppDeps): Promise<FastifyInstance> {
 
   app.addHook('onRequest', async (request, reply) => {
     request.arrivedMs = clock.monotonicMs()
+    request.arrivedAtMs = clock.nowMs()
     request.response = reply.raw
     reply.header('x-request-id', request.id)
     refuseBadHost(request)

@@ -16,12 +16,15 @@ export function logEntryOf(request: FastifyRequest, reply: FastifyReply, payload
   const { credential, refusal, rate } = request
   if (!credential) return undefined
   const endpoint = request.is404 ? undefined : request.routeOptions.config.endpoint
-  const { text, data } = readAnswer(payload)
+  const text = typeof payload === 'string' || Buffer.isBuffer(payload) ? payload : undefined
   const durationMs = Math.max(0, clock.monotonicMs() - request.arrivedMs)
   const isRefused = reply.statusCode >= 400
+  const isOfEmails = endpoint?.name.startsWith('emails.') === true
+  const named = tenantNamed(request)
+  const data = !isRefused && text !== undefined && (isOfEmails || named === null) ? dataIn(text) : {}
   return {
     requestId: request.id,
-    at: new Date(Math.round(clock.nowMs() - durationMs)),
+    at: new Date(request.arrivedAtMs),
     method: request.method,
     path: request.url.split('?', 1)[0] ?? '',
     endpoint: endpoint?.name ?? 'unknown',
@@ -29,7 +32,7 @@ export function logEntryOf(request: FastifyRequest, reply: FastifyReply, payload
     durationMs: Math.round(durationMs),
     credentialId: credential.id,
     keyPrefix: credential.keyPrefix,
-    tenantId: tenantOf(request, data),
+    tenantId: named ?? tenantIn(data),
     rateLimit: {
       limit: rate?.limit ?? null,
       remaining: rate?.remaining ?? null,
@@ -43,7 +46,7 @@ export function logEntryOf(request: FastifyRequest, reply: FastifyReply, payload
       queryParams: queryOf(request),
     },
     error: isRefused ? { code: refusal?.code ?? 'internal_error', message: refusal?.message ?? null } : null,
-    email: endpoint?.name.startsWith('emails.') ? emailOf(request, data) : null,
+    email: isOfEmails ? emailOf(request, data) : null,
     sdk: sdkOf(request),
     request: { ...bodyOf(request), isBroken: request.body === undefined },
     response: text === undefined ? null : holdBody(text),
@@ -54,42 +57,45 @@ export function logEntryOf(request: FastifyRequest, reply: FastifyReply, payload
 const parsedLength = 1_048_576
 /** How a larger one begins that is about one thing. */
 const oneThing = /^\{"success":true,"data":\{"id":"?[^",]+"?,"tenantId":"([a-z0-9]+)"/
+const listStart = '{"success":true,"data":['
 
 type Data = Record<string, unknown>
 
-function readAnswer(payload: unknown): { text: string | Buffer | undefined; data: Data } {
-  if (typeof payload !== 'string' && !Buffer.isBuffer(payload)) return { text: undefined, data: {} }
-  if (payload.length > parsedLength) {
-    const tenantId = oneThing.exec(payload.toString().slice(0, 300))?.[1]
-    return { text: payload, data: tenantId === undefined ? {} : { tenantId } }
-  }
+/** `data` of an answer that is about one thing; empty otherwise. */
+function dataIn(payload: string | Buffer): Data {
+  const start = typeof payload === 'string' ? payload.slice(0, 300) : payload.toString('utf8', 0, 300)
+  if (start.startsWith(listStart)) return {}
+  if (payload.length > parsedLength) return { tenantId: oneThing.exec(start)?.[1] }
   try {
     const { data } = JSON.parse(payload.toString()) as { data?: unknown }
-    return { text: payload, data: typeof data === 'object' && data !== null && !Array.isArray(data) ? (data as Data) : {} }
+    return typeof data === 'object' && data !== null && !Array.isArray(data) ? (data as Data) : {}
   } catch {
-    return { text: payload, data: {} }
+    return {}
   }
 }
 
 const tenantIdForm = /^[a-z][a-z0-9]{0,63}$/
+const tenantIn = ({ tenantId, tenant_id: older }: Data) =>
+  [tenantId, older].find((one): one is string => typeof one === 'string' && tenantIdForm.test(one)) ?? null
 
-/** The tenant it was about: the key's own, or the one named in path, query or body, or the one that the answer tells. */
-function tenantOf({ admission, credential, body, is404, routeOptions }: FastifyRequest, data: Data): string | null {
+/** The key's own tenant, or the one that path, query or body name. */
+function tenantNamed({ admission, credential, body, is404, routeOptions }: FastifyRequest): string | null {
   const known = credential?.tenantId ?? admission?.tenantId
   if (known != null) return known
-  const endpoint = is404 ? undefined : routeOptions.config.endpoint
-  const { tenantId, tenant_id } = (endpoint?.takesTenant && typeof body === 'object' && body !== null ? body : {}) as Data
-  for (const one of [tenantId, tenant_id, data.tenantId]) if (typeof one === 'string' && tenantIdForm.test(one)) return one
-  return null
+  const takesTenant = !is404 && routeOptions.config.endpoint?.takesTenant === true
+  return takesTenant && typeof body === 'object' && body !== null ? tenantIn(body as Data) : null
 }
 
+const countOf = (messages: unknown) => (typeof messages === 'object' && messages !== null ? Object.keys(messages).length : 0)
+
 /** One send, or all of a batch under its first email; elsewhere the email in the path. */
-function emailOf({ params }: FastifyRequest, { id, messages }: Data): LogDetails['email'] {
-  if (typeof messages === 'object' && messages !== null) {
-    const sent = Object.values(messages) as { id: string }[]
-    const firstId = typeof id === 'string' ? id : sent[0]?.id
-    return firstId === undefined ? null : { id: firstId, recipientCount: sent.length }
+function emailOf({ params }: FastifyRequest, { id, messages, results }: Data): LogDetails['email'] {
+  if (Array.isArray(results)) {
+    const sent = (results as { id?: string; messages?: object }[]).filter((one) => one.id !== undefined)
+    const firstId = sent[0]?.id
+    return firstId === undefined ? null : { id: firstId, recipientCount: sent.reduce((sum, one) => sum + countOf(one.messages), 0) }
   }
+  if (messages !== undefined) return typeof id === 'string' ? { id, recipientCount: countOf(messages) } : null
   const { emailId } = (params ?? {}) as { emailId?: string }
   return emailId === undefined ? null : { id: emailId, recipientCount: null }
 }

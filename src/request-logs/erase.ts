@@ -27,7 +27,7 @@ function decoded(path: string): string {
 }
 
 /** Whether the text names the address, whole or up to where it was cut, however JSON may have written it. */
-export function names(text: string, address: string): boolean {
+function names(text: string, address: string): boolean {
   const plain = unescaped(text).toLowerCase()
   if (plain.includes(address)) return true
   const end = plain.endsWith(cutMark) ? plain.slice(0, -cutMark.length) : undefined

@@ -37,6 +37,9 @@ const usual: QueueBounds = {
   stopMs: 5000,
 }
 
+/** An objection to what is in a batch, the database's (22, 23) or ours, and not to the moment. */
+const isOfContent = (error: unknown) => /^2[23]/.test(sqlState(error) ?? '') || error instanceof TypeError || error instanceof RangeError
+
 export interface LogQueue<Item> {
   push(item: Item): void
   /** Entries that wait or are being written. */
@@ -92,8 +95,7 @@ export function openQueue<Item>({ clock, log, write, octetsOf, bounds: given }: 
       await write(batch)
       return true
     } catch (error) {
-      // An objection to what is in it (22, 23), and not to the moment.
-      if (!/^2[23]/.test(sqlState(error) ?? '')) {
+      if (!isOfContent(error)) {
         if (!isAway) log.warn({ err: error }, 'request logs could not be written; it is tried again')
         return false
       }

@@ -39,6 +39,9 @@ export interface NewEntry extends LogEntry {
   response: HeldBody | null
 }
 
+/** With its place among those of its process. */
+export type Noted = NewEntry & { nth: number }
+
 export interface LogBody {
   /** Octets of the real one; null: there was none. */
   size: number | null
@@ -52,10 +55,10 @@ export interface LoggedRequest extends LogEntry {
 
 const insertEntries = sql`
   insert into request_logs (tenant_id, at, request_id, method, path, endpoint, status_code, duration_ms, credential_id, key_prefix, details,
-                            request_octets, response_octets, bodies)
+                            request_octets, response_octets, bodies, nth)
   select *
   from unnest($1::text[], $2::timestamptz[], $3::text[], $4::text[], $5::text[], $6::text[], $7::smallint[], $8::integer[], $9::bigint[],
-              $10::text[], $11::jsonb[], $12::bigint[], $13::bigint[], $14::bytea[])
+              $10::text[], $11::jsonb[], $12::bigint[], $13::bigint[], $14::bytea[], $15::integer[])
   on conflict do nothing`
 
 const columns = sql.part`
@@ -79,7 +82,7 @@ type Row = Omit<LogEntry, keyof LogDetails | 'tenantId'> & { tenantId: string; d
 const pageOfEntries = sql<Row>`
   select ${columns}
   ${filtered}
-  order by at desc, request_id desc
+  order by at desc, nth desc
   limit $10 offset $11`
 
 const countEntries = sql<{ total: number }>`
@@ -109,12 +112,12 @@ function detailsText({ rateLimit, context, error, email, sdk }: LogDetails): str
   )
 }
 
-export const sealName = (requestId: string) => `request log ${requestId}`
+const sealName = (requestId: string) => `request log ${requestId}`
 
 const absent = 0xffffffff
 
 /** One sealed value for both: the request's length, the request, the response's length, the response. */
-export function sealBodies(entry: NewEntry, secrets: Secrets): Buffer | null {
+function sealBodies(entry: NewEntry, secrets: Secrets): Buffer | null {
   const { request, response } = entry
   if (request.body === null && response === null) return null
   const bodies = [request.body && keptOf(request.body, request), response && keptOf(response, { isBroken: false })]
@@ -140,7 +143,7 @@ export function openBodies(requestId: string, sealed: Buffer | null, secrets: Se
   return [next(), next()]
 }
 
-export async function insertLogs(on: Queryable, entries: readonly NewEntry[], secrets: Secrets): Promise<void> {
+export async function insertLogs(on: Queryable, entries: readonly Noted[], secrets: Secrets): Promise<void> {
   await on.run(insertEntries, [
     entries.map((one) => one.tenantId ?? ''),
     entries.map((one) => one.at),
@@ -156,6 +159,7 @@ export async function insertLogs(on: Queryable, entries: readonly NewEntry[], se
     entries.map((one) => one.request.size),
     entries.map((one) => one.response?.size ?? null),
     entries.map((one) => sealBodies(one, secrets)),
+    entries.map((one) => one.nth),
   ])
 }
 

@@ -17,16 +17,24 @@ const closers = new Set([0x5d, 0x7d])
 const spaces = new Set([0x20, 0x09, 0x0a, 0x0d])
 const comma = 0x2c
 
+/** So far octet by octet, which is faster where quotes are near; then by `indexOf`, which is faster over megabytes. */
+const nearOctets = 256
+
 /** Position of the quote that ends the string begun at `start`, or -1. */
 function endOfString(json: Uint8Array, start: number): number {
-  for (let from = start + 1; ; ) {
-    const end = json.indexOf(quote, from)
+  for (let at = start + 1; at < json.length; ) {
+    for (const stop = Math.min(at + nearOctets, json.length); at < stop; at++) {
+      if (json[at] === quote) return at
+      if (json[at] === backslash) at++
+    }
+    const end = json.indexOf(quote, at)
     if (end === -1) return -1
     let escapes = 0
-    while (json[end - 1 - escapes] === backslash) escapes++
+    while (end - escapes > at && json[end - 1 - escapes] === backslash) escapes++
     if (escapes % 2 === 0) return end
-    from = end + 1
+    at = end + 1
   }
+  return -1
 }
 
 function skipSpaces(json: Uint8Array, at: number): number {
@@ -73,12 +81,12 @@ export function blankValues(json: Buffer, most: number): { octets: Buffer; cut: 
   let length = 0
   /** What stands before it has been given out or blanked. */
   let from = 0
+  let needed = json.subarray(0, most + 1)
   for (let at = 0; ; ) {
-    // Whatever begins after this octet is not needed any more.
-    const needed = json.subarray(0, from + most - length + 1)
-    const start = needed.indexOf(quote, at)
-    const end = start === -1 ? -1 : endOfString(needed, start)
+    while (at < needed.length && needed[at] !== quote) at++
+    const end = at < needed.length ? endOfString(needed, at) : -1
     if (end === -1) break
+    const start = at
     at = end + 1
     const separator = skipSpaces(needed, at)
     if (needed[separator] !== colon || !isBlanked(json, start, end)) continue
@@ -88,6 +96,8 @@ export function blankValues(json: Buffer, most: number): { octets: Buffer; cut: 
     length += value - from + blankedJson.length
     at = from = endOfValue(json, value)
     if (length > most) break
+    // Whatever begins after this is not needed any more.
+    needed = json.subarray(0, from + most - length + 1)
   }
   const rest = json.subarray(from, Math.max(from, from + most - length + 1))
   pieces.push(rest)

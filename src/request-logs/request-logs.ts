@@ -7,7 +7,7 @@
 import type { Clock, Log, Secrets } from '#base'
 import type { Db } from '#db'
 import { openQueue, type QueueBounds } from './queue.ts'
-import { insertLogs, type NewEntry } from './records.ts'
+import { insertLogs, type NewEntry, type Noted } from './records.ts'
 import type { HeldBody } from './redact.ts'
 
 export { eraseFromLogs } from './erase.ts'
@@ -16,8 +16,6 @@ export {
   type LogBody,
   type LogDetails,
   type LogEntry,
-  type LogFilter,
-  type LoggedRequest,
   listLogs,
   logTables,
   type NewEntry,
@@ -53,15 +51,19 @@ export function openRequestLogs({
   secrets: Secrets
   bounds?: Partial<QueueBounds>
 }): RequestLogs {
-  const queue = openQueue<NewEntry>({
+  const queue = openQueue<Noted>({
     clock,
     log,
     bounds,
     write: (batch) => insertLogs(db, batch, secrets),
     octetsOf: ({ path, request, response }) => entryOctets + path.length + octetsIn(request.body) + octetsIn(response),
   })
+  let noted = 0
   return {
-    note: (entry) => queue.push(entry),
+    note(entry) {
+      noted = (noted + 1) % 2 ** 31
+      queue.push({ ...entry, nth: noted })
+    },
     get waiting() {
       return queue.waiting
     },

@@ -74,9 +74,11 @@ describe('an entry of the request log', () => {
   })
 
   test('names the email of a batch, of a raw message and of a look', async () => {
-    const batch = await ask('POST', '/emails/batch', { body: { from: 'a@simulator.test', emails: [letter(), { subject: 'no one' }] } })
+    const batch = await ask('POST', '/emails/batch', {
+      body: { from: 'a@simulator.test', emails: [letter(), { subject: 'no one' }, letter()] },
+    })
     const firstId = (batch.body.data as { results: { id: string }[] }).results[0]?.id as string
-    expect(await entryOf(batch)).toMatchObject({ endpoint: 'emails.sendBatch', email: { id: firstId, recipientCount: 1 } })
+    expect(await entryOf(batch)).toMatchObject({ endpoint: 'emails.sendBatch', email: { id: firstId, recipientCount: 2 } })
     const rawMessage = Buffer.from('From: a@simulator.test\r\nTo: b@simulator.test\r\n\r\nx').toString('base64')
     const raw = await ask('POST', '/emails/raw', { body: { from: 'a@simulator.test', to: ['b@simulator.test'], rawMessage } })
     const rawId = (raw.body.data as { id: string }).id

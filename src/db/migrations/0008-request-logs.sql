@@ -1,11 +1,12 @@
 -- Makes the table of request logs; locks nothing that is there.
 
 -- One authenticated API request. tenant_id '' is the organisation. details: {rateLimit, context, error, email, sdk} as the API shows
--- them. bodies: sealed, what is kept of the request's and the response's body; the sizes are those of the real ones.
+-- them. nth: orders what one process noted in the same millisecond. bodies: sealed, what is kept of the request's and the response's body; the sizes are those of the real ones.
 create table request_logs (
   tenant_id text collate "C" not null,
   at timestamptz not null,
   request_id text collate "C" not null,
+  nth integer not null,
   method text not null,
   path text not null,
   endpoint text collate "C" not null,
