@@ -7,6 +7,7 @@ import { openDomainDesk, openDomains } from '#domains'
 import { startHttp } from '#http'
 import { openLimitSettings, openRateLimiter } from '#limits'
 import { openGuard, openPost, openResolver } from '#net'
+import { openRequestLogs } from '#request-logs'
 import { openTenants } from '#tenants'
 import { openUsage } from '#usage'
 import { openWebhooks } from '#webhooks'
@@ -38,6 +39,7 @@ const http = await startHttp({
   clock,
   ids,
   log: silentLog,
+  requestLogs: openRequestLogs({ db, clock, log: silentLog, secrets }),
   tenants,
   secrets,
   resolver,

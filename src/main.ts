@@ -29,6 +29,7 @@ import { startHttp } from '#http'
 import { openLimitSettings, openRateLimiter } from '#limits'
 import { addMember } from '#members'
 import { openGuard, openPost, openResolver } from '#net'
+import { openRequestLogs } from '#request-logs'
 import { simulatorDomain } from '#simulator'
 import { forgetProcess } from '#spool'
 import { findOrganisation, foundOrganisation, openTenants } from '#tenants'
@@ -183,7 +184,9 @@ async function startApi(config: Config, db: Db, secrets: Secrets, log: Log): Pro
     hostname: config.hostname,
     commit: openCommit({ db, clock, limitSettings }),
   })
+  const requestLogs = openRequestLogs({ db, clock, log, secrets })
   const http = await startHttp({
+    requestLogs,
     db,
     clock,
     ids,
@@ -222,6 +225,7 @@ async function startApi(config: Config, db: Db, secrets: Secrets, log: Log): Pro
     async stop() {
       cancel()
       await http.stop()
+      await requestLogs.stop()
       await credentials.saveUses().catch(() => undefined)
     },
   }

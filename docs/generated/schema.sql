@@ -200,6 +200,30 @@ create table queue_changes (
   constraint queue_changes_change_check CHECK ((change = ANY (ARRAY['stopped'::text, 'resumed'::text, 'deleted'::text, 'domain deleted'::text])))
 );
 
+create table request_logs (
+  tenant_id text collate "C" not null,
+  at timestamptz not null,
+  request_id text collate "C" not null,
+  nth integer not null,
+  method text not null,
+  path text not null,
+  endpoint text collate "C" not null,
+  status_code smallint not null,
+  duration_ms integer not null,
+  credential_id bigint not null,
+  key_prefix text not null,
+  details jsonb not null,
+  request_octets bigint,
+  response_octets bigint,
+  bodies bytea storage external,
+  constraint request_logs_pkey PRIMARY KEY (tenant_id, at, request_id)
+) partition by RANGE (at);
+CREATE INDEX request_logs_by_credential ON request_logs (credential_id, at);
+CREATE INDEX request_logs_by_endpoint ON request_logs (endpoint, at);
+CREATE INDEX request_logs_by_id ON request_logs (request_id);
+CREATE INDEX request_logs_by_status ON request_logs (status_code, at);
+CREATE INDEX request_logs_by_time ON request_logs (at, request_id);
+
 create table sandbox_days (
   day date not null,
   used integer not null,

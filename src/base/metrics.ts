@@ -32,6 +32,11 @@ export const metrics = {
     buckets: [1, 2, 4, 8, 16, 32, 64],
     registers,
   }),
+  logsDropped: new Counter({
+    name: 'postrider_request_logs_dropped_total',
+    help: 'Request log entries that were not written, because the database was away or refused them',
+    registers,
+  }),
   requestSeconds: new Histogram({
     name: 'postrider_http_request_duration_seconds',
     help: 'HTTP requests by endpoint and status',

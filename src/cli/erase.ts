@@ -22,7 +22,7 @@ With --tenant only in this tenant.`,
       const tenantId = text(given, 'tenant') ?? null
       if (tenantId !== null && !(await openTenants(house).find(tenantId))) throw new UsageError(`there is no tenant ${tenantId}`)
       const told = (emails: number) => given.options.json !== true && deps.print(`${emails} emails erased so far`)
-      const erased = await eraseAddress(house.db, address.text, tenantId, house.clock.nowMs(), told)
+      const erased = await eraseAddress(house, address.text, tenantId, house.clock.nowMs(), told)
       const kept = erased.kept === 0 ? '' : `\n${erased.kept} messages are kept for other recipients who still wait: run this again later`
       printed(
         given,

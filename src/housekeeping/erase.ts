@@ -3,9 +3,11 @@
  * are not written to again. Runs in small transactions and may be run again.
  */
 import { forgetAnswersWith } from '#accept'
+import type { Secrets } from '#base'
 import type { Db } from '#db'
 import { changeStatus, type ErasedEmail, eraseContents, eraseEmails, eraseFromConversations } from '#emails'
 import { appendEvents, eraseFromEvents } from '#events'
+import { eraseFromLogs } from '#request-logs'
 import { contentsStillQueued, statusBefore, takeRecipient } from '#spool'
 import { eraseFromDeliveries } from '#webhooks'
 
@@ -22,7 +24,7 @@ const mostAtOnce = 500
 
 /** `tenantId` null: in all tenants. `told` hears how many emails are done. */
 export async function eraseAddress(
-  db: Db,
+  { db, secrets }: { db: Db; secrets: Secrets },
   address: string,
   tenantId: string | null,
   nowMs: number,
@@ -38,6 +40,7 @@ export async function eraseAddress(
     told(total.emails)
   }
   await eraseFromDeliveries(db, person, tenantId)
+  await eraseFromLogs({ db, secrets }, person, tenantId)
   await forgetAnswersWith(db, person)
   return total
 }

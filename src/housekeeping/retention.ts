@@ -21,6 +21,7 @@ export async function applyRetention(db: Db, keep: Keep, nowMs: number): Promise
     ['attempts', unlessQueued(keep.keepEmailDays)],
     ['events', before(keep.keepEmailDays)],
     ['webhook_deliveries', before(keep.keepWebhookDays)],
+    ['request_logs', before(keep.keepLogDays)],
   ]
   const dropped: string[] = []
   for (const [table, beforeMs] of bounds) dropped.push(...(await dropPartitions(db, table, beforeMs)))

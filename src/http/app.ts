@@ -9,11 +9,13 @@ import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest }
 import ipaddr from 'ipaddr.js'
 import { type Clock, type Config, type Ids, type Log, metrics, type Network, Refusal } from '#base'
 import type { Standing } from '#limits'
+import type { RequestLogs } from '#request-logs'
 import { openBodyRoom, readBody } from './body.ts'
 import { answerBrokenRequest } from './broken-requests.ts'
 import { type GateDeps, passGate, rateHeaders } from './gate.ts'
 import { fastifyPath } from './openapi.ts'
 import { refusalHeaders, refusedWith } from './refused.ts'
+import { logEntryOf } from './request-log.ts'
 import { refuseBadHost, routable } from './target.ts'
 import { within } from './v1/deadline.ts'
 import { failure, jsonType } from './v1/envelope.ts'
@@ -24,6 +26,7 @@ export interface AppDeps extends ApiDeps, GateDeps {
   clock: Clock
   ids: Ids
   log: Log
+  requestLogs: RequestLogs
   config: Pick<Config, 'trustedProxies' | 'rateLimit' | 'maxAttempts' | 'revealKeys' | 'hostname'>
   bounds: Bounds
 }
@@ -64,6 +67,9 @@ declare module 'fastify' {
   }
   interface FastifyRequest {
     arrivedMs: number
+    arrivedAtMs: number
+    /** What it was answered with, unless it succeeded. */
+    refusal: Refusal | null
   }
 }
 
@@ -96,12 +102,18 @@ export async function buildApp(deps: AppDeps): Promise<FastifyInstance> {
   app.decorateRequest('admission', null)
   app.decorateRequest('arrivedMs', 0)
   app.decorateRequest('response', null)
+  app.decorateRequest('arrivedAtMs', 0)
+  app.decorateRequest('rate', null)
+  app.decorateRequest('refusal', null)
+  app.decorateRequest('octets', null)
+  app.decorateRequest('isLogged', false)
   app.removeAllContentTypeParsers()
   const room = openBodyRoom()
   app.addContentTypeParser('*', (request: FastifyRequest, payload: IncomingMessage) => readBody(request, payload, room))
 
   app.addHook('onRequest', async (request, reply) => {
     request.arrivedMs = clock.monotonicMs()
+    request.arrivedAtMs = clock.nowMs()
     request.response = reply.raw
     reply.header('x-request-id', request.id)
     refuseBadHost(request)
@@ -109,6 +121,7 @@ export async function buildApp(deps: AppDeps): Promise<FastifyInstance> {
   app.addHook('onResponse', async (request, reply) => tell(request, reply, deps))
   app.setErrorHandler(async (error, request, reply) => {
     const refusal = refusedWith(error)
+    request.refusal = refusal
     if (refusal.status === 500) deps.log.error({ requestId: request.id, err: error }, 'a request failed')
     if (apiPath.test(request.url) && !reply.hasHeader('x-ratelimit-limit')) reply.headers(addressHeaders(request.ip))
     reply.headers(await sendLimitHeadersFor(request, deps))
@@ -129,6 +142,10 @@ export async function buildApp(deps: AppDeps): Promise<FastifyInstance> {
       api.addHook('onRequest', async (request, reply) =>
         within(passGate(request, reply, request.is404 ? undefined : request.routeOptions.config.endpoint, deps), admitWithinMs, clock),
       )
+      api.addHook('onSend', (request, reply, payload, done) => {
+        noteRequest(request, reply, payload, deps)
+        done()
+      })
       api.setNotFoundHandler(async () => {
         throw new Refusal('not_found')
       })
@@ -199,6 +216,18 @@ async function sendLimitHeadersFor(
   } catch (error) {
     log.warn({ err: error }, 'the send limit could not be read')
     return {}
+  }
+}
+
+/** Whatever goes wrong with the log is no matter of the caller's. */
+function noteRequest(request: FastifyRequest, reply: FastifyReply, payload: unknown, { clock, log, requestLogs }: AppDeps): void {
+  if (request.isLogged) return
+  request.isLogged = true
+  try {
+    const entry = logEntryOf(request, reply, payload, clock)
+    if (entry) requestLogs.note(entry)
+  } catch (error) {
+    log.error({ requestId: request.id, err: error }, 'a request could not be logged')
   }
 }
 

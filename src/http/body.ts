@@ -6,6 +6,7 @@ import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { FastifyRequest } from 'fastify'
 import { Refusal } from '#base'
+import { holdBody } from '#request-logs'
 import { isDeeperThan } from './json-depth.ts'
 
 /** Deeper than anything the API takes. */
@@ -83,6 +84,7 @@ export async function readBody(request: FastifyRequest, payload: IncomingMessage
     limit: request.routeOptions.bodyLimit,
     enterRoom: (size) => enterUntilAnswered(size, request, room),
   })
+  request.octets = holdBody(octets)
   if (octets.length === 0) return {}
   if (encoding !== undefined && encoding.trim().toLowerCase() !== 'identity') {
     throw new Refusal('invalid_content_type', {

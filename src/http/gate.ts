@@ -30,6 +30,8 @@ declare module 'fastify' {
     credential: Credential | null
     /** Set once admitted. */
     admission: Admission | null
+    /** Set once counted; null also for a key without a limit. */
+    rate: RateVerdict | null
   }
 }
 
@@ -46,7 +48,9 @@ export async function passGate(
 ): Promise<void> {
   const credential = await deps.credentials.authenticate(keyIn(request.headers.authorization))
   request.credential = credential
-  const rate = deps.rateLimiter(keySubject(credential.id), await deps.limitSettings.rateOf(credential.id))
+  const allowance = await deps.limitSettings.rateOf(credential.id)
+  const rate = deps.rateLimiter(keySubject(credential.id), allowance)
+  request.rate = allowance === null ? null : rate
   reply.headers(rateHeaders(rate))
   if (!rate.allowed) {
     throw new Refusal('rate_limit_exceeded', {

@@ -64,7 +64,7 @@ describe('erasing a person', () => {
     expect(await tablesWith(word)).toEqual(expect.arrayContaining(['emails', 'contents', 'attempts', 'events', 'spool']))
 
     for (const kind of ['delivered', 'hardfail', 'softfail'])
-      await eraseAddress(house.db, `${kind}+${word.toUpperCase()}@simulator.test`, null, nowMs(), () => undefined)
+      await eraseAddress(house, `${kind}+${word.toUpperCase()}@simulator.test`, null, nowMs(), () => undefined)
     expect([...new Set(await tablesWith(word))]).toEqual(['suppressions'])
     expect(await statusOf(cancelled)).toBe('hardfail')
     expect(await get(`/emails/${gone}?expand=full`)).toMatchObject({ to: 'erased@erased.invalid', subject: '', status: 'sent' })
@@ -75,7 +75,7 @@ describe('erasing a person', () => {
     const other = messages['softfail+other@simulator.test']?.id as string
     await becomes(messages['delivered+quorra@simulator.test']?.id as string, 'sent')
     await becomes(other, 'softfail')
-    const erased = await eraseAddress(house.db, 'delivered+quorra@simulator.test', null, nowMs(), () => undefined)
+    const erased = await eraseAddress(house, 'delivered+quorra@simulator.test', null, nowMs(), () => undefined)
     expect(erased).toEqual({ emails: 1, contents: 0, kept: 1 })
     await house.call('POST', `/emails/${other}/retry`, { key: house.testKey })
     await becomes(other, 'softfail')
@@ -86,8 +86,46 @@ describe('erasing a person', () => {
     const id = messages['delivered+tiberius@simulator.test']?.id as string
     await becomes(id, 'sent')
     const elsewhere = await house.makeTenant('Elsewhere')
-    await eraseAddress(house.db, 'delivered+tiberius@simulator.test', elsewhere, nowMs(), () => undefined)
+    await eraseAddress(house, 'delivered+tiberius@simulator.test', elsewhere, nowMs(), () => undefined)
     expect(await get(`/emails/${id}`)).toMatchObject({ to: 'delivered+tiberius@simulator.test' })
+  })
+})
+
+describe('erasing a person from the request logs', () => {
+  const logged = async (endpoint: string) => {
+    const { data } = (await house.call('GET', `/logs?perPage=100&endpoint=${endpoint}`, { key: house.testKey })).body
+    return (data as { requestId: string }[]).map(({ requestId }) => requestId)
+  }
+  const ask = async (method: string, path: string, body?: object | string) => {
+    const asked = typeof body === 'string' ? { raw: body } : { body }
+    return (await house.call(method, path, { key: house.testKey, ...asked })).body.meta.requestId
+  }
+
+  test('deletes what names them in path, query or bodies, however it is written, and keeps the rest', async () => {
+    const address = 'wilhelmina@example.com'
+    const elsewhere = await house.makeTenant('Elsewhere again')
+    const inBody = await ask('POST', '/suppressions', { address: address.toUpperCase() })
+    const escaped = await ask('POST', '/suppressions', '{"address":"wilhelmina\\u0040example.com","tenantId":null}')
+    const broken = await ask('POST', '/suppressions', `{"address":"${address}"`)
+    const inPath = await ask('GET', `/suppressions/${address.replace('@', '%40')}`)
+    const inQuery = await ask('GET', `/emails?to=${address.replace('@', '%40')}`)
+    const cutOff = await ask('POST', '/suppressions', { reason: 'x'.repeat(25_563), address })
+    const ofTenant = await ask('GET', `/tenants/${elsewhere}/suppressions/${address}`)
+    const other = await ask('POST', '/suppressions', { address: 'willy@example.com' })
+    const all = async () => [
+      ...(await logged('suppressions.create')),
+      ...(await logged('suppressions.retrieve')),
+      ...(await logged('emails.list')),
+    ]
+    const traces = [inBody, escaped, broken, inPath, inQuery, cutOff]
+    await expect.poll(all, { timeout: 2000, interval: 50 }).toEqual(expect.arrayContaining([...traces, ofTenant, other]))
+
+    await eraseAddress(house, address, elsewhere, nowMs(), () => undefined)
+    expect(await all()).toEqual(expect.arrayContaining([...traces, other]))
+    expect(await all()).not.toContain(ofTenant)
+    await eraseAddress(house, address, null, nowMs(), () => undefined)
+    expect((await all()).filter((id) => traces.includes(id))).toEqual([])
+    expect(await all()).toContain(other)
   })
 })
 
@@ -107,11 +145,12 @@ describe('retention', () => {
     expect((await applyRetention(aged.db, keep, nowMs() + 29 * dayMs)).filter((name) => name.endsWith(today))).toEqual([])
     const late = await applyRetention(aged.db, keep, nowMs() + 200 * dayMs)
     expect(late).toContain(`webhook_deliveries_${today}`)
+    expect(late).toContain(`request_logs_${today}`)
     expect(late.filter((name) => /^(contents|emails|attempts)_/.test(name) && name.endsWith(today))).toEqual([])
     expect((await read(`/emails/${waiting}?expand=content`)).body.data).toMatchObject({ plainBody: 'hello' })
 
     await prepareDays(aged.db, nowMs())
-    await eraseAddress(aged.db, 'softfail@simulator.test', null, nowMs(), () => undefined)
+    await eraseAddress(aged, 'softfail@simulator.test', null, nowMs(), () => undefined)
     const dropped = await applyRetention(aged.db, keep, nowMs() + 32 * dayMs)
     expect(dropped.some((name) => name.startsWith('contents_'))).toBe(true)
     expect(dropped.some((name) => name.startsWith('emails_'))).toBe(false)

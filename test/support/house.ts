@@ -3,7 +3,7 @@
  * but the outside. It stops by `stop()` or with `await using`.
  */
 import { openAccept, openCommit } from '#accept'
-import { openIds, openSecrets, pause, readConfig, silentLog, systemClock, systemRandom } from '#base'
+import { openIds, openSecrets, pause, readConfig, type Secrets, silentLog, systemClock, systemRandom } from '#base'
 import { createKey, openCredentials, type Permission } from '#credentials'
 import type { Db } from '#db'
 import { startDelivery } from '#delivery'
@@ -12,6 +12,7 @@ import { prepareDays, startHousekeeping } from '#housekeeping'
 import { type HttpDeps, startHttp } from '#http'
 import { openLimitSettings, openRateLimiter } from '#limits'
 import { openGuard, openPost, openResolver } from '#net'
+import { openRequestLogs } from '#request-logs'
 import { simulatorDomain } from '#simulator'
 import { addTenant, foundOrganisation, openTenants } from '#tenants'
 import { openUsage } from '#usage'
@@ -75,6 +76,7 @@ interface Limited {
 export interface House extends AsyncDisposable {
   port: number
   db: Db
+  secrets: Secrets
   /** The default tenant, which has the sending domain simulator.test. */
   tenantId: string
   testKey: string
@@ -145,7 +147,9 @@ export async function startHouse(wish: Wish = {}): Promise<House> {
     openedNetworks: allowedNetworks,
     clock,
   })
+  const requestLogs = openRequestLogs({ db, clock, log, secrets })
   const http = await startHttp({
+    requestLogs,
     db,
     clock,
     ids,
@@ -173,11 +177,13 @@ export async function startHouse(wish: Wish = {}): Promise<House> {
 
   const stop = async () => {
     for (const role of running) await role.stop()
+    await requestLogs.stop()
     await database.close()
   }
   return {
     port: http.port,
     db,
+    secrets,
     tenantId: tenant.id,
     testKey,
     liveKey,

@@ -4,6 +4,7 @@ import { createDomain, deleteDomainRoute, listDomainsRoute, retrieveDomain, veri
 import { retrieveEmail } from './email-details.ts'
 import { listDeliveries, listEmailsRoute, retryEmail } from './emails.ts'
 import { getLimits } from './limits.ts'
+import { listLogsRoute, retrieveLog } from './logs.ts'
 import {
   createPlatformWebhook,
   deletePlatformWebhook,
@@ -93,6 +94,8 @@ export const routes: readonly Endpoint[] = [
   retrieveTenantUsage,
   retrieveTenantSeries,
   getLimits,
+  listLogsRoute,
+  retrieveLog,
 ]
 
 /** Where an endpoint is served, below /v1: its own path and, for both families, the same below a tenant. */

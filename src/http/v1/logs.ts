@@ -1,0 +1,135 @@
+/** Request logs (contract 17). */
+
+import Type, { type Static } from 'typebox'
+import { Refusal } from '#base'
+import { findLog, type LogBody, type LogEntry, listLogs } from '#request-logs'
+import { query } from './query.ts'
+import { listRoute, route } from './route.ts'
+import { nullable, pageFields, readInstant, tenantParameter } from './wire.ts'
+
+const reads = { permission: 'full access', scope: 'organisation or tenant', families: 'organisation' } as const
+
+const entryFields = {
+  requestId: Type.String(),
+  timestamp: Type.String({ format: 'date-time' }),
+  method: Type.String(),
+  path: Type.String({ description: 'Without the query' }),
+  endpoint: Type.String({ description: 'Its log name, such as `emails.send`; `unknown` for a route that does not exist' }),
+  statusCode: Type.Integer(),
+  durationMs: Type.Integer(),
+  credential: Type.Object({ id: Type.String(), keyPrefix: nullable(Type.String({ description: 'The first 8 characters' })) }),
+  rateLimit: Type.Object(
+    {
+      limit: nullable(Type.Integer()),
+      remaining: nullable(Type.Integer()),
+      reset: nullable(Type.Integer({ description: 'Unix seconds' })),
+      limited: Type.Boolean({ description: 'The request was refused for it' }),
+    },
+    { description: 'null: the key has no limit' },
+  ),
+  context: Type.Object({
+    ipAddress: nullable(Type.String()),
+    userAgent: nullable(Type.String()),
+    idempotencyKey: nullable(Type.String()),
+    queryParams: nullable(Type.Unsafe<Record<string, unknown>>({ type: 'object' })),
+  }),
+  error: nullable(Type.Object({ code: Type.String(), message: nullable(Type.String()) })),
+  email: nullable(
+    Type.Object(
+      { id: Type.String(), recipientCount: nullable(Type.Integer()) },
+      { description: 'On the endpoints of emails: the email, the first one of several' },
+    ),
+  ),
+  sdk: nullable(Type.Object({ name: Type.String(), version: nullable(Type.String()) })),
+  tenantId: nullable(Type.String({ description: 'The tenant the request was about' })),
+}
+const LogItem = Type.Object(entryFields)
+
+const Body = Type.Object({
+  body: Type.Unsafe<Record<string, unknown> | string | null>({
+    type: ['object', 'string', 'null'],
+    description: 'At most 25,600 octets, without secrets and attached content; an object when it is complete JSON',
+  }),
+  bodySize: nullable(Type.Integer({ description: 'Octets of the whole' })),
+})
+const LogDetails = Type.Object({ ...entryFields, request: Body, response: Body })
+
+export const listLogsRoute = listRoute({
+  method: 'GET',
+  path: '/logs',
+  name: 'logs.list',
+  summary: 'List API requests, newest first',
+  ...reads,
+  query: query({
+    ...pageFields,
+    status: Type.Optional(
+      Type.Unsafe<'success' | 'error'>({ type: 'string', enum: ['success', 'error'], description: 'error: 400 and above' }),
+    ),
+    statusCode: Type.Optional(Type.Integer({ minimum: 100, maximum: 599 })),
+    endpoint: Type.Optional(Type.String({ maxLength: 100, description: 'Exact log name, such as `emails.send`' })),
+    credentialId: Type.Optional(Type.String({ maxLength: 100 })),
+    requestId: Type.Optional(Type.String({ maxLength: 100, description: 'A part of it' })),
+    startDate: Type.Optional(Type.String({ description: 'At or after: ISO 8601' })),
+    endDate: Type.Optional(Type.String({ description: 'At or before' })),
+    tenantId: tenantParameter,
+  }),
+  data: LogItem,
+  refuses: ['tenant_mismatch', 'not_found'],
+  handle: async ({ query: { page, perPage, startDate, endDate, ...filter }, tenantId }, { db }) => {
+    const wanted = {
+      ...filter,
+      tenantId: tenantId ?? undefined,
+      from: startDate === undefined ? undefined : readInstant('startDate', startDate),
+      to: endDate === undefined ? undefined : readInstant('endDate', endDate),
+    }
+    const { entries, total } = await listLogs(db, wanted, { number: page, size: perPage })
+    return { items: entries.map(entryToWire), page, perPage, total }
+  },
+})
+
+export const retrieveLog = route({
+  method: 'GET',
+  path: '/logs/{requestId}',
+  name: 'logs.retrieve',
+  summary: 'One API request, with its bodies',
+  ...reads,
+  data: LogDetails,
+  refuses: ['not_found'],
+  handle: async ({ params, tenantId }, { db, secrets }) => {
+    const found = await findLog(db, params.requestId, tenantId, secrets)
+    if (!found) throw new Refusal('not_found', { message: 'there is no such log entry' })
+    return { ...entryToWire(found), request: bodyToWire(found.request), response: bodyToWire(found.response) }
+  },
+})
+
+function entryToWire(entry: LogEntry): Static<typeof LogItem> {
+  const { requestId, at, method, path, endpoint, statusCode, durationMs, credentialId, keyPrefix } = entry
+  const { rateLimit, context, error, email, sdk, tenantId } = entry
+  return {
+    requestId,
+    timestamp: at.toISOString(),
+    method,
+    path,
+    endpoint,
+    statusCode,
+    durationMs,
+    credential: { id: String(credentialId), keyPrefix },
+    rateLimit,
+    context,
+    error,
+    email,
+    sdk,
+    tenantId,
+  }
+}
+
+const bodyToWire = ({ size, text }: LogBody): Static<typeof Body> => ({ body: text === null ? null : objectIn(text), bodySize: size })
+
+function objectIn(text: string): Record<string, unknown> | string {
+  try {
+    const value: unknown = JSON.parse(text)
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : text
+  } catch {
+    return text
+  }
+}

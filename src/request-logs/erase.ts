@@ -1,0 +1,56 @@
+/** Takes a person out of the request logs: bodies are sealed, so that every entry is opened, some at a time, and looked through. */
+import type { Secrets } from '#base'
+import { type Db, sql } from '#db'
+import { openBodies } from './records.ts'
+import { cutMark, unescaped } from './redact.ts'
+
+const atOnce = 200
+
+const nextEntries = sql<{ at: Date; requestId: string; path: string; details: string; bodies: Buffer | null }>`
+  select at, request_id as "requestId", path, details::text as details, bodies
+  from request_logs
+  where ($1::text is null or tenant_id = $1) and ($2::timestamptz is null or (at, request_id) > ($2, $3))
+  order by at, request_id
+  limit $4`
+
+const dropEntries = sql`
+  delete from request_logs
+  using unnest($1::timestamptz[], $2::text[]) as erased (at, request_id)
+  where request_logs.at = erased.at and request_logs.request_id = erased.request_id`
+
+function decoded(path: string): string {
+  try {
+    return decodeURIComponent(path)
+  } catch {
+    return path
+  }
+}
+
+/** Whether the text names the address, whole or up to where it was cut, however JSON may have written it. */
+function names(text: string, address: string): boolean {
+  const plain = unescaped(text).toLowerCase()
+  if (plain.includes(address)) return true
+  const end = plain.endsWith(cutMark) ? plain.slice(0, -cutMark.length) : undefined
+  if (end === undefined) return false
+  for (let length = address.length - 1; length > address.indexOf('@'); length--) if (end.endsWith(address.slice(0, length))) return true
+  return false
+}
+
+/** Deletes the entries whose path, query or bodies name this address (lower case); returns how many. `tenantId` null: of all tenants. */
+export async function eraseFromLogs(
+  { db, secrets }: { db: Db; secrets: Secrets },
+  address: string,
+  tenantId: string | null,
+): Promise<number> {
+  let erased = 0
+  let last: { at: Date; requestId: string } | undefined
+  do {
+    const entries = await db.rows(nextEntries, [tenantId, last?.at ?? null, last?.requestId ?? null, atOnce])
+    const found = entries.filter(({ requestId, path, details, bodies }) =>
+      [decoded(path), details, ...openBodies(requestId, bodies, secrets)].some((text) => text !== null && names(text, address)),
+    )
+    if (found.length > 0) erased += await db.run(dropEntries, [found.map((one) => one.at), found.map((one) => one.requestId)])
+    last = entries.length < atOnce ? undefined : entries.at(-1)
+  } while (last)
+  return erased
+}

@@ -1,0 +1,118 @@
+import { afterEach, describe, expect, test } from 'vitest'
+import { type Clock, silentLog } from '#base'
+import { type LogQueue, openQueue } from './queue.ts'
+
+/** A clock whose timers fire when the test says so. */
+function handClock() {
+  let nowMs = 0
+  let timers: { atMs: number; action: () => void }[] = []
+  const clock: Clock = {
+    nowMs: () => nowMs,
+    monotonicMs: () => nowMs,
+    after(delayMs, action) {
+      const timer = { atMs: nowMs + delayMs, action }
+      timers.push(timer)
+      return () => void (timers = timers.filter((one) => one !== timer))
+    },
+  }
+  const pass = async (ms: number) => {
+    nowMs += ms
+    for (const timer of timers.filter((one) => one.atMs <= nowMs)) {
+      timers = timers.filter((one) => one !== timer)
+      timer.action()
+    }
+    await new Promise(setImmediate)
+  }
+  return { clock, pass, timers: () => timers.length }
+}
+
+const bounds = { entries: 10, octets: 1000, batchEntries: 4, batchOctets: 100, flushMs: 200, retryMs: 1000, stopMs: 3000 }
+
+function harness() {
+  const hand = handClock()
+  const written: number[][] = []
+  const state = { isAway: false }
+  const warned: string[] = []
+  const queue: LogQueue<number> = openQueue<number>({
+    clock: hand.clock,
+    log: { ...silentLog, warn: (_: unknown, text?: string) => void warned.push(String(text)) } as typeof silentLog,
+    octetsOf: (size) => size,
+    bounds,
+    async write(batch) {
+      if (state.isAway) throw new Error('the database is away')
+      written.push([...batch])
+    },
+  })
+  return { ...hand, written, state, queue, warned }
+}
+
+let stop: (() => unknown) | undefined
+afterEach(() => stop?.())
+
+describe('the queue of log entries', () => {
+  test('writes together what came within a fifth of a second', async () => {
+    const { queue, pass, written } = harness()
+    queue.push(1)
+    queue.push(2)
+    await pass(199)
+    expect(written).toEqual([])
+    await pass(1)
+    expect(written).toEqual([[1, 2]])
+    expect(queue.waiting).toBe(0)
+  })
+
+  test('writes at once when a batch is full, and no more octets in one than allowed', async () => {
+    const { queue, pass, written } = harness()
+    for (const size of [60, 60, 30, 200]) queue.push(size)
+    await pass(0)
+    expect(written).toEqual([[60], [60, 30], [200]])
+  })
+
+  test('keeps its bounds while the database is away, loses the oldest, and says so once', async () => {
+    const { queue, pass, state, written, warned } = harness()
+    state.isAway = true
+    for (let one = 1; one <= 25; one++) {
+      queue.push(one)
+      expect(queue.waiting).toBeLessThanOrEqual(bounds.entries)
+      await pass(100)
+    }
+    expect(queue.waiting).toBe(10)
+    expect(queue.dropped).toBe(15)
+    expect(warned.filter((text) => text === 'request logs are dropped')).toHaveLength(1)
+    state.isAway = false
+    await pass(1000)
+    expect(written.flat()).toEqual([16, 17, 18, 19, 20, 21, 22, 23, 24, 25])
+    expect(queue.octets).toBe(0)
+  })
+
+  test('keeps its bound in octets', async () => {
+    const { queue, pass, state } = harness()
+    state.isAway = true
+    for (let one = 0; one < 8; one++) {
+      queue.push(300)
+      await pass(200)
+      expect(queue.octets).toBeLessThanOrEqual(bounds.octets)
+    }
+    expect(queue.waiting).toBe(3)
+  })
+
+  test('writes what waits when it stops', async () => {
+    const { queue, written, timers } = harness()
+    for (let one = 1; one <= 3; one++) queue.push(one)
+    await queue.stop()
+    expect(written.flat()).toEqual([1, 2, 3])
+    expect(timers()).toBe(0)
+  })
+
+  test('stops without the database all the same', async () => {
+    const { queue, state, pass, timers } = harness()
+    state.isAway = true
+    queue.push(1)
+    const stopped = queue.stop().then(() => 'stopped')
+    stop = () => undefined
+    for (let second = 0; second < 5; second++) await pass(1000)
+    expect(await stopped).toBe('stopped')
+    expect(queue.dropped).toBe(1)
+    expect(timers()).toBe(0)
+  })
+})

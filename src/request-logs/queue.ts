@@ -1,0 +1,176 @@
+/**
+ * Entries on their way to the database: gathered, written together outside of any request, bounded in number and octets. While the
+ * database is away the oldest make room for the newest and are counted; nobody ever waits for it.
+ */
+import { type Clock, type Log, metrics, pause } from '#base'
+import { sqlState } from '#db'
+
+export interface QueueDeps<Item> {
+  clock: Clock
+  log: Log
+  /** Writes all or none; writing one twice does no harm. */
+  write: (batch: readonly Item[]) => Promise<unknown>
+  octetsOf: (item: Item) => number
+  bounds?: Partial<QueueBounds>
+}
+
+export interface QueueBounds {
+  entries: number
+  octets: number
+  /** Of one write, which blocks the process while it is prepared. */
+  batchEntries: number
+  batchOctets: number
+  flushMs: number
+  /** After a write that failed. */
+  retryMs: number
+  /** What stopping may take with a database that is away. */
+  stopMs: number
+}
+
+const usual: QueueBounds = {
+  entries: 20_000,
+  octets: 67_108_864,
+  batchEntries: 100,
+  batchOctets: 1_048_576,
+  flushMs: 200,
+  retryMs: 1000,
+  stopMs: 5000,
+}
+
+/** An objection to what is in a batch, the database's (22, 23) or ours, and not to the moment. */
+const isOfContent = (error: unknown) => /^2[23]/.test(sqlState(error) ?? '') || error instanceof TypeError || error instanceof RangeError
+
+export interface LogQueue<Item> {
+  push(item: Item): void
+  /** Entries that wait or are being written. */
+  readonly waiting: number
+  /** Of those, about. */
+  readonly octets: number
+  readonly dropped: number
+  /** Writes what waits; gives up after a while when the database is away. */
+  stop(): Promise<void>
+}
+
+export function openQueue<Item>({ clock, log, write, octetsOf, bounds: given }: QueueDeps<Item>): LogQueue<Item> {
+  const bounds = { ...usual, ...given }
+  let queue: { item: Item; size: number }[] = []
+  /** Index of the oldest in `queue`: shifting a long array for each would be slow. */
+  let first = 0
+  let inFlight = 0
+  /** Of what waits and of what is being written. */
+  let octets = 0
+  let dropped = 0
+  /** The last write did not succeed. */
+  let isAway = false
+  let hasTold = false
+  let cancel: (() => void) | undefined
+  let running: Promise<void> | undefined
+
+  const waiting = () => queue.length - first
+  const drop = (entries: number, why?: unknown) => {
+    dropped += entries
+    metrics.logsDropped.inc(entries)
+    // Once for each time that the database is away.
+    if (!hasTold) log.warn({ err: why }, 'request logs are dropped')
+    hasTold = true
+  }
+  const take = () => {
+    const taken = queue[first++] as { item: Item; size: number }
+    if (first === queue.length || first > bounds.entries) {
+      queue = queue.slice(first)
+      first = 0
+    }
+    return taken
+  }
+  const trim = () => {
+    while (waiting() > 0 && (waiting() + inFlight > bounds.entries || octets > bounds.octets)) {
+      octets -= take().size
+      drop(1)
+    }
+  }
+
+  /** Whether it is done with: written, or such that it never can be. */
+  const settle = async (batch: readonly Item[]): Promise<boolean> => {
+    try {
+      await write(batch)
+      return true
+    } catch (error) {
+      if (!isOfContent(error)) {
+        if (!isAway) log.warn({ err: error }, 'request logs could not be written; it is tried again')
+        return false
+      }
+      if (batch.length === 1) drop(1, error)
+      else for (const item of batch) if (!(await settle([item]))) return false
+      return true
+    }
+  }
+
+  const flush = async () => {
+    while (waiting() > 0) {
+      const batch = [take()]
+      let size = batch[0]?.size ?? 0
+      while (waiting() > 0 && batch.length < bounds.batchEntries && size + (queue[first]?.size ?? 0) <= bounds.batchOctets) {
+        const next = take()
+        size += next.size
+        batch.push(next)
+      }
+      inFlight = batch.length
+      isAway = !(await settle(batch.map(({ item }) => item)))
+      inFlight = 0
+      if (isAway) {
+        queue = [...batch, ...queue.slice(first)]
+        first = 0
+        return trim()
+      }
+      octets -= size
+      hasTold = false
+    }
+  }
+
+  const start = (): Promise<void> => {
+    cancel?.()
+    cancel = undefined
+    running ??= flush().finally(() => {
+      running = undefined
+      if (waiting() > 0) wake()
+    })
+    return running
+  }
+  const wake = () => {
+    cancel ??= clock.after(isAway ? bounds.retryMs : bounds.flushMs, () => void start())
+  }
+
+  return {
+    push(item) {
+      const size = octetsOf(item)
+      queue.push({ item, size })
+      octets += size
+      trim()
+      if (running) return
+      if (!isAway && waiting() >= bounds.batchEntries) void start()
+      else wake()
+    },
+    get waiting() {
+      return waiting() + inFlight
+    },
+    get octets() {
+      return octets
+    },
+    get dropped() {
+      return dropped
+    },
+    async stop() {
+      const deadlineMs = clock.monotonicMs() + bounds.stopMs
+      for (;;) {
+        await start()
+        if (waiting() === 0 || clock.monotonicMs() >= deadlineMs) break
+        if (isAway) await pause(clock, bounds.retryMs)
+      }
+      cancel?.()
+      cancel = undefined
+      if (waiting() > 0) drop(waiting())
+      queue = []
+      first = octets = 0
+    },
+  }
+}

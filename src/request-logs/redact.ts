@@ -1,0 +1,165 @@
+/**
+ * What a log keeps of a body: its first 25,600 octets, in which secrets and attached content never were. Reads no more of a large body
+ * than it takes to fill them, skips what it blanks by looking for the closing quote only, and takes broken JSON as it comes.
+ */
+
+export const mostOctets = 25_600
+export const cutMark = '... [truncated]'
+export const blankedNames: ReadonlySet<string> = new Set(['key', 'secret', 'smtpUsername', 'content', 'rawMessage'])
+export const blanked = '[redacted]'
+const blankedJson = Buffer.from(JSON.stringify(blanked))
+
+const quote = 0x22
+const backslash = 0x5c
+const colon = 0x3a
+const openers = new Set([0x5b, 0x7b])
+const closers = new Set([0x5d, 0x7d])
+const spaces = new Set([0x20, 0x09, 0x0a, 0x0d])
+const comma = 0x2c
+
+/** So far octet by octet, which is faster where quotes are near; then by `indexOf`, which is faster over megabytes. */
+const nearOctets = 256
+
+/** Position of the quote that ends the string begun at `start`, or -1. */
+function endOfString(json: Uint8Array, start: number): number {
+  for (let at = start + 1; at < json.length; ) {
+    for (const stop = Math.min(at + nearOctets, json.length); at < stop; at++) {
+      if (json[at] === quote) return at
+      if (json[at] === backslash) at++
+    }
+    const end = json.indexOf(quote, at)
+    if (end === -1) return -1
+    let escapes = 0
+    while (end - escapes > at && json[end - 1 - escapes] === backslash) escapes++
+    if (escapes % 2 === 0) return end
+    at = end + 1
+  }
+  return -1
+}
+
+function skipSpaces(json: Uint8Array, at: number): number {
+  while (spaces.has(json[at] as number)) at++
+  return at
+}
+
+/** Where the value begun at `start` is over; the end of the text when it never is. */
+function endOfValue(json: Uint8Array, start: number): number {
+  let depth = 0
+  for (let at = start; at < json.length; at++) {
+    const octet = json[at] as number
+    if (octet === quote) {
+      at = endOfString(json, at)
+      if (at === -1) return json.length
+      if (depth === 0) return at + 1
+    } else if (openers.has(octet)) depth++
+    else if (closers.has(octet)) {
+      if (depth <= 1) return depth === 0 ? at : at + 1
+      depth--
+    } else if (depth === 0 && (octet === comma || spaces.has(octet))) return at
+  }
+  return json.length
+}
+
+const longestName = 100
+
+function isBlanked(json: Buffer, start: number, end: number): boolean {
+  if (end - start > longestName) return false
+  return blankedNames.has(unescaped(json.toString('latin1', start + 1, end)))
+}
+
+/** JSON's escapes undone as far as they are well-formed. */
+export const unescaped = (text: string): string =>
+  text.includes('\\')
+    ? text.replace(/\\(?:u([0-9a-f]{4})|(["\\/]))/gi, (_, code: string | undefined, plain: string | undefined) =>
+        code === undefined ? (plain as string) : String.fromCharCode(Number.parseInt(code, 16)),
+      )
+    : text
+
+/** The text with the values of `blankedNames` replaced, at any depth; `cut` when it is longer than `most` octets, of which a few more are given. */
+export function blankValues(json: Buffer, most: number): { octets: Buffer; cut: boolean } {
+  const pieces: Uint8Array[] = []
+  let length = 0
+  /** What stands before it has been given out or blanked. */
+  let from = 0
+  let needed = json.subarray(0, most + 1)
+  for (let at = 0; ; ) {
+    while (at < needed.length && needed[at] !== quote) at++
+    const end = at < needed.length ? endOfString(needed, at) : -1
+    if (end === -1) break
+    const start = at
+    at = end + 1
+    const separator = skipSpaces(needed, at)
+    if (needed[separator] !== colon || !isBlanked(json, start, end)) continue
+    const value = skipSpaces(needed, separator + 1)
+    if (value >= needed.length) break
+    pieces.push(json.subarray(from, value), blankedJson)
+    length += value - from + blankedJson.length
+    at = from = endOfValue(json, value)
+    if (length > most) break
+    // Whatever begins after this is not needed any more.
+    needed = json.subarray(0, from + most - length + 1)
+  }
+  const rest = json.subarray(from, Math.max(from, from + most - length + 1))
+  pieces.push(rest)
+  return { octets: Buffer.concat(pieces), cut: length + rest.length > most }
+}
+
+const anyName = [...blankedNames].join('|')
+const brokenName = new RegExp(`\\b(?:${anyName})(?=\\s*\\\\*["':={[])`, 'g')
+const wholePair = /(["']?\s*[:=]\s*)"(?:[^"\\]|\\[^])*"(?=\s*(?:[,}\]]|$))/y
+const escapedLetter = /\\u00(4[1-9a-f]|5[0-9a]|6[1-9a-f]|7[0-9a])/gi
+
+/**
+ * Where a broken text's strings begin and end cannot be told: its names are looked for everywhere, and what follows one is left out to
+ * the end unless it is a whole pair.
+ */
+function blankBroken(broken: string): string {
+  const text = broken.replace(escapedLetter, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)))
+  let out = ''
+  let from = 0
+  for (const { 0: name, index } of text.matchAll(brokenName)) {
+    if (index < from) continue
+    const end = index + name.length
+    wholePair.lastIndex = end
+    const pair = wholePair.exec(text)
+    out += text.slice(from, end)
+    if (!pair) return `${out}":"${blanked}"`
+    out += `${pair[1]}"${blanked}"`
+    from = wholePair.lastIndex
+  }
+  return out + text.slice(from)
+}
+
+/** A body on its way to the log. Large ones are blanked and cut at once, so that nobody keeps them; small ones when they are written. */
+export interface HeldBody {
+  /** Of the real body. */
+  size: number
+  octets: Buffer
+  cut: boolean
+  /** The beginning as it came, where `octets` is not that: for a body that turns out to be no JSON. */
+  head?: Buffer
+}
+
+/** Up to here it is cheaper to keep a body as it is. */
+const smallOctets = 65_536
+
+export function holdBody(body: Buffer | string): HeldBody {
+  const octets = typeof body === 'string' ? Buffer.from(body) : body
+  const size = octets.length
+  if (size <= smallOctets) return { size, octets, cut: false }
+  return { size, ...blankValues(octets, mostOctets), head: Buffer.from(octets.subarray(0, mostOctets)) }
+}
+
+/** What is kept of a body, `... [truncated]` at its end when that is not all. */
+export function keptOf(body: HeldBody, { isBroken }: { isBroken: boolean }): Buffer {
+  const { octets, cut } = isBroken ? brokenOf(body) : blankValues(body.octets, mostOctets)
+  if (octets.length <= mostOctets && !cut && !body.cut) return octets
+  let end = Math.min(octets.length, mostOctets)
+  // Not in the middle of a character of UTF-8.
+  while (end > 0 && ((octets[end] ?? 0) & 0xc0) === 0x80) end--
+  return Buffer.concat([octets.subarray(0, end), Buffer.from(cutMark)])
+}
+
+function brokenOf({ octets, head = octets, size }: HeldBody): { octets: Buffer; cut: boolean } {
+  return { octets: Buffer.from(blankBroken(head.toString('utf8', 0, mostOctets))), cut: size > mostOctets }
+}

@@ -1,0 +1,75 @@
+/**
+ * Request logs: what callers asked of the API, and what they were answered, without secrets and attached content.
+ * Owns: request_logs. Uses: base, db. Used by: housekeeping, http, main.
+ * Promises: nobody waits for an entry to be written; it can be read within a second of its answer while the database is there; bodies
+ * are sealed, and the secrets in them were never written.
+ */
+import type { Clock, Log, Secrets } from '#base'
+import type { Db } from '#db'
+import { openQueue, type QueueBounds } from './queue.ts'
+import { insertLogs, type NewEntry, type Noted } from './records.ts'
+import type { HeldBody } from './redact.ts'
+
+export { eraseFromLogs } from './erase.ts'
+export {
+  findLog,
+  type LogBody,
+  type LogDetails,
+  type LogEntry,
+  listLogs,
+  logTables,
+  type NewEntry,
+} from './records.ts'
+export { type HeldBody, holdBody } from './redact.ts'
+
+export interface RequestLogs {
+  /** Takes it for writing; never waits, never throws. */
+  note(entry: NewEntry): void
+  /** Entries that are not written yet. */
+  readonly waiting: number
+  /** Since the start: for want of room, or at the end for want of a database. */
+  readonly dropped: number
+  /** Writes what waits. To be called before the database is closed. */
+  stop(): Promise<void>
+}
+
+/** About what an entry occupies besides its bodies and path. */
+const entryOctets = 2000
+
+const octetsIn = (body: HeldBody | null) => (body ? body.octets.length + (body.head?.length ?? 0) : 0)
+
+export function openRequestLogs({
+  db,
+  clock,
+  log,
+  secrets,
+  bounds = {},
+}: {
+  db: Db
+  clock: Clock
+  log: Log
+  secrets: Secrets
+  bounds?: Partial<QueueBounds>
+}): RequestLogs {
+  const queue = openQueue<Noted>({
+    clock,
+    log,
+    bounds,
+    write: (batch) => insertLogs(db, batch, secrets),
+    octetsOf: ({ path, request, response }) => entryOctets + path.length + octetsIn(request.body) + octetsIn(response),
+  })
+  let noted = 0
+  return {
+    note(entry) {
+      noted = (noted + 1) % 2 ** 31
+      queue.push({ ...entry, nth: noted })
+    },
+    get waiting() {
+      return queue.waiting
+    },
+    get dropped() {
+      return queue.dropped
+    },
+    stop: () => queue.stop(),
+  }
+}
