@@ -32,7 +32,7 @@ export function readContractEndpoints(): Listed[] {
 /** Parameters may be named otherwise. */
 const formOf = (method: string, path: string) => `${method.toUpperCase()} ${path.replace(/\{\w+\}/g, '{}')}`
 
-function missingEndpoints(listed: readonly Listed[], { paths }: ServedDocument): string[] {
+export function missingEndpoints(listed: readonly Listed[], { paths }: ServedDocument): string[] {
   const served = new Set(Object.entries(paths).flatMap(([path, methods]) => Object.keys(methods).map((one) => formOf(one, path))))
   return listed.filter(({ method, path }) => !served.has(formOf(method, `/v1${path}`))).map(({ method, path }) => `${method} ${path}`)
 }

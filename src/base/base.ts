@@ -13,7 +13,7 @@ export { type Log, openLog, silentLog } from './log.ts'
 export { metrics, metricsRegistry } from './metrics.ts'
 export { type FieldProblem, Refusal, type RefusalCode, type RefusalOptions, refusals } from './refusals.ts'
 export { type Remembered, remembered } from './remembered.ts'
-export { openSecrets, type Secrets } from './secrets.ts'
+export { openSecrets, type Sealer, type Secrets } from './secrets.ts'
 export { refuseOddText } from './text.ts'
 /** For what cannot be: the compiler proves that no case is left. */
 export function impossible(never: never): never {

@@ -39,6 +39,9 @@ const mostHeld = 2000
 const mostPerClaim = 400
 /** Between claims when there is nothing to claim: how long a new email may lie before it is seen. */
 const idlePollMs = 25
+/** While mail streams in: a claim for a handful costs as much as one for dozens. */
+const busyPollMs = 50
+const busyFrom = 16
 const sweepMs = 1000
 const promoteMs = 250
 const mostPromoted = 2000
@@ -157,7 +160,8 @@ export async function startDelivery(deps: DeliveryDeps): Promise<Delivery> {
       abandoned(claimed)
       throw error
     })
-    return claimed.length < most / 4 ? idlePollMs : 0
+    if (claimed.length >= most / 4) return 0
+    return claimed.length >= busyFrom ? busyPollMs : idlePollMs
   }
 
   const begin = async (claimed: readonly Claimed[]) => {

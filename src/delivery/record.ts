@@ -70,7 +70,7 @@ const recordOutcomes = sql<{ emailId: string }>`
 /** Rows in one statement: more gained nothing when measured. */
 const mostAtOnce = 500
 /** A flush waits this long for company: a statement for three outcomes costs the database nearly as much as one for thirty. */
-const gatherMs = 8
+const gatherMs = 20
 const enoughAtOnce = 64
 const retryEveryMs = 100
 const noPartition = '23514'

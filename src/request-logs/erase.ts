@@ -46,8 +46,8 @@ export async function eraseFromLogs(
   let last: { at: Date; requestId: string } | undefined
   do {
     const entries = await db.rows(nextEntries, [tenantId, last?.at ?? null, last?.requestId ?? null, atOnce])
-    const found = entries.filter(({ requestId, path, details, bodies }) =>
-      [decoded(path), details, ...openBodies(requestId, bodies, secrets)].some((text) => text !== null && names(text, address)),
+    const found = entries.filter((entry) =>
+      [decoded(entry.path), entry.details, ...openBodies(entry, secrets)].some((text) => text !== null && names(text, address)),
     )
     if (found.length > 0) erased += await db.run(dropEntries, [found.map((one) => one.at), found.map((one) => one.requestId)])
     last = entries.length < atOnce ? undefined : entries.at(-1)

@@ -1,5 +1,6 @@
 /** The table of request logs: entries written many at once, their bodies sealed; found again by what their owners ask for. */
-import type { Secrets } from '#base'
+import { constants, zstdCompressSync, zstdDecompressSync } from 'node:zlib'
+import type { Sealer, Secrets } from '#base'
 import { type PartitionedTable, type Queryable, sql } from '#db'
 import { blanked, blankedNames, type HeldBody, keptOf } from './redact.ts'
 
@@ -53,12 +54,16 @@ export interface LoggedRequest extends LogEntry {
   response: LogBody
 }
 
+/** All bodies in one parameter, cut there: an array of bytea would travel as text, at more than twice the cost. */
 const insertEntries = sql`
-  insert into request_logs (tenant_id, at, request_id, method, path, endpoint, status_code, duration_ms, credential_id, key_prefix, details,
-                            request_octets, response_octets, bodies, nth)
-  select *
-  from unnest($1::text[], $2::timestamptz[], $3::text[], $4::text[], $5::text[], $6::text[], $7::smallint[], $8::integer[], $9::bigint[],
-              $10::text[], $11::jsonb[], $12::bigint[], $13::bigint[], $14::bytea[], $15::integer[])
+  insert into request_logs (tenant_id, at, request_id, nth, method, path, endpoint, status_code, duration_ms, credential_id, key_prefix,
+                            details, request_octets, response_octets, bodies)
+  select tenant_id, at, request_id, nth, method, path, endpoint, status_code, duration_ms, credential_id, key_prefix, details,
+         request_octets, response_octets, case when body_octets > 0 then substring($2::bytea from body_at + 1 for body_octets) end
+  from json_to_recordset($1::json) as given (
+    tenant_id text, at timestamptz, request_id text, nth integer, method text, path text, endpoint text, status_code smallint,
+    duration_ms integer, credential_id bigint, key_prefix text, details jsonb, request_octets bigint, response_octets bigint,
+    body_at integer, body_octets integer)
   on conflict do nothing`
 
 const columns = sql.part`
@@ -95,6 +100,7 @@ const entryById = sql<Row & { requestOctets: number | null; responseOctets: numb
   where request_id = $1 and ($2::text is null or tenant_id = $2)
   limit 1`
 
+const dayMs = 86_400_000
 const longestPath = 2048
 const longestText = 1000
 
@@ -103,21 +109,50 @@ const storable = (text: string, most = longestText) => text.slice(0, most).toWel
 
 /** Names as well as values are a stranger's. */
 const storableQuery = (query: Record<string, unknown>) =>
-  Object.fromEntries(Object.entries(query).map(([name, value]) => [storable(name), blankedNames.has(name) ? blanked : value]))
-
-function detailsText({ rateLimit, context, error, email, sdk }: LogDetails): string {
-  const queryParams = context.queryParams && storableQuery(context.queryParams)
-  return JSON.stringify({ rateLimit, context: { ...context, queryParams }, error, email, sdk }, (_, value: unknown) =>
-    typeof value === 'string' ? storable(value) : value,
+  Object.fromEntries(
+    Object.entries(query).map(([name, value]) => [
+      storable(name),
+      blankedNames.has(name) ? blanked : Array.isArray(value) ? value.map((one) => storable(String(one))) : storable(String(value)),
+    ]),
   )
+
+/** Its strings are a stranger's; there are few of them, at places that are known but for the query. */
+function storableDetails({ rateLimit, context, error, email, sdk }: LogDetails): LogDetails {
+  const text = (value: string | null) => value && storable(value)
+  return {
+    rateLimit,
+    context: {
+      ipAddress: text(context.ipAddress),
+      userAgent: text(context.userAgent),
+      idempotencyKey: text(context.idempotencyKey),
+      queryParams: context.queryParams && storableQuery(context.queryParams),
+    },
+    error: error && { code: error.code, message: text(error.message) },
+    email: email && { id: storable(email.id), recipientCount: email.recipientCount },
+    sdk: sdk && { name: storable(sdk.name), version: text(sdk.version) },
+  }
 }
 
 const sealName = (requestId: string) => `request log ${requestId}`
 
-const absent = 0xffffffff
+export interface SealedBodies {
+  requestId: string
+  at: Date
+  bodies: Buffer | null
+}
 
-/** One sealed value for both: the request's length, the request, the response's length, the response. */
-function sealBodies(entry: NewEntry, secrets: Secrets): Buffer | null {
+/** A key for each day: random nonces under one key would get thin after some billion entries. */
+const sealerOf = (secrets: Secrets, at: Date): Sealer => secrets.sealer(`request logs of ${at.toISOString().slice(0, 10)}`)
+
+const absent = 0xffffffff
+/** Below this there is nothing to win. */
+const leastCompressedOctets = 512
+/** More than two bodies that are cut. */
+const largestBodiesOctets = 262_144
+const compression = { params: { [constants.ZSTD_c_compressionLevel]: 1, [constants.ZSTD_c_hashLog]: 12 }, chunkSize: 16_384 }
+
+/** One sealed value for both, compressed when it is worth it: the request's length, the request, the response's length, the response. */
+function sealBodies(entry: NewEntry, sealer: Sealer): Buffer | null {
   const { request, response } = entry
   if (request.body === null && response === null) return null
   const bodies = [request.body && keptOf(request.body, request), response && keptOf(response, { isBroken: false })]
@@ -126,12 +161,19 @@ function sealBodies(entry: NewEntry, secrets: Secrets): Buffer | null {
     length.writeUInt32BE(body ? body.length : absent)
     return body ? [length, body] : [length]
   })
-  return secrets.seal(sealName(entry.requestId), Buffer.concat(parts))
+  const plain = Buffer.concat(parts)
+  const isLarge = plain.length >= leastCompressedOctets
+  return sealer.seal(
+    sealName(entry.requestId),
+    Buffer.concat([Buffer.of(isLarge ? 1 : 0), isLarge ? zstdCompressSync(plain, compression) : plain]),
+  )
 }
 
-export function openBodies(requestId: string, sealed: Buffer | null, secrets: Secrets): [string | null, string | null] {
+export function openBodies({ requestId, at: loggedAt, bodies: sealed }: SealedBodies, secrets: Secrets): [string | null, string | null] {
   if (!sealed) return [null, null]
-  const plain = secrets.open(sealName(requestId), sealed)
+  const opened = sealerOf(secrets, loggedAt).open(sealName(requestId), sealed)
+  const rest = opened.subarray(1)
+  const plain = opened[0] === 1 ? zstdDecompressSync(rest, { maxOutputLength: largestBodiesOctets }) : rest
   let at = 0
   const next = () => {
     const length = plain.readUInt32BE(at)
@@ -144,23 +186,40 @@ export function openBodies(requestId: string, sealed: Buffer | null, secrets: Se
 }
 
 export async function insertLogs(on: Queryable, entries: readonly Noted[], secrets: Secrets): Promise<void> {
-  await on.run(insertEntries, [
-    entries.map((one) => one.tenantId ?? ''),
-    entries.map((one) => one.at),
-    entries.map((one) => one.requestId),
-    entries.map((one) => storable(one.method)),
-    entries.map((one) => storable(one.path, longestPath)),
-    entries.map((one) => one.endpoint),
-    entries.map((one) => one.statusCode),
-    entries.map((one) => one.durationMs),
-    entries.map((one) => one.credentialId),
-    entries.map((one) => one.keyPrefix),
-    entries.map(detailsText),
-    entries.map((one) => one.request.size),
-    entries.map((one) => one.response?.size ?? null),
-    entries.map((one) => sealBodies(one, secrets)),
-    entries.map((one) => one.nth),
-  ])
+  const bodies: Buffer[] = []
+  let at = 0
+  const sealers = new Map<number, Sealer>()
+  const sealerFor = ({ at }: Noted) => {
+    const day = Math.floor(at.getTime() / dayMs)
+    const sealer = sealers.get(day) ?? sealerOf(secrets, at)
+    sealers.set(day, sealer)
+    return sealer
+  }
+  const rows = entries.map((one) => {
+    const sealed = sealBodies(one, sealerFor(one))
+    const row = {
+      tenant_id: one.tenantId ?? '',
+      at: one.at,
+      request_id: one.requestId,
+      nth: one.nth,
+      method: storable(one.method),
+      path: storable(one.path, longestPath),
+      endpoint: one.endpoint,
+      status_code: one.statusCode,
+      duration_ms: one.durationMs,
+      credential_id: one.credentialId,
+      key_prefix: one.keyPrefix,
+      details: storableDetails(one),
+      request_octets: one.request.size,
+      response_octets: one.response?.size ?? null,
+      body_at: at,
+      body_octets: sealed?.length ?? 0,
+    }
+    if (sealed) bodies.push(sealed)
+    at += sealed?.length ?? 0
+    return row
+  })
+  await on.run(insertEntries, [JSON.stringify(rows), Buffer.concat(bodies)])
 }
 
 /** Absent members match everything; times are inclusive. */
@@ -216,7 +275,7 @@ export async function findLog(
   const row = await on.first(entryById, [requestId, tenantId])
   if (!row) return undefined
   const { requestOctets, responseOctets, bodies, ...entry } = row
-  const [request, response] = openBodies(requestId, bodies, secrets)
+  const [request, response] = openBodies({ requestId, at: entry.at, bodies }, secrets)
   return { ...entryOf(entry), request: { size: requestOctets, text: request }, response: { size: responseOctets, text: response } }
 }
 

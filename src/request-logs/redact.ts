@@ -5,7 +5,7 @@
 
 export const mostOctets = 25_600
 export const cutMark = '... [truncated]'
-export const blankedNames: ReadonlySet<string> = new Set(['key', 'secret', 'smtpUsername', 'content', 'rawMessage'])
+export const blankedNames: ReadonlySet<string> = new Set(['key', 'secret', 'smtpUsername', 'content', 'rawMessage', 'data'])
 export const blanked = '[redacted]'
 const blankedJson = Buffer.from(JSON.stringify(blanked))
 
@@ -62,10 +62,13 @@ function endOfValue(json: Uint8Array, start: number): number {
 
 const longestName = 100
 
+const nameIn = (json: Buffer, start: number, end: number) => unescaped(json.toString('latin1', start + 1, end))
+
 function isBlanked(json: Buffer, start: number, end: number): boolean {
-  if (end - start > longestName) return false
-  return blankedNames.has(unescaped(json.toString('latin1', start + 1, end)))
+  return end - start <= longestName && blankedNames.has(nameIn(json, start, end))
 }
+
+const isNamed = (json: Buffer, start: number, end: number, name: string) => nameIn(json, start, end) === name
 
 /** JSON's escapes undone as far as they are well-formed. */
 export const unescaped = (text: string): string =>
@@ -92,6 +95,8 @@ export function blankValues(json: Buffer, most: number): { octets: Buffer; cut: 
     if (needed[separator] !== colon || !isBlanked(json, start, end)) continue
     const value = skipSpaces(needed, separator + 1)
     if (value >= needed.length) break
+    // The envelope's `data` is an object; text under that name is the content of an attachment.
+    if (json[value] !== quote && isNamed(json, start, end, 'data')) continue
     pieces.push(json.subarray(from, value), blankedJson)
     length += value - from + blankedJson.length
     at = from = endOfValue(json, value)
