@@ -23,7 +23,7 @@ import { runCommand } from '#cli'
 import { createKey, openCredentials } from '#credentials'
 import { type Db, durabilityProblems, embeddedUrlIfRunning, migrate, openDb, startEmbedded } from '#db'
 import { startDelivery } from '#delivery'
-import { addDomain, openDomainDesk, openDomains } from '#domains'
+import { addDomain, ensurePlatformKey, openDomainDesk, openDomains } from '#domains'
 import { prepareDays, startHousekeeping } from '#housekeeping'
 import { startHttp } from '#http'
 import { openLimitSettings, openRateLimiter } from '#limits'
@@ -173,6 +173,8 @@ async function startApi(config: Config, db: Db, secrets: Secrets, log: Log): Pro
   const credentials = openCredentials({ db, clock })
   const limitSettings = openLimitSettings({ db, clock, config })
   const resolver = openResolver({ servers: config.resolvers, clock })
+  const sandboxDomain = config.sandboxSender.slice(config.sandboxSender.lastIndexOf('@') + 1)
+  await ensurePlatformKey(db, sandboxDomain, { nowMs: clock.nowMs(), ids, secrets })
   const accept = openAccept({
     db,
     clock,

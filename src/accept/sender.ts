@@ -2,6 +2,7 @@
 import { Refusal } from '#base'
 import type { Db } from '#db'
 import type { Domains } from '#domains'
+import type { Signing } from '#emails'
 import { takeSandboxSlots } from '#limits'
 import type { Address } from '#mail'
 import { membersAmong } from '#members'
@@ -26,7 +27,7 @@ export function refuseUnlessActive(tenant: Tenant): void {
 
 export interface Sender {
   sandbox: boolean
-  signing: { domainId: number; withEd25519: boolean } | null
+  signing: Signing
   /** The domain of generated Message-IDs. */
   messageIdDomain: string
   /** The domain of the return path: the sending domain's own once its record has been seen, else the platform's. */
@@ -42,7 +43,8 @@ export interface SenderDeps {
 /** `field` is where the address stands in the request. */
 export async function senderFor(address: Address, tenant: Tenant, caller: Caller, deps: SenderDeps, field = 'from'): Promise<Sender> {
   const platform = { messageIdDomain: deps.hostname, returnPathDomain: `rp.${deps.hostname}` }
-  if (address.text.toLowerCase() === deps.sandboxSender && field === 'from') return { sandbox: true, signing: null, ...platform }
+  if (address.text.toLowerCase() === deps.sandboxSender && field === 'from')
+    return { sandbox: true, signing: { platform: address.domain }, ...platform }
   const domain = await deps.domains.find(tenant.id, address.domain)
   if (!domain?.verified || (domain.testOnly && caller.mode !== 'test')) {
     const why = domain?.testOnly

@@ -7,6 +7,7 @@ import { spawn } from 'node:child_process'
 import { ConfigError, Refusal, settings } from '#base'
 import { migrate } from '#db'
 import { type Command, type CommandDeps, jsonOption, parseCall, printed, UsageError } from './command.ts'
+import { dns } from './dns.ts'
 import { erase } from './erase.ts'
 import { domainAdd, keyCreate, limitsSet, memberAdd, tenantCreate } from './records.ts'
 import { send } from './send.ts'
@@ -68,6 +69,7 @@ const commands: readonly Command[] = [
   memberAdd,
   limitsSet,
   erase,
+  dns,
   send,
   bench,
   deliveryProcess,

@@ -13,8 +13,11 @@ export function rebuildMessage(content: Content, keys: readonly SigningKey[]): B
 }
 
 /** The keys that sign this content; undefined when its domain is gone. */
-export const keysFor = (content: Content, tenantId: string, domains: Domains): Promise<SigningKey[] | undefined> =>
-  content.signing ? domains.signingKeys(tenantId, content.signing.domainId, content.signing.withEd25519) : Promise.resolve([])
+export async function keysFor({ signing }: Content, tenantId: string, domains: Domains): Promise<SigningKey[] | undefined> {
+  if (!signing) return []
+  if ('platform' in signing) return domains.platformKeys(signing.platform)
+  return domains.signingKeys(tenantId, signing.domainId, signing.withEd25519)
+}
 
 function fromRaw(raw: string, content: Content): BuiltMessage {
   const prepared = prepareRaw(Buffer.from(raw, 'base64'), { dateMs: content.acceptedAtMs, messageId: content.messageId })

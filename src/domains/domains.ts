@@ -1,6 +1,6 @@
 /**
  * Sending domains, their DKIM keys, and whether DNS says what they promise.
- * Owns: domains. Uses: base, mail, dkim, net, db, tenants. Used by: tracking, accept, delivery, housekeeping, http, cli, main.
+ * Owns: domains, platform_keys. Uses: base, mail, dkim, net, db, tenants. Used by: tracking, accept, delivery, housekeeping, http, cli, main.
  * Promises: private keys are sealed in the database and leave this room only as signing keys; they are parsed once. A check takes no
  * longer than ten seconds, and a resolver that fails changes no domain.
  */
@@ -9,6 +9,7 @@ import { LRUCache } from 'lru-cache'
 import { type Clock, remembered, type Secrets } from '#base'
 import { type Db, sql } from '#db'
 import { readPrivateKey, type SigningKey } from '#dkim'
+import { platformSigningKey } from './platform-key.ts'
 import { ed25519Selector } from './records.ts'
 import { type Domain, domainColumns } from './stored.ts'
 
@@ -16,6 +17,8 @@ export { addDomain } from './add.ts'
 export { findDomainById, inZone } from './by-id.ts'
 export { claimDueDomains, dnsErrorOf, saveCheck } from './checks.ts'
 export { type DomainDesk, openDomainDesk, type ShownDomain } from './desk.ts'
+export { type PlatformRecord, platformRecords } from './platform.ts'
+export { ensurePlatformKey } from './platform-key.ts'
 export { type DnsRecord, recordsOf } from './records.ts'
 export { type CheckedDomain, type Domain, removeDomain, removeDomainsOfTenant } from './stored.ts'
 export { checkDomain } from './verify.ts'
@@ -38,12 +41,18 @@ export interface Domains {
   find(tenantId: string, name: string): Promise<Domain | undefined>
   /** The keys that sign for a domain, RSA first; undefined when the domain is gone. */
   signingKeys(tenantId: string, domainId: number, withEd25519: boolean): Promise<SigningKey[] | undefined>
+  /** The key of a domain of the platform's own, if one was made. */
+  platformKeys(name: string): Promise<SigningKey[]>
   /** A domain was changed by this process, which sees it at once. */
   forget(): void
 }
 
 export function openDomains({ db, clock, secrets }: { db: Db; clock: Clock; secrets: Secrets }): Domains {
   const perf = { now: () => clock.monotonicMs() }
+  const platform = remembered(clock, async (name) => {
+    const key = await platformSigningKey(db, name, secrets)
+    return key ? [key] : []
+  })
   const known = remembered(clock, (key) => db.first(domainByName, key.split(' ')))
   // A domain's keys never change: they are parsed once, but whether the domain is still there is asked again and again.
   const keys = new LRUCache<string, { uuid: string; rsa: SigningKey; ed25519: SigningKey } | { gone: true }>({
@@ -69,6 +78,7 @@ export function openDomains({ db, clock, secrets }: { db: Db; clock: Clock; secr
   })
   return {
     find: (tenantId, name) => known.get(`${tenantId} ${name}`),
+    platformKeys: (name) => platform.get(name),
     async signingKeys(tenantId, domainId, withEd25519) {
       const found = await keys.fetch(`${tenantId} ${domainId}`)
       if (!found || 'gone' in found) return undefined

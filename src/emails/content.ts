@@ -31,14 +31,16 @@ export interface RawContent {
   raw: string
 }
 
+export type Signing = { domainId: number; withEd25519: boolean } | { platform: string }
+
 export interface Content {
   message: PartsContent | RawContent
   messageId: string
   acceptedAtMs: number
   /** The envelope sender; empty for the null reverse-path. */
   returnPath: string
-  /** Which domain signs, decided at acceptance; null for mail of the sandbox sender. */
-  signing: { domainId: number; withEd25519: boolean } | null
+  /** Which domain signs, decided at acceptance: one of the tenant's, or the platform's own; null: nobody. */
+  signing: Signing | null
 }
 
 /** More than a submission can weigh after decompression (14 MiB of attachments in base64, html, text and recipients). */

@@ -24,6 +24,8 @@ export interface Resolver {
   /** Each record with its pieces joined, 100 at most. */
   txt(name: string, fresh?: 'fresh'): Promise<DnsAnswer<string[]>>
   cname(name: string, fresh?: 'fresh'): Promise<DnsAnswer<string[]>>
+  /** The names of an address, 100 at most. */
+  ptr(address: string, fresh?: 'fresh'): Promise<DnsAnswer<string[]>>
 }
 
 const queryTimeoutMs = 5000
@@ -103,6 +105,8 @@ export function openResolver({ servers, clock }: { servers: readonly string[]; c
     (await query((resolver) => resolver.resolveTxt(name))).slice(0, mostRecords).map((pieces) => pieces.join(''))
   const askCname = async (name: string) => (await query((resolver) => resolver.resolveCname(name))).slice(0, mostRecords)
 
+  const askPtr = async (address: string) => (await query((resolver) => resolver.reverse(address))).slice(0, mostRecords)
+
   const askAddresses = async (name: string): Promise<Kept<string[]>> => {
     if (isIP(name)) return { answer: { kind: 'found', value: [name] }, lifeMs: longestLifeMs }
     const [six, four] = await Promise.allSettled([
@@ -124,7 +128,13 @@ export function openResolver({ servers, clock }: { servers: readonly string[]; c
     return trouble ?? failures.find(({ answer }) => answer.kind === 'none') ?? failures[0] ?? absent
   }
 
-  return { mx: cached(foundOr(askMx)), addresses: cached(askAddresses), txt: cached(foundOr(askTxt)), cname: cached(foundOr(askCname)) }
+  return {
+    mx: cached(foundOr(askMx)),
+    addresses: cached(askAddresses),
+    txt: cached(foundOr(askTxt)),
+    cname: cached(foundOr(askCname)),
+    ptr: cached(foundOr(askPtr)),
+  }
 }
 
 const absent: Kept<never> = { answer: { kind: 'none' }, lifeMs: absentLifeMs }

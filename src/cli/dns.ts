@@ -1,0 +1,42 @@
+/** `postrider dns`: what the operator publishes for the platform's own names, and what DNS says of it now. */
+import { networkInterfaces } from 'node:os'
+import { ensurePlatformKey, type PlatformRecord, platformRecords } from '#domains'
+import { openGuard, openResolver } from '#net'
+import { type Command, jsonOption } from './command.ts'
+
+const says: Record<string, string> = {
+  OK: 'is published',
+  Missing: 'is missing: publish it',
+  Invalid: 'says something else: change it',
+  unknown: 'could not be looked up: try again, or see POSTRIDER_DNS',
+}
+
+function line({ type, name, value, status, found }: PlatformRecord): string {
+  const instead = status === 'Invalid' && found ? `\n        found  ${found.join('\n               ')}` : ''
+  return `  ${(status ?? '?').padEnd(8)}${type.padEnd(6)}${name} ${says[status ?? 'unknown']}\n        value  ${value}${instead}`
+}
+
+export const dns: Command = {
+  name: 'dns',
+  summary: "the DNS records to publish for the platform's own names, and what was found",
+  help: `postrider dns [--json]
+
+Lists the records of the names below POSTRIDER_HOSTNAME that mail and tracking need: its addresses, the MX and SPF of the return path
+(rp.), SPF (spf.), the tracking name (track.), the DKIM key of the sandbox sender's domain, and the PTR of each address; with what DNS
+answers now. The addresses are those DNS has for the host name, else those of this machine that are public.
+With --json: [{type, name, value, status, found}]; status is OK, Missing, Invalid, or null when DNS could not be asked.`,
+  options: jsonOption,
+  run: (given, deps) =>
+    deps.withHouse(async ({ config, db, clock, ids, secrets }) => {
+      const { allows } = openGuard([])
+      const ownAddresses = Object.values(networkInterfaces())
+        .flatMap((some) => some ?? [])
+        .filter(({ internal, address }) => !internal && allows(address))
+        .map(({ address }) => address)
+      const sender = config.sandboxSender.slice(config.sandboxSender.lastIndexOf('@') + 1)
+      const key = await ensurePlatformKey(db, sender, { nowMs: clock.nowMs(), ids, secrets })
+      const resolver = openResolver({ servers: config.resolvers, clock })
+      const records = await platformRecords({ resolver, hostname: config.hostname, key, ownAddresses })
+      deps.print(given.options.json === true ? JSON.stringify(records) : records.map(line).join('\n'))
+    }),
+}

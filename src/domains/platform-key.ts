@@ -1,0 +1,51 @@
+/** The DKIM key of the sandbox sender's domain, which belongs to no tenant. Made once; two processes that begin together share one. */
+import type { Ids, Secrets } from '#base'
+import { type Queryable, sql } from '#db'
+import { makeRsaKey, readPrivateKey, type SigningKey } from '#dkim'
+
+interface StoredKey {
+  name: string
+  selector: string
+  rsaPrivate: Buffer
+  rsaPublic: string
+}
+
+const keyByName = sql<StoredKey>`
+  select name, selector, rsa_private as "rsaPrivate", rsa_public as "rsaPublic"
+  from platform_keys
+  where name = $1`
+
+const insertKey = sql`
+  insert into platform_keys (name, selector, rsa_private, rsa_public, created_at)
+  values ($1, $2, $3, $4, $5)
+  on conflict (name) do nothing`
+
+export interface PlatformKey {
+  name: string
+  selector: string
+  rsaPublic: string
+}
+
+const sealName = (name: string) => `platform key ${name}`
+
+/** The key of a domain, made when there is none. */
+export async function ensurePlatformKey(
+  on: Queryable,
+  name: string,
+  facts: { nowMs: number; ids: Ids; secrets: Secrets },
+): Promise<PlatformKey> {
+  const known = await on.first(keyByName, [name])
+  if (known) return known
+  const { privateKey, publicKey } = await makeRsaKey()
+  const sealed = facts.secrets.seal(sealName(name), Buffer.from(privateKey))
+  await on.run(insertKey, [name, `pr-${facts.ids.label(6)}`, sealed, publicKey, new Date(facts.nowMs)])
+  return (await on.first(keyByName, [name])) as StoredKey
+}
+
+/** Ready to sign; undefined where no key was made. */
+export async function platformSigningKey(on: Queryable, name: string, secrets: Secrets): Promise<SigningKey | undefined> {
+  const key = await on.first(keyByName, [name])
+  if (!key) return undefined
+  const privateKey = readPrivateKey(secrets.open(sealName(name), key.rsaPrivate).toString())
+  return { domain: name, selector: key.selector, algorithm: 'rsa', privateKey }
+}

@@ -1,0 +1,134 @@
+/**
+ * The records that the operator publishes for the platform's own names: host, return path, SPF, tracking, sandbox sender, and the names of
+ * its addresses; what to publish, and what DNS says now. Never throws for an answer.
+ */
+import { BlockList, isIP } from 'node:net'
+import { dnsText } from '#dkim'
+import type { DnsAnswer, Resolver } from '#net'
+import { parseKeyRecord } from './dkim-record.ts'
+import type { PlatformKey } from './platform-key.ts'
+import type { RecordStatus } from './records.ts'
+import { isSpf, parseSpf } from './spf.ts'
+
+export interface PlatformRecord {
+  type: 'A' | 'AAAA' | 'MX' | 'TXT' | 'CNAME' | 'PTR'
+  name: string
+  value: string
+  /** null: DNS could not be asked. */
+  status: RecordStatus | null
+  found: string[] | null
+}
+
+export interface PlatformDeps {
+  resolver: Resolver
+  hostname: string
+  key: PlatformKey
+  /** Public addresses of this machine's interfaces. */
+  ownAddresses: readonly string[]
+}
+
+const noAddress = '<the public IPv4 address of this server>'
+
+type Names = Pick<PlatformRecord, 'type' | 'name' | 'value'>
+
+/** Missing when nothing is there (as far as it could be meant), Invalid when it is not `right`. */
+function judge(
+  record: Names,
+  answer: DnsAnswer<string[]>,
+  right: (found: string[]) => boolean,
+  meant = (_: string) => true,
+): PlatformRecord {
+  if (answer.kind === 'trouble') return { ...record, status: null, found: null }
+  const found = answer.kind === 'found' ? answer.value.filter(meant) : []
+  return { ...record, status: found.length === 0 ? 'Missing' : right(found) ? 'OK' : 'Invalid', found }
+}
+
+const sameName = (a: string, b: string) => a.toLowerCase().replace(/\.$/, '') === b.toLowerCase()
+const typeOf = (address: string) => (isIP(address) === 6 ? ('AAAA' as const) : ('A' as const))
+const mechanismOf = (address: string) => (isIP(address) === 6 ? `ip6:${address}` : `ip4:${address}`)
+
+/** Whether the record lets every one of these addresses send. */
+function allows(text: string, addresses: readonly string[]): boolean {
+  const list = new BlockList()
+  for (const [, , address = '', bits] of text.matchAll(/(?:^|\s)\+?(ip4|ip6):([0-9a-f.:]+)(?:\/(\d{1,3}))?/gi)) {
+    const family = isIP(address) === 6 ? 'ipv6' : 'ipv4'
+    const width = Number(bits ?? (family === 'ipv6' ? 128 : 32))
+    if (isIP(address) !== 0 && width <= (family === 'ipv6' ? 128 : 32)) list.addSubnet(address, width, family)
+  }
+  return addresses.every((address) => list.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4'))
+}
+
+const includes = (text: string, name: string) =>
+  parseSpf(text).mechanisms.some((one) => one.name === 'include' && sameName(one.value, name))
+
+/** `203.0.113.9` as `9.113.0.203.in-addr.arpa`. */
+export function reverseName(address: string): string {
+  if (isIP(address) === 4) return `${address.split('.').reverse().join('.')}.in-addr.arpa`
+  const [head = '', tail = ''] = address.toLowerCase().split('::')
+  const [first, last] = [head, tail].map((part) => part.split(':').filter((group) => group !== ''))
+  const groups = address.includes('::')
+    ? [...(first ?? []), ...Array<string>(8 - (first?.length ?? 0) - (last?.length ?? 0)).fill('0'), ...(last ?? [])]
+    : (first ?? [])
+  const digits = groups.map((group) => group.padStart(4, '0')).join('')
+  return `${[...digits].reverse().join('.')}.ip6.arpa`
+}
+
+export async function platformRecords({ resolver, hostname, key, ownAddresses }: PlatformDeps): Promise<PlatformRecord[]> {
+  const [host, returnPath, spf, tracking] = [hostname, `rp.${hostname}`, `spf.${hostname}`, `track.${hostname}`]
+  const published = await resolver.addresses(host, 'fresh')
+  const addresses = published.kind === 'found' ? published.value : ownAddresses
+  const hostRecords =
+    addresses.length === 0
+      ? [judge({ type: 'A', name: host, value: noAddress }, published, () => false)]
+      : addresses.map((value) => judge({ type: typeOf(value), name: host, value }, published, (found) => found.includes(value)))
+
+  const mx = await resolver.mx(returnPath, 'fresh')
+  const mxTexts: DnsAnswer<string[]> =
+    mx.kind === 'found' ? { kind: 'found', value: mx.value.map(({ priority, exchange }) => `${priority} ${exchange}`) } : mx
+  const isMx = (found: string[]) => found.some((one) => sameName(one.split(' ')[1] ?? '', host))
+
+  const permitted = addresses.length === 0 ? '<ip4: and the public IPv4 address>' : addresses.map(mechanismOf).join(' ')
+  const [returnPathTexts, spfTexts, keyTexts, alias] = await Promise.all([
+    resolver.txt(returnPath, 'fresh'),
+    resolver.txt(spf, 'fresh'),
+    resolver.txt(`${key.selector}._domainkey.${key.name}`, 'fresh'),
+    resolver.cname(tracking, 'fresh'),
+  ])
+  // An address record does as well as an alias.
+  const track = alias.kind === 'found' || alias.kind === 'trouble' ? alias : await resolver.addresses(tracking, 'fresh')
+  const isTrack = (found: string[]) => found.some((one) => sameName(one, host)) || found.every((one) => addresses.includes(one))
+  const isKey = ([text = '', ...more]: string[]) => {
+    const parsed = parseKeyRecord(text)
+    return more.length === 0 && parsed.kind === 'key' && parsed.publicKey === key.rsaPublic
+  }
+  const reverse = await Promise.all(
+    addresses.map(async (address) => {
+      const names = await resolver.ptr(address, 'fresh')
+      const confirmed = published.kind === 'found' && published.value.includes(address)
+      return judge(
+        { type: 'PTR', name: reverseName(address), value: host },
+        names,
+        (found) => confirmed && found.some((one) => sameName(one, host)),
+      )
+    }),
+  )
+  return [
+    ...hostRecords,
+    judge({ type: 'MX', name: returnPath, value: `10 ${host}` }, mxTexts, isMx),
+    judge(
+      { type: 'TXT', name: returnPath, value: `v=spf1 include:${spf} ~all` },
+      returnPathTexts,
+      (found) => found.length === 1 && includes(found[0] ?? '', spf),
+      isSpf,
+    ),
+    judge(
+      { type: 'TXT', name: spf, value: `v=spf1 ${permitted} ~all` },
+      spfTexts,
+      (found) => found.length === 1 && addresses.length > 0 && allows(found[0] ?? '', addresses),
+      isSpf,
+    ),
+    judge({ type: 'CNAME', name: tracking, value: host }, track, isTrack),
+    judge({ type: 'TXT', name: `${key.selector}._domainkey.${key.name}`, value: dnsText('rsa', key.rsaPublic) }, keyTexts, isKey),
+    ...reverse,
+  ]
+}
