@@ -190,6 +190,15 @@ create table organisation (
   constraint organisation_pkey PRIMARY KEY (id)
 );
 
+create table platform_keys (
+  name text collate "C" not null,
+  selector text not null,
+  rsa_private bytea not null,
+  rsa_public text not null,
+  created_at timestamptz not null,
+  constraint platform_keys_pkey PRIMARY KEY (name)
+);
+
 create table queue_changes (
   tenant_id text collate "C" not null,
   id bigint not null generated always as identity,
@@ -218,11 +227,9 @@ create table request_logs (
   bodies bytea storage external,
   constraint request_logs_pkey PRIMARY KEY (tenant_id, at, request_id)
 ) partition by RANGE (at);
-CREATE INDEX request_logs_by_credential ON request_logs (credential_id, at);
-CREATE INDEX request_logs_by_endpoint ON request_logs (endpoint, at);
 CREATE INDEX request_logs_by_id ON request_logs (request_id);
-CREATE INDEX request_logs_by_status ON request_logs (status_code, at);
 CREATE INDEX request_logs_by_time ON request_logs (at, request_id);
+CREATE INDEX request_logs_errors ON request_logs (at, request_id) WHERE (status_code >= 400);
 
 create table sandbox_days (
   day date not null,

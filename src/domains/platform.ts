@@ -36,7 +36,7 @@ function judge(
   record: Names,
   answer: DnsAnswer<string[]>,
   right: (found: string[]) => boolean,
-  meant = (_: string) => true,
+  meant: (text: string) => boolean = () => true,
 ): PlatformRecord {
   if (answer.kind === 'trouble') return { ...record, status: null, found: null }
   const found = answer.kind === 'found' ? answer.value.filter(meant) : []
