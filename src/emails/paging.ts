@@ -2,8 +2,7 @@
  * Finds a page of a list by counting instead of reading: days newest first, then the quarters of one day, then the seconds of one quarter.
  * What a page costs does not grow with its number. Everything is read in one snapshot.
  */
-import type { Queryable } from '#db'
-import { sql } from '#db'
+import { sql, type Tx } from '#db'
 import { addCounts, type Counts, countOf, dayMs, fewInQuarter, noCounts, quarterMs, readTail, type Span, secondMs } from './counts.ts'
 import type { EmailStatus } from './status.ts'
 
@@ -38,18 +37,18 @@ export interface Walk {
 
 /** `countExactly` reads the emails of a range, where counts are too coarse. */
 export async function openWalk(
-  on: Queryable,
+  tx: Tx,
   range: Range,
   countExactly: (fromMs: number, toMs: number) => Promise<number>,
 ): Promise<Walk> {
   const { tenantId, status, fromMs, toMs } = range
-  const tail = [...(await readTail(on, tenantId))]
+  const tail = [...(await readTail(tx, tenantId))]
 
   /** Counts of whole spans between two borders of that span, newest first, empty ones left out. */
   const spansOf = async (span: Span, from: number, to: number): Promise<Segment[]> => {
     if (to <= from) return []
     const sums = new Map<number, Counts>()
-    for (const row of await on.rows(countRows, [tenantId, span, new Date(from), new Date(to)])) sums.set(row.startsAt.getTime(), row)
+    for (const row of await tx.rows(countRows, [tenantId, span, new Date(from), new Date(to)])) sums.set(row.startsAt.getTime(), row)
     for (const [atMs, change] of tail) {
       if (atMs < from || atMs >= to) continue
       const startsMs = Math.floor(atMs / spanMs[span]) * spanMs[span]

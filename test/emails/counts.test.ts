@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { emailIdPrefix } from '#base'
-import { ensurePartitions, sql } from '#db'
+import { ensurePartitions, inSnapshot, sql } from '#db'
 import { countsIn, type EmailStatus, emailStatuses, emailTables, listEmails, rollUpCounts } from '#emails'
 import { appendEvents, type EventKind, eventTables } from '#events'
 import { type TestDatabase, testDatabase } from '../support/database.ts'
@@ -78,7 +78,7 @@ async function change(email: Known, status: EmailStatus): Promise<void> {
 }
 
 async function expectSameAsReading(tenantId: string, fromMs: number, toMs: number): Promise<void> {
-  const counts = await countsIn(database.db, tenantId, fromMs, toMs)
+  const counts = await inSnapshot(database.db, (tx) => countsIn(tx, tenantId, fromMs, toMs))
   const read = await database.db.rows(bruteCount, [tenantId, new Date(fromMs), new Date(toMs)])
   const of = (status: EmailStatus) => read.find((row) => row.status === status)?.total ?? 0
   const { accepted, test: _, ...settled } = counts
