@@ -4,7 +4,7 @@
  */
 import { emailIdTimeMs } from '#base'
 import { type Db, sql, type Tx } from '#db'
-import { type CountedEvent, type LogPosition, readCountedEvents, readCountedTail } from '#events'
+import { type CountedChange, type CountedEvent, type LogPosition, readCountedEvents, readTailBySecond, readTailByTenant } from '#events'
 import type { EmailStatus } from './status.ts'
 
 export const secondMs = 1000
@@ -84,20 +84,27 @@ const statusAfter: Readonly<Record<string, EmailStatus>> = {
   EmailReleased: 'pending',
 }
 
+/** What a change does to the counts, if anything. */
+function changeOf({ kind, was, test, emails }: CountedChange): Partial<Counts> | undefined {
+  if (kind === 'EmailsAccepted') return { accepted: emails, test: test ? emails : 0 }
+  const after = statusAfter[kind]
+  if (after === undefined || was === null || was === after) return undefined
+  const change: Partial<Counts> = {}
+  if (after !== 'pending') change[after] = emails
+  if (was !== 'pending') change[was as (typeof settledStatuses)[number]] = -emails
+  return change
+}
+
 /** What an event changes: at which second (ms) of acceptance, and by how much. */
 function* changesOf(event: CountedEvent): Generator<{ atMs: number; change: Partial<Counts> }> {
-  if (event.kind === 'EmailsAccepted') {
-    for (const [second, count] of event.seconds ?? [])
-      yield { atMs: second * secondMs, change: { accepted: count, test: event.test ? count : 0 } }
-    return
-  }
-  const after = statusAfter[event.kind]
+  const { kind, was, test } = event
   const timeMs = emailIdTimeMs(event.emailId ?? '')
-  if (after === undefined || timeMs === undefined || event.was === null || event.was === after) return
-  const change: Partial<Counts> = {}
-  if (after !== 'pending') change[after] = 1
-  if (event.was !== 'pending') change[event.was as (typeof settledStatuses)[number]] = -1
-  yield { atMs: Math.floor(timeMs / secondMs) * secondMs, change }
+  const seconds: [number, number][] =
+    kind === 'EmailsAccepted' ? (event.seconds ?? []) : timeMs === undefined ? [] : [[Math.floor(timeMs / secondMs), 1]]
+  for (const [second, emails] of seconds) {
+    const change = changeOf({ kind, was, test, emails })
+    if (change) yield { atMs: second * secondMs, change }
+  }
 }
 
 function apply(to: Counts, change: Partial<Counts>): void {
@@ -147,28 +154,25 @@ export async function readTail(tx: Tx, tenantId: string): Promise<Map<number, Co
   const from = await tx.first(position)
   const tail = new Map<number, Counts>()
   if (!from) return tail
-  for (const event of await readCountedTail(tx, from, tenantId === '' ? null : tenantId))
-    for (const { atMs, change } of changesOf(event)) {
-      const counts = tail.get(atMs) ?? noCounts()
-      apply(counts, change)
-      tail.set(atMs, counts)
-    }
+  for (const { second, ...changed } of await readTailBySecond(tx, from, tenantId === '' ? null : tenantId))
+    addTo(tail, second * secondMs, changed)
   return tail
 }
 
-/** The same for every tenant, within a time. */
-async function readTailByTenant(tx: Tx, fromMs: number, toMs: number): Promise<Map<string, Counts>> {
+/** The same for each tenant, or each of `only`, of emails accepted within a time. */
+async function readTailOfTenants(tx: Tx, fromMs: number, toMs: number, only: readonly string[] | null): Promise<Map<string, Counts>> {
   const from = await tx.first(position)
   const tail = new Map<string, Counts>()
   if (!from) return tail
-  for (const event of await readCountedTail(tx, from, null))
-    for (const { atMs, change } of changesOf(event)) {
-      if (atMs < fromMs || atMs >= toMs) continue
-      const counts = tail.get(event.tenantId) ?? noCounts()
-      apply(counts, change)
-      tail.set(event.tenantId, counts)
-    }
+  const within = { fromSecond: fromMs / secondMs, toSecond: toMs / secondMs }
+  for (const { tenantId, ...changed } of await readTailByTenant(tx, from, within, only)) addTo(tail, tenantId, changed)
   return tail
+}
+
+function addTo<Key>(tail: Map<Key, Counts>, key: Key, changed: CountedChange): void {
+  const counts = tail.get(key) ?? noCounts()
+  apply(counts, changeOf(changed) ?? {})
+  tail.set(key, counts)
 }
 
 const sumColumns = sql.part`
@@ -225,8 +229,8 @@ export async function countsByTenant(
 ): Promise<Map<string, Counts>> {
   const sums = new Map<string, Counts>()
   for (const { tenantId, ...counts } of await tx.rows(sumsByTenant, [...borders(fromMs, toMs), only])) sums.set(tenantId, counts)
-  for (const [tenantId, change] of await readTailByTenant(tx, fromMs, toMs))
-    if (only === null || only.includes(tenantId)) sums.set(tenantId, addCounts(sums.get(tenantId) ?? noCounts(), change))
+  for (const [tenantId, change] of await readTailOfTenants(tx, fromMs, toMs, only))
+    sums.set(tenantId, addCounts(sums.get(tenantId) ?? noCounts(), change))
   return sums
 }
 

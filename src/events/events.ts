@@ -3,7 +3,7 @@
  * Owns: events. Uses: db. Used by: emails, accept, delivery, housekeeping.
  * Promises: an event is appended in the transaction that makes it true.
  */
-import { type PartitionedTable, type Queryable, sql, type Tx } from '#db'
+import { type PartitionedTable, type Queryable, type Sql, sql, type Tx } from '#db'
 
 export const eventTables: readonly PartitionedTable[] = [{ table: 'events', key: 'time' }]
 
@@ -66,6 +66,14 @@ export interface CountedEvent extends LogPosition {
   test: boolean | null
 }
 
+/** So many emails went from one status to that of `kind`, or were accepted. */
+export interface CountedChange {
+  kind: EventKind
+  was: string | null
+  test: boolean | null
+  emails: number
+}
+
 /** A place in the log: what comes later has a larger transaction, or the same one and a larger id. */
 export interface LogPosition {
   xact: string
@@ -84,15 +92,62 @@ const countedEvents = sql<CountedEvent>`
   order by events.xact, events.id
   limit $3`
 
-const countedTail = sql<CountedEvent>`
-  select ${countedColumns}
-  from events
-  where (xact, id) > ($1::text::xid8, $2) and ($3::text is null or tenant_id = $3)`
+/** Text of our own making, no value. */
+const fragment = (text: string) => sql.part(Object.assign([text], { raw: [] }))
+
+const digits = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+/** The second of acceptance that an email id begins with, as `emailIdTimeMs` reads it. */
+const acceptedSecond = fragment(
+  `(${Array.from({ length: 8 }, (_, index) => `(strpos('${digits}', substr(email_id, ${index + 1}, 1)) - 1) * ${62 ** (7 - index)}::bigint`).join(' + ')}) / 1000`,
+)
+
+/**
+ * The events after a position. Order and limit keep the planner on the index, whatever a prepared plan takes the position for: a tail is
+ * mostly empty, at the end of a log of many millions.
+ */
+const unread = (where: Sql<unknown>) => sql.part`(
+      select tenant_id, email_id, kind, data
+      from events
+      where (xact, id) > ($1::text::xid8, $2) and ${where}
+      order by xact, id
+      limit (select $3::bigint)
+    ) as unread`
+
+/** Summed in the database: a tail is millions of events long after a foreign transaction has kept the roll-up from going on. */
+const countedTail = (ofTenants: Sql<unknown>) => sql.part`
+    select tenant_id, ${acceptedSecond} as second, kind, data ->> 'was' as was, false as test, 1 as emails
+    from ${unread(sql.part`email_id is not null and ${ofTenants}`)}
+    union all
+    select tenant_id, (pair -> 0)::bigint, kind, null, (data -> 'test')::boolean, (pair -> 1)::integer
+    from ${unread(sql.part`kind = 'EmailsAccepted' and ${ofTenants}`)}, jsonb_array_elements(data -> 'seconds') as pair`
+
+const endless = Number.MAX_SAFE_INTEGER
+
+const tailBySecond = sql<CountedChange & { second: number }>`
+  select second, kind, was, test, sum(emails)::bigint as emails
+  from (${countedTail(sql.part`($4::text is null or tenant_id = $4)`)}
+  ) as counted
+  group by second, kind, was, test`
+
+const tailByTenant = sql<CountedChange & { tenantId: string }>`
+  select tenant_id as "tenantId", kind, was, test, sum(emails)::bigint as emails
+  from (${countedTail(sql.part`($4::text[] is null or tenant_id = any($4))`)}
+  ) as counted
+  where second >= $5 and second < $6
+  group by tenant_id, kind, was, test`
 
 /** The next events in order, as far as no transaction is open that could still write one before them. */
 export const readCountedEvents = (on: Queryable, after: LogPosition, most: number): Promise<CountedEvent[]> =>
   on.rows(countedEvents, [after.xact, after.id, most])
 
-/** Every event after a position that is visible now; of one tenant, or all. */
-export const readCountedTail = (on: Queryable, after: LogPosition, tenantId: string | null): Promise<CountedEvent[]> =>
-  on.rows(countedTail, [after.xact, after.id, tenantId])
+/** What every event after a position that is visible now changes, by second of acceptance; of one tenant, or all. */
+export const readTailBySecond = (on: Queryable, after: LogPosition, tenantId: string | null) =>
+  on.rows(tailBySecond, [after.xact, after.id, endless, tenantId])
+
+/** The same by tenant, of emails accepted within a time (unix seconds); of some tenants, or all. */
+export const readTailByTenant = (
+  on: Queryable,
+  after: LogPosition,
+  within: { fromSecond: number; toSecond: number },
+  only: readonly string[] | null,
+) => on.rows(tailByTenant, [after.xact, after.id, endless, only, within.fromSecond, within.toSecond])
