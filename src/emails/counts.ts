@@ -3,7 +3,7 @@
  * adds those it has not reached yet, so a count is right at every moment (docs/decisions/007-counts-from-the-log.md).
  */
 import { emailIdTimeMs } from '#base'
-import { type Db, type Queryable, sql } from '#db'
+import { type Db, sql, type Tx } from '#db'
 import { type CountedEvent, type LogPosition, readCountedEvents, readCountedTail } from '#events'
 import type { EmailStatus } from './status.ts'
 
@@ -142,12 +142,12 @@ export const forgetSparseSeconds = (db: Db, sinceMs: number, nowMs: number): Pro
   return db.run(forgetSeconds, [new Date(sinceMs), new Date(until), fewInQuarter])
 }
 
-/** What the roll-up has not reached yet, of one tenant ('' all), by second of acceptance (ms). */
-export async function readTail(on: Queryable, tenantId: string): Promise<Map<number, Counts>> {
-  const from = await on.first(position)
+/** What the roll-up has not reached yet, of one tenant ('' all), by second of acceptance (ms). `tx` is a snapshot, here and below. */
+export async function readTail(tx: Tx, tenantId: string): Promise<Map<number, Counts>> {
+  const from = await tx.first(position)
   const tail = new Map<number, Counts>()
   if (!from) return tail
-  for (const event of await readCountedTail(on, from, tenantId === '' ? null : tenantId))
+  for (const event of await readCountedTail(tx, from, tenantId === '' ? null : tenantId))
     for (const { atMs, change } of changesOf(event)) {
       const counts = tail.get(atMs) ?? noCounts()
       apply(counts, change)
@@ -157,11 +157,11 @@ export async function readTail(on: Queryable, tenantId: string): Promise<Map<num
 }
 
 /** The same for every tenant, within a time. */
-async function readTailByTenant(on: Queryable, fromMs: number, toMs: number): Promise<Map<string, Counts>> {
-  const from = await on.first(position)
+async function readTailByTenant(tx: Tx, fromMs: number, toMs: number): Promise<Map<string, Counts>> {
+  const from = await tx.first(position)
   const tail = new Map<string, Counts>()
   if (!from) return tail
-  for (const event of await readCountedTail(on, from, null))
+  for (const event of await readCountedTail(tx, from, null))
     for (const { atMs, change } of changesOf(event)) {
       if (atMs < fromMs || atMs >= toMs) continue
       const counts = tail.get(event.tenantId) ?? noCounts()
@@ -206,36 +206,39 @@ function borders(fromMs: number, toMs: number): Date[] {
   return [fromMs, begin, end, toMs].map((ms) => new Date(ms))
 }
 
-/** Of emails accepted from `fromMs` to before `toMs`, both whole quarters of an hour; `tenantId` '' for all tenants together. */
-export async function countsIn(on: Queryable, tenantId: string, fromMs: number, toMs: number): Promise<Counts> {
-  const counts = { ...noCounts(), ...(await on.first(sumOfTenant, [...borders(fromMs, toMs), tenantId])) }
-  for (const [atMs, change] of await readTail(on, tenantId)) if (atMs >= fromMs && atMs < toMs) addCounts(counts, change)
+/**
+ * Of emails accepted from `fromMs` to before `toMs`, both whole quarters of an hour; `tenantId` '' for all tenants together. In a snapshot
+ * only: events that are rolled up between two statements would be in neither.
+ */
+export async function countsIn(tx: Tx, tenantId: string, fromMs: number, toMs: number): Promise<Counts> {
+  const counts = { ...noCounts(), ...(await tx.first(sumOfTenant, [...borders(fromMs, toMs), tenantId])) }
+  for (const [atMs, change] of await readTail(tx, tenantId)) if (atMs >= fromMs && atMs < toMs) addCounts(counts, change)
   return counts
 }
 
 /** The same for each tenant that has any, or for each of `only`. */
 export async function countsByTenant(
-  on: Queryable,
+  tx: Tx,
   fromMs: number,
   toMs: number,
   only: readonly string[] | null = null,
 ): Promise<Map<string, Counts>> {
   const sums = new Map<string, Counts>()
-  for (const { tenantId, ...counts } of await on.rows(sumsByTenant, [...borders(fromMs, toMs), only])) sums.set(tenantId, counts)
-  for (const [tenantId, change] of await readTailByTenant(on, fromMs, toMs))
+  for (const { tenantId, ...counts } of await tx.rows(sumsByTenant, [...borders(fromMs, toMs), only])) sums.set(tenantId, counts)
+  for (const [tenantId, change] of await readTailByTenant(tx, fromMs, toMs))
     if (only === null || only.includes(tenantId)) sums.set(tenantId, addCounts(sums.get(tenantId) ?? noCounts(), change))
   return sums
 }
 
 /** The same for each bucket; `starts` are their beginnings in order, whole quarters, and the last one ends at `toMs`. */
-export async function countsInBuckets(on: Queryable, tenantId: string, starts: readonly number[], toMs: number): Promise<Counts[]> {
+export async function countsInBuckets(tx: Tx, tenantId: string, starts: readonly number[], toMs: number): Promise<Counts[]> {
   const buckets = starts.map(() => noCounts())
   const fromMs = starts[0]
   if (fromMs === undefined) return buckets
   const dates = starts.map((ms) => new Date(ms))
-  for (const { bucket, ...counts } of await on.rows(sumsByBucket, [tenantId, new Date(fromMs), new Date(toMs), dates]))
+  for (const { bucket, ...counts } of await tx.rows(sumsByBucket, [tenantId, new Date(fromMs), new Date(toMs), dates]))
     addCounts(buckets[bucket] ?? noCounts(), counts)
-  for (const [atMs, change] of await readTail(on, tenantId)) {
+  for (const [atMs, change] of await readTail(tx, tenantId)) {
     if (atMs < fromMs || atMs >= toMs) continue
     const bucket = starts.findLastIndex((ms) => ms <= atMs)
     addCounts(buckets[bucket] ?? noCounts(), change)

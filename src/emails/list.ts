@@ -1,6 +1,6 @@
 /** Lists of emails, newest first, and how many match. Filters by address or tag read an index; all others are found by counts. */
 import { emailIdPrefix, emailIdTimeMs } from '#base'
-import { type Db, inSnapshot, type Queryable, type Sql, sql } from '#db'
+import { type Db, inSnapshot, type Sql, sql, type Tx } from '#db'
 import { dayMs } from './counts.ts'
 import { openWalk } from './paging.ts'
 import { type Email, emailColumns } from './record.ts'
@@ -94,7 +94,7 @@ export function listEmails(
 }
 
 async function listByCounts(
-  on: Queryable,
+  tx: Tx,
   { tenantId, status }: EmailFilter,
   range: { fromMs: number; toMs: number },
   offset: number,
@@ -103,9 +103,9 @@ async function listByCounts(
   const { page, count } = tenantId === null ? plain.all : plain.tenant
   const scope = tenantId ?? ''
   const read = (fromMs: number, toMs: number, most: number, skip: number) =>
-    on.rows(page, [scope, emailIdPrefix(fromMs), emailIdPrefix(toMs), status ?? null, most, skip])
-  const walk = await openWalk(on, { tenantId: scope, status, ...range }, async (fromMs, toMs) => {
-    return (await on.first(count, [scope, emailIdPrefix(fromMs), emailIdPrefix(toMs), status ?? null]))?.total ?? 0
+    tx.rows(page, [scope, emailIdPrefix(fromMs), emailIdPrefix(toMs), status ?? null, most, skip])
+  const walk = await openWalk(tx, { tenantId: scope, status, ...range }, async (fromMs, toMs) => {
+    return (await tx.first(count, [scope, emailIdPrefix(fromMs), emailIdPrefix(toMs), status ?? null]))?.total ?? 0
   })
   const emails: Email[] = []
   if (offset >= walk.total) return { emails, total: walk.total }

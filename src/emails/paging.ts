@@ -2,8 +2,7 @@
  * Finds a page of a list by counting instead of reading: days newest first, then the quarters of one day, then the seconds of one quarter.
  * What a page costs does not grow with its number. Everything is read in one snapshot.
  */
-import type { Queryable } from '#db'
-import { sql } from '#db'
+import { sql, type Tx } from '#db'
 import { addCounts, type Counts, countOf, dayMs, fewInQuarter, noCounts, quarterMs, readTail, type Span, secondMs } from './counts.ts'
 import type { EmailStatus } from './status.ts'
 
@@ -15,11 +14,12 @@ export interface Range {
   toMs: number
 }
 
-/** A stretch of time with emails in it, and how many. */
+/** A stretch of time with emails in it: how many match, and how many there are in any state. */
 export interface Segment {
   fromMs: number
   toMs: number
   count: number
+  accepted: number
 }
 
 const countRows = sql<Counts & { startsAt: Date }>`
@@ -37,32 +37,33 @@ export interface Walk {
 }
 
 /** `countExactly` reads the emails of a range, where counts are too coarse. */
-export async function openWalk(
-  on: Queryable,
-  range: Range,
-  countExactly: (fromMs: number, toMs: number) => Promise<number>,
-): Promise<Walk> {
+export async function openWalk(tx: Tx, range: Range, countExactly: (fromMs: number, toMs: number) => Promise<number>): Promise<Walk> {
   const { tenantId, status, fromMs, toMs } = range
-  const tail = [...(await readTail(on, tenantId))]
+  const tail = [...(await readTail(tx, tenantId))]
 
   /** Counts of whole spans between two borders of that span, newest first, empty ones left out. */
   const spansOf = async (span: Span, from: number, to: number): Promise<Segment[]> => {
     if (to <= from) return []
     const sums = new Map<number, Counts>()
-    for (const row of await on.rows(countRows, [tenantId, span, new Date(from), new Date(to)])) sums.set(row.startsAt.getTime(), row)
+    for (const row of await tx.rows(countRows, [tenantId, span, new Date(from), new Date(to)])) sums.set(row.startsAt.getTime(), row)
     for (const [atMs, change] of tail) {
       if (atMs < from || atMs >= to) continue
       const startsMs = Math.floor(atMs / spanMs[span]) * spanMs[span]
       sums.set(startsMs, addCounts(sums.get(startsMs) ?? noCounts(), change))
     }
     return [...sums]
-      .map(([startsMs, counts]) => ({ fromMs: startsMs, toMs: startsMs + spanMs[span], count: countOf(counts, status) }))
-      .filter(({ count }) => count > 0)
+      .map(([startsMs, counts]) => ({
+        fromMs: startsMs,
+        toMs: startsMs + spanMs[span],
+        count: countOf(counts, status),
+        accepted: counts.accepted,
+      }))
+      .filter(({ accepted }) => accepted > 0)
       .sort((a, b) => b.fromMs - a.fromMs)
   }
   const exactly = async (from: number, to: number): Promise<Segment[]> => {
     const count = to > from ? await countExactly(from, to) : 0
-    return count > 0 ? [{ fromMs: from, toMs: to, count }] : []
+    return count > 0 ? [{ fromMs: from, toMs: to, count, accepted: count }] : []
   }
 
   /** The range cut into what whole spans cover and the two edges that they do not. */
@@ -74,15 +75,22 @@ export async function openWalk(
   ): Promise<Segment[]> => {
     const size = spanMs[span]
     const [first, last] = [Math.ceil(from / size) * size, Math.floor(to / size) * size]
-    if (last <= first) return edge(from, to)
+    if (last < first) return edge(from, to)
     return [...(await edge(last, to)), ...(await spansOf(span, first, last)), ...(await edge(from, first))]
   }
-  /** A part of one quarter: by its seconds, unless they may have been forgotten. */
+  /** The seconds of a crowded quarter; undefined where they may have been forgotten, which their sum shows. */
+  const secondsOf = async ({ fromMs, toMs, count, accepted }: Segment): Promise<Segment[] | undefined> => {
+    if (accepted < fewInQuarter) return undefined
+    const seconds = await spansOf('second', fromMs, toMs)
+    const sum = (of: 'count' | 'accepted') => seconds.reduce((total, one) => total + one[of], 0)
+    return sum('accepted') === accepted && sum('count') === count ? seconds : undefined
+  }
+  /** A part of one quarter. */
   const inQuarter = async (from: number, to: number): Promise<Segment[]> => {
     if (to <= from) return []
     const startsMs = Math.floor(from / quarterMs) * quarterMs
     const [whole] = await spansOf('quarter', startsMs, startsMs + quarterMs)
-    if (!whole || whole.count < fewInQuarter) return exactly(from, to)
+    if (!whole || !(await secondsOf(whole))) return exactly(from, to)
     return within('second', from, to, exactly)
   }
   const inDay = (from: number, to: number) => (to <= from ? Promise.resolve([]) : within('quarter', from, to, inQuarter))
@@ -91,8 +99,7 @@ export async function openWalk(
   const finer = async (segment: Segment): Promise<Segment[] | undefined> => {
     const size = segment.toMs - segment.fromMs
     if (size === dayMs) return spansOf('quarter', segment.fromMs, segment.toMs)
-    if (size === quarterMs && segment.count >= fewInQuarter) return spansOf('second', segment.fromMs, segment.toMs)
-    return undefined
+    return size === quarterMs ? secondsOf(segment) : undefined
   }
 
   async function* descend(segments: readonly Segment[], offset: number): AsyncGenerator<{ segment: Segment; skip: number }> {
@@ -100,7 +107,7 @@ export async function openWalk(
     for (const segment of segments) {
       const skip = Math.max(0, offset - before)
       before += segment.count
-      if (skip >= segment.count) continue
+      if (segment.count === 0 || skip >= segment.count) continue
       const parts = await finer(segment)
       if (parts) yield* descend(parts, skip)
       else yield { segment, skip }

@@ -4,7 +4,7 @@
  * Promises: counts are right at every moment and survive the retention of what they count; an export takes constant memory.
  */
 import type { Clock } from '#base'
-import type { Db } from '#db'
+import { type Db, inSnapshot, type Tx } from '#db'
 import { type Counts, countsByTenant, countsIn, countsInBuckets } from '#emails'
 import { getTenant, listTenantsByName, type Tenant, type TenantStatus } from '#tenants'
 import { bucketsOf, type Granularity, openZone, type Period, readPeriod } from './periods.ts'
@@ -63,15 +63,13 @@ export interface Usage {
 const none: Counts = { accepted: 0, test: 0, sent: 0, softfail: 0, hardfail: 0, bounced: 0, held: 0 }
 
 export function openUsage({ db, clock }: { db: Db; clock: Clock }): Usage {
-  const all = async function* ({ fromMs, toMs }: Period, { status, minSent }: TenantFilter): AsyncGenerator<TenantUsage[]> {
+  /** A snapshot for each batch: one for a whole export would last as long as its reader is slow. */
+  const all = async function* (within: Period, filter: TenantFilter): AsyncGenerator<TenantUsage[]> {
     for (let after: Tenant | undefined; ; ) {
-      const tenants = await listTenantsByName(db, status, after, tenantsAtOnce)
-      after = tenants.at(-1)
-      if (!after) return
-      const ids = tenants.map(({ id }) => id)
-      const sums = await countsByTenant(db, fromMs, toMs, ids)
-      const found = tenants.map((tenant) => ({ tenant, counts: sums.get(tenant.id) ?? none }))
-      yield found.filter(({ counts }) => counts.accepted >= minSent)
+      const { found, last } = await inSnapshot(db, (tx) => someTenants(tx, within, filter, after))
+      if (!last) return
+      after = last
+      yield found
     }
   }
   const period = ({ period: text, timezone }: Asked) => readPeriod(text, openZone(timezone), clock.nowMs())
@@ -79,21 +77,26 @@ export function openUsage({ db, clock }: { db: Db; clock: Clock }): Usage {
   return {
     period,
     all,
-    async organisation({ fromMs, toMs }) {
-      const counts = await countsIn(db, '', fromMs, toMs)
-      const tenants = { total: 0, active: 0, withActivity: 0 }
-      for await (const some of all({ fromMs, toMs, firstDay: '', lastDay: '' }, { minSent: 0 }))
-        for (const one of some) {
-          tenants.total++
-          if (one.tenant.status === 'active') tenants.active++
-          if (one.counts.accepted > 0) tenants.withActivity++
+    organisation: (within) =>
+      inSnapshot(db, async (tx) => {
+        const counts = await countsIn(tx, '', within.fromMs, within.toMs)
+        const tenants = { total: 0, active: 0, withActivity: 0 }
+        for (let after: Tenant | undefined; ; ) {
+          const { found, last } = await someTenants(tx, within, { minSent: 0 }, after)
+          for (const one of found) {
+            tenants.total++
+            if (one.tenant.status === 'active') tenants.active++
+            if (one.counts.accepted > 0) tenants.withActivity++
+          }
+          if (!last) return { counts, tenants }
+          after = last
         }
-      return { counts, tenants }
-    },
-    async tenant(tenantId, { fromMs, toMs }) {
-      const tenant = await getTenant(db, tenantId)
-      return { tenant, counts: await countsIn(db, tenantId, fromMs, toMs) }
-    },
+      }),
+    tenant: (tenantId, { fromMs, toMs }) =>
+      inSnapshot(db, async (tx) => {
+        const tenant = await getTenant(tx, tenantId)
+        return { tenant, counts: await countsIn(tx, tenantId, fromMs, toMs) }
+      }),
     async tenants(within, filter, order, page) {
       const items: TenantUsage[] = []
       for await (const some of all(within, filter)) items.push(...some)
@@ -106,11 +109,27 @@ export function openUsage({ db, clock }: { db: Db; clock: Clock }): Usage {
       const nowMs = clock.nowMs()
       const within = readPeriod(asked.period, zone, nowMs)
       const starts = bucketsOf(within, granularity, zone, nowMs)
-      const tenant = await getTenant(db, tenantId)
-      const counts = await countsInBuckets(db, tenantId, starts, within.toMs)
+      const { tenant, counts } = await inSnapshot(db, async (tx) => ({
+        tenant: await getTenant(tx, tenantId),
+        counts: await countsInBuckets(tx, tenantId, starts, within.toMs),
+      }))
       return { tenant, period: within, buckets: starts.map((startMs, index) => ({ startMs, counts: counts[index] ?? none })) }
     },
   }
+}
+
+/** The next tenants by name, and the last one looked at; none: there are no more. */
+async function someTenants(
+  tx: Tx,
+  { fromMs, toMs }: Period,
+  { status, minSent }: TenantFilter,
+  after: Tenant | undefined,
+): Promise<{ found: TenantUsage[]; last: Tenant | undefined }> {
+  const tenants = await listTenantsByName(tx, status, after, tenantsAtOnce)
+  const ids = tenants.map(({ id }) => id)
+  const sums = ids.length > 0 ? await countsByTenant(tx, fromMs, toMs, ids) : new Map<string, Counts>()
+  const found = tenants.map((tenant) => ({ tenant, counts: sums.get(tenant.id) ?? none }))
+  return { found: found.filter(({ counts }) => counts.accepted >= minSent), last: tenants.at(-1) }
 }
 
 function compare(a: TenantUsage, b: TenantUsage, by: SortName): number {

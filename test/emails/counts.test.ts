@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { emailIdPrefix } from '#base'
-import { ensurePartitions, sql } from '#db'
-import { countsIn, type EmailStatus, emailStatuses, emailTables, listEmails, rollUpCounts } from '#emails'
+import { ensurePartitions, inSnapshot, sql } from '#db'
+import { countsIn, type EmailStatus, emailStatuses, emailTables, forgetSparseSeconds, listEmails, rollUpCounts } from '#emails'
 import { appendEvents, type EventKind, eventTables } from '#events'
 import { type TestDatabase, testDatabase } from '../support/database.ts'
 
@@ -78,7 +78,7 @@ async function change(email: Known, status: EmailStatus): Promise<void> {
 }
 
 async function expectSameAsReading(tenantId: string, fromMs: number, toMs: number): Promise<void> {
-  const counts = await countsIn(database.db, tenantId, fromMs, toMs)
+  const counts = await inSnapshot(database.db, (tx) => countsIn(tx, tenantId, fromMs, toMs))
   const read = await database.db.rows(bruteCount, [tenantId, new Date(fromMs), new Date(toMs)])
   const of = (status: EmailStatus) => read.find((row) => row.status === status)?.total ?? 0
   const { accepted, test: _, ...settled } = counts
@@ -139,29 +139,56 @@ describe('counts from the log', () => {
   })
 })
 
+/** What a list must hold, from all emails in memory. */
+interface Wanted {
+  tenantId: string | null
+  status?: EmailStatus | undefined
+  after?: Date | undefined
+  before?: Date | undefined
+}
+
+async function expectWholeList(emails: readonly Known[], filter: Wanted, size: number): Promise<void> {
+  const { tenantId, status, after, before } = filter
+  const expected = emails
+    .filter((one) => (tenantId === null || one.tenantId === tenantId) && (status === undefined || one.status === status))
+    .filter((one) => (!after || one.atMs > after.getTime()) && (!before || one.atMs < before.getTime()))
+    .map((one) => one.id)
+    .sort((a, b) => (a < b ? 1 : -1))
+  const found: string[] = []
+  for (let number = 1; ; number++) {
+    const page = await listEmails(database.db, filter, { number, size }, nowMs)
+    expect(page.total, JSON.stringify(filter)).toBe(expected.length)
+    found.push(...page.emails.map((one) => one.id))
+    if (page.emails.length < size) break
+  }
+  expect(found, JSON.stringify(filter)).toEqual(expected)
+}
+
+const crowded = startMs + 2 * day + 3_600_000
+
+/** One quarter with many emails in few seconds, and others spread thin; one in forty is in some state. */
+async function crowd(): Promise<Known[]> {
+  await reset()
+  const emails: Known[] = []
+  for (let batch = 0; batch < 6; batch++) {
+    const times = Array.from({ length: 500 }, (_, n) => crowded + batch * 2000 + ((n * 7) % 2000))
+    emails.push(...(await accept('ta', times)))
+  }
+  const thin = Array.from({ length: 300 }, (_, n) => startMs + n * 1_397_111)
+  emails.push(...(await accept('tb', thin)))
+  for (const [index, email] of emails.entries()) if (index % 40 === 0) await change(email, emailStatuses[(index / 40) % 6] as EmailStatus)
+  return emails
+}
+
+const rollUpAll = async () => {
+  while ((await rollUpCounts(database.db)) > 0);
+}
+
 describe('the pages of a list', () => {
   test('hold every email once, newest first, in any state, tenant and time', async () => {
-    await reset()
-    const emails: Known[] = []
-    // One quarter with many emails in few seconds, and others spread thin.
-    const crowded = startMs + 2 * day + 3_600_000
-    for (let batch = 0; batch < 6; batch++)
-      emails.push(
-        ...(await accept(
-          'ta',
-          Array.from({ length: 500 }, (_, n) => crowded + batch * 2000 + ((n * 7) % 2000)),
-        )),
-      )
-    emails.push(
-      ...(await accept(
-        'tb',
-        Array.from({ length: 300 }, (_, n) => startMs + n * 1_397_111),
-      )),
-    )
-    for (const [index, email] of emails.entries()) if (index % 40 === 0) await change(email, emailStatuses[(index / 40) % 6] as EmailStatus)
-
-    for (const rolledUp of [false, true]) {
-      if (rolledUp) while ((await rollUpCounts(database.db)) > 0);
+    const emails = await crowd()
+    for (const prepare of [async () => undefined, rollUpAll, () => forgetSparseSeconds(database.db, startMs, nowMs)]) {
+      await prepare()
       for (const filter of [
         { tenantId: null },
         { tenantId: 'ta' },
@@ -170,26 +197,48 @@ describe('the pages of a list', () => {
         { tenantId: null, status: 'held' as const },
         { tenantId: 'ta', after: new Date(crowded + 1500), before: new Date(crowded + 9300) },
         { tenantId: null, status: 'sent' as const, after: new Date(startMs + 1000), before: new Date(crowded + 5001) },
-      ]) {
-        const expected = emails
-          .filter((one) => filter.tenantId === null || one.tenantId === filter.tenantId)
-          .filter((one) => !('status' in filter) || one.status === filter.status)
-          .filter(
-            (one) =>
-              !('after' in filter && filter.after) || (one.atMs > filter.after.getTime() && one.atMs < (filter.before?.getTime() ?? 0)),
-          )
-          .map((one) => one.id)
-          .sort((a, b) => (a < b ? 1 : -1))
-        const size = 97
-        const found: string[] = []
-        for (let number = 1; ; number++) {
-          const page = await listEmails(database.db, filter, { number, size }, nowMs)
-          expect(page.total, JSON.stringify(filter)).toBe(expected.length)
-          found.push(...page.emails.map((one) => one.id))
-          if (page.emails.length < size) break
-        }
-        expect(found, JSON.stringify(filter)).toEqual(expected)
-      }
+      ])
+        await expectWholeList(emails, filter, 97)
     }
+  })
+
+  test('are right wherever a time cuts the counted quarters, seconds forgotten or not', async () => {
+    const emails = await crowd()
+    await rollUpAll()
+    await forgetSparseSeconds(database.db, startMs, nowMs)
+    // From the crowded quarter into the thin one after it, with no whole quarter between.
+    await expectWholeList(emails, { tenantId: null, after: new Date(crowded + 600_000), before: new Date(crowded + 1_500_000) }, 400)
+    const near = fc.oneof(
+      fc.integer({ min: crowded - 1_800_000, max: crowded + 3_600_000 }),
+      fc.integer({ min: startMs, max: startMs + 5 * day }),
+      fc.integer({ min: -5, max: 5 }).map((quarters) => crowded + quarters * 900_000),
+    )
+    const wanted = fc.record({
+      tenantId: fc.constantFrom(null, 'ta', 'tb'),
+      status: fc.option(fc.constantFrom(...emailStatuses), { nil: undefined }),
+      after: near.map((ms) => new Date(ms)),
+      lastsMs: fc.oneof(fc.integer({ min: 1, max: 2_000_000 }), fc.integer({ min: 1, max: 3 * day })),
+    })
+    await fc.assert(
+      fc.asyncProperty(wanted, ({ lastsMs, ...filter }) =>
+        expectWholeList(emails, { ...filter, before: new Date(filter.after.getTime() + lastsMs) }, 400),
+      ),
+      { numRuns: 150 },
+    )
+  })
+
+  test('are right when more of a quarter is counted after its seconds were forgotten', async () => {
+    await reset()
+    const early = await accept('ta', [crowded, crowded + 1000, crowded + 2000])
+    await rollUpAll()
+    await forgetSparseSeconds(database.db, startMs, nowMs)
+    const late = await accept(
+      'ta',
+      Array.from({ length: 3000 }, (_, n) => crowded + 500 + n),
+    )
+    for (const email of [...early, ...late.slice(0, 3)]) await change(email, 'sent')
+    await rollUpAll()
+    for (const status of [undefined, 'sent' as const, 'pending' as const])
+      await expectWholeList([...early, ...late], { tenantId: null, status }, 100)
   })
 })
