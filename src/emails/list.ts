@@ -1,6 +1,6 @@
 /** Lists of emails, newest first, and how many match. Filters by address or tag read an index; all others are found by counts. */
 import { emailIdPrefix, emailIdTimeMs } from '#base'
-import { type Db, inSnapshot, type Sql, sql, type Tx } from '#db'
+import { type Db, inSnapshot, type Queryable, type Sql, sql, type Tx } from '#db'
 import { dayMs } from './counts.ts'
 import { openWalk, type Walk } from './paging.ts'
 import { type Email, emailColumns } from './record.ts'
@@ -92,6 +92,10 @@ const byTag = indexed(sql.part`tag`, sql.part`$3`)
 /** So few emails of a tenant are looked through without asking how many a filter finds in all tenants. */
 const fewOfTenant = 1000
 
+/** When the oldest email that is kept was accepted. */
+export const findOldestEmailMs = async (on: Queryable): Promise<number | undefined> =>
+  emailIdTimeMs((await on.first(oldestEmail))?.id ?? '')
+
 /** A page of the emails that match, newest first, and how many match in all. */
 export function listEmails(
   db: Db,
@@ -100,7 +104,7 @@ export function listEmails(
   nowMs: number,
 ): Promise<{ emails: Email[]; total: number }> {
   return inSnapshot(db, async (tx) => {
-    const oldestMs = emailIdTimeMs((await tx.first(oldestEmail))?.id ?? '')
+    const oldestMs = await findOldestEmailMs(tx)
     if (oldestMs === undefined) return { emails: [], total: 0 }
     const fromMs = Math.max(Math.floor(oldestMs / dayMs) * dayMs, filter.after ? Math.floor(filter.after.getTime()) + 1 : 0)
     // Ids of processes whose clocks are ahead are listed too.

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { emailIdPrefix } from '#base'
 import { ensurePartitions, inSnapshot, sql } from '#db'
-import { countsIn, type EmailStatus, emailStatuses, emailTables, forgetSparseSeconds, listEmails, rollUpCounts } from '#emails'
+import { countsIn, type EmailStatus, emailStatuses, emailTables, forgetSeconds, listEmails, rollUpCounts } from '#emails'
 import { appendEvents, type EventKind, eventTables } from '#events'
 import { type TestDatabase, testDatabase } from '../support/database.ts'
 
@@ -199,7 +199,7 @@ const rollUpAll = async () => {
 describe('the pages of a list', () => {
   test('hold every email once, newest first, in any state, tenant and time', async () => {
     const emails = await crowd()
-    for (const prepare of [async () => undefined, rollUpAll, () => forgetSparseSeconds(database.db, startMs, nowMs)]) {
+    for (const prepare of [async () => undefined, rollUpAll, () => forgetSeconds(database.db, startMs, crowded + 2 * 3_600_000)]) {
       await prepare()
       for (const filter of [
         { tenantId: null },
@@ -217,7 +217,7 @@ describe('the pages of a list', () => {
   test('are right wherever a time cuts the counted quarters, seconds forgotten or not', async () => {
     const emails = await crowd()
     await rollUpAll()
-    await forgetSparseSeconds(database.db, startMs, nowMs)
+    await forgetSeconds(database.db, startMs, crowded + 2 * 3_600_000)
     // From the crowded quarter into the thin one after it, with no whole quarter between.
     await expectWholeList(emails, { tenantId: null, after: new Date(crowded + 600_000), before: new Date(crowded + 1_500_000) }, 400)
     const near = fc.oneof(
@@ -263,7 +263,7 @@ describe('the pages of a list', () => {
     await reset()
     const early = await accept('ta', [crowded, crowded + 1000, crowded + 2000])
     await rollUpAll()
-    await forgetSparseSeconds(database.db, startMs, nowMs)
+    await forgetSeconds(database.db, startMs, crowded + 2 * 3_600_000)
     const late = await accept(
       'ta',
       Array.from({ length: 3000 }, (_, n) => crowded + 500 + n),

@@ -31,6 +31,8 @@ export interface Wish {
   /** Besides the API. */
   roles?: readonly ('delivery' | 'housekeeping')[]
   bounds?: HttpDeps['bounds']
+  /** Its emails go before they have to, so that counts outlive them. */
+  ages?: boolean
 }
 
 interface ErrorBody {
@@ -180,7 +182,7 @@ export async function startHouse(wish: Wish = {}): Promise<House> {
     for (const role of running) await role.stop()
     await requestLogs.stop()
     try {
-      await expectCounted(db, clock.nowMs())
+      if (!wish.ages) await expectCounted(db, clock.nowMs())
     } finally {
       await database.close()
     }
