@@ -87,12 +87,34 @@ const countedEvents = sql<CountedEvent>`
 const countedTail = sql<CountedEvent>`
   select ${countedColumns}
   from events
-  where (xact, id) > ($1::text::xid8, $2) and ($3::text is null or tenant_id = $3)`
+  where (xact, id) > ($1::text::xid8, $2) and ($3::text is null or tenant_id = $3)
+  order by events.xact, events.id
+  limit $4`
+
+const firstAfter = sql<{ at: Date }>`
+  select at
+  from events
+  where (xact, id) > ($1::text::xid8, $2)
+  order by events.xact, events.id
+  limit 1`
 
 /** The next events in order, as far as no transaction is open that could still write one before them. */
 export const readCountedEvents = (on: Queryable, after: LogPosition, most: number): Promise<CountedEvent[]> =>
   on.rows(countedEvents, [after.xact, after.id, most])
 
-/** Every event after a position that is visible now; of one tenant, or all. */
-export const readCountedTail = (on: Queryable, after: LogPosition, tenantId: string | null): Promise<CountedEvent[]> =>
-  on.rows(countedTail, [after.xact, after.id, tenantId])
+const tailAtOnce = 10_000
+
+/** Every event after a position that the transaction's snapshot shows, some at a time; of one tenant, or all. */
+export async function* readCountedTail(tx: Tx, from: LogPosition, tenantId: string | null): AsyncGenerator<CountedEvent> {
+  for (let after = from; ; ) {
+    const some = await tx.rows(countedTail, [after.xact, after.id, tenantId, tailAtOnce])
+    yield* some
+    const last = some.at(-1)
+    if (!last || some.length < tailAtOnce) return
+    after = last
+  }
+}
+
+/** When the first event after a position happened. */
+export const findTimeAfter = async (on: Queryable, { xact, id }: LogPosition): Promise<Date | undefined> =>
+  (await on.first(firstAfter, [xact, id]))?.at
