@@ -99,6 +99,7 @@ create table email_counts (
   constraint email_counts_pkey PRIMARY KEY (tenant_id, span, starts_at),
   constraint email_counts_span_check CHECK ((span = ANY (ARRAY['second'::text, 'quarter'::text, 'day'::text])))
 ) with (fillfactor=70);
+CREATE INDEX email_counts_seconds ON email_counts (starts_at) WHERE (span = 'second'::text);
 
 create table email_counts_position (
   single boolean not null,

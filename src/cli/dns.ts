@@ -28,10 +28,10 @@ With --json: [{type, name, value, status, found}]; status is OK, Missing, Invali
   options: jsonOption,
   run: (given, deps) =>
     deps.withHouse(async ({ config, db, clock, ids, secrets }) => {
-      const { allows } = openGuard([])
+      const guard = openGuard([])
       const ownAddresses = Object.values(networkInterfaces())
         .flatMap((some) => some ?? [])
-        .filter(({ internal, address }) => !internal && allows(address))
+        .filter(({ internal, address }) => !internal && guard.allows(address))
         .map(({ address }) => address)
       const sender = config.sandboxSender.slice(config.sandboxSender.lastIndexOf('@') + 1)
       const key = await ensurePlatformKey(db, sender, { nowMs: clock.nowMs(), ids, secrets })

@@ -62,7 +62,7 @@ const includes = (text: string, name: string) =>
   parseSpf(text).mechanisms.some((one) => one.name === 'include' && sameName(one.value, name))
 
 /** `203.0.113.9` as `9.113.0.203.in-addr.arpa`. */
-export function reverseName(address: string): string {
+function reverseName(address: string): string {
   if (isIP(address) === 4) return `${address.split('.').reverse().join('.')}.in-addr.arpa`
   const [head = '', tail = ''] = address.toLowerCase().split('::')
   const [first, last] = [head, tail].map((part) => part.split(':').filter((group) => group !== ''))

@@ -3,8 +3,16 @@
  * adds those it has not reached yet, so a count is right at every moment (docs/decisions/007-counts-from-the-log.md).
  */
 import { emailIdTimeMs } from '#base'
-import { type Db, sql, type Tx } from '#db'
-import { type CountedChange, type CountedEvent, type LogPosition, readCountedEvents, readTailBySecond, readTailByTenant } from '#events'
+import { type Db, type Queryable, sql, type Tx } from '#db'
+import {
+  type CountedChange,
+  type CountedEvent,
+  findTimeAfter,
+  type LogPosition,
+  readCountedEvents,
+  readTailBySecond,
+  readTailByTenant,
+} from '#events'
 import type { EmailStatus } from './status.ts'
 
 export const secondMs = 1000
@@ -64,12 +72,19 @@ const addUp = sql`
     held = email_counts.held + excluded.held`
 
 /** Seconds of a quarter with few emails are not needed: a page is found there by reading it. */
-const forgetSeconds = sql`
+const forgetSparse = sql`
   delete from email_counts as second
-  using email_counts as quarter
-  where second.span = 'second' and second.starts_at >= $1 and second.starts_at < $2
-    and quarter.tenant_id = second.tenant_id and quarter.span = 'quarter'
-    and quarter.starts_at = to_timestamp(floor(extract(epoch from second.starts_at) / 900) * 900) and quarter.accepted < $3`
+  where second.span = 'second' and second.starts_at >= $1 and second.starts_at < $2 and (
+    select quarter.accepted
+    from email_counts as quarter
+    where quarter.tenant_id = second.tenant_id and quarter.span = 'quarter'
+      and quarter.starts_at = to_timestamp(floor(extract(epoch from second.starts_at) / 900) * 900)
+  ) < $3`
+
+/** Nor are those of emails that have passed their retention. */
+const forgetUnlisted = sql`
+  delete from email_counts
+  where span = 'second' and starts_at < $1`
 
 /** Below this many emails the seconds of a quarter may have been forgotten. */
 export const fewInQuarter = 2000
@@ -142,11 +157,21 @@ export function rollUpCounts(db: Db): Promise<number> {
 }
 
 const pruneAfterMs = 3_600_000
+const lookBackMs = 2 * dayMs
 
-/** Forgets the seconds of quarters that ended an hour ago and hold few; looks at the hours since `sinceMs`. */
-export const forgetSparseSeconds = (db: Db, sinceMs: number, nowMs: number): Promise<number> => {
-  const until = Math.floor((nowMs - pruneAfterMs) / quarterMs) * quarterMs
-  return db.run(forgetSeconds, [new Date(sinceMs), new Date(until), fewInQuarter])
+/** Forgets the seconds that no list needs: of quarters that ended an hour to two days ago and hold few, and of days without emails. */
+export async function forgetSeconds(db: Db, oldestEmailMs: number | undefined, nowMs: number): Promise<void> {
+  const untilMs = Math.floor((nowMs - pruneAfterMs) / quarterMs) * quarterMs
+  await db.run(forgetSparse, [new Date(untilMs - lookBackMs), new Date(untilMs), fewInQuarter])
+  const firstDayMs = Math.floor((oldestEmailMs ?? nowMs) / dayMs) * dayMs
+  await db.run(forgetUnlisted, [new Date(Math.min(firstDayMs, untilMs - lookBackMs))])
+}
+
+/** Nothing that happened since is counted yet, give or take a day; undefined: all is. */
+export async function findUncountedMs(on: Queryable): Promise<number | undefined> {
+  const from = await on.first(position)
+  const at = from && (await findTimeAfter(on, from))
+  return at && at.getTime() - dayMs
 }
 
 /** What the roll-up has not reached yet, of one tenant ('' all), by second of acceptance (ms). `tx` is a snapshot, here and below. */

@@ -14,11 +14,12 @@ export {
   countsByTenant,
   countsIn,
   countsInBuckets,
-  forgetSparseSeconds,
+  findUncountedMs,
+  forgetSeconds,
   rollUpCounts,
 } from './counts.ts'
 export { type ErasedEmail, eraseContents, eraseEmails, eraseFromConversations } from './erase.ts'
-export { listEmails } from './list.ts'
+export { findOldestEmailMs, listEmails } from './list.ts'
 export type { Email } from './record.ts'
 export { type EmailStatus, emailStatuses, queuedStatuses, retryableStatuses } from './status.ts'
 

@@ -136,6 +136,13 @@ const tailByTenant = sql<CountedChange & { tenantId: string }>`
   where second >= $5 and second < $6
   group by tenant_id, kind, was, test`
 
+const firstAfter = sql<{ at: Date }>`
+  select at
+  from events
+  where (xact, id) > ($1::text::xid8, $2)
+  order by events.xact, events.id
+  limit 1`
+
 /** The next events in order, as far as no transaction is open that could still write one before them. */
 export const readCountedEvents = (on: Queryable, after: LogPosition, most: number): Promise<CountedEvent[]> =>
   on.rows(countedEvents, [after.xact, after.id, most])
@@ -151,3 +158,7 @@ export const readTailByTenant = (
   within: { fromSecond: number; toSecond: number },
   only: readonly string[] | null,
 ) => on.rows(tailByTenant, [after.xact, after.id, endless, only, within.fromSecond, within.toSecond])
+
+/** When the first event after a position happened. */
+export const findTimeAfter = async (on: Queryable, { xact, id }: LogPosition): Promise<Date | undefined> =>
+  (await on.first(firstAfter, [xact, id]))?.at

@@ -10,7 +10,7 @@ import { forgetExpiredKeys } from '#accept'
 import { type Clock, type Log, pause } from '#base'
 import { type Db, ensurePartitions, sql } from '#db'
 import { expireHolds, followQueueChanges } from '#delivery'
-import { emailTables, forgetSparseSeconds, rollUpCounts } from '#emails'
+import { emailTables, findOldestEmailMs, forgetSeconds, rollUpCounts } from '#emails'
 import { eventTables } from '#events'
 import type { LimitSettings } from '#limits'
 import type { Resolver } from '#net'
@@ -25,7 +25,6 @@ import { applyRetention, type Keep } from './retention.ts'
 const tickMs = 500
 const daysAhead = 7
 const hourMs = 3_600_000
-const dayMs = 24 * hourMs
 /** So that other chores have their turn when much is to be counted. */
 const mostCountingRounds = 10
 const choreLock = 7_305_010
@@ -71,7 +70,11 @@ export function startHousekeeping(deps: HousekeepingDeps): Housekeeping {
     },
     { name: 'bringing queues into line with their tenants', everyMs: tickMs, run: (nowMs) => followQueueChanges(db, nowMs) },
     { name: 'counting', everyMs: tickMs, run: () => countAll(db) },
-    { name: 'forgetting seconds of quiet hours', everyMs: hourMs, run: (nowMs) => forgetSparseSeconds(db, nowMs - 2 * dayMs, nowMs) },
+    {
+      name: 'forgetting seconds of quiet hours',
+      everyMs: hourMs,
+      run: async (nowMs) => forgetSeconds(db, await findOldestEmailMs(db), nowMs),
+    },
     { name: 'failing holds whose time is up', everyMs: 60_000, run: (nowMs) => expireHolds(db, nowMs) },
     { name: 'forgetting idempotency keys', everyMs: 60_000, run: (nowMs) => forgetExpiredKeys(db, nowMs) },
     { name: 'checking track domains', everyMs: 10_000, run: () => checkDueTrackDomains(deps) },

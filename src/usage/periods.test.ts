@@ -85,6 +85,19 @@ describe('buckets', () => {
     expect(buckets('2026-10-25', 'Europe/Berlin', 'hour', '2026-11-01T00:00:00Z')).toHaveLength(25)
   })
 
+  test('are the hours that clocks show, though they are put by half an hour', () => {
+    const of = (day: string) => buckets(day, 'Australia/Lord_Howe', 'hour', '2027-01-01T00:00:00Z').map((text) => text.slice(11, 16))
+    const [back, forward] = [of('2026-04-05'), of('2026-10-04')]
+    expect(back.slice(0, 4)).toEqual(['13:00', '14:00', '15:30', '16:30'])
+    expect(back).toHaveLength(24)
+    expect(forward.slice(0, 5)).toEqual(['13:30', '14:30', '15:30', '16:00', '17:00'])
+    expect(forward).toHaveLength(24)
+    expect(buckets('2026-06-01', 'Asia/Kathmandu', 'hour', '2027-01-01T00:00:00Z').slice(0, 2)).toEqual([
+      '2026-05-31T18:15:00.000Z',
+      '2026-05-31T19:15:00.000Z',
+    ])
+  })
+
   test('begin with the period, then at Mondays and firsts, and end with now', () => {
     expect(buckets('2026-03', 'UTC', 'week', '2026-03-20T00:00:00Z')).toEqual([
       '2026-03-01T00:00:00.000Z',

@@ -137,6 +137,18 @@ export type Granularity = (typeof granularities)[number]
 
 const mostBuckets = 2400
 const hourMs = 3_600_000
+const quarterMs = 900_000
+
+/** When the hour that the clocks show ends: an hour later, but where they are put by half an hour. */
+function hourAfter(startMs: number, zone: Zone): number {
+  const isFull = (atMs: number) => zone.local(atMs).timeMs % hourMs === 0
+  const hourOf = (atMs: number) => Math.floor(zone.local(atMs).timeMs / hourMs)
+  const usualMs = startMs + hourMs
+  if (isFull(usualMs)) return usualMs
+  let nextMs = startMs + quarterMs
+  while (!isFull(nextMs) && !(nextMs >= usualMs && hourOf(nextMs) !== hourOf(startMs))) nextMs += quarterMs
+  return nextMs
+}
 
 /** The beginnings of a period's buckets up to now, the first at its start. Refuses more than 2400. */
 export function bucketsOf({ fromMs, toMs }: Period, granularity: Granularity, zone: Zone, nowMs: number): number[] {
@@ -144,7 +156,7 @@ export function bucketsOf({ fromMs, toMs }: Period, granularity: Granularity, zo
   const starts: number[] = []
   const first = zone.local(fromMs).day
   const nth = (index: number): number => {
-    if (granularity === 'hour') return fromMs + index * hourMs
+    if (granularity === 'hour') return hourAfter(starts.at(-1) ?? fromMs, zone)
     if (granularity === 'day') return zone.startOf(first + index)
     if (granularity === 'week') return zone.startOf(mondayOf(first) + index * 7)
     return zone.startOf(firstOfMonth(first, index))

@@ -3,6 +3,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { sql } from '#db'
 import { type EmailStatus, emailStatuses, retryableStatuses } from '#emails'
+import { appendEvents, type EventKind } from '#events'
 import { type House, startHouse } from '../support/house.ts'
 
 let house: House
@@ -45,9 +46,21 @@ const deliveries = async (id: string, of: House = house) =>
 const retry = (id: string) =>
   house.call('POST', `/emails/${id}/retry`, { key: house.testKey, headers: { 'content-type': 'application/json' } })
 
+const kinds: Record<Exclude<EmailStatus, 'pending'>, EventKind> = {
+  sent: 'MessageSent',
+  softfail: 'MessageDelayed',
+  hardfail: 'MessageDeliveryFailed',
+  bounced: 'MessageBounced',
+  held: 'MessageHeld',
+}
+
 async function sendInto(status: EmailStatus): Promise<string> {
   const id = await send()
-  await house.db.run(setStatus, [id, status])
+  await house.db.transaction(async (tx) => {
+    await tx.run(setStatus, [id, status])
+    if (status === 'pending') return
+    await appendEvents(tx, [{ tenantId: house.tenantId, kind: kinds[status], emailId: id, at: new Date(), data: { was: 'pending' } }])
+  })
   if (status === 'softfail') await house.db.run(setQueued, [id, 'deferred', new Date(Date.now() + hourMs), 1])
   else if (status === 'held') await house.db.run(setQueued, [id, 'held', new Date(Date.now() + hourMs), 0])
   else if (status !== 'pending') await house.db.run(unqueue, [id])

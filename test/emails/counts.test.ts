@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { emailIdPrefix } from '#base'
 import { ensurePartitions, inSnapshot, sql } from '#db'
-import { countsIn, type EmailStatus, emailStatuses, emailTables, forgetSparseSeconds, listEmails, rollUpCounts } from '#emails'
+import { countsIn, type EmailStatus, emailStatuses, emailTables, forgetSeconds, listEmails, rollUpCounts } from '#emails'
 import { appendEvents, type EventKind, eventTables } from '#events'
 import { type TestDatabase, testDatabase } from '../support/database.ts'
 
@@ -11,9 +11,9 @@ const startMs = Date.parse('2026-03-01T00:00:00Z')
 const nowMs = startMs + 5 * day
 
 const addEmails = sql`
-  insert into emails (tenant_id, id, content_id, recipient, sender, from_text, subject, message_id, test, status, accepted_at)
-  select tenant_id, id, id, 'a@example.com', 'b@example.com', 'b@example.com', 's', id, false, 'pending', accepted_at
-  from json_to_recordset($1::json) as given (tenant_id text, id text, accepted_at timestamptz)`
+  insert into emails (tenant_id, id, content_id, recipient, sender, from_text, subject, tag, message_id, test, status, accepted_at)
+  select tenant_id, id, id, recipient, sender, sender, 's', tag, id, false, 'pending', accepted_at
+  from json_to_recordset($1::json) as given (tenant_id text, id text, accepted_at timestamptz, recipient text, sender text, tag text)`
 const setStatus = sql`
   update emails
   set status = $2
@@ -41,6 +41,9 @@ interface Known {
   id: string
   atMs: number
   status: EmailStatus
+  recipient: string
+  sender: string
+  tag: string | null
 }
 
 const kinds: Record<EmailStatus, EventKind> = {
@@ -56,11 +59,15 @@ async function accept(tenantId: string, times: readonly number[]): Promise<Known
   const { db } = database
   const made = times.map((atMs, index): Known => {
     const id = `${emailIdPrefix(atMs)}${String(serial++).padStart(12, '0')}${String(index % 100).padStart(2, '0')}`
-    return { tenantId, id, atMs, status: 'pending' }
+    const tag = serial % 2 === 0 ? 'even' : serial % 31 === 0 ? 'rare' : null
+    const [recipient, sender] = [`Person${serial % 9}@Example.com`, serial % 5 === 0 ? 'five@example.com' : 'shop@example.com']
+    return { tenantId, id, atMs, status: 'pending', recipient, sender, tag }
   })
   const seconds = Map.groupBy(made, ({ atMs }) => Math.floor(atMs / 1000))
   await db.transaction(async (tx) => {
-    await tx.run(addEmails, [JSON.stringify(made.map(({ id, atMs }) => ({ tenant_id: tenantId, id, accepted_at: new Date(atMs) })))])
+    await tx.run(addEmails, [
+      JSON.stringify(made.map(({ atMs, ...one }) => ({ ...one, tenant_id: tenantId, accepted_at: new Date(atMs) }))),
+    ])
     const data = { test: false, seconds: [...seconds].map(([second, some]) => [second, some.length]) }
     await appendEvents(tx, [{ tenantId, kind: 'EmailsAccepted', emailId: null, at: new Date(startMs), data }])
   })
@@ -145,12 +152,17 @@ interface Wanted {
   status?: EmailStatus | undefined
   after?: Date | undefined
   before?: Date | undefined
+  recipient?: string | undefined
+  sender?: string | undefined
+  tag?: string | undefined
 }
 
 async function expectWholeList(emails: readonly Known[], filter: Wanted, size: number): Promise<void> {
-  const { tenantId, status, after, before } = filter
+  const { tenantId, status, after, before, recipient, sender, tag } = filter
   const expected = emails
     .filter((one) => (tenantId === null || one.tenantId === tenantId) && (status === undefined || one.status === status))
+    .filter((one) => recipient === undefined || one.recipient.toLowerCase() === recipient.toLowerCase())
+    .filter((one) => (sender === undefined || one.sender === sender) && (tag === undefined || one.tag === tag))
     .filter((one) => (!after || one.atMs > after.getTime()) && (!before || one.atMs < before.getTime()))
     .map((one) => one.id)
     .sort((a, b) => (a < b ? 1 : -1))
@@ -187,7 +199,7 @@ const rollUpAll = async () => {
 describe('the pages of a list', () => {
   test('hold every email once, newest first, in any state, tenant and time', async () => {
     const emails = await crowd()
-    for (const prepare of [async () => undefined, rollUpAll, () => forgetSparseSeconds(database.db, startMs, nowMs)]) {
+    for (const prepare of [async () => undefined, rollUpAll, () => forgetSeconds(database.db, startMs, crowded + 2 * 3_600_000)]) {
       await prepare()
       for (const filter of [
         { tenantId: null },
@@ -205,7 +217,7 @@ describe('the pages of a list', () => {
   test('are right wherever a time cuts the counted quarters, seconds forgotten or not', async () => {
     const emails = await crowd()
     await rollUpAll()
-    await forgetSparseSeconds(database.db, startMs, nowMs)
+    await forgetSeconds(database.db, startMs, crowded + 2 * 3_600_000)
     // From the crowded quarter into the thin one after it, with no whole quarter between.
     await expectWholeList(emails, { tenantId: null, after: new Date(crowded + 600_000), before: new Date(crowded + 1_500_000) }, 400)
     const near = fc.oneof(
@@ -227,11 +239,31 @@ describe('the pages of a list', () => {
     )
   })
 
+  test('are right for every address and tag, of a tenant with few emails and with many', async () => {
+    const emails = await crowd()
+    await rollUpAll()
+    const wanted = fc.record({
+      tenantId: fc.constantFrom(null, 'ta', 'tb', 'tc'),
+      status: fc.option(fc.constantFrom(...emailStatuses), { nil: undefined, freq: 2 }),
+      recipient: fc.option(fc.constantFrom('person3@example.com', 'PERSON8@example.com', 'nobody@example.com'), { nil: undefined }),
+      sender: fc.option(fc.constantFrom('five@example.com', 'shop@example.com'), { nil: undefined }),
+      tag: fc.option(fc.constantFrom('even', 'rare', 'none'), { nil: undefined }),
+      after: fc.option(
+        fc.integer({ min: startMs, max: crowded + 10_000 }).map((ms) => new Date(ms)),
+        { nil: undefined },
+      ),
+    })
+    await fc.assert(
+      fc.asyncProperty(wanted, (filter) => expectWholeList(emails, filter, 500)),
+      { numRuns: 150 },
+    )
+  })
+
   test('are right when more of a quarter is counted after its seconds were forgotten', async () => {
     await reset()
     const early = await accept('ta', [crowded, crowded + 1000, crowded + 2000])
     await rollUpAll()
-    await forgetSparseSeconds(database.db, startMs, nowMs)
+    await forgetSeconds(database.db, startMs, crowded + 2 * 3_600_000)
     const late = await accept(
       'ta',
       Array.from({ length: 3000 }, (_, n) => crowded + 500 + n),

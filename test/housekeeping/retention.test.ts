@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { sql } from '#db'
+import { rollUpCounts } from '#emails'
 import { applyRetention, eraseAddress, prepareDays } from '#housekeeping'
 import { type House, startHouse } from '../support/house.ts'
 
@@ -131,7 +132,7 @@ describe('erasing a person from the request logs', () => {
 
 describe('retention', () => {
   test('drops contents, then emails, by whole days, and never what the spool still needs', async () => {
-    await using aged = await startHouse({ rateLimit: null, sendLimit: null, roles: ['delivery'] })
+    await using aged = await startHouse({ rateLimit: null, sendLimit: null, roles: ['delivery'], ages: true })
     const read = async (path: string) => aged.call('GET', path, { key: aged.testKey })
     const letter = (to: string) => ({ from: 'a@simulator.test', to: [to], subject: 's', text: 'hello' })
     const idOf = async (to: string) =>
@@ -161,5 +162,29 @@ describe('retention', () => {
     expect((await read(`/emails/${done}`)).status).toBe(404)
     await prepareDays(aged.db, nowMs())
     expect((await idOf('delivered@simulator.test')).length).toBe(22)
+  })
+
+  test('leaves usage as it was, and drops no event that is not counted yet', async () => {
+    await using aged = await startHouse({ rateLimit: null, sendLimit: null, roles: ['delivery'], ages: true })
+    const read = async (path: string) => (await aged.call('GET', path, { key: aged.liveKey })).body
+    const usage = async () => ((await read('/usage?period=last_7_days')).data as { emails: object }).emails
+    for (const to of ['delivered', 'delivered', 'hardfail'])
+      await aged.call('POST', '/emails', {
+        key: aged.testKey,
+        body: { from: 'a@simulator.test', to: [`${to}@simulator.test`], subject: 's' },
+      })
+    const told = { sent: 3, delivered: 2, hard_failed: 1, soft_failed: 0, bounced: 0, held: 0, test: 3 }
+    await expect.poll(usage, { timeout: 15_000, interval: 50 }).toEqual(told)
+
+    const late = nowMs() + 200 * dayMs
+    const today = new Date(nowMs()).toISOString().slice(0, 10).replaceAll('-', '')
+    const first = await applyRetention(aged.db, keep, late)
+    expect(first).toContain(`emails_${today}`)
+    expect(first).not.toContain(`events_${today}`)
+    expect(await usage()).toEqual(told)
+    while ((await rollUpCounts(aged.db)) > 0);
+    expect(await applyRetention(aged.db, keep, late)).toContain(`events_${today}`)
+    expect(await usage()).toEqual(told)
+    expect(await read('/emails')).toMatchObject({ total: 0, data: [] })
   })
 })

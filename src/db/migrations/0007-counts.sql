@@ -19,6 +19,7 @@ create table email_counts (
   held bigint not null,
   primary key (tenant_id, span, starts_at)
 ) with (fillfactor = 70);
+create index email_counts_seconds on email_counts (starts_at) where span = 'second';
 
 -- The last event that the counts know of.
 create table email_counts_position (
