@@ -100,13 +100,13 @@ const statusAfter: Readonly<Record<string, EmailStatus>> = {
 }
 
 /** What a change does to the counts, if anything. */
-function changeOf({ kind, was, test, emails }: CountedChange): Partial<Counts> | undefined {
-  if (kind === 'EmailsAccepted') return { accepted: emails, test: test ? emails : 0 }
+function changeOf({ kind, was, test, count }: CountedChange): Partial<Counts> | undefined {
+  if (kind === 'EmailsAccepted') return { accepted: count, test: test ? count : 0 }
   const after = statusAfter[kind]
   if (after === undefined || was === null || was === after) return undefined
   const change: Partial<Counts> = {}
-  if (after !== 'pending') change[after] = emails
-  if (was !== 'pending') change[was as (typeof settledStatuses)[number]] = -emails
+  if (after !== 'pending') change[after] = count
+  if (was !== 'pending') change[was as (typeof settledStatuses)[number]] = -count
   return change
 }
 
@@ -116,8 +116,8 @@ function* changesOf(event: CountedEvent): Generator<{ atMs: number; change: Part
   const timeMs = emailIdTimeMs(event.emailId ?? '')
   const seconds: [number, number][] =
     kind === 'EmailsAccepted' ? (event.seconds ?? []) : timeMs === undefined ? [] : [[Math.floor(timeMs / secondMs), 1]]
-  for (const [second, emails] of seconds) {
-    const change = changeOf({ kind, was, test, emails })
+  for (const [second, count] of seconds) {
+    const change = changeOf({ kind, was, test, count })
     if (change) yield { atMs: second * secondMs, change }
   }
 }

@@ -71,7 +71,7 @@ export interface CountedChange {
   kind: EventKind
   was: string | null
   test: boolean | null
-  emails: number
+  count: number
 }
 
 /** A place in the log: what comes later has a larger transaction, or the same one and a larger id. */
@@ -115,7 +115,7 @@ const unread = (where: Sql<unknown>) => sql.part`(
 
 /** Summed in the database: a tail is millions of events long after a foreign transaction has kept the roll-up from going on. */
 const countedTail = (ofTenants: Sql<unknown>) => sql.part`
-    select tenant_id, ${acceptedSecond} as second, kind, data ->> 'was' as was, false as test, 1 as emails
+    select tenant_id, ${acceptedSecond} as second, kind, data ->> 'was' as was, false as test, 1 as count
     from ${unread(sql.part`email_id is not null and ${ofTenants}`)}
     union all
     select tenant_id, (pair -> 0)::bigint, kind, null, (data -> 'test')::boolean, (pair -> 1)::integer
@@ -124,13 +124,13 @@ const countedTail = (ofTenants: Sql<unknown>) => sql.part`
 const endless = Number.MAX_SAFE_INTEGER
 
 const tailBySecond = sql<CountedChange & { second: number }>`
-  select second, kind, was, test, sum(emails)::bigint as emails
+  select second, kind, was, test, sum(count)::bigint as count
   from (${countedTail(sql.part`($4::text is null or tenant_id = $4)`)}
   ) as counted
   group by second, kind, was, test`
 
 const tailByTenant = sql<CountedChange & { tenantId: string }>`
-  select tenant_id as "tenantId", kind, was, test, sum(emails)::bigint as emails
+  select tenant_id as "tenantId", kind, was, test, sum(count)::bigint as count
   from (${countedTail(sql.part`($4::text[] is null or tenant_id = any($4))`)}
   ) as counted
   where second >= $5 and second < $6

@@ -47,11 +47,11 @@ test('a tail of many events is read as the few sums that it changes', async () =
   await database.db.transaction((tx) => tell(tx, 'ta', first, 3000))
   await database.db.transaction((tx) => tell(tx, 'ta', first + 3599, 2000))
   const rows = await readTailBySecond(database.db, { xact: '0', id: 0 }, 'ta')
-  expect(rows.map(({ kind, second, emails }) => [kind, second - first, emails]).sort()).toEqual([
-    ['EmailsAccepted', 0, 3000],
-    ['EmailsAccepted', 3599, 2000],
-    ['MessageSent', 0, 2990],
-    ['MessageSent', 3599, 1990],
+  expect(rows.map(({ kind, second, count }) => `${kind} ${second - first} ${count}`).sort()).toEqual([
+    'EmailsAccepted 0 3000',
+    'EmailsAccepted 3599 2000',
+    'MessageSent 0 2990',
+    'MessageSent 3599 1990',
   ])
 })
 
