@@ -19,7 +19,11 @@ const tracked = fc.record({
 
 describe('a tracking token', () => {
   it('tells what it was made of, whatever the URL', () => {
-    fc.assert(fc.property(tracked, (one) => expect(tokens.read(tokens.make(one), one.kind)).toEqual(one)))
+    fc.assert(
+      fc.property(tracked, (one) => {
+        expect(tokens.read(tokens.make(one), one.kind)).toEqual(one)
+      }),
+    )
   })
 
   it('is of one kind', () => {
