@@ -66,6 +66,15 @@ export interface CountedEvent extends LogPosition {
   test: boolean | null
 }
 
+/** An event as whoever follows the log reads it. */
+export interface LoggedEvent extends LogPosition {
+  tenantId: string
+  kind: EventKind
+  emailId: string | null
+  at: Date
+  data: Record<string, unknown>
+}
+
 /** So many emails went from one status to that of `kind`, or were accepted. */
 export interface CountedChange {
   kind: EventKind
@@ -94,6 +103,20 @@ const countedEvents = sql<CountedEvent>`
 
 /** Text of our own making, no value. */
 const fragment = (text: string) => sql.part(Object.assign([text], { raw: [] }))
+
+const nextEvents = sql<LoggedEvent>`
+  select xact::text as xact, id, tenant_id as "tenantId", kind, email_id as "emailId", at, data
+  from events
+  where (xact, id) > ($1::text::xid8, $2) and xact < pg_snapshot_xmin(pg_current_snapshot()) and ($4::text is null or tenant_id = $4)
+  order by events.xact, events.id
+  limit $3`
+
+const lastEvent = sql<LogPosition>`
+  select xact::text as xact, id
+  from events
+  where xact < pg_snapshot_xmin(pg_current_snapshot())
+  order by events.xact desc, events.id desc
+  limit 1`
 
 const digits = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 /** The second of acceptance that an email id begins with, as `emailIdTimeMs` reads it. */
@@ -158,6 +181,16 @@ export const readTailByTenant = (
   within: { fromSecond: number; toSecond: number },
   only: readonly string[] | null,
 ) => on.rows(tailByTenant, [after.xact, after.id, endless, only, within.fromSecond, within.toSecond])
+
+/** The next events in order, of one tenant or all, as far as no transaction is open that could still write one before them. */
+export const readEvents = (on: Queryable, after: LogPosition, most: number, tenantId: string | null = null): Promise<LoggedEvent[]> =>
+  on.rows(nextEvents, [after.xact, after.id, most, tenantId])
+
+/** Before the first event. */
+export const startOfLog: LogPosition = { xact: '0', id: 0 }
+
+/** After the last event that `readEvents` would give. */
+export const findEndOfLog = async (on: Queryable): Promise<LogPosition> => (await on.first(lastEvent, [])) ?? startOfLog
 
 /** When the first event after a position happened. */
 export const findTimeAfter = async (on: Queryable, { xact, id }: LogPosition): Promise<Date | undefined> =>

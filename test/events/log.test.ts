@@ -1,0 +1,35 @@
+/** Following the log: whoever reads from a position on misses nothing, whichever transaction ends first. */
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { ensurePartitions, type Tx } from '#db'
+import { appendEvents, eventTables, findEndOfLog, readEvents, startOfLog } from '#events'
+import { type TestDatabase, testDatabase } from '../support/database.ts'
+
+const at = new Date('2026-03-01T00:00:00Z')
+
+let database: TestDatabase
+beforeAll(async () => {
+  database = await testDatabase()
+  await ensurePartitions(database.db, eventTables, at.getTime(), 1)
+})
+afterAll(() => database.close())
+
+const tell = (tx: Tx, tenantId: string, name: string) =>
+  appendEvents(tx, [{ tenantId, kind: 'MessageSent', emailId: null, at, data: { name } }])
+
+test('an event of a transaction that is still open holds back those after it, and is read in its order', async () => {
+  const { db } = database
+  expect(await findEndOfLog(db)).toEqual(startOfLog)
+  await db.transaction((tx) => tell(tx, 'ta', 'first'))
+  await db.transaction(async (slow) => {
+    await tell(slow, 'ta', 'slow')
+    await db.transaction((tx) => tell(tx, 'tb', 'fast'))
+    expect((await readEvents(db, startOfLog, 10)).map((event) => event.data.name)).toEqual(['first'])
+  })
+  const all = await readEvents(db, startOfLog, 10)
+  expect(all.map((event) => event.data.name)).toEqual(['first', 'slow', 'fast'])
+  const [first, slow, fast] = all
+  expect(first).toMatchObject({ tenantId: 'ta', kind: 'MessageSent', emailId: null, at })
+  expect(await findEndOfLog(db)).toEqual({ xact: fast?.xact, id: fast?.id })
+  expect(first && (await readEvents(db, first, 1))).toEqual([slow])
+  expect(first && (await readEvents(db, first, 10, 'tb'))).toEqual([fast])
+})
