@@ -153,6 +153,7 @@ async function serve(): Promise<void> {
           resolver: openResolver({ servers: config.resolvers, clock }),
           hostname: config.hostname,
           keep: config,
+          brake: config,
           limitSettings: openLimitSettings({ db, clock, config }),
         }),
       )

@@ -20,6 +20,11 @@ create table attempts (
   constraint attempts_pkey PRIMARY KEY (tenant_id, email_id, id)
 ) partition by RANGE (email_id);
 
+create table brake_position (
+  xact xid8 not null,
+  id bigint not null
+);
+
 create table contents (
   tenant_id text collate "C" not null,
   id text collate "C" not null,
@@ -207,7 +212,17 @@ create table queue_changes (
   domain text,
   at timestamptz not null,
   constraint queue_changes_pkey PRIMARY KEY (tenant_id, id),
-  constraint queue_changes_change_check CHECK ((change = ANY (ARRAY['stopped'::text, 'resumed'::text, 'deleted'::text, 'domain deleted'::text])))
+  constraint queue_changes_change_check CHECK ((change = ANY (ARRAY['stopped'::text, 'resumed'::text, 'deleted'::text, 'domain deleted'::text, 'domain resumed'::text])))
+);
+
+create table queue_stops (
+  tenant_id text collate "C" not null,
+  kind text collate "C" not null,
+  name text collate "C" not null,
+  because text not null,
+  at timestamptz not null,
+  constraint queue_stops_pkey PRIMARY KEY (tenant_id, kind, name),
+  constraint queue_stops_kind_check CHECK ((kind = ANY (ARRAY['destination'::text, 'domain'::text])))
 );
 
 create table request_logs (
@@ -288,6 +303,16 @@ create table suppressions (
 );
 CREATE INDEX suppressions_by_id ON suppressions (tenant_id, id);
 
+create table tenant_hours (
+  tenant_id text collate "C" not null,
+  hour timestamptz not null,
+  ended bigint not null,
+  recipient_faults bigint not null,
+  complaints bigint not null,
+  warned boolean not null default false,
+  constraint tenant_hours_pkey PRIMARY KEY (tenant_id, hour)
+);
+
 create table tenants (
   id text collate "C" not null,
   name text not null,
@@ -296,6 +321,8 @@ create table tenants (
   is_default boolean not null,
   created_at timestamptz not null,
   updated_at timestamptz not null,
+  paused_because text,
+  resumed_at timestamptz,
   constraint tenants_pkey PRIMARY KEY (id),
   constraint tenants_status_check CHECK ((status = ANY (ARRAY['active'::text, 'suspended'::text, 'archived'::text])))
 );

@@ -50,6 +50,14 @@ function count(value: string | undefined, fallback: number, least = 1): number {
   return Number(value)
 }
 
+/** Per cent, with decimals; `off` is no limit. */
+function percent(value: string | undefined, fallback: number): number {
+  if (value === undefined) return fallback
+  if (value.toLowerCase() === 'off') return Number.POSITIVE_INFINITY
+  if (!/^\d{1,3}(\.\d{1,6})?$/.test(value) || Number(value) > 100) throw new Error(`"${value}" is not per cent, such as 0.3, nor off`)
+  return Number(value)
+}
+
 /** A number, or `unlimited` as null. */
 function limit(value: string | undefined, fallback: number): number | null {
   if (value?.toLowerCase() === 'unlimited') return null
@@ -189,6 +197,18 @@ export const settings = {
   rateLimit: setting('POSTRIDER_RATE_LIMIT', '10', 'requests per second per key (`unlimited` allowed)', (v) => limit(v, 10)),
   sendLimit: setting('POSTRIDER_SEND_LIMIT', '100', 'emails per clock hour for the organisation (`unlimited` allowed)', (v) =>
     limit(v, 100),
+  ),
+  brakeComplaintPercent: setting(
+    'POSTRIDER_BRAKE_COMPLAINT_PERCENT',
+    '0.3',
+    'complaints per 100 emails of a tenant in 24 hours above which it is paused (`off` allowed); it is warned of at half',
+    (v) => percent(v, 0.3),
+  ),
+  brakeFailurePercent: setting('POSTRIDER_BRAKE_FAILURE_PERCENT', '8', 'likewise of emails to addresses that do not exist', (v) =>
+    percent(v, 8),
+  ),
+  brakeFromEmails: setting('POSTRIDER_BRAKE_FROM_EMAILS', '100', 'tenants with fewer emails in 24 hours are not judged', (v) =>
+    count(v, 100),
   ),
   trustedProxies: setting('POSTRIDER_TRUSTED_PROXIES', 'none', 'comma list of networks whose forwarded headers are believed', networks),
   metricsToken: setting(

@@ -1,6 +1,6 @@
 /**
  * The command line door: one file for each kind of command.
- * Owns: nothing. Uses: base, mail, net, db, tenants, members, credentials, limits, domains, housekeeping. Used by: main.
+ * Owns: nothing. Uses: base, mail, net, db, tenants, members, credentials, limits, domains, emails, delivery, housekeeping. Used by: main.
  * Promises: every command has --help; those that print data take --json; a wrong call says what to do instead and exits with 2.
  */
 import { spawn } from 'node:child_process'
@@ -9,6 +9,17 @@ import { migrate } from '#db'
 import { type Command, type CommandDeps, jsonOption, parseCall, printed, UsageError } from './command.ts'
 import { dns } from './dns.ts'
 import { erase } from './erase.ts'
+import {
+  explainCommand,
+  queueCancel,
+  queueFlush,
+  queuePause,
+  queueRelease,
+  queueResume,
+  queueShow,
+  tenantPause,
+  tenantResume,
+} from './operate.ts'
 import { domainAdd, keyCreate, limitsSet, memberAdd, tenantCreate } from './records.ts'
 import { send } from './send.ts'
 
@@ -65,9 +76,19 @@ const commands: readonly Command[] = [
   migrateCommand,
   keyCreate,
   tenantCreate,
+  tenantPause,
+  tenantResume,
   domainAdd,
   memberAdd,
   limitsSet,
+  // Before `queue`, which their first word is too.
+  queuePause,
+  queueResume,
+  queueFlush,
+  queueRelease,
+  queueCancel,
+  queueShow,
+  explainCommand,
   erase,
   dns,
   send,

@@ -2,10 +2,19 @@
  * Brings queued emails into line with what happened to their tenant or domain (contract sections 7.2, 8 and 10): one change after the
  * other, in batches, and again from the start after a crash, which does no harm.
  */
-import type { Db } from '#db'
+import type { Db, Tx } from '#db'
 import { changeStatus, emailsOfDomain } from '#emails'
 import { appendEvents } from '#events'
-import { forgetQueueChange, listStill, nextQueueChange, type QueueChange, releaseHeldForTenant, wake, wakeEmails } from '#spool'
+import {
+  forgetQueueChange,
+  listStill,
+  nextQueueChange,
+  type QueueChange,
+  releaseHeldForDomain,
+  releaseHeldForTenant,
+  wake,
+  wakeEmails,
+} from '#spool'
 
 const mostAtOnce = 1000
 /** By then every process has noticed the change itself, so that nothing is attempted on its old terms. */
@@ -22,17 +31,19 @@ export async function followQueueChanges(db: Db, nowMs: number): Promise<number>
 }
 
 async function follow(db: Db, { tenantId, change, domain }: QueueChange, nowMs: number): Promise<void> {
-  if (change === 'domain deleted') return wakeDomain(db, tenantId, domain ?? '')
+  const ofDomain = (each: (ids: string[]) => Promise<unknown>) => eachOfDomain(db, tenantId, domain ?? '', each)
+  if (change === 'domain deleted') return ofDomain((ids) => wakeEmails(db, tenantId, ids))
+  if (change === 'domain resumed') return ofDomain((ids) => release(db, tenantId, nowMs, (tx) => releaseHeldForDomain(tx, tenantId, ids)))
   const batch = () => {
-    if (change === 'resumed') return release(db, tenantId, nowMs)
+    if (change === 'resumed') return release(db, tenantId, nowMs, (tx) => releaseHeldForTenant(tx, tenantId, mostAtOnce))
     return wake(db, tenantId, change === 'stopped' ? ['deferred'] : ['deferred', 'held', 'waiting'], mostAtOnce)
   }
   while ((await batch()) > 0);
 }
 
-function release(db: Db, tenantId: string, nowMs: number): Promise<number> {
+function release(db: Db, tenantId: string, nowMs: number, letGo: (tx: Tx) => Promise<string[]>): Promise<number> {
   return db.transaction(async (tx) => {
-    const released = await releaseHeldForTenant(tx, tenantId, mostAtOnce)
+    const released = await letGo(tx)
     for (const id of released) await changeStatus(tx, { tenantId, id }, ['held'], 'pending')
     const at = new Date(nowMs)
     await appendEvents(
@@ -43,13 +54,14 @@ function release(db: Db, tenantId: string, nowMs: number): Promise<number> {
   })
 }
 
-async function wakeDomain(db: Db, tenantId: string, domain: string): Promise<void> {
+/** Walks a tenant's resting emails from a sending domain, in order. */
+async function eachOfDomain(db: Db, tenantId: string, domain: string, each: (ids: string[]) => Promise<unknown>): Promise<void> {
   for (let after = ''; ; ) {
     const ids = await listStill(db, tenantId, after, mostAtOnce)
     const last = ids.at(-1)
     if (last === undefined) return
     const affected = await emailsOfDomain(db, tenantId, ids, domain)
-    if (affected.length > 0) await wakeEmails(db, tenantId, affected)
+    if (affected.length > 0) await each(affected)
     after = last
   }
 }

@@ -1,14 +1,14 @@
 /**
  * Delivery: one process's turn of claim, prepare, attempt, record.
- * Owns: nothing. Uses: base, mail, dkim, net, smtp, bounces, simulator, db, tenants, suppressions, domains, events, emails, spool. Used by:
- * housekeeping, http, main.
+ * Owns: nothing. Uses: base, mail, dkim, net, smtp, bounces, simulator, db, tenants, limits, suppressions, domains, events, emails,
+ * spool. Used by: usage, housekeeping, http, cli, main.
  * Promises: a recipient is handed to a connection only after its claim is committed; a lost lease stops its owner before the next
  * final dot; an outcome is kept and recorded however long the database is away; an orderly stop repeats nothing.
  */
 import { type Clock, type Config, type Ids, type Log, pause, type Secrets } from '#base'
 import type { Db } from '#db'
 import type { Domains } from '#domains'
-import { loadContentBodies } from '#emails'
+import { emailsOfDomain, loadContentBodies } from '#emails'
 import {
   type Claimed,
   claim,
@@ -16,6 +16,7 @@ import {
   giveBack,
   type OwnedShard,
   openLeases,
+  openStops,
   promote,
   type RetrySchedule,
   shardCount,
@@ -31,6 +32,19 @@ import { openRecorder } from './record.ts'
 
 export { followQueueChanges } from './changes.ts'
 export { expireHolds } from './expire.ts'
+export { explain } from './explain.ts'
+export {
+  cancelQueue,
+  cancelQueued,
+  flushQueue,
+  pauseQueue,
+  pauseTenant,
+  type QueueLine,
+  readQueue,
+  releaseQueue,
+  resumePaused,
+  resumeTenant,
+} from './operate.ts'
 export { keysFor, rebuildMessage } from './prepare.ts'
 export { deleteDomain } from './remove-domain.ts'
 
@@ -133,6 +147,7 @@ export async function startDelivery(deps: DeliveryDeps): Promise<Delivery> {
   }
 
   const cursors = openCursors(lanesPerClaim)
+  const stops = openStops(deps)
   let sweepAtMs = 0
 
   const claimTurn = async (): Promise<number> => {
@@ -152,6 +167,7 @@ export async function startDelivery(deps: DeliveryDeps): Promise<Delivery> {
       cursors: cursors.current,
       windows,
       freshWindow: hands.freshWindow,
+      paused: (await stops.current()).filter((one) => one.kind === 'destination').map((one) => one.name),
     })
     cursors.advance(claimed, windows)
     if (claimed.length === 0) return idlePollMs
@@ -170,11 +186,13 @@ export async function startDelivery(deps: DeliveryDeps): Promise<Delivery> {
       claimed.map((one) => ({ tenantId: one.tenantId, address: one.recipient })),
     )
     const stopped = await stoppedAmong(claimed)
+    const ofStoppedDomain = await ofStoppedDomains(claimed)
     const undue: Outcome[] = []
     const due: Claimed[] = []
     for (const one of claimed) {
       const stop = stopped.get(one.tenantId)
       if (stop) undue.push(decideUntried(one, stop))
+      else if (ofStoppedDomain.has(one.emailId)) undue.push(decideUntried(one, ofStoppedDomain.get(one.emailId) as Finding))
       // A manual retry skips the list (contract section 7.2).
       else if (one.manual || !isSuppressed({ tenantId: one.tenantId, address: one.recipient })) due.push(one)
       else undue.push(decideUntried(one, { ...untried, kind: 'suppressed' }))
@@ -193,6 +211,20 @@ export async function startDelivery(deps: DeliveryDeps): Promise<Delivery> {
       if (!tenant) stopped.set(tenantId, cancelled('the tenant was deleted'))
       else if (tenant.status !== 'active')
         stopped.set(tenantId, { ...untried, kind: 'tenant stopped', message: `the tenant is ${tenant.status}` })
+      else if (tenant.pausedBecause !== null)
+        stopped.set(tenantId, { ...untried, kind: 'tenant stopped', message: `the tenant is paused: ${tenant.pausedBecause}` })
+    }
+    return stopped
+  }
+
+  /** What becomes of mail from sending domains that are paused, by email; asks nothing while none of these tenants has one. */
+  const ofStoppedDomains = async (claimed: readonly Claimed[]): Promise<Map<string, Finding>> => {
+    const stopped = new Map<string, Finding>()
+    for (const { tenantId, kind, name, because } of await stops.current()) {
+      const ids = kind === 'domain' ? claimed.filter((one) => one.tenantId === tenantId).map((one) => one.emailId) : []
+      if (ids.length === 0) continue
+      const finding: Finding = { ...untried, kind: 'domain stopped', message: `the sending domain ${name} is paused: ${because}` }
+      for (const id of await emailsOfDomain(db, tenantId, ids, name)) stopped.set(id, finding)
     }
     return stopped
   }

@@ -19,7 +19,7 @@ export interface RemoteEnd {
 
 /** What is known about one try for one recipient, before it is decided what follows. */
 export interface Finding {
-  kind: 'accepted' | 'temporary' | 'permanent' | 'unknown' | 'suppressed' | 'tenant stopped'
+  kind: 'accepted' | 'temporary' | 'permanent' | 'unknown' | 'suppressed' | 'tenant stopped' | 'domain stopped'
   reply: Reply | null
   classification: ClassificationName | null
   enhanced: string | null
@@ -45,7 +45,7 @@ export interface Outcome {
   outcomeUnknown: boolean
   conversation: string | null
   /** Why it is held, when it is. */
-  heldBecause: 'suppressed' | 'tenant' | null
+  heldBecause: 'suppressed' | 'tenant' | 'domain' | null
   suppress: AutomaticReason | null
   unsuppress: boolean
 }
@@ -162,6 +162,8 @@ export function decide(claimed: Claimed, finding: Finding, facts: DecisionFacts)
       return { ...base, status: 'held', heldBecause: 'suppressed', dueAtMs: facts.atMs + heldForMs }
     case 'tenant stopped':
       return { ...base, status: 'held', heldBecause: 'tenant', dueAtMs: facts.atMs + heldForMs }
+    case 'domain stopped':
+      return { ...base, status: 'held', heldBecause: 'domain', dueAtMs: facts.atMs + heldForMs }
     case 'permanent':
       return { ...base, status: 'hardfail', suppress: finding.classification && suppresses(finding.classification) ? 'hard fail' : null }
     case 'temporary':
@@ -191,6 +193,7 @@ function detailsOf(recipient: string, finding: Finding, remote: RemoteEnd): stri
     case 'suppressed':
       return `${recipient} is on the suppression list`
     case 'tenant stopped':
+    case 'domain stopped':
       return `the email to ${recipient} is kept back${because}`
     case 'unknown':
       return `outcome unknown: Delivery to ${recipient} may have happened${where}${because}`

@@ -7,7 +7,8 @@
 import { type Clock, type Log, metrics, pause } from '#base'
 import { type Db, ensurePartitions, sql, sqlState } from '#db'
 import { type EventKind, eventTables } from '#events'
-import { statusBefore } from '#spool'
+import { simulatorDomain } from '#simulator'
+import { type Claimed, statusBefore } from '#spool'
 import { suppress, unsuppress } from '#suppressions'
 import type { Outcome } from './outcome.ts'
 
@@ -21,7 +22,7 @@ const recordOutcomes = sql<{ emailId: string }>`
     from json_to_recordset($1::json) as given (
       tenant_id text, email_id text, epoch bigint, failures integer, status text, queue text, due_at timestamptz, at timestamptz,
       duration_ms integer, details text, output text, code integer, enhanced text, secure boolean, classification text,
-      remote_host text, outcome_unknown boolean, conversation text, attempt_status text, held_because text, event text, classification_code integer, was text)
+      remote_host text, outcome_unknown boolean, conversation text, attempt_status text, held_because text, event text, classification_code integer, was text, simulated boolean)
   ),
   finished as (
     delete from spool
@@ -61,7 +62,7 @@ const recordOutcomes = sql<{ emailId: string }>`
     insert into events (tenant_id, at, kind, email_id, data)
     select tenant_id, at, event, email_id, jsonb_build_object(
       'details', left(details, 250), 'output', left(output, 512), 'secure', secure, 'seconds', duration_ms / 1000.0,
-      'classification', classification, 'classificationCode', classification_code, 'enhanced', enhanced, 'remoteHost', remote_host, 'was', was)
+      'classification', classification, 'classificationCode', classification_code, 'enhanced', enhanced, 'remoteHost', remote_host, 'was', was, 'simulated', simulated)
     from recorded
   )
   select email_id as "emailId"
@@ -170,6 +171,9 @@ const queueOf: Record<Outcome['status'], string | null> = {
   held: 'held',
 }
 
+/** It says nothing of the tenant's recipients, nor of any server. */
+const isSimulated = ({ test, destination }: Claimed) => test || destination === simulatorDomain
+
 const rowOf = (one: Outcome) => ({
   tenant_id: one.claimed.tenantId,
   email_id: one.claimed.emailId,
@@ -195,4 +199,5 @@ const rowOf = (one: Outcome) => ({
   event: eventOf[one.status],
   classification_code: one.classificationCode,
   was: statusBefore(one.claimed),
+  simulated: isSimulated(one.claimed),
 })

@@ -1,7 +1,7 @@
 /**
  * Emails: one record for each envelope recipient of a submission, with its status, content and attempts.
  * Owns: emails, contents, attempts, email_counts, email_counts_position. Uses: base, db, events. Used by: accept, delivery, usage,
- * housekeeping, http.
+ * housekeeping, http, cli.
  * Promises: every read names its tenant when the caller has one; a look-up by id touches one time partition.
  */
 import { type PartitionedTable, type Queryable, sql, type Tx } from '#db'
@@ -62,6 +62,14 @@ const attemptsOfEmail = sql<Attempt>`
   where tenant_id = $1 and email_id = $2
   order by id`
 
+export type LastAttempt = Pick<Attempt, 'number' | 'status' | 'at' | 'details' | 'output' | 'classification' | 'remoteHost'>
+
+const lastOf = sql<LastAttempt & { emailId: string }>`
+  select distinct on (email_id) email_id as "emailId", number, status, at, details, output, classification, remote_host as "remoteHost"
+  from attempts
+  where tenant_id = any($1) and email_id = any($2)
+  order by email_id, id desc`
+
 const contentBody = sql<{ body: Buffer }>`
   select body
   from contents
@@ -100,6 +108,16 @@ export function findEmail(on: Queryable, id: string, tenantId: string | null): P
 /** Oldest first. */
 export function listAttempts(on: Queryable, email: Pick<Email, 'tenantId' | 'id'>): Promise<Attempt[]> {
   return on.rows(attemptsOfEmail, [email.tenantId, email.id])
+}
+
+/** The last attempt of each of these emails that has had one. */
+export async function lastAttempts(
+  on: Queryable,
+  emails: readonly { tenantId: string; emailId: string }[],
+): Promise<Map<string, LastAttempt>> {
+  if (emails.length === 0) return new Map()
+  const ids = [[...new Set(emails.map((one) => one.tenantId))], emails.map((one) => one.emailId)]
+  return new Map((await on.rows(lastOf, ids)).map(({ emailId, ...attempt }) => [emailId, attempt]))
 }
 
 /** The compressed content (see decodeContent), or undefined after its retention. */

@@ -1,13 +1,13 @@
 /**
  * The log of all that happened to emails. Webhooks, usage, live view and timelines read it; nothing else tells anybody anything.
- * Owns: events. Uses: db. Used by: emails, accept, delivery, housekeeping.
+ * Owns: events. Uses: db. Used by: emails, accept, delivery, usage, housekeeping.
  * Promises: an event is appended in the transaction that makes it true.
  */
 import { type PartitionedTable, type Queryable, type Sql, sql, type Tx } from '#db'
 
 export const eventTables: readonly PartitionedTable[] = [{ table: 'events', key: 'time' }]
 
-/** The names of contract section 13.1, and our own, which begin with Email and are never sent to webhooks. */
+/** The names of contract section 13.1, and our own, which are never sent to webhooks. */
 export type EventKind =
   | 'MessageSent'
   | 'MessageDelayed'
@@ -18,6 +18,11 @@ export type EventKind =
   | 'EmailRetried'
   | 'EmailReleased'
   | 'DomainDNSError'
+  | 'EmailComplained'
+  | 'TenantWarned'
+  | 'TenantPaused'
+  | 'TenantResumed'
+  | 'OperatorAction'
 
 /** What is told of a status carries the status before as `data.was`, which the counts are made of. */
 export interface NewEvent {
@@ -111,6 +116,32 @@ const nextEvents = sql<LoggedEvent>`
   order by events.xact, events.id
   limit $3`
 
+const judgedHours = sql<JudgedHour & { lastXact: string; lastId: number }>`
+  with next as (
+    select xact, id, tenant_id, kind, at, data
+    from events
+    where (xact, id) > ($1::text::xid8, $2) and xact < pg_snapshot_xmin(pg_current_snapshot())
+    order by events.xact, events.id
+    limit $3
+  ),
+  last as (
+    select xact, id
+    from next
+    order by next.xact desc, next.id desc
+    limit 1
+  )
+  select tenant_id as "tenantId", to_timestamp(floor(extract(epoch from at) / 3600) * 3600) as hour,
+    count(*) filter (where kind in ('MessageSent', 'MessageDeliveryFailed') and not coalesce((data -> 'simulated')::boolean, false)) as ended,
+    count(*) filter (
+      where kind in ('MessageDeliveryFailed', 'MessageBounced') and (data -> 'classificationCode') <@ '[10, 11, 12]'::jsonb
+        and not coalesce((data -> 'simulated')::boolean, false)
+    ) as "recipientFaults",
+    count(*) filter (where kind = 'EmailComplained' and not coalesce((data -> 'simulated')::boolean, false)) as complaints,
+    (select last.xact::text from last) as "lastXact", (select last.id from last) as "lastId"
+  from next
+  group by 1, 2
+  order by 1, 2`
+
 const lastEvent = sql<LogPosition>`
   select xact::text as xact, id
   from events
@@ -185,6 +216,28 @@ export const readTailByTenant = (
 /** The next events in order, of one tenant or all, as far as no transaction is open that could still write one before them. */
 export const readEvents = (on: Queryable, after: LogPosition, most: number, tenantId: string | null = null): Promise<LoggedEvent[]> =>
   on.rows(nextEvents, [after.xact, after.id, most, tenantId])
+
+/** What a tenant's live mail of an hour came to. */
+export interface JudgedHour {
+  tenantId: string
+  hour: Date
+  /** Emails accepted by their servers, or failed for good. */
+  ended: number
+  /** Failures and bounces that suppress their recipient (contract section 7.2). */
+  recipientFaults: number
+  complaints: number
+}
+
+/** The next events summed up by tenant and hour, and how far that was; undefined when there are none. */
+export async function judgeEvents(
+  on: Queryable,
+  after: LogPosition,
+  most: number,
+): Promise<{ hours: JudgedHour[]; last: LogPosition } | undefined> {
+  const rows = await on.rows(judgedHours, [after.xact, after.id, most])
+  const [first] = rows
+  return first && { hours: rows, last: { xact: first.lastXact, id: first.lastId } }
+}
 
 /** Before the first event. */
 export const startOfLog: LogPosition = { xact: '0', id: 0 }

@@ -5,10 +5,11 @@
 import { forgetAnswersWith } from '#accept'
 import type { Secrets } from '#base'
 import type { Db } from '#db'
-import { changeStatus, type ErasedEmail, eraseContents, eraseEmails, eraseFromConversations } from '#emails'
-import { appendEvents, eraseFromEvents } from '#events'
+import { cancelQueued } from '#delivery'
+import { type ErasedEmail, eraseContents, eraseEmails, eraseFromConversations } from '#emails'
+import { eraseFromEvents } from '#events'
 import { eraseFromLogs } from '#request-logs'
-import { contentsStillQueued, statusBefore, takeRecipient } from '#spool'
+import { contentsStillQueued } from '#spool'
 import { eraseFromDeliveries } from '#webhooks'
 
 export interface Erased {
@@ -31,7 +32,7 @@ export async function eraseAddress(
   told: (emails: number) => void,
 ): Promise<Erased> {
   const person = address.toLowerCase()
-  while ((await cancel(db, person, tenantId, nowMs)) === mostAtOnce);
+  await cancelQueued(db, { recipient: person, tenantId: tenantId ?? undefined }, 'the recipient was erased', nowMs)
   const total: Erased = { emails: 0, contents: 0, kept: 0 }
   for (;;) {
     const found = await eraseEmails(db, person, tenantId, mostAtOnce)
@@ -43,27 +44,6 @@ export async function eraseAddress(
   await eraseFromLogs({ db, secrets }, person, tenantId)
   await forgetAnswersWith(db, person)
   return total
-}
-
-function cancel(db: Db, person: string, tenantId: string | null, nowMs: number): Promise<number> {
-  return db.transaction(async (tx) => {
-    const taken = await takeRecipient(tx, person, tenantId, mostAtOnce)
-    for (const one of taken)
-      await changeStatus(tx, { tenantId: one.tenantId, id: one.emailId }, ['pending', 'softfail', 'held'], 'hardfail')
-    const data = { details: 'the recipient was erased', output: '', secure: false, seconds: 0, classification: null }
-    const at = new Date(nowMs)
-    await appendEvents(
-      tx,
-      taken.map((one) => ({
-        tenantId: one.tenantId,
-        kind: 'MessageDeliveryFailed' as const,
-        emailId: one.emailId,
-        at,
-        data: { ...data, classificationCode: null, enhanced: null, remoteHost: null, was: statusBefore(one) },
-      })),
-    )
-    return taken.length
-  })
 }
 
 async function eraseTraces(db: Db, found: readonly ErasedEmail[], total: Erased): Promise<void> {

@@ -1,7 +1,7 @@
 /**
  * Housekeeping: the timetable of chores. Every process that has the role keeps one; a lock in the database lets one at a time work.
  * Owns: nothing. Uses: base, net, db, tenants, credentials, limits, suppressions, domains, events, emails, spool, request-logs, tracking,
- * accept, delivery, webhooks. Used by: http, cli, main.
+ * accept, delivery, webhooks, usage. Used by: http, cli, main.
  * Promises: partitions exist days before they are needed; what waits for send capacity goes at the top of the hour; a chore that fails is
  * logged and tried again, and keeps no other from its turn.
  */
@@ -17,6 +17,7 @@ import type { Resolver } from '#net'
 import { logTables } from '#request-logs'
 import { releaseWaiting } from '#spool'
 import { checkDueTrackDomains } from '#tracking'
+import { applyBrake, type BrakeLimits } from '#usage'
 import { deliveryTables } from '#webhooks'
 import { startDomainChecks } from './domain-checks.ts'
 
@@ -48,6 +49,7 @@ export interface HousekeepingDeps {
   log: Log
   limitSettings: LimitSettings
   keep: Keep
+  brake: BrakeLimits
 }
 
 /** Makes the partitions of the coming days; needed before anything can be accepted. */
@@ -69,6 +71,7 @@ export function startHousekeeping(deps: HousekeepingDeps): Housekeeping {
       run: async (nowMs) => releaseWaiting(db, await limitSettings.send(), nowMs),
     },
     { name: 'bringing queues into line with their tenants', everyMs: tickMs, run: (nowMs) => followQueueChanges(db, nowMs) },
+    { name: 'judging tenants', everyMs: 5000, run: (nowMs) => applyBrake(db, deps.brake, nowMs) },
     { name: 'counting', everyMs: tickMs, run: () => countAll(db) },
     {
       name: 'forgetting seconds of quiet hours',

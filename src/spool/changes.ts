@@ -10,7 +10,7 @@ export type TenantChange = 'stopped' | 'resumed' | 'deleted'
 export interface QueueChange {
   tenantId: string
   id: number
-  change: TenantChange | 'domain deleted'
+  change: TenantChange | 'domain deleted' | 'domain resumed'
   domain: string | null
 }
 
@@ -58,6 +58,7 @@ const releaseSome = sql<{ emailId: string }>`
     select email_id
     from spool
     where tenant_id = $1 and state = 'held' and held_because = 'tenant'
+    order by email_id
     limit $2
   ) and state || '' = 'held'
   returning email_id as "emailId"`
@@ -65,6 +66,11 @@ const releaseSome = sql<{ emailId: string }>`
 /** To be called in the transaction that changes the tenant. */
 export function noteTenantChange(tx: Tx, tenantId: string, change: TenantChange, nowMs: number): Promise<number> {
   return tx.run(noteChange, [tenantId, change, null, new Date(nowMs)])
+}
+
+/** To be called in the transaction that lets the domain send again. */
+export function noteDomainResumed(tx: Tx, tenantId: string, domain: string, nowMs: number): Promise<number> {
+  return tx.run(noteChange, [tenantId, 'domain resumed', domain, new Date(nowMs)])
 }
 
 /** To be called in the transaction that deletes the domain. */

@@ -106,7 +106,7 @@ const claimReady = sql<Claimed>`
       order by spool.content_id, spool.email_id
       limit windows.size
     ) as ready
-    where windows.size > 0
+    where windows.size > 0 and lane.destination <> all($11)
   ),
   turn as (
     select tenant_id, email_id, epoch,
@@ -167,6 +167,8 @@ export interface ClaimWish {
   windows: readonly (Lane & { size: number })[]
   /** How much may be taken from any other lane. */
   freshWindow: number
+  /** Destinations that nothing is taken for. */
+  paused: readonly string[]
 }
 
 /** Commits the intent to send and returns the recipients taken, in fair order of turns. */
@@ -182,6 +184,7 @@ export function claim(db: Db, wish: ClaimWish): Promise<Claimed[]> {
     wish.windows.map((one) => one.size),
     wish.freshWindow,
     wish.most,
+    wish.paused,
   ])
 }
 

@@ -81,24 +81,6 @@ export function takeExpiredHolds(
   return tx.rows(takeExpired, [new Date(nowMs), most])
 }
 
-interface Taken {
-  tenantId: string
-  emailId: string
-  heldBecause: string | null
-  manual: boolean
-  failures: number
-}
-
-const takeRecipientRows = sql<Taken>`
-  delete from spool
-  where (tenant_id, email_id) in (
-    select tenant_id, email_id
-    from spool
-    where lower(recipient) = $1 and ($2::text is null or tenant_id = $2) and state <> 'sending'
-    limit $3
-  ) and state <> 'sending'
-  returning tenant_id as "tenantId", email_id as "emailId", held_because as "heldBecause", manual, failures`
-
 const queuedContents = sql<{ contentId: string }>`
   select distinct content_id as "contentId"
   from spool
@@ -107,10 +89,6 @@ const queuedContents = sql<{ contentId: string }>`
 const oldestQueued = sql<{ oldest: string | null }>`
   select least(min(email_id), min(content_id)) as oldest
   from spool`
-
-/** Takes what is queued for an address (lower case) out of the spool, but for what is being sent; the caller makes it hardfail. */
-export const takeRecipient = (tx: Tx, address: string, tenantId: string | null, most: number): Promise<Taken[]> =>
-  tx.rows(takeRecipientRows, [address, tenantId, most])
 
 /** Which of these emails' contents somebody in the spool still needs. */
 export async function contentsStillQueued(
@@ -125,24 +103,6 @@ export async function contentsStillQueued(
 export async function oldestQueuedMs(on: Queryable): Promise<number | undefined> {
   const oldest = (await on.first(oldestQueued))?.oldest
   return oldest == null ? undefined : emailIdTimeMs(oldest)
-}
-
-export interface Queued {
-  state: 'ready' | 'sending' | 'deferred' | 'waiting' | 'held'
-  /** Failed attempts so far. */
-  failures: number
-  manual: boolean
-  dueAt: Date | null
-}
-
-const queuedEmail = sql<Queued>`
-  select state, failures, manual, due_at as "dueAt"
-  from spool
-  where tenant_id = $1 and email_id = $2`
-
-/** What the spool knows of an email that is not final. */
-export function findQueued(on: Queryable, email: { tenantId: string; emailId: string }): Promise<Queued | undefined> {
-  return on.first(queuedEmail, [email.tenantId, email.emailId])
 }
 
 const requeueEmail = sql`

@@ -1,6 +1,6 @@
 /**
  * The spool: what is still to be done. One row per recipient not yet final, with its due time and its shard.
- * Owns: spool, queue_changes, shard_leases, delivery_processes. Uses: base, db, limits. Used by: accept, delivery, housekeeping, http, main.
+ * Owns: spool, queue_changes, queue_stops, shard_leases, delivery_processes. Uses: base, db, limits. Used by: accept, delivery, housekeeping, http, main.
  * Promises: a claimed recipient belongs to one process until its lease ends; a stale owner's finish changes nothing; no tenant's
  * backlog and no slow destination keeps another's mail waiting.
  */
@@ -9,6 +9,7 @@ export {
   listStill,
   nextQueueChange,
   noteDomainDeleted,
+  noteDomainResumed,
   noteTenantChange,
   type QueueChange,
   releaseHeldForTenant,
@@ -17,16 +18,24 @@ export {
   wakeEmails,
 } from './changes.ts'
 export { type Claimed, claim, findInterrupted, giveBack, type Lane, type OwnedShard, promote, statusBefore } from './claim.ts'
-export {
-  contentsStillQueued,
-  findQueued,
-  oldestQueuedMs,
-  type Queued,
-  releaseWaiting,
-  requeue,
-  takeExpiredHolds,
-  takeRecipient,
-} from './holds.ts'
+export { contentsStillQueued, oldestQueuedMs, releaseWaiting, requeue, takeExpiredHolds } from './holds.ts'
 export { forgetProcess, type Leases, openLeases } from './leases.ts'
+export {
+  countAhead,
+  findQueued,
+  flushDeferred,
+  listStops,
+  mostAhead,
+  openStops,
+  type Queued,
+  type QueueFilter,
+  type QueueStop,
+  queueByDestination,
+  releaseHeld,
+  releaseHeldForDomain,
+  resumeQueue,
+  stopQueue,
+  takeQueued,
+} from './operate.ts'
 export { type RetrySchedule, retryDelayMs } from './retry.ts'
 export { shardCount, shardOf } from './shards.ts'

@@ -19,6 +19,8 @@ export interface Tenant {
   status: TenantStatus
   metadata: TenantMetadata
   isDefault: boolean
+  /** Why its mail is held; null: it is not paused. */
+  pausedBecause: string | null
   createdAt: Date
   updatedAt: Date
 }
@@ -39,7 +41,7 @@ const addOrganisation = sql`
   values ($1, $2, $3, $4, $5)`
 
 const tenantColumns = sql.part`
-  id, name, status, metadata, is_default as "isDefault", created_at as "createdAt", updated_at as "updatedAt"`
+  id, name, status, metadata, is_default as "isDefault", paused_because as "pausedBecause", created_at as "createdAt", updated_at as "updatedAt"`
 
 const tenantById = sql<Tenant>`
   select ${tenantColumns}
@@ -90,6 +92,21 @@ const saveTenant = sql<Tenant>`
   set name = $2, metadata = $3, status = $4, updated_at = $5
   where id = $1
   returning ${tenantColumns}`
+
+const savePause = sql`
+  update tenants
+  set paused_because = $2
+  where id = $1`
+
+const endPause = sql`
+  update tenants
+  set paused_because = null, resumed_at = $2
+  where id = $1`
+
+const resumedTenants = sql<{ id: string; resumedAt: Date }>`
+  select id, resumed_at as "resumedAt"
+  from tenants
+  where id = any($1) and resumed_at is not null`
 
 const dropTenant = sql`
   delete from tenants
@@ -172,6 +189,20 @@ export async function changeTenant(tx: Tx, id: string, changes: TenantChanges, n
   return { before, after }
 }
 
+/** Pauses (`because`, for people) or resumes (null); returns the tenant as it was. Refuses `not_found`. */
+export async function setPause(tx: Tx, id: string, because: string | null, nowMs: number): Promise<Tenant> {
+  const before = await tx.first(lockTenant, [id])
+  if (!before) throw noSuchTenant()
+  if (because === null) await tx.run(endPause, [id, new Date(nowMs)])
+  else await tx.run(savePause, [id, because])
+  return before
+}
+
+/** When those among `ids` that were ever paused were resumed last. */
+export async function resumedAt(on: Queryable, ids: readonly string[]): Promise<ReadonlyMap<string, Date>> {
+  return new Map((await on.rows(resumedTenants, [ids])).map((one) => [one.id, one.resumedAt]))
+}
+
 /** Removes the tenant's own row; what belongs to it is its owners' to remove, in the same transaction. Refuses as `changeTenant`. */
 export async function removeTenant(tx: Tx, id: string): Promise<void> {
   const tenant = await tx.first(lockTenant, [id])
@@ -219,9 +250,12 @@ export async function tenantForNew(tx: Tx, id: string): Promise<Tenant> {
   return tenant
 }
 
+/** As it stands in the database. */
+export const findTenant = (on: Queryable, id: string): Promise<Tenant | undefined> => on.first(tenantById, [id])
+
 /** As it stands in the database; refuses `not_found`. */
 export async function getTenant(on: Queryable, id: string): Promise<Tenant> {
-  const tenant = await on.first(tenantById, [id])
+  const tenant = await findTenant(on, id)
   if (!tenant) throw noSuchTenant()
   return tenant
 }

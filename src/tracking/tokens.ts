@@ -29,7 +29,7 @@ const emailCharacters = 22
 /** Longer links are left as they are (`longestUrl`), so a longer token is not ours. */
 const longestToken = 4096
 
-/** Octets of a URL that is still put into a token: mail gateways and browsers handle links of about this length without harm. */
+/** @public Octets of a URL that is still put into a token: mail gateways and browsers handle links of about this length without harm. */
 export const longestUrl = 2000
 
 export function openTokens(secrets: Secrets): Tokens {

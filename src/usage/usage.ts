@@ -1,6 +1,6 @@
 /**
  * Usage: how many emails were accepted in a period and what has become of them, for the organisation and for each tenant.
- * Owns: nothing. Uses: base, db, tenants, emails. Used by: http.
+ * Owns: tenant_hours, brake_position. Uses: base, db, tenants, events, emails, delivery. Used by: housekeeping, http.
  * Promises: counts are right at every moment and survive the retention of what they count; an export takes constant memory.
  */
 import type { Clock } from '#base'
@@ -10,6 +10,7 @@ import { getTenant, listTenantsByName, type Tenant, type TenantStatus } from '#t
 import { bucketsOf, type Granularity, openZone, type Period, readPeriod } from './periods.ts'
 
 export type { Counts } from '#emails'
+export { applyBrake, type BrakeLimits } from './brake.ts'
 export { type Granularity, granularities, type Period } from './periods.ts'
 
 export interface Asked {

@@ -410,6 +410,7 @@ describe('an email in detail', () => {
     'timestamp',
     'timestampIso',
     'messageId',
+    'explanation',
     'spam',
     'spamScore',
     'test',

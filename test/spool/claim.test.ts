@@ -54,11 +54,20 @@ const wish = {
   cursors: new Map<string, string>(),
   windows: [],
   freshWindow: 400,
+  paused: [],
 }
 const idsOf = (claimed: readonly Claimed[]) => claimed.map((one) => one.emailId).sort()
 const countOf = (claimed: readonly Claimed[], tenantId: string) => claimed.filter((one) => one.tenantId === tenantId).length
 
 describe('a claim', () => {
+  test('takes nothing for a paused destination, and what is for others', async () => {
+    await add(3, { destination: 'paused.example' })
+    await add(2, { destination: 'open.example' })
+    const claimed = await claim(db, { ...wish, paused: ['paused.example'] })
+    expect(claimed.map((one) => one.destination)).toEqual(['open.example', 'open.example'])
+    expect(await claim(db, wish)).toHaveLength(3)
+  })
+
   test("a tenant's 2,000 ready recipients do not keep another's single one from the first claim", async () => {
     await add(2000)
     await add(1, { tenant: 'small' })

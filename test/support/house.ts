@@ -174,7 +174,7 @@ export async function startHouse(wish: Wish = {}): Promise<House> {
   })
   const running: { stop(): Promise<void> }[] = [http]
   if (wish.roles?.includes('housekeeping'))
-    running.push(startHousekeeping({ db, clock, log, resolver, hostname, keep: config, limitSettings }))
+    running.push(startHousekeeping({ db, clock, log, resolver, hostname, keep: config, brake: config, limitSettings }))
   if (wish.roles?.includes('delivery'))
     running.push(await startDelivery({ db, clock, ids, log, secrets, domains, tenants, config, processId: 'house' }))
 

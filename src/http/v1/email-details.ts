@@ -2,14 +2,14 @@
 import { createHash } from 'node:crypto'
 import Type, { type Static } from 'typebox'
 import { Refusal } from '#base'
-import { keysFor, rebuildMessage } from '#delivery'
+import { explain, keysFor, rebuildMessage } from '#delivery'
 import type { Domains } from '#domains'
 import { type Content, decodeContent, type Email, emailStatuses, findContentBody, findEmail, listAttempts } from '#emails'
 import { readMessage, textFromHtml } from '#mail'
 import { Delivery, deliveryToWire } from './delivery.ts'
 import { query } from './query.ts'
 import { route } from './route.ts'
-import { instantFields, instantOf, knownEmailId, tenantParameter } from './wire.ts'
+import { instantFields, instantOf, knownEmailId, nullable, tenantParameter } from './wire.ts'
 
 const Open = Type.Object({ ipAddress: Type.String(), userAgent: Type.String(), ...instantFields })
 const Click = Type.Object({ url: Type.String(), ...Open.properties })
@@ -36,6 +36,16 @@ const EmailDetails = Type.Object({
   spam: Type.Boolean(),
   spamScore: Type.Number(),
   test: Type.Boolean({ description: 'Sent with a test key' }),
+  explanation: Type.Object(
+    {
+      now: Type.String(),
+      next: Type.String(),
+      nextAt: nullable(Type.String({ format: 'date-time' })),
+      cause: nullable(Type.String()),
+      ahead: nullable(Type.Integer()),
+    },
+    { description: 'Where the email is and why, and what comes next' },
+  ),
   metadata: Type.Optional(Type.Unsafe<Record<string, string>>({ type: 'object', additionalProperties: { type: 'string' } })),
   htmlBody: Type.Optional(Type.String({ description: 'expand: content' })),
   plainBody: Type.Optional(Type.String({ description: 'expand: content' })),
@@ -65,12 +75,14 @@ export const retrieveEmail = route({
   }),
   data: EmailDetails,
   refuses: ['not_found', 'tenant_mismatch'],
-  handle: async ({ params, query, tenantId }, { db, domains }) => {
+  handle: async ({ params, query, tenantId }, deps) => {
+    const { db, domains } = deps
     const wanted = readExpand(query.expand)
     const email = await findEmail(db, knownEmailId(params.emailId), tenantId)
     if (!email) throw new Refusal('not_found', { message: 'there is no such email' })
     const needsContent = ['content', 'headers', 'attachments', 'raw'].some((one) => wanted.has(one as Expansion))
-    const [attempts, body] = await Promise.all([
+    const [explanation, attempts, body] = await Promise.all([
+      explain(deps, email),
       wanted.has('deliveries') ? listAttempts(db, email) : undefined,
       needsContent ? findContentBody(db, email) : undefined,
     ])
@@ -88,6 +100,7 @@ export const retrieveEmail = route({
       spam: false,
       spamScore: 0,
       test: email.test,
+      explanation: { ...explanation, nextAt: explanation.nextAt?.toISOString() ?? null },
       ...(email.metadata === null ? {} : { metadata: email.metadata }),
       ...(body ? await contentToWire(decodeContent(body), email, wanted, domains) : {}),
       ...(attempts ? { deliveries: attempts.map(deliveryToWire) } : {}),

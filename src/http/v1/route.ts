@@ -9,7 +9,7 @@ import { type Clock, type Config, type FieldProblem, type Ids, Refusal, type Ref
 import type { Credential, Credentials, Permission } from '#credentials'
 import type { Db } from '#db'
 import type { DomainDesk, Domains } from '#domains'
-import type { RateVerdict, Standing } from '#limits'
+import type { LimitSettings, RateVerdict, Standing } from '#limits'
 import type { Resolver } from '#net'
 import type { Tenants } from '#tenants'
 import type { Usage } from '#usage'
@@ -27,6 +27,7 @@ export interface ApiDeps {
   domains: Domains
   domainDesk: DomainDesk
   tenants: Tenants
+  limitSettings: LimitSettings
   webhooks: Webhooks
   usage: Usage
   resolver: Resolver

@@ -1,0 +1,213 @@
+/** Commands of the operator: the queue, tenants that are paused, and why an email is where it is. */
+import { Refusal } from '#base'
+import {
+  cancelQueue,
+  explain,
+  flushQueue,
+  pauseQueue,
+  pauseTenant,
+  type QueueLine,
+  readQueue,
+  releaseQueue,
+  resumePaused,
+  resumeTenant,
+} from '#delivery'
+import { findEmail } from '#emails'
+import { openLimitSettings } from '#limits'
+import { parseAddress } from '#mail'
+import { openTenants } from '#tenants'
+import { type Command, type Given, type House, jsonOption, printed, text, UsageError } from './command.ts'
+
+const mostShown = 50
+
+const table = (queue: readonly QueueLine[]) =>
+  queue.length === 0
+    ? 'the queue is empty'
+    : [
+        'destination                         ready sending deferred waiting    held  last reply',
+        ...queue.map((one) =>
+          [
+            one.destination.padEnd(34),
+            ...[one.ready, one.sending, one.deferred, one.waiting, one.held].map((count) => String(count).padStart(7)),
+            `  ${one.pausedBecause !== null ? `PAUSED (${one.pausedBecause}) ` : ''}${one.lastReply?.details.slice(0, 120) ?? ''}`,
+          ].join(' '),
+        ),
+      ].join('\n')
+
+export const queueShow: Command = {
+  name: 'queue',
+  summary: 'what waits, by destination, and why',
+  help: `postrider queue [--tenant ID] [--json]
+
+Shows the ${mostShown} longest queues of live mail by destination: how many recipients are ready, being sent, deferred, waiting for send capacity
+and held, what the last deferred one was told, and what is paused.
+
+postrider queue pause|resume   stop or go on for a destination or a sending domain
+postrider queue flush          try deferred mail now
+postrider queue release        let held mail go
+postrider queue cancel         fail queued mail for good`,
+  options: { tenant: { type: 'string' }, ...jsonOption },
+  run: (given, deps) =>
+    deps.withHouse(async ({ db }) => {
+      const queue = await readQueue(db, text(given, 'tenant') ?? null, mostShown)
+      const paused = queue.stops.map(
+        (one) => `paused: ${one.kind} ${one.name}${one.tenantId ? ` of ${one.tenantId}` : ''} (${one.because})`,
+      )
+      printed(given, deps, { ...queue }, [table(queue.destinations), ...paused].join('\n'))
+    }),
+}
+
+const placeOptions = { destination: { type: 'string' }, domain: { type: 'string' }, tenant: { type: 'string' } } as const
+
+async function placeOf(given: Given, house: House) {
+  const destination = text(given, 'destination')
+  const domain = text(given, 'domain')
+  if ((destination === undefined) === (domain === undefined)) throw new UsageError('give --destination or --domain')
+  if (destination !== undefined) {
+    const name = parseAddress(`a@${destination}`)?.domain
+    if (name === undefined) throw new UsageError(`--destination: "${destination}" is not a domain`)
+    return { tenantId: '', kind: 'destination' as const, name }
+  }
+  const tenantId = text(given, 'tenant') ?? (await openTenants(house).default()).id
+  return { tenantId, kind: 'domain' as const, name: (domain as string).toLowerCase() }
+}
+
+export const queuePause: Command = {
+  name: 'queue pause',
+  summary: 'stop sending to a destination, or from a sending domain',
+  help: `postrider queue pause --destination DOMAIN | --domain NAME [--tenant ID] [--because TEXT] [--json]
+
+--destination  mail for this recipients' domain stays queued; what is on its way now is still sent
+--domain       mail from this sending domain (of --tenant, or the default tenant) is held
+In force within a second, and until \`postrider queue resume\`. Retries do not use up attempts meanwhile.`,
+  options: { ...placeOptions, because: { type: 'string' }, ...jsonOption },
+  run: (given, deps) =>
+    deps.withHouse(async (house) => {
+      const place = await placeOf(given, house)
+      const because = text(given, 'because') ?? 'paused by the operator'
+      await pauseQueue(house.db, place, because, house.clock.nowMs())
+      printed(given, deps, { ...place, because, paused: true }, `${place.kind} ${place.name} is paused`)
+    }),
+}
+
+export const queueResume: Command = {
+  name: 'queue resume',
+  summary: 'go on with a paused destination or sending domain',
+  help: `postrider queue resume --destination DOMAIN | --domain NAME [--tenant ID] [--json]
+
+What was held for the domain is released in the order of acceptance.`,
+  options: { ...placeOptions, ...jsonOption },
+  run: (given, deps) =>
+    deps.withHouse(async (house) => {
+      const place = await placeOf(given, house)
+      const resumed = await resumePaused(house.db, place, house.clock.nowMs())
+      printed(
+        given,
+        deps,
+        { ...place, resumed },
+        resumed ? `${place.kind} ${place.name} goes on` : `${place.kind} ${place.name} was not paused`,
+      )
+    }),
+}
+
+const filterOptions = { email: { type: 'string' }, tenant: { type: 'string' }, destination: { type: 'string' } } as const
+const filterOf = (given: Given) => ({
+  emailId: text(given, 'email'),
+  tenantId: text(given, 'tenant'),
+  destination: text(given, 'destination')?.toLowerCase(),
+})
+
+/** A command that does the same to all queued mail it is told to. */
+const forQueue = (
+  verb: string,
+  past: string,
+  about: { summary: string; help: string },
+  act: (house: House, filter: ReturnType<typeof filterOf>) => Promise<number>,
+): Command => ({
+  name: `queue ${verb}`,
+  summary: about.summary,
+  help: `postrider queue ${verb} [--email ID] [--tenant ID] [--destination DOMAIN] [--json]\n\n${about.help}`,
+  options: { ...filterOptions, ...jsonOption },
+  run: (given, deps) =>
+    deps.withHouse(async (house) => {
+      const emails = await act(house, filterOf(given))
+      printed(given, deps, { action: verb, emails }, `${emails} ${emails === 1 ? 'email' : 'emails'} ${past}`)
+    }),
+})
+
+export const queueFlush = forQueue(
+  'flush',
+  'due now',
+  { summary: 'try deferred mail now', help: 'Deferred mail becomes due at once; without an option, all of it.' },
+  ({ db, clock }, filter) => flushQueue(db, filter, clock.nowMs()),
+)
+
+export const queueRelease = forQueue(
+  'release',
+  'released',
+  {
+    summary: 'let held mail go',
+    help: 'Held mail goes back into the queue, oldest first. A suppression is not skipped: such mail is held again, retry it instead.',
+  },
+  ({ db, clock }, filter) => releaseQueue(db, filter, clock.nowMs()),
+)
+
+export const queueCancel = forQueue(
+  'cancel',
+  'cancelled',
+  {
+    summary: 'fail queued mail for good',
+    help: 'Fails what is chosen and not being sent, without a suppression. One option at least is needed.',
+  },
+  ({ db, clock }, filter) => cancelQueue(db, filter, clock.nowMs()),
+)
+
+export const tenantPause: Command = {
+  name: 'tenant pause',
+  summary: "hold a tenant's mail",
+  help: `postrider tenant pause ID [--because TEXT] [--json]
+
+The tenant's mail is accepted and held, what is queued too, until \`postrider tenant resume\`. The abuse brake does the same by itself.`,
+  options: { because: { type: 'string' }, ...jsonOption },
+  positionals: ['ID'],
+  run: (given, deps) =>
+    deps.withHouse(async ({ db, clock }) => {
+      const id = given.positionals[0] as string
+      const because = text(given, 'because') ?? 'paused by the operator'
+      await pauseTenant(db, id, { because, by: 'operator' }, clock.nowMs())
+      printed(given, deps, { id, paused: true, because }, `tenant ${id} is paused`)
+    }),
+}
+
+export const tenantResume: Command = {
+  name: 'tenant resume',
+  summary: "let a paused tenant's mail go",
+  help: 'postrider tenant resume ID [--json]\n\nIts held mail is released in the order of acceptance. What happened before counts no longer against it.',
+  options: { ...jsonOption },
+  positionals: ['ID'],
+  run: (given, deps) =>
+    deps.withHouse(async ({ db, clock }) => {
+      const id = given.positionals[0] as string
+      const resumed = await resumeTenant(db, id, clock.nowMs())
+      printed(given, deps, { id, paused: false, resumed }, resumed ? `tenant ${id} goes on` : `tenant ${id} was not paused`)
+    }),
+}
+
+export const explainCommand: Command = {
+  name: 'explain',
+  summary: 'why an email is where it is, and what comes next',
+  help: `postrider explain EMAIL_ID [--json]
+
+One sentence for now and one for next. The API shows the same as \`explanation\` of an email's details.`,
+  options: { ...jsonOption },
+  positionals: ['EMAIL_ID'],
+  run: (given, deps) =>
+    deps.withHouse(async (house) => {
+      const id = given.positionals[0] as string
+      const email = await findEmail(house.db, id, null)
+      if (!email)
+        throw new Refusal('not_found', { message: `there is no email ${id}`, suggestion: 'Give the id that the API answered with' })
+      const told = await explain({ ...house, tenants: openTenants(house), limitSettings: openLimitSettings(house) }, email)
+      printed(given, deps, { id, status: email.status, ...told }, `${email.status}: ${told.now}\nnext: ${told.next}`)
+    }),
+}

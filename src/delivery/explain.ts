@@ -1,0 +1,169 @@
+/**
+ * Where an email is and why, and what comes next: one sentence each, from what the queue and the last attempt say. The same for the API,
+ * the command line and the pages.
+ */
+import type { Clock } from '#base'
+import type { Db } from '#db'
+import { type Email, type LastAttempt, lastAttempts } from '#emails'
+import type { LimitSettings } from '#limits'
+import { countAhead, findQueued, listStops, mostAhead, type Queued, type QueueStop } from '#spool'
+import type { Tenant, Tenants } from '#tenants'
+
+export interface Explanation {
+  now: string
+  next: string
+  /** When that is expected, if it is known. */
+  nextAt: Date | null
+  /** One word for machines: what keeps it, or what ended it. */
+  cause: string | null
+  /** How many go first; null where nobody does. */
+  ahead: number | null
+}
+
+export interface ExplainDeps {
+  db: Db
+  clock: Clock
+  tenants: Tenants
+  limitSettings: LimitSettings
+}
+
+type Facts = {
+  email: Pick<Email, 'status' | 'recipient' | 'tenantId'>
+  queued: Queued | undefined
+  last: LastAttempt | undefined
+  ahead: number | null
+  stops: readonly QueueStop[]
+  tenant: Pick<Tenant, 'status' | 'pausedBecause'> | undefined
+  organisationLimit: number | null
+  nowMs: number
+}
+
+export async function explain({ db, clock, tenants, limitSettings }: ExplainDeps, email: Email): Promise<Explanation> {
+  const key = { tenantId: email.tenantId, emailId: email.id }
+  const isFinal = email.status === 'sent' || email.status === 'hardfail' || email.status === 'bounced'
+  const [queued, attempts] = await Promise.all([isFinal ? undefined : findQueued(db, key), lastAttempts(db, [key])])
+  const facts = { email, queued, last: attempts.get(email.id), nowMs: clock.nowMs() }
+  if (!queued) return explained({ ...facts, ahead: null, stops: [], tenant: undefined, organisationLimit: null })
+  const [ahead, stops, tenant, { organisation }] = await Promise.all([
+    countAhead(db, { ...key, test: email.test }, queued),
+    listStops(db),
+    tenants.find(email.tenantId),
+    limitSettings.send(),
+  ])
+  return explained({ ...facts, ahead, stops, tenant, organisationLimit: organisation })
+}
+
+const hourMs = 3_600_000
+const final = { nextAt: null, ahead: null }
+
+function explained(facts: Facts): Explanation {
+  const { email, queued, last } = facts
+  switch (email.status) {
+    case 'sent':
+      return {
+        ...final,
+        now: `${last?.remoteHost ?? 'The mail server'} accepted the message for ${email.recipient}${nth(last)}.`,
+        next: 'Nothing, unless a bounce or a complaint comes back.',
+        cause: null,
+      }
+    case 'hardfail':
+      return {
+        ...final,
+        now: `It failed for good${last ? `: ${last.details}` : ''}.`,
+        next: 'Nothing, unless it is retried by hand.',
+        cause: last?.classification ?? 'cancelled',
+      }
+    case 'bounced':
+      return {
+        ...final,
+        now: `It was accepted, and a bounce came back later${last ? `: ${last.details}` : ''}.`,
+        next: 'Nothing, unless it is retried by hand.',
+        cause: last?.classification ?? 'bounced',
+      }
+    case 'pending':
+    case 'softfail':
+    case 'held':
+      return queued ? explainedQueued(queued, facts) : { ...final, now: 'Its state is just changing.', next: 'Ask again.', cause: null }
+  }
+}
+
+const nth = (last: LastAttempt | undefined) => (last && last.number > 1 ? ` at attempt ${last.number}` : '')
+const many = (ahead: number | null, what: string) =>
+  ahead === null || ahead === 0 ? '' : `; ${ahead >= mostAhead ? `more than ${mostAhead}` : ahead} ${what} before it`
+
+function explainedQueued(queued: Queued, { last, ahead, stops, tenant, organisationLimit, nowMs }: Facts): Explanation {
+  const paused = stops.find((one) => one.kind === 'destination' && one.name === queued.destination)
+  switch (queued.state) {
+    case 'ready':
+      if (paused)
+        return {
+          now: `Mail for ${queued.destination} is paused by the operator: ${paused.because}${many(ahead, 'wait')}.`,
+          next: 'It is sent when the destination is resumed.',
+          nextAt: null,
+          cause: 'destination_paused',
+          ahead,
+        }
+      return {
+        now: `It is due and waits for a connection to ${queued.destination}${many(ahead, 'of the tenant go')}.`,
+        next: `Attempt ${queued.failures + 1} as soon as its turn comes.`,
+        nextAt: new Date(nowMs),
+        cause: null,
+        ahead,
+      }
+    case 'sending':
+      return {
+        now: `Attempt ${queued.failures + 1} is under way.`,
+        next: 'Its outcome is recorded when the mail server has answered.',
+        nextAt: null,
+        cause: null,
+        ahead: null,
+      }
+    case 'deferred':
+      return {
+        now: `Attempt ${queued.failures} failed for now${last ? `: ${last.details}` : ''}.`,
+        next: `Attempt ${queued.failures + 1} at ${queued.dueAt?.toISOString() ?? 'the next turn'}${paused ? ', once the destination is resumed' : ''}.`,
+        nextAt: queued.dueAt,
+        cause: paused ? 'destination_paused' : (last?.classification ?? 'retry'),
+        ahead: null,
+      }
+    case 'waiting': {
+      const nextAt = new Date((Math.floor(nowMs / hourMs) + 1) * hourMs)
+      const limit = organisationLimit === null ? 'of its tenant' : `of ${organisationLimit} emails or that of its tenant`
+      return {
+        now: `The hourly send limit ${limit} is reached${many(ahead, 'wait')}.`,
+        next: `It is released in order of acceptance when the hour ends at ${nextAt.toISOString()}, or when the limit is raised.`,
+        nextAt,
+        cause: 'send_limit',
+        ahead,
+      }
+    }
+    case 'held':
+      return explainedHold(queued, tenant, last)
+  }
+}
+
+function explainedHold({ heldBecause, dueAt }: Queued, tenant: Facts['tenant'], last: LastAttempt | undefined): Explanation {
+  const until = dueAt ? ` Otherwise it fails at ${dueAt.toISOString()}.` : ''
+  const held = { nextAt: dueAt, ahead: null }
+  if (heldBecause === 'tenant')
+    return {
+      ...held,
+      now:
+        tenant?.pausedBecause != null ? `Held: its tenant is paused: ${tenant.pausedBecause}.` : `Held: its tenant is ${tenant?.status}.`,
+      next: `It is released when the tenant is active again.${until}`,
+      cause: tenant?.pausedBecause != null ? 'tenant_paused' : 'tenant_suspended',
+    }
+  if (heldBecause === 'domain')
+    return {
+      ...held,
+      now: `Held: ${last?.details ?? 'its sending domain is paused'}.`,
+      next: `It is released when the domain is resumed.${until}`,
+      cause: 'domain_paused',
+    }
+  return {
+    ...held,
+    now: 'Held: the recipient is on the suppression list.',
+    next: `Retrying it by hand sends it all the same.${until}`,
+    cause: 'suppressed',
+  }
+}

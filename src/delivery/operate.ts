@@ -1,0 +1,185 @@
+/**
+ * The operator's hand on the queue: pause and resume, send now, let go, cancel. Every action leaves an entry in the event log, in the
+ * transaction that begins it; what touches many emails follows in batches.
+ */
+import { Refusal } from '#base'
+import type { Db, Queryable, Tx } from '#db'
+import { changeStatus, type LastAttempt, lastAttempts } from '#emails'
+import { appendEvents, type EventKind } from '#events'
+import {
+  flushDeferred,
+  listStops,
+  noteDomainResumed,
+  noteTenantChange,
+  type QueueFilter,
+  type QueueStop,
+  queueByDestination,
+  releaseHeld,
+  resumeQueue,
+  statusBefore,
+  stopQueue,
+  takeQueued,
+} from '#spool'
+import { setPause } from '#tenants'
+
+const mostAtOnce = 500
+
+/** Of the organisation, when it is about no one tenant. */
+const organisationWide = ''
+
+const note = (tx: Tx, tenantId: string, kind: EventKind, nowMs: number, data: Record<string, unknown>) =>
+  appendEvents(tx, [{ tenantId, kind, emailId: null, at: new Date(nowMs), data }])
+
+/** Holds a tenant's mail from now on, what is queued too; `because` is for people. Refuses `not_found`. */
+export function pauseTenant(
+  db: Db,
+  id: string,
+  { because, by }: { because: string; by: 'operator' | 'abuse brake' },
+  nowMs: number,
+): Promise<void> {
+  return db.transaction(async (tx) => {
+    await setPause(tx, id, because, nowMs)
+    await noteTenantChange(tx, id, 'stopped', nowMs)
+    await note(tx, id, 'TenantPaused', nowMs, { because, by })
+  })
+}
+
+/** Its held mail is released in the order of acceptance. Refuses `not_found`. Returns whether it was paused. */
+export function resumeTenant(db: Db, id: string, nowMs: number): Promise<boolean> {
+  return db.transaction(async (tx) => {
+    const { pausedBecause } = await setPause(tx, id, null, nowMs)
+    if (pausedBecause === null) return false
+    await noteTenantChange(tx, id, 'resumed', nowMs)
+    await note(tx, id, 'TenantResumed', nowMs, { because: pausedBecause })
+    return true
+  })
+}
+
+type Place = Pick<QueueStop, 'tenantId' | 'kind' | 'name'>
+
+/** A paused destination keeps its mail queued, a paused sending domain has its mail held. */
+export function pauseQueue(db: Db, place: Place, because: string, nowMs: number): Promise<void> {
+  return db.transaction(async (tx) => {
+    await stopQueue(tx, { ...place, because, at: new Date(nowMs) })
+    await note(tx, place.tenantId, 'OperatorAction', nowMs, { action: 'pause', [place.kind]: place.name, because })
+  })
+}
+
+/** Returns whether it was paused. */
+export function resumePaused(db: Db, place: Place, nowMs: number): Promise<boolean> {
+  return db.transaction(async (tx) => {
+    if (!(await resumeQueue(tx, place))) return false
+    if (place.kind === 'domain') await noteDomainResumed(tx, place.tenantId, place.name, nowMs)
+    await note(tx, place.tenantId, 'OperatorAction', nowMs, { action: 'resume', [place.kind]: place.name })
+    return true
+  })
+}
+
+/** Runs `batch` until it does less than it could; returns how many in all, which the log is told. */
+async function inBatches(db: Db, action: string, filter: QueueFilter, nowMs: number, batch: () => Promise<number>): Promise<number> {
+  let total = 0
+  for (;;) {
+    const done = await batch()
+    total += done
+    if (done < mostAtOnce) break
+  }
+  await db.transaction((tx) => note(tx, filter.tenantId ?? organisationWide, 'OperatorAction', nowMs, { action, ...filter, emails: total }))
+  return total
+}
+
+/** Deferred emails are tried again now. */
+export const flushQueue = (db: Db, filter: QueueFilter, nowMs: number): Promise<number> =>
+  inBatches(db, 'flush', filter, nowMs, () => flushDeferred(db, filter, mostAtOnce))
+
+/** Held emails go back into the queue; what is still suppressed or paused is held again. */
+export const releaseQueue = (db: Db, filter: QueueFilter, nowMs: number): Promise<number> =>
+  inBatches(db, 'release', filter, nowMs, () =>
+    db.transaction(async (tx) => {
+      const released = await releaseHeld(tx, filter, mostAtOnce)
+      for (const { tenantId, emailId } of released) await changeStatus(tx, { tenantId, id: emailId }, ['held'], 'pending')
+      const told = { kind: 'EmailReleased' as const, at: new Date(nowMs), data: { was: 'held' } }
+      await appendEvents(
+        tx,
+        released.map((one) => ({ ...one, ...told })),
+      )
+      return released.length
+    }),
+  )
+
+/** Everything chosen that is not being sent fails for good, without a suppression. */
+export const cancelQueue = (db: Db, filter: QueueFilter, nowMs: number): Promise<number> => {
+  if (Object.values(filter).every((one) => one === undefined))
+    throw new Refusal('validation_error', { message: 'say what to cancel', suggestion: 'Name an email, a tenant or a destination' })
+  return inBatches(db, 'cancel', filter, nowMs, () => cancelSome(db, filter, 'it was cancelled by the operator', nowMs))
+}
+
+/** As `cancelQueue`, for another reason. */
+export async function cancelQueued(db: Db, filter: QueueFilter, because: string, nowMs: number): Promise<void> {
+  while ((await cancelSome(db, filter, because, nowMs)) === mostAtOnce);
+}
+
+function cancelSome(db: Db, filter: QueueFilter, because: string, nowMs: number): Promise<number> {
+  return db.transaction(async (tx) => {
+    const taken = await takeQueued(tx, filter, mostAtOnce)
+    for (const one of taken)
+      await changeStatus(tx, { tenantId: one.tenantId, id: one.emailId }, ['pending', 'softfail', 'held'], 'hardfail')
+    const data = { details: because, output: '', secure: false, seconds: 0, classification: null }
+    const at = new Date(nowMs)
+    await appendEvents(
+      tx,
+      taken.map((one) => ({
+        tenantId: one.tenantId,
+        kind: 'MessageDeliveryFailed' as const,
+        emailId: one.emailId,
+        at,
+        data: { ...data, classificationCode: null, enhanced: null, remoteHost: null, was: statusBefore(one) },
+      })),
+    )
+    return taken.length
+  })
+}
+
+export interface QueueLine {
+  destination: string
+  ready: number
+  sending: number
+  deferred: number
+  waiting: number
+  held: number
+  oldestEmailId: string
+  nextDueAt: Date | null
+  /** What the last deferred email was told. */
+  lastReply: LastAttempt | null
+  /** Why it is paused; null: it is not. */
+  pausedBecause: string | null
+}
+
+/** The longest queues first, `most` of them, and all that is paused. */
+export async function readQueue(
+  on: Queryable,
+  tenantId: string | null,
+  most: number,
+): Promise<{ destinations: QueueLine[]; stops: QueueStop[] }> {
+  const [queues, stops] = await Promise.all([queueByDestination(on, tenantId, most), listStops(on)])
+  const replies = await lastAttempts(
+    on,
+    queues.flatMap(({ deferredTenantId: tenantId, deferredEmailId: emailId }) =>
+      tenantId === null || emailId === null ? [] : [{ tenantId, emailId }],
+    ),
+  )
+  const destinations = queues.map(
+    ({ destination, ready, sending, deferred, waiting, held, oldestEmailId, nextDueAt, deferredEmailId }) => ({
+      destination,
+      ready,
+      sending,
+      deferred,
+      waiting,
+      held,
+      oldestEmailId,
+      nextDueAt,
+      lastReply: replies.get(deferredEmailId ?? '') ?? null,
+      pausedBecause: stops.find((one) => one.kind === 'destination' && one.name === destination)?.because ?? null,
+    }),
+  )
+  return { destinations, stops }
+}

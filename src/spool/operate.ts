@@ -1,0 +1,211 @@
+/** The queue as its operator sees and handles it: what lies where, what is paused, and rows moved by hand. Nothing on the hot path. */
+import { type Clock, remembered } from '#base'
+import { type Db, type Queryable, sql, type Tx } from '#db'
+
+/** Which of the queue is meant; what is absent does not restrict. */
+export interface QueueFilter {
+  tenantId?: string | undefined
+  /** The recipients' domain. */
+  destination?: string | undefined
+  emailId?: string | undefined
+  /** An address in lower case. */
+  recipient?: string | undefined
+}
+
+const chosen = sql.part`
+  ($1::text is null or tenant_id = $1) and ($2::text is null or destination = $2) and ($3::text is null or email_id = $3)
+    and ($4::text is null or lower(recipient) = $4)`
+
+const filterValues = ({ tenantId, destination, emailId, recipient }: QueueFilter) => [
+  tenantId ?? null,
+  destination ?? null,
+  emailId ?? null,
+  recipient ?? null,
+]
+
+export interface Taken {
+  tenantId: string
+  emailId: string
+  heldBecause: string | null
+  manual: boolean
+  failures: number
+}
+
+const takeRows = sql<Taken>`
+  delete from spool
+  where (tenant_id, email_id) in (
+    select tenant_id, email_id
+    from spool
+    where ${chosen} and state <> 'sending'
+    limit $5
+  ) and state <> 'sending'
+  returning tenant_id as "tenantId", email_id as "emailId", held_because as "heldBecause", manual, failures`
+
+const hasten = sql`
+  update spool
+  set state = 'ready', due_at = null
+  where (tenant_id, email_id) in (
+    select tenant_id, email_id
+    from spool
+    where ${chosen} and state = 'deferred'
+    limit $5
+  ) and state || '' = 'deferred'`
+
+const releaseRows = sql<{ tenantId: string; emailId: string }>`
+  update spool
+  set state = 'ready', due_at = null, held_because = 'released'
+  where (tenant_id, email_id) in (
+    select tenant_id, email_id
+    from spool
+    where ${chosen} and state = 'held'
+    order by email_id
+    limit $5
+  ) and state || '' = 'held'
+  returning tenant_id as "tenantId", email_id as "emailId"`
+
+/** Takes what is not being sent out of the spool, `most` at once; the caller makes it hardfail. */
+export const takeQueued = (tx: Tx, filter: QueueFilter, most: number): Promise<Taken[]> =>
+  tx.rows(takeRows, [...filterValues(filter), most])
+
+/** Makes deferred recipients due now, `most` at once; returns how many. */
+export const flushDeferred = (on: Queryable, filter: QueueFilter, most: number): Promise<number> =>
+  on.run(hasten, [...filterValues(filter), most])
+
+/** Lets held recipients go, oldest first, `most` at once; the caller makes their emails pending. */
+export const releaseHeld = (tx: Tx, filter: QueueFilter, most: number): Promise<{ tenantId: string; emailId: string }[]> =>
+  tx.rows(releaseRows, [...filterValues(filter), most])
+
+export interface QueuedAt {
+  destination: string
+  ready: number
+  sending: number
+  deferred: number
+  waiting: number
+  held: number
+  /** Of the email that has waited longest. */
+  oldestEmailId: string
+  /** When the next deferred one is due. */
+  nextDueAt: Date | null
+  /** The youngest deferred one; its attempts tell why. */
+  deferredEmailId: string | null
+  deferredTenantId: string | null
+}
+
+const byDestination = sql<QueuedAt>`
+  select destination,
+    count(*) filter (where state = 'ready') as ready, count(*) filter (where state = 'sending') as sending,
+    count(*) filter (where state = 'deferred') as deferred, count(*) filter (where state = 'waiting') as waiting,
+    count(*) filter (where state = 'held') as held, min(email_id) as "oldestEmailId",
+    min(due_at) filter (where state = 'deferred') as "nextDueAt", max(email_id) filter (where state = 'deferred') as "deferredEmailId",
+    (array_agg(tenant_id order by email_id desc) filter (where state = 'deferred'))[1] as "deferredTenantId"
+  from spool
+  where ($1::text is null or tenant_id = $1) and not test
+  group by destination
+  order by count(*) desc, destination
+  limit $2`
+
+/** Live mail in the queue by destination, the longest first. Reads the whole queue. */
+export const queueByDestination = (on: Queryable, tenantId: string | null, most: number): Promise<QueuedAt[]> =>
+  on.rows(byDestination, [tenantId, most])
+
+export interface QueueStop {
+  /** '' for a destination, which is paused for all. */
+  tenantId: string
+  kind: 'destination' | 'domain'
+  name: string
+  because: string
+  at: Date
+}
+
+const allStops = sql<QueueStop>`
+  select tenant_id as "tenantId", kind, name, because, at
+  from queue_stops
+  order by kind, tenant_id, name`
+
+const addStop = sql`
+  insert into queue_stops (tenant_id, kind, name, because, at)
+  values ($1, $2, $3, $4, $5)
+  on conflict (tenant_id, kind, name) do update
+  set because = excluded.because`
+
+const dropStop = sql`
+  delete from queue_stops
+  where tenant_id = $1 and kind = $2 and name = $3`
+
+export const listStops = (on: Queryable): Promise<QueueStop[]> => on.rows(allStops)
+
+export const stopQueue = (tx: Tx, { tenantId, kind, name, because, at }: QueueStop): Promise<number> =>
+  tx.run(addStop, [tenantId, kind, name, because, at])
+
+/** Returns whether it was paused. */
+export const resumeQueue = async (tx: Tx, { tenantId, kind, name }: Pick<QueueStop, 'tenantId' | 'kind' | 'name'>): Promise<boolean> =>
+  (await tx.run(dropStop, [tenantId, kind, name])) === 1
+
+/** What is paused, at most a second old. */
+export function openStops({ db, clock }: { db: Db; clock: Clock }): { current(): Promise<readonly QueueStop[]> } {
+  const known = remembered(clock, () => listStops(db))
+  return { current: () => known.get('') }
+}
+
+export interface Queued {
+  state: 'ready' | 'sending' | 'deferred' | 'waiting' | 'held'
+  destination: string
+  /** Failed attempts so far. */
+  failures: number
+  manual: boolean
+  dueAt: Date | null
+  heldBecause: string | null
+}
+
+const queuedEmail = sql<Queued>`
+  select state, destination, failures, manual, due_at as "dueAt", held_because as "heldBecause"
+  from spool
+  where tenant_id = $1 and email_id = $2`
+
+/** What the spool knows of an email that is not final. */
+export function findQueued(on: Queryable, email: { tenantId: string; emailId: string }): Promise<Queued | undefined> {
+  return on.first(queuedEmail, [email.tenantId, email.emailId])
+}
+
+const readyBefore = sql<{ ahead: number }>`
+  select count(*) as ahead
+  from (
+    select
+    from spool
+    where tenant_id = $1 and email_id < $2 and destination = $3 and state = 'ready'
+    limit $4
+  ) as before`
+
+const waitingBefore = sql<{ ahead: number }>`
+  select count(*) as ahead
+  from (
+    select
+    from spool
+    where state = 'waiting' and test = $1 and email_id < $2
+    limit $3
+  ) as before`
+
+/** As far as is counted. */
+export const mostAhead = 10_000
+
+/** How many go before this one: of its tenant for its destination, or, while it waits for send capacity, of all that wait. */
+export async function countAhead(
+  on: Queryable,
+  email: { tenantId: string; emailId: string; test: boolean },
+  { state, destination }: Pick<Queued, 'state' | 'destination'>,
+): Promise<number | null> {
+  if (state === 'ready') return (await on.first(readyBefore, [email.tenantId, email.emailId, destination, mostAhead]))?.ahead ?? 0
+  if (state === 'waiting') return (await on.first(waitingBefore, [email.test, email.emailId, mostAhead]))?.ahead ?? 0
+  return null
+}
+
+const releaseOfDomain = sql<{ emailId: string }>`
+  update spool
+  set state = 'ready', due_at = null, held_because = 'released'
+  where tenant_id = $1 and email_id = any($2) and state || '' = 'held' and held_because = 'domain'
+  returning email_id as "emailId"`
+
+/** Lets those among `emailIds` go that were held for their sending domain; the caller makes their emails pending. */
+export async function releaseHeldForDomain(tx: Tx, tenantId: string, emailIds: readonly string[]): Promise<string[]> {
+  return (await tx.rows(releaseOfDomain, [tenantId, emailIds])).map((row) => row.emailId)
+}

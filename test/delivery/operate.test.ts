@@ -1,0 +1,144 @@
+/** What an operator does to the queue, through the command's own functions, with a real service beside it. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { cancelQueue, flushQueue, pauseQueue, pauseTenant, readQueue, releaseQueue, resumePaused, resumeTenant } from '#delivery'
+import { readEvents, startOfLog } from '#events'
+import { type House, startHouse } from '../support/house.ts'
+
+let house: House
+beforeAll(async () => {
+  house = await startHouse({ rateLimit: null, sendLimit: null, roles: ['delivery', 'housekeeping'] })
+})
+afterAll(() => house.stop())
+
+const nowMs = () => Date.now()
+
+interface Details {
+  status: string
+  explanation: { now: string; next: string; nextAt: string | null; cause: string | null; ahead: number | null }
+}
+const details = async (id: string) => (await house.call('GET', `/emails/${id}`, { key: house.testKey })).body.data as Details
+const becomes = (id: string, status: string) =>
+  expect.poll(async () => (await details(id)).status, { timeout: 15_000, interval: 50 }).toBe(status)
+/** A pause is in force within a second: sends until an email is kept for this cause, and gives that one. */
+async function firstThat(cause: string, send: () => Promise<string>): Promise<string> {
+  let id = ''
+  const sentOrKept = async () => {
+    id = await send()
+    await expect
+      .poll(async () => (await details(id)).status === 'sent' || (await details(id)).explanation.cause, { timeout: 5000 })
+      .toBeTruthy()
+    return (await details(id)).explanation.cause
+  }
+  await expect.poll(sentOrKept, { timeout: 10_000, interval: 100 }).toBe(cause)
+  return id
+}
+
+async function tenantOf(name: string) {
+  const tenantId = await house.makeTenant(name)
+  const domain = `${name}.test`
+  await house.addDomain(tenantId, domain)
+  const key = await house.makeKey({ tenantId })
+  const send = async (to: string) => {
+    const sent = await house.call('POST', '/emails', { key, body: { from: `a@${domain}`, to: [to], subject: 's', text: 't' } })
+    return (sent.body.data as { id: string }).id
+  }
+  return { tenantId, domain, send }
+}
+
+const actions = async (tenantId: string | null) =>
+  (await readEvents(house.db, startOfLog, 10_000, tenantId)).filter((event) => /^(Tenant|Operator)/.test(event.kind))
+
+describe('a paused tenant', () => {
+  test('has its mail accepted and held, and sent in order when it is resumed; the log tells why', async () => {
+    const { tenantId, send } = await tenantOf('paused-tenant')
+    const early = await send('softfail@simulator.test')
+    await becomes(early, 'softfail')
+    await pauseTenant(house.db, tenantId, { because: 'too much spam', by: 'operator' }, nowMs())
+    await becomes(early, 'held')
+    const late = await send('b@example.org')
+    await becomes(late, 'held')
+    expect((await details(late)).explanation).toMatchObject({ cause: 'tenant_paused', now: 'Held: its tenant is paused: too much spam.' })
+    expect(await resumeTenant(house.db, tenantId, nowMs())).toBe(true)
+    await becomes(early, 'sent')
+    await becomes(late, 'sent')
+    expect(await resumeTenant(house.db, tenantId, nowMs())).toBe(false)
+    expect((await actions(tenantId)).map(({ kind, data }) => [kind, data.because])).toEqual([
+      ['TenantPaused', 'too much spam'],
+      ['TenantResumed', 'too much spam'],
+    ])
+  })
+})
+
+describe('a paused destination', () => {
+  test('keeps its mail queued and lets other mail go', async () => {
+    const { tenantId, send } = await tenantOf('paused-destination')
+    const place = { tenantId: '', kind: 'destination' as const, name: 'paused.example' }
+    await pauseQueue(house.db, place, 'their mail servers are being moved', nowMs())
+    let kept = ''
+    // In force within a second: then what was sent before another email stays behind it.
+    const staysBehind = async () => {
+      kept = await send('a@paused.example')
+      await becomes(await send('a@open.example'), 'sent')
+      return (await details(kept)).explanation.cause
+    }
+    await expect.poll(staysBehind, { timeout: 10_000 }).toBe('destination_paused')
+    expect(await details(kept)).toMatchObject({ status: 'pending', explanation: { nextAt: null } })
+    expect((await readQueue(house.db, tenantId, 10)).stops).toMatchObject([{ name: 'paused.example' }])
+    expect(await resumePaused(house.db, place, nowMs())).toBe(true)
+    await becomes(kept, 'sent')
+  })
+})
+
+describe('a paused sending domain', () => {
+  test('has its mail held until it is resumed', async () => {
+    const { tenantId, domain, send } = await tenantOf('paused-domain')
+    const place = { tenantId, kind: 'domain' as const, name: domain }
+    await pauseQueue(house.db, place, 'the key leaked', nowMs())
+    const id = await firstThat('domain_paused', () => send('a@example.org'))
+    await becomes(id, 'held')
+    await resumePaused(house.db, place, nowMs())
+    await becomes(id, 'sent')
+  })
+})
+
+describe('the queue', () => {
+  test('is flushed: what is deferred is tried now', async () => {
+    const { tenantId, send } = await tenantOf('flushed')
+    const id = await send('softfail@simulator.test')
+    await becomes(id, 'softfail')
+    const { explanation } = await details(id)
+    expect(explanation.next).toMatch(/^Attempt 2 at \d{4}-/)
+    expect(explanation.nextAt).not.toBeNull()
+    expect(await flushQueue(house.db, { tenantId }, nowMs())).toBe(1)
+    await becomes(id, 'sent')
+    expect(await actions(tenantId)).toMatchObject([{ data: { action: 'flush', emails: 1 } }])
+  })
+
+  test('is cancelled in part: what was chosen fails for good, without a suppression', async () => {
+    const { tenantId, send } = await tenantOf('cancelled')
+    const [one, other] = [await send('softfail+1@simulator.test'), await send('softfail+2@simulator.test')]
+    await becomes(one, 'softfail')
+    await becomes(other, 'softfail')
+    expect(await cancelQueue(house.db, { emailId: one }, nowMs())).toBe(1)
+    expect(await details(one)).toMatchObject({ status: 'hardfail' })
+    expect((await details(other)).status).toBe('softfail')
+    const listed = await house.call('GET', `/tenants/${tenantId}/suppressions`, { key: house.testKey })
+    expect(listed.body.total).toBe(0)
+    expect(() => cancelQueue(house.db, {}, nowMs())).toThrow('say what to cancel')
+  })
+
+  test('lets held mail go; what is suppressed is held again', async () => {
+    const { tenantId, send } = await tenantOf('released')
+    const address = 'bob@example.org'
+    const suppressed = await house.call('POST', `/tenants/${tenantId}/suppressions`, { key: house.testKey, body: { address } })
+    expect(suppressed.status).toBe(201)
+    const id = await send(address)
+    await becomes(id, 'held')
+    expect((await details(id)).explanation.cause).toBe('suppressed')
+    expect(await releaseQueue(house.db, { tenantId }, nowMs())).toBe(1)
+    await becomes(id, 'held')
+    await house.call('DELETE', `/tenants/${tenantId}/suppressions/${address}`, { key: house.testKey })
+    expect(await releaseQueue(house.db, { tenantId }, nowMs())).toBe(1)
+    await becomes(id, 'sent')
+  })
+})
