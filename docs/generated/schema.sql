@@ -262,6 +262,31 @@ create table send_capacity (
   constraint send_capacity_pkey PRIMARY KEY (subject, test)
 ) with (fillfactor=50);
 
+create table shaping (
+  source text collate "C" not null,
+  provider text collate "C" not null,
+  open integer not null,
+  granted integer not null,
+  connections integer not null,
+  rate double precision,
+  learned jsonb,
+  slot_at timestamptz,
+  second bigint not null default 0,
+  accepted integer not null default 0,
+  accepted_before integer not null default 0,
+  cause text,
+  changed_at timestamptz,
+  constraint shaping_pkey PRIMARY KEY (source, provider)
+) with (fillfactor=50);
+
+create table shaping_slots (
+  process text collate "C" not null,
+  source text collate "C" not null,
+  provider text collate "C" not null,
+  open integer not null,
+  constraint shaping_slots_pkey PRIMARY KEY (process, source, provider)
+) with (fillfactor=50);
+
 create table shard_leases (
   shard smallint not null,
   owner text,

@@ -166,6 +166,12 @@ export const settings = {
   ),
   resolvers: setting('POSTRIDER_DNS', 'system', 'comma list of `ip[:port]` resolvers, for every look-up the program makes', resolvers),
   mxPort: setting('POSTRIDER_MX_PORT', '25', 'port connected to on MX hosts (tests and labs)', (v) => port(v, 25)),
+  providerRules: setting(
+    'POSTRIDER_PROVIDER_RULES',
+    'none',
+    'JSON file that adds to or replaces the shipped rules about providers (src/delivery/providers.json has the form)',
+    (v) => v,
+  ),
   secret: setting(
     'POSTRIDER_SECRET',
     'generated',

@@ -40,7 +40,7 @@ export const queueShow: Command = {
   help: `postrider queue [--tenant ID] [--json]
 
 Shows the ${mostShown} longest queues of live mail by destination: how many recipients are ready, being sent, deferred, waiting for send capacity
-and held, what the last deferred one was told, and what is paused.
+and held, what the last deferred one was told, what is paused, and what is allowed toward each provider.
 
 postrider queue pause|resume   stop or go on for a destination or a sending domain
 postrider queue flush          try deferred mail now
@@ -53,7 +53,12 @@ postrider queue cancel         fail queued mail for good`,
       const paused = queue.stops.map(
         (one) => `paused: ${one.kind} ${one.name}${one.tenantId ? ` of ${one.tenantId}` : ''} (${one.because})`,
       )
-      printed(given, deps, { ...queue }, [table(queue.destinations), ...paused].join('\n'))
+      const shaped = queue.providers.map(
+        (one) =>
+          `${one.provider}${one.source ? ` from ${one.source}` : ''}: ${one.open} of ${one.connections} connections, ` +
+          `${one.rate === null ? 'any rate' : `${one.rate.toFixed(1)} a second`}${one.cause === null ? '' : ` (${one.cause.slice(0, 120)})`}`,
+      )
+      printed(given, deps, { ...queue }, [table(queue.destinations), ...paused, ...shaped].join('\n'))
     }),
 }
 

@@ -1,6 +1,6 @@
 /**
  * Delivery: one process's turn of claim, prepare, attempt, record.
- * Owns: nothing. Uses: base, mail, dkim, net, smtp, bounces, simulator, db, tenants, limits, suppressions, domains, events, emails,
+ * Owns: shaping, shaping_slots. Uses: base, mail, dkim, net, smtp, bounces, simulator, db, tenants, limits, suppressions, domains, events, emails,
  * spool. Used by: usage, housekeeping, http, cli, main.
  * Promises: a recipient is handed to a connection only after its claim is committed; a lost lease stops its owner before the next
  * final dot; an outcome is kept and recorded however long the database is away; an orderly stop repeats nothing.
@@ -28,7 +28,9 @@ import { type Dispatch, jobsOf, openDispatch } from './dispatch.ts'
 import { openHands } from './hands.ts'
 import type { Job } from './job.ts'
 import { cancelled, decide, type Finding, nowhere, type Outcome } from './outcome.ts'
+import { openProviders } from './providers.ts'
 import { openRecorder } from './record.ts'
+import { openShaper } from './shaping.ts'
 
 export { followQueueChanges } from './changes.ts'
 export { expireHolds } from './expire.ts'
@@ -76,7 +78,16 @@ export interface DeliveryDeps {
   tenants: Tenants
   config: Pick<
     Config,
-    'hostname' | 'mxPort' | 'relay' | 'resolvers' | 'allowedNetworks' | 'leaseMs' | 'maxAttempts' | 'retryBaseSeconds' | 'retryMaxSeconds'
+    | 'hostname'
+    | 'mxPort'
+    | 'providerRules'
+    | 'relay'
+    | 'resolvers'
+    | 'allowedNetworks'
+    | 'leaseMs'
+    | 'maxAttempts'
+    | 'retryBaseSeconds'
+    | 'retryMaxSeconds'
   >
   processId: string
 }
@@ -130,7 +141,9 @@ export async function startDelivery(deps: DeliveryDeps): Promise<Delivery> {
     void giveAllBack()
   }
 
-  const dispatch: Dispatch = openDispatch({ ...deps, leases: () => leases, schedule, finished, abandoned })
+  const providers = openProviders(config.providerRules)
+  const shaper = openShaper({ ...deps, providers })
+  const dispatch: Dispatch = openDispatch({ ...deps, shaper, providers, leases: () => leases, schedule, finished, abandoned })
 
   const loop = async (name: string, everyMs: number, turn: () => Promise<number | undefined>) => {
     while (!signal.aborted) {
@@ -167,7 +180,7 @@ export async function startDelivery(deps: DeliveryDeps): Promise<Delivery> {
       cursors: cursors.current,
       windows,
       freshWindow: hands.freshWindow,
-      paused: (await stops.current()).filter((one) => one.kind === 'destination').map((one) => one.name),
+      paused: [...(await stops.current()).filter((one) => one.kind === 'destination').map((one) => one.name), ...dispatch.resting()],
     })
     cursors.advance(claimed, windows)
     if (claimed.length === 0) return idlePollMs
@@ -308,6 +321,7 @@ export async function startDelivery(deps: DeliveryDeps): Promise<Delivery> {
       while (recorder.waiting > 0 && clock.monotonicMs() < deadlineMs + 5000) await pause(clock, 10)
       beating.end()
       await beating.ended
+      await shaper.stop().catch((error) => log.warn({ err: error }, 'places for connections were not given back'))
       await leases.close()
     },
   }

@@ -8,6 +8,7 @@ import { type ConnectOptions, connect, type SmtpConnection, type Transaction } f
 import { fairQueue } from './fair-queue.ts'
 import type { Job, PreparedMessage } from './job.ts'
 import { type Finding, findingOf, findingOfFailure, nowhere, type RemoteEnd, remoteOf } from './outcome.ts'
+import type { Shape } from './shaping.ts'
 
 const mostConnections = 10
 /** A connection is kept this long for the next message. */
@@ -23,6 +24,12 @@ const downForMs = 15_000
 const depth = 2
 const depthOfFast = 3
 const fastMs = 50
+/** After no place for a connection was to be had; and between connections that processes take turns with. */
+const deniedMs = 100
+/** By then what a refusal means has been learnt. */
+const refusedMs = 700
+const scarceLifeMs = 5000
+const surplusMs = 1000
 
 export interface FindingFor {
   job: Job
@@ -44,6 +51,10 @@ export interface DestinationDeps {
   done(result: FindingFor): void
   /** The lease was lost before the final dot: nothing was sent. */
   abandoned(job: Job): void
+  /** How much the provider takes, over all processes. */
+  shape: Shape
+  /** Not begun, and not to be claimed again for so long: the provider takes no more now. */
+  surplus(jobs: Job[], forMs: number): void
 }
 
 /** How a destination is reached: MX hosts, or the operator's relay. */
@@ -75,6 +86,8 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
   /** Grows with every success, so that a destination which answers nobody costs one connection. */
   let allowed = 1
   let down: { untilMs: number; why: Unopened } | undefined
+  /** No place for a connection is asked for before. */
+  let deniedUntilMs = 0
   let closing = false
   /** How long the last transaction took. */
   let lastMs = Infinity
@@ -111,6 +124,7 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
    */
   const press = () => {
     if (queue.size === 0 || waking) return
+    if (deps.shape.restMs > 0) return deps.surplus(queue.takeAll(), deps.shape.restMs)
     const [wake] = chaining.size > 0 ? chaining : resting
     if (wake) {
       waking = true
@@ -123,6 +137,7 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
       return
     }
     down = undefined
+    if (clock.monotonicMs() < deniedUntilMs) return
     if (closing || working >= Math.min(allowed, mostConnections) || queue.size <= (working - open.size) * mostChained()) return
     working++
     void work().finally(() => {
@@ -134,9 +149,36 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
 
   /** One connection's life: open, send what there is, wait a little for more, quit. */
   const work = async () => {
+    const slot = await deps.shape.connect()
+    if (!slot) return denied()
+    try {
+      await workOn()
+    } finally {
+      slot.release()
+      if (deps.shape.isScarce && clock.monotonicMs() >= deniedUntilMs) denied()
+    }
+  }
+
+  const denied = (forMs = deniedMs) => {
+    deniedUntilMs = clock.monotonicMs() + forMs
+    clock.after(forMs, press)
+  }
+
+  const workOn = async () => {
     const beganMs = clock.monotonicMs()
     const opened = await openConnection(way as Way, deps)
     if (!opened.ok) {
+      const { reply } = opened.finding
+      if (reply && deps.shape.isThrottle(reply)) {
+        deps.shape.refused(reply.text)
+        allowed = Math.max(1, open.size)
+        // One email tells what was said; the others wait until the provider takes more.
+        const job = open.size === 0 ? queue.take() : undefined
+        const { finding, remote, conversation } = opened
+        const durationMs = clock.monotonicMs() - beganMs
+        if (job) deps.done({ job, findings: job.recipients.map(() => finding), remote, durationMs, conversation })
+        return denied(refusedMs)
+      }
       // With another connection alive, this is its limit and not the destination's end.
       if (open.size > 0) {
         allowed = Math.max(1, open.size)
@@ -162,9 +204,15 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
 
   const sendOver = async (connection: SmtpConnection) => {
     const running = new Set<Promise<void>>()
+    const endMs = clock.monotonicMs() + scarceLifeMs
     let sent = 0
-    while (connection.usable && !closing && sent < mostPerConnection) {
+    while (connection.usable && !closing && sent < mostPerConnection && deps.shape.restMs === 0) {
       waking = false
+      if (deps.shape.isScarce && clock.monotonicMs() > endMs) break
+      if (deps.shape.isPaced && queue.size > 0) {
+        await deps.shape.turn()
+        if (!connection.usable || closing) break
+      }
       const job = queue.take()
       if (!job) {
         if (running.size > 0) await wait(chaining, running)
@@ -216,6 +264,9 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
       press()
       return
     }
+    const throttled = result.recipients.find((one) => one.state === 'refused' && deps.shape.isThrottle(one.reply))
+    if (throttled?.state === 'refused') deps.shape.throttled(throttled.reply.text)
+    else if (first?.state === 'accepted' || first?.state === 'refused') deps.shape.accepted(1)
     if (result.recipients.some((one) => one.state === 'accepted')) allowed = Math.min(mostConnections, allowed + 1)
     deps.done({
       job,
@@ -229,6 +280,7 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
   return {
     add(job, newWay) {
       way = newWay
+      if (queue.size >= deps.shape.mostWaiting) return deps.surplus([job], surplusMs)
       queue.push(job.tenantId, job)
       press()
     },

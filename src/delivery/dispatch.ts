@@ -14,10 +14,16 @@ import { type Destination, type FindingFor, openDestination, type Way } from './
 import { type Job, jobsOf, type PreparedMessage } from './job.ts'
 import { cancelled, decide, type Finding, findingOfReply, nowhere, type Outcome, type RemoteEnd } from './outcome.ts'
 import { keysFor, rebuildMessage } from './prepare.ts'
+import type { Provider, Providers } from './providers.ts'
+import type { Shaper } from './shaping.ts'
 
 /** Large messages are loaded only when a connection is ready for them, and together weigh no more than this. */
 const largeOctetsAtOnce = 64 * 1_048_576
 /** A password on its way to these stays on the machine, so it may go without TLS. */
+/** Looked at again by then: another process may have learnt more. */
+const longestRestMs = 30_000
+const mostResting = 2000
+const relayProvider: Provider = { name: 'relay', connections: 40, rate: null }
 const loopbackHosts = ['127.0.0.1', '::1', 'localhost']
 
 export interface DispatchDeps {
@@ -29,6 +35,8 @@ export interface DispatchDeps {
   domains: Domains
   config: Pick<Config, 'hostname' | 'mxPort' | 'relay' | 'resolvers' | 'allowedNetworks'>
   leases: () => Leases
+  shaper: Shaper
+  providers: Providers
   schedule: RetrySchedule
   /** Takes outcomes to the record; the recipients leave this process's hands. */
   finished(outcomes: Outcome[]): void
@@ -38,6 +46,8 @@ export interface DispatchDeps {
 
 export interface Dispatch {
   send(jobs: readonly Job[]): void
+  /** Recipients' domains that nothing more is to be claimed for now. */
+  resting(): string[]
   /** Takes back every recipient that no connection has begun. */
   takeBack(): Claimed[]
   close(): void
@@ -126,7 +136,19 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
     deps.abandoned(job.recipients)
   }
 
-  const destinationFor = (name: string): Destination => {
+  /** Until when (monotonic ms) nothing is claimed for a domain, the oldest first. */
+  const resting = new Map<string, number>()
+  const surplus = (jobs: Job[], forMs: number) => {
+    const untilMs = clock.monotonicMs() + Math.min(forMs, longestRestMs)
+    for (const job of jobs) {
+      const [first] = job.recipients
+      if (first) resting.set(first.destination, untilMs)
+      abandon(job)
+    }
+    for (const domain of resting.keys()) if (resting.size > mostResting) resting.delete(domain)
+  }
+
+  const destinationFor = (name: string, provider: Provider): Destination => {
     let destination = destinations.get(name)
     if (!destination) {
       if (destinations.size > mostDestinations) forgetIdle()
@@ -137,6 +159,8 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
         mayFinish: (job) => deps.leases().holds((job.recipients[0] as Claimed).shard, (job.recipients[0] as Claimed).epoch),
         done: report,
         abandoned: abandon,
+        shape: deps.shaper.shape('', provider),
+        surplus,
       })
       destinations.set(name, destination)
     }
@@ -191,6 +215,7 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
           .map(({ host }) => host)
           .sort()
           .join(' ')}`,
+        deps.providers.of(route.destination),
       )
       for (const job of jobs)
         destination.add(job, { hosts: route.hosts, port: config.mxPort, tls: 'opportunistic', auth: undefined, guard })
@@ -229,9 +254,14 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
         const [first] = job.recipients
         if (!first) continue
         if (first.test || first.destination === simulatorDomain) void sendToSimulator(job)
-        else if (relayWay) destinationFor('relay').add(job, relayWay)
+        else if (relayWay) destinationFor('relay', relayProvider).add(job, relayWay)
         else lookUp(first.destination, job)
       }
+    },
+    resting() {
+      const nowMs = clock.monotonicMs()
+      for (const [domain, untilMs] of resting) if (untilMs <= nowMs) resting.delete(domain)
+      return [...resting.keys()]
     },
     takeBack: () => [...destinations.values()].flatMap((destination) => destination.takeBack()).flatMap((job) => job.recipients),
     close() {

@@ -21,6 +21,7 @@ import {
   takeQueued,
 } from '#spool'
 import { setPause } from '#tenants'
+import { type InForce, listShaping } from './shaping.ts'
 
 const mostAtOnce = 500
 
@@ -159,8 +160,8 @@ export async function readQueue(
   on: Queryable,
   tenantId: string | null,
   most: number,
-): Promise<{ destinations: QueueLine[]; stops: QueueStop[] }> {
-  const [queues, stops] = await Promise.all([queueByDestination(on, tenantId, most), listStops(on)])
+): Promise<{ destinations: QueueLine[]; stops: QueueStop[]; providers: InForce[] }> {
+  const [queues, stops, providers] = await Promise.all([queueByDestination(on, tenantId, most), listStops(on), listShaping(on)])
   const replies = await lastAttempts(
     on,
     queues.flatMap(({ deferredTenantId: tenantId, deferredEmailId: emailId }) =>
@@ -181,5 +182,5 @@ export async function readQueue(
       pausedBecause: stops.find((one) => one.kind === 'destination' && one.name === destination)?.because ?? null,
     }),
   )
-  return { destinations, stops }
+  return { destinations, stops, providers }
 }

@@ -23,6 +23,7 @@ export type EventKind =
   | 'TenantPaused'
   | 'TenantResumed'
   | 'OperatorAction'
+  | 'DeliveryShaped'
 
 /** What is told of a status carries the status before as `data.was`, which the counts are made of. */
 export interface NewEvent {

@@ -5,7 +5,7 @@
  * The owner believes in its lease for three quarters of that length after the last beat it *began* to write.
  */
 import { type Clock, type Log, metrics } from '#base'
-import { type Db, sql } from '#db'
+import { type Db, type Queryable, sql } from '#db'
 import type { OwnedShard } from './claim.ts'
 
 const register = sql`
@@ -103,6 +103,9 @@ export async function forgetProcess(db: Db, processId: string): Promise<void> {
     await tx.run(freeShardsOf, [[processId, ...names]])
   })
 }
+
+/** The names of the delivery processes that have not been taken for dead. */
+export const livingProcesses = async (on: Queryable): Promise<string[]> => (await on.rows(allBeats)).map((one) => one.id)
 
 export async function openLeases(deps: LeaseDeps): Promise<Leases> {
   const { db, clock, log, leaseMs } = deps

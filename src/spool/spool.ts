@@ -19,7 +19,7 @@ export {
 } from './changes.ts'
 export { type Claimed, claim, findInterrupted, giveBack, type Lane, type OwnedShard, promote, statusBefore } from './claim.ts'
 export { contentsStillQueued, oldestQueuedMs, releaseWaiting, requeue, takeExpiredHolds } from './holds.ts'
-export { forgetProcess, type Leases, openLeases } from './leases.ts'
+export { forgetProcess, type Leases, livingProcesses, openLeases } from './leases.ts'
 export {
   countAhead,
   findQueued,

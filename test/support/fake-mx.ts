@@ -21,6 +21,7 @@ export interface FakeMxOptions {
   extensions?: string[]
   starttls?: boolean
   script?: (event: MxEvent) => MxAnswer
+  closed?: (session: number) => void
 }
 
 export interface MxMessage {
@@ -59,8 +60,12 @@ export async function startFakeMx(options: FakeMxOptions = {}): Promise<FakeMx> 
   }
   const server = createServer({ noDelay: true }, (socket) => {
     sockets.add(socket)
-    socket.on('close', () => sockets.delete(socket))
-    converse(socket, ++connections, options, keep)
+    const session = ++connections
+    socket.on('close', () => {
+      sockets.delete(socket)
+      options.closed?.(session)
+    })
+    converse(socket, session, options, keep)
   })
   await new Promise<void>((resolve, reject) => server.once('error', reject).listen(0, '127.0.0.1', resolve))
   const address = server.address()

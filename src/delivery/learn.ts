@@ -1,0 +1,143 @@
+/**
+ * What a provider allows, learnt from what it refuses: down at once to what it was seen to take, up again in small steps, and slower the
+ * more often the same limit has been met. Pure: the state before, what happened and when; the state after.
+ */
+
+export interface Learned {
+  /** Open at once, over all processes. */
+  connections: number
+  /** More connections than this have been refused. */
+  connectionCeiling: number | null
+  raiseConnectionsAtMs: number
+  connectionWaitMs: number
+  /** Messages a second, over all processes; null: as fast as it takes them. */
+  rate: number | null
+  /** At this rate nothing was refused; null: not known. */
+  safeRate: number | null
+  /** At this rate some were refused. */
+  rateCeiling: number | null
+  raiseRateAtMs: number
+  /** What the next step past all that is known adds, as a part of the rate. */
+  step: number
+  /** Not lowered again before: what is refused until then was on its way. */
+  lowerAtMs: number
+  /** Nothing is sent until then; null: it may. */
+  backoffUntilMs: number | null
+  backoffMs: number
+}
+
+/** What an operator or the shipped rules say of a provider. */
+export interface Bounds {
+  connections: number
+  rate: number | null
+}
+
+const shortestWaitMs = 10_000
+const messagesBetweenDares = 300
+const firstConnectionWaitMs = 30_000
+const longestWaitMs = 600_000
+const longestConnectionWaitMs = 3_600_000
+const firstBackoffMs = 30_000
+const longestBackoffMs = 1_800_000
+const betweenStepsMs = 2_000
+const firstStep = 0.02
+const largestStep = 0.5
+/** Of what was taken while some was refused. */
+const safePart = 0.95
+/** Of a rate: a ceiling nearer than that is not worth another refusal. */
+const nearPart = 0.02
+const usedPart = 0.7
+const slowest = 1 / 60
+/** Faster than this nobody counts. */
+const fastEnough = 2000
+const settleMs = 1500
+
+export const unlearned = (bounds: Bounds): Learned => ({
+  connections: bounds.connections,
+  connectionCeiling: null,
+  raiseConnectionsAtMs: 0,
+  connectionWaitMs: firstConnectionWaitMs,
+  rate: bounds.rate,
+  safeRate: null,
+  rateCeiling: null,
+  raiseRateAtMs: 0,
+  step: firstStep,
+  lowerAtMs: 0,
+  backoffUntilMs: null,
+  backoffMs: 0,
+})
+
+/** A connection was refused while `standing` others were open, over all processes. */
+export function afterRefusedConnection(before: Learned, standing: number, nowMs: number): Learned {
+  if (standing < 1) return backedOff({ ...before, connections: 1 }, nowMs)
+  if (standing >= before.connections && before.connectionCeiling !== null) return before
+  const again = before.connectionCeiling !== null && standing + 1 >= before.connectionCeiling
+  const connectionWaitMs = again ? Math.min(longestConnectionWaitMs, before.connectionWaitMs * 2) : firstConnectionWaitMs
+  return {
+    ...before,
+    connections: standing,
+    connectionCeiling: standing + 1,
+    connectionWaitMs,
+    raiseConnectionsAtMs: nowMs + connectionWaitMs,
+  }
+}
+
+/** Messages were refused for their number; `accepted` were taken in the second before, as far as they were counted. */
+export function afterThrottle(before: Learned, accepted: number, nowMs: number): Learned {
+  if (nowMs < before.lowerAtMs) return before
+  const lowered = { ...before, step: firstStep, lowerAtMs: nowMs + settleMs }
+  if (accepted === 0) return backedOff({ ...lowered, ...at(Math.max(slowest, (before.rate ?? 1) / 2), nowMs) }, nowMs)
+  if (before.rate === null) return { ...lowered, ...at(accepted * safePart, nowMs) }
+  if (before.safeRate === null || before.safeRate >= before.rate) {
+    // What was safe is so no longer.
+    const seen = Math.min(before.rate, Math.max(accepted, before.rate / 2))
+    return { ...lowered, ...at(Math.max(slowest, seen * safePart), nowMs) }
+  }
+  return { ...lowered, rate: before.safeRate, rateCeiling: before.rate, raiseRateAtMs: nowMs + betweenStepsMs }
+}
+
+/** A rate of which nothing is known yet. */
+const at = (rate: number, nowMs: number) => ({ rate, safeRate: null, rateCeiling: null, raiseRateAtMs: nowMs + 2 * betweenStepsMs })
+
+function backedOff(before: Learned, nowMs: number): Learned {
+  if (before.backoffUntilMs !== null && nowMs < before.backoffUntilMs) return before
+  const backoffMs = Math.min(longestBackoffMs, Math.max(firstBackoffMs, before.backoffMs * 2))
+  return { ...before, backoffMs, backoffUntilMs: nowMs + backoffMs }
+}
+
+/** All was taken for a while, `accepted` messages in the last second: a rate that is not in use is not raised. */
+export function afterSuccess(before: Learned, bounds: Bounds, accepted: number, nowMs: number): Learned {
+  const after = raisedConnections({ ...before, backoffUntilMs: null, backoffMs: 0 }, bounds, nowMs)
+  const isInUse = after.rate === null || accepted >= Math.floor(after.rate * usedPart)
+  return isInUse ? raisedRate(after, bounds, nowMs) : after
+}
+
+function raisedConnections(before: Learned, bounds: Bounds, nowMs: number): Learned {
+  if (before.connections >= bounds.connections || nowMs < before.raiseConnectionsAtMs) return before
+  const connections = Math.min(bounds.connections, before.connections + 1)
+  const ceiling = before.connectionCeiling ?? 0
+  // The one dared before has stood: the limit was lifted.
+  const connectionWaitMs = before.connections >= ceiling ? firstConnectionWaitMs : before.connectionWaitMs
+  return {
+    ...before,
+    connections,
+    connectionCeiling: Math.max(ceiling, connections),
+    connectionWaitMs,
+    raiseConnectionsAtMs: nowMs + (connections < ceiling ? betweenStepsMs : connectionWaitMs),
+  }
+}
+
+function raisedRate(before: Learned, bounds: Bounds, nowMs: number): Learned {
+  const { rate, rateCeiling } = before
+  if (rate === null || nowMs < before.raiseRateAtMs || rate === bounds.rate) return before
+  const raised = { ...before, safeRate: rate, raiseRateAtMs: nowMs + betweenStepsMs }
+  if (rateCeiling !== null && rateCeiling - rate > rate * nearPart) return { ...raised, rate: (rate + rateCeiling) / 2 }
+  if (rateCeiling !== null) {
+    // As near as it gets. So that far less than a hundredth is refused, the ceiling is dared again only after many messages.
+    const waitMs = Math.min(longestWaitMs, Math.max(shortestWaitMs, (messagesBetweenDares / rate) * 1000))
+    return { ...raised, rateCeiling: null, raiseRateAtMs: nowMs + waitMs }
+  }
+  const next = rate * (1 + before.step)
+  if (bounds.rate === null && next > fastEnough) return { ...raised, rate: null, safeRate: null, step: firstStep }
+  return { ...raised, rate: Math.min(bounds.rate ?? next, next), step: Math.min(largestStep, before.step * 2) }
+}

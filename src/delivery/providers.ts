@@ -1,0 +1,82 @@
+/** Who runs a mail server, and what its temporary refusals mean: a data file that an operator can add to. */
+import { readFileSync } from 'node:fs'
+import { ConfigError } from '#base'
+import type { Bounds } from './learn.ts'
+
+export interface Provider extends Bounds {
+  name: string
+}
+
+interface Rule {
+  name: string
+  mx: string[]
+  connections?: number
+  rate?: number
+  throttled?: string[]
+}
+
+export interface Providers {
+  /** Of mail servers with this common domain; unknown ones are their own provider. */
+  of(destination: string): Provider
+  /** Whether a temporary refusal is about how much or how fast we send, or our standing, rather than about this message. */
+  isThrottle(reply: { code: number; text: string }, provider: string): boolean
+}
+
+/** As many as Postfix opens by default. */
+const usualConnections = 20
+/** A phrase about number or speed. Greylisting uses the same codes and means the message. */
+const throttleWords =
+  /rate.?limit|ratelimit|throttl|too (?:many|much|fast|frequent)|slow(?:ing)? down|(?:connection|message|sending|mail|hourly|daily|volume).{0,24}(?:limit|quota)|limit.{0,20}(?:exceed|reached)|exceed.{0,30}(?:rate|limit)|frequency|unusual (?:rate|traffic)|unexpected volume|server busy|(?:concurren|simultaneous)/i
+const aboutTheMessage = /gr[ae]y.?list|postgrey|mailbox|over ?quota|quota exceeded|storage|too many recipients|message size|too large/i
+
+const shipped = new URL('./providers.json', import.meta.url)
+
+/** `file`: an operator's own rules. Throws ConfigError when they are none. */
+export function openProviders(file: string | undefined): Providers {
+  const rules = new Map(readRules(shipped).map((rule) => [rule.name, rule]))
+  if (file !== undefined) for (const rule of readRules(file)) rules.set(rule.name, rule)
+  const byDomain = new Map([...rules.values()].flatMap((rule) => rule.mx.map((domain) => [domain.toLowerCase(), rule] as const)))
+
+  const ruleFor = (destination: string): Rule | undefined => {
+    for (let domain = destination; domain !== ''; domain = domain.slice(domain.indexOf('.') + 1)) {
+      const rule = byDomain.get(domain)
+      if (rule || !domain.includes('.')) return rule
+    }
+    return undefined
+  }
+  return {
+    of(destination) {
+      const rule = ruleFor(destination)
+      return { name: rule?.name ?? destination, connections: rule?.connections ?? usualConnections, rate: rule?.rate ?? null }
+    },
+    isThrottle({ code, text }, provider) {
+      if (code < 400 || code >= 500 || aboutTheMessage.test(text)) return false
+      const lower = text.toLowerCase()
+      return code === 421 || throttleWords.test(text) || rules.get(provider)?.throttled?.some((phrase) => lower.includes(phrase)) === true
+    },
+  }
+}
+
+function readRules(file: string | URL): Rule[] {
+  const refuse = (why: string): never => {
+    throw new ConfigError(`POSTRIDER_PROVIDER_RULES: ${String(file)} ${why}; see docs/delivery.md for its form`)
+  }
+  let read: unknown
+  try {
+    read = JSON.parse(readFileSync(file, 'utf8'))
+  } catch (error) {
+    return refuse(`cannot be read (${(error as Error).message})`)
+  }
+  const { providers } = (read ?? {}) as { providers?: unknown }
+  if (!Array.isArray(providers)) return refuse('has no list "providers"')
+  const isTexts = (value: unknown) => Array.isArray(value) && value.every((one) => typeof one === 'string')
+  for (const rule of providers as Record<string, unknown>[]) {
+    if (typeof rule?.name !== 'string' || !isTexts(rule.mx)) return refuse('has an entry without "name" and "mx"')
+    if (rule.connections !== undefined && !(Number.isInteger(rule.connections) && (rule.connections as number) >= 1))
+      refuse(`has "connections" of ${rule.name} that are no number of at least 1`)
+    if (rule.rate !== undefined && !(typeof rule.rate === 'number' && rule.rate > 0))
+      refuse(`has a "rate" of ${rule.name} that is no number`)
+    if (rule.throttled !== undefined && !isTexts(rule.throttled)) refuse(`has "throttled" of ${rule.name} that is no list of texts`)
+  }
+  return providers as Rule[]
+}
