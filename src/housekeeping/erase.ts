@@ -9,6 +9,7 @@ import { changeStatus, type ErasedEmail, eraseContents, eraseEmails, eraseFromCo
 import { appendEvents, eraseFromEvents } from '#events'
 import { eraseFromLogs } from '#request-logs'
 import { contentsStillQueued, statusBefore, takeRecipient } from '#spool'
+import { eraseFromHits } from '#tracking'
 import { eraseFromDeliveries } from '#webhooks'
 
 export interface Erased {
@@ -73,5 +74,6 @@ async function eraseTraces(db: Db, found: readonly ErasedEmail[], total: Erased)
   total.kept += new Set(found.filter((one) => queued.has(one.contentId)).map((one) => one.contentId)).size
   await eraseFromConversations(db, found)
   await eraseFromEvents(db, found)
+  await eraseFromHits(db, found)
   total.emails += found.length
 }
