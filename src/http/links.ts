@@ -50,7 +50,7 @@ export async function serveLinks(app: FastifyInstance, deps: LinkDeps): Promise<
     if (typeof domain !== 'string') return answerText(reply, 404, 'not found')
     try {
       const owner = await trackHosts.find(domain.toLowerCase())
-      return owner === undefined ? answerText(reply, 404, 'not found') : answerText(reply, 200, 'a track domain')
+      return await (owner === undefined ? answerText(reply, 404, 'not found') : answerText(reply, 200, 'a track domain'))
     } catch (error) {
       log.warn({ err: error }, 'whether a host is a track domain could not be told')
       return answerText(reply, 503, 'try again later')
@@ -155,7 +155,7 @@ function hitOf(request: FastifyRequest, clock: Clock): Parameters<Hits['note']>[
 }
 
 /** The URL as a browser would read it in the mail, in the characters a header can carry; undefined when it is not http or https. */
-function locationOf(written: string): string | undefined {
+export function locationOf(written: string): string | undefined {
   const [, scheme, authority = '', rest = ''] = /^(https?:\/\/)([^/?#\\]*)(.*)$/is.exec(written.replace(/[\t\r\n]/g, '').trim()) ?? []
   if (scheme === undefined) return undefined
   const host = authority.replace(/[^@:]*[^\0-\x7f][^@:]*(?=(?::\d*)?$)/, (name) => domainToASCII(name) || name)

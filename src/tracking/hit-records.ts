@@ -71,7 +71,7 @@ const countOf = sql<{ tenantId: string; emailId: string; total: number }>`
         from hits
         where hits.tenant_id = asked.tenant_id and hits.email_id = asked.email_id
         limit $3
-      ) as some
+      ) as kept
     ) as total
   from unnest($1::text[], $2::text[]) as asked (tenant_id, email_id)`
 
