@@ -1,7 +1,7 @@
 /** Opens and clicks on their way to a database that may be away, from several processes at once. */
 import { expect, onTestFinished, test } from 'vitest'
 import { metrics, openIds, silentLog, systemClock, systemRandom } from '#base'
-import { openDb, sql } from '#db'
+import { type Db, openDb, sql } from '#db'
 import { prepareDays } from '#housekeeping'
 import { type Hits, listHits, openHits, openTrackHosts } from '#tracking'
 import { databaseAt, testDatabase } from '../support/database.ts'
@@ -52,7 +52,7 @@ async function start() {
       openHits({ db, clock, log: silentLog, ids, keepEmailDays: 90, bounds }),
     stored: async () => (await listHits(db, { tenantId, id })).hits,
     events: async () => (await db.first(eventCount))?.count,
-    async goAway() {
+    goAway: async () => {
       await admin.script(`alter database ${name} allow_connections false`)
       await admin.script(`select pg_terminate_backend(pid) from pg_stat_activity where datname = '${name}'`)
     },
@@ -102,6 +102,34 @@ test('an orderly stop writes what waits', async () => {
   await hits.stop()
   expect(await stored()).toHaveLength(1000)
   expect(await events()).toBe(1000)
+})
+
+test('a hit is in the database within two seconds: what a killed process loses is younger', async () => {
+  const { id, recorder, stored } = await start()
+  const hits = recorder()
+  hits.note(hit(id, 'https://example.com/'))
+  await expect.poll(stored, { timeout: 2000, interval: 20 }).toHaveLength(1)
+  await hits.stop()
+})
+
+test('a batch whose commit was not heard of is written again, and stands there once', async () => {
+  const { db, id, stored, events } = await start()
+  let lost = 0
+  const losing: Db = {
+    ...db,
+    async transaction(work, options) {
+      const done = await db.transaction(work, options)
+      if (lost++ === 0) throw new Error('the connection was lost')
+      return done
+    },
+  }
+  const hits = openHits({ db: losing, clock, log: silentLog, ids, keepEmailDays: 90, bounds: { holdMs: 0, retryMs: 10 } })
+  hits.note(hit(id, 'https://example.com/1'))
+  hits.note({ ...hit(id, ''), kind: 'open' })
+  await hits.stop()
+  expect(lost).toBe(2)
+  expect(await stored()).toHaveLength(2)
+  expect(await events()).toBe(2)
 })
 
 test('two processes that took clicks on two links at once know the second for a machine', async () => {

@@ -3,6 +3,7 @@ import { request } from 'node:http'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openIds, openSecrets, systemRandom } from '#base'
 import { sql } from '#db'
+import { eraseAddress } from '#housekeeping'
 import { openTokens, type TokenKind } from '#tracking'
 import { type House, startHouse } from '../support/house.ts'
 
@@ -328,6 +329,26 @@ describe('a click', () => {
     await has(last, 1, 0)
     await has(id, 0, 1000)
   })
+})
+
+test('of an erased person stays that there was an open and a click, and nothing comes after', async () => {
+  const address = 'delivered+erased@simulator.test'
+  const id = await delivered(address)
+  await ask(link('open', id))
+  await ask(link('click', id, `https://shop.example/?to=${address}`))
+  await has(id, 1, 1)
+  await eraseAddress(house, address, null, new Date().getTime(), () => undefined)
+  expect((await ask(link('click', id, target))).status).toBe(302)
+  expect((await ask(link('unsubscribe', id), { method: 'POST', body: oneClick })).status).toBe(404)
+  const later = await delivered()
+  await ask(link('open', later))
+  await has(later, 1, 0)
+  const { opens, clicks } = await activityOf(id)
+  expect(opens).toMatchObject([{ ipAddress: '', userAgent: '' }])
+  expect(clicks).toMatchObject([{ url: '', ipAddress: '', userAgent: '' }])
+  expect((await house.db.rows(eventsOf, [id])).map((one) => one.data)).toEqual(
+    Array.from({ length: 2 }, () => ({ source: 'human', reason: 'reader' })),
+  )
 })
 
 describe('an unsubscribe link', () => {
