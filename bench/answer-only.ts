@@ -9,6 +9,7 @@ import { openLimitSettings, openRateLimiter } from '#limits'
 import { openGuard, openPost, openResolver } from '#net'
 import { openRequestLogs } from '#request-logs'
 import { openTenants } from '#tenants'
+import { openHits, openTokens, openTrackHosts } from '#tracking'
 import { openUsage } from '#usage'
 import { openWebhooks } from '#webhooks'
 
@@ -40,6 +41,9 @@ const http = await startHttp({
   ids,
   log: silentLog,
   requestLogs: openRequestLogs({ db, clock, log: silentLog, secrets }),
+  hits: openHits({ db, clock, log: silentLog, ids, keepEmailDays: config.keepEmailDays }),
+  tokens: openTokens(secrets),
+  trackHosts: openTrackHosts({ db, clock }),
   tenants,
   secrets,
   resolver,

@@ -13,6 +13,7 @@ import { type Service, startService } from '../test/support/service.ts'
 import { endChild, load, median, type Sink, startChild, startSink, typicalBody } from './parts.ts'
 import { missingPeer, startPostfix } from './postfix.ts'
 import { read } from './read.ts'
+import { startTracking } from './tracking.ts'
 
 const rounds = 5
 const acceptMs = 3000
@@ -63,7 +64,7 @@ async function interleave(
     const first = round % 2 === 0 ? await ours() : await against()
     const second = round % 2 === 0 ? await against() : await ours()
     pairs.push(round % 2 === 0 ? [first, second] : [second, first])
-    note(`  round ${round + 1} of ${rounds}: ${pairs[round]?.map((value) => Math.round(value)).join(' against ')} messages/s`)
+    note(`  round ${round + 1} of ${rounds}: ${pairs[round]?.map((value) => Math.round(value)).join(' against ')} a second`)
   }
   return pairs
 }
@@ -190,12 +191,26 @@ async function againstPostfix(name: string, signed: boolean, note: (text: string
   return mean(pairs, name)
 }
 
+/** Opens and clicks, half of each, against the same server saying that it lives. */
+async function tracking(note: (text: string) => void): Promise<Result> {
+  await using links = await startTracking({ ...environment, POSTRIDER_ROLES: 'api' })
+  const rate = (ask: typeof links.follow) => async () => {
+    const beganMs = performance.now()
+    const answered = await ask(connections, () => performance.now() - beganMs > acceptMs)
+    return answered / ((performance.now() - beganMs) / 1000)
+  }
+  const pairs = await interleave(rate(links.follow), rate(links.ping), note)
+  await links.expectRecorded()
+  return mean(pairs, 'tracking/constant-answer')
+}
+
 const benchmarks: Record<string, (note: (text: string) => void) => Promise<Result | Result[]>> = {
   accept,
   deliver: deliverRsa,
   'end-to-end': (note) => againstPostfix('end-to-end/postfix', false, note),
   'end-to-end-rsa': (note) => againstPostfix('end-to-end-rsa/postfix-opendkim', true, note),
   read,
+  tracking,
 }
 
 const words = process.argv.slice(2)
@@ -223,7 +238,7 @@ if (!json) {
     `${messageOctets / 1000} KB messages, median of ${rounds} interleaved rounds; load, sink, database and program on the same cores\n`,
   )
   console.log(
-    '| benchmark | ours, messages/s (read: ms, p99, of 1 M emails) | against (read: of 10 k) | ratio | spread |\n|---|---|---|---|---|',
+    '| benchmark | ours, messages/s (read: ms, p99, of 1 M emails; tracking: hits/s) | against (read: of 10 k) | ratio | spread |\n|---|---|---|---|---|',
   )
   for (const one of results)
     console.log(

@@ -67,19 +67,31 @@ export interface Load {
   connections: number
 }
 
-/** Requests in a closed loop until `enough` says so; returns how many were accepted. Throws at the first answer that is not 200. */
-export async function load({ port, key, body, connections }: Load, enough: (sent: number) => boolean): Promise<number> {
+export interface Asked {
+  method: 'GET' | 'POST'
+  path: string
+  headers: Record<string, string | number>
+  body?: Buffer
+  /** What it is answered with. */
+  status: number
+}
+
+/** Requests in a closed loop until `enough` says so; returns how many were answered. Throws at the first answer that is not the expected. */
+export async function askInLoop(
+  { port, connections }: Pick<Load, 'port' | 'connections'>,
+  next: (nth: number) => Asked,
+  enough: (sent: number) => boolean,
+): Promise<number> {
   const agent = new Agent({ keepAlive: true, maxSockets: connections })
-  const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json', 'content-length': body.length }
   let sent = 0
-  let accepted = 0
-  const post = () =>
+  let answered = 0
+  const ask = ({ method, path, headers, body, status }: Asked) =>
     new Promise<void>((resolve, reject) => {
-      const asked = request({ agent, host: '127.0.0.1', port, method: 'POST', path: '/v1/emails', headers }, (answer) => {
+      const asked = request({ agent, host: '127.0.0.1', port, method, path, headers }, (answer) => {
         answer.resume().once('end', () => {
-          if (answer.statusCode !== 200) reject(new Error(`answered ${answer.statusCode}`))
+          if (answer.statusCode !== status) reject(new Error(`${method} ${path} was answered ${answer.statusCode}`))
           else {
-            accepted++
+            answered++
             resolve()
           }
         })
@@ -88,14 +100,17 @@ export async function load({ port, key, body, connections }: Load, enough: (sent
       asked.end(body)
     })
   const worker = async () => {
-    while (!enough(sent)) {
-      sent++
-      await post()
-    }
+    while (!enough(sent)) await ask(next(sent++))
   }
   await Promise.all(Array.from({ length: connections }, worker))
   agent.destroy()
-  return accepted
+  return answered
+}
+
+/** Sends the same email again and again. */
+export function load({ port, key, body, connections }: Load, enough: (sent: number) => boolean): Promise<number> {
+  const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json', 'content-length': body.length }
+  return askInLoop({ port, connections }, () => ({ method: 'POST', path: '/v1/emails', headers, body, status: 200 }), enough)
 }
 
 /** About 10 KB of html and text with 12 links, as performance.md measured. */

@@ -33,6 +33,7 @@ import { openRequestLogs } from '#request-logs'
 import { simulatorDomain } from '#simulator'
 import { forgetProcess } from '#spool'
 import { findOrganisation, foundOrganisation, openTenants } from '#tenants'
+import { openHits, openTokens, openTrackHosts } from '#tracking'
 import { openUsage } from '#usage'
 import { openWebhooks } from '#webhooks'
 
@@ -188,8 +189,12 @@ async function startApi(config: Config, db: Db, secrets: Secrets, log: Log): Pro
     commit: openCommit({ db, clock, limitSettings }),
   })
   const requestLogs = openRequestLogs({ db, clock, log, secrets })
+  const hits = openHits({ db, clock, log, ids, keepEmailDays: config.keepEmailDays })
   const http = await startHttp({
     requestLogs,
+    hits,
+    tokens: openTokens(secrets),
+    trackHosts: openTrackHosts({ db, clock }),
     db,
     clock,
     ids,
@@ -228,7 +233,7 @@ async function startApi(config: Config, db: Db, secrets: Secrets, log: Log): Pro
     async stop() {
       cancel()
       await http.stop()
-      await requestLogs.stop()
+      await Promise.all([requestLogs.stop(), hits.stop()])
       await credentials.saveUses().catch(() => undefined)
     },
   }

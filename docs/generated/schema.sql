@@ -149,6 +149,22 @@ create table events (
 ) partition by RANGE (at);
 CREATE INDEX events_in_order ON events (xact, id);
 
+create table hits (
+  tenant_id text collate "C" not null,
+  email_id text collate "C" not null,
+  at timestamptz not null,
+  id text collate "C" not null,
+  kind text not null,
+  url text not null,
+  ip_address text not null,
+  user_agent text not null,
+  source text not null,
+  reason text not null,
+  constraint hits_pkey PRIMARY KEY (tenant_id, email_id, at, id),
+  constraint hits_kind_check CHECK ((kind = ANY (ARRAY['open'::text, 'click'::text]))),
+  constraint hits_source_check CHECK ((source = ANY (ARRAY['human'::text, 'machine'::text, 'unknown'::text])))
+) partition by RANGE (email_id);
+
 create table idempotency_keys (
   credential_id bigint not null,
   key text collate "C" not null,

@@ -14,7 +14,7 @@ export { metrics, metricsRegistry } from './metrics.ts'
 export { type FieldProblem, Refusal, type RefusalCode, type RefusalOptions, refusals } from './refusals.ts'
 export { type Remembered, remembered } from './remembered.ts'
 export { openSecrets, type Sealer, type Secrets } from './secrets.ts'
-export { refuseOddText } from './text.ts'
+export { refuseOddText, storable } from './text.ts'
 /** For what cannot be: the compiler proves that no case is left. */
 export function impossible(never: never): never {
   throw new Error(`impossible value: ${JSON.stringify(never)}`)

@@ -37,6 +37,18 @@ export const metrics = {
     help: 'Request log entries that were not written, because the database was away or refused them',
     registers,
   }),
+  hits: new Counter({
+    name: 'postrider_hits_total',
+    help: 'Opens and clicks recorded, by whether a person or a program made them',
+    labelNames: ['kind', 'source'],
+    registers,
+  }),
+  hitsDropped: new Counter({
+    name: 'postrider_hits_dropped_total',
+    help: 'Opens and clicks that were not recorded: no room while the database was away, too many of one email, no such email',
+    labelNames: ['why'],
+    registers,
+  }),
   requestSeconds: new Histogram({
     name: 'postrider_http_request_duration_seconds',
     help: 'HTTP requests by endpoint and status',

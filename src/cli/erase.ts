@@ -9,8 +9,8 @@ export const erase: Command = {
   summary: "remove a person's data; only their suppression stays",
   help: `postrider erase ADDRESS [--tenant ID] [--json]
 
-Cancels what is queued for the address and removes what was sent to it: content, subject, tag, metadata, conversations, webhook
-deliveries, request logs and kept answers that name it. Numbers stay, and so does a suppression, so that nobody writes to it again.
+Cancels what is queued for the address and removes what was sent to it: content, subject, tag, metadata, conversations, who
+opened and clicked, webhook deliveries, request logs and kept answers that name it. Numbers stay, and so does a suppression, so that nobody writes to it again.
 Messages that other recipients still wait for are kept and counted; run it again when they have been delivered.
 With --tenant only in this tenant.`,
   options: { tenant: { type: 'string' }, ...jsonOption },

@@ -1,6 +1,6 @@
 /**
  * Emails: one record for each envelope recipient of a submission, with its status, content and attempts.
- * Owns: emails, contents, attempts, email_counts, email_counts_position. Uses: base, db, events. Used by: accept, delivery, usage,
+ * Owns: emails, contents, attempts, email_counts, email_counts_position. Uses: base, db, events. Used by: tracking, accept, delivery, usage,
  * housekeeping, http, cli.
  * Promises: every read names its tenant when the caller has one; a look-up by id touches one time partition.
  */
@@ -18,7 +18,8 @@ export {
   forgetSeconds,
   rollUpCounts,
 } from './counts.ts'
-export { type ErasedEmail, eraseContents, eraseEmails, eraseFromConversations } from './erase.ts'
+export { findDelivered } from './delivered.ts'
+export { type ErasedEmail, eraseContents, eraseEmails, eraseFromConversations, isErased } from './erase.ts'
 export { findOldestEmailMs, listEmails } from './list.ts'
 export type { Email } from './record.ts'
 export { type EmailStatus, emailStatuses, queuedStatuses, retryableStatuses } from './status.ts'

@@ -8,7 +8,9 @@ export interface ErasedEmail {
 }
 
 /** What stands where an erased address stood. */
-const nobody = 'erased@erased.invalid'
+export const nobody = 'erased@erased.invalid'
+
+export const isErased = ({ recipient }: { recipient: string }): boolean => recipient === nobody
 
 const blankEmails = sql<ErasedEmail>`
   update emails

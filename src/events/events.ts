@@ -1,6 +1,6 @@
 /**
  * The log of all that happened to emails. Webhooks, usage, live view and timelines read it; nothing else tells anybody anything.
- * Owns: events. Uses: db. Used by: emails, accept, delivery, usage, housekeeping.
+ * Owns: events. Uses: db. Used by: emails, tracking, accept, delivery, usage, housekeeping.
  * Promises: an event is appended in the transaction that makes it true.
  */
 import { type PartitionedTable, type Queryable, type Sql, sql, type Tx } from '#db'
@@ -14,6 +14,8 @@ export type EventKind =
   | 'MessageDeliveryFailed'
   | 'MessageBounced'
   | 'MessageHeld'
+  | 'MessageLoaded'
+  | 'MessageLinkClicked'
   | 'EmailsAccepted'
   | 'EmailRetried'
   | 'EmailReleased'
@@ -42,7 +44,7 @@ const append = sql`
 
 const blankEvents = sql`
   update events
-  set data = data - 'details' - 'output'
+  set data = data - array['details', 'output', 'url', 'token', 'ipAddress', 'userAgent']
   where tenant_id = any($1) and email_id = any($2)`
 
 /** Takes the texts that name a recipient out of the events of these emails; what is counted stays. */

@@ -10,6 +10,7 @@ import { type ErasedEmail, eraseContents, eraseEmails, eraseFromConversations } 
 import { eraseFromEvents } from '#events'
 import { eraseFromLogs } from '#request-logs'
 import { contentsStillQueued } from '#spool'
+import { eraseFromHits } from '#tracking'
 import { eraseFromDeliveries } from '#webhooks'
 
 export interface Erased {
@@ -53,5 +54,6 @@ async function eraseTraces(db: Db, found: readonly ErasedEmail[], total: Erased)
   total.kept += new Set(found.filter((one) => queued.has(one.contentId)).map((one) => one.contentId)).size
   await eraseFromConversations(db, found)
   await eraseFromEvents(db, found)
+  await eraseFromHits(db, found)
   total.emails += found.length
 }

@@ -16,7 +16,7 @@ import type { LimitSettings } from '#limits'
 import type { Resolver } from '#net'
 import { logTables } from '#request-logs'
 import { releaseWaiting } from '#spool'
-import { checkDueTrackDomains } from '#tracking'
+import { checkDueTrackDomains, trackingTables } from '#tracking'
 import { applyBrake, type BrakeLimits } from '#usage'
 import { deliveryTables } from '#webhooks'
 import { startDomainChecks } from './domain-checks.ts'
@@ -54,7 +54,7 @@ export interface HousekeepingDeps {
 
 /** Makes the partitions of the coming days; needed before anything can be accepted. */
 export function prepareDays(db: Db, nowMs: number): Promise<string[]> {
-  return ensurePartitions(db, [...emailTables, ...eventTables, ...deliveryTables, ...logTables], nowMs, daysAhead)
+  return ensurePartitions(db, [...emailTables, ...eventTables, ...trackingTables, ...deliveryTables, ...logTables], nowMs, daysAhead)
 }
 
 async function countAll(db: Db): Promise<void> {

@@ -1,5 +1,5 @@
 /**
- * What has passed its retention goes, by whole days: contents first, then emails with their attempts and events, request logs and webhook
+ * What has passed its retention goes, by whole days: contents first, then emails with their attempts, opens, clicks and events, request logs and webhook
  * deliveries. Nothing that a recipient still in the spool needs is dropped, and no event that is not counted. Usage counts and suppressions stay.
  */
 import type { Config } from '#base'
@@ -20,6 +20,7 @@ export async function applyRetention(db: Db, keep: Keep, nowMs: number): Promise
     ['contents', unlessQueued(Math.min(keep.keepContentDays, keep.keepEmailDays))],
     ['emails', unlessQueued(keep.keepEmailDays)],
     ['attempts', unlessQueued(keep.keepEmailDays)],
+    ['hits', unlessQueued(keep.keepEmailDays)],
     ['events', Math.min(before(keep.keepEmailDays), (await findUncountedMs(db)) ?? nowMs)],
     ['webhook_deliveries', before(keep.keepWebhookDays)],
     ['request_logs', before(keep.keepLogDays)],

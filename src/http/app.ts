@@ -13,6 +13,7 @@ import type { RequestLogs } from '#request-logs'
 import { openBodyRoom, readBody } from './body.ts'
 import { answerBrokenRequest } from './broken-requests.ts'
 import { type GateDeps, passGate, rateHeaders } from './gate.ts'
+import { type LinkDeps, serveLinks } from './links.ts'
 import { fastifyPath } from './openapi.ts'
 import { refusalHeaders, refusedWith } from './refused.ts'
 import { logEntryOf } from './request-log.ts'
@@ -22,12 +23,12 @@ import { failure, jsonType } from './v1/envelope.ts'
 import { type ApiDeps, type Endpoint, usualBodyLimit } from './v1/route.ts'
 import { pathsOf, routes } from './v1/routes.ts'
 
-export interface AppDeps extends ApiDeps, GateDeps {
+export interface AppDeps extends ApiDeps, GateDeps, Omit<LinkDeps, 'config'> {
   clock: Clock
   ids: Ids
   log: Log
   requestLogs: RequestLogs
-  config: Pick<Config, 'trustedProxies' | 'rateLimit' | 'maxAttempts' | 'revealKeys' | 'hostname'>
+  config: Pick<Config, 'trustedProxies' | 'rateLimit' | 'maxAttempts' | 'revealKeys' | 'hostname' | 'publicUrl'>
   bounds: Bounds
 }
 
@@ -118,6 +119,7 @@ export async function buildApp(deps: AppDeps): Promise<FastifyInstance> {
     reply.header('x-request-id', request.id)
     refuseBadHost(request)
   })
+  await serveLinks(app, deps)
   app.addHook('onResponse', async (request, reply) => tell(request, reply, deps))
   app.setErrorHandler(async (error, request, reply) => {
     const refusal = refusedWith(error)
@@ -235,6 +237,8 @@ function tell(request: FastifyRequest, reply: FastifyReply, { clock, log }: AppD
   const durationMs = clock.monotonicMs() - request.arrivedMs
   const endpoint = request.is404 ? 'unknown' : (request.routeOptions.config.endpoint?.name ?? request.routeOptions.url ?? 'unknown')
   metrics.requestSeconds.observe({ endpoint, status: String(reply.statusCode) }, durationMs / 1000)
+  // Thousands a second, of strangers.
+  if (!request.is404 && request.routeOptions.config.link !== undefined) return
   log.info(
     { requestId: request.id, endpoint, status: reply.statusCode, durationMs: Math.round(durationMs), credentialId: request.credential?.id },
     'answered',

@@ -1,5 +1,5 @@
 /**
- * The HTTP door: the API under /v1, its reference under /docs, health and metrics. Translates between the wire contract and the rooms.
+ * The HTTP door: the API under /v1, its reference under /docs, the links in mail, health and metrics. Translates between the wire contract and the rooms.
  * Owns: nothing. Uses: base, mail, net, bounces, db, tenants, credentials, limits, suppressions, domains, emails, spool, request-logs,
  * tracking, accept, delivery, webhooks, usage, housekeeping. Used by: main.
  * Promises: every answer under /v1 is in the contract's envelope with a status of its closed set, whatever is sent; who may do something
@@ -15,7 +15,10 @@ export type { Endpoint } from './v1/route.ts'
 export { pathsOf, routes } from './v1/routes.ts'
 
 export interface HttpDeps extends Omit<AppDeps, 'bounds' | 'config'>, Omit<OutsideDeps, 'config'> {
-  config: Pick<Config, 'host' | 'port' | 'trustedProxies' | 'rateLimit' | 'maxAttempts' | 'metricsToken' | 'revealKeys' | 'hostname'>
+  config: Pick<
+    Config,
+    'host' | 'port' | 'trustedProxies' | 'rateLimit' | 'maxAttempts' | 'metricsToken' | 'revealKeys' | 'hostname' | 'publicUrl'
+  >
   /** Tighter or wider than usual: for tests of slow and many clients. */
   bounds?: Partial<Bounds>
 }

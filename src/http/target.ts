@@ -18,6 +18,14 @@ export function refuseBadHost({
   }
 }
 
+/**
+ * The host name of a request, lower case and without its port; the one a trusted proxy was asked for, which may be anything. Empty when
+ * it is none.
+ */
+export function hostNameOf({ host }: { host: string }): string {
+  return hostForm.test(host) ? host.toLowerCase().replace(/:\d+$/, '').replace(/\.$/, '') : ''
+}
+
 /** The path as the router takes it: without scheme and host (RFC 9112 section 3.2.2), and with stray percent signs taken literally. */
 export function routable(url: string): string {
   const path = url.startsWith('/') ? url : url.replace(/^https?:\/\/[^/?]*(?=[/?]|$)/i, '') || '/'

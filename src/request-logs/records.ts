@@ -1,6 +1,6 @@
 /** The table of request logs: entries written many at once, their bodies sealed; found again by what their owners ask for. */
 import { constants, zstdCompressSync, zstdDecompressSync } from 'node:zlib'
-import type { Sealer, Secrets } from '#base'
+import { type Sealer, type Secrets, storable } from '#base'
 import { type PartitionedTable, type Queryable, sql } from '#db'
 import { blanked, blankedNames, type HeldBody, keptOf } from './redact.ts'
 
@@ -104,21 +104,20 @@ const dayMs = 86_400_000
 const longestPath = 2048
 const longestText = 1000
 
-/** Bounded, and such that PostgreSQL can store it. */
-const storable = (text: string, most = longestText) => text.slice(0, most).toWellFormed().replaceAll('\0', '\ufffd')
+const short = (text: string) => storable(text, longestText)
 
 /** Names as well as values are a stranger's. */
 const storableQuery = (query: Record<string, unknown>) =>
   Object.fromEntries(
     Object.entries(query).map(([name, value]) => [
-      storable(name),
-      blankedNames.has(name) ? blanked : Array.isArray(value) ? value.map((one) => storable(String(one))) : storable(String(value)),
+      short(name),
+      blankedNames.has(name) ? blanked : Array.isArray(value) ? value.map((one) => short(String(one))) : short(String(value)),
     ]),
   )
 
 /** Its strings are a stranger's; there are few of them, at places that are known but for the query. */
 function storableDetails({ rateLimit, context, error, email, sdk }: LogDetails): LogDetails {
-  const text = (value: string | null) => value && storable(value)
+  const text = (value: string | null) => value && short(value)
   return {
     rateLimit,
     context: {
@@ -128,8 +127,8 @@ function storableDetails({ rateLimit, context, error, email, sdk }: LogDetails):
       queryParams: context.queryParams && storableQuery(context.queryParams),
     },
     error: error && { code: error.code, message: text(error.message) },
-    email: email && { id: storable(email.id), recipientCount: email.recipientCount },
-    sdk: sdk && { name: storable(sdk.name), version: text(sdk.version) },
+    email: email && { id: short(email.id), recipientCount: email.recipientCount },
+    sdk: sdk && { name: short(sdk.name), version: text(sdk.version) },
   }
 }
 
@@ -202,7 +201,7 @@ export async function insertLogs(on: Queryable, entries: readonly Noted[], secre
       at: one.at,
       request_id: one.requestId,
       nth: one.nth,
-      method: storable(one.method),
+      method: short(one.method),
       path: storable(one.path, longestPath),
       endpoint: one.endpoint,
       status_code: one.statusCode,

@@ -4,9 +4,8 @@
  * Promises: nobody waits for an entry to be written; it can be read within a second of its answer while the database is there; bodies
  * are sealed, and the secrets in them were never written.
  */
-import type { Clock, Log, Secrets } from '#base'
-import type { Db } from '#db'
-import { openQueue, type QueueBounds } from './queue.ts'
+import { type Clock, type Log, metrics, type Secrets } from '#base'
+import { type Db, openWriteQueue, type WriteQueueBounds } from '#db'
 import { insertLogs, type NewEntry, type Noted } from './records.ts'
 import type { HeldBody } from './redact.ts'
 
@@ -49,12 +48,14 @@ export function openRequestLogs({
   clock: Clock
   log: Log
   secrets: Secrets
-  bounds?: Partial<QueueBounds>
+  bounds?: Partial<WriteQueueBounds>
 }): RequestLogs {
-  const queue = openQueue<Noted>({
+  const queue = openWriteQueue<Noted>({
     clock,
     log,
     bounds,
+    called: 'request logs',
+    onDrop: (entries) => metrics.logsDropped.inc(entries),
     write: (batch) => insertLogs(db, batch, secrets),
     octetsOf: ({ path, request, response }) => entryOctets + path.length + octetsIn(request.body) + octetsIn(response),
   })

@@ -1,9 +1,15 @@
 /**
- * Track domains: host names of a tenant under which opens and clicks of its mail are counted, once their CNAME has been seen.
- * Owns: track_domains. Uses: base, net, db, tenants, domains. Used by: housekeeping, http.
- * Promises: a full name belongs to one tenant; a resolver that does not answer changes nothing.
+ * Track domains, host names of a tenant under which opens and clicks of its mail are counted; the links that lead there; and the opens
+ * and clicks themselves.
+ * Owns: track_domains, hits. Uses: base, net, db, tenants, suppressions, domains, events, emails. Used by: housekeeping, http, main.
+ * Promises: a full name belongs to one tenant; a resolver that does not answer changes nothing; a link leads only where its sender
+ * wrote; nobody who follows one waits for the database, and what was not yet written at a sudden end is less than two seconds old.
  */
 export { checkDueTrackDomains, verifyTrackDomain } from './check.ts'
+export { eraseFromHits, listHits, trackingTables } from './hit-records.ts'
+export { type Hits, openHits } from './hits.ts'
+export { openTrackHosts, type TrackHosts } from './hosts.ts'
+export { isPrefetch } from './machines.ts'
 export {
   addTrackDomain,
   changeTrackDomain,
@@ -12,3 +18,5 @@ export {
   removeTrackDomain,
   type TrackDomain,
 } from './records.ts'
+export { openTokens, type TokenKind, type Tokens, type Tracked } from './tokens.ts'
+export { unsubscribe } from './unsubscribe.ts'

@@ -15,6 +15,7 @@ import { openGuard, openPost, openResolver } from '#net'
 import { openRequestLogs } from '#request-logs'
 import { simulatorDomain } from '#simulator'
 import { addTenant, foundOrganisation, openTenants } from '#tenants'
+import { openHits, openTokens, openTrackHosts } from '#tracking'
 import { openUsage } from '#usage'
 import { openWebhooks } from '#webhooks'
 import { expectCounted } from './counted.ts'
@@ -151,8 +152,12 @@ export async function startHouse(wish: Wish = {}): Promise<House> {
     clock,
   })
   const requestLogs = openRequestLogs({ db, clock, log, secrets })
+  const hits = openHits({ db, clock, log, ids, keepEmailDays: config.keepEmailDays })
   const http = await startHttp({
     requestLogs,
+    hits,
+    tokens: openTokens(secrets),
+    trackHosts: openTrackHosts({ db, clock }),
     db,
     clock,
     ids,
@@ -181,6 +186,7 @@ export async function startHouse(wish: Wish = {}): Promise<House> {
   const stop = async () => {
     for (const role of running) await role.stop()
     await requestLogs.stop()
+    await hits.stop()
     try {
       if (!wish.ages) await expectCounted(db, clock.nowMs())
     } finally {

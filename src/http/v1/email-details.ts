@@ -6,13 +6,25 @@ import { explain, keysFor, rebuildMessage } from '#delivery'
 import type { Domains } from '#domains'
 import { type Content, decodeContent, type Email, emailStatuses, findContentBody, findEmail, listAttempts } from '#emails'
 import { readMessage, textFromHtml } from '#mail'
+import { listHits } from '#tracking'
 import { Delivery, deliveryToWire } from './delivery.ts'
 import { query } from './query.ts'
 import { route } from './route.ts'
 import { instantFields, instantOf, knownEmailId, nullable, tenantParameter } from './wire.ts'
 
-const Open = Type.Object({ ipAddress: Type.String(), userAgent: Type.String(), ...instantFields })
+const Open = Type.Object({
+  ipAddress: Type.String(),
+  userAgent: Type.String(),
+  ...instantFields,
+  source: Type.Unsafe<'human' | 'machine' | 'unknown'>({
+    type: 'string',
+    enum: ['human', 'machine', 'unknown'],
+    description: 'Whether a person did it or a program, as far as can be told',
+  }),
+  reason: Type.String({ description: 'Why `source` is what it is' }),
+})
 const Click = Type.Object({ url: Type.String(), ...Open.properties })
+const HitCounts = Type.Object({ human: Type.Integer(), machine: Type.Integer(), unknown: Type.Integer() })
 
 const AttachmentSent = Type.Object({
   filename: Type.String(),
@@ -53,7 +65,12 @@ const EmailDetails = Type.Object({
     Type.Unsafe<Record<string, string>>({ type: 'object', additionalProperties: { type: 'string' }, description: 'expand: headers' }),
   ),
   deliveries: Type.Optional(Type.Array(Delivery, { description: 'expand: deliveries' })),
-  activity: Type.Optional(Type.Object({ opens: Type.Array(Open), clicks: Type.Array(Click) }, { description: 'expand: activity' })),
+  activity: Type.Optional(
+    Type.Object(
+      { opens: Type.Array(Open), clicks: Type.Array(Click), counts: Type.Object({ opens: HitCounts, clicks: HitCounts }) },
+      { description: 'expand: activity; oldest first' },
+    ),
+  ),
   attachments: Type.Optional(Type.Array(AttachmentSent, { description: 'expand: attachments' })),
   rawMessage: Type.Optional(Type.String({ contentEncoding: 'base64', description: 'expand: raw; the octets that were sent' })),
 })
@@ -81,10 +98,11 @@ export const retrieveEmail = route({
     const email = await findEmail(db, knownEmailId(params.emailId), tenantId)
     if (!email) throw new Refusal('not_found', { message: 'there is no such email' })
     const needsContent = ['content', 'headers', 'attachments', 'raw'].some((one) => wanted.has(one as Expansion))
-    const [explanation, attempts, body] = await Promise.all([
+    const [explanation, attempts, body, activity] = await Promise.all([
       explain(deps, email),
       wanted.has('deliveries') ? listAttempts(db, email) : undefined,
       needsContent ? findContentBody(db, email) : undefined,
+      wanted.has('activity') ? listHits(db, email) : undefined,
     ])
     return {
       id: email.id,
@@ -104,10 +122,25 @@ export const retrieveEmail = route({
       ...(email.metadata === null ? {} : { metadata: email.metadata }),
       ...(body ? await contentToWire(decodeContent(body), email, wanted, domains) : {}),
       ...(attempts ? { deliveries: attempts.map(deliveryToWire) } : {}),
-      ...(wanted.has('activity') ? { activity: { opens: [], clicks: [] } } : {}),
+      ...(activity ? { activity: activityToWire(activity) } : {}),
     }
   },
 })
+
+function activityToWire({ hits, counts }: Awaited<ReturnType<typeof listHits>>) {
+  const toWire = ({ ipAddress, userAgent, at, source, reason }: (typeof hits)[number]) => ({
+    ipAddress,
+    userAgent,
+    ...instantOf(at),
+    source,
+    reason,
+  })
+  return {
+    opens: hits.filter((one) => one.kind === 'open').map(toWire),
+    clicks: hits.filter((one) => one.kind === 'click').map((one) => ({ url: one.url, ...toWire(one) })),
+    counts: { opens: counts.open, clicks: counts.click },
+  }
+}
 
 function readExpand(text: string | undefined): ReadonlySet<Expansion> {
   const words = (text ?? '')

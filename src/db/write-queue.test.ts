@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { type Clock, silentLog } from '#base'
-import { type LogQueue, openQueue } from './queue.ts'
+import { openWriteQueue, type WriteQueue, type WriteQueueBounds } from './write-queue.ts'
 
 /** A clock whose timers fire when the test says so. */
 function handClock() {
@@ -28,16 +28,18 @@ function handClock() {
 
 const bounds = { entries: 10, octets: 1000, batchEntries: 4, batchOctets: 100, flushMs: 200, retryMs: 1000, stopMs: 3000 }
 
-function harness() {
+function harness(other: Partial<WriteQueueBounds> = {}) {
   const hand = handClock()
   const written: number[][] = []
-  const state = { isAway: false }
+  const state = { isAway: false, dropped: 0 }
   const warned: string[] = []
-  const queue: LogQueue<number> = openQueue<number>({
+  const queue: WriteQueue<number> = openWriteQueue<number>({
     clock: hand.clock,
     log: { ...silentLog, warn: (_: unknown, text?: string) => void warned.push(String(text)) } as typeof silentLog,
     octetsOf: (size) => size,
-    bounds,
+    bounds: { ...bounds, ...other },
+    called: 'request logs',
+    onDrop: (items) => void (state.dropped += items),
     async write(batch) {
       if (state.isAway) throw new Error('the database is away')
       written.push([...batch])
@@ -49,7 +51,7 @@ function harness() {
 let stop: (() => unknown) | undefined
 afterEach(() => stop?.())
 
-describe('the queue of log entries', () => {
+describe('a queue of what is to be written', () => {
   test('writes together what came within a fifth of a second', async () => {
     const { queue, pass, written } = harness()
     queue.push(1)
@@ -78,6 +80,7 @@ describe('the queue of log entries', () => {
     }
     expect(queue.waiting).toBe(10)
     expect(queue.dropped).toBe(15)
+    expect(state.dropped).toBe(15)
     expect(warned.filter((text) => text === 'request logs are dropped')).toHaveLength(1)
     state.isAway = false
     await pass(1000)
@@ -114,5 +117,17 @@ describe('the queue of log entries', () => {
     expect(await stopped).toBe('stopped')
     expect(queue.dropped).toBe(1)
     expect(timers()).toBe(0)
+  })
+
+  test('holds each as long as it is told to, full batches too, and no longer when it stops', async () => {
+    const { queue, pass, written } = harness({ holdMs: 1000 })
+    for (let one = 1; one <= 5; one++) queue.push(one)
+    await pass(999)
+    queue.push(6)
+    expect(written).toEqual([])
+    await pass(1)
+    expect(written).toEqual([[1, 2, 3, 4], [5]])
+    await queue.stop()
+    expect(written).toEqual([[1, 2, 3, 4], [5], [6]])
   })
 })

@@ -1,38 +1,45 @@
 /**
- * Entries on their way to the database: gathered, written together outside of any request, bounded in number and octets. While the
- * database is away the oldest make room for the newest and are counted; nobody ever waits for it.
+ * What many requests have to write and none waits for: gathered, written together outside of any request, bounded in number and octets.
+ * While the database is away the oldest make room for the newest and are counted.
  */
-import { type Clock, type Log, metrics, pause } from '#base'
-import { sqlState } from '#db'
+import { type Clock, type Log, pause } from '#base'
+import { sqlState } from './errors.ts'
 
-export interface QueueDeps<Item> {
+export interface WriteQueueDeps<Item> {
   clock: Clock
   log: Log
   /** Writes all or none; writing one twice does no harm. */
   write: (batch: readonly Item[]) => Promise<unknown>
   octetsOf: (item: Item) => number
-  bounds?: Partial<QueueBounds>
+  /** What the items are, in warnings: `request logs`. */
+  called: string
+  /** Counts what was lost. */
+  onDrop: (items: number) => void
+  bounds?: Partial<WriteQueueBounds>
 }
 
-export interface QueueBounds {
+export interface WriteQueueBounds {
   entries: number
   octets: number
   /** Of one write, which blocks the process while it is prepared. */
   batchEntries: number
   batchOctets: number
   flushMs: number
+  /** How long each waits at least, unless the queue stops. */
+  holdMs: number
   /** After a write that failed. */
   retryMs: number
   /** What stopping may take with a database that is away. */
   stopMs: number
 }
 
-const usual: QueueBounds = {
+const usual: WriteQueueBounds = {
   entries: 20_000,
   octets: 67_108_864,
   batchEntries: 100,
   batchOctets: 1_048_576,
   flushMs: 200,
+  holdMs: 0,
   retryMs: 1000,
   stopMs: 5000,
 }
@@ -40,7 +47,14 @@ const usual: QueueBounds = {
 /** An objection to what is in a batch, the database's (22, 23) or ours, and not to the moment. */
 const isOfContent = (error: unknown) => /^2[23]/.test(sqlState(error) ?? '') || error instanceof TypeError || error instanceof RangeError
 
-export interface LogQueue<Item> {
+interface Waiting<Item> {
+  item: Item
+  size: number
+  /** By the monotonic clock. */
+  dueMs: number
+}
+
+export interface WriteQueue<Item> {
   push(item: Item): void
   /** Entries that wait or are being written. */
   readonly waiting: number
@@ -51,9 +65,17 @@ export interface LogQueue<Item> {
   stop(): Promise<void>
 }
 
-export function openQueue<Item>({ clock, log, write, octetsOf, bounds: given }: QueueDeps<Item>): LogQueue<Item> {
+export function openWriteQueue<Item>({
+  clock,
+  log,
+  write,
+  octetsOf,
+  called,
+  onDrop,
+  bounds: given,
+}: WriteQueueDeps<Item>): WriteQueue<Item> {
   const bounds = { ...usual, ...given }
-  let queue: { item: Item; size: number }[] = []
+  let queue: Waiting<Item>[] = []
   /** Index of the oldest in `queue`: shifting a long array for each would be slow. */
   let first = 0
   let inFlight = 0
@@ -63,19 +85,21 @@ export function openQueue<Item>({ clock, log, write, octetsOf, bounds: given }: 
   /** The last write did not succeed. */
   let isAway = false
   let hasTold = false
+  let isStopping = false
   let cancel: (() => void) | undefined
   let running: Promise<void> | undefined
 
   const waiting = () => queue.length - first
   const drop = (entries: number, why?: unknown) => {
     dropped += entries
-    metrics.logsDropped.inc(entries)
+    onDrop(entries)
     // Once for each time that the database is away.
-    if (!hasTold) log.warn({ err: why }, 'request logs are dropped')
+    if (!hasTold) log.warn({ err: why }, `${called} are dropped`)
     hasTold = true
   }
+  const isDue = () => waiting() > 0 && (isStopping || (queue[first]?.dueMs ?? 0) <= clock.monotonicMs())
   const take = () => {
-    const taken = queue[first++] as { item: Item; size: number }
+    const taken = queue[first++] as Waiting<Item>
     if (first === queue.length || first > bounds.entries) {
       queue = queue.slice(first)
       first = 0
@@ -96,7 +120,7 @@ export function openQueue<Item>({ clock, log, write, octetsOf, bounds: given }: 
       return true
     } catch (error) {
       if (!isOfContent(error)) {
-        if (!isAway) log.warn({ err: error }, 'request logs could not be written; it is tried again')
+        if (!isAway) log.warn({ err: error }, `${called} could not be written; it is tried again`)
         return false
       }
       if (batch.length === 1) drop(1, error)
@@ -106,10 +130,10 @@ export function openQueue<Item>({ clock, log, write, octetsOf, bounds: given }: 
   }
 
   const flush = async () => {
-    while (waiting() > 0) {
+    while (isDue()) {
       const batch = [take()]
       let size = batch[0]?.size ?? 0
-      while (waiting() > 0 && batch.length < bounds.batchEntries && size + (queue[first]?.size ?? 0) <= bounds.batchOctets) {
+      while (isDue() && batch.length < bounds.batchEntries && size + (queue[first]?.size ?? 0) <= bounds.batchOctets) {
         const next = take()
         size += next.size
         batch.push(next)
@@ -137,17 +161,20 @@ export function openQueue<Item>({ clock, log, write, octetsOf, bounds: given }: 
     return running
   }
   const wake = () => {
-    cancel ??= clock.after(isAway ? bounds.retryMs : bounds.flushMs, () => void start())
+    cancel ??= clock.after(
+      isAway ? bounds.retryMs : Math.max(bounds.flushMs, (queue[first]?.dueMs ?? 0) - clock.monotonicMs()),
+      () => void start(),
+    )
   }
 
   return {
     push(item) {
       const size = octetsOf(item)
-      queue.push({ item, size })
+      queue.push({ item, size, dueMs: clock.monotonicMs() + bounds.holdMs })
       octets += size
       trim()
       if (running) return
-      if (!isAway && waiting() >= bounds.batchEntries) void start()
+      if (!isAway && waiting() >= bounds.batchEntries && isDue()) void start()
       else wake()
     },
     get waiting() {
@@ -160,6 +187,7 @@ export function openQueue<Item>({ clock, log, write, octetsOf, bounds: given }: 
       return dropped
     },
     async stop() {
+      isStopping = true
       const deadlineMs = clock.monotonicMs() + bounds.stopMs
       for (;;) {
         await start()

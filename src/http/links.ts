@@ -1,0 +1,172 @@
+/**
+ * What the links in mail lead to (contract sections 11 and 18): the open pixel, the click redirect, the unsubscribe page. On a track
+ * domain there is nothing else, and elsewhere only the unsubscribe page. No keys, no envelope, no request log.
+ */
+import { domainToASCII } from 'node:url'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import ipaddr from 'ipaddr.js'
+import type { Clock, Config, Log } from '#base'
+import type { Db } from '#db'
+import { type Hits, isPrefetch, type TokenKind, type Tokens, type Tracked, type TrackHosts, unsubscribe } from '#tracking'
+import { hostNameOf } from './target.ts'
+import { askPage, donePage, pageHeaders } from './unsubscribe-pages.ts'
+
+export interface LinkDeps {
+  db: Db
+  clock: Clock
+  log: Log
+  tokens: Tokens
+  hits: Hits
+  trackHosts: TrackHosts
+  config: Pick<Config, 'publicUrl'>
+}
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    link?: TokenKind
+  }
+  interface FastifyRequest {
+    /** What the link of this request carries, once it is known to be ours and asked for at its place. */
+    tracked: Tracked | null
+  }
+}
+
+/** One pixel, transparent: 43 octets. */
+const pixel = Buffer.from('R0lGODlhAQABAPAAAAAAAAAAACH5BAEAAAAALAAAAAABAAEAAAICRAEAOw==', 'base64')
+const plain = 'text/plain; charset=utf-8'
+const mostBodyOctets = 4096
+
+const answerText = (reply: FastifyReply, status: number, text: string) =>
+  reply.code(status).header('cache-control', 'no-store').type(plain).send(`${text}\n`)
+
+export async function serveLinks(app: FastifyInstance, deps: LinkDeps): Promise<void> {
+  const { trackHosts, clock, log } = deps
+  app.decorateRequest('tracked', null)
+  app.addHook('onRequest', openHostGate(deps))
+
+  // Asked by a proxy before it gets a certificate: docs/tracking-https.md.
+  app.get('/tls/ask', async (request, reply) => {
+    const { domain } = request.query as { domain?: unknown }
+    if (typeof domain !== 'string') return answerText(reply, 404, 'not found')
+    try {
+      const owner = await trackHosts.find(domain.toLowerCase())
+      return await (owner === undefined ? answerText(reply, 404, 'not found') : answerText(reply, 200, 'a track domain'))
+    } catch (error) {
+      log.warn({ err: error }, 'whether a host is a track domain could not be told')
+      return answerText(reply, 503, 'try again later')
+    }
+  })
+
+  await app.register(async (links) => {
+    links.removeAllContentTypeParsers()
+    links.addContentTypeParser('*', { parseAs: 'string', bodyLimit: mostBodyOctets }, (_request, body, done) => done(null, body))
+    links.setErrorHandler<Error & { statusCode?: number }>(async (error, request, reply) => {
+      const status = error.statusCode ?? 503
+      if (status >= 500) log.error({ requestId: request.id, err: error }, 'a link could not be served')
+      return status >= 500 ? answerText(reply, 503, 'try again later') : answerText(reply, status, 'this cannot be read')
+    })
+
+    links.route({
+      method: ['GET', 'HEAD'],
+      url: '/o/:token',
+      config: { link: 'open' },
+      handler: (request, reply) => {
+        deps.hits.note(hitOf(request, clock))
+        return reply.header('cache-control', 'no-store').type('image/gif').send(pixel)
+      },
+    })
+
+    links.route({
+      method: ['GET', 'HEAD'],
+      url: '/c/:token',
+      config: { link: 'click' },
+      handler: (request, reply) => {
+        const location = locationOf(trackedOf(request).url)
+        if (location === undefined) return answerText(reply, 404, 'not found')
+        deps.hits.note(hitOf(request, clock))
+        return reply.code(302).headers({ location, 'cache-control': 'no-store' }).send()
+      },
+    })
+
+    links.route({
+      method: ['GET', 'HEAD'],
+      url: '/u/:token',
+      config: { link: 'unsubscribe' },
+      handler: (_request, reply) => reply.headers(pageHeaders).send(askPage),
+    })
+
+    links.post('/u/:token', { config: { link: 'unsubscribe' } }, async (request, reply) => {
+      if (!isOneClick(request.body)) return answerText(reply, 400, 'nothing was changed: the body must be List-Unsubscribe=One-Click')
+      const isDone = await unsubscribe(deps.db, trackedOf(request), clock.nowMs())
+      return isDone ? reply.headers(pageHeaders).send(donePage) : answerText(reply, 404, 'this link is too old to be followed')
+    })
+  })
+}
+
+/** Decides by the host name, before anything else, what a request may ask for. */
+function openHostGate({ tokens, trackHosts, log, config }: LinkDeps) {
+  const publicHost = hostNameOf(new URL(config.publicUrl))
+  const isOurs = (host: string) => host === publicHost || host === 'localhost' || ipaddr.isValid(host.replace(/^\[|\]$/g, ''))
+
+  return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> => {
+    const link = request.is404 ? undefined : request.routeOptions.config.link
+    const host = hostNameOf(request)
+    const notFound = () => answerText(reply, 404, 'not found')
+    const tracked = link && tokens.read((request.params as { token: string }).token, link)
+    // Without a look-up: an unknown token leads nowhere, whatever the host.
+    if (link && !tracked) return notFound()
+    if (isOurs(host)) {
+      if (link && link !== 'unsubscribe') return notFound()
+    } else {
+      let owner: string | undefined
+      try {
+        owner = await trackHosts.find(host)
+      } catch (error) {
+        log.warn({ err: error }, 'whose host this is could not be told')
+        if (link) return answerText(reply, 503, 'try again later')
+      }
+      // A tenant's name must not lend itself to another's links.
+      if (link ? owner !== tracked?.tenantId : owner !== undefined) return notFound()
+    }
+    request.tracked = tracked ?? null
+    return undefined
+  }
+}
+
+function trackedOf({ tracked }: FastifyRequest): Tracked {
+  if (!tracked) throw new Error('a link passed without the gate')
+  return tracked
+}
+
+function hitOf(request: FastifyRequest, clock: Clock): Parameters<Hits['note']>[0] {
+  const { tenantId, emailId, url, kind } = trackedOf(request)
+  return {
+    kind: kind === 'click' ? 'click' : 'open',
+    tenantId,
+    emailId,
+    url,
+    token: (request.params as { token: string }).token,
+    at: new Date(clock.nowMs()),
+    ipAddress: request.ip,
+    userAgent: request.headers['user-agent'] ?? '',
+    isHead: request.method === 'HEAD',
+    isPrefetch: isPrefetch(request.headers),
+  }
+}
+
+/** The URL as a browser would read it in the mail, in the characters a header can carry; undefined when it is not http or https. */
+export function locationOf(written: string): string | undefined {
+  const [, scheme, authority = '', rest = ''] = /^(https?:\/\/)([^/?#\\]*)(.*)$/is.exec(written.replace(/[\t\r\n]/g, '').trim()) ?? []
+  if (scheme === undefined) return undefined
+  const host = authority.replace(/[^@:]*[^\0-\x7f][^@:]*(?=(?::\d*)?$)/, (name) => domainToASCII(name) || name)
+  return `${scheme}${host}${rest}`.toWellFormed().replace(/[^\x21-\x7e]+/g, encodeURIComponent)
+}
+
+/** RFC 8058 section 3.2: the body that a mail program sends, as a form or in parts; our page's button sends it too. */
+export function isOneClick(body: unknown): boolean {
+  if (typeof body !== 'string') return false
+  return (
+    /(?:^|&)List-Unsubscribe=One-Click(?:&|\s*$)/i.test(body) ||
+    /name="?List-Unsubscribe"?[^\n]*\r?\n(?:[^\r\n]+\r?\n)*\r?\nOne-Click\r?\n/i.test(body)
+  )
+}

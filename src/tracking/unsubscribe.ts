@@ -1,0 +1,13 @@
+/** A recipient's wish not to be written to by a tenant any more, told by the link in an email. */
+import type { Db } from '#db'
+import { findEmail, isErased } from '#emails'
+import { suppress } from '#suppressions'
+import type { Tracked } from './tokens.ts'
+
+/** Suppresses the email's recipient for its tenant, or finds that done already; false when it is not known any more who that was. */
+export async function unsubscribe(db: Db, { tenantId, emailId }: Tracked, nowMs: number): Promise<boolean> {
+  const email = await findEmail(db, emailId, tenantId)
+  if (!email || isErased(email)) return false
+  await suppress(db, [{ tenantId, address: email.recipient, reason: 'unsubscribe', at: new Date(nowMs) }])
+  return true
+}
