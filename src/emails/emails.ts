@@ -1,7 +1,7 @@
 /**
  * Emails: one record for each envelope recipient of a submission, with its status, content and attempts.
- * Owns: emails, contents, attempts, email_counts, email_counts_position. Uses: base, db, events. Used by: accept, delivery, usage,
- * housekeeping, http.
+ * Owns: emails, contents, attempts, email_counts, email_counts_position. Uses: base, db, events. Used by: accept, delivery, webhooks,
+ * usage, housekeeping, http.
  * Promises: every read names its tenant when the caller has one; a look-up by id touches one time partition.
  */
 import { type PartitionedTable, type Queryable, sql, type Tx } from '#db'
@@ -19,6 +19,7 @@ export {
   rollUpCounts,
 } from './counts.ts'
 export { type ErasedEmail, eraseContents, eraseEmails, eraseFromConversations } from './erase.ts'
+export { type EmailFacts, findEmailFacts } from './facts.ts'
 export { findOldestEmailMs, listEmails } from './list.ts'
 export type { Email } from './record.ts'
 export { type EmailStatus, emailStatuses, queuedStatuses, retryableStatuses } from './status.ts'

@@ -1,6 +1,7 @@
 /**
  * The log of all that happened to emails. Webhooks, usage, live view and timelines read it; nothing else tells anybody anything.
- * Owns: events. Uses: db. Used by: emails, accept, delivery, housekeeping.
+ * Owns: events. Uses: db. Used by: emails, accept, delivery, webhooks,
+ * housekeeping.
  * Promises: an event is appended in the transaction that makes it true.
  */
 import { type PartitionedTable, type Queryable, type Sql, sql, type Tx } from '#db'
@@ -14,10 +15,14 @@ export type EventKind =
   | 'MessageDeliveryFailed'
   | 'MessageBounced'
   | 'MessageHeld'
+  | 'MessageLoaded'
+  | 'MessageLinkClicked'
   | 'EmailsAccepted'
   | 'EmailRetried'
   | 'EmailReleased'
   | 'DomainDNSError'
+  | 'SendLimitApproaching'
+  | 'SendLimitExceeded'
 
 /** What is told of a status carries the status before as `data.was`, which the counts are made of. */
 export interface NewEvent {
