@@ -10,7 +10,7 @@ import { openGuard, openPost, openResolver } from '#net'
 import { openRequestLogs } from '#request-logs'
 import { openTenants } from '#tenants'
 import { openUsage } from '#usage'
-import { openWebhooks } from '#webhooks'
+import { openLive, openWebhooks } from '#webhooks'
 
 const clock = systemClock
 const ids = openIds(systemRandom)
@@ -48,6 +48,7 @@ const http = await startHttp({
   limitSettings,
   accept,
   usage: openUsage({ db, clock }),
+  live: openLive({ db, clock }),
   webhooks: openWebhooks({ db, clock, ids, random: systemRandom, secrets, tenants, post, config, version: 'bench' }),
   config,
   credentials: openCredentials({ db, clock }),

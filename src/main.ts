@@ -34,7 +34,7 @@ import { simulatorDomain } from '#simulator'
 import { forgetProcess } from '#spool'
 import { findOrganisation, foundOrganisation, openTenants } from '#tenants'
 import { openUsage } from '#usage'
-import { openWebhooks } from '#webhooks'
+import { openLive, openWebhooks } from '#webhooks'
 
 const clock = systemClock
 const ids: Ids = openIds(systemRandom)
@@ -202,6 +202,7 @@ async function startApi(config: Config, db: Db, secrets: Secrets, log: Log): Pro
     accept,
     resolver,
     usage: openUsage({ db, clock }),
+    live: openLive({ db, clock }),
     webhooks: openWebhooks({
       db,
       clock,

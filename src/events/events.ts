@@ -1,7 +1,7 @@
 /**
  * The log of all that happened to emails. Webhooks, usage, live view and timelines read it; nothing else tells anybody anything.
  * Owns: events. Uses: db. Used by: emails, spool, accept, delivery,
- * webhooks, housekeeping.
+ * webhooks, housekeeping, http.
  * Promises: an event is appended in the transaction that makes it true.
  */
 import { type PartitionedTable, type Queryable, type Sql, sql, type Tx } from '#db'

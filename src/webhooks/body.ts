@@ -12,9 +12,18 @@ export interface WebhookBody {
   payload: Record<string, unknown>
 }
 
+/** As it is sent: the contract's names, in its order. */
+export const webhookBody = ({ event, timestamp, uuid, tenantId, payload }: WebhookBody) => ({
+  event,
+  timestamp,
+  uuid,
+  tenant_id: tenantId,
+  payload,
+})
+
 /** The octets that are signed and sent. `isTest` marks a sample in the platform view. */
-export function bodyOctets({ event, timestamp, uuid, tenantId, payload }: WebhookBody, isTest = false): Buffer {
-  return Buffer.from(JSON.stringify({ event, timestamp, uuid, tenant_id: tenantId, payload, ...(isTest ? { _test: true } : {}) }))
+export function bodyOctets(body: WebhookBody, isTest = false): Buffer {
+  return Buffer.from(JSON.stringify({ ...webhookBody(body), ...(isTest ? { _test: true } : {}) }))
 }
 
 export interface SampleFacts {
