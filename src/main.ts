@@ -19,7 +19,7 @@ import {
   systemClock,
   systemRandom,
 } from '#base'
-import { runCommand } from '#cli'
+import { type House, runCommand } from '#cli'
 import { createKey, openCredentials } from '#credentials'
 import { type Db, durabilityProblems, embeddedUrlIfRunning, migrate, openDb, startEmbedded } from '#db'
 import { startDelivery } from '#delivery'
@@ -70,20 +70,19 @@ async function refuseOtherSecret(db: Db, secrets: Secrets): Promise<void> {
 }
 
 /** A database for one command: the running service's, or the embedded one started for as long as the command takes. */
-async function withHouse<T>(
-  work: (house: { config: Config; db: Db; clock: typeof clock; ids: Ids; secrets: Secrets }) => Promise<T>,
-): Promise<T> {
+async function withHouse<T>(work: (house: House) => Promise<T>, { whileServing = false } = {}): Promise<T> {
   const config = readConfig(environment)
   const log = openLog('warn', 'command')
   const secrets = openSecrets(readSecret(config), systemRandom)
   const running = config.databaseUrl ?? (await embeddedUrlIfRunning(config.dataFolder))
+  if (running === undefined && whileServing) throw new Error('the service is not running here; start it with: postrider serve')
   const embedded = running === undefined ? await startEmbedded({ folder: config.dataFolder, clock, log }) : undefined
   const db = await openDb({ url: running ?? (embedded?.url as string), poolSize: 3, applicationName: 'postrider command', log })
   try {
     if (embedded) await migrate(db, clock)
     await refuseOtherSecret(db, secrets)
     await firstStart(config, db, secrets)
-    return await work({ config, db, clock, ids, secrets })
+    return await work({ config, db, clock, ids, random: systemRandom, secrets, version })
   } finally {
     await db.close()
     await embedded?.stop()
@@ -286,6 +285,7 @@ const exitCode = await runCommand(process.argv.slice(2), {
   environment,
   clock,
   withHouse,
+  untilSignal,
   serve,
   deliver,
   print: (text) => console.log(text),

@@ -1,6 +1,7 @@
 /**
  * The command line door: one file for each kind of command.
- * Owns: nothing. Uses: base, mail, net, db, tenants, members, credentials, limits, domains, housekeeping. Used by: main.
+ * Owns: nothing. Uses: base, mail, net, db, tenants, members, credentials, limits, domains, webhooks, housekeeping.
+ * Used by: main.
  * Promises: every command has --help; those that print data take --json; a wrong call says what to do instead and exits with 2.
  */
 import { spawn } from 'node:child_process'
@@ -9,10 +10,11 @@ import { migrate } from '#db'
 import { type Command, type CommandDeps, jsonOption, parseCall, printed, UsageError } from './command.ts'
 import { dns } from './dns.ts'
 import { erase } from './erase.ts'
+import { listen } from './listen.ts'
 import { domainAdd, keyCreate, limitsSet, memberAdd, tenantCreate } from './records.ts'
 import { send } from './send.ts'
 
-export type { CommandDeps } from './command.ts'
+export type { CommandDeps, House } from './command.ts'
 
 const serve: Command = {
   name: 'serve',
@@ -71,6 +73,7 @@ const commands: readonly Command[] = [
   erase,
   dns,
   send,
+  listen,
   bench,
   deliveryProcess,
 ]
