@@ -74,15 +74,13 @@ const answerOf = ({ statusCode, durationMs, error }: PostOutcome) =>
 /** What a terminal would take for a command is left out: subjects and replies are strangers' words. */
 const plain = (words: string) => words.replace(/[\u0000-\u001f\u007f-\u009f]+/g, ' ')
 
+const wordOf = (value: unknown) => (typeof value === 'string' || typeof value === 'number' ? String(value) : '')
+
 function lineOf({ event, timestamp, payload }: LiveEvent): string {
-  const { message, original_message: original, domain, volume, limit, details, url } = payload as Record<string, unknown>
+  const { message, original_message: original, domain, volume, limit, details, url } = payload
   const { token, to, subject } = (message ?? original ?? {}) as Partial<Record<string, string>>
-  const about =
-    token !== undefined
-      ? `${token} to ${to} "${subject}"`
-      : domain !== undefined
-        ? `${String(domain)}`
-        : `${String(volume)} of ${String(limit)} emails`
-  const more = [details, url].filter((one) => typeof one === 'string' && one !== '').join(' ')
+  const limits = volume === undefined ? '' : `${wordOf(volume)} of ${wordOf(limit)} emails`
+  const about = token === undefined ? wordOf(domain) || limits : `${token} to ${to} "${subject}"`
+  const more = [wordOf(details), wordOf(url)].filter((one) => one !== '').join(' ')
   return plain(`${new Date(timestamp * 1000).toISOString()} ${event} ${about}${more === '' ? '' : `: ${more}`}`)
 }
