@@ -129,19 +129,18 @@ const failureOf = (data: Logged['data']) => ({
 
 const visitOf = (data: Logged['data']) => ({ ip_address: textOf(data.ipAddress), user_agent: textOf(data.userAgent) })
 
-/** The report that came back, as `data.bounce` tells of it: {id, token, messageId, from, to, subject, at}, at in ISO 8601. */
+/** The report that came back, as `data.bounce` tells of it: {token, messageId, from, to, subject, timestamp}. */
 function bounceOf({ id, at, data }: Logged, original: Message): Message {
   const report = recordOf(data.bounce)
-  const cameMs = Date.parse(textOf(report.at))
   return {
-    id: typeof report.id === 'number' ? report.id : id,
+    id,
     token: textOf(report.token),
     direction: 'incoming',
     message_id: bare(textOf(report.messageId)),
     to: textOf(report.to) || original.from,
     from: textOf(report.from),
     subject: textOf(report.subject),
-    timestamp: secondsOf(Number.isNaN(cameMs) ? at : new Date(cameMs)),
+    timestamp: numberOf(report.timestamp) || secondsOf(at),
     spam_status: 'NotChecked',
     tag: null,
     metadata: null,

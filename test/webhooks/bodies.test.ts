@@ -59,7 +59,7 @@ beforeAll(async () => {
       tell('MessageLoaded', 'seen', visit),
       tell('MessageLinkClicked', 'seen', { url: 'https://a.example/?b#c', token: 'tok', ...visit }),
       tell('MessageBounced', 'bounced', {
-        bounce: { messageId: '<b@mx.example>', from: 'mailer-daemon@mx.example', subject: 'Undelivered' },
+        bounce: { messageId: '<b@mx.example>', from: 'mailer-daemon@mx.example', subject: 'Undelivered', token: 'tok', timestamp: 12.5 },
       }),
       tell('DomainDNSError', null, { domain: 'a.example', uuid: ids.uuid(), dns_checked_at: 1.5, ...statuses, server }),
       tell('SendLimitApproaching', null, { volume: 90, limit: 100, server }),
@@ -180,7 +180,14 @@ describe('a body', () => {
   test('of a bounce holds the report beside the email', () => {
     expect(bodyOf('bounced', 'MessageBounced')).toMatchObject({
       original_message: { token: emailIds.get('bounced'), direction: 'outgoing', metadata },
-      bounce: { direction: 'incoming', message_id: 'b@mx.example', to: 'shop@simulator.test', metadata: null },
+      bounce: {
+        token: 'tok',
+        timestamp: 12.5,
+        direction: 'incoming',
+        message_id: 'b@mx.example',
+        to: 'shop@simulator.test',
+        metadata: null,
+      },
       metadata,
     })
   })
