@@ -11,7 +11,7 @@ import { openRequestLogs } from '#request-logs'
 import { openTenants } from '#tenants'
 import { openHits, openTokens, openTrackHosts } from '#tracking'
 import { openUsage } from '#usage'
-import { openWebhooks } from '#webhooks'
+import { openLive, openWebhooks } from '#webhooks'
 
 const clock = systemClock
 const ids = openIds(systemRandom)
@@ -52,6 +52,7 @@ const http = await startHttp({
   limitSettings,
   accept,
   usage: openUsage({ db, clock }),
+  live: openLive({ db, clock }),
   webhooks: openWebhooks({ db, clock, ids, random: systemRandom, secrets, tenants, post, config, version: 'bench' }),
   config,
   credentials: openCredentials({ db, clock }),

@@ -19,7 +19,7 @@ import {
   systemClock,
   systemRandom,
 } from '#base'
-import { runCommand } from '#cli'
+import { type House, runCommand } from '#cli'
 import { createKey, openCredentials } from '#credentials'
 import { type Db, durabilityProblems, embeddedUrlIfRunning, migrate, openDb, startEmbedded } from '#db'
 import { startDelivery } from '#delivery'
@@ -35,7 +35,7 @@ import { forgetProcess } from '#spool'
 import { findOrganisation, foundOrganisation, openTenants } from '#tenants'
 import { openHits, openTokens, openTrackHosts } from '#tracking'
 import { openUsage } from '#usage'
-import { openWebhooks } from '#webhooks'
+import { openLive, openWebhooks } from '#webhooks'
 
 const clock = systemClock
 const ids: Ids = openIds(systemRandom)
@@ -71,20 +71,19 @@ async function refuseOtherSecret(db: Db, secrets: Secrets): Promise<void> {
 }
 
 /** A database for one command: the running service's, or the embedded one started for as long as the command takes. */
-async function withHouse<T>(
-  work: (house: { config: Config; db: Db; clock: typeof clock; ids: Ids; secrets: Secrets }) => Promise<T>,
-): Promise<T> {
+async function withHouse<T>(work: (house: House) => Promise<T>, { whileServing = false } = {}): Promise<T> {
   const config = readConfig(environment)
   const log = openLog('warn', 'command')
   const secrets = openSecrets(readSecret(config), systemRandom)
   const running = config.databaseUrl ?? (await embeddedUrlIfRunning(config.dataFolder))
+  if (running === undefined && whileServing) throw new Error('the service is not running here; start it with: postrider serve')
   const embedded = running === undefined ? await startEmbedded({ folder: config.dataFolder, clock, log }) : undefined
   const db = await openDb({ url: running ?? (embedded?.url as string), poolSize: 3, applicationName: 'postrider command', log })
   try {
     if (embedded) await migrate(db, clock)
     await refuseOtherSecret(db, secrets)
     await firstStart(config, db, secrets)
-    return await work({ config, db, clock, ids, secrets })
+    return await work({ config, db, clock, ids, random: systemRandom, secrets, version })
   } finally {
     await db.close()
     await embedded?.stop()
@@ -208,6 +207,7 @@ async function startApi(config: Config, db: Db, secrets: Secrets, log: Log): Pro
     accept,
     resolver,
     usage: openUsage({ db, clock }),
+    live: openLive({ db, clock }),
     webhooks: openWebhooks({
       db,
       clock,
@@ -291,6 +291,7 @@ const exitCode = await runCommand(process.argv.slice(2), {
   environment,
   clock,
   withHouse,
+  untilSignal,
   serve,
   deliver,
   print: (text) => console.log(text),

@@ -275,6 +275,8 @@ create table send_capacity (
   hour timestamptz not null,
   used bigint not null,
   waiting bigint not null,
+  approaching_told timestamptz,
+  exceeded_told timestamptz,
   constraint send_capacity_pkey PRIMARY KEY (subject, test)
 ) with (fillfactor=50);
 

@@ -6,7 +6,7 @@
 import { type Clock, metrics, pause, Refusal } from '#base'
 import { CommitUnknown, DatabaseUnreachable, type Db, ensurePartitions, type Sql, sql, sqlState } from '#db'
 import { emailTables } from '#emails'
-import { eventTables } from '#events'
+import { appendEvents, eventTables } from '#events'
 import { type LimitSettings, type Standing, takeSlots } from '#limits'
 import { shardOf } from '#spool'
 import { keyLifeMs } from './once.ts'
@@ -167,7 +167,12 @@ async function write(entries: Entry[], { db, clock, limitSettings }: CommitDeps)
     entry.submissions.map((one) => ({ tenantId: one.tenantId, test: one.test, count: one.emails.length })),
   )
   const limits = await limitSettings.send()
-  const { granted, standing } = await takeSlots(db, demands, limits, clock.nowMs())
+  const take = () => takeSlots(db, demands, limits, clock.nowMs(), appendEvents)
+  const { granted, standing } = await take().catch(async (error: unknown) => {
+    if (sqlState(error) !== noPartition) throw error
+    await ensurePartitions(db, eventTables, clock.nowMs(), 1)
+    return take()
+  })
   const submissions = entries.flatMap((entry) => entry.submissions.map((submission) => ({ submission, once: entry.once })))
   const bodies = submissions.map(({ submission }) => submission.body)
   const size = commitSizes.find(({ bodies: most }) => bodies.length <= most)

@@ -1,6 +1,7 @@
 /**
  * The command line door: one file for each kind of command.
- * Owns: nothing. Uses: base, mail, net, db, tenants, members, credentials, limits, domains, emails, delivery, housekeeping. Used by: main.
+ * Owns: nothing. Uses: base, mail, net, db, tenants, members, credentials, limits, domains, emails, delivery, webhooks, housekeeping.
+ * Used by: main.
  * Promises: every command has --help; those that print data take --json; a wrong call says what to do instead and exits with 2.
  */
 import { spawn } from 'node:child_process'
@@ -9,6 +10,7 @@ import { migrate } from '#db'
 import { type Command, type CommandDeps, jsonOption, parseCall, printed, UsageError } from './command.ts'
 import { dns } from './dns.ts'
 import { erase } from './erase.ts'
+import { listen } from './listen.ts'
 import {
   explainCommand,
   queueCancel,
@@ -23,7 +25,7 @@ import {
 import { domainAdd, keyCreate, limitsSet, memberAdd, tenantCreate } from './records.ts'
 import { send } from './send.ts'
 
-export type { CommandDeps } from './command.ts'
+export type { CommandDeps, House } from './command.ts'
 
 const serve: Command = {
   name: 'serve',
@@ -92,6 +94,7 @@ const commands: readonly Command[] = [
   erase,
   dns,
   send,
+  listen,
   bench,
   deliveryProcess,
 ]

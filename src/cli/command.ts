@@ -1,6 +1,6 @@
 /** What a command is, and the little all of them share: arguments, help, output. */
 import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
-import type { Clock, Config, Ids, Secrets } from '#base'
+import type { Clock, Config, Ids, Random, Secrets } from '#base'
 import type { Db } from '#db'
 
 /** What commands that talk to the database are given; opened only when a command asks for it. */
@@ -9,14 +9,22 @@ export interface House {
   db: Db
   clock: Clock
   ids: Ids
+  random: Random
   secrets: Secrets
+  /** Of this program. */
+  version: string
 }
 
 export interface CommandDeps {
   environment: Record<string, string | undefined>
   clock: Clock
-  /** Runs `work` with the database that the service uses, whether the service runs or not. */
-  withHouse<T>(work: (house: House) => Promise<T>): Promise<T>
+  /**
+   * Runs `work` with the database that the service uses, whether the service runs or not. `whileServing`: only while it runs, because
+   * the work goes on for long and would keep the service from starting.
+   */
+  withHouse<T>(work: (house: House) => Promise<T>, options?: { whileServing?: boolean }): Promise<T>
+  /** Resolves when the command is told to stop; without it, Ctrl-C ends the command as it stands. */
+  untilSignal(): Promise<void>
   /** Runs the service until it is told to stop. */
   serve(): Promise<void>
   /** Runs one delivery process under the name its parent gave it. */

@@ -1,7 +1,7 @@
 /**
  * Emails: one record for each envelope recipient of a submission, with its status, content and attempts.
- * Owns: emails, contents, attempts, email_counts, email_counts_position. Uses: base, db, events. Used by: tracking, accept, delivery, usage,
- * housekeeping, http, cli.
+ * Owns: emails, contents, attempts, email_counts, email_counts_position. Uses: base, db, events. Used by: tracking, accept, delivery,
+ * webhooks, usage, housekeeping, http, cli.
  * Promises: every read names its tenant when the caller has one; a look-up by id touches one time partition.
  */
 import { type PartitionedTable, type Queryable, sql, type Tx } from '#db'
@@ -20,6 +20,7 @@ export {
 } from './counts.ts'
 export { findDelivered } from './delivered.ts'
 export { type ErasedEmail, eraseContents, eraseEmails, eraseFromConversations, isErased } from './erase.ts'
+export { type EmailFacts, findEmailFacts } from './facts.ts'
 export { findOldestEmailMs, listEmails } from './list.ts'
 export type { Email } from './record.ts'
 export { type EmailStatus, emailStatuses, queuedStatuses, retryableStatuses } from './status.ts'

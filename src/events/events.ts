@@ -1,6 +1,6 @@
 /**
  * The log of all that happened to emails. Webhooks, usage, live view and timelines read it; nothing else tells anybody anything.
- * Owns: events. Uses: db. Used by: emails, tracking, accept, delivery, usage, housekeeping.
+ * Owns: events. Uses: db. Used by: emails, spool, tracking, accept, delivery, webhooks, usage, housekeeping, http.
  * Promises: an event is appended in the transaction that makes it true.
  */
 import { type PartitionedTable, type Queryable, type Sql, sql, type Tx } from '#db'
@@ -26,6 +26,8 @@ export type EventKind =
   | 'TenantResumed'
   | 'OperatorAction'
   | 'DeliveryShaped'
+  | 'SendLimitApproaching'
+  | 'SendLimitExceeded'
 
 /** What is told of a status carries the status before as `data.was`, which the counts are made of. */
 export interface NewEvent {

@@ -7,7 +7,7 @@ import type { Db, Tx } from '#db'
 import { type CheckedDomain, checkDomain, claimDueDomains, dnsErrorOf, saveCheck } from '#domains'
 import { appendEvents } from '#events'
 import type { Resolver } from '#net'
-import { findOrganisation, tenantNames } from '#tenants'
+import { findServer } from '#tenants'
 
 const everyMs = 1000
 const mostPerRound = 40
@@ -49,10 +49,7 @@ async function check(deps: DomainCheckDeps, domain: CheckedDomain): Promise<void
 
 async function tell(tx: Tx, domain: CheckedDomain): Promise<void> {
   const { tenantId, checkedAt } = domain
-  const organisation = await findOrganisation(tx)
-  const name = (await tenantNames(tx, [tenantId])).get(tenantId) ?? tenantId
-  const server = { uuid: tenantId, name, permalink: tenantId, organization: organisation?.slug ?? '' }
-  const data = { ...dnsErrorOf(domain), server }
+  const data = { ...dnsErrorOf(domain), server: await findServer(tx, tenantId) }
   await appendEvents(tx, [{ tenantId, kind: 'DomainDNSError', emailId: null, at: checkedAt ?? domain.createdAt, data }])
 }
 

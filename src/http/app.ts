@@ -12,11 +12,12 @@ import type { Standing } from '#limits'
 import type { RequestLogs } from '#request-logs'
 import { openBodyRoom, readBody } from './body.ts'
 import { answerBrokenRequest } from './broken-requests.ts'
-import { type GateDeps, passGate, rateHeaders } from './gate.ts'
+import { type GateDeps, passAgain, passGate, rateHeaders } from './gate.ts'
 import { type LinkDeps, serveLinks } from './links.ts'
 import { fastifyPath } from './openapi.ts'
 import { refusalHeaders, refusedWith } from './refused.ts'
 import { logEntryOf } from './request-log.ts'
+import type { Streams } from './streams.ts'
 import { refuseBadHost, routable } from './target.ts'
 import { within } from './v1/deadline.ts'
 import { failure, jsonType } from './v1/envelope.ts'
@@ -28,6 +29,7 @@ export interface AppDeps extends ApiDeps, GateDeps, Omit<LinkDeps, 'config'> {
   ids: Ids
   log: Log
   requestLogs: RequestLogs
+  streams: Streams
   config: Pick<Config, 'trustedProxies' | 'rateLimit' | 'maxAttempts' | 'revealKeys' | 'hostname' | 'publicUrl'>
   bounds: Bounds
 }
@@ -174,12 +176,17 @@ function register(api: FastifyInstance, endpoint: Endpoint, path: string, deps: 
         query: request.query,
         body: request.body === undefined ? {} : request.body,
         accept: headerOf(request, 'accept'),
+        lastEventId: endpoint.streams ? headerOf(request, 'last-event-id') : undefined,
         idempotencyKey: endpoint.sends ? headerOf(request, 'idempotency-key') : undefined,
       }
       const answered = await within(endpoint.respond(call, deps), answerWithinMs, deps.clock)
       if (answered.standing) reply.headers(sendLimitHeaders(answered.standing))
       if (answered.replayed) reply.header('idempotent-replayed', 'true')
       const { body } = answered
+      if (typeof body === 'function') {
+        const checkAllowed = () => passAgain(request, endpoint, deps)
+        return deps.streams.send(reply, { credentialId: admission.credential.id, pieces: body, checkAllowed })
+      }
       if (typeof body === 'object' && 'pieces' in body) {
         return reply
           .type(body.type)

@@ -66,6 +66,11 @@ export async function passGate(
   request.admission = { credential, rate, tenantId: tenantScope(credential, endpoint, request) }
 }
 
+/** Throws once the caller of a request that goes on may not make it any more. */
+export async function passAgain(request: FastifyRequest, endpoint: Endpoint, { credentials }: GateDeps): Promise<void> {
+  tenantScope(await credentials.authenticate(keyIn(request.headers.authorization)), endpoint, request)
+}
+
 const longestShownPath = 200
 const pathOf = (url: string) => url.split('?', 1)[0]?.slice(0, longestShownPath)
 

@@ -1,20 +1,22 @@
 /**
  * The HTTP door: the API under /v1, its reference under /docs, the links in mail, health and metrics. Translates between the wire contract and the rooms.
- * Owns: nothing. Uses: base, mail, net, bounces, db, tenants, credentials, limits, suppressions, domains, emails, spool, request-logs,
- * tracking, accept, delivery, webhooks, usage, housekeeping. Used by: main.
+ * Owns: nothing. Uses: base, mail, net, bounces, db, tenants, credentials, limits, suppressions, domains, events, emails, spool,
+ * request-logs, tracking, accept, delivery, webhooks, usage, housekeeping. Used by: main.
  * Promises: every answer under /v1 is in the contract's envelope with a status of its closed set, whatever is sent; who may do something
  * is decided before the body is read; nothing read is unbounded in octets, depth or time.
  */
+import type { Socket } from 'node:net'
 import { type Config, pause } from '#base'
 import { type AppDeps, type Bounds, buildApp, usualBounds } from './app.ts'
 import { openApiDocument } from './openapi.ts'
 import { type OutsideDeps, serveOutside } from './outside.ts'
+import { openStreams } from './streams.ts'
 
 export { openApiDocument, refusalsOf } from './openapi.ts'
 export type { Endpoint } from './v1/route.ts'
 export { pathsOf, routes } from './v1/routes.ts'
 
-export interface HttpDeps extends Omit<AppDeps, 'bounds' | 'config'>, Omit<OutsideDeps, 'config'> {
+export interface HttpDeps extends Omit<AppDeps, 'bounds' | 'config' | 'streams'>, Omit<OutsideDeps, 'config'> {
   config: Pick<
     Config,
     'host' | 'port' | 'trustedProxies' | 'rateLimit' | 'maxAttempts' | 'metricsToken' | 'revealKeys' | 'hostname' | 'publicUrl'
@@ -29,8 +31,14 @@ const stopWithinMs = 35_000
 /** Listens on config.host and config.port (0: any free port). `stop` lets requests under way end, then closes. */
 export async function startHttp(deps: HttpDeps): Promise<{ port: number; stop(): Promise<void> }> {
   let stopping = false
-  const app = await buildApp({ ...deps, bounds: { ...usualBounds, ...deps.bounds } })
+  const streams = openStreams(deps.clock)
+  const app = await buildApp({ ...deps, streams, bounds: { ...usualBounds, ...deps.bounds } })
   await serveOutside(app, await openApiDocument(), { ...deps, ready: () => !stopping && deps.ready() })
+  const sockets = new Set<Socket>()
+  app.server.on('connection', (socket: Socket) => {
+    sockets.add(socket)
+    socket.once('close', () => sockets.delete(socket))
+  })
   await app.listen({ host: deps.config.host, port: deps.config.port })
   const address = app.server.address()
   if (address === null || typeof address === 'string') throw new Error('the server listens on no port')
@@ -39,9 +47,13 @@ export async function startHttp(deps: HttpDeps): Promise<{ port: number; stop():
     async stop() {
       if (stopping) return
       stopping = true
+      streams.stop()
       const closed = new AbortController()
       void pause(deps.clock, stopWithinMs, closed.signal).then(() => closed.signal.aborted || app.server.closeAllConnections())
-      await app.close()
+      const closing = app.close()
+      // Node waits for a connection on which nothing was ever asked, as clients open them in advance.
+      for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy()
+      await closing
       closed.abort()
     },
   }

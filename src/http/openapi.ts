@@ -95,7 +95,7 @@ function schemaOf(endpoint: Endpoint, path: string, family: number) {
     tags: [endpoint.name.split('.', 1)[0] as string],
     ...(names.length > 0 ? { params } : {}),
     ...(endpoint.query ? { querystring: endpoint.query } : {}),
-    ...(endpoint.sends ? { headers: idempotencyHeader } : {}),
+    ...(endpoint.sends ? { headers: idempotencyHeader } : endpoint.streams ? { headers: lastEventHeader } : {}),
     ...(body ? { body } : {}),
     response: { ...doneAnswers(endpoint), ...refusalAnswers(endpoint) },
   }
@@ -110,6 +110,10 @@ const idempotencyHeader = Type.Object({
       description: 'One key sends once in 24 hours; a repetition gets the first answer',
     }),
   ),
+})
+
+const lastEventHeader = Type.Object({
+  'Last-Event-ID': Type.Optional(Type.String({ description: 'The id of the last event that was read; what came after it is sent first' })),
 })
 
 function permissionText({ permission, scope }: Endpoint): string {
@@ -129,7 +133,8 @@ const answer = (schema: object, description: string, sends: boolean, otherTypes:
   content: { 'application/json': { schema }, ...Object.fromEntries(otherTypes.map((type) => [type, { schema: Type.String() }])) },
 })
 
-function doneAnswers({ status, reply, sends, otherTypes }: Endpoint): Record<string, object> {
+function doneAnswers({ status, reply, sends, streams, otherTypes }: Endpoint): Record<string, object> {
+  if (streams) return { 200: { ...answer(reply, 'Until either side ends it', sends), content: { 'text/event-stream': { schema: reply } } } }
   if (status !== 'either') return { [status ?? 200]: answer(reply, 'Done', sends, otherTypes) }
   return { 200: answer(reply, 'It was there already', sends), 201: answer(reply, 'Made', sends) }
 }

@@ -5,6 +5,7 @@
  * slot is never given twice for an accepted email; a crash between the two only loses the slot until the hour ends.
  */
 import { type Db, type Queryable, sql, type Tx } from '#db'
+import { approachingFrom, type Tell, tellReached, type Watched } from './reached.ts'
 import { organisationSubject, type SendLimits, tenantSubject } from './settings.ts'
 
 const hourMs = 3_600_000
@@ -23,16 +24,14 @@ export interface Demand {
   count: number
 }
 
-interface Counter {
+interface Counter extends Watched {
   subject: string
-  test: boolean
-  used: number
-  waiting: number
 }
 
 const lockCounters = sql<Counter>`
   with relaxed as (select set_config('synchronous_commit', 'off', true))
-  select subject, test, case when hour = $1 then used else 0 end as used, waiting
+  select subject, test, case when hour = $1 then used else 0 end as used, waiting,
+         coalesce(approaching_told = $1, false) as "approachingTold", coalesce(exceeded_told = $1, false) as "exceededTold"
   from send_capacity, relaxed
   where subject = any($2)
   order by subject, test
@@ -46,26 +45,35 @@ const addCounters = sql`
 
 const saveCounters = sql`
   update send_capacity
-  set hour = $1, used = counted.used, waiting = counted.waiting
-  from unnest($2::text[], $3::boolean[], $4::bigint[], $5::bigint[]) as counted (subject, test, used, waiting)
+  set hour = $1, used = counted.used, waiting = counted.waiting,
+      approaching_told = case when counted.approaching then $1 else approaching_told end,
+      exceeded_told = case when counted.exceeded then $1 else exceeded_told end
+  from unnest($2::text[], $3::boolean[], $4::bigint[], $5::bigint[], $6::boolean[], $7::boolean[])
+    as counted (subject, test, used, waiting, approaching, exceeded)
   where send_capacity.subject = counted.subject and send_capacity.test = counted.test`
 
-/** Takes $4 slots of the organisation at once, or none: when others wait, when the limit would be passed, and before its first use. */
+/**
+ * Takes $4 slots of the organisation at once, or none: when others wait, when the limit would be passed, before its first use, and when
+ * something is to be told: $6 slots and more of an hour in which it was not told yet.
+ */
 const takeAtOnce = sql<{ used: number }>`
   with relaxed as (select set_config('synchronous_commit', 'off', true))
   update send_capacity
   set hour = $1, used = case when hour = $1 then used else 0 end + $4
   from relaxed
-  where subject = $2 and test = $3 and ($5::bigint is null or waiting = 0 and case when hour = $1 then used else 0 end + $4 <= $5)
+  where subject = $2 and test = $3
+    and ($5::bigint is null
+      or waiting = 0 and case when hour = $1 then used else 0 end + $4 <= $5
+        and (approaching_told = $1 or case when hour = $1 then used else 0 end + $4 < $6))
   returning used`
 
-const readCounter = sql<Counter>`
-  select subject, test, case when hour = $1 then used else 0 end as used, waiting
+const readCounter = sql<{ used: number }>`
+  select case when hour = $1 then used else 0 end as used
   from send_capacity
   where subject = $2 and test = $3`
 
-const countersWithWaiting = sql<Counter & { hour: Date }>`
-  select subject, test, hour, used, waiting
+const countersWithWaiting = sql<{ test: boolean }>`
+  select test
   from send_capacity
   where waiting > 0`
 
@@ -89,6 +97,8 @@ async function save(tx: Tx, counters: readonly Counter[], nowMs: number): Promis
     counters.map((one) => one.test),
     counters.map((one) => one.used),
     counters.map((one) => one.waiting),
+    counters.map((one) => one.approachingTold),
+    counters.map((one) => one.exceededTold),
   ])
 }
 
@@ -96,19 +106,22 @@ async function save(tx: Tx, counters: readonly Counter[], nowMs: number): Promis
 const roomFor = (counter: Counter | undefined, limit: number | null) =>
   counter === undefined || limit === null ? Number.MAX_SAFE_INTEGER : counter.waiting > 0 ? 0 : Math.max(0, limit - counter.used)
 
-/** Takes as many slots as there are for each demand, in order; the rest of a demand waits. */
+/** Takes as many slots as there are for each demand, in order; the rest of a demand waits. `tell` hears of limits that are reached. */
 export async function takeSlots(
   db: Db,
   demands: readonly Demand[],
   limits: SendLimits,
   nowMs: number,
+  tell: Tell,
 ): Promise<{ granted: number[]; standing: (test: boolean) => Standing }> {
   const [first] = demands
   if (first && demands.every(({ tenantId, test }) => test === first.test && !limits.ceilings.has(tenantId))) {
     const wanted = demands.reduce((sum, one) => sum + one.count, 0)
-    const taken = await db.first(takeAtOnce, [hourOf(nowMs), organisationSubject, first.test, wanted, limits.organisation])
+    const limit = limits.organisation
+    const quietBelow = limit === null ? null : approachingFrom(limit)
+    const taken = await db.first(takeAtOnce, [hourOf(nowMs), organisationSubject, first.test, wanted, limit, quietBelow])
     if (taken) {
-      const standing = { limit: limits.organisation, used: taken.used, resetSeconds: resetSecondsOf(nowMs) }
+      const standing = { limit, used: taken.used, resetSeconds: resetSecondsOf(nowMs) }
       return { granted: demands.map((one) => one.count), standing: () => standing }
     }
   }
@@ -116,24 +129,26 @@ export async function takeSlots(
   const subjects = [organisationSubject, ...withCeiling.map(tenantSubject)]
   return db.transaction(async (tx) => {
     const counter = await lock(tx, subjects, nowMs)
-    const touched = new Set<Counter>()
+    const touched = new Map<Counter, { tenantId: string | null; limit: number | null }>()
     const granted = demands.map(({ tenantId, test, count }) => {
       const organisation = counter(organisationSubject, test)
-      touched.add(organisation)
+      touched.set(organisation, { tenantId: null, limit: limits.organisation })
       const ceiling = limits.ceilings.get(tenantId)
       const tenant = ceiling === undefined ? undefined : counter(tenantSubject(tenantId), test)
       const withinTenant = Math.min(count, roomFor(tenant, ceiling ?? null))
       const slots = Math.min(withinTenant, roomFor(organisation, limits.organisation))
       organisation.used += slots
       organisation.waiting += withinTenant - slots
-      if (tenant) {
+      if (tenant && ceiling !== undefined) {
         tenant.used += slots
         tenant.waiting += count - withinTenant
-        touched.add(tenant)
+        touched.set(tenant, { tenantId, limit: ceiling })
       }
       return slots
     })
-    await save(tx, [...touched], nowMs)
+    const watched = [...touched].map(([one, of]) => ({ counter: one, ...of }))
+    await tellReached(tx, watched, nowMs, tell)
+    await save(tx, [...touched.keys()], nowMs)
     const standings = [false, true].map((test) => ({
       limit: limits.organisation,
       used: counter(organisationSubject, test).used,
@@ -182,6 +197,7 @@ export async function settleWaiting(
   outcome: { taken: Map<string, number>; stillWaiting: { organisation: number; tenants: Map<string, number> } },
   limits: SendLimits,
   nowMs: number,
+  tell: Tell,
 ): Promise<void> {
   const tenantIds = [...limits.ceilings.keys()]
   const counter = await lock(tx, [organisationSubject, ...tenantIds.map(tenantSubject)], nowMs)
@@ -192,7 +208,13 @@ export async function settleWaiting(
     const tenant = counter(tenantSubject(id), test)
     tenant.used += outcome.taken.get(id) ?? 0
     tenant.waiting = outcome.stillWaiting.tenants.get(id) ?? 0
-    return tenant
+    return { counter: tenant, tenantId: id, limit: limits.ceilings.get(id) ?? null }
   })
-  await save(tx, [organisation, ...tenants], nowMs)
+  const counters = [{ counter: organisation, tenantId: null, limit: limits.organisation }, ...tenants]
+  await tellReached(tx, counters, nowMs, tell)
+  await save(
+    tx,
+    counters.map((one) => one.counter),
+    nowMs,
+  )
 }

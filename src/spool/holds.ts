@@ -1,6 +1,7 @@
 /** Emails kept back: those waiting for send capacity, released in order of acceptance, and held ones whose time is up. */
 import { emailIdTimeMs } from '#base'
 import { type Db, type Queryable, sql, type Tx } from '#db'
+import { appendEvents } from '#events'
 import { type Room, roomForWaiting, type SendLimits, settleWaiting } from '#limits'
 
 const releaseSome = sql<{ tenantId: string; taken: number }>`
@@ -68,7 +69,7 @@ async function releaseWithin(tx: Tx, room: Room, limits: SendLimits, nowMs: numb
   )
   const waitingForOrganisation = waiting.filter((one) => !ownCeiling.includes(one)).reduce((sum, one) => sum + one.waiting, 0)
   const stillWaiting = { organisation: waitingForOrganisation, tenants: new Map(ownCeiling.map((one) => [one.tenantId, one.waiting])) }
-  await settleWaiting(tx, room.test, { taken: tenants, stillWaiting }, limits, nowMs)
+  await settleWaiting(tx, room.test, { taken: tenants, stillWaiting }, limits, nowMs, appendEvents)
   return released
 }
 

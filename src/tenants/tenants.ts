@@ -1,6 +1,6 @@
 /**
  * The organisation and its tenants. One installation is one organisation; exactly one tenant is its default.
- * Owns: organisation, tenants. Uses: base, db. Used by: credentials, suppressions, domains, tracking, accept, delivery, webhooks, usage,
+ * Owns: organisation, tenants. Uses: base, db. Used by: credentials, limits, suppressions, domains, tracking, accept, delivery, webhooks, usage,
  * housekeeping, http, cli, main.
  * Promises: a tenant's change is seen by every process within a second.
  */
@@ -120,6 +120,22 @@ export function findOrganisation(on: Queryable): Promise<Organisation | undefine
 /** The names of tenants by their ids; what is not there has none. */
 export async function tenantNames(on: Queryable, ids: readonly string[]): Promise<Map<string, string>> {
   return new Map((await on.rows(namesById, [[...new Set(ids)]])).map(({ id, name }) => [id, name]))
+}
+
+/** Who an event is about, as it is told (contract 13.9). */
+export interface Server {
+  uuid: string
+  name: string
+  permalink: string
+  organization: string
+}
+
+/** A tenant, or (null) the organisation itself. */
+export async function findServer(on: Queryable, tenantId: string | null): Promise<Server> {
+  const whole = await findOrganisation(on)
+  const id = tenantId ?? whole?.id ?? ''
+  const name = tenantId === null ? whole?.name : (await tenantNames(on, [tenantId])).get(tenantId)
+  return { uuid: id, name: name ?? id, permalink: id, organization: whole?.slug ?? '' }
 }
 
 /** Makes the organisation and its default tenant. */

@@ -1,4 +1,5 @@
-/** What a webhook is sent (contract 13.9), and for `test`: bodies that look like real ones, of an email that never was. */
+/** The octets that webhooks are sent (contract 13.9), and for `test`: bodies that look like real ones, of an email that never was. */
+import { messageOf, payloadOf } from './payload.ts'
 import type { WebhookEvent } from './records.ts'
 
 export interface WebhookBody {
@@ -11,9 +12,18 @@ export interface WebhookBody {
   payload: Record<string, unknown>
 }
 
+/** As it is sent: the contract's names, in its order. */
+export const webhookBody = ({ event, timestamp, uuid, tenantId, payload }: WebhookBody) => ({
+  event,
+  timestamp,
+  uuid,
+  tenant_id: tenantId,
+  payload,
+})
+
 /** The octets that are signed and sent. `isTest` marks a sample in the platform view. */
-export function bodyOctets({ event, timestamp, uuid, tenantId, payload }: WebhookBody, isTest = false): Buffer {
-  return Buffer.from(JSON.stringify({ event, timestamp, uuid, tenant_id: tenantId, payload, ...(isTest ? { _test: true } : {}) }))
+export function bodyOctets(body: WebhookBody, isTest = false): Buffer {
+  return Buffer.from(JSON.stringify({ ...webhookBody(body), ...(isTest ? { _test: true } : {}) }))
 }
 
 export interface SampleFacts {
@@ -24,101 +34,80 @@ export interface SampleFacts {
   organisationSlug: string
 }
 
-const metadata = { order_id: '4711' }
 const recipient = 'ann@example.org'
 const sender = 'shop@mail.example.com'
 
-export function samplePayload(
-  event: WebhookEvent,
-  { nowMs, emailId, uuid, tenant, organisationSlug }: SampleFacts,
-): Record<string, unknown> {
-  const now = Math.floor(nowMs) / 1000
-  const message = {
-    id: 9301,
-    token: emailId,
-    direction: 'outgoing',
-    message_id: `${emailId}@mail.example.com`,
-    to: recipient,
-    from: sender,
-    subject: 'Your order',
-    timestamp: now - 2,
-    spam_status: 'NotChecked',
-    tag: 'order',
-    metadata,
-  }
-  const attempt = (status: string, details: string, output: string) => ({
-    message,
-    metadata,
-    status,
-    details,
-    output,
-    sent_with_ssl: true,
-    timestamp: now,
-    time: 0.418,
-  })
-  const failure = (classification: string, code: number, enhanced: string) => ({
-    classification,
-    classification_code: code,
-    smtp_enhanced_code: enhanced,
-    remote_host: 'mx.example.org',
-  })
-  const visit = { ip_address: '203.0.113.45', user_agent: 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0' }
+export function samplePayload(event: WebhookEvent, facts: SampleFacts): Record<string, unknown> {
+  const { nowMs, emailId } = facts
+  const at = new Date(nowMs)
+  const message = messageOf(
+    emailId,
+    {
+      number: 9301,
+      messageId: `<${emailId}@mail.example.com>`,
+      recipient,
+      sender,
+      subject: 'Your order',
+      acceptedAt: new Date(nowMs - 2000),
+      tag: 'order',
+      metadata: { order_id: '4711' },
+    },
+    at,
+  )
+  return payloadOf(event, { id: 9302, at, data: sampleData(event, facts) }, message)
+}
+
+const attempt = (details: string, output: string) => ({ details, output, secure: true, seconds: 0.418 })
+const failure = (classification: string, classificationCode: number, enhanced: string) => ({
+  classification,
+  classificationCode,
+  enhanced,
+  remoteHost: 'mx.example.org',
+})
+const visit = { ipAddress: '203.0.113.45', userAgent: 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0' }
+
+/** What the log would hold of it. */
+function sampleData(event: WebhookEvent, { nowMs, emailId, uuid, tenant, organisationSlug }: SampleFacts): Record<string, unknown> {
   switch (event) {
     case 'MessageSent':
-      return attempt('Sent', `Message for ${recipient} accepted by 203.0.113.9:25 (mx.example.org)`, '250 2.0.0 Ok: queued as 4bXq2p1M')
+      return attempt(`Message for ${recipient} accepted by 203.0.113.9:25 (mx.example.org)`, '250 2.0.0 Ok: queued as 4bXq2p1M')
     case 'MessageDelayed':
       return {
         ...attempt(
-          'SoftFail',
-          `451 temporarily unavailable: Delivery to ${recipient} at 203.0.113.9:25 (mx.example.org) is tried again`,
+          `451 temporarily unavailable: Delivery to ${recipient} failed at 203.0.113.9:25 (mx.example.org)`,
           '451 4.7.1 Greylisted',
         ),
         ...failure('temporarily_unavailable', 42, '4.7.1'),
       }
     case 'MessageDeliveryFailed':
       return {
-        ...attempt(
-          'HardFail',
-          `550 invalid recipient: Delivery to ${recipient} failed at 203.0.113.9:25 (mx.example.org)`,
-          '550 5.1.1 no such user',
-        ),
+        ...attempt(`550 invalid recipient: Delivery to ${recipient} failed at 203.0.113.9:25 (mx.example.org)`, '550 5.1.1 no such user'),
         ...failure('invalid_recipient', 10, '5.1.1'),
       }
     case 'MessageHeld':
-      return { ...attempt('Held', 'Message held: the credential is on hold', ''), sent_with_ssl: false, time: 0 }
+      return { ...attempt(`${recipient} is on the suppression list`, ''), secure: false, seconds: 0 }
     case 'MessageBounced':
       return {
-        original_message: message,
         bounce: {
-          ...message,
-          id: 9302,
           token: `${emailId.slice(0, -1)}0`,
-          direction: 'incoming',
-          message_id: 'bounce-4bXq2p1M@mx.example.org',
-          to: sender,
+          messageId: '<bounce-4bXq2p1M@mx.example.org>',
           from: 'mailer-daemon@mx.example.org',
           subject: 'Undelivered Mail Returned to Sender',
-          timestamp: now,
-          tag: null,
-          metadata: null,
         },
-        metadata,
       }
     case 'MessageLoaded':
-      return { message, metadata, ...visit }
+      return visit
     case 'MessageLinkClicked':
-      return { message, metadata, url: 'https://www.example.com/orders/4711', token: 'Jk3vQ9xT', ...visit }
+      return { url: 'https://www.example.com/orders/4711', token: 'Jk3vQ9xT', ...visit }
     case 'DomainDNSError':
       return {
         domain: 'mail.example.com',
         uuid,
-        dns_checked_at: now,
+        dns_checked_at: nowMs / 1000,
         spf_status: 'OK',
         spf_error: null,
         dkim_status: 'Missing',
         dkim_error: 'There is no TXT record at pr-4f8k2m._domainkey.mail.example.com',
-        mx_status: null,
-        mx_error: null,
         return_path_status: 'OK',
         return_path_error: null,
         server: { uuid: tenant.id, name: tenant.name, permalink: tenant.id, organization: organisationSlug },

@@ -1,7 +1,8 @@
 /**
  * Webhooks: who is told of what happens, how a receiver knows that it was us, and what became of each request. One kind of record,
  * seen as a tenant's or as the organisation's. The events themselves are sent by whoever follows the log.
- * Owns: webhooks, webhook_deliveries, webhook_signing_keys. Uses: base, dkim, net, db, tenants. Used by: housekeeping, http, main.
+ * Owns: webhooks, webhook_deliveries, webhook_signing_keys. Uses: base, dkim, net, bounces, db, tenants, events, emails.
+ * Used by: housekeeping, http, cli, main.
  * Promises: nothing is sent to an address that is not allowed; secrets and keys are sealed in the database; every request but a test
  * leaves a record.
  */
@@ -38,7 +39,11 @@ import {
 } from './records.ts'
 import { type Jwk, openInstallationKeys, shownSecret, signedHeaders } from './signing.ts'
 
+export { samplePayload, webhookBody } from './body.ts'
 export { type Delivery, type DeliveryDetails, deliveryTables, eraseFromDeliveries, type NewDelivery, recordDelivery } from './deliveries.ts'
+export { openForward } from './forward.ts'
+export { type Live, type LiveEvent, type LiveStep, openLive, parsePosition, positionText } from './live.ts'
+export { openBodies, type PreparedBody, type ToldEvent, toldEvents } from './payload.ts'
 export { organisationWide, type Webhook, type WebhookEvent, webhookEvents } from './records.ts'
 
 export interface WebhooksDeps {

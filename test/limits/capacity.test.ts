@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { type Db, sql } from '#db'
+import { appendEvents as tell } from '#events'
 import { readStanding, type SendLimits, takeSlots } from '#limits'
 import { releaseWaiting } from '#spool'
 import { testDatabase, testTimeMs } from '../support/database.ts'
@@ -33,7 +34,7 @@ const limitsOf = (organisation: number | null, ceilings: Record<string, number> 
 })
 
 const take = async (limits: SendLimits, count: number, atMs = nowMs, tenantId = 't') =>
-  (await takeSlots(db, [{ tenantId, test: false, count }], limits, atMs)).granted[0] ?? -1
+  (await takeSlots(db, [{ tenantId, test: false, count }], limits, atMs, tell)).granted[0] ?? -1
 
 let next = 0
 
@@ -44,7 +45,7 @@ async function accept(
   wanted: { tenantId?: string; test?: boolean; atMs?: number } = {},
 ): Promise<string[]> {
   const { tenantId = 't', test: isTest = false, atMs = nowMs } = wanted
-  const { granted } = await takeSlots(db, [{ tenantId, test: isTest, count }], limits, atMs)
+  const { granted } = await takeSlots(db, [{ tenantId, test: isTest, count }], limits, atMs, tell)
   const waiting = Array.from({ length: count - (granted[0] ?? 0) }, () => `email${String(next++).padStart(6, '0')}`)
   await db.run(addWaiting, [waiting.map(() => tenantId), waiting, waiting.map(() => isTest)])
   return waiting
@@ -64,13 +65,13 @@ describe('the hourly send capacity', () => {
 
   test('demands of one call are served in their order', async () => {
     const demands = [4, 4, 4].map((count) => ({ tenantId: 't', test: false, count }))
-    expect((await takeSlots(db, demands, limitsOf(6), nowMs)).granted).toEqual([4, 2, 0])
+    expect((await takeSlots(db, demands, limitsOf(6), nowMs, tell)).granted).toEqual([4, 2, 0])
   })
 
   test('live and test mail do not share it', async () => {
     const limits = limitsOf(5)
     expect(await take(limits, 5)).toBe(5)
-    expect((await takeSlots(db, [{ tenantId: 't', test: true, count: 5 }], limits, nowMs)).granted).toEqual([5])
+    expect((await takeSlots(db, [{ tenantId: 't', test: true, count: 5 }], limits, nowMs, tell)).granted).toEqual([5])
   })
 
   test('it begins anew at the top of the hour', async () => {

@@ -17,7 +17,7 @@ import { simulatorDomain } from '#simulator'
 import { addTenant, foundOrganisation, openTenants } from '#tenants'
 import { openHits, openTokens, openTrackHosts } from '#tracking'
 import { openUsage } from '#usage'
-import { openWebhooks } from '#webhooks'
+import { openLive, openWebhooks } from '#webhooks'
 import { expectCounted } from './counted.ts'
 import { testDatabase } from './database.ts'
 import { expectPublished } from './truth.ts'
@@ -171,6 +171,7 @@ export async function startHouse(wish: Wish = {}): Promise<House> {
     limitSettings,
     accept,
     usage: openUsage({ db, clock }),
+    live: openLive({ db, clock }),
     webhooks: openWebhooks({ db, clock, ids, random: systemRandom, secrets, tenants, post, config, version: 'test' }),
     credentials: openCredentials({ db, clock }),
     rateLimiter: openRateLimiter(clock),
@@ -222,8 +223,17 @@ async function ask(url: string, method: string, { key, body, raw, headers = {} }
     },
     ...(payload === undefined ? {} : { body: payload as string }),
   })
-  const text = await answer.text()
+  const isStream = answer.headers.get('content-type')?.startsWith('text/event-stream') === true
+  const text = isStream ? await beginningOf(answer) : await answer.text()
   await expectPublished(method, new URL(url).pathname.slice('/v1'.length), { status: answer.status, headers: answer.headers, text })
   const isJson = answer.headers.get('content-type')?.startsWith('application/json') === true
   return { status: answer.status, headers: answer.headers, text, body: isJson ? (JSON.parse(text) as Body) : ({} as Body) }
+}
+
+/** Of an answer that has no end: what comes at once. */
+async function beginningOf(answer: Response): Promise<string> {
+  const reader = (answer.body as ReadableStream<Uint8Array>).getReader()
+  const { value } = await reader.read()
+  await reader.cancel()
+  return new TextDecoder().decode(value)
 }

@@ -13,7 +13,7 @@ import type { LimitSettings, RateVerdict, Standing } from '#limits'
 import type { Resolver } from '#net'
 import type { Tenants } from '#tenants'
 import type { Usage } from '#usage'
-import type { Webhooks } from '#webhooks'
+import type { Live, Webhooks } from '#webhooks'
 import { type Page, page, pageOf, success, successOf } from './envelope.ts'
 import { queryReader } from './query.ts'
 import { refusalOf, shapeOf } from './shape.ts'
@@ -29,6 +29,7 @@ export interface ApiDeps {
   tenants: Tenants
   limitSettings: LimitSettings
   webhooks: Webhooks
+  live: Live
   usage: Usage
   resolver: Resolver
   ids: Ids
@@ -52,6 +53,8 @@ export interface Call<Path extends string, Query, Body> {
   idempotencyKey: string | undefined
   /** The Accept header. */
   accept: string | undefined
+  /** The Last-Event-ID header, of those that stream. */
+  lastEventId: string | undefined
 }
 
 interface Declaration<Path extends string, Query extends TSchema, Body extends TSchema, Data extends TSchema> {
@@ -86,6 +89,8 @@ interface Declaration<Path extends string, Query extends TSchema, Body extends T
 export interface Endpoint extends Omit<Declaration<string, TSchema, TSchema, TSchema>, 'data'> {
   /** The whole answer, envelope included. */
   reply: TSchema
+  /** Answers with server-sent events that do not end. */
+  streams: boolean
   /** Takes send capacity: answers carry the send-limit headers, requests may carry an Idempotency-Key. */
   sends: boolean
   /** Whether its path, query or body may name a tenant; elsewhere tenantId is a parameter that nobody knows, and ignored. */
@@ -100,8 +105,11 @@ export interface File {
   pieces: AsyncIterable<string>
 }
 
+/** Pieces until `signal` aborts; none is made before the last was read. What goes wrong before the first is a refusal. */
+export type Pieces = (signal: AbortSignal) => AsyncIterable<string>
+
 export interface Answered {
-  body: string | Buffer | File
+  body: string | Buffer | File | Pieces
   standing?: Standing
   replayed?: boolean
   /** Of an endpoint whose status is 'either'. */
@@ -152,6 +160,14 @@ export function fileRoute<Path extends string, Query extends TSchema, Body exten
   return endpoint(declared, declared.data, false, async (call, deps) => ({ body: await declared.handle(call, deps) }))
 }
 
+/** Answers with server-sent events, for as long as the key may read them; `data` is the schema of the text. */
+export function streamRoute<Path extends string, Query extends TSchema, Body extends TSchema, Data extends TSchema>(
+  declared: Declaration<Path, Query, Body, Data> & { handle: Handle<Path, Query, Body, Pieces> },
+): Endpoint {
+  const made = endpoint(declared, declared.data, false, async (call, deps) => ({ body: await declared.handle(call, deps) }))
+  return { ...made, streams: true }
+}
+
 /** Takes send capacity: the answer's octets are kept with the idempotency key, so acceptance has them rendered by the handler. */
 export function sendRoute<Path extends string, Query extends TSchema, Body extends TSchema, Data extends TSchema>(
   declared: Declaration<Path, Query, Body, Data> & { handle: Handle<Path, Query, Body, Answer> },
@@ -171,6 +187,7 @@ function endpoint<Path extends string, Query extends TSchema, Body extends TSche
   return {
     ...facts,
     reply,
+    streams: false,
     sends,
     takesTenant:
       declared.path.includes('{tenantId}') || declared.families === 'both' || hasTenant(declared.query) || hasTenant(declared.body),

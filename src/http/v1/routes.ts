@@ -3,6 +3,7 @@ import { createCredential, deleteCredential, listCredentialsRoute, retrieveCrede
 import { createDomain, deleteDomainRoute, listDomainsRoute, retrieveDomain, verifyDomain } from './domains.ts'
 import { retrieveEmail } from './email-details.ts'
 import { listDeliveries, listEmailsRoute, retryEmail } from './emails.ts'
+import { streamEvents } from './events.ts'
 import { getLimits } from './limits.ts'
 import { listLogsRoute, retrieveLog } from './logs.ts'
 import {
@@ -94,6 +95,7 @@ export const routes: readonly Endpoint[] = [
   retrieveTenantUsage,
   retrieveTenantSeries,
   getLimits,
+  streamEvents,
   listLogsRoute,
   retrieveLog,
 ]

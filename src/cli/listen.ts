@@ -1,0 +1,86 @@
+/** `postrider listen`: events as they happen, for people and programs, and to a receiver under development, signed. */
+import ipaddr from 'ipaddr.js'
+import type { Network } from '#base'
+import { openGuard, openPost, openResolver, type PostOutcome } from '#net'
+import { openTenants } from '#tenants'
+import { type LiveEvent, openForward, openLive, type ToldEvent, toldEvents, webhookBody } from '#webhooks'
+import { type Command, jsonOption, text, UsageError } from './command.ts'
+
+/** The operator's own word says where to forward, so no address is out of bounds. */
+const everywhere: Network[] = ['0.0.0.0/0', '::/0'].map((network) => ipaddr.parseCIDR(network))
+
+export const listen: Command = {
+  name: 'listen',
+  summary: 'print events as they happen, and forward them to a local URL',
+  help: `postrider listen [--forward URL] [--tenant ID] [--events A,B] [--json]
+
+Prints what happens from now on, until it is stopped (Ctrl-C). The service must be running.
+--forward   posts each event to this URL too, as a webhook would be: same body, headers and signatures, one after the other, once each.
+            The secret they are signed with is made for this run and printed first; any address may be named, also http://localhost
+--tenant    only events of this tenant
+--events    only these: ${toldEvents.slice(0, 5).join(', ')},
+            ${toldEvents.slice(5).join(', ')}
+--json      one JSON object a line: the body of the webhook, with "forwarded" beside it when it was`,
+  options: { forward: { type: 'string' }, tenant: { type: 'string' }, events: { type: 'string' }, ...jsonOption },
+  async run(given, deps) {
+    const url = text(given, 'forward')
+    if (url !== undefined && !/^https?:\/\//i.test(url)) throw new UsageError('--forward must begin with http:// or https://')
+    const events = namesIn(text(given, 'events'))
+    const tenantId = text(given, 'tenant') ?? null
+    const isJson = given.options.json === true
+    const stopped = new AbortController()
+    await deps.withHouse(
+      async (house) => {
+        const { config, clock } = house
+        if (tenantId !== null && !(await openTenants(house).find(tenantId))) throw new UsageError(`there is no tenant ${tenantId}`)
+        const live = openLive(house)
+        const after = await live.endOfLog()
+        const resolver = openResolver({ servers: config.resolvers, clock })
+        const post = openPost({ resolver, guard: openGuard(everywhere), openedNetworks: everywhere, clock })
+        const forward = url === undefined ? undefined : openForward(url, { ...house, post })
+        void deps.untilSignal().then(() => stopped.abort())
+        if (isJson) deps.print(JSON.stringify({ listening: true, ...(forward ? { forward: url, secret: forward.secret } : {}) }))
+        else deps.print(forward ? `forwarding to ${url}, signed with ${forward.secret}` : 'listening')
+        for await (const step of live.follow({ after, tenantId, events }, stopped.signal)) {
+          for (const one of step.events) {
+            if (stopped.signal.aborted) return
+            if (!isJson) deps.print(lineOf(one))
+            const forwarded = forward && (await forward.send(one))
+            if (isJson) deps.print(JSON.stringify({ ...webhookBody(one), ...(forwarded ? { forwarded: shown(forwarded) } : {}) }))
+            else if (forwarded) deps.print(`  ${answerOf(forwarded)}`)
+          }
+        }
+      },
+      { whileServing: true },
+    )
+  },
+}
+
+const isTold = (name: string): name is ToldEvent => (toldEvents as readonly string[]).includes(name)
+
+function namesIn(given: string | undefined): ReadonlySet<ToldEvent> | null {
+  if (given === undefined) return null
+  const names = given.split(',').map((name) => name.trim())
+  const unknown = names.find((name) => !isTold(name))
+  if (unknown !== undefined) throw new UsageError(`--events has "${unknown}", which is none of ${toldEvents.join(', ')}`)
+  return new Set(names.filter(isTold))
+}
+
+const shown = ({ statusCode, durationMs, error }: PostOutcome) => ({ statusCode, durationMs, error })
+
+const answerOf = ({ statusCode, durationMs, error }: PostOutcome) =>
+  statusCode === null ? `-> no answer: ${error} (${durationMs} ms)` : `-> ${statusCode} in ${durationMs} ms`
+
+/** What a terminal would take for a command is left out: subjects and replies are strangers' words. */
+const plain = (words: string) => words.replace(/[\u0000-\u001f\u007f-\u009f]+/g, ' ')
+
+const wordOf = (value: unknown) => (typeof value === 'string' || typeof value === 'number' ? String(value) : '')
+
+function lineOf({ event, timestamp, payload }: LiveEvent): string {
+  const { message, original_message: original, domain, volume, limit, details, url } = payload
+  const { token, to, subject } = (message ?? original ?? {}) as Partial<Record<string, string>>
+  const limits = volume === undefined ? '' : `${wordOf(volume)} of ${wordOf(limit)} emails`
+  const about = token === undefined ? wordOf(domain) || limits : `${token} to ${to} "${subject}"`
+  const more = [wordOf(details), wordOf(url)].filter((one) => one !== '').join(' ')
+  return plain(`${new Date(timestamp * 1000).toISOString()} ${event} ${about}${more === '' ? '' : `: ${more}`}`)
+}

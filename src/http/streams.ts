@@ -1,0 +1,91 @@
+/**
+ * Answers without an end: sent for as long as the caller reads, may, and we run. Their number is bounded, for a key and for this
+ * process, and a caller who reads slowly is waited for by whoever makes the pieces.
+ */
+import { Readable } from 'node:stream'
+import type { FastifyReply } from 'fastify'
+import { type Clock, pause, Refusal } from '#base'
+
+const mostOfKey = 10
+const mostAtOnce = 200
+/** A change of a key is known within 900 ms, and must be in force within a second. */
+const checkEveryMs = 50
+/** For the last octets, before the connection is cut: to a caller who may not read any more, and at an orderly stop. */
+const cutOffAfterMs = 50
+const stopAfterMs = 1000
+
+export interface Stream {
+  credentialId: number
+  /** Ends when `signal` aborts. */
+  pieces: (signal: AbortSignal) => AsyncIterable<string>
+  /** Throws a refusal once the caller may not read it any more. */
+  checkAllowed: () => Promise<void>
+}
+
+export interface Streams {
+  /** Refuses `rate_limit_exceeded` when there are too many. */
+  send(reply: FastifyReply, stream: Stream): FastifyReply
+  /** Ends all of them, and takes no more. */
+  stop(): void
+}
+
+interface Open {
+  credentialId: number
+  signal: AbortSignal
+  end: (cutAfterMs: number) => void
+}
+
+export function openStreams(clock: Clock): Streams {
+  const open = new Set<Open>()
+  let stopping = false
+
+  const refuseMore = (credentialId: number) => {
+    const own = [...open].filter((one) => one.credentialId === credentialId).length
+    if (own < mostOfKey && open.size < mostAtOnce) return
+    const message =
+      own < mostOfKey ? `this server has ${mostAtOnce} streams open` : `this key has ${mostOfKey} streams open; close one first`
+    throw new Refusal('rate_limit_exceeded', { message, retryAfterSeconds: 1 })
+  }
+
+  const check = async ({ checkAllowed }: Stream, { signal, end }: Open) => {
+    while (!signal.aborted) {
+      await pause(clock, checkEveryMs, signal)
+      // Whoever cannot be asked about is not turned away: the next check may know.
+      await checkAllowed().catch((error: unknown) => error instanceof Refusal && error.status < 500 && end(cutOffAfterMs))
+    }
+  }
+
+  return {
+    send(reply, stream) {
+      refuseMore(stream.credentialId)
+      const { raw } = reply
+      const ended = new AbortController()
+      const one: Open = {
+        credentialId: stream.credentialId,
+        signal: ended.signal,
+        end(cutAfterMs) {
+          ended.abort()
+          clock.after(cutAfterMs, () => raw.destroy())
+        },
+      }
+      open.add(one)
+      raw.once('close', () => {
+        open.delete(one)
+        ended.abort()
+      })
+      if (stopping) one.end(stopAfterMs)
+      void check(stream, one)
+      return (
+        reply
+          .type('text/event-stream; charset=utf-8')
+          // Kept, the connection would outlive its stream, and hold up an orderly stop.
+          .headers({ 'cache-control': 'no-cache, no-transform', 'x-accel-buffering': 'no', connection: 'close' })
+          .send(Readable.from(stream.pieces(one.signal), { objectMode: false }))
+      )
+    },
+    stop() {
+      stopping = true
+      for (const one of open) one.end(stopAfterMs)
+    },
+  }
+}

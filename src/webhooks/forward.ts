@@ -1,0 +1,46 @@
+/** Events posted to a receiver under development: as a webhook's first attempt would be, under a secret made for the occasion. */
+import type { Clock, Random, Secrets } from '#base'
+import type { Db } from '#db'
+import type { Post, PostOutcome } from '#net'
+import { bodyOctets } from './body.ts'
+import type { LiveEvent } from './live.ts'
+import { openInstallationKeys, shownSecret, signedHeaders } from './signing.ts'
+
+export interface ForwardDeps {
+  db: Db
+  clock: Clock
+  random: Random
+  secrets: Secrets
+  post: Post
+  config: { webhookSignatureHeader: string }
+  version: string
+}
+
+export interface Forward {
+  /** `whsec_…` */
+  secret: string
+  send(event: LiveEvent): Promise<PostOutcome>
+}
+
+const secretOctets = 32
+const withinMs = 5000
+
+export function openForward(url: string, deps: ForwardDeps): Forward {
+  const { clock, config, version } = deps
+  const secret = Buffer.from(deps.random(new Uint8Array(secretOctets)))
+  const keys = openInstallationKeys(deps)
+  return {
+    secret: shownSecret(secret),
+    async send(one) {
+      const [key] = await keys()
+      if (!key) throw new Error('there is no signing key')
+      const body = bodyOctets(one)
+      const { uuid, event } = one
+      const headers = signedHeaders(
+        { uuid, event, attempt: 1, body, nowMs: clock.nowMs() },
+        { secrets: [secret], key, signatureHeader: config.webhookSignatureHeader, version },
+      )
+      return deps.post.post({ url, headers, body, withinMs })
+    },
+  }
+}

@@ -1,0 +1,180 @@
+/**
+ * What an event says to those outside (contract 13.9): its payload, from the log's entry and the facts of its email. Real events and
+ * the samples of a test are made by the same functions. What is no longer kept is empty, and never missing.
+ */
+import { emailIdTimeMs } from '#base'
+import { classification } from '#bounces'
+import type { Queryable } from '#db'
+import { type EmailFacts, findEmailFacts } from '#emails'
+import type { EventKind, LoggedEvent } from '#events'
+import { webhookEvents } from './records.ts'
+
+/** What webhooks for all events hear of: those that can be named, and two of the organisation (contract 13.1). */
+export const toldEvents = [...webhookEvents, 'SendLimitApproaching', 'SendLimitExceeded'] as const
+export type ToldEvent = (typeof toldEvents)[number]
+
+/** All of a body but its uuid, which is the receiver's own. */
+export interface PreparedBody {
+  event: ToldEvent
+  /** The tenant's, or the organisation's for what is of no tenant. */
+  tenantId: string
+  /** Seconds since the epoch. */
+  timestamp: number
+  payload: Record<string, unknown>
+}
+
+/** In the order of the events; undefined for one that webhooks are never sent. */
+export type Bodies = (events: readonly LoggedEvent[]) => Promise<(PreparedBody | undefined)[]>
+
+/** Asks once for the emails of all the events. */
+export function openBodies({ db }: { db: Queryable }): Bodies {
+  return async (events) => {
+    const wanted = new Map<string, { tenantId: string; id: string }>()
+    for (const { kind, tenantId, emailId } of events) {
+      if (emailId !== null && isTold(kind)) wanted.set(emailId, { tenantId, id: emailId })
+    }
+    const facts = await findEmailFacts(db, [...wanted.values()])
+    return events.map((event) => {
+      const { kind, tenantId, emailId, at } = event
+      if (!isTold(kind)) return undefined
+      const message = messageOf(emailId ?? '', facts.get(emailId ?? ''), at)
+      return { event: kind, tenantId, timestamp: secondsOf(at), payload: payloadOf(kind, event, message) }
+    })
+  }
+}
+
+const told: ReadonlySet<string> = new Set(toldEvents)
+const isTold = (kind: EventKind): kind is ToldEvent => told.has(kind)
+
+const longestDetails = 250
+const longestOutput = 512
+
+export interface Message {
+  id: number
+  token: string
+  direction: 'outgoing' | 'incoming'
+  message_id: string
+  to: string
+  from: string
+  subject: string
+  timestamp: number
+  spam_status: 'NotChecked' | 'NotSpam' | 'Spam'
+  tag: string | null
+  metadata: Record<string, string> | null
+}
+
+/** `at`: what stands for the time of acceptance when even the id does not tell. */
+export function messageOf(id: string, facts: Omit<EmailFacts, 'tenantId' | 'id'> | undefined, at: Date): Message {
+  return {
+    id: facts?.number ?? 0,
+    token: id,
+    direction: 'outgoing',
+    message_id: bare(facts?.messageId ?? ''),
+    to: facts?.recipient ?? '',
+    from: facts?.sender ?? '',
+    subject: facts?.subject ?? '',
+    timestamp: secondsOf(facts?.acceptedAt ?? new Date(emailIdTimeMs(id) ?? at)),
+    spam_status: 'NotChecked',
+    tag: facts?.tag ?? null,
+    metadata: facts?.metadata ?? null,
+  }
+}
+
+type Logged = Pick<LoggedEvent, 'id' | 'at' | 'data'>
+
+/** `message`: the email the event is of; of no matter where it is of none. */
+export function payloadOf(event: ToldEvent, logged: Logged, message: Message): Record<string, unknown> {
+  const { data } = logged
+  const { metadata } = message
+  switch (event) {
+    case 'MessageSent':
+      return { ...attemptOf('Sent', logged, message), metadata }
+    case 'MessageHeld':
+      return { ...attemptOf('Held', logged, message), metadata }
+    case 'MessageDelayed':
+      return { ...attemptOf('SoftFail', logged, message), ...failureOf(data), metadata }
+    case 'MessageDeliveryFailed':
+      return { ...attemptOf('HardFail', logged, message), ...failureOf(data), metadata }
+    case 'MessageBounced':
+      return { original_message: message, bounce: bounceOf(logged, message), metadata }
+    case 'MessageLoaded':
+      return { message, ...visitOf(data), metadata }
+    case 'MessageLinkClicked':
+      return { message, url: textOf(data.url), token: textOf(data.token), ...visitOf(data), metadata }
+    case 'DomainDNSError':
+      return dnsErrorOf(data)
+    case 'SendLimitApproaching':
+    case 'SendLimitExceeded':
+      return { server: serverOf(data.server), volume: numberOf(data.volume), limit: numberOf(data.limit) }
+  }
+}
+
+const attemptOf = (status: 'Sent' | 'SoftFail' | 'HardFail' | 'Held', { at, data }: Logged, message: Message) => ({
+  message,
+  status,
+  details: textOf(data.details, longestDetails),
+  output: textOf(data.output, longestOutput),
+  sent_with_ssl: data.secure === true,
+  timestamp: secondsOf(at),
+  time: numberOf(data.seconds),
+})
+
+/** What failed without a remote's word is unclassified. */
+const failureOf = (data: Logged['data']) => ({
+  classification: textOf(data.classification) || 'unclassified',
+  classification_code: typeof data.classificationCode === 'number' ? data.classificationCode : classification('unclassified'),
+  smtp_enhanced_code: nullableTextOf(data.enhanced),
+  remote_host: nullableTextOf(data.remoteHost),
+})
+
+const visitOf = (data: Logged['data']) => ({ ip_address: textOf(data.ipAddress), user_agent: textOf(data.userAgent) })
+
+/** The report that came back, as `data.bounce` tells of it: {token, messageId, from, to, subject, timestamp}. */
+function bounceOf({ id, at, data }: Logged, original: Message): Message {
+  const report = recordOf(data.bounce)
+  return {
+    id,
+    token: textOf(report.token),
+    direction: 'incoming',
+    message_id: bare(textOf(report.messageId)),
+    to: textOf(report.to) || original.from,
+    from: textOf(report.from),
+    subject: textOf(report.subject),
+    timestamp: numberOf(report.timestamp) || secondsOf(at),
+    spam_status: 'NotChecked',
+    tag: null,
+    metadata: null,
+  }
+}
+
+const dnsErrorOf = (data: Logged['data']) => ({
+  domain: textOf(data.domain),
+  uuid: textOf(data.uuid),
+  dns_checked_at: numberOf(data.dns_checked_at),
+  spf_status: nullableTextOf(data.spf_status),
+  spf_error: nullableTextOf(data.spf_error),
+  dkim_status: nullableTextOf(data.dkim_status),
+  dkim_error: nullableTextOf(data.dkim_error),
+  mx_status: null,
+  mx_error: null,
+  return_path_status: nullableTextOf(data.return_path_status),
+  return_path_error: nullableTextOf(data.return_path_error),
+  server: serverOf(data.server),
+})
+
+function serverOf(value: unknown) {
+  const { uuid, name, permalink, organization } = recordOf(value)
+  return { uuid: textOf(uuid), name: textOf(name), permalink: textOf(permalink), organization: textOf(organization) }
+}
+
+const secondsOf = (at: Date) => at.getTime() / 1000
+const bare = (messageId: string) => messageId.replace(/^<|>$/g, '')
+const numberOf = (value: unknown) => (typeof value === 'number' ? value : 0)
+const nullableTextOf = (value: unknown) => (typeof value === 'string' ? value : null)
+const recordOf = (value: unknown) => (typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {})
+
+/** At most so many characters however they are counted, none of them cut in two. */
+function textOf(value: unknown, longest = Number.MAX_SAFE_INTEGER): string {
+  if (typeof value !== 'string') return ''
+  return value.length <= longest ? value : value.slice(0, longest).replace(/[\ud800-\udbff]$/, '')
+}

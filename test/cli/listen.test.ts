@@ -1,0 +1,156 @@
+/** `postrider listen`: what a developer sees of events, and what their receiver is sent. */
+import { createHmac, createPublicKey, type JsonWebKey, verify } from 'node:crypto'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { openIds, readConfig, systemClock, systemRandom } from '#base'
+import { runCommand } from '#cli'
+import { type House, startHouse } from '../support/house.ts'
+import { jwksOf } from '../support/jwks.ts'
+import { startReceiver } from '../support/receiver.ts'
+
+let house: House
+let everything: ReturnType<typeof listen>
+beforeAll(async () => {
+  house = await startHouse({ rateLimit: null, roles: ['delivery', 'housekeeping'] })
+  everything = listen('--json')
+  await until(() => expect(everything.printed).toHaveLength(1))
+})
+afterAll(async () => {
+  await everything.end()
+  await house.stop()
+})
+
+/** The command in this process, with the service's own database. */
+function listen(...words: string[]) {
+  const printed: string[] = []
+  let stop = () => {}
+  const stopped = new Promise<void>((resolve) => {
+    stop = resolve
+  })
+  const never = () => Promise.reject(new Error('not here'))
+  const exit = runCommand(['listen', ...words], {
+    environment: {},
+    clock: systemClock,
+    withHouse: (work) =>
+      work({
+        config: readConfig({}),
+        db: house.db,
+        clock: systemClock,
+        ids: openIds(systemRandom),
+        random: systemRandom,
+        secrets: house.secrets,
+        version: 'test',
+      }),
+    untilSignal: () => stopped,
+    serve: never,
+    deliver: never,
+    print: (text) => printed.push(text),
+  })
+  const end = () => {
+    stop()
+    return exit
+  }
+  return { printed, exit, end }
+}
+
+/** Resolves when what became of it can be heard, so that a later listener does not hear of it. */
+const send = async (to: string, more: object = {}) => {
+  const body = { from: 'shop@simulator.test', to: [`${to}@simulator.test`], subject: `to ${to}`, text: 'x', ...more }
+  const { id } = (await house.call('POST', '/emails', { key: house.testKey, body })).body.data as { id: string }
+  await until(() => expect(everything.printed.join('\n')).toContain(id))
+  return id
+}
+const until = (check: () => void) => vi.waitFor(check, { timeout: 10_000, interval: 20 })
+
+describe('postrider listen', () => {
+  test('prints a line for each event from now on, and ends when told to', async () => {
+    await send('delivered+before')
+    const { printed, end } = listen()
+    await until(() => expect(printed).toEqual(['listening']))
+    const emailId = await send('delivered', { subject: 'Hello \u001b[31mred' })
+    await until(() => expect(printed).toHaveLength(2))
+    expect(printed[1]).toMatch(
+      new RegExp(
+        `^\\d{4}-\\d\\d-\\d\\dT[\\d:.]+Z MessageSent ${emailId} to delivered@simulator\\.test "Hello  ?\\[31mred": Message for .* accepted`,
+      ),
+    )
+    expect(printed[1]).not.toContain('\u001b')
+    expect(await end()).toBe(0)
+  })
+
+  test('prints only what was asked for, of one tenant and of some events', async () => {
+    const other = await house.makeTenant('Other')
+    await house.addDomain(other, 'other.example')
+    const ofTenant = listen('--tenant', other, '--json')
+    const ofFailures = listen('--events', 'MessageDeliveryFailed', '--json')
+    await until(() => expect([ofTenant.printed, ofFailures.printed]).toEqual([['{"listening":true}'], ['{"listening":true}']]))
+    await send('delivered')
+    await send('delivered', { from: 'a@other.example', tenantId: other })
+    const failed = await send('hardfail')
+    await until(() => expect([ofTenant.printed.length, ofFailures.printed.length]).toEqual([2, 2]))
+    expect(JSON.parse(ofTenant.printed[1] ?? '')).toMatchObject({ event: 'MessageSent', tenant_id: other })
+    expect(JSON.parse(ofFailures.printed[1] ?? '')).toMatchObject({ payload: { message: { token: failed } } })
+    expect([await ofTenant.end(), await ofFailures.end()]).toEqual([0, 0])
+  })
+
+  test('forwards as a webhook would be sent, and tells what was answered', async () => {
+    await using receiver = await startReceiver()
+    receiver.answer = (response) => {
+      response.statusCode = receiver.received.length === 1 ? 200 : 503
+      response.end()
+    }
+    const { printed, end } = listen('--forward', `${receiver.url}/hook?a=1`)
+    await until(() => expect(printed).toHaveLength(1))
+    const secret = /whsec_[A-Za-z0-9+/]{43}=$/.exec(printed[0] ?? '')?.[0] ?? ''
+    await send('delivered', { metadata: { order: '1' } })
+    await until(() => expect(printed).toHaveLength(3))
+    await send('delivered')
+    await until(() => expect(printed).toHaveLength(5))
+    expect(await end()).toBe(0)
+    expect([printed[2], printed[4]]).toEqual([
+      expect.stringMatching(/^ {2}-> 200 in \d+ ms$/),
+      expect.stringMatching(/^ {2}-> 503 in \d+ ms$/),
+    ])
+    expect(receiver.received).toHaveLength(2)
+
+    const { keys } = await jwksOf(house.port)
+    for (const { method, path, headers, body } of receiver.received) {
+      expect([method, path]).toEqual(['POST', '/hook?a=1'])
+      expect(headers).toMatchObject({ 'user-agent': 'Postrider/test', 'x-webhook-event': 'MessageSent', 'x-webhook-attempt': '1' })
+      const told = JSON.parse(body.toString()) as { uuid: string }
+      expect(headers['webhook-id']).toBe(told.uuid)
+      const hmac = createHmac('sha256', Buffer.from(secret.slice(6), 'base64'))
+      hmac.update(`${headers['webhook-id']}.${headers['webhook-timestamp']}.`).update(body)
+      expect(headers['webhook-signature']).toBe(`v1,${hmac.digest('base64')}`)
+      const jwk = keys.find(({ kid }) => kid === headers['x-webhook-signature-kid'])
+      const key = createPublicKey({ key: jwk as unknown as JsonWebKey, format: 'jwk' })
+      expect(verify('RSA-SHA256', body, key, Buffer.from(String(headers['x-webhook-signature']), 'base64'))).toBe(true)
+    }
+  })
+
+  test('goes on when nobody answers at the URL', async () => {
+    const { printed, end } = listen('--forward', 'http://127.0.0.1:9/', '--json')
+    await until(() => expect(printed).toHaveLength(1))
+    expect(JSON.parse(printed[0] ?? '')).toMatchObject({
+      listening: true,
+      forward: 'http://127.0.0.1:9/',
+      secret: expect.stringMatching(/^whsec_/),
+    })
+    for (const name of ['delivered+1', 'delivered+2']) await send(name)
+    await until(() => expect(printed).toHaveLength(3))
+    for (const line of printed.slice(1))
+      expect(JSON.parse(line)).toMatchObject({
+        event: 'MessageSent',
+        forwarded: { statusCode: null, error: expect.stringContaining('ECONNREFUSED') },
+      })
+    expect(await end()).toBe(0)
+  })
+
+  test.each([[['--forward', 'localhost:3000']], [['--events', 'MessageSent,Nonsense']], [['--tenant', 'nobody']], [['more']]])(
+    'refuses %j',
+    async (words) => {
+      const { exit, printed } = listen(...words)
+      expect(await exit).toBe(2)
+      expect(printed).toEqual([])
+    },
+  )
+})

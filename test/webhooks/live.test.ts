@@ -1,0 +1,65 @@
+/** Following the log for those who look on: cheaply, however many they are, and with a sign of life. */
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { type Clock, pause, systemClock } from '#base'
+import { type Db, ensurePartitions } from '#db'
+import { appendEvents, eventTables, startOfLog } from '#events'
+import { type LiveEvent, openLive } from '#webhooks'
+import { type TestDatabase, testDatabase } from '../support/database.ts'
+
+let database: TestDatabase
+beforeAll(async () => {
+  database = await testDatabase()
+  await ensurePartitions(database.db, eventTables, systemClock.nowMs(), 1)
+})
+afterAll(() => database.close())
+
+const tell = (count: number) =>
+  database.db.transaction((tx) =>
+    appendEvents(
+      tx,
+      Array.from({ length: count }, () => ({ tenantId: 't', kind: 'MessageSent' as const, emailId: null, at: new Date(), data: {} })),
+    ),
+  )
+
+/** Counts what it is asked. */
+function counting(db: Db): { db: Db; asked: () => number } {
+  let asked = 0
+  const rows: Db['rows'] = (statement, parameters) => {
+    asked++
+    return db.rows(statement, parameters)
+  }
+  return { db: { ...db, rows }, asked: () => asked }
+}
+
+test('readers at the same place share what is read, and a quiet log is asked four times a second for all of them', async () => {
+  const { db, asked } = counting(database.db)
+  const live = openLive({ db, clock: systemClock })
+  const stop = new AbortController()
+  const after = await live.endOfLog()
+  const seen = Array.from({ length: 50 }, () => [] as LiveEvent[])
+  const readers = seen.map(async (mine) => {
+    for await (const { events } of live.follow({ after, tenantId: null, events: null }, stop.signal)) mine.push(...events)
+  })
+  await pause(systemClock, 1000)
+  expect(asked()).toBeLessThan(20)
+  await tell(500)
+  await vi.waitFor(() => expect(seen.map((mine) => mine.length)).toEqual(seen.map(() => 500)), { timeout: 10_000 })
+  expect(new Set(seen.map((mine) => mine.map(({ uuid }) => uuid).join())).size).toBe(1)
+  expect(new Set(seen[0]?.map(({ uuid }) => uuid)).size).toBe(500)
+  expect(asked()).toBeLessThan(100)
+  stop.abort()
+  await Promise.all(readers)
+})
+
+test('a reader hears where it is when nothing happened for a while', async () => {
+  const hurried: Clock = { ...systemClock, monotonicMs: () => systemClock.monotonicMs() * 100 }
+  const live = openLive({ db: database.db, clock: hurried })
+  await tell(1)
+  await vi.waitFor(async () => expect(await live.endOfLog()).not.toEqual(startOfLog))
+  const after = await live.endOfLog()
+  const stop = new AbortController()
+  for await (const step of live.follow({ after, tenantId: 'nobody', events: null }, stop.signal)) {
+    expect(step).toEqual({ events: [], position: after })
+    stop.abort()
+  }
+})
