@@ -44,7 +44,7 @@ export function typedAddress(value: string | undefined): string | null {
   const semicolon = value.indexOf(';')
   const type = semicolon < 0 ? '' : value.slice(0, semicolon).trim().toLowerCase()
   const text = (semicolon < 0 ? value : value.slice(semicolon + 1)).trim()
-  const first = addressesIn(text, 1)[0]?.address
+  const first = type === 'utf-8' ? undefined : addressesIn(text, 1)[0]?.address
   if (first !== undefined) return first
   const unescaped =
     type === 'utf-8'

@@ -42,7 +42,8 @@ const isAnswer = (message: Part, subject: string) =>
   fieldOf(message, 'references') !== undefined ||
   /^ ?(?:re|aw|sv|antw|odp|vs|rif|rép|ref|auto)\s*[:：]/.test(subject)
 
-const isListMail = (message: Part) => ['list-unsubscribe', 'list-id', 'list-post'].some((name) => fieldOf(message, name) !== undefined)
+export const isListMail = (message: Part) =>
+  ['list-unsubscribe', 'list-id', 'list-post'].some((name) => fieldOf(message, name) !== undefined)
 
 const asksProof = (words: string, subject: string) => says(words, challengeWords) || says(subject, challengeWords)
 

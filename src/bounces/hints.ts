@@ -4,7 +4,7 @@
  */
 import type { ClassificationName, Fault } from './classifications.ts'
 
-interface Hint {
+export interface Hint {
   classification: ClassificationName
   fault: Fault
   phrases: readonly string[]
@@ -15,6 +15,24 @@ const of = (text: string): readonly string[] =>
     .split(/[|\n]/)
     .map((phrase) => phrase.trim())
     .filter((phrase) => phrase !== '')
+
+/** Asked before the rules: words of reports that rules made for replies would take for something else. */
+export const corrections: readonly Hint[] = [
+  {
+    classification: 'policy_violation',
+    fault: 'server',
+    phrases: of(`not accepting mail from | permission to post messages | only accepts messages from | not allowed to post`),
+  },
+  { classification: 'spam_block', fault: 'content', phrases: of(`content rejected, ube | bulk email filter | spam firewall`) },
+  { classification: 'dns_error', fault: 'server', phrases: of(`nxdomain | all relevant mx records point to | no mail servers appear`) },
+  {
+    classification: 'mailbox_full',
+    fault: 'recipient',
+    phrases: of(
+      `mailbox exceeds | exceeded their mailbox size | exceeded his mailbox | exceeded the maximum number of messages in | quotaexceeded`,
+    ),
+  },
+]
 
 export const hints: readonly Hint[] = [
   {
@@ -28,7 +46,7 @@ export const hints: readonly Hint[] = [
       buzón lleno | buzón está lleno | bandeja de entrada está llena | está lleno | está llena | cuota | sin espacio | caixa cheia | caixa postal cheia | está cheia | caixa de correio cheia | caixa de entrada está cheia | cota excedida | cota da caixa
       casella piena | è piena | casella di posta piena | spazio esaurito | quota superata | quota della casella | postvak vol | postvak is vol | postvak in is vol | zit vol | mailbox vol | is vol
       przepełnion | skrzynka pełna | jest pełna | przekroczon | brak miejsca | переполнен | ящик заполнен | квот | нет места | место закончилось
-      容量 | いっぱい | 满了 | 已满 | 空间不足 | 超出配额 | 超过限额 | 已滿 | 爆满 | 용량 | schránka je plná | schránka plná | přeplněn | překročen | är full | inkorgen | brevlådan | er fuld | er full | kvote | kvota | täynnä | tila loppu | kutusu dolu | dolu | kota`),
+      容量 | いっぱい | 满了 | 已满 | 空间不足 | 超出配额 | 超过限额 | 已滿 | 爆满 | 용량 | schránka je plná | je plná | schránka plná | přeplněn | překročen | är full | inkorgen | brevlådan | er fuld | er full | kvote | kvota | täynnä | tila loppu | kutusu dolu | dolu | kota`),
   },
   {
     classification: 'message_too_large',
@@ -68,12 +86,12 @@ export const hints: readonly Hint[] = [
     classification: 'invalid_recipient',
     fault: 'recipient',
     phrases: of(`
-      user unknown | unknown user | no such | does not exist | doesn't exist | not found | couldn't be found | wasn't found | unknown recipient | recipient unknown | invalid recipient | invalid address | not known here | not exist | unknown address | bad address | no mailbox | not a valid | no user | unknown or illegal alias | not listed in | isn't valid | unknown mail address | address is unknown | unrouteable | unroutable | unknown mailbox | unknown local | no account | not a known | mismatched recipient
-      empfänger unbekannt | unbekannter empfänger | unbekannter benutzer | unbekannte adresse | benutzer unbekannt | existiert nicht | nicht bekannt | unbekannt | nicht gefunden | nicht vorhanden | kein postfach | gibt es nicht | ungültige
-      inconnu | n'existe pas | introuvable | inexistant | n'a pas été trouvé | pas valide | invalide | no existe | desconocid | no se encontr | no encontrad | inexistente | no es válid | não existe | desconhecid | não foi encontrad | não encontrad | inválid
-      non esiste | sconosciut | non trovat | inesistente | non è stato trovato | non valid | bestaat niet | onbekend | niet gevonden | ongeldig | nie istnieje | nieznan | nie znaleziono | nieprawidłow | не существует | неизвестн | не найден | нет такого | несуществующ | не зарегистрирован | недействит
+      user unknown | unknown user | no such | does not exist | doesn't exist | not found | couldn't be found | wasn't found | unknown recipient | recipient unknown | invalid recipient | invalid address | not known here | not exist | unknown address | bad address | no mailbox | not a valid | no user | unknown or illegal alias | not listed in | isn't valid | unknown mail address | address is unknown | no valid recipient | not registered | unrouteable | unroutable | unknown mailbox | unknown local | no account | not a known | mismatched recipient
+      empfänger unbekannt | unbekannter empfänger | unbekannter benutzer | unbekannte adresse | benutzer unbekannt | existiert nicht | nicht bekannt | unbekannt | nicht gefunden | gefunden werden | verzeichnis gefunden | nicht vorhanden | kein postfach | gibt es nicht | ungültige
+      inconnu | n'existe pas | introuvable | inexistant | n'a pas été trouvé | pas valide | invalide | no existe | desconocid | no se encontr | encontrar | no encontrad | inexistente | no es válid | não existe | desconhecid | não foi encontrad | não encontrad | inválid
+      non esiste | sconosciut | non trovat | trovare | inesistente | non è stato trovato | non valid | bestaat niet | onbekend | niet gevonden | niet worden gevonden | ongeldig | nie istnieje | nieznan | nie znaleziono | odnaleźć | znaleźć | nieprawidłow | не существует | неизвестн | не найден | найти | нет такого | несуществующ | не зарегистрирован | недействит
       存在し | 見つか | 宛先不明 | あて先 | 宛先が | 無効な | ユーザーが | 不存在 | 找不到 | 查无 | 未找到 | 不正确 | 有误 | 无此 | 無此 | 존재하지 | 찾을 수
-      neexistuje | neznám | nenalezen | nebyla nalezena | finns inte | okänd | hittades inte | existerar inte | kunde inte hittas | findes ikke | ukendt | ikke fundet | blev ikke fundet | finnes ikke | ukjent | ble ikke funnet | ei löydy | ei löytynyt | ei ole olemassa | tuntematon | bulunamadı | mevcut değil | bilinmeyen | geçersiz | nem létezik | ismeretlen | δεν υπάρχει | δεν βρέθηκε`),
+      neexistuje | neznám | nenalezen | najít | nebyla nalezena | finns inte | okänd | hittades inte | hitta den | hitta adressen | existerar inte | kunde inte hittas | findes ikke | ukendt | ikke fundet | blev ikke fundet | finnes ikke | ukjent | ble ikke funnet | ei löydy | ei löytynyt | ei ole olemassa | tuntematon | bulunamadı | mevcut değil | bilinmeyen | geçersiz | nem létezik | ismeretlen | δεν υπάρχει | δεν βρέθηκε`),
   },
   {
     classification: 'dns_error',
@@ -86,7 +104,7 @@ export const hints: readonly Hint[] = [
     classification: 'connection_error',
     fault: 'server',
     phrases: of(`
-      connection timed out | connection refused | connection reset | connection lost | connection was closed | connection dropped | no route to host | network is unreachable | network unreachable | host is unreachable | connect to | could not connect | couldn't connect | unable to connect | not able to establish an smtp connection | wasn't able to establish | failed to connect | cannot connect | did not accept our requests to connect | not responding | no answer from host | no response | timed out | timeout | lost connection | read error | socket error | remote host said nothing
+      connection timed out | connection refused | connection reset | connection lost | connection was closed | connection dropped | no route to host | network is unreachable | network unreachable | host is unreachable | connect to | could not connect | couldn't connect | unable to connect | not able to establish an smtp connection | wasn't able to establish | failed to connect | cannot connect | did not accept our requests to connect | not responding | no answer from host | no response | timed out | connect timeout | connection timeout | 'timeout' | lost connection | read error | socket error | remote host said nothing
       verbindung | connexion | conexión | conexão | connessione | verbinding | połączeni | соединен | 接続 | 连接 | 連線 | připojení | anslut | forbindelse | yhteyttä | bağlan`),
   },
   {

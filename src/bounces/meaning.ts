@@ -1,7 +1,7 @@
 /** What a failure in a report means: the rules of replies on the remote's words, and hints where those words are a report's own. */
 import { type ClassificationName, classifications, type Fault } from './classifications.ts'
 import { classify } from './classify.ts'
-import { hints } from './hints.ts'
+import { corrections, type Hint, hints } from './hints.ts'
 import { plainWords, says } from './wordings.ts'
 
 export interface Told {
@@ -11,6 +11,8 @@ export interface Told {
   reason: string | null
   /** The report's own words around them; only asked when the reason says nothing. */
   words: string
+  /** The message still waits. */
+  waits: boolean
 }
 
 export interface Meaning {
@@ -35,11 +37,11 @@ const expired = [
   'maximum time',
 ]
 
-export function meaningOf({ status: told, reason, words }: Told): Meaning {
+export function meaningOf({ status: told, reason, words, waits }: Told): Meaning {
   const said = replyIn(reason ?? '')
   const isVague = told === null || /\.0\.0$/.test(told)
   const status = isVague ? (said.enhanced ?? told) : told
-  const isFinal = isPermanent(said, status, reason ?? words)
+  const isFinal = !waits && isPermanent(said, status, reason ?? words)
   const code = said.code ?? (isFinal ? 550 : 450)
   const found = understood(code, status, reason ?? '', words)
   return { status, ...found, classificationCode: classifications[found.classification], permanent: isFinal }
@@ -56,16 +58,18 @@ function isPermanent(said: Reply, status: string | null, words: string): boolean
 type Found = Pick<Meaning, 'classification' | 'fault'>
 
 function understood(code: number, enhanced: string | null, reason: string, words: string): Found {
-  const replied = ask(code, enhanced, reason)
+  const replied = hintIn(reason, corrections) ?? ask(code, enhanced, reason)
+  // `4.3.2 not accepting messages`: for now.
+  if (code < 500 && replied.classification === 'not_accepting_mail') return { classification: 'temporarily_unavailable', fault: 'server' }
   if (!isWeak(replied)) return replied
-  const hinted = hintIn(reason) ?? statusHint(enhanced)
+  const hinted = hintIn(reason, hints) ?? statusHint(enhanced)
   if (hinted && hinted.classification !== 'temporarily_unavailable') return hinted
   if (replied.classification === 'policy_violation') return replied
   // What stands around the reason: explanations in many languages, and often the rest of the reply.
   const around = words.slice(0, mostWords)
-  const wider = replied.classification === 'unclassified' ? ask(code, null, around) : replied
+  const wider = replied.classification === 'unclassified' ? (hintIn(around, corrections) ?? ask(code, null, around)) : replied
   if (!isWeak(wider)) return wider
-  const far = replied.classification === 'unclassified' && !hinted ? hintIn(around) : undefined
+  const far = replied.classification === 'unclassified' && !hinted ? hintIn(around, hints) : undefined
   return far ?? hinted ?? (wider.classification === 'unclassified' ? replied : wider)
 }
 
@@ -80,9 +84,9 @@ const isWeak = ({ classification, fault }: Found) =>
   classification === 'temporarily_unavailable' ||
   (classification === 'policy_violation' && fault === 'unknown')
 
-function hintIn(text: string): Found | undefined {
-  const words = plainWords(text.replace(/\S{0,100}@\S{1,255}/g, ' ').slice(0, mostWords))
-  const hint = hints.find(({ phrases }) => says(words, phrases))
+function hintIn(text: string, among: readonly Hint[]): Found | undefined {
+  const words = plainWords(text.slice(0, mostWords).replace(/\S{0,100}@\S{1,255}/g, ' '))
+  const hint = among.find(({ phrases }) => says(words, phrases))
   return hint && { classification: hint.classification, fault: hint.fault }
 }
 

@@ -3,7 +3,7 @@
  * octets and time; what a report claims is a stranger's word, and whose mail it was is for the caller to prove.
  */
 import { addressesIn } from './addresses.ts'
-import { isAutoReply, saysAutomatic } from './automatic.ts'
+import { isAutoReply, isListMail, saysAutomatic } from './automatic.ts'
 import { type ClassificationName, type Fault } from './classifications.ts'
 import { type DeliveryStatus, isDeliveryStatus, readDeliveryStatus, type StatusOfRecipient, statusInText } from './delivery-status.ts'
 import { bareComplaint, complainedId, type Feedback, feedbackOf, isComplaint } from './feedback.ts'
@@ -98,8 +98,9 @@ function fromStatus(message: Part, status: DeliveryStatus): Report {
       told.find((other) => other.recipient.toLowerCase() === recipient?.toLowerCase())?.reason ??
       reasonIn(words.split('\n').slice(0, 200), recipient)
     if (action !== 'failed' && action !== 'delayed') return { ...nothing, recipient, action, status: one.status, reason: one.diagnostic }
+    const waits = action === 'delayed'
     const saysMore = replyIn(one.diagnostic ?? '').code !== null || (one.diagnostic?.length ?? 0) > 20
-    return { recipient, action, ...failure(meaningOf({ status: one.status, reason, words: saysMore ? '' : words }), action), reason }
+    return { recipient, action, ...failure(meaningOf({ status: one.status, reason, words: saysMore ? '' : words, waits }), action), reason }
   })
   const rank = ['failed', 'delayed']
   const of = (action: string) => (rank.includes(action) ? rank.indexOf(action) : rank.length)
@@ -170,7 +171,15 @@ function fromWords(message: Part, { subject, isProgram, attached, partial }: Out
     says(plainWords(quoted.words), failureWords) || says(plainWords(quoted.words), delayWords) || quoted.rest === ''
       ? quoted.words
       : `${quoted.words}\n${quoted.rest}`
-  const kind = kindOf(message, { subject, words: plainWords(own), text: own, isProgram, hasOriginal: original !== null })
+  const names = failuresIn(own, { to: original?.to ?? [], ours: oursOf(message, original) }).filter((one) => one.weight >= 4).length
+  const kind = kindOf(message, {
+    subject,
+    words: plainWords(own),
+    isProgram,
+    hasOriginal: original !== null,
+    hasReply: replyIn(own).code !== null,
+    names,
+  })
   const originalMessageId =
     original?.messageId ??
     (kind === 'other' || kind === 'auto-reply'
@@ -187,7 +196,7 @@ function fromWords(message: Part, { subject, isProgram, attached, partial }: Out
   const recipients = failures.map(({ recipient, reason }) => ({
     recipient,
     action,
-    ...failure(meaningOf({ status: null, reason, words: own }), action),
+    ...failure(meaningOf({ status: null, reason, words: own, waits: action === 'delayed' }), action),
     reason,
   }))
   return reportOf(kind, recipients, facts)
@@ -216,30 +225,37 @@ function toldFailures(
 interface Seen {
   subject: string
   words: string
-  text: string
   isProgram: boolean
   hasOriginal: boolean
+  /** A server's reply is quoted. */
+  hasReply: boolean
+  /** Addresses that something speaks for. */
+  names: number
 }
 
-function kindOf(message: Part, { subject, words, text, isProgram, hasOriginal }: Seen): ReportKind {
+function kindOf(message: Part, seen: Seen): ReportKind {
+  const { subject, words, isProgram } = seen
   if (message.media.startsWith('multipart/report') && /disposition-notification/i.test(message.parameters.get('report-type') ?? ''))
     return 'other'
   const isReply = /^ ?(?:re|aw|sv|antw)\s*[:：]/.test(subject)
-  const saysFailure = says(words, failureWords) || replyIn(text).code !== null || fieldOf(message, 'x-failed-recipients') !== undefined
+  const isFailureSubject = says(subject, failureSubjects) && !isReply
+  const isDelaySubject = says(subject, delaySubjects) && !isReply
+  const isAutomatic = isAutoReply(message, subject, words)
+  const saysFailure = says(words, failureWords) || seen.hasReply || fieldOf(message, 'x-failed-recipients') !== undefined
   const saysDelay = says(subject, delaySubjects) || (says(words, delayWords) && !says(words, gaveUpWords))
-  const isBounceSubject = says(subject, failureSubjects) && !isReply
-  const isNamed = isProgram || isBounceSubject || (says(subject, delaySubjects) && isNull(message))
-  if (!isProgram && isAutoReply(message, subject, words) && !(isBounceSubject && saysFailure && !saysAutomatic(message))) {
-    if (!(isBounceSubject && saysFailure && (hasOriginal || isNull(message)))) return 'auto-reply'
+  if (isProgram) {
+    if (isAutomatic && !isFailureSubject && !isDelaySubject && !seen.hasOriginal && !saysFailure) return 'auto-reply'
+    if (saysDelay) return 'delay'
+    if (saysFailure || isFailureSubject) return 'bounce'
+    return isAutomatic ? 'auto-reply' : 'other'
   }
-  if (isNamed && isProgram !== isReply) {
-    if (isProgram && !saysFailure && !isBounceSubject && isAutoReply(message, subject, words)) return 'auto-reply'
-    if (saysDelay && !(isBounceSubject && !says(subject, delaySubjects) && says(words, gaveUpWords))) return 'delay'
-    if (saysFailure || (isBounceSubject && isProgram)) return 'bounce'
-  }
-  if (isBounceSubject && saysFailure) return saysDelay ? 'delay' : 'bounce'
-  if (!isReply && saysFailure && (isNull(message) || hasOriginal) && replyIn(text).code !== null) return saysDelay ? 'delay' : 'bounce'
-  if (isProgram && isAutoReply(message, subject, words)) return 'auto-reply'
+  // Anybody can write of mail that failed: a person's or a list's needs more than words.
+  const isProven = seen.hasOriginal || isNull(message) || seen.hasReply || seen.names > 0
+  const isReport = isProven && !isListMail(message) && saysFailure && (isFailureSubject || isDelaySubject)
+  if (isReport && !(isAutomatic && saysAutomatic(message))) return saysDelay ? 'delay' : 'bounce'
+  if (isAutomatic) return 'auto-reply'
+  if (isReport || (!isReply && !isListMail(message) && seen.hasReply && (isNull(message) || seen.hasOriginal)))
+    return saysDelay ? 'delay' : 'bounce'
   return 'other'
 }
 

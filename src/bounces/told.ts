@@ -9,7 +9,7 @@ import { failureWords, plainWords, says } from './wordings.ts'
 export interface ToldFailure {
   recipient: string
   reason: string | null
-  /** Above zero: something besides its place speaks for it. */
+  /** From 4: something speaks for it besides that it stands there. */
   weight: number
 }
 
@@ -28,7 +28,7 @@ const staff =
   /^(?:postmaster|mailer-?daemon|hostmaster|abuse|support|helpdesk|help|admin|administrator|noc|root|webmaster|no-?reply|service|info-?desk|security|mail-?admin|it-?support|bounce|bounces|spam)[^@]*@/i
 const asked = /rcpt to|final-recipient|original-recipient|x-failed|failed recipient|failed address/i
 const before =
-  /(?:\bto|\bfor|recipients?|address(?:es)?|mailbox|users?|account|deliver|reach|empfänger|adresse|an|für|destinataires?|destinatarios?|destinatari[oa]?|dirección|correo|para|indirizzo|casella|per|ontvanger|aan|adres|odbiorc\w*|adresat\w*|do|адрес\w*|получател\w*|пользовател\w*|для|收件人|地址|邮箱|至|宛先|アドレス|受信者|adresát\w*|příjemc\w*|mottagare|adress|till|modtager\w*|til|vastaanottaja\w*|alıcı\w*|adresi|のアドレス)[\s:=<"'([：]{0,12}$/iu
+  /(?:\bto|\bfor|recipients?|address(?:es)?|mailbox|users?|account|deliver|reach|empfänger|adresse|an|für|à|au|a|ao|dla|z|voor|destinataires?|destinatarios?|destinatari[oa]?|dirección|correo|para|indirizzo|casella|per|ontvanger|aan|adres|odbiorc\w*|adresat\w*|do|адрес\w*|получател\w*|пользовател\w*|для|收件人|地址|邮箱|至|宛先|アドレス|受信者|adresát\w*|příjemc\w*|mottagare|adress|till|modtager\w*|til|vastaanottaja\w*|alıcı\w*|adresi|のアドレス)[\s:=<"'([：]{0,12}$/iu
 const notHim =
   /(?:from|sender|von|absender|de la part|remitente|remetente|mittente|contact|e-?mail to|mailto:|write to|reply to|kontakt|afzender|nadawc\w*|отправител\w*|发件人|送信者|mail from)[\s:=<"'([：]{0,12}$/iu
 const isId = /message-?\s?id|\bid[=:]|nachrichten-?id/i
@@ -54,7 +54,7 @@ export function failuresIn(text: string, known: Known): ToldFailure[] {
       best.set(key, { recipient: address, weight, at, reason: null })
     }
   }
-  const found = [...best.values()].filter((one) => one.weight > 0).sort((a, b) => b.weight - a.weight || a.at - b.at)
+  const found = [...best.values()].filter((one) => one.weight > -2).sort((a, b) => b.weight - a.weight || a.at - b.at)
   const starts = found.map((one) => one.at)
   return found.slice(0, 100).map(({ recipient, weight, at }) => {
     const next = Math.min(...starts.filter((start) => start > at), at + window)
@@ -89,10 +89,33 @@ export function reasonIn(lines: readonly string[], recipient: string | null): st
     const { code, enhanced } = replyIn(line)
     if (code !== null || (enhanced !== null && lineFails(line))) return tidy(withRest(lines, at), recipient)
   }
-  const failing = lines.findIndex((line, at) => !ownCommand.test(line) && (at > 0 || !line.includes('@')) && lineFails(line))
+  const given = announcedReason(lines)
+  if (given !== null) return tidy(given, recipient)
+  const failing = lines.findIndex(
+    (line, at) => !ownCommand.test(line) && lineFails(at === 0 && recipient !== null ? line.replace(recipient, '') : line),
+  )
   if (failing >= 0) return tidy(paragraph(lines, failing), recipient)
   const first = lines.findIndex((line) => lineFails(line))
   return first >= 0 ? tidy(paragraph(lines, first), recipient) : null
+}
+
+const label =
+  /^[^\p{L}\n]{0,20}(?:(?:the )?(?:failure |error |bounce |delivery |technical )?(?:reason|response|error message|error description|diagnostic code|cause|details)|the (?:reason|response|error)[^:\n]{0,60}|grund|fehlermeldung|ursache|motif|raison|motivo|causa|reden|powód|przyczyna|причина|理由|原因|退信原因|důvod|příčina|orsak|årsag|syy|neden|sebep)[^:：\n\p{L}]{0,10}[:：][ \t]*(.{0,2000})$/iu
+
+/** `Reason: …` on its line, or in the lines below. */
+function announcedReason(lines: readonly string[]): string | null {
+  for (const [at, line] of lines.entries()) {
+    const match = line.length < 4_000 ? label.exec(line) : null
+    if (!match) continue
+    if ((match[1] as string).trim().length > 3)
+      return [
+        match[1],
+        ...lines.slice(at + 1, at + 3).filter((_, index, some) => some.slice(0, index + 1).every((one) => one.trim() !== '')),
+      ].join('\n')
+    const next = lines.slice(at + 1, at + 4).findIndex((one) => one.trim() !== '')
+    if (next >= 0) return paragraph(lines, at + 1 + next)
+  }
+  return null
 }
 
 function withRest(lines: readonly string[], at: number): string {

@@ -51,7 +51,8 @@ export const failureSubjects = of(`
   ikke leveres | ikke leveret | uleveret | leveringsfejl | ikke levert | levering mislyktes | kunne ikke | leveringsfeil | uanbringelig
   toimittaminen epäonnistui | ei voitu toimittaa | ei voida toimittaa | ei toimitettu | toimittamat | ei voi toimittaa | perille toimittamaton | toimitusvirhe
   teslim edilem | iletilem | ulaştırılamadı | gönderilemedi | teslim edilemez | teslimat hatası
-  kézbesíthet | nem kézbesít | δεν παραδόθηκε | αποτυχία παράδοσης | nedoručené`)
+  kézbesíthet | nem kézbesít | δεν παραδόθηκε | αποτυχία παράδοσης | nedoručené
+  misslyckad | mislykked | başarısız | nezdařil | nie powiodł | niepowodzen | non riuscit | mislukt | сбой доставки | не удается доставить | 失敗 | 失败 | epäonnistu`)
 
 /** In the text: said by a program of a message that did not arrive. */
 export const failureWords = of(`
@@ -79,7 +80,8 @@ export const failureWords = of(`
   ikke leveres | ikke leveret | kunne ikke | findes ikke | finnes ikke | afvist | avvist | ikke levert | ukendt | ukjent
   ei voitu toimittaa | ei voida toimittaa | epäonnistui | ei toimitettu | ei ole olemassa | ei löydy | hylättiin | tuntematon
   teslim edilem | iletilem | ulaştırılam | gönderilem | bulunamadı | mevcut değil | reddedildi | bilinmeyen
-  kézbesít | nem létezik | δεν παραδόθηκε | δεν υπάρχει`)
+  kézbesít | nem létezik | δεν παραδόθηκε | δεν υπάρχει
+  fehlgeschlagen | misslyckad | mislykked | başarısız | nezdařil | nie powiodł | niepowodzen | non riuscit | error en la entrega | échec | сбой доставки | не удается | 失敗 | 失败 | epäonnistu`)
 
 /** Subjects of notices that mail still waits. */
 export const delaySubjects = of(`
