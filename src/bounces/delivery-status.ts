@@ -71,7 +71,7 @@ function groupsOf(text: string): [string, string][][] {
   const groups: [string, string][][] = []
   for (const block of text.split(/\n[ \t]*\n/)) {
     let group: [string, string][] = []
-    for (const field of readFields(block.replace(/^[>|][ \t]?/gm, '').replace(/^[ \t]{1,8}(?=[A-Za-z-]{4,40}:)/gm, ''))) {
+    for (const field of readFields(unindented(block.replace(/^[>|][ \t]?/gm, '')))) {
       if (field[0] === 'final-recipient' && group.some(([name]) => name === field[0])) {
         groups.push(group)
         group = []
@@ -82,6 +82,9 @@ function groupsOf(text: string): [string, string][][] {
   }
   return groups.length < 2 ? groups : joined(groups)
 }
+
+/** A block that is indented as a whole; else an indented line goes on with the one before it, whatever it looks like. */
+const unindented = (block: string) => (/^\s*?\n?[ \t]{1,8}[A-Za-z-]{4,40}:/.test(block) ? block.replace(/^[ \t]{1,8}(?=[A-Za-z-]{4,40}:)/gm, '') : block)
 
 /** A diagnosis behind an empty line belongs to the recipient before it. */
 function joined(groups: [string, string][][]): [string, string][][] {

@@ -44,7 +44,7 @@ export const hints: readonly Hint[] = [
       postfach voll | postfach ist voll | postfach des empfängers ist voll | postfaches überschritten | postfachs überschritten | speicherplatz | speicherlimit | speicherkontingent | kontingent | mailbox voll | mailbox ist voll
       boîte pleine | boîte de réception est pleine | boîte aux lettres est pleine | boîte aux lettres pleine | boite aux lettres | est pleine | est saturée | quota dépassé | quota de la boîte | espace de stockage
       buzón lleno | buzón está lleno | bandeja de entrada está llena | está lleno | está llena | cuota | sin espacio | caixa cheia | caixa postal cheia | está cheia | caixa de correio cheia | caixa de entrada está cheia | cota excedida | cota da caixa
-      casella piena | è piena | casella di posta piena | spazio esaurito | quota superata | quota della casella | postvak vol | postvak is vol | postvak in is vol | zit vol | mailbox vol | is vol
+      casella piena | è piena | superato la quota | quota disponibile | casella di posta piena | spazio esaurito | quota superata | quota della casella | postvak vol | postvak is vol | postvak in is vol | zit vol | mailbox vol | is vol
       przepełnion | skrzynka pełna | jest pełna | przekroczon | brak miejsca | переполнен | ящик заполнен | квот | нет места | место закончилось
       容量 | いっぱい | 满了 | 已满 | 空间不足 | 超出配额 | 超过限额 | 已滿 | 爆满 | 용량 | schránka je plná | je plná | schránka plná | přeplněn | překročen | är full | inkorgen | brevlådan | er fuld | er full | kvote | kvota | täynnä | tila loppu | kutusu dolu | dolu | kota`),
   },
@@ -73,7 +73,7 @@ export const hints: readonly Hint[] = [
     classification: 'policy_violation',
     fault: 'server',
     phrases: of(`
-      don't have permission | do not have permission | not allowed to send | isn't allowed | only accepts messages from | accepts email only from | restricted to | not authorized | nicht berechtigt | keine berechtigung | n'êtes pas autorisé | autorisation | no tiene permiso | não tem permissão | autorizzazione | geen toestemming | nie masz uprawnień | нет разрешения | 許可され | 没有权限 | 權限`),
+      has blocked your | has blocked you | blocked the sender | refused your | don't have permission | do not have permission | not allowed to send | isn't allowed | only accepts messages from | accepts email only from | restricted to | not authorized | nicht berechtigt | keine berechtigung | n'êtes pas autorisé | autorisation | no tiene permiso | não tem permissão | autorizzazione | geen toestemming | nie masz uprawnień | нет разрешения | 許可され | 没有权限 | 權限`),
   },
   {
     classification: 'no_mailbox',
@@ -86,11 +86,11 @@ export const hints: readonly Hint[] = [
     classification: 'invalid_recipient',
     fault: 'recipient',
     phrases: of(`
-      user unknown | unknown user | no such | does not exist | doesn't exist | not found | couldn't be found | wasn't found | unknown recipient | recipient unknown | invalid recipient | invalid address | not known here | not exist | unknown address | bad address | no mailbox | not a valid | no user | unknown or illegal alias | not listed in | isn't valid | unknown mail address | address is unknown | no valid recipient | not registered | unrouteable | unroutable | unknown mailbox | unknown local | no account | not a known | mismatched recipient
+      user unknown | unknown user | no such | does not exist | doesn't exist | not found | couldn't be found | wasn't found | unknown recipient | recipient unknown | invalid recipient | invalid address | not known here | not exist | unknown address | bad address | no mailbox | not a valid | no user | unknown or illegal alias | not listed in | isn't valid | unknown mail address | address is unknown | no valid recipient | addresses were unknown | address was unknown | destination unknown | not registered | unrouteable | unroutable | unknown mailbox | unknown local | no account | not a known | mismatched recipient
       empfänger unbekannt | unbekannter empfänger | unbekannter benutzer | unbekannte adresse | benutzer unbekannt | existiert nicht | nicht bekannt | unbekannt | nicht gefunden | gefunden werden | verzeichnis gefunden | nicht vorhanden | kein postfach | gibt es nicht | ungültige
       inconnu | n'existe pas | introuvable | inexistant | n'a pas été trouvé | pas valide | invalide | no existe | desconocid | no se encontr | encontrar | no encontrad | inexistente | no es válid | não existe | desconhecid | não foi encontrad | não encontrad | inválid
       non esiste | sconosciut | non trovat | trovare | inesistente | non è stato trovato | non valid | bestaat niet | onbekend | niet gevonden | niet worden gevonden | ongeldig | nie istnieje | nieznan | nie znaleziono | odnaleźć | znaleźć | nieprawidłow | не существует | неизвестн | не найден | найти | нет такого | несуществующ | не зарегистрирован | недействит
-      存在し | 見つか | 宛先不明 | あて先 | 宛先が | 無効な | ユーザーが | 不存在 | 找不到 | 查无 | 未找到 | 不正确 | 有误 | 无此 | 無此 | 존재하지 | 찾을 수
+      存在し | 使われて | 間違って | 見つか | 宛先不明 | あて先 | 宛先が | 無効な | ユーザーが | 不存在 | 找不到 | 查无 | 未找到 | 不正确 | 有误 | 无此 | 無此 | 존재하지 | 찾을 수
       neexistuje | neznám | nenalezen | najít | nebyla nalezena | finns inte | okänd | hittades inte | hitta den | hitta adressen | existerar inte | kunde inte hittas | findes ikke | ukendt | ikke fundet | blev ikke fundet | finnes ikke | ukjent | ble ikke funnet | ei löydy | ei löytynyt | ei ole olemassa | tuntematon | bulunamadı | mevcut değil | bilinmeyen | geçersiz | nem létezik | ismeretlen | δεν υπάρχει | δεν βρέθηκε`),
   },
   {

@@ -95,6 +95,8 @@ export function reasonIn(lines: readonly string[], recipient: string | null): st
     (line, at) => !ownCommand.test(line) && lineFails(at === 0 && recipient !== null ? line.replace(recipient, '') : line),
   )
   if (failing >= 0) return tidy(paragraph(lines, failing), recipient)
+  const below = belowAddress(lines, recipient)
+  if (below !== null) return tidy(below, recipient)
   const first = lines.findIndex((line) => lineFails(line))
   return first >= 0 ? tidy(paragraph(lines, first), recipient) : null
 }
@@ -116,6 +118,13 @@ function announcedReason(lines: readonly string[]): string | null {
     if (next >= 0) return paragraph(lines, at + 1 + next)
   }
   return null
+}
+
+/** Lines right below one that is the address alone: what they say of it, in whatever words. */
+function belowAddress(lines: readonly string[], recipient: string | null): string | null {
+  if (recipient === null || lines[0]?.replace(/[\s<>"'():;,*-]/g, '').toLowerCase() !== recipient.toLowerCase()) return null
+  const text = paragraph(lines, 1)
+  return text === '' || /^[\s-]{4}/.test(text.trim()) ? null : text
 }
 
 function withRest(lines: readonly string[], at: number): string {
