@@ -84,7 +84,8 @@ function groupsOf(text: string): [string, string][][] {
 }
 
 /** A block that is indented as a whole; else an indented line goes on with the one before it, whatever it looks like. */
-const unindented = (block: string) => (/^\s*?\n?[ \t]{1,8}[A-Za-z-]{4,40}:/.test(block) ? block.replace(/^[ \t]{1,8}(?=[A-Za-z-]{4,40}:)/gm, '') : block)
+const unindented = (block: string) =>
+  /^\s*?\n?[ \t]{1,8}[A-Za-z-]{4,40}:/.test(block) ? block.replace(/^[ \t]{1,8}(?=[A-Za-z-]{4,40}:)/gm, '') : block
 
 /** A diagnosis behind an empty line belongs to the recipient before it. */
 function joined(groups: [string, string][][]): [string, string][][] {
