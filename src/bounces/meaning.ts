@@ -39,7 +39,7 @@ const expired = [
 
 export function meaningOf({ status: told, reason, words, waits }: Told): Meaning {
   const said = replyIn(reason ?? '')
-  const isVague = told === null || /\.0\.0$/.test(told)
+  const isVague = told === null || told.endsWith('.0.0')
   const status = isVague ? (said.enhanced ?? told) : told
   const isFinal = !waits && isPermanent(said, status, reason ?? words)
   const code = said.code ?? (isFinal ? 550 : 450)
@@ -94,7 +94,7 @@ function hintIn(text: string, among: readonly Hint[]): Found | undefined {
 function statusHint(status: string | null): Found | undefined {
   if (status === null) return undefined
   if (/\.4\.[12]$/.test(status)) return { classification: 'connection_error', fault: 'server' }
-  return /\.4\.7$/.test(status) ? { classification: 'temporarily_unavailable', fault: 'server' } : undefined
+  return status.endsWith('.4.7') ? { classification: 'temporarily_unavailable', fault: 'server' } : undefined
 }
 
 export interface Reply {

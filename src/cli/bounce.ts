@@ -20,7 +20,11 @@ const shown = (report: Report, file: string) => ({
 })
 
 /** Control characters of a stranger's words would reach the terminal. */
-const cell = (text: string | null, width: number) => (text ?? '-').replace(/\p{Cc}/gu, ' ').slice(0, width).padEnd(width)
+const cell = (text: string | null, width: number) =>
+  (text ?? '-')
+    .replace(/\p{Cc}/gu, ' ')
+    .slice(0, width)
+    .padEnd(width)
 
 const row = (one: ReturnType<typeof shown>) => {
   const what = one.classification === null ? null : `${one.classification}${one.permanent ? ', permanent' : ''}`
@@ -72,14 +76,18 @@ async function filesOf(path: string): Promise<string[]> {
 }
 
 async function startOf(path: string): Promise<Buffer> {
-  await using file = await open(path, 'r')
-  const { size } = await file.stat()
-  const buffer = Buffer.allocUnsafe(Math.min(size, mostOctets))
-  let length = 0
-  while (length < buffer.length) {
-    const { bytesRead } = await file.read(buffer, length, buffer.length - length, length)
-    if (bytesRead === 0) break
-    length += bytesRead
+  const file = await open(path, 'r')
+  try {
+    const { size } = await file.stat()
+    const buffer = Buffer.allocUnsafe(Math.min(size, mostOctets))
+    let length = 0
+    while (length < buffer.length) {
+      const { bytesRead } = await file.read(buffer, length, buffer.length - length, length)
+      if (bytesRead === 0) break
+      length += bytesRead
+    }
+    return buffer.subarray(0, length)
+  } finally {
+    await file.close()
   }
-  return buffer.subarray(0, length)
 }
