@@ -1,6 +1,6 @@
 /** Answers that nobody wrote: vacation, out of office, acknowledgements, challenges (RFC 3834 and what came before it). */
 import { fieldOf, type Part } from './parts.ts'
-import { autoReplySubjects, autoReplyWords, challengeWords, says } from './wordings.ts'
+import { absenceSubjects, autoReplySubjects, autoReplyWords, challengeWords, says } from './wordings.ts'
 
 /** A header says so itself. */
 export function saysAutomatic(message: Part): boolean {
@@ -51,15 +51,14 @@ const asksProof = (words: string, subject: string) => says(words, challengeWords
 export function isAutoReply(message: Part, subject: string, words: string): boolean {
   if (saysAutomatic(message)) return true
   if (isListMail(message)) return false
-  const begins = says(subject.slice(0, 120), autoReplySubjects)
   const body = words.slice(0, 3_000)
-  if (begins && (hintsAutomatic(message) || !/^ ?(?:re|aw|sv|fwd?|wg|tr|rv|enc)\s*[:：]/.test(subject) || says(body, autoReplyWords)))
-    return true
+  const isHinted = hintsAutomatic(message) || says(body, autoReplyWords)
+  // Behind `Re:` stand our own words, which may be about vacations.
+  const isOwn = !/^ ?(?:re|aw|sv|fwd?|wg|tr|rv|enc|odp|antw|rif|vs)\s*[:：]/.test(subject)
+  if (says(subject.slice(0, 120), autoReplySubjects) && (isOwn || isHinted)) return true
+  const isSent = /^\s*<\s*>\s*$/.test(fieldOf(message, 'return-path') ?? '') || fieldOf(message, 'in-reply-to') !== undefined
+  if (isOwn && says(subject.slice(0, 120), absenceSubjects) && (isSent || isHinted)) return true
   if (hintsAutomatic(message) && (isAnswer(message, subject) || says(body, autoReplyWords))) return true
-  if (
-    asksProof(body, subject) &&
-    (hintsAutomatic(message) || isAnswer(message, subject) || /confirm|verif|challenge|bestätig/.test(subject))
-  )
-    return true
+  if (asksProof(body, subject) && (isHinted || isAnswer(message, subject) || /confirm|verif|challenge|bestätig/.test(subject))) return true
   return says(body.slice(0, 600), autoReplyWords)
 }

@@ -7,9 +7,8 @@ import { type ClassificationName, classifications } from './classifications.ts'
 
 export type { ClassificationName } from './classifications.ts'
 export { classify } from './classify.ts'
-export type { OriginalMessage } from './original.ts'
 export { readReport } from './report.ts'
-export type { Report, ReportedRecipient } from './reported.ts'
+export type { Report } from './reported.ts'
 
 export const classification = (name: ClassificationName): number => classifications[name]
 

@@ -1,13 +1,16 @@
 /** A report that somebody passed on: attached to a message, or quoted below a `From:` line. */
+import { isListMail } from './automatic.ts'
 import { below, fieldOf, type Part, readFields } from './parts.ts'
 import { humanText, type Report } from './reported.ts'
 import { plainWords } from './wordings.ts'
 
 const programs =
-  /mailer-?daemon|mail ?daemon|^"?postmaster|<postmaster|postmaster@|mail delivery|mail deliver|delivery (?:sub)?system|mail system|system administrator|mail administrator|microsoft ?exchange|exchange server|undeliver|returned mail|bounce|delivery status|delivery report|delivery fail|mail router|mail server|non-?delivery|ndr@|mailserver|mail-?gateway|mdaemon|mail transport|mail_daemon|zustell|internet mail|email delivery|postmaster|maildelivery|mail subsystem|sysadmin@|mailsweeper|メール配信|系统退信|系统管理员|systemadmin/i
+  /mailer-?daemon|mail ?daemon|^"?postmaster|<postmaster|postmaster@|mail delivery|mail deliver|delivery (?:sub)?system|mail system|system administrator|mail administrator|microsoft ?exchange|exchange server|undeliver|returned mail|delivery status|delivery report|delivery fail|mail router|mail server|non-?delivery|ndr@|mailserver|mail-?gateway|mdaemon|mail transport|mail_daemon|mail-?zustell|internet mail delivery|postmaster|maildelivery|mail subsystem|sysadmin@|mailsweeper|メール配信|系统退信|系统管理员|systemadmin/i
 
 export function comesFromProgram(message: Part): boolean {
-  if (programs.test(fieldOf(message, 'from') ?? '') || fieldOf(message, 'x-failed-recipients') !== undefined) return true
+  const from = fieldOf(message, 'from') ?? ''
+  // Lists have postmasters too.
+  if ((isListMail(message) ? /mailer-?daemon/i : programs).test(from) || fieldOf(message, 'x-failed-recipients') !== undefined) return true
   return /report-type="?delivery-status/i.test(fieldOf(message, 'content-type') ?? '')
 }
 

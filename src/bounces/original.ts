@@ -34,7 +34,7 @@ export function attachedOriginal(report: Part): OriginalMessage | null {
   return null
 }
 
-export function fromFields(fields: Part['fields']): OriginalMessage {
+function fromFields(fields: Part['fields']): OriginalMessage {
   const headers: Record<string, string> = Object.create(null)
   for (const [name, value] of fields) headers[name] ??= value
   const to = ['to', 'cc', 'x-original-to', 'envelope-to'].flatMap((name) =>

@@ -1,4 +1,5 @@
 /** A delivery report by what its machine's part states. */
+import { isListMail } from './automatic.ts'
 import { type DeliveryStatus, isDeliveryStatus, readDeliveryStatus, type StatusOfRecipient, statusInText } from './delivery-status.ts'
 import { type Meaning, meaningOf, replyIn } from './meaning.ts'
 import { attachedOriginal, quotedOriginal } from './original.ts'
@@ -11,7 +12,7 @@ import { delayWords, gaveUpWords, plainWords, says } from './wordings.ts'
 export function statusOf(message: Part): DeliveryStatus | null {
   let partial: DeliveryStatus | null = null
   for (const part of below(message, 'this message')) {
-    const isText = part.children.length === 0 && part.media.startsWith('text/') && !/rfc822/.test(part.media)
+    const isText = part.children.length === 0 && !isListMail(message) && part.media.startsWith('text/') && !/rfc822/.test(part.media)
     const found = isDeliveryStatus(part) ? readDeliveryStatus(textOf(part)) : isText ? statusInText(part) : null
     if (found && found.recipients.length > 0) return found
     partial ??= found

@@ -117,28 +117,25 @@ export const gaveUpWords = of(`
   has expired | message expired | retry timeout exceeded | retry time not reached for any host after | permanent error | no more attempts | do not retry | stopped trying | has been abandoned | cannot be delivered | keine weiteren versuche | endgültig | aufgegeben
   définitif | aucune nouvelle tentative | no se volverá | definitiv | não será | non verranno | больше не будет | 放弃 | 断念`)
 
-/** What vacation programs and mail clients put before or into the subject. */
+/** What vacation programs and mail clients put before or into the subject, and nobody else. */
 export const autoReplySubjects = of(`
   auto: | autoreply | auto-reply | auto reply | automatic reply | automated reply | automatic response | automated response | auto-response | auto response | autoresponse | autoresponder | auto-responder | auto answer | auto-answer
-  out of office | out-of-office | out of the office | ooo: | [ooo] | (ooo) | on vacation | vacation reply | vacation message | away from my mail | away from the office | i am away | on annual leave | on holiday | on leave | maternity leave | parental leave
-  currently unavailable | no longer with | no longer works | has left the company | thank you for your email | thank you for your message | thank you for contacting | thanks for contacting | we have received your | we received your | your request has been received | your message has been received | confirmation of receipt | request received | ticket created | ticket received | case created | [ticket
-  abwesen | automatische antwort | automatische rückmeldung | autom. antwort | automatische beantwortung | nicht im büro | nicht im haus | im urlaub | eingangsbestätigung | außer haus | automatische empfangs
-  réponse automatique | reponse automatique | absence du bureau | absent du bureau | message d'absence | absence : | en congé | en vacances | hors du bureau | accusé de réception
-  respuesta automática | respuesta automatica | fuera de la oficina | fuera de oficina | ausencia | ausente | de vacaciones | autorrespuesta | acuse de recibo
-  resposta automática | resposta automatica | fora do escritório | ausência | em férias | de férias | ausente do | confirmação de recebimento
-  risposta automatica | fuori sede | fuori ufficio | assenza | assente | in ferie | risponditore | autorisposta
-  automatisch antwoord | automatische antwoord | afwezig | niet aanwezig | automatische reactie | met vakantie | op vakantie | ontvangstbevestiging
-  autoodpowied | odpowiedź automatyczna | automatyczna odpowied | nieobecno | poza biurem | na urlopie | urlop
-  автоответ | автоматический ответ | вне офиса | в отпуске | отсутству | нет на месте
-  自動応答 | 自動返信 | 不在 | 自動回答 | 自動送信 | 休暇 | 自動回復
-  自动回复 | 自動回覆 | 自动答复 | 自動回复 | 外出 | 不在办公室 | 休假 | 度假 | 自动应答
-  자동 회신 | 부재중 | 자동 응답
-  automatická odpověď | automatická odpoveď | mimo kancelář | nepřítomn | dovolen
-  autosvar | automatiskt svar | frånvar | inte på kontoret | ej på kontoret | på semester | semester
-  automatisk svar | automatisk besvarelse | fravær | ikke på kontoret | ude af kontoret | på ferie | ikke til stede
-  automaattinen vastaus | automaattivastaus | poissa | lomalla | poissaolo
-  otomatik yanıt | otomatik cevap | ofis dışında | izindeyim | otomatik mesaj
-  automatikus válasz | házon kívül | αυτόματη απάντηση | εκτός γραφείου | automatische abwesenheit`)
+  out of office | out-of-office | is out of the office | out of the office | ooo: | [ooo] | (ooo) | vacation reply | vacation message | on vacation re: | away from my mail
+  abwesenheitsnotiz | abwesenheitsnachricht | abwesenheitsassistent | automatische antwort | automatische rückmeldung | autom. antwort | automatische beantwortung | automatische empfangs | automatische abwesenheit
+  réponse automatique | reponse automatique | absence du bureau | absent du bureau | message d'absence | respuesta automática | respuesta automatica | fuera de la oficina | fuera de oficina | autorrespuesta
+  resposta automática | resposta automatica | fora do escritório | risposta automatica | fuori sede | fuori ufficio | risponditore | autorisposta | automatisch antwoord | automatische antwoord | automatische reactie
+  autoodpowied | odpowiedź automatyczna | automatyczna odpowied | poza biurem | автоответ | автоматический ответ | вне офиса
+  自動応答 | 自動返信 | 自動回答 | 自動送信 | 不在通知 | 自動回復 | 自动回复 | 自動回覆 | 自动答复 | 自動回复 | 自动应答 | 不在办公室 | 자동 회신 | 부재중 | 자동 응답
+  automatická odpověď | automatická odpoveď | mimo kancelář | autosvar | automatiskt svar | inte på kontoret | ej på kontoret | automatisk svar | automatisk besvarelse | ikke på kontoret | ude af kontoret
+  automaattinen vastaus | automaattivastaus | otomatik yanıt | otomatik cevap | ofis dışında | otomatik mesaj | automatikus válasz | házon kívül | αυτόματη απάντηση | εκτός γραφείου`)
+
+/** What people write in subjects too: an answer of a program when something else speaks for one. */
+export const absenceSubjects = of(`
+  on vacation | away from the office | i am away | on annual leave | on holiday | on leave | maternity leave | parental leave | currently unavailable | no longer with | no longer works | has left the company
+  thank you for your email | thank you for your message | thank you for contacting | thanks for contacting | we have received your | we received your | your request has been received | your message has been received | confirmation of receipt | request received | ticket created | ticket received | case created | [ticket
+  abwesen | nicht im büro | nicht im haus | im urlaub | eingangsbestätigung | außer haus | absence : | en congé | en vacances | hors du bureau | accusé de réception | ausencia | ausente | de vacaciones | acuse de recibo
+  ausência | em férias | de férias | confirmação de recebimento | assenza | assente | in ferie | afwezig | niet aanwezig | met vakantie | op vakantie | ontvangstbevestiging | nieobecno | na urlopie | urlop
+  в отпуске | отсутству | нет на месте | 不在 | 休暇 | 外出 | 休假 | 度假 | nepřítomn | dovolen | frånvar | på semester | semester | fravær | på ferie | ikke til stede | poissa | lomalla | poissaolo | izindeyim`)
 
 /** In the text of mail without a header that says so. */
 export const autoReplyWords = of(`
