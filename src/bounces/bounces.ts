@@ -1,12 +1,14 @@
 /**
- * What a reply means: its classification of the contract, whose fault it is, and whether it is for ever.
- * Owns: nothing. Uses: nothing. Used by: delivery, webhooks, http.
+ * What a reply or a report means: its classification of the contract, whose fault it is, and whether it is for ever.
+ * Owns: nothing. Uses: mail. Used by: delivery, webhooks, http, cli.
  * Promises: the reply code decides whether a failure is permanent, never its text; only a recipient's own fault suppresses.
  */
 import { type ClassificationName, classifications } from './classifications.ts'
 
 export type { ClassificationName } from './classifications.ts'
 export { classify } from './classify.ts'
+export { readReport } from './report.ts'
+export type { Report } from './reported.ts'
 
 export const classification = (name: ClassificationName): number => classifications[name]
 

@@ -1,12 +1,13 @@
 /**
  * The command line door: one file for each kind of command.
- * Owns: nothing. Uses: base, mail, net, db, tenants, members, credentials, limits, domains, emails, delivery, webhooks, housekeeping.
+ * Owns: nothing. Uses: base, mail, net, bounces, db, tenants, members, credentials, limits, domains, emails, delivery, webhooks, housekeeping.
  * Used by: main.
  * Promises: every command has --help; those that print data take --json; a wrong call says what to do instead and exits with 2.
  */
 import { spawn } from 'node:child_process'
 import { ConfigError, Refusal, settings } from '#base'
 import { migrate } from '#db'
+import { bounceParse } from './bounce.ts'
 import { type Command, type CommandDeps, jsonOption, parseCall, printed, UsageError } from './command.ts'
 import { dns } from './dns.ts'
 import { erase } from './erase.ts'
@@ -95,6 +96,7 @@ const commands: readonly Command[] = [
   dns,
   send,
   listen,
+  bounceParse,
   bench,
   deliveryProcess,
 ]

@@ -38,7 +38,7 @@ export interface Command {
   summary: string
   help: string
   options: ParseArgsOptionsConfig
-  /** Names of positional arguments, in order; all are needed. */
+  /** Names of positional arguments, in order; all are needed, and a name that ends with `...` takes one or more. */
   positionals?: readonly string[]
   hidden?: boolean
   run(given: Given, deps: CommandDeps): Promise<void>
@@ -55,7 +55,8 @@ export class UsageError extends Error {}
 export function parseCall(command: Command, words: readonly string[]): Given {
   const { values, positionals } = parseArgs({ args: [...words], options: command.options, allowPositionals: true, strict: true })
   const wanted = command.positionals ?? []
-  if (positionals.length !== wanted.length) {
+  const fits = wanted.at(-1)?.endsWith('...') ? positionals.length >= wanted.length : positionals.length === wanted.length
+  if (!fits) {
     throw new UsageError(
       wanted.length === 0 ? `${command.name} takes no arguments besides its options` : `${command.name} needs ${wanted.join(', ')}`,
     )

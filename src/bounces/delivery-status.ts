@@ -1,0 +1,110 @@
+/** The machine's part of a delivery report: message/delivery-status (RFC 3464, RFC 6533), also where it stands in plain text. */
+import { typedAddress } from './addresses.ts'
+import { type Part, readFields, textOf } from './parts.ts'
+
+export interface StatusOfRecipient {
+  /** The address we wrote to, if the report tells it, else the one at which the message ended. */
+  recipient: string | null
+  finalRecipient: string | null
+  action: string | null
+  status: string | null
+  /** What the remote server said, without its type. */
+  diagnostic: string | null
+  remoteMta: string | null
+}
+
+export interface DeliveryStatus {
+  reportingMta: string | null
+  arrivalDate: Date | null
+  recipients: StatusOfRecipient[]
+}
+
+const mostRecipients = 1000
+
+export const isDeliveryStatus = ({ media }: Part): boolean =>
+  /^message\/(?:global-)?delivery-?status$/.test(media) || media === 'text/delivery-status'
+
+/** Reads the fields; null when there is not one recipient or server among them. */
+export function readDeliveryStatus(text: string): DeliveryStatus | null {
+  const status: DeliveryStatus = { reportingMta: null, arrivalDate: null, recipients: [] }
+  for (const group of groupsOf(text)) {
+    const field = (name: string) => group.find(([one]) => one === name)?.[1]?.trim() || undefined
+    status.reportingMta ??= afterType(field('reporting-mta')) ?? null
+    status.arrivalDate ??= dateOf(field('arrival-date'))
+    if (recipientFields.some((name) => field(name) !== undefined) && status.recipients.length < mostRecipients)
+      status.recipients.push(recipientOf(field))
+  }
+  return status.reportingMta === null && status.recipients.length === 0 ? null : status
+}
+
+const recipientFields = ['final-recipient', 'original-recipient', 'action', 'status', 'diagnostic-code']
+
+function recipientOf(field: (name: string) => string | undefined): StatusOfRecipient {
+  const finalRecipient = typedAddress(field('final-recipient'))
+  return {
+    recipient: typedAddress(field('original-recipient')) ?? finalRecipient ?? typedAddress(field('x-actual-recipient')),
+    finalRecipient,
+    action: /^[a-z]+/.exec(field('action')?.toLowerCase() ?? '')?.[0] ?? null,
+    status: /(?:^|\D)([245]\.\d{1,3}\.\d{1,3})(?!\d)/.exec(field('status') ?? '')?.[1] ?? null,
+    diagnostic: afterType(field('diagnostic-code')) ?? field('x-supplementary-info') ?? null,
+    remoteMta: afterType(field('remote-mta')) ?? null,
+  }
+}
+
+/** `smtp; 550 …`, `dns; mx.example.org`, `X-Postfix; unknown user`. A reply without a type has none to take away. */
+const afterType = (value: string | undefined) =>
+  value
+    ?.replace(/^(?:[A-Za-z][A-Za-z0-9-]{0,30})[ \t]*;/, '')
+    .trim()
+    .replace(/\s+/g, ' ') || undefined
+
+export function dateOf(value: string | undefined): Date | null {
+  const time = value === undefined ? Number.NaN : Date.parse(value.replace(/\([^)]*\)/g, ' ').trim())
+  return Number.isNaN(time) ? null : new Date(time)
+}
+
+/**
+ * Fields between empty lines. Some forget the empty line: a recipient's field that its group already has begins the next one.
+ * Lines that are no fields are text around them.
+ */
+function groupsOf(text: string): [string, string][][] {
+  const groups: [string, string][][] = []
+  for (const block of text.split(/\n[ \t]*\n/)) {
+    let group: [string, string][] = []
+    for (const field of readFields(unindented(block.replace(/^[>|][ \t]?/gm, '')))) {
+      if (field[0] === 'final-recipient' && group.some(([name]) => name === field[0])) {
+        groups.push(group)
+        group = []
+      }
+      group.push(field)
+    }
+    if (group.length > 0) groups.push(group)
+  }
+  return groups.length < 2 ? groups : joined(groups)
+}
+
+/** A block that is indented as a whole; else an indented line goes on with the one before it, whatever it looks like. */
+const unindented = (block: string) =>
+  /^\s*?\n?[ \t]{1,8}[A-Za-z-]{4,40}:/.test(block) ? block.replace(/^[ \t]{1,8}(?=[A-Za-z-]{4,40}:)/gm, '') : block
+
+/** A diagnosis behind an empty line belongs to the recipient before it. */
+function joined(groups: [string, string][][]): [string, string][][] {
+  const whole: [string, string][][] = []
+  for (const group of groups) {
+    const names = group.map(([name]) => name)
+    const last = whole.at(-1)
+    const isRest =
+      !names.some((name) => /^(?:final|original)-recipient$/.test(name)) && /^(?:action|status|diagnostic-code)$/.test(names[0] ?? '')
+    if (isRest && last && last.some(([name]) => name === 'final-recipient') && !last.some(([name]) => names.includes(name)))
+      last.push(...group)
+    else whole.push(group)
+  }
+  return whole
+}
+
+/** A report's fields in a text part: what is left of a mutilated report, or of one that somebody forwarded. */
+export function statusInText(part: Part, text = textOf(part)): DeliveryStatus | null {
+  const found = /^[>| \t]{0,8}(?:Final-Recipient|Original-Recipient|Reporting-MTA)[ \t]*:/im.exec(text)
+  const status = found ? readDeliveryStatus(text.slice(found.index)) : null
+  return status && status.recipients.length > 0 ? status : null
+}

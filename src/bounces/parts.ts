@@ -1,0 +1,174 @@
+/**
+ * The parts of a message that somebody's program made, however mutilated: a tree, bounded in depth, parts and octets, in linear time.
+ * Unlike the mail room's reader it looks into attached messages, and takes a boundary from the body when the header has lost it.
+ */
+import { decodeBody, decodeCharset, fieldText, partsOf, splitMessage, structured } from '#mail'
+
+export interface Part {
+  media: string
+  parameters: Map<string, string>
+  /** In order; names in lower case, values decoded and unfolded. */
+  fields: readonly (readonly [name: string, value: string])[]
+  /** With its transfer encoding. */
+  body: Buffer
+  encoding: string
+  /** Parts of a multipart; the one message of a message/rfc822. */
+  children: readonly Part[]
+}
+
+const mostDepth = 20
+const mostParts = 200
+const mostHeadOctets = 262_144
+const mostFields = 500
+const mostFieldText = 8_192
+const mostTextOctets = 400_000
+const mostTextCharacters = 100_000
+
+export const readParts = (octets: Buffer): Part => readPart(withoutJunk(octets), 0, { left: mostParts }, 'text/plain')
+
+/** Empty lines and the `From ` line of a mailbox file stand before some saved messages; some have CR alone as line ends. */
+function withoutJunk(octets: Buffer): Buffer {
+  const whole = octets.indexOf(10) < 0 && octets.indexOf(13) >= 0 ? withLineFeeds(octets) : octets
+  let at = whole[0] === 0xef && whole[1] === 0xbb && whole[2] === 0xbf ? 3 : 0
+  while (whole[at] === 10 || whole[at] === 13 || whole[at] === 32) at++
+  if (/^>?From /.test(whole.toString('latin1', at, at + 6))) at = Math.max(whole.indexOf(10, at), at - 1) + 1
+  return whole.subarray(at)
+}
+
+function withLineFeeds(octets: Buffer): Buffer {
+  const copy = Buffer.from(octets)
+  for (let at = copy.indexOf(13); at >= 0; at = copy.indexOf(13, at + 1)) copy[at] = 10
+  return copy
+}
+
+function readPart(octets: Buffer, depth: number, budget: { left: number }, otherwise: string): Part {
+  budget.left--
+  const { head, bodyStart } = splitMessage(octets.subarray(0, mostHeadOctets))
+  const fields = readFields(head)
+  const type = structured(fieldOf({ fields }, 'content-type') ?? '')
+  const encoding = (fieldOf({ fields }, 'content-transfer-encoding') ?? '').trim().toLowerCase()
+  const part = { media: type.value || otherwise, parameters: type.parameters, fields, body: octets.subarray(bodyStart), encoding }
+  return { ...part, children: depth < mostDepth ? childrenOf(part, depth, budget) : [] }
+}
+
+const holdsMessage = /^message\/(?:rfc822|global|partial|news)$/
+
+function childrenOf(part: Omit<Part, 'children'>, depth: number, budget: { left: number }): Part[] {
+  if (budget.left <= 0) return []
+  if (holdsMessage.test(part.media)) {
+    const octets = decoded(part)
+    return octets.length === 0 ? [] : [readPart(withoutJunk(octets), depth + 1, budget, 'text/plain')]
+  }
+  const otherwise = part.media === 'multipart/digest' ? 'message/rfc822' : 'text/plain'
+  const children: Part[] = []
+  for (const octets of entitiesOf(part, budget.left)) {
+    if (budget.left <= 0) break
+    children.push(readPart(octets, depth + 1, budget, otherwise))
+  }
+  return children
+}
+
+function entitiesOf({ media, parameters, body }: Omit<Part, 'children'>, most: number): Buffer[] {
+  const boundary = parameters.get('boundary')
+  const told = media.startsWith('multipart/') && boundary ? partsOf(body, boundary, most) : []
+  if (told.length > 0) return told
+  const guessed = guessedBoundary(body, media.startsWith('multipart/'))
+  return guessed === undefined ? [] : partsOf(body, guessed, most)
+}
+
+/** A line of two hyphens and more with a Content- field below it: what a multipart looks like whose header is gone. */
+function guessedBoundary(body: Buffer, isMultipart: boolean): string | undefined {
+  const start = body.toString('latin1', 0, mostFieldText * 4)
+  for (const match of start.matchAll(/^--([^\r\n]{1,200}?)[ \t]*\r?\n(?=Content-[A-Za-z-]{1,40}:|\r?\n)/gm)) {
+    if (isMultipart || /Content-Type:[ \t]*message\//i.test(start.slice(match.index))) return match[1]
+  }
+  return undefined
+}
+
+/** Any line that is no field goes to the field before it, as some gateways break lines without folding them. */
+export function readFields(head: string): [string, string][] {
+  const raw: [string, string][] = []
+  for (const line of head.slice(0, mostHeadOctets).split(/\r\n|\n|\r/)) {
+    const match = /^([!-9;-~]{1,100})[ \t]*:(.*)$/s.exec(line)
+    const last = raw.at(-1)
+    if (match && !/^[ \t]/.test(line)) {
+      if (raw.length >= mostFields) break
+      raw.push([(match[1] as string).toLowerCase(), match[2] as string])
+    } else if (last && last[1].length < mostFieldText) last[1] += ` ${line.trim()}`
+  }
+  return raw.map(([name, value]) => [name, fieldText(value.slice(0, mostFieldText))])
+}
+
+export const fieldOf = ({ fields }: Pick<Part, 'fields'>, name: string): string | undefined =>
+  fields.find(([one]) => one === name)?.[1] || undefined
+
+const decoded = ({ body, encoding }: Pick<Part, 'body' | 'encoding'>) => decodeBody(body, encoding)
+
+/** The text of a part, of which html becomes lines; the first 100,000 characters. */
+export function textOf(part: Part): string {
+  const octets = decodeBody(part.body.subarray(0, mostTextOctets), part.encoding)
+  const text = decodeCharset(octets, charsetOf(part, octets)).slice(0, mostTextCharacters).replace(/\r\n?/g, '\n').replaceAll('\0', '')
+  const isHtml = part.media === 'text/html' || (part.media === 'text/plain' && /^\s{0,20}<(?:!doctype|html|body)\b/i.test(text))
+  return isHtml ? textFromTags(text) : text
+}
+
+/** Many name none and write UTF-8 or Latin-1, or say US-ASCII and mean something else. */
+function charsetOf({ parameters }: Part, octets: Buffer): string {
+  const charset = (parameters.get('charset') ?? '').trim().toLowerCase()
+  if (charset === '' || charset === 'us-ascii' || charset === 'ascii' || charset === 'utf-8') {
+    if (octets.includes('\u001b$B', 0, 'latin1')) return 'iso-2022-jp'
+    return octets.toString('utf8').includes('\ufffd') ? 'windows-1252' : 'utf-8'
+  }
+  return charset
+}
+
+const longestTag = 2_000
+const breaking = /^<\/?(?:p|div|br|tr|li|ul|ol|table|h[1-6]|hr|pre|blockquote|td|dt|dd)(?=[\s/>])/i
+const unread = /^<(style|script|title)(?=[\s/>])/i
+const entities: Readonly<Record<string, string>> = { nbsp: ' ', lt: '<', gt: '>', quot: '"', apos: "'", amp: '&', auml: 'ä', ouml: 'ö' }
+Object.assign(entities, { uuml: 'ü', szlig: 'ß', eacute: 'é', egrave: 'è', agrave: 'à', ccedil: 'ç', ocirc: 'ô', ecirc: 'ê' })
+Object.assign(entities, { ntilde: 'ñ', oacute: 'ó', aacute: 'á', iacute: 'í', uacute: 'ú', atilde: 'ã', otilde: 'õ', rsquo: "'" })
+
+/** By one scan: reports need lines and words, no layout. */
+function textFromTags(html: string): string {
+  const lower = html.toLowerCase()
+  let text = ''
+  let at = 0
+  while (at < html.length) {
+    const open = html.indexOf('<', at)
+    if (open < 0) return withEntities(text + html.slice(at))
+    text += html.slice(at, open)
+    const tag = html.slice(open, open + 20)
+    const closing = unread.exec(tag)
+    const length = html.slice(open, open + longestTag).indexOf('>')
+    const end = length < 0 ? -1 : open + length
+    // `<ann@example.org>` unescaped is what a careless program writes, and no tag.
+    const isAddress = end > open && end - open < 300 && html.slice(open, end).includes('@') && !/[\s=]/.test(html.slice(open, end))
+    if (end < 0 || isAddress || !/^<[A-Za-z/!?]/.test(tag)) {
+      text += '<'
+      at = open + 1
+      continue
+    }
+    if (breaking.test(tag)) text += '\n'
+    at = end + 1
+    if (closing) {
+      const closed = lower.indexOf(`</${(closing[1] as string).toLowerCase()}`, at)
+      at = closed < 0 ? html.length : closed
+    }
+  }
+  return withEntities(text)
+}
+
+const withEntities = (text: string) =>
+  text.replace(/&(?:#(\d{1,7})|#x([0-9a-f]{1,6})|([a-z]{2,8}));/gi, (whole, decimal?: string, hex?: string, name?: string) => {
+    if (name !== undefined) return entities[name.toLowerCase()] ?? whole
+    const point = decimal === undefined ? Number.parseInt(hex ?? '', 16) : Number(decimal)
+    return point > 0 && point < 0x110000 ? String.fromCodePoint(point) : ' '
+  })
+
+/** The part and all below it, parents first; of attached messages only what `into` says. */
+export function* below(part: Part, into: 'attached messages' | 'this message'): Generator<Part> {
+  yield part
+  if (into === 'this message' && holdsMessage.test(part.media)) return
+  for (const child of part.children) yield* below(child, into)
+}

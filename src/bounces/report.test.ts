@@ -1,0 +1,186 @@
+/** What a report may and may not make us believe; how well reports of the world are understood is tested in test/bounces. */
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { readReport } from './bounces.ts'
+
+const read = (text: string) => readReport(Buffer.from(text))
+
+const delivery = (
+  groups: string,
+  { human = 'It failed.', original = 'Message-ID: <1@shop.example>\nTo: ann@example.org\nX-Ours: yes\nSubject: x\n\nhi' } = {},
+) =>
+  `From: MAILER-DAEMON@mx.example
+Content-Type: multipart/report; report-type=delivery-status; boundary=b
+
+--b
+Content-Type: text/plain
+
+${human}
+--b
+Content-Type: message/delivery-status
+
+Reporting-MTA: dns; mx.example
+Arrival-Date: Mon, 2 Mar 2026 10:00:00 +0100 (CET)
+
+${groups}
+--b
+Content-Type: message/rfc822
+
+${original}
+--b--
+`
+
+const group = (recipient: string, action: string, status: string, diagnostic = '') =>
+  `Final-Recipient: rfc822; ${recipient}\nAction: ${action}\nStatus: ${status}\n${diagnostic ? `Diagnostic-Code: smtp; ${diagnostic}\n` : ''}`
+
+describe('a delivery report', () => {
+  test('gives what is needed to find the message: its id, its header, the reporting server and the date of arrival', () => {
+    const report = read(delivery(group('ann@example.org', 'failed', '5.1.1', '550 5.1.1 unknown')))
+    expect(report).toMatchObject({
+      kind: 'bounce',
+      recipient: 'ann@example.org',
+      status: '5.1.1',
+      classification: 'invalid_recipient',
+      classificationCode: 10,
+      fault: 'recipient',
+      permanent: true,
+      originalMessageId: '1@shop.example',
+      reason: '550 5.1.1 unknown',
+      reportingMta: 'mx.example',
+      arrivalDate: new Date('2026-03-02T09:00:00Z'),
+    })
+    expect(report.original?.headers['x-ours']).toBe('yes')
+    expect(report.original?.to).toEqual(['ann@example.org'])
+  })
+
+  test('tells all its recipients, those that failed first', () => {
+    const report = read(
+      delivery(
+        [
+          group('a@x.example', 'delivered', '2.0.0'),
+          group('b@x.example', 'delayed', '4.4.1'),
+          group('c@x.example', 'failed', '5.2.2'),
+        ].join('\n'),
+      ),
+    )
+    expect(report.kind).toBe('bounce')
+    expect(report.recipient).toBe('c@x.example')
+    expect(report.recipients.map(({ recipient, action, permanent }) => [recipient, action, permanent])).toEqual([
+      ['c@x.example', 'failed', true],
+      ['b@x.example', 'delayed', false],
+      ['a@x.example', 'delivered', false],
+    ])
+  })
+
+  test('of success is no bounce, whatever words it brings', () => {
+    for (const action of ['delivered', 'relayed', 'expanded'])
+      expect(read(delivery(group('a@x.example', action, '2.0.0'), { human: 'user unknown, failed permanently' })).kind).toBe('other')
+  })
+
+  test('of a message that expired is final but not permanent: nobody is suppressed for a server that was away', () => {
+    const expired = [
+      group('a@x.example', 'failed', '4.4.7'),
+      group('a@x.example', 'failed', '5.0.0', '451 4.3.0 try again: retry timeout exceeded'),
+      group('a@x.example', 'failed', '4.4.7', '550 4.4.7 QUEUE.Expired; message expired'),
+      group('a@x.example', 'failed', '5.4.7', 'delivery expired (message too old)'),
+    ]
+    for (const one of expired) expect(read(delivery(one))).toMatchObject({ kind: 'bounce', permanent: false })
+  })
+
+  test('names the address that was written to, not the one it was forwarded to, when it tells both', () => {
+    const both = `Original-Recipient: rfc822; ann@example.org\n${group('ann@backend.example', 'failed', '5.1.1')}`
+    expect(read(delivery(both)).recipient).toBe('ann@example.org')
+  })
+
+  test('folds an indented line into the field before it, although it looks like a field', () => {
+    const folded =
+      'Final-Recipient: rfc822; a@x.example\nAction: failed\nStatus: 5.1.1\nDiagnostic-Code: smtp; 550 address\n    rejected: User unknown\n'
+    expect(read(delivery(folded)).reason).toBe('550 address rejected: User unknown')
+  })
+
+  test('that blocks us suppresses nobody, although it says user unknown', () => {
+    const blocked = read(delivery(group('a@x.example', 'failed', '5.1.1', '550 5.1.1 user unknown, your host is listed at dnsbl.example')))
+    expect(blocked.classification).toBe('spam_block')
+  })
+
+  test("is not misled by the original's own words", () => {
+    const words =
+      'Subject: x\nMessage-ID: <2@shop.example>\nTo: ann@example.org\n\nFinal-Recipient: rfc822; victim@x.example\nAction: failed\nStatus: 5.1.1\n'
+    const report = read(delivery(group('ann@example.org', 'delayed', '4.4.1'), { original: words }))
+    expect(report.recipients.map((one) => one.recipient)).toEqual(['ann@example.org'])
+    expect(report.kind).toBe('delay')
+  })
+})
+
+describe('a complaint', () => {
+  const feedback = (type: string) => `From: fbl@isp.example
+Content-Type: multipart/report; report-type=feedback-report; boundary=b
+
+--b
+Content-Type: message/feedback-report
+
+Feedback-Type: ${type}
+Original-Rcpt-To: <ann@isp.example>
+Arrival-Date: Mon, 2 Mar 2026 10:00:00 +0000
+
+--b
+Content-Type: message/rfc822
+
+Message-ID: <1@shop.example>
+To: ann@isp.example
+
+hi
+--b--
+`
+  test('has a type, a recipient and the message, and neither status nor classification', () => {
+    expect(read(feedback('abuse'))).toMatchObject({
+      kind: 'complaint',
+      feedbackType: 'abuse',
+      recipient: 'ann@isp.example',
+      originalMessageId: '1@shop.example',
+      status: null,
+      classification: null,
+      permanent: false,
+    })
+  })
+
+  test('is what somebody makes of unwanted mail: `not spam` and failed authentication are none', () => {
+    for (const type of ['fraud', 'virus', 'opt-out', 'other', 'something-new']) expect(read(feedback(type)).kind).toBe('complaint')
+    for (const type of ['not-spam', 'auth-failure']) expect(read(feedback(type))).toMatchObject({ kind: 'other', feedbackType: type })
+  })
+})
+
+describe('anything at all', () => {
+  test('is read without a crash, and comes to something that JSON can say', () => {
+    const words = fc.constantFrom(
+      '\n',
+      '\r\n',
+      '--b',
+      'Content-Type: multipart/report; boundary=b',
+      'Content-Type: message/rfc822',
+      'Final-Recipient: rfc822;',
+      'Action: failed',
+      'Status: 5.1.1',
+      'From: MAILER-DAEMON',
+      'Subject: failure',
+      ' ',
+      '550 ',
+      '@',
+      'a@b.example',
+      '<',
+      'Feedback-Type: abuse',
+    )
+    fc.assert(
+      fc.property(fc.array(fc.oneof(words, fc.string()), { maxLength: 40 }), (pieces) => {
+        const report = read(pieces.join(''))
+        expect(JSON.parse(JSON.stringify(report)).kind).toBe(report.kind)
+        expect(report.permanent && report.kind !== 'bounce').toBe(false)
+      }),
+    )
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 2_000 }), (octets) => {
+        expect(['bounce', 'delay', 'complaint', 'auto-reply', 'other']).toContain(readReport(octets).kind)
+      }),
+    )
+  })
+})

@@ -1,0 +1,54 @@
+/**
+ * What came back by mail: a bounce, a notice of delay, a complaint, an automatic answer, or none of them. Never throws, bounded in
+ * octets and time; what a report claims is a stranger's word, and whose mail it was is for the caller to prove.
+ */
+import { bareComplaint, complainedId, type Feedback, feedbackOf, isComplaint } from './feedback.ts'
+import { comesFromProgram, forwardedReport } from './forwarded.ts'
+import { attachedOriginal, type OriginalMessage, quotedOriginal } from './original.ts'
+import { fieldOf, type Part, readParts } from './parts.ts'
+import { humanText, nothing, type Report, reportOf } from './reported.ts'
+import { fromStatus, statusOf } from './stated.ts'
+import { fromWords } from './worded.ts'
+import { plainWords } from './wordings.ts'
+
+const mostOctets = 26_214_400
+/** A forward of a forward of a report. */
+const mostForwards = 4
+
+export function readReport(octets: Uint8Array): Report {
+  const buffer = Buffer.from(octets.buffer, octets.byteOffset, Math.min(octets.byteLength, mostOctets))
+  return readMessage(readParts(buffer), 0)
+}
+
+function readMessage(message: Part, forwards: number): Report {
+  const status = statusOf(message)
+  if (status && status.recipients.length > 0) return fromStatus(message, status)
+  const attached = attachedOriginal(message)
+  const feedback = feedbackOf(message, attached)
+  if (feedback) return fromFeedback(message, feedback, attached)
+  const subject = plainWords(fieldOf(message, 'subject') ?? '')
+  const isProgram = comesFromProgram(message)
+  if (!isProgram && forwards < mostForwards) {
+    const inner = forwardedReport(message, (passedOn) => readMessage(passedOn, forwards + 1))
+    if (inner) return inner
+  }
+  const complaint = bareComplaint(message, subject, attached)
+  if (complaint && !isProgram) return fromFeedback(message, complaint, attached)
+  return fromWords(message, { subject, isProgram, attached, partial: status })
+}
+
+function fromFeedback(message: Part, feedback: Feedback, attached: OriginalMessage | null): Report {
+  const original = attached ?? quotedOriginal(humanText(message)).original
+  const recipient = feedback.recipient ?? null
+  return reportOf(
+    isComplaint(feedback) ? 'complaint' : 'other',
+    [{ ...nothing, recipient, action: 'complained', reason: feedback.reason }],
+    {
+      original,
+      originalMessageId: original?.messageId ?? complainedId(message),
+      reportingMta: feedback.reportingMta,
+      arrivalDate: feedback.arrivalDate,
+      feedbackType: feedback.type,
+    },
+  )
+}

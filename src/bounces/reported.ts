@@ -1,0 +1,78 @@
+/** What a report comes to, and what every way of reading one needs: its words for people, and whose addresses are ours. */
+import { addressesIn } from './addresses.ts'
+import type { ClassificationName, Fault } from './classifications.ts'
+import { messageIdOf, type OriginalMessage } from './original.ts'
+import { below, fieldOf, type Part, textOf } from './parts.ts'
+
+export type ReportKind = 'bounce' | 'delay' | 'complaint' | 'auto-reply' | 'other'
+
+export interface ReportedRecipient {
+  recipient: string | null
+  /** failed, delayed, delivered, relayed, expanded. */
+  action: string
+  /** An enhanced code. */
+  status: string | null
+  classification: ClassificationName | null
+  classificationCode: number | null
+  fault: Fault | null
+  permanent: boolean
+  /** The remote's words. */
+  reason: string | null
+}
+
+/** What is said of the first recipient stands in the report itself too. */
+export interface Report extends Omit<ReportedRecipient, 'action'> {
+  kind: ReportKind
+  /** Without angle brackets. */
+  originalMessageId: string | null
+  recipients: readonly ReportedRecipient[]
+  original: OriginalMessage | null
+  reportingMta: string | null
+  arrivalDate: Date | null
+  /** Of a complaint: abuse, fraud, opt-out … */
+  feedbackType: string | null
+}
+
+export const nothing = {
+  recipient: null,
+  status: null,
+  classification: null,
+  classificationCode: null,
+  fault: null,
+  permanent: false,
+  reason: null,
+}
+
+type Facts = Pick<Report, 'original' | 'originalMessageId' | 'reportingMta' | 'arrivalDate'> & { feedbackType?: string }
+
+export function reportOf(kind: ReportKind, recipients: readonly ReportedRecipient[], facts: Facts): Report {
+  const { action: _, ...first } = recipients[0] ?? { ...nothing, action: '' }
+  return { kind, ...first, feedbackType: null, ...facts, recipients }
+}
+
+/** The words for people: plain text if there is some, else what html says. */
+export function humanText(message: Part): string {
+  const texts: Record<'plain' | 'html', string[]> = { plain: [], html: [] }
+  for (const part of below(message, 'this message')) {
+    if (part.children.length > 0 || texts.plain.length + texts.html.length >= 6) continue
+    if (part.media === 'text/html') texts.html.push(textOf(part))
+    else if (/^text\/(?!rfc822|x-)/.test(part.media) || part.media === 'text') texts.plain.push(textOf(part))
+  }
+  const plain = texts.plain.join('\n\n')
+  return plain.trim() === '' ? texts.html.join('\n\n') : plain
+}
+
+export const oursOf = (message: Part, original: OriginalMessage | null) => [
+  ...addressesIn(fieldOf(message, 'to') ?? '', 5).map((one) => one.address),
+  ...addressesIn(fieldOf(message, 'from') ?? '', 2).map((one) => one.address),
+  ...(original?.from ? [original.from] : []),
+]
+
+export const soleOf = (original: OriginalMessage | null) => (original && original.to.length === 1 ? (original.to[0] as string) : null)
+
+const idLine = /(?:message-?\s?id|nachrichten-?id|id de (?:message|mensaje)|сообщения)[^\n<]{0,20}<([^<>\s]{3,500}@[^<>\s]{1,255})>/i
+
+export const idIn = (words: string, message: Part): string | null =>
+  idLine.exec(words.slice(0, 60_000))?.[1] ??
+  messageIdOf(fieldOf(message, 'in-reply-to') ?? fieldOf(message, 'x-original-message-id')) ??
+  messageIdOf(fieldOf(message, 'references'))

@@ -1,0 +1,63 @@
+/** A delivery report by what its machine's part states. */
+import { isListMail } from './automatic.ts'
+import { type DeliveryStatus, isDeliveryStatus, readDeliveryStatus, type StatusOfRecipient, statusInText } from './delivery-status.ts'
+import { type Meaning, meaningOf, replyIn } from './meaning.ts'
+import { attachedOriginal, quotedOriginal } from './original.ts'
+import { below, type Part, textOf } from './parts.ts'
+import { humanText, idIn, nothing, oursOf, type Report, type ReportedRecipient, reportOf, soleOf } from './reported.ts'
+import { failuresIn, reasonIn } from './told.ts'
+import { delayWords, gaveUpWords, plainWords, says } from './wordings.ts'
+
+/** The machine's part, wherever it is: of a multipart, as the whole message, or as lines of text. */
+export function statusOf(message: Part): DeliveryStatus | null {
+  let partial: DeliveryStatus | null = null
+  for (const part of below(message, 'this message')) {
+    const isText = part.children.length === 0 && !isListMail(message) && part.media.startsWith('text/') && !/rfc822/.test(part.media)
+    const found = isDeliveryStatus(part) ? readDeliveryStatus(textOf(part)) : isText ? statusInText(part) : null
+    if (found && found.recipients.length > 0) return found
+    partial ??= found
+  }
+  return partial
+}
+
+export function fromStatus(message: Part, status: DeliveryStatus): Report {
+  const text = humanText(message)
+  const { words, original: quoted } = quotedOriginal(text)
+  const original = attachedOriginal(message) ?? quoted
+  const told = failuresIn(words, { to: original?.to ?? [], ours: oursOf(message, original) })
+  const only = status.recipients.length === 1
+  const recipients = status.recipients.map((one): ReportedRecipient => {
+    const recipient = one.recipient ?? (only ? (told[0]?.recipient ?? soleOf(original)) : null)
+    const action = actionOf(one, plainWords(words))
+    const reason =
+      one.diagnostic ??
+      told.find((other) => other.recipient.toLowerCase() === recipient?.toLowerCase())?.reason ??
+      reasonIn(words.split('\n').slice(0, 200), recipient)
+    if (action !== 'failed' && action !== 'delayed') return { ...nothing, recipient, action, status: one.status, reason: one.diagnostic }
+    const waits = action === 'delayed'
+    const saysMore = replyIn(one.diagnostic ?? '').code !== null || (one.diagnostic?.length ?? 0) > 20
+    return { recipient, action, ...failure(meaningOf({ status: one.status, reason, words: saysMore ? '' : words, waits }), action), reason }
+  })
+  const rank = ['failed', 'delayed']
+  const of = (action: string) => (rank.includes(action) ? rank.indexOf(action) : rank.length)
+  const ordered = recipients.toSorted((a, b) => of(a.action) - of(b.action))
+  const kind = ordered[0]?.action === 'failed' ? 'bounce' : ordered[0]?.action === 'delayed' ? 'delay' : 'other'
+  return reportOf(kind, ordered, {
+    original,
+    originalMessageId: original?.messageId ?? idIn(words, message),
+    reportingMta: status.reportingMta,
+    arrivalDate: status.arrivalDate,
+  })
+}
+
+export const failure = (meaning: Meaning, action: string) => ({ ...meaning, permanent: action === 'failed' && meaning.permanent })
+
+/** Some leave the action out, and some call a delay a failure; RFC 3464 section 2.3.3 has the five words. */
+function actionOf({ action, status, diagnostic }: StatusOfRecipient, words: string): string {
+  if (action !== null && /^(?:fail|undeliver|error|reject|bounce)/.test(action)) return 'failed'
+  if (action !== null && /^(?:delay|defer)/.test(action)) return 'delayed'
+  if (action !== null && /^(?:deliver|relay|expand)/.test(action)) return action
+  const digit = status?.[0] ?? String(replyIn(diagnostic ?? '').code ?? '5')[0]
+  if (digit === '2') return 'delivered'
+  return digit === '4' && says(words, delayWords) && !says(words, gaveUpWords) ? 'delayed' : 'failed'
+}

@@ -1,0 +1,164 @@
+/**
+ * A report in a person's words: which of the addresses in it failed, and what was said of it. Every address is weighed by what stands
+ * around it; no program's form is known by name.
+ */
+import { addressesIn } from './addresses.ts'
+import { replyIn } from './meaning.ts'
+import { failureWords, plainWords, says } from './wordings.ts'
+
+export interface ToldFailure {
+  recipient: string
+  reason: string | null
+  /** From 4: something speaks for it besides that it stands there. */
+  weight: number
+}
+
+export interface Known {
+  /** Recipients of the message that came back. */
+  to: readonly string[]
+  /** Who sent it, and who got the report: not the ones that failed. */
+  ours: readonly string[]
+}
+
+const mostLines = 1_500
+const mostReason = 1_000
+const window = 8
+
+const staff =
+  /^(?:postmaster|mailer-?daemon|hostmaster|abuse|support|helpdesk|help|admin|administrator|noc|root|webmaster|no-?reply|service|info-?desk|security|mail-?admin|it-?support|bounce|bounces|spam)[^@]*@/i
+const asked = /rcpt to|final-recipient|original-recipient|x-failed|failed recipient|failed address/i
+const before =
+  /(?:\bto|\bfor|recipients?|address(?:es)?|mailbox|users?|account|deliver|reach|empfänger|adresse|an|für|à|au|a|ao|dla|z|voor|destinataires?|destinatarios?|destinatari[oa]?|dirección|correo|para|indirizzo|casella|per|ontvanger|aan|adres|odbiorc\w*|adresat\w*|do|адрес\w*|получател\w*|пользовател\w*|для|收件人|地址|邮箱|至|宛先|アドレス|受信者|adresát\w*|příjemc\w*|mottagare|adress|till|modtager\w*|til|vastaanottaja\w*|alıcı\w*|adresi|のアドレス)[\s:=<"'([：]{0,12}$/iu
+const notHim =
+  /(?:from|sender|von|absender|de la part|remitente|remetente|mittente|contact|e-?mail to|mailto:|write to|reply to|kontakt|afzender|nadawc\w*|отправител\w*|发件人|送信者|mail from)[\s:=<"'([：]{0,12}$/iu
+const isId = /message-?\s?id|\bid[=:]|nachrichten-?id/i
+/** Replies of commands that are no answer about a recipient. */
+const ownCommand = /^[\s>]{0,8}(?:>>>|MAIL FROM|HELO|EHLO|DATA\b)/i
+
+/** Weighed failures, best first; those that nothing speaks for are left out. */
+export function failuresIn(text: string, known: Known): ToldFailure[] {
+  const lines = text.slice(0, 60_000).split('\n').slice(0, mostLines)
+  const to = new Set(known.to.map((one) => one.toLowerCase()))
+  const ours = new Set(known.ours.map((one) => one.toLowerCase()))
+  const best = new Map<string, ToldFailure & { at: number }>()
+  const failing = lines.map((line) => lineFails(line))
+  for (const [at, line] of lines.entries()) {
+    for (const { address, start, end } of addressesIn(line, 20)) {
+      const key = address.toLowerCase()
+      let weight = placeWeight(line, start, end) + (to.has(key) ? 6 : 0) - (ours.has(key) && !to.has(key) ? 8 : 0)
+      if (failing.slice(at, at + 4).some(Boolean)) weight += 2
+      if (failing.slice(Math.max(0, at - 4), at).some(Boolean)) weight += 1
+      if (staff.test(address) && !to.has(key)) weight -= 5
+      const earlier = best.get(key)
+      if (earlier && earlier.weight >= weight) continue
+      best.set(key, { recipient: address, weight, at, reason: null })
+    }
+  }
+  const found = [...best.values()].filter((one) => one.weight > -2).sort((a, b) => b.weight - a.weight || a.at - b.at)
+  const starts = found.map((one) => one.at)
+  return found.slice(0, 100).map(({ recipient, weight, at }) => {
+    const next = Math.min(...starts.filter((start) => start > at), at + window)
+    return { recipient, weight, reason: reasonIn(lines.slice(at, next), recipient) ?? reasonIn(lines.slice(0, 200), recipient) }
+  })
+}
+
+const lineFails = (line: string) => {
+  if (line.trim() === '' || line.length > 4_000) return false
+  const { code, enhanced } = replyIn(line)
+  return code !== null || enhanced !== null || says(plainWords(line), failureWords)
+}
+
+function placeWeight(line: string, start: number, end: number): number {
+  const head = line.slice(Math.max(0, start - 60), start)
+  const tail = line.slice(end, end + 60)
+  if (isId.test(line.slice(0, start))) return -10
+  let weight = 0
+  if (asked.test(line.slice(0, start))) weight += 6
+  if (/^[\s<>"'([*\u2022\u00b7-]*(?:\d+[.)]\s*)?(?:(?:smtp|rfc822|e-?mail)\s*[:;]\s*<?)?$/i.test(line.slice(0, start)))
+    weight += /^[\s>"')\]]*[:：.]{0,3}\s*$/.test(tail) ? 4 : 3
+  if (/^>?"?\s*(?::|\.\.\.|：|--? )/.test(tail)) weight += 3
+  if (before.test(head)) weight += 3
+  if (notHim.test(head)) weight -= 8
+  return weight
+}
+
+/** The remote's reply in these lines with the lines that go on with it; else the line that says why; else what follows the address. */
+export function reasonIn(lines: readonly string[], recipient: string | null): string | null {
+  for (const [at, line] of lines.entries()) {
+    if (ownCommand.test(line)) continue
+    const { code, enhanced } = replyIn(line)
+    if (code !== null || (enhanced !== null && lineFails(line))) return tidy(withRest(lines, at), recipient)
+  }
+  const given = announcedReason(lines)
+  if (given !== null) return tidy(given, recipient)
+  const failing = lines.findIndex(
+    (line, at) => !ownCommand.test(line) && lineFails(at === 0 && recipient !== null ? line.replace(recipient, '') : line),
+  )
+  if (failing >= 0) return tidy(paragraph(lines, failing), recipient)
+  const below = belowAddress(lines, recipient)
+  if (below !== null) return tidy(below, recipient)
+  const first = lines.findIndex((line) => lineFails(line))
+  return first >= 0 ? tidy(paragraph(lines, first), recipient) : null
+}
+
+const label =
+  /^[^\p{L}\n]{0,20}(?:(?:the )?(?:failure |error |bounce |delivery |technical )?(?:reason|response|error message|error description|diagnostic code|cause|details)|the (?:reason|response|error)[^:\n]{0,60}|grund|fehlermeldung|ursache|motif|raison|motivo|causa|reden|powód|przyczyna|причина|理由|原因|退信原因|důvod|příčina|orsak|årsag|syy|neden|sebep)[^:：\n\p{L}]{0,10}[:：][ \t]*(.{0,2000})$/iu
+
+/** `Reason: …` on its line, or in the lines below. */
+function announcedReason(lines: readonly string[]): string | null {
+  for (const [at, line] of lines.entries()) {
+    const match = line.length < 4_000 ? label.exec(line) : null
+    if (!match) continue
+    if ((match[1] as string).trim().length > 3)
+      return [
+        match[1],
+        ...lines.slice(at + 1, at + 3).filter((_, index, some) => some.slice(0, index + 1).every((one) => one.trim() !== '')),
+      ].join('\n')
+    const next = lines.slice(at + 1, at + 4).findIndex((one) => one.trim() !== '')
+    if (next >= 0) return paragraph(lines, at + 1 + next)
+  }
+  return null
+}
+
+/** Lines right below one that is the address alone: what they say of it, in whatever words. */
+function belowAddress(lines: readonly string[], recipient: string | null): string | null {
+  if (recipient === null || lines[0]?.replace(/[\s<>"'():;,*-]/g, '').toLowerCase() !== recipient.toLowerCase()) return null
+  const text = paragraph(lines, 1)
+  return text === '' || /^[\s-]{4}/.test(text.trim()) ? null : text
+}
+
+function withRest(lines: readonly string[], at: number): string {
+  const whole = [lines[at] as string]
+  for (const line of lines.slice(at + 1, at + window)) {
+    if (line.trim() === '' || ownCommand.test(line) || /^\s*[-=_*]{5}/.test(line)) break
+    whole.push(line)
+  }
+  return whole.join('\n')
+}
+
+function paragraph(lines: readonly string[], at: number): string {
+  const whole: string[] = []
+  for (const line of lines.slice(at, at + 5)) {
+    if (line.trim() === '') break
+    whole.push(line)
+  }
+  return whole.join('\n')
+}
+
+/** On one line, without the address it began with and the marks of transcripts. */
+function tidy(text: string, recipient: string | null): string | null {
+  let words = text
+    .split('\n')
+    .map((line) => line.replace(/^\s*(?:<<<|>>>|\|)\s?/, '').trim())
+    .join(' ')
+    .replace(/\s+/g, ' ')
+    .trim()
+  if (recipient !== null) {
+    const start = words.slice(0, 8).search(/[^<"'([*\s]/)
+    if (start >= 0 && words.slice(start).toLowerCase().startsWith(recipient.toLowerCase())) {
+      const rest = words.slice(start + recipient.length).replace(/^[>"')\]]*\s*(?:[:：]|\.\.\.|--?)?\s*/, '')
+      if (rest !== '') words = rest
+    }
+  }
+  return words === '' ? null : words.slice(0, mostReason)
+}

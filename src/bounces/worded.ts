@@ -1,0 +1,118 @@
+/** A report that says in words only what it is: bounce, delay, automatic answer, or nothing of that. */
+import { addressesIn } from './addresses.ts'
+import { isAutoReply, isListMail, saysAutomatic } from './automatic.ts'
+import type { DeliveryStatus } from './delivery-status.ts'
+import { meaningOf, replyIn } from './meaning.ts'
+import { messageIdOf, type OriginalMessage, quotedOriginal } from './original.ts'
+import { fieldOf, type Part } from './parts.ts'
+import { humanText, idIn, nothing, oursOf, type Report, type ReportKind, reportOf, soleOf } from './reported.ts'
+import { failure } from './stated.ts'
+import { failuresIn, reasonIn } from './told.ts'
+import { delaySubjects, delayWords, failureSubjects, failureWords, gaveUpWords, plainWords, says } from './wordings.ts'
+
+interface Outer {
+  subject: string
+  isProgram: boolean
+  attached: OriginalMessage | null
+  /** A machine's part without a recipient. */
+  partial: DeliveryStatus | null
+}
+
+export function fromWords(message: Part, { subject, isProgram, attached, partial }: Outer): Report {
+  const text = humanText(message)
+  const quoted = quotedOriginal(text)
+  const original = attached ?? quoted.original
+  // Some put the copy first and their own words behind it.
+  const own =
+    says(plainWords(quoted.words), failureWords) || says(plainWords(quoted.words), delayWords) || quoted.rest === ''
+      ? quoted.words
+      : `${quoted.words}\n${quoted.rest}`
+  const names = failuresIn(own, { to: original?.to ?? [], ours: oursOf(message, original) }).filter((one) => one.weight >= 4).length
+  const kind = kindOf(message, {
+    subject,
+    words: plainWords(own),
+    isProgram,
+    hasOriginal: original !== null,
+    hasReply: replyIn(own).code !== null,
+    names,
+  })
+  const originalMessageId =
+    original?.messageId ??
+    (kind === 'other' || kind === 'auto-reply'
+      ? messageIdOf(fieldOf(message, 'in-reply-to') ?? fieldOf(message, 'references'))
+      : idIn(own, message))
+  const facts = { original, originalMessageId, reportingMta: partial?.reportingMta ?? null, arrivalDate: partial?.arrivalDate ?? null }
+  if (kind === 'auto-reply') {
+    const recipient = addressesIn(fieldOf(message, 'from') ?? '', 1)[0]?.address ?? null
+    return reportOf(kind, [{ ...nothing, recipient, action: 'answered', reason: fieldOf(message, 'subject') ?? null }], facts)
+  }
+  if (kind !== 'bounce' && kind !== 'delay') return reportOf('other', [], facts)
+  const action = kind === 'bounce' ? 'failed' : 'delayed'
+  const failures = toldFailures(message, own, original)
+  const recipients = failures.map(({ recipient, reason }) => ({
+    recipient,
+    action,
+    ...failure(meaningOf({ status: null, reason, words: own, waits: action === 'delayed' }), action),
+    reason,
+  }))
+  return reportOf(kind, recipients, facts)
+}
+
+function toldFailures(
+  message: Part,
+  words: string,
+  original: OriginalMessage | null,
+): { recipient: string | null; reason: string | null }[] {
+  const failed = addressesIn(fieldOf(message, 'x-failed-recipients') ?? '', 50).map((one) => one.address)
+  const found = failuresIn(words, { to: [...(original?.to ?? []), ...failed], ours: oursOf(message, original) })
+  const reasonOf = (recipient: string) => found.find((one) => one.recipient.toLowerCase() === recipient.toLowerCase())?.reason
+  const otherwise = reasonIn(words.split('\n').slice(0, 200), null)
+  if (failed.length > 0) return failed.map((recipient) => ({ recipient, reason: reasonOf(recipient) ?? otherwise }))
+  const [first] = found
+  // One that only stands there loses to the only address we wrote to.
+  const sole = soleOf(original)
+  if (!first || (first.weight < 4 && sole !== null && sole !== first.recipient))
+    return [{ recipient: sole ?? first?.recipient ?? null, reason: otherwise }]
+  return found
+    .filter((one) => one === first || one.weight >= Math.max(6, first.weight - 3))
+    .map(({ recipient, reason }) => ({ recipient, reason }))
+}
+
+interface Seen {
+  subject: string
+  words: string
+  isProgram: boolean
+  hasOriginal: boolean
+  /** A server's reply is quoted. */
+  hasReply: boolean
+  /** Addresses that something speaks for. */
+  names: number
+}
+
+function kindOf(message: Part, seen: Seen): ReportKind {
+  const { subject, words, isProgram } = seen
+  if (message.media.startsWith('multipart/report') && /disposition-notification/i.test(message.parameters.get('report-type') ?? ''))
+    return 'other'
+  const isReply = /^ ?(?:re|aw|sv|antw)\s*[:：]/.test(subject)
+  const isFailureSubject = says(subject, failureSubjects) && !isReply
+  const isDelaySubject = says(subject, delaySubjects) && !isReply
+  const isAutomatic = isAutoReply(message, subject, words)
+  const saysFailure = says(words, failureWords) || seen.hasReply || fieldOf(message, 'x-failed-recipients') !== undefined
+  const saysDelay = says(subject, delaySubjects) || (says(words, delayWords) && !says(words, gaveUpWords))
+  if (isProgram) {
+    if (isAutomatic && !isFailureSubject && !isDelaySubject && !seen.hasOriginal && !saysFailure) return 'auto-reply'
+    if (saysDelay) return 'delay'
+    if (saysFailure || isFailureSubject) return 'bounce'
+    return isAutomatic ? 'auto-reply' : 'other'
+  }
+  // Anybody can write of mail that failed: a person's or a list's needs more than words.
+  const isProven = seen.hasOriginal || isNull(message) || seen.hasReply || seen.names > 0
+  const isReport = isProven && !isListMail(message) && saysFailure && (isFailureSubject || isDelaySubject)
+  if (isReport && !(isAutomatic && saysAutomatic(message))) return saysDelay ? 'delay' : 'bounce'
+  if (isAutomatic) return 'auto-reply'
+  if (isReport || (!isReply && !isListMail(message) && seen.hasReply && (isNull(message) || seen.hasOriginal)))
+    return saysDelay ? 'delay' : 'bounce'
+  return 'other'
+}
+
+const isNull = (message: Part) => /^\s*<\s*>\s*$/.test(fieldOf(message, 'return-path') ?? '')

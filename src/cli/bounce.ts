@@ -1,0 +1,93 @@
+/** `postrider bounce parse`: what reports that came by mail mean, from files; needs no database and no service. */
+import { open, readdir, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type Report, readReport } from '#bounces'
+import { type Command, jsonOption } from './command.ts'
+
+/** What a mail server would take; the rest of a file is not read. */
+const mostOctets = 26_214_400
+
+const shown = (report: Report, file: string) => ({
+  file,
+  kind: report.kind,
+  recipient: report.recipient,
+  status: report.status,
+  classification: report.classification,
+  fault: report.fault,
+  permanent: report.permanent,
+  originalMessageId: report.originalMessageId,
+  reason: report.reason,
+})
+
+/** Control characters of a stranger's words would reach the terminal. */
+const cell = (text: string | null, width: number) =>
+  (text ?? '-')
+    .replace(/\p{Cc}/gu, ' ')
+    .slice(0, width)
+    .padEnd(width)
+
+const row = (one: ReturnType<typeof shown>) => {
+  const what = one.classification === null ? null : `${one.classification}${one.permanent ? ', permanent' : ''}`
+  return `${cell(one.kind, 10)}  ${cell(one.recipient, 32)}  ${cell(one.status, 7)}  ${cell(what, 34)}  ${one.file}${
+    one.reason === null ? '' : `\n            ${cell(one.reason, 160).trimEnd()}`
+  }`
+}
+
+export const bounceParse: Command = {
+  name: 'bounce parse',
+  summary: 'what bounces, complaints and automatic answers mean, from files',
+  help: `postrider bounce parse FILE... [--json]
+
+Reads raw messages (.eml; of a folder, all files in it) and prints what each one is: a bounce, a notice of delay, a complaint, an
+automatic answer (auto-reply) or something else (other), and about whom and why. Nothing is changed and no service is needed.
+With --json one line for each file: {file, kind, recipient, status, classification, fault, permanent, originalMessageId, reason}.
+What a report does not say is null. At most 25 MB of a file are read. Files that can't be read are told at the end, with exit code 1.`,
+  options: jsonOption,
+  positionals: ['FILE...'],
+  async run(given, deps) {
+    const unread: string[] = []
+    if (given.options.json !== true) {
+      deps.print(`${cell('kind', 10)}  ${cell('recipient', 32)}  ${cell('status', 7)}  ${cell('classification', 34)}  file`)
+    }
+    for (const named of given.positionals) {
+      for (const file of await filesOf(named)) {
+        try {
+          const record = shown(readReport(await startOf(file)), file)
+          deps.print(given.options.json === true ? JSON.stringify(record) : row(record))
+        } catch (error) {
+          unread.push(`${file} can't be read: ${error instanceof Error ? error.message : String(error)}`)
+        }
+      }
+    }
+    if (unread.length > 0) throw new Error(unread.join('\n'))
+  },
+}
+
+/** What can't be looked at stays in the list: reading it then says why. */
+async function filesOf(path: string): Promise<string[]> {
+  const found = await stat(path).catch(() => undefined)
+  if (!found?.isDirectory()) return [path]
+  const entries = await readdir(path, { recursive: true, withFileTypes: true }).catch(() => undefined)
+  if (!entries) return [path]
+  return entries
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name))
+    .sort()
+}
+
+async function startOf(path: string): Promise<Buffer> {
+  const file = await open(path, 'r')
+  try {
+    const { size } = await file.stat()
+    const buffer = Buffer.allocUnsafe(Math.min(size, mostOctets))
+    let length = 0
+    while (length < buffer.length) {
+      const { bytesRead } = await file.read(buffer, length, buffer.length - length, length)
+      if (bytesRead === 0) break
+      length += bytesRead
+    }
+    return buffer.subarray(0, length)
+  } finally {
+    await file.close()
+  }
+}

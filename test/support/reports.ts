@@ -1,0 +1,39 @@
+/** The labelled reports of test/corpus/reports (labels.jsonl beside them), and how well they are understood. */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { type Report, readReport } from '#bounces'
+
+export interface Label {
+  file: string
+  kind: string
+  recipient: string | null
+  status: string | null
+  classification: string | null
+  originalMessageId: string | null
+}
+
+export const judged = ['kind', 'recipient', 'classification', 'status', 'originalMessageId'] as const
+export type Judged = (typeof judged)[number]
+
+export interface Judgement {
+  label: Label
+  report: Report
+  wrong: Judged[]
+}
+
+/** A folder with a labels.jsonl: of each line the file, and what is right; what a label leaves out is not judged. */
+export function judgeReports(folder: string): Judgement[] {
+  const lines = readFileSync(join(folder, 'labels.jsonl'), 'utf8').split('\n')
+  return lines
+    .filter((line) => line.trim() !== '')
+    .map((line) => {
+      const label: Label = JSON.parse(line)
+      const report = readReport(readFileSync(join(folder, label.file)))
+      return { label, report, wrong: judged.filter((key) => key in label && !same(label[key], report[key])) }
+    })
+}
+
+const same = (one: string | null, other: string | null) => one?.toLowerCase() === other?.toLowerCase()
+
+export const share = (judgements: readonly Judgement[], ...keys: Judged[]): number =>
+  judgements.filter(({ wrong }) => !keys.some((key) => wrong.includes(key))).length / judgements.length
