@@ -1,12 +1,13 @@
 /**
  * What a reply means: its classification of the contract, whose fault it is, and whether it is for ever.
- * Owns: nothing. Uses: nothing. Used by: delivery, http.
+ * Owns: nothing. Uses: nothing. Used by: delivery, http, cli.
  * Promises: the reply code decides whether a failure is permanent, never its text; only a recipient's own fault suppresses.
  */
 import { type ClassificationName, classifications } from './classifications.ts'
 
 export type { ClassificationName } from './classifications.ts'
-export { classify } from './classify.ts'
+export { type Classified, classify, type GivenReply } from './classify.ts'
+export { rulesVersion } from './reply-rules.ts'
 
 export const classification = (name: ClassificationName): number => classifications[name]
 

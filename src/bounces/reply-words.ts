@@ -1,0 +1,104 @@
+/**
+ * The words of a reply, and the patterns that rules look for in them. Whatever differs from one reply to the next (addresses, hosts,
+ * numbers, links, case, accents, ends of lines) is gone before a rule looks. Bounded: the cost grows with the length of the text only.
+ */
+
+/** Letters without case and accents; scripts without spaces get one between any two letters. */
+const fold = (text: string): string =>
+  text
+    .normalize('NFKD')
+    .replace(/\p{M}+/gu, '')
+    .toLowerCase()
+    .replace(/[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}]/gu, ' $& ')
+
+/** Names in a link or host that tell of a list of blocked senders; all other links and hosts say nothing. */
+const lists = new Set(
+  `spamhaus spamcop sorbs barracudacentral barracudanetworks cloudmark surbl uribl uceprotect senderscore senderbase talosintelligence
+  dnsbl dnsrbl rbl rbls dnswl abusix abuseat invaluement spamrl hostkarma junkemailfilter mailspike njabl ahbl drbl rhsbl ipcheck
+  blacklist blacklists blocklist blocklists blocklisted mxrate cobion trustedsource sendersupport spameatingmonkey psbl ivmsip`.split(/\s+/),
+)
+const listIn = (link: string): string =>
+  link
+    .toLowerCase()
+    .split(/[^a-z0-9]+/)
+    .some((part) => lists.has(part))
+    ? ' dnsbl '
+    : ' '
+
+/** Codes that providers write with a colon in them: RTR:BL of AOL, DT:SPM of NetEase. */
+const codeWithColon = /^[a-z]{2,5}:[a-z]{1,3}\d?$/
+
+/**
+ * Lower-case words with one space before and after each and a lone full stop between sentences. `#` stands for what has no letters.
+ * `text` is all lines of the reply, with or without the codes before them.
+ */
+export function wordsOf(text: string): string {
+  const plain = text
+    .replace(/(^|\s)[2-5]\d\d(?:-|[ \t]|$)/gm, '$1 ')
+    // Cisco's appliances write `550 #5.1.0 Address rejected`, qmail ends with `(#5.7.1)`.
+    .replace(/(?<![\d.])[245]\.\d{1,3}\.\d{1,3}(?![\d.]*\d)/g, ' ')
+    // no-such-user@ and dmarc@ say nothing.
+    .replace(/[^\s<>:;,()[\]"=]{0,320}@[^\s<>:;,()[\]"]{0,255}/g, ' ')
+    .replace(/\b(?:https?:\/\/|www\.)[^\s<>"]{1,500}/gi, listIn)
+    // "rejected.Please" is the end of a sentence, mx.example.org is a host; Exchange names its own parts like hosts.
+    .replace(/([a-z\d)])\.(?=[A-Z][a-z])/g, '$1. ')
+    .replace(/\b(RESOLVER|STOREDRV|ROUTING|QUEUE|SMTPSEND|TRANSPORT|AGENT|RST|ADR)\./g, '$1 ')
+    .replace(/(?<![\w.-])(?:[\w-]{1,63}\.){1,10}[a-z][\w-]{1,62}(?![\w-])/gi, listIn)
+  const words = fold(plain)
+    .replace(/(\w)n['’]t\b/g, (_, letter: string) => (letter === 'a' ? 'an not' : `${letter} not`))
+    .replace(/\b(?:ca|can) ?not\b/g, 'can not')
+    .replace(/['’]s\b/g, '')
+    .replace(/['’]/g, ' ')
+    .replace(/[.;!?。!?]+(?=[\s"')\]]|$)/g, ' . ')
+    .replace(/(?<=\S)\.(?=\S)/g, ' ')
+    .replace(/[^\p{L}\p{N}_:.]+/gu, ' ')
+    .split(' ')
+    .flatMap((word) => (word.includes(':') && !codeWithColon.test(word) ? word.split(':') : [word]))
+    .flatMap((word) => (word.includes('_') && !/\d/.test(word) ? word.split('_') : [word]))
+    .filter((word) => word !== '')
+    .map((word) => (word === '.' || /\p{L}/u.test(word) ? word : '#'))
+  return ` ${words.join(' ').replaceAll(' e mail', ' email').replaceAll(' mail box', ' mailbox')} `
+}
+
+const far = '(?: [^ .]+){0,6}?'
+const near = '(?: [^ .]+){0,2}?'
+
+/**
+ * One expression for patterns, one on each line. In a pattern stands a word for itself; `word*` for every word that begins so; `{name}` for
+ * one of the words of that name; `(a|b c)` for one of these; `[a|b]` for one of these or nothing; `~` for at most two words, `..` for at
+ * most six, within a sentence.
+ */
+export function patternOf(lines: string, names: Readonly<Record<string, string>>): RegExp {
+  const alternatives = lines
+    .split('\n')
+    .map((line) => line.trim())
+    .filter((line) => line !== '')
+    .map((line) => tokensOf(line, names).join(''))
+  return new RegExp(`(?:${alternatives.join('|')})(?= )`)
+}
+
+const tokensOf = (line: string, names: Readonly<Record<string, string>>): string[] =>
+  (line.match(/\([^)]*\)|\[[^\]]*\]|\{[^}]*\}|[^\s([{]+/g) ?? []).map((token) => {
+    switch (token[0]) {
+      case '(':
+        return oneOf(token.slice(1, -1))
+      case '[':
+        return `${oneOf(token.slice(1, -1))}?`
+      case '{': {
+        const words = names[token.slice(1, -1)]
+        if (words === undefined) throw new Error(`no words are named ${token}`)
+        return oneOf(words)
+      }
+      default:
+        return token === '..' ? far : token === '~' ? near : literal(token)
+    }
+  })
+
+const oneOf = (words: string) => `(?:${words.split('|').map(literal).join('|')})`
+
+const literal = (phrase: string): string =>
+  fold(phrase)
+    .trim()
+    .split(/\s+/)
+    .map((word) => ` ${word.replaceAll('*', '[^ .]*')}`)
+    .join('')
