@@ -3,12 +3,15 @@
  * numbers, links, case, accents, ends of lines) is gone before a rule looks. Bounded: the cost grows with the length of the text only.
  */
 
+const plainLetters: Readonly<Record<string, string>> = { ı: 'i', ł: 'l', ø: 'o', ß: 'ss' }
+
 /** Letters without case and accents; scripts without spaces get one between any two letters. */
 const fold = (text: string): string =>
   text
     .normalize('NFKD')
     .replace(/\p{M}+/gu, '')
     .toLowerCase()
+    .replace(/[ıłøß]/g, (letter) => plainLetters[letter] ?? letter)
     .replace(/[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}]/gu, ' $& ')
 
 /** Names in a link or host that tell of a list of blocked senders; all other links and hosts say nothing. */
@@ -34,6 +37,8 @@ const codeWithColon = /^[a-z]{2,5}:[a-z]{1,3}\d?$/
  */
 export function wordsOf(text: string): string {
   const plain = text
+    // Cisco's and Amazon's bounces put words of their own before the reply that they quote.
+    .replace(/\b(?:Unknown address error|Other mail system problem|Delivery expired)(?= [45]\d\d-)/g, ' ')
     .replace(/(^|\s)[2-5]\d\d(?:-|[ \t]|$)/gm, '$1 ')
     // Cisco's appliances write `550 #5.1.0 Address rejected`, qmail ends with `(#5.7.1)`.
     .replace(/(?<![\d.])[245]\.\d{1,3}\.\d{1,3}(?![\d.]*\d)/g, ' ')

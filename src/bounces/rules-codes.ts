@@ -1,7 +1,27 @@
 /** What is left when the text says little: words that could be anybody's, then the enhanced code, then the reply code. */
 import type { ReplyRule } from './reply-rule.ts'
 
+/** Their trouble, which passes: the words of every server. */
+const trouble = `
+      (try|please try|retry|resend|come back) .. (again|later)
+      (temporar*|transient|maintenance|overload*|overloaded|busy|shutting down|closing transmission|closing connection)
+      (service|server|system|esmtp|host) [is|currently|temporarily] (unavailable|not available|busy|down|not operational|not accepting)
+      not accepting (network|messages|mail|email)
+      (insufficient system|system load|load average|internal|local|configuration|software|database|lookup|queue|backend|upstream|resource*|io|write|disk) (error|problem|failure|trouble|failed|config error)
+      (system config|server configuration|queue file|local error|local problem|internal error|internal server)
+      (could not load|not ready|unable to process|unable to accept|not processed|processing error|timeout exceeded|delivery expired|message expired|this message has been in the queue)
+      (veuillez|bitte|por favor|intente|riprova*) .. (plus tard|spater|mas tarde|tarde|piu tardi)
+      稍 后`
+
 export const rulesOfCodes: readonly ReplyRule[] = [
+  {
+    classification: 'temporarily_unavailable',
+    fault: 'server',
+    replies: 'temporary',
+    text: `
+      temporar* .. (failure|problem|error|failed)
+      lookup failure`,
+  },
   // Enhanced codes that mean one thing (RFC 3463, RFC 7372, RFC 7505, RFC 8689; Microsoft's 5.7.5xx to 5.7.7xx).
   { classification: 'invalid_recipient', fault: 'recipient', subjects: ['1.1', '1.2', '1.3', '1.4', '1.10'] },
   { classification: 'no_mailbox', fault: 'recipient', subjects: ['1.6', '2.1', '7.13', '7.17', '7.18'] },
@@ -13,7 +33,7 @@ export const rulesOfCodes: readonly ReplyRule[] = [
     fault: 'sender',
     subjects: ['1.7', '1.8', '7.20', '7.21', '7.22', '7.23', '7.24', '7.25', '7.26', '7.27', '7.29', '7.509', '7.515'],
   },
-  { classification: 'spam_block', fault: 'reputation', subjects: ['7.28', '7.501', '7.502', '7.503', '7.511', '7.512', '7.606', '7.708'] },
+  { classification: 'spam_block', fault: 'reputation', subjects: ['7.28', '7.501', '7.502', '7.503', '7.511', '7.606', '7.708'] },
   { classification: 'dns_error', fault: 'server', subjects: ['4.3', '4.4', '4.312'] },
   { classification: 'connection_error', fault: 'server', subjects: ['4.1', '4.2', '4.316'] },
 
@@ -21,11 +41,12 @@ export const rulesOfCodes: readonly ReplyRule[] = [
     classification: 'connection_error',
     fault: 'server',
     text: `
-      (connection|connections|conversation|session|network|socket|connect|smtp) .. (timed out|timeout|time out|refused|reset|lost|dropped|closed unexpectedly|unreachable|broken|failed|aborted|interrupted)
+      (connection|connections|conversation|network|socket|connect) .. (timed out|timeout|time out|refused|reset|lost|dropped|closed unexpectedly|unreachable|broken|failed|aborted|interrupted)
       (timeout|timed out|idle timeout|no route to host|host unreachable|network unreachable|no answer from host|bad connection)
       (unable to|could not|can not|failed to) (connect|contact|reach)
       lost connection`,
   },
+  { classification: 'temporarily_unavailable', fault: 'server', text: trouble, replies: 'temporary' },
   {
     classification: 'policy_violation',
     fault: 'server',
@@ -38,22 +59,8 @@ export const rulesOfCodes: readonly ReplyRule[] = [
       (not authorized|not authorised|not permitted|not allowed|unauthorized|forbidden)
       (blocked|access denied|rejected by)
       (abgelehnt|verweigert|refuse|rechazad*|rifiutat*|recusad*|rejeitad*|geweigerd|odrzucon*|отклонен*|отказано)`,
-    replies: 'permanent',
   },
-  {
-    classification: 'temporarily_unavailable',
-    fault: 'server',
-    text: `
-      (try|please try|retry|resend|come back) .. (again|later)
-      (temporar*|transient|maintenance|overload*|overloaded|busy|shutting down|closing transmission|closing connection)
-      (service|server|system|esmtp|host) [is|currently|temporarily] (unavailable|not available|busy|down|not operational|not accepting)
-      not accepting (network|messages|mail|email)
-      (insufficient system|system load|load average|internal|local|configuration|software|database|lookup|queue|backend|upstream|resource*|io|write|disk) (error|problem|failure|trouble|failed|config error)
-      (system config|server configuration|queue file|local error|local problem|internal error|internal server)
-      (could not load|not ready|unable to process|unable to accept|not processed|processing error|timeout exceeded|delivery expired|message expired|this message has been in the queue)
-      (veuillez|bitte|por favor|intente|riprova*) .. (plus tard|spater|mas tarde|tarde|piu tardi)
-      稍 后`,
-  },
+  { classification: 'temporarily_unavailable', fault: 'server', text: trouble },
   {
     classification: 'protocol_error',
     fault: 'ours',

@@ -37,6 +37,7 @@ export const rulesOfContent: readonly ReplyRule[] = [
       (potential|possible|for) security [issue|risk|reasons|threat]
       security (issue|policies|policy|threat|risk)
       (suspicious|potentially executable)
+      not accepted for policy reasons
       (anschadliche*|schadsoftware|virus|virus gefunden)
       (вирус*|病 毒|ウイルス)`,
   },
@@ -46,12 +47,12 @@ export const rulesOfContent: readonly ReplyRule[] = [
     fault: 'content',
     text: `
       (rfc|rfc5322|rfc2822|rfc822) [#] [5322|2822] (compliant|compliance|conform*|violation|specification*|standard*|standards)
-      (rfc5322|rfc2822|rfc 5322|rfc 2822|not rfc|rfc # compliant)
+      (rfc5322|rfc2822|not rfc)
+      rfc # .. (compliant|compliance|conform*)
       (header|headers|mime|message id|messageid) ~ (missing|duplicate*|invalid|malformed|error|not compliant|not accepted|bad|illegal|not valid|required|too large|too long|size exceeds|contains|improper*|not rfc)
       (missing|duplicate|multiple|invalid|malformed|illegal|improper|improperly formatted) [required|mime|message|a|valid|formatted] (header|headers|date|subject|message id|messageid|mime|boundary|line ending*|binary)
       (bare|lone|stray) (lf|cr|linefeed*|newline*|line feed*|carriage*)
       (line|lines) ~ (too long|length exceed*|longer than)
-      improper use of
       # bit data
       mime complexity
       (body|message) contains (nul|null|8bit|binary)`,
@@ -61,7 +62,7 @@ export const rulesOfContent: readonly ReplyRule[] = [
     classification: 'spam_block',
     fault: 'content',
     text: `
-      (spam|ube|uce|unsolicited|antispam|spamassassin|spammy|spamlike|junk|junkmail|spamming|spamfilter)
+      (spam*|ube|uce|unsolicited|antispam|spamassassin|spammy|spamlike|junk|junkmail|spamming|spamfilter)
       (bulk|marketing|advertis*) (mail|email|message|messages|content)
       message content rejected
       (content|body|url|urls|uri|link|links) .. (blacklist*|listed|blocked|denied|rejected|prohibited|filter*|not allowed)
@@ -81,6 +82,8 @@ export const rulesOfContent: readonly ReplyRule[] = [
       (sending|sender|outgoing|outbound|daily user|sending account) (quota|limit|limits) [has been|is|was] [exceeded|reached]
       reached a limit for sending`,
   },
+  // United Internet and others say it behind the registered text of 552, which is of a mailbox.
+  { classification: 'message_too_large', fault: 'content', text: 'message size exceeds (fixed|maximum|the maximum|limit|our)' },
   {
     classification: 'mailbox_full',
     fault: 'recipient',
@@ -88,6 +91,8 @@ export const rulesOfContent: readonly ReplyRule[] = [
       {mailbox} .. (full|overdrawn|overfull|overflow*|out of space|out of storage|no space|quota)
       {mailbox} .. (exceed*|reached|above) .. (quota|storage|space|disk|capacity|mailbox size|mailbox limit|message count)
       (full|filled|overflowing|overfull) {mailbox}
+      (it|mailbox|inbox) is full
+      too much mail data
       (quota|quotas|overquota|quotaexceed*) [usage|limit|has been|is|was|size|would] [been|be] (full|exceed*|reached|overflow|violation|over)
       (over|out of|exceed*|above|beyond|insufficient) [its|their|the|his|her|allowed|my|mail|disk|user|allocated|maximum|message|available|recipient|mailbox|a] [disk|storage|mailbox|mail|account|allowed|email] (quota|quotas|overquota)
       (overquota|disk quota|disc quota|diskspace quota|storage quota|mailbox quota|exceeded storage|mapiexceptionshutoffquotaexceeded|quota limit|mail quota)
@@ -136,7 +141,6 @@ export const rulesOfContent: readonly ReplyRule[] = [
       (size limit|size limits|sizelimit|mailsize limit|message length|line limit) [is|was] (exceed*|reached)
       (oversized|too large|too big) (message|mail|email|attachment)
       recipsizelimit
-      too much mail data
       (message|attachment) ~ (#|size) (mb|bytes) limit
       (nachricht|mail|anhang) .. zu (gross|groß)
       (message|taille) .. (trop volumineu*|trop grand*|trop gros*|limite|maximale)

@@ -18,7 +18,7 @@ export const rulesOfProviders: readonly ReplyRule[] = [
   { classification: 'temporarily_unavailable', fault: 'reputation', text: 'quota for sending messages with the same\npeak smtp relay' },
 
   // Microsoft: learn.microsoft.com, "NDR error codes" and "Fix email delivery issues for error code 5.7.xxx"; sendersupport.olc.protection.
-  { classification: 'temporarily_unavailable', fault: 'reputation', text: 'rp # .. limits\n(exceeded|per hour) .. (permitted limits|message receive limit)\nper hour message receive limit' },
+  { classification: 'temporarily_unavailable', fault: 'reputation', text: 'we have limits for how many\n(exceeded|per hour) .. (permitted limits|message receive limit)\nper hour message receive limit' },
   { classification: 'spam_block', fault: 'reputation', text: 'bad outbound sender\ntenant has exceeded threshold\nspam abuse detected\nsending from unregistered domains' },
   { classification: 'policy_violation', fault: 'ours', subjects: ['1.90'], marks: ['limit'] },
   { classification: 'policy_violation', fault: 'ours', text: 'daily limit for message recipients\nsubmission quota exceeded\nclient was not authenticated to send\nunusual sending activity' },
@@ -33,7 +33,7 @@ export const rulesOfProviders: readonly ReplyRule[] = [
       not accept email over`,
   },
   { classification: 'policy_violation', fault: 'recipient', subjects: ['7.12', '7.124', '7.133', '7.134', '7.135', '7.136', '7.193', '7.507'] },
-  { classification: 'policy_violation', fault: 'content', subjects: ['6.11'] },
+  { classification: 'policy_violation', fault: 'content', subjects: ['6.11', '7.512'] },
   { classification: 'tls_required', fault: 'server', subjects: ['7.321', '7.322', '7.323', '7.324', '7.325', '4.317'] },
   { classification: 'invalid_recipient', fault: 'recipient', subjects: ['1.351'] },
   {
@@ -46,7 +46,7 @@ export const rulesOfProviders: readonly ReplyRule[] = [
 
   // Yahoo and AOL: senders.yahooinc.com/smtp-error-codes, the former postmaster.aol.com/error-codes.
   { classification: 'spam_block', fault: 'reputation', text: '(tss04|tss05|tss07|tss09|tss11|ts01|ts02|ts03|ts04|ipts04|bl21|bl23)\n(rtr:bb|rtr:du|rtr:sc|rtr:bl|rtr:ch|rly:b2|rly:bl|rly:ch|rly:ir|con:b1|hvu:b2)\nvs1 (ip|mf)' },
-  { classification: 'policy_violation', fault: 'content', text: '(ph01|hvu:b1|rly:bd|mff)\nnot accepted for policy reasons' },
+  { classification: 'policy_violation', fault: 'content', text: '(ph01|hvu:b1|rly:bd|mff)' },
   { classification: 'policy_violation', fault: 'sender', text: '(au01|rtr:rd|rly:sn)' },
   { classification: 'temporarily_unavailable', fault: 'reputation', text: '(rly:b1|dyn:t1|dyn:t2)\nmax message per connection' },
 
@@ -88,9 +88,12 @@ export const rulesOfProviders: readonly ReplyRule[] = [
   { classification: 'message_too_large', fault: 'content', text: '(ofr*_514|lpn*_514)' },
 
   // Cox and Spectrum (cox.com, spectrum.net: email error codes), Comcast (postmaster.comcast.net/mail-error-codes).
-  { classification: 'spam_block', fault: 'reputation', text: '(cxbl|cdrbl|ipbl*|cxthrt|cxmj|bl00*|es00*)' },
-  { classification: 'policy_violation', fault: 'sender', text: '(cxdns|cxsndr|pt00*)' },
-  { classification: 'temporarily_unavailable', fault: 'reputation', text: '(cxcnct|cxmxrt|rl00*)' },
+  { classification: 'spam_block', fault: 'reputation', text: '(cxbl|cdrbl|ipbl*|cxthrt|cxmj)' },
+  { classification: 'spam_block', fault: 'reputation', marks: ['bl0000', 'es0000'] },
+  { classification: 'policy_violation', fault: 'sender', text: '(cxdns|cxsndr)' },
+  { classification: 'policy_violation', fault: 'sender', marks: ['pt0000'] },
+  { classification: 'temporarily_unavailable', fault: 'reputation', text: '(cxcnct|cxmxrt)' },
+  { classification: 'temporarily_unavailable', fault: 'reputation', marks: ['rl0000'] },
   { classification: 'spam_block', fault: 'content', text: 'urlbl*' },
   { classification: 'spam_block', fault: 'reputation', text: 'dnsbl attrbl\ndnsbl rbl' },
 
@@ -104,13 +107,19 @@ export const rulesOfProviders: readonly ReplyRule[] = [
   {
     classification: 'policy_violation',
     fault: 'server',
-    text: 'open relay not allowed\nenvelope blocked\nforwarding disabled',
+    text: 'open relay not allowed\nnot an open relay\nenvelope blocked\nforwarding disabled',
   },
   { classification: 'policy_violation', fault: 'sender', text: '(anti spoofing|antispoofing|spoofed|spoofing)' },
   { classification: 'policy_violation', fault: 'content', text: 'email rejected due to security polic*' },
   { classification: 'temporarily_unavailable', fault: 'reputation', text: '(outbound thread limit|ip temporarily blacklisted|rate control)' },
   // Barracuda: a rule of the filter said no to the message; campus.barracuda.com.
   { classification: 'spam_block', fault: 'content', text: 'permanent failure for one or more recipients .. blocked' },
+  // Links in the message, not our address; Vade and Trend Micro name a spam pattern.
+  { classification: 'spam_block', fault: 'content', text: '(url|urls|link|links|uri) in (this|your|the)\nspam pattern\n(spam|virus) or (virus|spam) (classification|content)\nspam or virus' },
+  // MDaemon, and others that count messages and not octets.
+  { classification: 'mailbox_full', fault: 'recipient', text: 'too many messages (in|on) (mailbox|the|this|his)' },
+  // AOL of an address that was reserved and never used.
+  { classification: 'invalid_recipient', fault: 'recipient', text: 'never logged onto' },
   // Broadcom (Symantec, MessageLabs): knowledge.broadcom.com, "connection rejected by policy [7.x]".
   { classification: 'spam_block', fault: 'reputation', text: '(connection|connections) (rejected|refused|denied) by policy\nsymantec zodiac' },
   // Facebook: postmaster.facebook.com/response_codes.
@@ -119,8 +128,6 @@ export const rulesOfProviders: readonly ReplyRule[] = [
   // Zoho: zoho.com/mail/help/bounce; all mail of a domain is refused by its own rule.
   { classification: 'policy_violation', fault: 'server', text: 'mail rejected by destination domain' },
   { classification: 'spam_block', fault: 'reputation', text: 'email outgoing blocked' },
-  // Cisco's bounces begin so whatever the reply was that they quote.
-  { classification: 'policy_violation', fault: 'server', text: 'unknown address error .. (access denied|blocked|policy)' },
   // Rackspace: docs.rackspace.com, codes in brackets.
   { classification: 'temporarily_unavailable', fault: 'reputation', text: '(g28|received too many messages from a new)' },
   // Mail.ru: help.mail.ru/mail-help/postmaster; its texts begin alike and end with the reason.

@@ -3,14 +3,14 @@ import type { ReplyRule } from './reply-rule.ts'
 
 export const rulesOfRecipients: readonly ReplyRule[] = [
   // What follows when no recipient was left: the reason was in the replies before.
-  { classification: 'protocol_error', fault: 'ours', text: 'no valid recipients\nno recipients (specified|accepted|given|were)\nvalid rcpt command must' },
+  { classification: 'protocol_error', fault: 'ours', text: 'no valid recipients\nno recipients (specified|accepted|given|were)\nvalid rcpt command must\n(parameters|parameter) not (recognized|implemented)' },
 
   // Their MX does not know that it is one, or wants a password of us: Postfix, Exim, Sendmail, qmail's rcpthosts, Exchange.
   {
     classification: 'policy_violation',
     fault: 'server',
     text: `
-      (relay|relaying) .. (denied|not permitted|not allowed|prohibited|refused|disabled|rejected|access|is not|forbidden|for|without)
+      (relay|relaying) .. (denied|not permitted|not allowed|prohibited|disallowed|refused|disabled|rejected|access|is not|forbidden|for|without)
       (unable|not permitted|not allowed|not authorized|not authorised|not configured|refuse*|not|unwilling|will not|no|insecure) [to|mail|this] (relay|relaying)
       mail relay
       as a relay
@@ -43,26 +43,7 @@ export const rulesOfRecipients: readonly ReplyRule[] = [
   },
   { classification: 'protocol_error', fault: 'server', subjects: ['4.6', '4.14'] },
 
-  // RFC 7505, RFC 7504, and mailboxes that take nothing though they are there.
-  {
-    classification: 'not_accepting_mail',
-    fault: 'recipient',
-    text: `
-      (nullmx|null mx)
-      (host|domain|recipient|user|mailbox|account|address|it|#|users|recipients) .. not [currently|longer|any] (accept*|receive*) [any|incoming|inbound|email|new|external] (mail|email|emails|messages|message|deliveries|mails) [messages|for|at]
-      not accept* [any|incoming|inbound|new] (mail|email|emails|messages) for
-      (not|never) (accepts|accept) [any] (mail|email|emails|messages)
-      no mail (accepted|is accepted|service)
-      mail (receiving|reception|delivery|service) [is|has been] (disabled|turned off|deactivated)
-      (refuses|refuse|refusing) [all|any] (mail|email|messages)
-      (accepts|receives) no (mail|email)
-      (unmonitored|not monitored|send only|sendonly|no reply mailbox)
-      (nimmt keine|akzeptiert keine) (mails|nachrichten|email|e mails)
-      n accepte (pas|plus|aucun) (de|d) (messages|mail|courriel*)`,
-    replies: 'permanent',
-  },
-  { classification: 'not_accepting_mail', fault: 'recipient', text: '(nullmx|null mx)' },
-
+  // Closed, disabled, gone: Gmail, Yahoo, Apple, Mail.ru, Comcast and every small server.
   {
     classification: 'no_mailbox',
     fault: 'recipient',
@@ -83,6 +64,25 @@ export const rulesOfRecipients: readonly ReplyRule[] = [
       (ящик*|аккаунт|учетная запись|пользователь) .. (заблокирован*|отключен*|удален*|неактив*|закрыт*)
       (账 号|帐 号|用 户|邮 箱|账 户) .. (停 用|冻 结|禁 用|锁 定|注 销|关 闭)`,
   },
+  // RFC 7505, RFC 7504, and mailboxes that take nothing though they are there.
+  {
+    classification: 'not_accepting_mail',
+    fault: 'recipient',
+    text: `
+      (nullmx|null mx)
+      (host|domain|recipient|user|mailbox|account|address|it|#|users|recipients) .. not [currently|longer|any] (accept*|receive*) [any|incoming|inbound|email|new|external] (mail|email|emails|messages|message|deliveries|mails) [messages|for|at]
+      not accept* [any|incoming|inbound|new] (mail|email|emails|messages) for
+      (not|never) (accepts|accept) [any] (mail|email|emails|messages)
+      no mail (accepted|is accepted|service)
+      mail (receiving|reception|delivery|service) [is|has been] (disabled|turned off|deactivated)
+      (refuses|refuse|refusing) [all|any] (mail|email|messages)
+      (accepts|receives) no (mail|email)
+      (unmonitored|not monitored|send only|sendonly|no reply mailbox)
+      (nimmt keine|akzeptiert keine) (mails|nachrichten|email|e mails)
+      n accepte (pas|plus|aucun) (de|d) (messages|mail|courriel*)`,
+    replies: 'permanent',
+  },
+  { classification: 'not_accepting_mail', fault: 'recipient', text: '(nullmx|null mx)' },
 
   // "Mailbox unavailable" is RFC 5321's own text: for 550 not found or no access, for 450 busy.
   {
@@ -91,6 +91,7 @@ export const rulesOfRecipients: readonly ReplyRule[] = [
     replies: 'temporary',
     text: '(mailbox|user|recipient|account) [is|currently|temporarily|was] (unavailable|not available|busy|in use|locked)',
   },
+  { classification: 'invalid_recipient', fault: 'recipient', text: '(recipient|recipient address) .. domain not found\nhost unknown\nunknown host\ncan not deliver mail for' },
   // A domain that is not there; of the sender's the rules before have spoken.
   {
     classification: 'dns_error',
@@ -102,7 +103,7 @@ export const rulesOfRecipients: readonly ReplyRule[] = [
       (unable to|could not|can not|failed to) (resolve|find|lookup|look up|locate) ~ (host|domain|mx|route|server|mail server|dns|name)
       (dns|name server|nameserver|name service|mx|resolver) [lookup|query|server|resolution|record] (error|failure|failed|problem|timeout|timed out|not found|servfail|reply|is misconfigured|loop)
       (name or service not known|malformed or unexpected name server|host name lookup|nxdomain|no mx|no relevant answers|no a record)
-      (no route to|unable to route|no route for) [the] (host|domain|recipient|destination|address|#)
+      (no route to|unable to route|no route for) [the] (domain|recipient|destination|address|#)
       dns records .. not be found
       unrouteable mail domain`,
   },

@@ -9,15 +9,17 @@ export const rulesOfSenders: readonly ReplyRule[] = [
     text: `
       (greylist*|graylist*|greytrap*|grey|postgrey)
       (gray|grey) (list*|rbl)
-      (unverified|unable to verify|not verified|could not verify|can not verify) ~ (recipient|address|user) [at this time|now|yet]
+      (recipient|rcpt|user) .. (unverified|not verified)
+      (unverified|unable to verify|could not verify|can not verify) [the] (recipient|user)
+      (recipient|user|mailbox) [has] exceed* [the|message|its|their] (rate|message rate)
       receiving {sent} (too quickly|at a rate)
       (user|recipient|mailbox|account) .. (received|receiving|getting) .. (too many|too much|large number)
       too much email in a short
       recipient thread limit
       recipient deferred because
       (domain policy size|too many recipients per|per transaction) .. (transaction|session|connection)
-      {someone} .. (temporar*|currently|momentarily) ~ (disabled|locked|suspended|unavailable|inactive|blocked|busy)
-      {someone} ~ (disabled|locked|suspended|unavailable|blocked|busy) temporar*`,
+      {mailbox} .. (temporar*|currently|momentarily) ~ (disabled|locked|suspended|unavailable|inactive|blocked|busy)
+      {mailbox} ~ (disabled|locked|suspended|unavailable|blocked|busy) temporar*`,
   },
 
   // Gmail names the SPF or DKIM domain of such mail, Yahoo the complaints: neither is about DNS.
@@ -81,7 +83,12 @@ export const rulesOfSenders: readonly ReplyRule[] = [
       (sender|callout|callback) (verify|verification) .. (failed|failure|error)
       (could not|can not|unable to|failed to|not) (verify|validate|resolve) ~ {sender}
       {sender} .. (not found|not exist*|not resolve|unresolvable|no mx|no dns|no a or mx|not resolvable|no valid mx|has no mx|must resolve|must exist|unknown|null mx|not be resolved|not be verified|unverified|not verified|nonexist*)
-      {sender} ~ (invalid|unroutable|unrouteable|undeliverable|malformed|not valid|bogus|empty|not in the|incorrect|syntax|must be|required)
+      {sender} .. (not a valid|not valid|invalid|resolve fail*)
+      (unresolvable|unresolved) .. domain
+      domain name required
+      badmailfrom
+      sender verify
+      {sender} ~ (unroutable|unrouteable|undeliverable|malformed|bogus|empty|not in the|incorrect|syntax|must be|required)
       (domain of sender|sender domain|sending domain|from domain|mailfrom domain) .. {gone}
       (invalid|bad|illegal|unknown|nonexistent|unresolvable|fake|forged|bogus|unverified|unroutable|unrouteable|malformed|empty|missing|no|unverifiable|spoofed) [envelope|domain|email|return|in|valid] {sender}
       (address in from|addresses in from|from addresses|multiple from)
@@ -109,7 +116,7 @@ export const rulesOfSenders: readonly ReplyRule[] = [
       (ip|host|client|server|#) ~ ({listed}|blacklisted|blacklist*|blocked|listed|banned|blocklisted)
       (banned|blocked|bad|blacklisted|suspected|suspicious|spam|spamming|abusive|untrusted|zombied|prohibited|restricted|blocklisted|rejected|refused) [spam|sending|sender|source|client|smtp|mail] (ip|ips|ip address|ip addresses|host|server|network|ip profile)
       (ip|address|host|server|client|domain|#) .. (rejected|refused|denied|blocked) .. (listing|reputation|spamming|abuse)
-      (sends|sent|sending|send|source of|originated|originating|for|due to) [currently|mostly|too much|too many|only|large amounts of] (spam|spamming|junk|viruses|abuse)
+      (sends|sent|sending|send|source of|originated|originating) [currently|mostly|too much|too many|only|large amounts of] (spam|spamming|junk|viruses|abuse)
       (spam|spamming|spammer|abusive|malicious|abuse) (source|host|activity|behavior|behaviour|sender|senders|server|origin|traffic|from|network|incident*|issues|like behav*|detected from|ip|ips)
       {sender} .. (blacklist*|blocklist*|blocked|banned|black listed|block listed|spammer|listed|in my black)
       (blocked|banned|blacklisted|suspected) (sender|senders|domain)
@@ -122,9 +129,9 @@ export const rulesOfSenders: readonly ReplyRule[] = [
       not .. accept* ~ (mail|messages|email|emails|connections|connection|traffic|smtp) from (#|your|this|dynamic|ip|hosts|that|dialup|residential)
       not in whitelist
       (access|connection|connections|service|smtp) .. (denied|refused|rejected|blocked|forbidden|not allowed|dropped|closed|terminated) .. (your ip|from ip|your host|your server|# #|sending mta|bad ip)
-      you (have been|are) (blacklisted|blocklisted|banned|blocked|listed)
+      you (have been|are) (blacklisted|blocklisted|banned|listed)
       (open relay|open proxy|openrelay|zombie|botnet|zombied)
-      (dynamic|residential|dialup|dial up) (ip*|address*|range|space|client|host*|pool)
+      (dynamic|residential|dialup|dial up|transient) (ip*|address*|range|space|client|host*|pool)
       not accepting connections
       not allowed to connect
       host network not allowed
@@ -154,8 +161,8 @@ export const rulesOfSenders: readonly ReplyRule[] = [
       (rate|frequency) (limit*|exceeded|exceeds|too|control|is too|of mail|of email|of message*|throttl*)
       (ratelimit*|ratelimited|throttl*)
       (exceed*|over|reached|hit) .. (rate|rates|messages per|connections|per hour|per minute|per day|per second|hourly|maximum number of messages|maximum number of connections|number of messages|message limit|connection limit)
-      (too many|too much|excessive|high|exceeded|maximum|max|unusual|unusually large|large|concurrent|simultaneous|parallel) [of|number of|amount of|smtp|concurrent|simultaneous|inbound|incoming|allowed|parallel|open|new|number of concurrent|number of simultaneous] (connections|connection|messages|mail|mails|emails|email|sessions|session|volume|rate|traffic|requests|deliveries|transactions|smtp|message per connection|errors|message rate|emails per|hello|helos|auth|threads)
-      (connection|connections|session|sessions|message|messages|mail|email|volume|thread|recipient|ip|domain|sender) [rate|count|frequency] (limit|limits|frequency|threshold|limited) [reached|exceeded|for]
+      (too many|too much|excessive|high|exceeded|maximum|max|unusual|unusually large|large|concurrent|simultaneous|parallel) [of|number of|amount of|smtp|concurrent|simultaneous|inbound|incoming|allowed|parallel|open|new|number of concurrent|number of simultaneous] (connections|connection|messages|mails|emails|mail from|email from|sessions|session|volume|rate|traffic|requests|deliveries|transactions|smtp|message per connection|errors|message rate|emails per|hello|helos|auth|threads)
+      (connection|connections|session|sessions|message|messages|volume|thread) [rate|count|frequency] (limit|limits|frequency|threshold|limited) [reached|exceeded|for]
       (limits|limit) .. (how many|number of) (messages|emails|connections|mails)
       (slow down|slower|too fast|too quickly|too frequent*|too often|back off|backoff)
       (deferred|delayed|refused) due to .. (volume|rate|load|limits)
