@@ -55,11 +55,12 @@ interface Facts {
 }
 
 const holds = (
-  { marks, subjects, codes, replies }: ReplyRule,
+  { marks, subjects, codes, replies, text }: ReplyRule,
   pattern: RegExp | undefined,
   { code, permanent, subject, words, marked }: Facts,
 ) =>
-  (!replies || permanent === null || (replies === 'permanent') === permanent) &&
+  // Where no code says whether it is for ever, only words can tell.
+  (!replies || (permanent === null ? text !== undefined : (replies === 'permanent') === permanent)) &&
   (!codes || (code !== null && codes.includes(code))) &&
   (!subjects ||
     (subject !== undefined && subjects.some((one) => (one.endsWith('*') ? subject.startsWith(one.slice(0, -1)) : one === subject)))) &&

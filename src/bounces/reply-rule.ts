@@ -23,7 +23,7 @@ export const synonyms: Readonly<Record<string, string>> = {
   gone: `unknown|not known|not found|not be found|not exist*|nonexist*|non exist*|inexist*|never existed|invalid|not valid|not a valid
     |not recognized|not recognised|unrecognized|undeliverable|unroutable|unrouteable|undefined|incorrect|misspelled|not listed
     |not registered|not defined|not a registered|not a known|not present|not on this|not local|not a local|not here|not deliverable
-    |not have a|not have an|not a customer|not hosted|not configured|userunknown|unknownuser`,
+    |not handled|not unique|no exist*|not have a|not have an|not a customer|not hosted|not configured|userunknown|unknownuser`,
   off: `disabled|inactive|deactivated|suspended|closed|deleted|removed|terminated|expired|frozen|locked|cancelled|canceled|discontinued
     |archived|abandoned|retired|dormant|deprovisioned|not active|not enabled|not activated|not an active|no longer|has moved|moved to
     |has been moved|out of service|obsolete|has left|left the company|decommissioned`,

@@ -28,6 +28,11 @@ const listIn = (link: string): string =>
     ? ' dnsbl '
     : ' '
 
+/** A reply of 2 KB in any language has fewer and shorter ones; what folding makes longer (one Arabic sign becomes 18) is cut here. */
+const mostWords = 320
+const longestWord = 40
+const mostFolded = 3000
+
 /** Codes that providers write with a colon in them: RTR:BL of AOL, DT:SPM of NetEase. */
 const codeWithColon = /^[a-z]{2,5}:[a-z]{1,3}\d?$/
 
@@ -41,27 +46,29 @@ export function wordsOf(text: string): string {
     .replace(/\b(?:Unknown address error|Other mail system problem|Delivery expired)(?= [45]\d\d-)/g, ' ')
     .replace(/(^|\s)[2-5]\d\d(?:-|[ \t]|$)/gm, '$1 ')
     // Cisco's appliances write `550 #5.1.0 Address rejected`, qmail ends with `(#5.7.1)`.
-    .replace(/(?<![\d.])[245]\.\d{1,3}\.\d{1,3}(?![\d.]*\d)/g, ' ')
+    .replace(/(?<![\d.])[245]\.\d{1,3}\.\d{1,3}(?!\.?\d)/g, ' ')
     // no-such-user@ and dmarc@ say nothing.
-    .replace(/[^\s<>:;,()[\]"=]{0,320}@[^\s<>:;,()[\]"]{0,255}/g, ' ')
+    .replace(/(?<![^\s<>:;,()[\]"=])[^\s<>:;,()[\]"=]{0,320}@[^\s<>:;,()[\]"]{0,255}/g, ' ')
     .replace(/\b(?:https?:\/\/|www\.)[^\s<>"]{1,500}/gi, listIn)
     // "rejected.Please" is the end of a sentence, mx.example.org is a host; Exchange names its own parts like hosts.
     .replace(/([a-z\d)])\.(?=[A-Z][a-z])/g, '$1. ')
     .replace(/\b(RESOLVER|STOREDRV|ROUTING|QUEUE|SMTPSEND|TRANSPORT|AGENT|RST|ADR)\./g, '$1 ')
     .replace(/(?<![\w.-])(?:[\w-]{1,63}\.){1,10}[a-z][\w-]{1,62}(?![\w-])/gi, listIn)
   const words = fold(plain)
+    .slice(0, mostFolded)
     .replace(/(\w)n['’]t\b/g, (_, letter: string) => (letter === 'a' ? 'an not' : `${letter} not`))
     .replace(/\b(?:ca|can) ?not\b/g, 'can not')
     .replace(/['’]s\b/g, '')
     .replace(/['’]/g, ' ')
-    .replace(/[.;!?。!?]+(?=[\s"')\]]|$)/g, ' . ')
+    .replace(/(?<![.;!?])[.;!?]+(?![^\s"')\]])/g, ' . ')
     .replace(/(?<=\S)\.(?=\S)/g, ' ')
     .replace(/[^\p{L}\p{N}_:.]+/gu, ' ')
     .split(' ')
     .flatMap((word) => (word.includes(':') && !codeWithColon.test(word) ? word.split(':') : [word]))
     .flatMap((word) => (word.includes('_') && !/\d/.test(word) ? word.split('_') : [word]))
     .filter((word) => word !== '')
-    .map((word) => (word === '.' || /\p{L}/u.test(word) ? word : '#'))
+    .slice(0, mostWords)
+    .map((word) => (word === '.' || /\p{L}/u.test(word) ? word.slice(0, longestWord) : '#'))
   return ` ${words.join(' ').replaceAll(' e mail', ' email').replaceAll(' mail box', ' mailbox')} `
 }
 

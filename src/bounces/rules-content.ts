@@ -12,7 +12,7 @@ export const rulesOfContent: readonly ReplyRule[] = [
       (due to|because of|by|to) (recipient|user) (preference*|rules|rule|settings|filter*|policy|inbox rule)
       (only accept*|accepts only|accepting only|only receive*) .. (mail|email|emails|messages) .. (from|sent by)
       user reject*
-      refuses to receive
+      (refuses|refused) to receive
       (not|non) (a member|member|subscribed|allowed to post|authorized to post|permitted to post|pre approved)
       non member*
       senders to accept mail from
@@ -55,6 +55,8 @@ export const rulesOfContent: readonly ReplyRule[] = [
       (line|lines) ~ (too long|length exceed*|longer than)
       # bit data
       mime complexity
+      (character set|character sets|charset|charsets)
+      without .. (field|fields|header|headers)
       (body|message) contains (nul|null|8bit|binary)`,
   },
   // Spam by content: SpamAssassin, Gmail, Cloudmark, Barracuda, MailMarshal, Yandex, QQ.
@@ -65,6 +67,7 @@ export const rulesOfContent: readonly ReplyRule[] = [
       (spam*|ube|uce|unsolicited|antispam|spamassassin|spammy|spamlike|junk|junkmail|spamming|spamfilter)
       (bulk|marketing|advertis*) (mail|email|message|messages|content)
       message content rejected
+      content reject*
       (content|body|url|urls|uri|link|links) .. (blacklist*|listed|blocked|denied|rejected|prohibited|filter*|not allowed)
       {sent} [content|contents] [is|was|has been] (filtered|filter rejected)
       (rejecting|rejected|denied|reject) ~ (content|bulk)
@@ -89,6 +92,7 @@ export const rulesOfContent: readonly ReplyRule[] = [
     fault: 'recipient',
     text: `
       {mailbox} .. (full|overdrawn|overfull|overflow*|out of space|out of storage|no space|quota)
+      mailbox .. exceed* .. size
       {mailbox} .. (exceed*|reached|above) .. (quota|storage|space|disk|capacity|mailbox size|mailbox limit|message count)
       (full|filled|overflowing|overfull) {mailbox}
       (it|mailbox|inbox) is full

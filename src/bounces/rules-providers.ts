@@ -117,7 +117,7 @@ export const rulesOfProviders: readonly ReplyRule[] = [
   // Links in the message, not our address; Vade and Trend Micro name a spam pattern.
   { classification: 'spam_block', fault: 'content', text: '(url|urls|link|links|uri) in (this|your|the)\nspam pattern\n(spam|virus) or (virus|spam) (classification|content)\nspam or virus' },
   // MDaemon, and others that count messages and not octets.
-  { classification: 'mailbox_full', fault: 'recipient', text: 'too many messages (in|on) (mailbox|the|this|his)' },
+  { classification: 'mailbox_full', fault: 'recipient', text: 'too many messages (in|on) [the|his|your] (mailbox|inbox|server)' },
   // AOL of an address that was reserved and never used.
   { classification: 'invalid_recipient', fault: 'recipient', text: 'never logged onto' },
   // Broadcom (Symantec, MessageLabs): knowledge.broadcom.com, "connection rejected by policy [7.x]".

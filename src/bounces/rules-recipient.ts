@@ -16,6 +16,8 @@ export const rulesOfRecipients: readonly ReplyRule[] = [
       as a relay
       not an open relay
       rcpthosts
+      local user only
+      auth (failed|failure|error)
       not a gateway
       gateway user
       (authentication|auth|login|authorization) .. (required|is required|needed|necessary|first|credentials)
@@ -36,7 +38,7 @@ export const rulesOfRecipients: readonly ReplyRule[] = [
     text: `
       (hop count|too many hops|maximum hop|hops exceeded)
       (mail|message|routing|forwarding|delivery|email|dns|redirection|endless|probable|possible) [mail|forwarding|routing] (loop|loops|looping)
-      loops back to
+      (loops|points) back to
       (loop|looping) (detected|found|was found|broken|message)
       too many received
       would create a mail loop`,
@@ -48,7 +50,8 @@ export const rulesOfRecipients: readonly ReplyRule[] = [
     classification: 'no_mailbox',
     fault: 'recipient',
     text: `
-      (user|users|username|mailbox|mailboxes|account|recipient|address|addressee|inbox|email|alias|person|subscriber|member|employee|email account|customer|#) .. {off}
+      (user|users|username|mailbox|mailboxes|account|recipient|address|addressee|inbox|email|alias|person|subscriber|member|employee|email account|customer) .. {off}
+      is [now|currently|temporarily] (disabled|inactive|deactivated|suspended)
       (account|mailbox|recipient|addressee) .. (blocked|barred|on hold|unavailable user is|stopped)
       (disabled|inactive|deactivated|suspended|closed|deleted|expired|terminated|frozen|locked|blocked|dormant|archived|invalid inactive) (user|recipient|mailbox|account|address|email|alias|mail|customer)
       (disabled|inactive) (recipient|email) address
@@ -128,6 +131,7 @@ export const rulesOfRecipients: readonly ReplyRule[] = [
       (user|recipient|mailbox|account|address) [could|can] not be (found|located|recognized|resolved|identified)
       (envelope recipient|recipient) has been denied
       (check|verify|correct|confirm) [the|your|that] (recipient|email address|address|spelling|to address)
+      not have an account
       (missing home directory|home directory)
       (bounced address|undeliverable to|not deliverable)
       (that domain or user|not a mailbox|no mailbox|mailbox name not allowed|not an address)
@@ -175,7 +179,8 @@ export const rulesOfRecipients: readonly ReplyRule[] = [
     replies: 'permanent',
     text: `
       mailbox [is] unavailable
-      (recipient|recipients|user|rcpt|addressee|rcpt to) [is|was] (rejected|not accepted|not ok|refused|denied|not allowed here|unacceptable|failed)
+      (recipient|recipients|user|rcpt|addressee|rcpt to) [is|was] (rejected|not accepted|not ok|refused|denied|not allowed here|unacceptable)
+      (recipient|recipients|address) (can not|could not) be verified
       (address|addresses|destination|mailbox|addressee) [is|was] (rejected|refused|unknown|not accepted|not acceptable|denied)`,
   },
 ]

@@ -83,7 +83,7 @@ export const rulesOfSenders: readonly ReplyRule[] = [
       (sender|callout|callback) (verify|verification) .. (failed|failure|error)
       (could not|can not|unable to|failed to|not) (verify|validate|resolve) ~ {sender}
       {sender} .. (not found|not exist*|not resolve|unresolvable|no mx|no dns|no a or mx|not resolvable|no valid mx|has no mx|must resolve|must exist|unknown|null mx|not be resolved|not be verified|unverified|not verified|nonexist*)
-      {sender} .. (not a valid|not valid|invalid|resolve fail*)
+      {sender} .. (not a valid|not valid|invalid|resolve fail*|mismatch*|not in my)
       (unresolvable|unresolved) .. domain
       domain name required
       badmailfrom
@@ -161,7 +161,7 @@ export const rulesOfSenders: readonly ReplyRule[] = [
       (rate|frequency) (limit*|exceeded|exceeds|too|control|is too|of mail|of email|of message*|throttl*)
       (ratelimit*|ratelimited|throttl*)
       (exceed*|over|reached|hit) .. (rate|rates|messages per|connections|per hour|per minute|per day|per second|hourly|maximum number of messages|maximum number of connections|number of messages|message limit|connection limit)
-      (too many|too much|excessive|high|exceeded|maximum|max|unusual|unusually large|large|concurrent|simultaneous|parallel) [of|number of|amount of|smtp|concurrent|simultaneous|inbound|incoming|allowed|parallel|open|new|number of concurrent|number of simultaneous] (connections|connection|messages|mails|emails|mail from|email from|sessions|session|volume|rate|traffic|requests|deliveries|transactions|smtp|message per connection|errors|message rate|emails per|hello|helos|auth|threads)
+      (too many|too much|excessive|high|maximum|max|unusual|unusually large|large|concurrent|simultaneous|parallel) [of|number of|amount of|smtp|concurrent|simultaneous|inbound|incoming|allowed|parallel|open|new|number of concurrent|number of simultaneous] (connections|connection|messages|mails|emails|mail from|email from|sessions|session|volume|rate|traffic|requests|deliveries|transactions|message per connection|errors|message rate|emails per|helos|threads)
       (connection|connections|session|sessions|message|messages|volume|thread) [rate|count|frequency] (limit|limits|frequency|threshold|limited) [reached|exceeded|for]
       (limits|limit) .. (how many|number of) (messages|emails|connections|mails)
       (slow down|slower|too fast|too quickly|too frequent*|too often|back off|backoff)
