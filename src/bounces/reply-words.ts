@@ -43,7 +43,7 @@ const codeWithColon = /^[a-z]{2,5}:[a-z]{1,3}\d?$/
 export function wordsOf(text: string): string {
   const plain = text
     // Cisco's and Amazon's bounces put words of their own before the reply that they quote.
-    .replace(/\b(?:Unknown address error|Other mail system problem|Delivery expired)(?= [45]\d\d-)/g, ' ')
+    .replace(/\b(?:Unknown address error|Other mail system problem|Delivery expired)(?= [45]\d\d-)/gi, ' ')
     .replace(/(^|\s)[2-5]\d\d(?:-|[ \t]|$)/gm, '$1 ')
     // Cisco's appliances write `550 #5.1.0 Address rejected`, qmail ends with `(#5.7.1)`.
     .replace(/(?<![\d.])[245]\.\d{1,3}\.\d{1,3}(?!\.?\d)/g, ' ')
@@ -52,7 +52,7 @@ export function wordsOf(text: string): string {
     .replace(/\b(?:https?:\/\/|www\.)[^\s<>"]{1,500}/gi, listIn)
     // "rejected.Please" is the end of a sentence, mx.example.org is a host; Exchange names its own parts like hosts.
     .replace(/([a-z\d)])\.(?=[A-Z][a-z])/g, '$1. ')
-    .replace(/\b(RESOLVER|STOREDRV|ROUTING|QUEUE|SMTPSEND|TRANSPORT|AGENT|RST|ADR)\./g, '$1 ')
+    .replace(/\b(RESOLVER|STOREDRV|ROUTING|QUEUE|SMTPSEND|TRANSPORT|AGENT|RST|ADR)\./gi, '$1 ')
     .replace(/(?<![\w.-])(?:[\w-]{1,63}\.){1,10}[a-z][\w-]{1,62}(?![\w-])/gi, listIn)
   const words = fold(plain)
     .slice(0, mostFolded)

@@ -1,11 +1,12 @@
 /**
  * The command line door: one file for each kind of command.
- * Owns: nothing. Uses: base, mail, net, db, tenants, members, credentials, limits, domains, housekeeping. Used by: main.
+ * Owns: nothing. Uses: base, mail, net, bounces, db, tenants, members, credentials, limits, domains, housekeeping. Used by: main.
  * Promises: every command has --help; those that print data take --json; a wrong call says what to do instead and exits with 2.
  */
 import { spawn } from 'node:child_process'
 import { ConfigError, Refusal, settings } from '#base'
 import { migrate } from '#db'
+import { classifyCommand } from './classify.ts'
 import { type Command, type CommandDeps, jsonOption, parseCall, printed, UsageError } from './command.ts'
 import { dns } from './dns.ts'
 import { erase } from './erase.ts'
@@ -71,6 +72,7 @@ const commands: readonly Command[] = [
   erase,
   dns,
   send,
+  classifyCommand,
   bench,
   deliveryProcess,
 ]
