@@ -1,8 +1,9 @@
 /** A remote's refusal, understood by the rules. Whatever a stranger writes: bounded, in linear time, and an answer. */
 import { type ClassificationName, classifications, type Fault } from './classifications.ts'
+import { patternsOf } from './reply-patterns.ts'
 import { type ReplyRule, synonyms } from './reply-rule.ts'
 import { replyRules } from './reply-rules.ts'
-import { patternOf, wordsOf } from './reply-words.ts'
+import { wordsOf } from './reply-words.ts'
 
 /** A reply as the peer gave it, or as a report quotes it: then the codes may be missing, or only in the text. */
 export interface GivenReply {
@@ -33,8 +34,10 @@ export function classify(reply: GivenReply): Classified {
   const enhanced = enhancedOf(reply.enhanced, text)
   const permanent = isPermanent(code, enhanced)
   const lower = text.toLowerCase()
-  const facts: Facts = { code, permanent, subject: enhanced?.slice(2), words: wordsOf(text), marked: (mark) => lower.includes(mark) }
-  const { classification, fault } = compiled.find(({ rule, pattern }) => holds(rule, pattern, facts))?.rule ?? unclassified
+  const facts = { code, permanent, subject: enhanced?.slice(2), marked: (mark: string) => lower.includes(mark) }
+  const said = patterns.foundIn(wordsOf(text))
+  const { classification, fault } =
+    replyRules.find((rule, index) => (rule.text === undefined || said.has(index)) && holds(rule, facts)) ?? unclassified
   return {
     classification,
     classificationCode: classifications[classification],
@@ -43,29 +46,27 @@ export function classify(reply: GivenReply): Classified {
   }
 }
 
-const compiled = replyRules.map((rule) => ({ rule, pattern: rule.text === undefined ? undefined : patternOf(rule.text, synonyms) }))
+const patterns = patternsOf(
+  replyRules.map((rule) => rule.text),
+  synonyms,
+)
 
 interface Facts {
   code: number | null
   /** Null when no code says it. */
   permanent: boolean | null
   subject: string | undefined
-  words: string
   marked(mark: string): boolean
 }
 
-const holds = (
-  { marks, subjects, codes, replies, text }: ReplyRule,
-  pattern: RegExp | undefined,
-  { code, permanent, subject, words, marked }: Facts,
-) =>
+/** Whether what a rule asks besides its words is so. */
+const holds = ({ marks, subjects, codes, replies, text }: ReplyRule, { code, permanent, subject, marked }: Facts) =>
   // Where no code says whether it is for ever, only words can tell.
   (!replies || (permanent === null ? text !== undefined : (replies === 'permanent') === permanent)) &&
   (!codes || (code !== null && codes.includes(code))) &&
   (!subjects ||
     (subject !== undefined && subjects.some((one) => (one.endsWith('*') ? subject.startsWith(one.slice(0, -1)) : one === subject)))) &&
-  (!marks || marks.some(marked)) &&
-  (!pattern || pattern.test(words))
+  (!marks || marks.some(marked))
 
 /** RFC 5321 section 4.2.1: the first digit alone says whether it is for ever; RFC 3463's class counts where there is no reply code. */
 function isPermanent(code: number | null, enhanced: string | null): boolean | null {

@@ -7,7 +7,7 @@ export interface ReplyRule {
   fault: Fault
   /** One of these must be in the reply as it stands, in lower case: who wrote it. */
   marks?: readonly string[]
-  /** Patterns, one on each line, in the language of patternOf (reply-words.ts). */
+  /** Patterns, one on each line, in the language of patternsOf (reply-patterns.ts). */
   text?: string
   /** The enhanced code without its class: `1.1` for 4.1.1 and 5.1.1 (RFC 3463 and the IANA's list); `7.*` for all that begin so. */
   subjects?: readonly string[]

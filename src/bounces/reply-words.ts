@@ -1,12 +1,12 @@
 /**
- * The words of a reply, and the patterns that rules look for in them. Whatever differs from one reply to the next (addresses, hosts,
- * numbers, links, case, accents, ends of lines) is gone before a rule looks. Bounded: the cost grows with the length of the text only.
+ * The words of a reply, as rules look at them: whatever differs from one reply to the next (addresses, hosts, numbers, links, case,
+ * accents, ends of lines) is gone. Bounded, and in time that grows with the length of the text only.
  */
 
 const plainLetters: Readonly<Record<string, string>> = { ı: 'i', ł: 'l', ø: 'o', ß: 'ss' }
 
 /** Letters without case and accents; scripts without spaces get one between any two letters. */
-const fold = (text: string): string =>
+export const fold = (text: string): string =>
   text
     .normalize('NFKD')
     .replace(/\p{M}+/gu, '')
@@ -29,7 +29,7 @@ const listIn = (link: string): string =>
     : ' '
 
 /** A reply of 2 KB in any language has fewer and shorter ones; what folding makes longer (one Arabic sign becomes 18) is cut here. */
-const mostWords = 320
+const mostWords = 250
 const longestWord = 40
 const mostFolded = 3000
 
@@ -37,10 +37,10 @@ const mostFolded = 3000
 const codeWithColon = /^[a-z]{2,5}:[a-z]{1,3}\d?$/
 
 /**
- * Lower-case words with one space before and after each and a lone full stop between sentences. `#` stands for what has no letters.
- * `text` is all lines of the reply, with or without the codes before them.
+ * Lower-case words, a lone full stop between sentences, `#` for what has no letters. `text` is all lines of the reply, with or without
+ * the codes before them.
  */
-export function wordsOf(text: string): string {
+export function wordsOf(text: string): string[] {
   const plain = text
     // Cisco's and Amazon's bounces put words of their own before the reply that they quote.
     .replace(/\b(?:Unknown address error|Other mail system problem|Delivery expired)(?= [45]\d\d-)/gi, ' ')
@@ -54,7 +54,7 @@ export function wordsOf(text: string): string {
     .replace(/([a-z\d)])\.(?=[A-Z][a-z])/g, '$1. ')
     .replace(/\b(RESOLVER|STOREDRV|ROUTING|QUEUE|SMTPSEND|TRANSPORT|AGENT|RST|ADR)\./gi, '$1 ')
     .replace(/(?<![\w.-])(?:[\w-]{1,63}\.){1,10}[a-z][\w-]{1,62}(?![\w-])/gi, listIn)
-  const words = fold(plain)
+  return fold(plain)
     .slice(0, mostFolded)
     .replace(/(\w)n['’]t\b/g, (_, letter: string) => (letter === 'a' ? 'an not' : `${letter} not`))
     .replace(/\b(?:ca|can) ?not\b/g, 'can not')
@@ -63,54 +63,12 @@ export function wordsOf(text: string): string {
     .replace(/(?<![.;!?])[.;!?]+(?![^\s"')\]])/g, ' . ')
     .replace(/(?<=\S)\.(?=\S)/g, ' ')
     .replace(/[^\p{L}\p{N}_:.]+/gu, ' ')
+    .replaceAll(' e mail', ' email')
+    .replaceAll(' mail box', ' mailbox')
     .split(' ')
     .flatMap((word) => (word.includes(':') && !codeWithColon.test(word) ? word.split(':') : [word]))
     .flatMap((word) => (word.includes('_') && !/\d/.test(word) ? word.split('_') : [word]))
     .filter((word) => word !== '')
     .slice(0, mostWords)
     .map((word) => (word === '.' || /\p{L}/u.test(word) ? word.slice(0, longestWord) : '#'))
-  return ` ${words.join(' ').replaceAll(' e mail', ' email').replaceAll(' mail box', ' mailbox')} `
 }
-
-const far = '(?: [^ .]+){0,6}?'
-const near = '(?: [^ .]+){0,2}?'
-
-/**
- * One expression for patterns, one on each line. In a pattern stands a word for itself; `word*` for every word that begins so; `{name}` for
- * one of the words of that name; `(a|b c)` for one of these; `[a|b]` for one of these or nothing; `~` for at most two words, `..` for at
- * most six, within a sentence.
- */
-export function patternOf(lines: string, names: Readonly<Record<string, string>>): RegExp {
-  const alternatives = lines
-    .split('\n')
-    .map((line) => line.trim())
-    .filter((line) => line !== '')
-    .map((line) => tokensOf(line, names).join(''))
-  return new RegExp(`(?:${alternatives.join('|')})(?= )`)
-}
-
-const tokensOf = (line: string, names: Readonly<Record<string, string>>): string[] =>
-  (line.match(/\([^)]*\)|\[[^\]]*\]|\{[^}]*\}|[^\s([{]+/g) ?? []).map((token) => {
-    switch (token[0]) {
-      case '(':
-        return oneOf(token.slice(1, -1))
-      case '[':
-        return `${oneOf(token.slice(1, -1))}?`
-      case '{': {
-        const words = names[token.slice(1, -1)]
-        if (words === undefined) throw new Error(`no words are named ${token}`)
-        return oneOf(words)
-      }
-      default:
-        return token === '..' ? far : token === '~' ? near : literal(token)
-    }
-  })
-
-const oneOf = (words: string) => `(?:${words.split('|').map(literal).join('|')})`
-
-const literal = (phrase: string): string =>
-  fold(phrase)
-    .trim()
-    .split(/\s+/)
-    .map((word) => ` ${word.replaceAll('*', '[^ .]*')}`)
-    .join('')
