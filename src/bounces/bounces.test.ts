@@ -86,7 +86,8 @@ describe('what differs between two replies of a kind changes nothing', () => {
   })
 
   test('links, where they name no list of blocked senders and no code of a provider', () => {
-    const other = (text: string) => text.replace(/https?:\/\/(?:help|support|community|postmaster)\.(?!comcast|proofpoint|apple)[^\s>)]+/g, 'https://x.example/a?b=1')
+    const other = (text: string) =>
+      text.replace(/https?:\/\/(?:help|support|community|postmaster)\.(?!comcast|proofpoint|apple)[^\s>)]+/g, 'https://x.example/a?b=1')
     expect(changedBy((one) => ({ ...one, text: other(one.text) }))).toEqual([])
   })
 
@@ -214,13 +215,9 @@ describe('always', () => {
   }
 
   test('64 KB of the worst a peer can write take less than 5 ms', () => {
-    const repeated = [
-      ...['a', '@', 'a.', '.', '5.1.', '550 ', 'http://', 'www.', 'user ', 'a_b ', 'ab:c', "n't ", '\n', '<a@', 'a-b.c-d.', '((', '\\'],
-      ...['sender mail from address ', 'message size too mail ', 'mailbox of the ip is not in your ', '用', 'e\u0301', '\ufdfa', '\ud800'],
-    ]
-    const slow = repeated
-      .map((one) => ({ one, ms: leastMs(one.repeat(Math.ceil(65_536 / one.length))) }))
-      .filter(({ ms }) => ms >= 5)
+    const pieces = "a|@|a.|.|5.1.|550 |http://|www.|user |a_b |ab:c|n't |\n|<a@|a-b.c-d.|((|\\|用|e\u0301|\ufdfa|\ud800"
+    const repeated = [...pieces.split('|'), 'sender mail from address ', 'message size too mail ', 'mailbox of the ip is not in your ']
+    const slow = repeated.map((one) => ({ one, ms: leastMs(one.repeat(Math.ceil(65_536 / one.length))) })).filter(({ ms }) => ms >= 5)
     expect(slow).toEqual([])
   })
 

@@ -56,7 +56,7 @@ interface Facts {
   /** Null when no code says it. */
   permanent: boolean | null
   subject: string | undefined
-  marked(mark: string): boolean
+  marked: (mark: string) => boolean
 }
 
 /** Whether what a rule asks besides its words is so. */

@@ -19,7 +19,8 @@ export interface ReplyRule {
 export const synonyms: Readonly<Record<string, string>> = {
   someone: `user|users|username|user name|userid|user id|mailbox|mailboxes|account|accounts|recipient|recipients|address|addresses
     |addressee|alias|local part|localpart|customer|subscriber|person|inbox|rcpt|email|mail|maildrop|member|mailuser|rcpt to`,
-  mailbox: 'mailbox|mailboxes|account|accounts|user|users|recipient|recipients|inbox|addressee|mailfolder|mail folder|maildir|maildrop|email',
+  mailbox:
+    'mailbox|mailboxes|account|accounts|user|users|recipient|recipients|inbox|addressee|mailfolder|mail folder|maildir|maildrop|email',
   gone: `unknown|not known|not found|not be found|not exist*|nonexist*|non exist*|inexist*|never existed|invalid|not valid|not a valid
     |not recognized|not recognised|unrecognized|undeliverable|unroutable|unrouteable|undefined|incorrect|misspelled|not listed
     |not registered|not defined|not a registered|not a known|not present|not on this|not local|not a local|not here|not deliverable

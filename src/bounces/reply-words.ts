@@ -18,7 +18,9 @@ export const fold = (text: string): string =>
 const lists = new Set(
   `spamhaus spamcop sorbs barracudacentral barracudanetworks cloudmark surbl uribl uceprotect senderscore senderbase talosintelligence
   dnsbl dnsrbl rbl rbls dnswl abusix abuseat invaluement spamrl hostkarma junkemailfilter mailspike njabl ahbl drbl rhsbl ipcheck
-  blacklist blacklists blocklist blocklists blocklisted mxrate cobion trustedsource sendersupport spameatingmonkey psbl ivmsip`.split(/\s+/),
+  blacklist blacklists blocklist blocklists blocklisted mxrate cobion trustedsource sendersupport spameatingmonkey psbl ivmsip`.split(
+    /\s+/,
+  ),
 )
 const listIn = (link: string): string =>
   link

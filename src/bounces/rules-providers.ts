@@ -12,16 +12,37 @@ export const rulesOfProviders: readonly ReplyRule[] = [
     text: 'not sent over a tls\ntls required for rcpt domain',
   },
   { classification: 'tls_required', fault: 'ours', marks: ['gsmtp', 'gmail requires'], subjects: ['7.29'] },
-  { classification: 'policy_violation', fault: 'sender', marks: ['gsmtp', 'gmail requires'], subjects: ['7.23', '7.27', '7.30', '7.31', '7.32', '7.40'] },
+  {
+    classification: 'policy_violation',
+    fault: 'sender',
+    marks: ['gsmtp', 'gmail requires'],
+    subjects: ['7.23', '7.27', '7.30', '7.31', '7.32', '7.40'],
+  },
   { classification: 'spam_block', fault: 'reputation', text: 'not authorized to send email directly' },
-  { classification: 'policy_violation', fault: 'content', text: 'unicode character in a disallowed\nencoded word syntax\nmail message is malformed\nexceeds google limit of\nheader size limit*' },
+  {
+    classification: 'policy_violation',
+    fault: 'content',
+    text: 'unicode character in a disallowed\nencoded word syntax\nmail message is malformed\nexceeds google limit of\nheader size limit*',
+  },
   { classification: 'temporarily_unavailable', fault: 'reputation', text: 'quota for sending messages with the same\npeak smtp relay' },
 
   // Microsoft: learn.microsoft.com, "NDR error codes" and "Fix email delivery issues for error code 5.7.xxx"; sendersupport.olc.protection.
-  { classification: 'temporarily_unavailable', fault: 'reputation', text: 'we have limits for how many\n(exceeded|per hour) .. (permitted limits|message receive limit)\nper hour message receive limit' },
-  { classification: 'spam_block', fault: 'reputation', text: 'bad outbound sender\ntenant has exceeded threshold\nspam abuse detected\nsending from unregistered domains' },
+  {
+    classification: 'temporarily_unavailable',
+    fault: 'reputation',
+    text: 'we have limits for how many\n(exceeded|per hour) .. (permitted limits|message receive limit)\nper hour message receive limit',
+  },
+  {
+    classification: 'spam_block',
+    fault: 'reputation',
+    text: 'bad outbound sender\ntenant has exceeded threshold\nspam abuse detected\nsending from unregistered domains',
+  },
   { classification: 'policy_violation', fault: 'ours', subjects: ['1.90'], marks: ['limit'] },
-  { classification: 'policy_violation', fault: 'ours', text: 'daily limit for message recipients\nsubmission quota exceeded\nclient was not authenticated to send\nunusual sending activity' },
+  {
+    classification: 'policy_violation',
+    fault: 'ours',
+    text: 'daily limit for message recipients\nsubmission quota exceeded\nclient was not authenticated to send\nunusual sending activity',
+  },
   {
     classification: 'policy_violation',
     fault: 'recipient',
@@ -32,7 +53,11 @@ export const rulesOfProviders: readonly ReplyRule[] = [
       rejected by recipient
       not accept email over`,
   },
-  { classification: 'policy_violation', fault: 'recipient', subjects: ['7.12', '7.124', '7.133', '7.134', '7.135', '7.136', '7.193', '7.507'] },
+  {
+    classification: 'policy_violation',
+    fault: 'recipient',
+    subjects: ['7.12', '7.124', '7.133', '7.134', '7.135', '7.136', '7.193', '7.507'],
+  },
   { classification: 'policy_violation', fault: 'content', subjects: ['6.11', '7.512'] },
   { classification: 'tls_required', fault: 'server', subjects: ['7.321', '7.322', '7.323', '7.324', '7.325', '4.317'] },
   { classification: 'invalid_recipient', fault: 'recipient', subjects: ['1.351'] },
@@ -45,7 +70,11 @@ export const rulesOfProviders: readonly ReplyRule[] = [
   { classification: 'invalid_recipient', fault: 'recipient', subjects: ['4.1'], text: 'recipient address rejected', replies: 'permanent' },
 
   // Yahoo and AOL: senders.yahooinc.com/smtp-error-codes, the former postmaster.aol.com/error-codes.
-  { classification: 'spam_block', fault: 'reputation', text: '(tss04|tss05|tss07|tss09|tss11|ts01|ts02|ts03|ts04|ipts04|bl21|bl23)\n(rtr:bb|rtr:du|rtr:sc|rtr:bl|rtr:ch|rly:b2|rly:bl|rly:ch|rly:ir|con:b1|hvu:b2)\nvs1 (ip|mf)' },
+  {
+    classification: 'spam_block',
+    fault: 'reputation',
+    text: '(tss04|tss05|tss07|tss09|tss11|ts01|ts02|ts03|ts04|ipts04|bl21|bl23)\n(rtr:bb|rtr:du|rtr:sc|rtr:bl|rtr:ch|rly:b2|rly:bl|rly:ch|rly:ir|con:b1|hvu:b2)\nvs1 (ip|mf)',
+  },
   { classification: 'policy_violation', fault: 'content', text: '(ph01|hvu:b1|rly:bd|mff)' },
   { classification: 'policy_violation', fault: 'sender', text: '(au01|rtr:rd|rly:sn)' },
   { classification: 'temporarily_unavailable', fault: 'reputation', text: '(rly:b1|dyn:t1|dyn:t2)\nmax message per connection' },
@@ -74,15 +103,33 @@ export const rulesOfProviders: readonly ReplyRule[] = [
   // NetEase 163, 126, yeah.net: help.163.com, the table of returned mail codes.
   { classification: 'spam_block', fault: 'content', text: '(dt:spm|dt:sum|dt:spb)' },
   { classification: 'spam_block', fault: 'reputation', text: '(hl:rep|hl:mep|dt:rbl|wm:bli|wm:blu|hl:ref)' },
-  { classification: 'temporarily_unavailable', fault: 'reputation', text: '(hl:icc|hl:ifc|hl:itc|hl:ihu|hl:isc|mi:dmc|mi:sfq|mi:fcr|mi:stc|mi:imf|mi:ccl|mi:cel|rp:drc|rp:qrc|rp:ccl|rp:cel|rp:frl|rp:rcl|rp:trc|rp:tyl)' },
+  {
+    classification: 'temporarily_unavailable',
+    fault: 'reputation',
+    text: '(hl:icc|hl:ifc|hl:itc|hl:ihu|hl:isc|mi:dmc|mi:sfq|mi:fcr|mi:stc|mi:imf|mi:ccl|mi:cel|rp:drc|rp:qrc|rp:ccl|rp:cel|rp:frl|rp:rcl|rp:trc|rp:tyl)',
+  },
   { classification: 'policy_violation', fault: 'sender', text: '(mi:spf|mi:dma|mi:nhd|mi:nhf|mi:sps|mi:dkm|rp:spf)' },
   { classification: 'policy_violation', fault: 'server', text: '(mi:nha|mi:cba|rp:nha)' },
 
   // Orange, Wanadoo, Laposte.net, SFR: postmaster.orange.fr; the number after the underscore is the reason.
   { classification: 'spam_block', fault: 'reputation', text: '(ofr*_101|ofr*_102|lpn*_101|lpn*_102|lpnaaa_101)' },
-  { classification: 'temporarily_unavailable', fault: 'reputation', replies: 'temporary', text: '(ofr*_103|ofr*_104|ofr*_105|ofr*_108|ofr*_109|ofr*_201|ofr*_999|lpn*_103|lpn*_104|lpn*_105|lpn*_107|lpn*_108|lpn*_109|lpn*_510)' },
-  { classification: 'spam_block', fault: 'reputation', replies: 'permanent', text: '(ofr*_103|ofr*_108|ofr*_109|ofr*_999|lpn*_103|lpn*_105|lpn*_107|lpn*_108|lpn*_109|lpn*_510)' },
-  { classification: 'policy_violation', fault: 'sender', text: '(ofr*_401|lpn*_401|ofr*_403|lpn*_403|ofr*_405|lpn*_405|ofr*_415|lpn*_415|lpn*_421|ofr*_517|lpn*_517)' },
+  {
+    classification: 'temporarily_unavailable',
+    fault: 'reputation',
+    replies: 'temporary',
+    text: '(ofr*_103|ofr*_104|ofr*_105|ofr*_108|ofr*_109|ofr*_201|ofr*_999|lpn*_103|lpn*_104|lpn*_105|lpn*_107|lpn*_108|lpn*_109|lpn*_510)',
+  },
+  {
+    classification: 'spam_block',
+    fault: 'reputation',
+    replies: 'permanent',
+    text: '(ofr*_103|ofr*_108|ofr*_109|ofr*_999|lpn*_103|lpn*_105|lpn*_107|lpn*_108|lpn*_109|lpn*_510)',
+  },
+  {
+    classification: 'policy_violation',
+    fault: 'sender',
+    text: '(ofr*_401|lpn*_401|ofr*_403|lpn*_403|ofr*_405|lpn*_405|ofr*_415|lpn*_415|lpn*_421|ofr*_517|lpn*_517)',
+  },
   { classification: 'spam_block', fault: 'content', text: '(ofr*_506|ouk*_506|lpn*_506|ofr*_513|ouk*_513|lpn*_513)' },
   { classification: 'no_mailbox', fault: 'recipient', text: '(ofr*_420|lpn*_420|ofr*_426|lpn*_426)' },
   { classification: 'message_too_large', fault: 'content', text: '(ofr*_514|lpn*_514)' },
@@ -111,17 +158,29 @@ export const rulesOfProviders: readonly ReplyRule[] = [
   },
   { classification: 'policy_violation', fault: 'sender', text: '(anti spoofing|antispoofing|spoofed|spoofing)' },
   { classification: 'policy_violation', fault: 'content', text: 'email rejected due to security polic*' },
-  { classification: 'temporarily_unavailable', fault: 'reputation', text: '(outbound thread limit|ip temporarily blacklisted|rate control)' },
+  {
+    classification: 'temporarily_unavailable',
+    fault: 'reputation',
+    text: '(outbound thread limit|ip temporarily blacklisted|rate control)',
+  },
   // Barracuda: a rule of the filter said no to the message; campus.barracuda.com.
   { classification: 'spam_block', fault: 'content', text: 'permanent failure for one or more recipients .. blocked' },
   // Links in the message, not our address; Vade and Trend Micro name a spam pattern.
-  { classification: 'spam_block', fault: 'content', text: '(url|urls|link|links|uri) in (this|your|the)\nspam pattern\n(spam|virus) or (virus|spam) (classification|content)\nspam or virus' },
+  {
+    classification: 'spam_block',
+    fault: 'content',
+    text: '(url|urls|link|links|uri) in (this|your|the)\nspam pattern\n(spam|virus) or (virus|spam) (classification|content)\nspam or virus',
+  },
   // MDaemon, and others that count messages and not octets.
   { classification: 'mailbox_full', fault: 'recipient', text: 'too many messages (in|on) [the|his|your] (mailbox|inbox|server)' },
   // AOL of an address that was reserved and never used.
   { classification: 'invalid_recipient', fault: 'recipient', text: 'never logged onto' },
   // Broadcom (Symantec, MessageLabs): knowledge.broadcom.com, "connection rejected by policy [7.x]".
-  { classification: 'spam_block', fault: 'reputation', text: '(connection|connections) (rejected|refused|denied) by policy\nsymantec zodiac' },
+  {
+    classification: 'spam_block',
+    fault: 'reputation',
+    text: '(connection|connections) (rejected|refused|denied) by policy\nsymantec zodiac',
+  },
   // Facebook: postmaster.facebook.com/response_codes.
   { classification: 'invalid_recipient', fault: 'recipient', text: 'rcp p1' },
   { classification: 'policy_violation', fault: 'recipient', text: 'rcp (p2|p3)' },

@@ -3,7 +3,11 @@ import type { ReplyRule } from './reply-rule.ts'
 
 export const rulesOfRecipients: readonly ReplyRule[] = [
   // What follows when no recipient was left: the reason was in the replies before.
-  { classification: 'protocol_error', fault: 'ours', text: 'no valid recipients\nno recipients (specified|accepted|given|were)\nvalid rcpt command must\n(parameters|parameter) not (recognized|implemented)' },
+  {
+    classification: 'protocol_error',
+    fault: 'ours',
+    text: 'no valid recipients\nno recipients (specified|accepted|given|were)\nvalid rcpt command must\n(parameters|parameter) not (recognized|implemented)',
+  },
 
   // Their MX does not know that it is one, or wants a password of us: Postfix, Exim, Sendmail, qmail's rcpthosts, Exchange.
   {
@@ -94,7 +98,11 @@ export const rulesOfRecipients: readonly ReplyRule[] = [
     replies: 'temporary',
     text: '(mailbox|user|recipient|account) [is|currently|temporarily|was] (unavailable|not available|busy|in use|locked)',
   },
-  { classification: 'invalid_recipient', fault: 'recipient', text: '(recipient|recipient address) .. domain not found\nhost unknown\nunknown host\ncan not deliver mail for' },
+  {
+    classification: 'invalid_recipient',
+    fault: 'recipient',
+    text: '(recipient|recipient address) .. domain not found\nhost unknown\nunknown host\ncan not deliver mail for',
+  },
   // A domain that is not there; of the sender's the rules before have spoken.
   {
     classification: 'dns_error',

@@ -187,7 +187,12 @@ export const rulesOfSenders: readonly ReplyRule[] = [
       too many (invalid|unknown|bad|nonexistent|wrong|undeliverable|failed) (recipients|users|rcpt*|addresses|recipient|commands|user)`,
   },
   // Postfix, Exim, qmail: more recipients in one transaction than they take.
-  { classification: 'temporarily_unavailable', fault: 'server', replies: 'temporary', text: '(too many|maximum|max) [number of] (recipients|rcpts|rcpt)' },
+  {
+    classification: 'temporarily_unavailable',
+    fault: 'server',
+    replies: 'temporary',
+    text: '(too many|maximum|max) [number of] (recipients|rcpts|rcpt)',
+  },
   { classification: 'policy_violation', fault: 'ours', text: '(too many|maximum number of|max) (recipients|rcpts|rcpt)' },
 
   {

@@ -21,7 +21,7 @@ const unknown = '{"classification":"invalid_recipient","classificationCode":10,"
 
 /** The command as a process, without a database or any setting. */
 async function command(input: string, ...words: string[]) {
-  const running = run(process.execPath, ['bin/postrider.js', 'classify', ...words], { env: { PATH: process.env.PATH } })
+  const running = run(process.execPath, ['bin/postrider.js', 'classify', ...words], { env: {} })
   running.child.stdin?.end(input)
   try {
     return { code: 0, ...(await running) }
@@ -33,7 +33,8 @@ async function command(input: string, ...words: string[]) {
 
 describe('classify', () => {
   test('each reply gives a line with these four members, in the same order', async () => {
-    const input = one({ code: 552, enhanced: '5.2.2', text: '552 5.2.2 mailbox full' }) + one({ code: 450, enhanced: '4.1.1', text: 'no such user' })
+    const input =
+      one({ code: 552, enhanced: '5.2.2', text: '552 5.2.2 mailbox full' }) + one({ code: 450, enhanced: '4.1.1', text: 'no such user' })
     expect(await printed(input)).toEqual({ lines: [full, unknown], bad: 0 })
   })
 

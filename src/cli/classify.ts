@@ -43,7 +43,7 @@ classification   code   what it says of the message
   options: jsonOption,
   async run(given, deps) {
     if (process.stdin.isTTY) throw new UsageError('classify reads replies from standard input: postrider classify --json < replies.jsonl')
-    const bad = await classifyLines(process.stdin, given.options.json === true, deps.print)
+    const bad = await classifyLines(process.stdin, given.options.json === true, (line) => deps.print(line))
     if (bad > 0) throw new Error(`${bad} ${bad === 1 ? 'line was' : 'lines were'} no reply`)
   },
 }
