@@ -16,12 +16,14 @@ interface Known extends GivenReply {
 }
 
 const folder = join(process.cwd(), 'test/corpus/replies')
-const corpus: Known[] = readdirSync(folder).flatMap((file) =>
-  readFileSync(join(folder, file), 'utf8')
-    .trim()
-    .split('\n')
-    .map((line) => JSON.parse(line)),
-)
+const corpus: Known[] = readdirSync(folder)
+  .filter((file) => file.endsWith('.jsonl'))
+  .flatMap((file) =>
+    readFileSync(join(folder, file), 'utf8')
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line)),
+  )
 const meantBy = ({ classification: name, fault, permanent }: Known) => ({
   classification: name,
   classificationCode: classifications[name],

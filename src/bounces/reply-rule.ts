@@ -31,7 +31,7 @@ export const synonyms: Readonly<Record<string, string>> = {
   listed: 'blacklist*|blocklist*|blocked|block listed|black listed|listed|banned|denylist*|found in|found on|barred',
   list: `dnsbl|rbl|dnsbls|rbls|rbldns|spamhaus|spamcop|sorbs|barracuda|cloudmark|senderbase|uceprotect|blacklist|blacklists|black list
     |black lists|blocklist|blocklists|block list|block lists|denylist|deny list|spam list|realtime block|real time block|spammer list
-    |pbl|xbl|sbl|cbl`,
+    |pbl|xbl|sbl|cbl|blackhole list|blackhole lists|black hole list`,
   peer: 'ip|ips|client|host|hosts|server|servers|mta|network|remotehost|relay|connection|connections|mailserver|#',
   sender: `sender|senders|mail from|mailfrom|from address|from domain|from header|envelope from|envelope sender|return path|reverse path
     |originator|from email|sending domain|sending address|rfc 5321 from|rfc 5322 from|rfc5321 from|rfc5322 from`,

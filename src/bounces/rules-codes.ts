@@ -14,6 +14,8 @@ const trouble = `
       稍 后`
 
 export const rulesOfCodes: readonly ReplyRule[] = [
+  // Exim gave up: the text before it, if any, says why.
+  { classification: 'temporarily_unavailable', fault: 'server', text: 'retry (timeout|time)' },
   {
     classification: 'temporarily_unavailable',
     fault: 'server',

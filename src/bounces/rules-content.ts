@@ -2,6 +2,8 @@
 import type { ReplyRule } from './reply-rule.ts'
 
 export const rulesOfContent: readonly ReplyRule[] = [
+  // Of a command, not of the message.
+  { classification: 'protocol_error', fault: 'ours', codes: [500, 501], text: 'line [is] (too long|length)' },
   // The recipient's own list or rule: their choice about us, no sign that the address is dead. Exchange's RESOLVER.RST, Google Groups.
   {
     classification: 'policy_violation',
@@ -64,7 +66,7 @@ export const rulesOfContent: readonly ReplyRule[] = [
     classification: 'spam_block',
     fault: 'content',
     text: `
-      (spam*|ube|uce|unsolicited|antispam|spamassassin|spammy|spamlike|junk|junkmail|spamming|spamfilter)
+      (spam*|rspamd|gtube|ube|uce|unsolicited|antispam|spamassassin|spammy|spamlike|junk|junkmail|spamming|spamfilter)
       (bulk|marketing|advertis*) (mail|email|message|messages|content)
       message content rejected
       content reject*
@@ -138,12 +140,13 @@ export const rulesOfContent: readonly ReplyRule[] = [
     classification: 'message_too_large',
     fault: 'content',
     text: `
-      (message|messages|mail|email|msg|attachment|attachments|data|file|content) .. (too large|too big|too long|oversize*|too much data|larger than|bigger than|too heavy|over the maximum)
+      (message|messages|mail|email|msg|attachment|attachments|data|file|content) .. (too large|too big|oversize*|too much data|larger than|bigger than|too heavy|over the maximum)
       (message|mail|email|msg|maximum|max|attachment|data|file|inbound|total) [message|mail|data|email] (size|length|sizes|sizelimit) .. (exceed*|limit*|violat*|too|maximum|larger|over|restrict*|reached|allowed|not allowed)
       (message|mail|email|msg|data|attachment) .. exceed* ~ (size|length|maximum|administrative|fixed|mb|mbytes|bytes|kb|megabytes)
       (exceed*|over|above|beyond) .. (message size|size limit|maximum size|max size|length limit|size limits|sizelimit|mailsize|maximum message|maximum inbound|allowed size|maximum length)
       (size limit|size limits|sizelimit|mailsize limit|message length|line limit) [is|was] (exceed*|reached)
       (oversized|too large|too big) (message|mail|email|attachment)
+      (message|mail|data) ~ too long
       recipsizelimit
       (message|attachment) ~ (#|size) (mb|bytes) limit
       (nachricht|mail|anhang) .. zu (gross|groß)

@@ -73,11 +73,11 @@ export const rulesOfProviders: readonly ReplyRule[] = [
   {
     classification: 'spam_block',
     fault: 'reputation',
-    text: '(tss04|tss05|tss07|tss09|tss11|ts01|ts02|ts03|ts04|ipts04|bl21|bl23)\n(rtr:bb|rtr:du|rtr:sc|rtr:bl|rtr:ch|rly:b2|rly:bl|rly:ch|rly:ir|con:b1|hvu:b2)\nvs1 (ip|mf)',
+    text: '(tss04|tss05|tss07|tss09|tss11|ts01|ts02|ts03|ts04|ipts04|bl21|bl23)\n(rtr:bb|rtr:du|rtr:sc|rtr:bl|rtr:ch|rly:b2|rly:bl|rly:ch|rly:ir|con:b1|hvu:b2|rly:b1)\nvs1 (ip|mf)',
   },
   { classification: 'policy_violation', fault: 'content', text: '(ph01|hvu:b1|rly:bd|mff)' },
   { classification: 'policy_violation', fault: 'sender', text: '(au01|rtr:rd|rly:sn)' },
-  { classification: 'temporarily_unavailable', fault: 'reputation', text: '(rly:b1|dyn:t1|dyn:t2)\nmax message per connection' },
+  { classification: 'temporarily_unavailable', fault: 'reputation', text: '(dyn:t1|dyn:t2)\nmax message per connection' },
 
   // United Internet (GMX, WEB.DE, mail.com, 1&1): postmaster.gmx.net/en/error-messages.
   { classification: 'policy_violation', fault: 'content', text: '(reject due to policy restrictions|message content .. policy)' },
@@ -169,7 +169,7 @@ export const rulesOfProviders: readonly ReplyRule[] = [
   {
     classification: 'spam_block',
     fault: 'content',
-    text: '(url|urls|link|links|uri) in (this|your|the)\nspam pattern\n(spam|virus) or (virus|spam) (classification|content)\nspam or virus',
+    text: '(url|urls|link|links|uri) in (this|your|the)\nspam pattern\n(spam|virus) or (virus|spam) (classification|content)\nspam or virus\ncontains spam',
   },
   // MDaemon, and others that count messages and not octets.
   { classification: 'mailbox_full', fault: 'recipient', text: 'too many messages (in|on) [the|his|your] (mailbox|inbox|server)' },

@@ -61,7 +61,7 @@ export const rulesOfRecipients: readonly ReplyRule[] = [
       (disabled|inactive) (recipient|email) address
       (extended inactivity|due to inactivity)
       no longer (on|valid|available|active|in use|used|exist*|works|with|here|employed|accept*|monitored|supported|in service|at)
-      (recipient|user|mailbox|account) ~ (moved|gone)
+      (recipient|user|mailbox|account) ~ (moved|is gone|has gone)
       (postfach|konto|benutzer|empfanger|adresse) .. (deaktiviert|gesperrt|geschlossen|geloscht|inaktiv|nicht mehr)
       (compte|boite|adresse|destinataire) .. (desactive*|suspendu*|bloque*|ferme*|supprime*|archive*|inactif|inactive|n est plus)
       (cuenta|buzon|usuario|direccion) .. (deshabilitad*|desactivad*|suspendid*|bloquead*|cerrad*|eliminad*|inactiv*|cancelad*)
@@ -77,7 +77,7 @@ export const rulesOfRecipients: readonly ReplyRule[] = [
     fault: 'recipient',
     text: `
       (nullmx|null mx)
-      (host|domain|recipient|user|mailbox|account|address|it|#|users|recipients) .. not [currently|longer|any] (accept*|receive*) [any|incoming|inbound|email|new|external] (mail|email|emails|messages|message|deliveries|mails) [messages|for|at]
+      (host|domain|recipient|user|mailbox|account|address|it|#|users|recipients|server|system|machine) .. not [currently|longer|any] (accept*|receive*) [any|incoming|inbound|email|new|external] (mail|email|emails|messages|message|deliveries|mails) [messages|for|at]
       not accept* [any|incoming|inbound|new] (mail|email|emails|messages) for
       (not|never) (accepts|accept) [any] (mail|email|emails|messages)
       no mail (accepted|is accepted|service)
@@ -103,6 +103,7 @@ export const rulesOfRecipients: readonly ReplyRule[] = [
     fault: 'recipient',
     text: '(recipient|recipient address) .. domain not found\nhost unknown\nunknown host\ncan not deliver mail for',
   },
+  { classification: 'invalid_recipient', fault: 'recipient', subjects: ['1.2'] },
   // A domain that is not there; of the sender's the rules before have spoken.
   {
     classification: 'dns_error',
@@ -189,6 +190,7 @@ export const rulesOfRecipients: readonly ReplyRule[] = [
       mailbox [is] unavailable
       (recipient|recipients|user|rcpt|addressee|rcpt to) [is|was] (rejected|not accepted|not ok|refused|denied|not allowed here|unacceptable)
       (recipient|recipients|address) (can not|could not) be verified
+      (recipient|address|user|rcpt) (verification|check|lookup|validation) (failed|failure|error)
       (address|addresses|destination|mailbox|addressee) [is|was] (rejected|refused|unknown|not accepted|not acceptable|denied)`,
   },
 ]

@@ -18,8 +18,8 @@ export const rulesOfSenders: readonly ReplyRule[] = [
       recipient thread limit
       recipient deferred because
       (domain policy size|too many recipients per|per transaction) .. (transaction|session|connection)
-      {mailbox} .. (temporar*|currently|momentarily) ~ (disabled|locked|suspended|unavailable|inactive|blocked|busy)
-      {mailbox} ~ (disabled|locked|suspended|unavailable|blocked|busy) temporar*`,
+      {mailbox} .. (temporar*|currently|momentarily) ~ (disabled|locked|unavailable|inactive|blocked|busy)
+      {mailbox} ~ (disabled|locked|unavailable|blocked|busy) temporar*`,
   },
 
   // Gmail names the SPF or DKIM domain of such mail, Yahoo the complaints: neither is about DNS.
@@ -32,7 +32,8 @@ export const rulesOfSenders: readonly ReplyRule[] = [
       (low|poor|bad|no|none|insufficient|negative|suspicious|questionable) [ip|sender|sending|domain|email|mta] (reputation|reputations)
       (ip|sender|sending|domain|url|mta|network|dnsbl) [address|domain] reputation
       reputation (of|problem*|score|service|filter|block|list|too|based|is|was|below)
-      (smtp|email|mail) (reputation|reputations)`,
+      (smtp|email|mail) (reputation|reputations)
+      sender score`,
   },
 
   // RFC 7208, 6376, 7489 in everybody's words. "To protect our users from spam and phishing" follows some of these.
@@ -62,7 +63,7 @@ export const rulesOfSenders: readonly ReplyRule[] = [
     text: `
       (rdns|fcrdns|reversedns|ptr)
       (reverse|inverse) [dns|address|ip|name|host|client] (dns|lookup*|record*|entry|name|hostname|mapping|resolution|pointer|entries)
-      (can not|could not|unable to|failed to) (find|resolve|verify|determine|lookup|look up) [your|the|client|sender|sending] (hostname|host name|helo|ip name|ip address|ip)
+      (can not|could not|unable to|failed to) (find|resolve|verify|determine|lookup|look up) [your|the|client|sender|sending] (hostname|helo|ip name|ip address|ip)
       ip name lookup
       dns record ~ (sending|your|client) (ip|host|server)
       (helo|ehlo) .. (rejected|invalid|bad|not resolve|not found|denied|failed|refused|error|fqdn|fully qualified|mismatch*|unresolvable|does not|required|check|not acceptable|forged|fake)
@@ -87,6 +88,8 @@ export const rulesOfSenders: readonly ReplyRule[] = [
       (unresolvable|unresolved) .. domain
       domain name required
       badmailfrom
+      verification failed for
+      from header must
       sender verify
       {sender} ~ (unroutable|unrouteable|undeliverable|malformed|bogus|empty|not in the|incorrect|syntax|must be|required)
       (domain of sender|sender domain|sending domain|from domain|mailfrom domain) .. {gone}
@@ -100,6 +103,15 @@ export const rulesOfSenders: readonly ReplyRule[] = [
       absender* .. (ungultig|unbekannt|abgelehnt|existiert nicht)
       remitente .. (no existe|invalido|no valido)
       发 件 人 .. (不 存 在|无 效)`,
+  },
+
+  // Where our address is, by a map: nothing that was thought of us.
+  {
+    classification: 'policy_violation',
+    fault: 'reputation',
+    text: `
+      (geoip|geographic*|geolocation|geo ip|geo location|geoblock*)
+      (your|this|that|certain|from|the) (country|countries|region)`,
   },
 
   // Lists and blocks, whatever code comes with them: Spamhaus, SpamCop, Barracuda, Cloudmark, UCEPROTECT, home-made ones.
@@ -126,6 +138,7 @@ export const rulesOfSenders: readonly ReplyRule[] = [
       (mail|message|messages|email|emails|connection|connections|traffic) from (#|ip|your ip|your server|your host|this ip|your network|host|server|client) .. (rejected|refused|blocked|denied|not accepted|not allowed|not sent|permanently deferred|prohibited)
       messages from .. not sent
       permanently deferred
+      (reported|known|listed|blocked) for [sending] (abuse|spam|spamming)
       not .. accept* ~ (mail|messages|email|emails|connections|connection|traffic|smtp) from (#|your|this|dynamic|ip|hosts|that|dialup|residential)
       not in whitelist
       (access|connection|connections|service|smtp) .. (denied|refused|rejected|blocked|forbidden|not allowed|dropped|closed|terminated) .. (your ip|from ip|your host|your server|# #|sending mta|bad ip)
@@ -200,8 +213,11 @@ export const rulesOfSenders: readonly ReplyRule[] = [
     fault: 'ours',
     text: `
       (issue|use|send|need|needs|require|requires|required|must do|without|must first issue|demands|expects|only|enforces) [a|an|to|use|the|of|issue|valid|start|forced|with|over|mandatory] (starttls|tls|ssl|encryption|encrypted|secure) [connection|session|transport]
+      (enable|please use|negotiate) (starttls|tls|ssl)
+      (plaintext|plain text|cleartext|unencrypted) (delivery|connection|connections|session|sessions|transport|mail)
       must [first] (use|issue|support|be|enable|negotiate) [a|an|over|sent over] (starttls|tls|ssl|encryption|encrypted|secure)
       (starttls|tls|ssl|encryption|encrypted connection|secure connection|encrypted session|session encryption) ~ (first|required|is required|mandatory|needed|enforced|necessary|not used|negotiation|handshake)
+      (starttls|tls) ~ (not available|unavailable)
       only accept* .. (tls|encrypted|ssl)
       (insufficient|weak|weaker|outdated|old|unsupported|obsolete|stronger) (tls|encryption|cipher*|ssl)
       (mta sts|certificate)
