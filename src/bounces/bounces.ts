@@ -6,7 +6,8 @@
 import { type ClassificationName, classifications } from './classifications.ts'
 
 export type { ClassificationName } from './classifications.ts'
-export { classify } from './classify.ts'
+export { type Classified, classify, type GivenReply } from './classify.ts'
+export { rulesVersion } from './reply-rules.ts'
 export { readReport } from './report.ts'
 export type { Report } from './reported.ts'
 

@@ -18,5 +18,8 @@ export const classifications = {
 
 export type ClassificationName = keyof typeof classifications
 
-/** Who could mend it: reputation is what they think of our network, `ours` is this program or its settings. */
-export type Fault = 'recipient' | 'content' | 'sender' | 'reputation' | 'server' | 'ours' | 'unknown'
+/**
+ * Who could mend it. `sender` is the sending domain, above all its DNS; `reputation` is what they think of our address or our rate;
+ * `server` is the receiving side, its trouble or a rule of its own; `ours` is this program, its settings or its operator.
+ */
+export type Fault = 'recipient' | 'content' | 'sender' | 'reputation' | 'server' | 'ours'

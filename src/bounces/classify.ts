@@ -1,6 +1,17 @@
 /** A remote's refusal, understood by the rules. Whatever a stranger writes: bounded, in linear time, and an answer. */
 import { type ClassificationName, classifications, type Fault } from './classifications.ts'
-import { type ReplyRule, replyRules } from './reply-rules.ts'
+import { patternsOf } from './reply-patterns.ts'
+import { type ReplyRule, synonyms } from './reply-rule.ts'
+import { replyRules } from './reply-rules.ts'
+import { wordsOf } from './reply-words.ts'
+
+/** A reply as the peer gave it, or as a report quotes it: then the codes may be missing, or only in the text. */
+export interface GivenReply {
+  code: number | null
+  enhanced: string | null
+  /** All its lines, with or without the codes before them. */
+  text: string
+}
 
 export interface Classified {
   classification: ClassificationName
@@ -12,49 +23,65 @@ export interface Classified {
 /** Longer replies say nothing more that matters. */
 const mostText = 2048
 
-/** `reply.text` is all its lines, with or without the codes before them; `enhanced` may be null although the text has one. */
-export function classify(reply: { code: number; enhanced: string | null; text: string }): Classified {
+/** What passes by itself or by going slower, when neither code says whether it does. */
+const passing: readonly ClassificationName[] = ['mailbox_full', 'connection_error', 'dns_error', 'temporarily_unavailable', 'unclassified']
+
+const unclassified = { classification: 'unclassified', fault: 'server' } as const
+
+export function classify(reply: GivenReply): Classified {
   const text = reply.text.slice(0, mostText)
-  // RFC 5321 section 4.2.1: the first digit alone says whether it is for ever.
-  const permanent = reply.code >= 500
-  const facts: Facts = { code: reply.code, permanent, subject: subjectOf(reply.enhanced ?? enhancedIn(text)), words: wordsOf(text) }
-  const { classification, fault } = replyRules.find((rule) => holds(rule, facts)) ?? unclassified
-  return { classification, classificationCode: classifications[classification], fault, permanent }
+  const code = reply.code ?? codeIn(text)
+  const enhanced = enhancedOf(reply.enhanced, text)
+  const permanent = isPermanent(code, enhanced)
+  const lower = text.toLowerCase()
+  const facts = { code, permanent, subject: enhanced?.slice(2), marked: (mark: string) => lower.includes(mark) }
+  const said = patterns.foundIn(wordsOf(text))
+  const { classification, fault } =
+    replyRules.find((rule, index) => (rule.text === undefined || said.has(index)) && holds(rule, facts)) ?? unclassified
+  return {
+    classification,
+    classificationCode: classifications[classification],
+    fault,
+    permanent: permanent ?? !passing.includes(classification),
+  }
 }
 
-const unclassified = { classification: 'unclassified', fault: 'unknown' } as const
+const patterns = patternsOf(
+  replyRules.map((rule) => rule.text),
+  synonyms,
+)
 
 interface Facts {
-  code: number
-  permanent: boolean
+  code: number | null
+  /** Null when no code says it. */
+  permanent: boolean | null
   subject: string | undefined
-  words: string
+  marked: (mark: string) => boolean
 }
 
-const holds = ({ phrases, subjects, codes, replies }: ReplyRule, { code, permanent, subject, words }: Facts) =>
-  (!replies || (replies === 'permanent') === permanent) &&
-  (!codes || codes.includes(code)) &&
+/** Whether what a rule asks besides its words is so. */
+const holds = ({ marks, subjects, codes, replies, text }: ReplyRule, { code, permanent, subject, marked }: Facts) =>
+  // Where no code says whether it is for ever, only words can tell.
+  (!replies || (permanent === null ? text !== undefined : (replies === 'permanent') === permanent)) &&
+  (!codes || (code !== null && codes.includes(code))) &&
   (!subjects ||
-    (subject !== undefined && subjects.some((one) => (one.endsWith('.*') ? subject.startsWith(one.slice(0, -1)) : one === subject)))) &&
-  (!phrases || phrases.some((phrase) => words.includes(phrase)))
+    (subject !== undefined && subjects.some((one) => (one.endsWith('*') ? subject.startsWith(one.slice(0, -1)) : one === subject)))) &&
+  (!marks || marks.some(marked))
 
-/** The class is left out: servers that defer write 450 5.1.1, and the reply code outranks it. */
-const subjectOf = (enhanced: string | null) => (enhanced === null ? undefined : enhanced.slice(enhanced.indexOf('.') + 1))
+/** RFC 5321 section 4.2.1: the first digit alone says whether it is for ever; RFC 3463's class counts where there is no reply code. */
+function isPermanent(code: number | null, enhanced: string | null): boolean | null {
+  if (code !== null) return code >= 500
+  return enhanced === null ? null : enhanced.startsWith('5')
+}
 
-/** Cisco's appliances write `550 #5.1.0 Address rejected`, qmail ends with `(#5.7.1)`. */
-const enhancedIn = (text: string) => /(?:^|[\s#([])([245]\.\d{1,3}\.\d{1,3})(?![.\d])/.exec(text)?.[1] ?? null
+const codeIn = (text: string): number | null => {
+  const found = /(?:^|[\s;:>"'(])([45]\d\d)(?:[ -]|$)/.exec(text)?.[1]
+  return found === undefined ? null : Number(found)
+}
 
-/**
- * Lower-case words, a space before and after each. Lines are joined, because phrases go over their ends; addresses are left out,
- * because no-such-user@ and dmarc@ say nothing.
- */
-function wordsOf(text: string): string {
-  const words = text
-    .split('\n')
-    .map((line) => line.replace(/^\d{3}(?:[ -]|$)/, '').replace(/^#?[245]\.\d{1,3}\.\d{1,3}(?!\S)/, ''))
-    .join(' ')
-    .toLowerCase()
-    .split(/\s+/)
-    .filter((word) => word !== '' && !word.includes('@'))
-  return ` ${words.join(' ')} `
+/** The more exact of what was given and what the text has: some reports put 5.0.0 above a text with 5.1.1. */
+function enhancedOf(given: string | null, text: string): string | null {
+  const valid = given !== null && /^[245]\.\d{1,3}\.\d{1,3}$/.test(given) ? given : null
+  if (valid !== null && !valid.endsWith('.0.0')) return valid
+  return /(?:^|[\s#([:;=-])([245]\.\d{1,3}\.\d{1,3})(?![.\d])/.exec(text)?.[1] ?? valid
 }

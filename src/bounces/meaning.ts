@@ -82,7 +82,7 @@ const ask = (code: number, enhanced: string | null, text: string): Found => {
 const isWeak = ({ classification, fault }: Found) =>
   classification === 'unclassified' ||
   classification === 'temporarily_unavailable' ||
-  (classification === 'policy_violation' && fault === 'unknown')
+  (classification === 'policy_violation' && fault === 'server')
 
 function hintIn(text: string, among: readonly Hint[]): Found | undefined {
   const words = plainWords(text.slice(0, mostWords).replace(/\S{0,100}@\S{1,255}/g, ' '))

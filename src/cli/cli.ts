@@ -8,6 +8,7 @@ import { spawn } from 'node:child_process'
 import { ConfigError, Refusal, settings } from '#base'
 import { migrate } from '#db'
 import { bounceParse } from './bounce.ts'
+import { classifyCommand } from './classify.ts'
 import { type Command, type CommandDeps, jsonOption, parseCall, printed, UsageError } from './command.ts'
 import { dns } from './dns.ts'
 import { erase } from './erase.ts'
@@ -97,6 +98,7 @@ const commands: readonly Command[] = [
   send,
   listen,
   bounceParse,
+  classifyCommand,
   bench,
   deliveryProcess,
 ]

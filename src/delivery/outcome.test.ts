@@ -92,6 +92,27 @@ describe('what a remote answer means', () => {
     expect([ended(554).kind, ended(421).kind]).toEqual(['permanent', 'temporary'])
   })
 
+  test.each(['greeting', 'ehlo', 'mail'] as const)('an address that is refused at "%s" is not the recipient\'s', (stage) => {
+    const finding = findingOf({ state: 'refused', stage, reply: reply(550, '5.1.1 user unknown', '5.1.1') })
+    expect(decide(claimed(), finding, facts)).toMatchObject({ status: 'hardfail', classification: 'policy_violation', suppress: null })
+  })
+
+  test.each([
+    ['invalid_recipient', '5.1.1 <ada@example.org>: Recipient address rejected: User unknown', 'hard fail'],
+    ['no_mailbox', '5.2.1 The email account that you tried to reach is disabled', 'hard fail'],
+    ['not_accepting_mail', '5.1.10 Recipient address has null MX', 'hard fail'],
+    ['mailbox_full', '5.2.2 mailbox full', null],
+    ['message_too_large', '5.3.4 message too big', null],
+    ['spam_block', '5.1.1 your host 192.0.2.1 is listed at bl.spamcop.net', null],
+    ['policy_violation', "5.7.26 Unauthenticated email is not accepted due to domain's DMARC policy", null],
+    ['tls_required', '5.7.10 encryption needed', null],
+    ['temporarily_unavailable', '5.1.1 greylisted, try again later', null],
+    ['unclassified', '5.0.0 no', null],
+  ] as const)('a reply that means %s suppresses as the contract says', (name, text, suppress) => {
+    const finding = refused(550, text, text.split(' ')[0])
+    expect(decide(claimed(), finding, facts)).toMatchObject({ status: 'hardfail', classification: name, suppress })
+  })
+
   test.each([535, 454])('a relay that refuses our password with %i keeps the mail waiting and is quoted', (code) => {
     const answer = reply(code, '5.7.8 wrong password', '5.7.8')
     const finding = findingOfFailure(

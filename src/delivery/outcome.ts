@@ -60,7 +60,7 @@ export function findingOf(result: RecipientResult): Finding {
     case 'accepted':
       return { kind: 'accepted', reply: result.reply, classification: null, enhanced: result.reply.enhanced, message: '' }
     case 'refused':
-      return findingOfReply(result.reply)
+      return findingOfReply(result.reply, result.stage)
     case 'failed':
       return findingOfFailure(result.failure)
     case 'unknown':
@@ -70,15 +70,20 @@ export function findingOf(result: RecipientResult): Finding {
   }
 }
 
-export function findingOfReply(reply: Reply): Finding {
-  const { classification: name, permanent } = classify(reply)
+/** Before RCPT no recipient was named: an address that is refused there is the sender's, and must not suppress the recipient. */
+const namesNobody: readonly Failure['stage'][] = ['connect', 'greeting', 'ehlo', 'tls', 'auth', 'mail']
+
+export function findingOfReply(reply: Reply, stage: Failure['stage'] = 'rcpt'): Finding {
+  const { classification: said, permanent } = classify(reply)
+  const isOfSender = namesNobody.includes(stage) && (said === 'invalid_recipient' || said === 'no_mailbox')
+  const name = isOfSender ? 'policy_violation' : said
   return { kind: permanent ? 'permanent' : 'temporary', reply, classification: name, enhanced: reply.enhanced, message: '' }
 }
 
 /** A conversation that ended before the final dot: nothing was sent. */
 export function findingOfFailure(failure: Failure): Finding {
   // A relay that refuses our password says nothing about the message: the operator mends it, and the mail waits.
-  if (failure.reply && failure.stage !== 'auth') return findingOfReply(failure.reply)
+  if (failure.reply && failure.stage !== 'auth') return findingOfReply(failure.reply, failure.stage)
   const temporary = (name: ClassificationName): Finding => ({
     kind: 'temporary',
     reply: null,

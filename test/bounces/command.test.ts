@@ -26,6 +26,7 @@ async function run(...words: string[]) {
       withHouse: never,
       serve: never,
       deliver: never,
+      untilSignal: never,
       print: (text: string) => void printed.push(text),
     }
     const code = await runCommand(['bounce', 'parse', ...words], deps)

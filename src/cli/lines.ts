@@ -1,0 +1,38 @@
+/** The lines of an input, bounded: one that is too long is told as such and passed over, whatever its length. */
+
+export interface Line {
+  /** From 1. */
+  number: number
+  /** Without its end; undefined when it was too long. */
+  text: string | undefined
+}
+
+const lineFeed = 10
+
+export async function* linesOf(input: AsyncIterable<Uint8Array>, mostOctets: number): AsyncGenerator<Line> {
+  let parts: Uint8Array[] = []
+  let octets = 0
+  let number = 0
+  const taken = (): Line => {
+    number += 1
+    const line = { number, text: octets > mostOctets ? undefined : Buffer.concat(parts).toString('utf8') }
+    parts = []
+    octets = 0
+    return line
+  }
+  const keep = (part: Uint8Array) => {
+    octets += part.length
+    if (octets <= mostOctets) parts.push(part)
+    else parts = []
+  }
+  for await (const chunk of input) {
+    let from = 0
+    for (let end = chunk.indexOf(lineFeed); end >= 0; end = chunk.indexOf(lineFeed, from)) {
+      keep(chunk.subarray(from, end))
+      yield taken()
+      from = end + 1
+    }
+    if (from < chunk.length) keep(chunk.subarray(from))
+  }
+  if (octets > 0) yield taken()
+}
