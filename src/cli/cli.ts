@@ -60,6 +60,15 @@ const deliveryProcess: Command = {
   run: (given, deps) => deps.deliver(given.positionals[0] as string),
 }
 
+const inboundProcess: Command = {
+  name: 'inbound-process',
+  summary: 'the process of the SMTP listeners; started by serve',
+  help: 'postrider inbound-process\n\nStarted by serve.',
+  options: {},
+  hidden: true,
+  run: (_given, deps) => deps.receive(),
+}
+
 const commands: readonly Command[] = [
   serve,
   migrateCommand,
@@ -73,6 +82,7 @@ const commands: readonly Command[] = [
   send,
   bench,
   deliveryProcess,
+  inboundProcess,
 ]
 
 const overview = () => `postrider <command>

@@ -52,6 +52,9 @@ export async function startService(environment: Record<string, string> = {}): Pr
     PORT: String(port),
     POSTRIDER_HOSTNAME: 'mail.postrider.test',
     POSTRIDER_LOG_LEVEL: 'warn',
+    POSTRIDER_SMTP_PORT: '0',
+    POSTRIDER_SUBMISSION_PORT: '0',
+    POSTRIDER_SUBMISSION_TLS_PORT: '0',
     ...environment,
   }
   let child: ChildProcess | undefined
