@@ -119,7 +119,7 @@ class Server extends SMTPServer {
 
 export async function openListener<Login>(options: ListenerOptions<Login>): Promise<OpenListener> {
   const { desk, bounds, clock, log, certificate } = options
-  const { authenticate } = desk
+  const takesLogins = 'authenticate' in desk
   let stopping = false
 
   /** The client's step is the desk's to answer, in time; then the next step's time begins. */
@@ -162,17 +162,17 @@ export async function openListener<Login>(options: ListenerOptions<Login>): Prom
       name: options.hostname,
       heloResponse: '%s',
       size: bounds.largestOctets,
-      disabledCommands: authenticate ? neverOffered : [...neverOffered, 'AUTH'],
+      disabledCommands: takesLogins ? neverOffered : [...neverOffered, 'AUTH'],
       authMethods: ['PLAIN', 'LOGIN'],
       hideENHANCEDSTATUSCODES: false,
-      hideDSN: !authenticate,
+      hideDSN: !takesLogins,
       disableReverseLookup: true,
       logger: false,
       socketTimeout: idleMs,
       closeTimeout: stopWithinMs,
       maxRecipients: bounds.recipients,
       onAuth({ username = '', password }, session, done) {
-        const work = async () => authenticate?.call(desk, username, password ?? '', session.remoteAddress)
+        const work = async () => desk.authenticate?.(username, password ?? '', session.remoteAddress)
         put(session, work, commandWithinMs, (error, user) => done(error, { user }))
       },
       onMailFrom({ address }, session, done) {

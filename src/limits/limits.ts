@@ -1,6 +1,6 @@
 /**
  * Limits: requests per second of a key, emails per hour of the organisation and below it of a tenant, sandbox emails per day.
- * Owns: limit_settings, send_capacity, sandbox_days. Uses: base, db. Used by: spool, accept, housekeeping, http, cli, main.
+ * Owns: limit_settings, send_capacity, sandbox_days. Uses: base, db. Used by: spool, accept, housekeeping, inbound, http, cli, main.
  * Promises: send capacity is never exceeded by the sum of all processes; what is over it waits and is never refused.
  */
 export { type Room, readStanding, roomForWaiting, type Standing, settleWaiting, takeSlots } from './capacity.ts'
