@@ -1,6 +1,6 @@
 /** The octets of a message, kept within what all messages being received and accepted together may occupy. */
 import type { SMTPServerDataStream } from 'smtp-server/lib/types.js'
-import { Reply } from './reply.ts'
+import { Reply, tryLater } from './reply.ts'
 
 /** Room for all messages in the memory of this process. */
 const roomOctets = 268_435_456
@@ -27,7 +27,7 @@ export function openRoom(capacity = roomOctets): Room {
 
 /**
  * Gives `use` the whole message and its room back afterwards. What is over `largest` is read and dropped, and refused (552); without
- * room the message is too (452). Rejects when the connection ends first.
+ * room the message is too (452). Rejects when the connection ends first, though nobody hears it.
  */
 export async function collect<T>(
   stream: SMTPServerDataStream,
@@ -55,8 +55,7 @@ export async function collect<T>(
         }
       })
       stream.once('end', resolve)
-      stream.once('error', reject)
-      stream.once('close', () => reject(new Error('the connection ended before the message did')))
+      for (const end of ['error', 'close']) stream.once(end, () => reject(tryLater()))
     })
     if (refused) throw refused
     return await use(Buffer.concat(chunks, held))

@@ -49,6 +49,7 @@ export class Conversation extends SMTPConnection {
   /** The next step may take this long from now. */
   allow(step: 'firstMs' | 'stepMs' | 'messageMs'): void {
     this.#cancel()
+    if (this._closed || this._closing) return
     const end = () => {
       // While we are the slow one, the client is not to blame.
       if (this._handlerPending || (this._dataStream && this._parser && !this._parser._dataMode)) this.allow('stepMs')

@@ -3,7 +3,7 @@
  * operator, and all else is refused while its sender is still there. So there is no relay and no backscatter.
  */
 import type { Accept } from '#accept'
-import type { Clock, Log } from '#base'
+import { type Clock, type Log, pause } from '#base'
 import { openRateLimiter } from '#limits'
 import { parseAddress, readFields, readRaw } from '#mail'
 import { networkOf } from './address.ts'
@@ -38,7 +38,10 @@ export interface IncomingDeps {
   log: Log
 }
 
-const transactionsPerSecond = 50
+/** Of one network; what is more waits, and after a while is told to come back. */
+const transactionsPerSecond = 200
+const waitMs = 100
+const mostWaits = 80
 /** What the world may make us send. */
 const mostForwards = 20
 const forwardWindowMs = 3_600_000
@@ -63,7 +66,10 @@ export function openIncoming(deps: IncomingDeps): Desk<undefined> {
 
   return {
     async sender({ address }) {
-      if (!rate(networkOf(address), transactionsPerSecond).allowed) throw new Reply(451, '4.7.1', 'Too many messages a second, slow down')
+      for (let waits = 0; !rate(networkOf(address), transactionsPerSecond).allowed; waits++) {
+        if (waits === mostWaits) throw new Reply(451, '4.7.1', 'Too many messages a second, try again later')
+        await pause(clock, waitMs)
+      }
     },
 
     async recipient(address) {

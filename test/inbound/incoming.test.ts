@@ -1,10 +1,16 @@
 /** The mail port: takes what comes back to us and mail for the postmaster, relays nothing, bounces nothing. */
+import { execFile } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { promisify } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import type { ReturnEnvelope, Returns } from '#inbound'
 import { startFakeMx } from '../support/fake-mx.ts'
 import { type House, startHouse } from '../support/house.ts'
 import { startMxDns } from '../support/mx-dns.ts'
 import { type SmtpClient, smtpClient } from '../support/smtp-client.ts'
+
+/** In Debian's package postfix. */
+const smtpSource = '/usr/sbin/smtp-source'
 
 function keepingReturns(): Returns & { taken: { envelope: ReturnEnvelope; octets: string }[] } {
   const taken: { envelope: ReturnEnvelope; octets: string }[] = []
@@ -96,6 +102,38 @@ describe('what comes back', () => {
     expect(await guesser.reply()).toMatch(/^421 4\.7\.0 Too many errors/)
     expect(replies.every((one) => one.startsWith('550 5.1.1'))).toBe(true)
   })
+
+  test.skipIf(!existsSync(smtpSource))(
+    "two hundred of Postfix's clients at once lose nothing",
+    async () => {
+      let count = 0
+      const returns: Returns = {
+        accepts: async () => 'ours',
+        async take() {
+          count++
+        },
+      }
+      await using house = await startHouse({ roles: ['inbound'], returns })
+      const words = [
+        '-s',
+        '200',
+        '-m',
+        '2000',
+        '-l',
+        '4000',
+        '-f',
+        '',
+        '-t',
+        'b-1@rp.house.test',
+        '-M',
+        'mx.example.net',
+        `127.0.0.1:${house.ports.smtp}`,
+      ]
+      await promisify(execFile)(smtpSource, words, { timeout: 60_000 })
+      expect(count).toBe(2000)
+    },
+    90_000,
+  )
 
   test('loops and unreadable headers are refused', async () => {
     await using house = await startHouse({ roles: ['inbound'], returns: keepingReturns() })
