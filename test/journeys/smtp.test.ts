@@ -49,7 +49,7 @@ const send = (subject: string, secure: boolean) =>
 
 const isListening = () =>
   smtpClient(ports.submission)
-    .then((client) => client.reply().finally(client.destroy))
+    .then((client) => client.reply().finally(() => client.destroy()))
     .then(
       (reply) => reply.startsWith('220'),
       () => false,
