@@ -31,6 +31,7 @@ const startsWithCode = /^[245]\.\d{1,3}\.\d{1,3} /
 export class Conversation extends SMTPConnection {
   readonly #clock: Clock
   readonly #bounds: ConversationBounds
+  readonly #upgraded: (plain: Socket) => void
   #errors = 0
   #cancel = () => {}
 
@@ -38,11 +39,12 @@ export class Conversation extends SMTPConnection {
     server: SMTPServer,
     socket: Socket | TLSSocket,
     options: SMTPConnectionOptions | null | undefined,
-    facts: { clock: Clock; bounds: ConversationBounds },
+    facts: { clock: Clock; bounds: ConversationBounds; upgraded: (plain: Socket) => void },
   ) {
     super(server, socket, options)
     this.#clock = facts.clock
     this.#bounds = facts.bounds
+    this.#upgraded = facts.upgraded
     this.allow('firstMs')
   }
 
@@ -66,6 +68,13 @@ export class Conversation extends SMTPConnection {
   override init(): void {
     if (!this.#bounds.greetAtOnce) return super.init()
     this._setListeners(() => this.connectionReady())
+  }
+
+  /** The library takes all listeners off the socket that TLS goes over, whoever's they are. */
+  override upgrade(callback: () => void, secureCallback?: () => void): void {
+    const plain = this._socket
+    super.upgrade(callback, secureCallback)
+    this.#upgraded(plain)
   }
 
   override _createParser(): SMTPStream {

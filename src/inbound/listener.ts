@@ -76,7 +76,9 @@ class Server extends SMTPServer {
   readonly conversations = new WeakMap<SMTPServerSession, Conversation>()
   readonly #bounds: Bounds
   readonly #clock: Clock
+  /** Connections by network. */
   readonly #open = new Map<string, number>()
+  readonly #leaves = new WeakMap<Socket, () => void>()
 
   constructor(options: SMTPServerOptions, facts: { bounds: Bounds; clock: Clock }) {
     super(options)
@@ -85,11 +87,16 @@ class Server extends SMTPServer {
   }
 
   override connect(socket: Socket | TLSSocket, options?: SMTPConnectionOptions | null): void {
-    const conversation = new Conversation(this, socket, options, { clock: this.#clock, bounds: this.#bounds })
+    const upgraded = (plain: Socket) => this.#leaveAtEndOf(plain)
+    const conversation = new Conversation(this, socket, options, { clock: this.#clock, bounds: this.#bounds, upgraded })
     this.connections.add(conversation)
     this.conversations.set(conversation.session, conversation)
     conversation.on('error', (error) => this.emit('error', error))
     conversation.init()
+  }
+
+  #leaveAtEndOf(socket: Socket): void {
+    socket.once('close', () => this.#leaves.get(socket)?.())
   }
 
   /** Every connection passes here first, before TLS costs anything. */
@@ -104,11 +111,13 @@ class Server extends SMTPServer {
       return false
     }
     this.#open.set(network, count)
-    socket.once('close', () => {
+    this.#leaves.set(socket, () => {
+      this.#leaves.delete(socket)
       const left = (this.#open.get(network) ?? 1) - 1
       if (left === 0) this.#open.delete(network)
       else this.#open.set(network, left)
     })
+    this.#leaveAtEndOf(socket)
     if (handshake) {
       const cancel = this.#clock.after(handshakeWithinMs, () => this._pendingSockets.get(socket)?.destroy())
       socket.once('close', cancel)

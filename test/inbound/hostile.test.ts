@@ -156,7 +156,7 @@ test('garbled conversations end in time, whatever is said, and break nothing', a
       client.destroy()
       expect(performance.now() - began).toBeLessThan(5000)
     }),
-    { numRuns: 300 },
+    { numRuns: 500 },
   )
   await using client = await loggedIn(house.ports.submission, user, key)
   await envelope(client)
@@ -212,6 +212,22 @@ describe('bounds', () => {
     expect(await dripping.reply()).toMatch(/^421 4\.4\.2/)
     clearInterval(drip)
     dripping.destroy()
+  })
+
+  test('a connection counts as long as it is open, with STARTTLS too', async () => {
+    await using small = await startHouse({ roles: ['inbound'], smtpBounds: { connectionsPerNetwork: 3 } })
+    const { user, key } = await loginOf(small)
+    for (const port of ['submission', 'submissionTls'] as const) {
+      for (let n = 0; n < 6; n++) {
+        const client = await loggedIn(small.ports[port], user, key, port === 'submissionTls' ? 'implicit' : undefined)
+        expect(await client.say('QUIT')).toMatch(/^221/)
+        await client.closed
+      }
+    }
+    const three = await Promise.all([1, 2, 3].map(() => loggedIn(small.ports.submission, user, key)))
+    await using fourth = await smtpClient(small.ports.submission)
+    expect(await fourth.reply()).toMatch(/^421 4\.7\.0/)
+    for (const client of three) client.destroy()
   })
 
   test('failed logins of an address bar it for a minute', async () => {
