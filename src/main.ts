@@ -20,12 +20,13 @@ import {
   systemRandom,
 } from '#base'
 import { type House, runCommand } from '#cli'
-import { createKey, openCredentials } from '#credentials'
+import { type Credentials, createKey, openCredentials } from '#credentials'
 import { type Db, durabilityProblems, embeddedUrlIfRunning, migrate, openDb, startEmbedded } from '#db'
 import { startDelivery } from '#delivery'
 import { addDomain, ensurePlatformKey, openDomainDesk, openDomains } from '#domains'
 import { prepareDays, startHousekeeping } from '#housekeeping'
 import { startHttp } from '#http'
+import { ensureCertificate, type Returns, startInbound } from '#inbound'
 import { openLimitSettings, openRateLimiter } from '#limits'
 import { addMember } from '#members'
 import { openGuard, openPost, openResolver } from '#net'
@@ -44,6 +45,7 @@ const script = new URL('../bin/postrider.js', import.meta.url).pathname
 const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }
 const apiConnections = 12
 const deliveryConnections = 6
+const inboundConnections = 8
 const saveUsesEveryMs = 10_000
 
 /** The hot statements name their rows by index; a plan made while a table was empty must not read it whole when it is full. */
@@ -128,6 +130,9 @@ and see what became of it:
   curl -s '${config.publicUrl}/v1/emails?perPage=1' -H 'Authorization: Bearer ${shown.testKey}'
 `
 
+const smtpPorts = ({ smtpHost, smtpPort, submissionPort, submissionTlsPort }: Config) =>
+  `SMTP on ${smtpHost}: submission ${submissionPort} (STARTTLS) and ${submissionTlsPort} (TLS), incoming mail ${smtpPort}`
+
 async function serve(): Promise<void> {
   const config = readConfig(environment)
   const log = openLog(config.logLevel, 'serve')
@@ -144,6 +149,10 @@ async function serve(): Promise<void> {
     for (const problem of await durabilityProblems(db)) log.warn(problem)
     const shown = await firstStart(config, db, secrets)
     if (config.roles.includes('delivery')) open.push(startDeliveryProcesses(config, url, readSecret(config), db, log))
+    if (config.roles.includes('inbound')) {
+      ensureCertificate(config, { clock, random: systemRandom })
+      open.push(startInboundProcess(config, url, readSecret(config), log))
+    }
     if (config.roles.includes('housekeeping'))
       open.push(
         startHousekeeping({
@@ -159,6 +168,7 @@ async function serve(): Promise<void> {
       )
     if (config.roles.includes('api')) open.push(await startApi(config, db, secrets, log))
     console.log(shown ? welcome(config, shown) : `Postrider is running at ${config.publicUrl}`)
+    if (config.roles.includes('inbound')) console.log(smtpPorts(config))
     await stop
     log.info('stopping')
   } finally {
@@ -176,17 +186,9 @@ async function startApi(config: Config, db: Db, secrets: Secrets, log: Log): Pro
   const resolver = openResolver({ servers: config.resolvers, clock })
   const sandboxDomain = config.sandboxSender.slice(config.sandboxSender.lastIndexOf('@') + 1)
   await ensurePlatformKey(db, sandboxDomain, { nowMs: clock.nowMs(), ids, secrets })
-  const accept = openAccept({
-    db,
-    clock,
-    ids,
-    tenants,
-    domains,
-    limitSettings,
-    sandboxSender: config.sandboxSender,
-    hostname: config.hostname,
-    commit: openCommit({ db, clock, limitSettings }),
-  })
+  const { sandboxSender, hostname } = config
+  const commit = openCommit({ db, clock, limitSettings })
+  const accept = openAccept({ db, clock, ids, tenants, domains, limitSettings, sandboxSender, hostname, commit })
   const requestLogs = openRequestLogs({ db, clock, log, secrets })
   const hits = openHits({ db, clock, log, ids, keepEmailDays: config.keepEmailDays })
   const http = await startHttp({
@@ -223,17 +225,26 @@ async function startApi(config: Config, db: Db, secrets: Secrets, log: Log): Pro
     rateLimiter: openRateLimiter(clock),
     ready: () => true,
   })
-  let cancel = () => {}
-  const saveUses = () => {
-    credentials.saveUses().catch((error) => log.warn({ err: error }, 'the last uses of keys were not saved'))
-    cancel = clock.after(saveUsesEveryMs, saveUses)
+  const uses = saveUsesOf(credentials, log)
+  return {
+    async stop() {
+      await http.stop()
+      await Promise.all([requestLogs.stop(), hits.stop()])
+      await uses.stop()
+    },
   }
-  cancel = clock.after(saveUsesEveryMs, saveUses)
+}
+
+/** Writes down when keys were last used, every few seconds and at the end. */
+function saveUsesOf(credentials: Credentials, log: Log): { stop(): Promise<void> } {
+  const save = () => {
+    credentials.saveUses().catch((error) => log.warn({ err: error }, 'the last uses of keys were not saved'))
+    cancel = clock.after(saveUsesEveryMs, save)
+  }
+  let cancel = clock.after(saveUsesEveryMs, save)
   return {
     async stop() {
       cancel()
-      await http.stop()
-      await Promise.all([requestLogs.stop(), hits.stop()])
       await credentials.saveUses().catch(() => undefined)
     },
   }
@@ -279,6 +290,50 @@ async function deliver(processId: string): Promise<void> {
   await db.close()
 }
 
+/** One, for ports are bound once; apart from the API, because what the world says to it is hostile. */
+function startInboundProcess(config: Config, url: string, secret: string, log: Log): Children {
+  return startChildren({
+    script,
+    argumentsFor: () => ['inbound-process'],
+    environment: { ...environment, DATABASE_URL: url, POSTRIDER_SECRET: secret },
+    count: 1,
+    newName: () => `${config.hostname}-smtp-${ids.token(12)}`,
+    ended: async () => {},
+    clock,
+    log,
+  })
+}
+
+/** Nothing is sent from return paths that say whose they are yet, so nothing can come back to them. */
+const noReturns: Returns = { accepts: async () => 'unknown', take: async () => {} }
+
+async function receive(): Promise<void> {
+  const config = readConfig(environment)
+  const log = openLog(config.logLevel, 'inbound')
+  const stop = untilSignal()
+  const secrets = openSecrets(readSecret(config), systemRandom)
+  const db = await openDb({ url: config.databaseUrl as string, poolSize: inboundConnections, applicationName: 'postrider inbound', log })
+  const credentials = openCredentials({ db, clock })
+  const limitSettings = openLimitSettings({ db, clock, config })
+  const accept = openAccept({
+    db,
+    clock,
+    ids,
+    tenants: openTenants({ db, clock }),
+    domains: openDomains({ db, clock, secrets }),
+    limitSettings,
+    sandboxSender: config.sandboxSender,
+    hostname: config.hostname,
+    commit: openCommit({ db, clock, limitSettings }),
+  })
+  const uses = saveUsesOf(credentials, log)
+  const inbound = await startInbound({ db, clock, log, accept, credentials, returns: noReturns, config })
+  await stop
+  await inbound.stop()
+  await uses.stop()
+  await db.close()
+}
+
 /** Ctrl-C, SIGTERM, or the end of the parent process. */
 function untilSignal(): Promise<void> {
   return new Promise((resolve) => {
@@ -294,6 +349,7 @@ const exitCode = await runCommand(process.argv.slice(2), {
   untilSignal,
   serve,
   deliver,
+  receive,
   print: (text) => console.log(text),
 })
 process.exit(exitCode)

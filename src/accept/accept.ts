@@ -1,7 +1,7 @@
 /**
  * Acceptance: the one way into the spool. A submission in; committed emails, one for each recipient, out.
- * Owns: idempotency_keys. Uses: base, mail, db, tenants, members, limits, domains, events, emails, spool. Used by: housekeeping, http,
- * main.
+ * Owns: idempotency_keys. Uses: base, mail, db, tenants, members, limits, domains, events, emails, spool. Used by: housekeeping,
+ * inbound, http, main.
  * Promises: an answer leaves only after the commit is on disk; nothing slow (DNS, MIME, DKIM) happens before it; one Idempotency-Key sends
  * once in 24 hours.
  */
@@ -9,9 +9,11 @@ import { type Clock, type Ids, metrics, Refusal } from '#base'
 import type { Db } from '#db'
 import type { Domains } from '#domains'
 import { type LimitSettings, readStanding, type Standing } from '#limits'
-import type { Tenants } from '#tenants'
+import type { Mailbox } from '#mail'
+import type { Tenant, Tenants } from '#tenants'
 import { checkRecipients, checkSender, checkSubmission } from './check.ts'
 import type { Commit } from './commit.ts'
+import { prepareForward } from './forward.ts'
 import { openOnce } from './once.ts'
 import { checkRaw, type Prepared, prepareRawSubmission, prepareSubmission } from './prepare.ts'
 import { type RetriedEmail, retry } from './retry.ts'
@@ -52,6 +54,10 @@ export interface Accept {
     caller: Caller,
     plan: AnswerPlan<AcceptedSubmission>,
   ): Promise<Answer>
+  /** Refuses what `sendRaw` would refuse of the caller and of this envelope sender: for a door that is told it before the message. */
+  refuseRawSender(from: string, caller: Caller): Promise<void>
+  /** The world's mail for our postmaster goes to `address` as it is, from nobody, as an email of the default tenant. */
+  forward(octets: Buffer, address: string): Promise<void>
   /** Puts an email of `tenantId` (null: any) back to pending, ready now. */
   retry(emailId: string, tenantId: string | null): Promise<RetriedEmail>
   /** The send-limit figures, for answers that are refusals. */
@@ -102,6 +108,14 @@ export function openAccept(deps: AcceptDeps): Accept {
 
   const factsFor = (caller: Caller) => ({ test: caller.mode === 'test', credentialId: caller.credentialId, nowMs: clock.nowMs(), ids })
 
+  /** The tenant that sends, once it may be from this mailbox; the sandbox sender may not. */
+  async function rawSender(tenantId: string | null | undefined, from: Mailbox, caller: Caller): Promise<Tenant> {
+    const tenant = await tenantFor(tenantId, caller, tenants)
+    refuseUnlessActive(tenant)
+    await senderFor(from.address, tenant, caller, { ...deps, sandboxSender: '' })
+    return tenant
+  }
+
   return {
     standing,
     retry: (emailId, tenantId) => retry(emailId, tenantId, { db, tenants, nowMs: clock.nowMs() }),
@@ -118,18 +132,28 @@ export function openAccept(deps: AcceptDeps): Accept {
       })
     },
 
+    refuseRawSender: async (from, caller) => void (await rawSender(undefined, checkSender(from), caller)),
+
     async sendRaw(tenantId, submission, caller, plan) {
       const recipients = checkRecipients(submission)
       const from = checkSender(submission.from)
       const checked = checkRaw(submission)
       return answer(caller, plan, async () => {
-        const tenant = await tenantFor(tenantId, caller, tenants)
-        refuseUnlessActive(tenant)
-        await senderFor(from.address, tenant, caller, { ...deps, sandboxSender: '' })
+        const tenant = await rawSender(tenantId, from, caller)
         const sender = await senderFor(checked.headerFrom.address, tenant, caller, deps, 'rawMessage')
         const prepared = prepareRawSubmission(submission, checked, recipients, { tenant, sender, ...factsFor(caller) })
         return { submissions: [prepared], result: prepared.accepted }
       })
+    },
+
+    async forward(octets, address) {
+      const prepared = prepareForward(octets, address, {
+        tenant: await tenants.default(),
+        hostname: deps.hostname,
+        nowMs: clock.nowMs(),
+        ids,
+      })
+      await commit({ submissions: [prepared], once: undefined })
     },
 
     async sendBatch(tenantId, from, elements, caller, plan) {

@@ -113,9 +113,15 @@ function checkHeaders(headers: Readonly<Record<string, string>> | null | undefin
   return entries
 }
 
+/** The empty tag is none. */
+export function checkTag(tag: string | null | undefined): string | null {
+  if (tag != null) checkText('tag', tag)
+  return tag || null
+}
+
 const metadataKey = /^[a-zA-Z][a-zA-Z0-9_]{0,39}$/
 
-function checkMetadata(metadata: Readonly<Record<string, string>> | null | undefined): Record<string, string> | null {
+export function checkMetadata(metadata: Readonly<Record<string, string>> | null | undefined): Record<string, string> | null {
   if (!metadata) return null
   const entries = Object.entries(metadata)
   if (entries.length > 10) refuse('metadata', 'has more than 10 keys')
@@ -185,7 +191,7 @@ export function checkSubmission(submission: Submission): CheckedSubmission {
   const replyTo = submission.replyTo == null ? undefined : checkAddress('replyTo', submission.replyTo)
   checkLine('subject', submission.subject)
   if (submission.subject.length < 1 || [...submission.subject].length > 998) refuse('subject', 'must have 1 to 998 characters')
-  if (submission.tag != null) checkText('tag', submission.tag)
+  const tag = checkTag(submission.tag)
   const headers = checkHeaders(submission.headers)
   const metadata = checkMetadata(submission.metadata)
   const attachments = checkAttachments(submission.attachments)
@@ -201,7 +207,6 @@ export function checkSubmission(submission: Submission): CheckedSubmission {
     headerOctets +
     Buffer.byteLength(submission.subject)
   if (sizeOctets > largestMessageOctets) refuse('attachments', 'make the whole message larger than 14 MB', 'payload_too_large')
-  const tag = submission.tag || null
   return {
     from,
     recipients,

@@ -5,7 +5,15 @@ import { Refusal } from '#base'
 import { type Content, encodeContent, type PartsContent } from '#emails'
 import { type Address, type Mailbox, readRaw } from '#mail'
 import type { Tenant } from '#tenants'
-import { base64Octets, type CheckedSubmission, checkSender, largestMessageOctets, type Recipients } from './check.ts'
+import {
+  base64Octets,
+  type CheckedSubmission,
+  checkMetadata,
+  checkSender,
+  checkTag,
+  largestMessageOctets,
+  type Recipients,
+} from './check.ts'
 import type { Sender } from './sender.ts'
 import type { AcceptedSubmission, RawSubmission } from './submission.ts'
 
@@ -27,7 +35,8 @@ export interface Prepared {
   metadata: Record<string, string> | null
   messageId: string
   test: boolean
-  credentialId: number
+  /** null: our own doing. */
+  credentialId: number | null
   acceptedAtMs: number
   emails: NewEmail[]
   accepted: AcceptedSubmission
@@ -95,6 +104,8 @@ export interface CheckedRaw {
   headerFrom: Mailbox
   subject: string
   messageId: string | undefined
+  tag: string | null
+  metadata: Record<string, string> | null
 }
 
 /** What a raw message says of itself; refuses `invalid_raw_message` and `payload_too_large`. */
@@ -118,7 +129,14 @@ export function checkRaw(submission: RawSubmission): CheckedRaw {
     }
     return refuse(problems[facts])
   }
-  return { octets, headerFrom: facts.from ?? refuse('has no usable From header'), subject: facts.subject, messageId: facts.messageId }
+  return {
+    octets,
+    headerFrom: facts.from ?? refuse('has no usable From header'),
+    subject: facts.subject,
+    messageId: facts.messageId,
+    tag: checkTag(submission.tag),
+    metadata: checkMetadata(submission.metadata),
+  }
 }
 
 export function prepareRawSubmission(
@@ -145,14 +163,14 @@ export function prepareRawSubmission(
     to: submission.to,
     fromText: submission.from,
     subject: storable(checked.subject),
-    tag: null,
-    metadata: null,
+    tag: checked.tag,
+    metadata: checked.metadata,
     sizeOctets: checked.octets,
   })
 }
 
 /** A raw message's subject may hold anything; a text column may not. */
-const storable = (text: string) => text.toWellFormed().replaceAll('\0', '').slice(0, 998)
+export const storable = (text: string) => text.toWellFormed().replaceAll('\0', '').slice(0, 998)
 
 const newEmails = (recipients: Recipients, facts: PrepareFacts): NewEmail[] =>
   recipients.envelope.map((recipient) => ({ id: facts.ids.emailId(facts.nowMs), recipient }))

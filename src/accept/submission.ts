@@ -33,6 +33,8 @@ export interface RawSubmission {
   rawMessage: string
   /** true: sent with the null reverse-path. */
   bounce?: boolean | null | undefined
+  tag?: string | null | undefined
+  metadata?: Readonly<Record<string, string>> | null | undefined
 }
 
 export interface Caller {

@@ -172,6 +172,27 @@ export const settings = {
     'JSON file that adds to or replaces the shipped rules about providers (src/delivery/providers.json has the form)',
     (v) => v,
   ),
+  smtpHost: setting('POSTRIDER_SMTP_HOST', 'HOST', 'address that the SMTP listeners bind', (v) => v),
+  smtpPort: setting('POSTRIDER_SMTP_PORT', '2525', 'port of incoming mail: what comes back to return paths (port 25 of the world)', (v) =>
+    port(v, 2525),
+  ),
+  submissionPort: setting('POSTRIDER_SUBMISSION_PORT', '2587', 'port of submission with STARTTLS (587 of the world)', (v) => port(v, 2587)),
+  submissionTlsPort: setting('POSTRIDER_SUBMISSION_TLS_PORT', '2465', 'port of submission with implicit TLS (465 of the world)', (v) =>
+    port(v, 2465),
+  ),
+  tlsCert: setting(
+    'POSTRIDER_TLS_CERT',
+    'self-signed',
+    'PEM file: certificate and chain of the SMTP listeners, read again when it changes',
+    (v) => v,
+  ),
+  tlsKey: setting('POSTRIDER_TLS_KEY', 'self-signed', 'PEM file: its key', (v) => v),
+  postmaster: setting(
+    'POSTRIDER_POSTMASTER',
+    'none',
+    'address to which mail for postmaster@ and abuse@ of our own names goes; without it such mail is refused',
+    (v) => v,
+  ),
   secret: setting(
     'POSTRIDER_SECRET',
     'generated',
@@ -259,8 +280,9 @@ export const settings = {
 
 type Settings = { -readonly [Name in keyof typeof settings]: ReturnType<(typeof settings)[Name]['read']> }
 
-export interface Config extends Omit<Settings, 'secretFile' | 'sandboxSender' | 'publicUrl'> {
+export interface Config extends Omit<Settings, 'secretFile' | 'sandboxSender' | 'publicUrl' | 'smtpHost'> {
   sandboxSender: string
+  smtpHost: string
   publicUrl: string
 }
 
@@ -277,8 +299,11 @@ export function readConfig(environment: Record<string, string | undefined>): Con
       throw new ConfigError(`POSTRIDER_SECRET_FILE: ${(error as Error).message}`)
     }
   }
+  if ((rest.tlsCert === undefined) !== (rest.tlsKey === undefined))
+    throw new ConfigError('POSTRIDER_TLS_CERT and POSTRIDER_TLS_KEY: give both or neither')
   return {
     ...rest,
+    smtpHost: rest.smtpHost ?? rest.host,
     sandboxSender: rest.sandboxSender ?? `sandbox@${rest.hostname}`,
     publicUrl: rest.publicUrl ?? `http://localhost:${rest.port}`,
   }

@@ -75,6 +75,15 @@ const deliveryProcess: Command = {
   run: (given, deps) => deps.deliver(given.positionals[0] as string),
 }
 
+const inboundProcess: Command = {
+  name: 'inbound-process',
+  summary: 'the process of the SMTP listeners; started by serve',
+  help: 'postrider inbound-process\n\nStarted by serve.',
+  options: {},
+  hidden: true,
+  run: (_given, deps) => deps.receive(),
+}
+
 const commands: readonly Command[] = [
   serve,
   migrateCommand,
@@ -101,6 +110,7 @@ const commands: readonly Command[] = [
   classifyCommand,
   bench,
   deliveryProcess,
+  inboundProcess,
 ]
 
 const overview = () => `postrider <command>

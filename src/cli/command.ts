@@ -29,6 +29,8 @@ export interface CommandDeps {
   serve(): Promise<void>
   /** Runs one delivery process under the name its parent gave it. */
   deliver(processId: string): Promise<void>
+  /** Runs the SMTP listeners. */
+  receive(): Promise<void>
   print(text: string): void
 }
 

@@ -1,6 +1,6 @@
 /**
- * API keys: who is this, and what may they do.
- * Owns: credentials. Uses: base, db, tenants. Used by: housekeeping, http, cli, main.
+ * API keys and SMTP logins: who is this, and what may they do.
+ * Owns: credentials. Uses: base, db, tenants. Used by: housekeeping, inbound, http, cli, main.
  * Promises: a key is shown once and kept as a SHA-256 hash; a revoked or held key stops working in every process within a second.
  */
 import { LRUCache } from 'lru-cache'
@@ -35,11 +35,12 @@ export interface Credential {
 }
 
 const keyForm = /^svc_(live|test)_[0-9A-Za-z]{32}$/
+const loginForm = /^[0-9A-Za-z]{32}$/
 
 const credentialByKey = sql<Credential>`
   select id, tenant_id as "tenantId", name, mode, hold, permissions, key_prefix as "keyPrefix", revoked_at is not null as revoked
   from credentials
-  where key_hash = $1 and type = 'api'`
+  where key_hash = $1 and type = $2`
 
 const markUsed = sql`
   update credentials
@@ -65,6 +66,11 @@ export interface Credentials {
    * A held one is returned: what it may not do is said later, in the order of the contract.
    */
   authenticate(key: string): Promise<Credential>
+  /**
+   * The SMTP login of a user name (`{tenantId}/{key}`, `{tenantId}/{name of the credential}` or `{tenantId}`) and its key; refuses
+   * `invalid_api_key`, `expired_api_key`, `credential_on_hold`, and `permission_denied` to one that may not send.
+   */
+  authenticateLogin(userName: string, key: string): Promise<Credential & { tenantId: string }>
   /** Writes down the last uses seen since the last call; at most one a minute for each credential. */
   saveUses(): Promise<void>
   /** A credential was changed by this process, which sees it at once. */
@@ -72,9 +78,16 @@ export interface Credentials {
 }
 
 export function openCredentials({ db, clock }: { db: Db; clock: Clock }): Credentials {
-  const known = remembered(clock, (key) => db.first(credentialByKey, [hashOf(key)]))
+  const known = remembered(clock, (key) => db.first(credentialByKey, [hashOf(key), 'api']))
+  const knownLogins = remembered(clock, (key) => db.first(credentialByKey, [hashOf(key), 'smtp']))
   const savedAt = new LRUCache<number, number>({ max: 10_000 })
   const toSave = new Map<number, Date>()
+  const noteUse = ({ id }: Credential) => {
+    const nowMs = clock.nowMs()
+    if (nowMs - (savedAt.get(id) ?? 0) < lastUsedEveryMs) return
+    savedAt.set(id, nowMs)
+    toSave.set(id, new Date(nowMs))
+  }
   return {
     async authenticate(key) {
       if (!keyForm.test(key))
@@ -84,11 +97,18 @@ export function openCredentials({ db, clock }: { db: Db; clock: Clock }): Creden
       const credential = await known.get(key)
       if (!credential) throw new Refusal('invalid_api_key', { message: 'no credential has this API key' })
       if (credential.revoked) throw new Refusal('expired_api_key', { message: 'this API key has been revoked' })
-      const nowMs = clock.nowMs()
-      if (nowMs - (savedAt.get(credential.id) ?? 0) >= lastUsedEveryMs) {
-        savedAt.set(credential.id, nowMs)
-        toSave.set(credential.id, new Date(nowMs))
-      }
+      noteUse(credential)
+      return credential
+    },
+    async authenticateLogin(userName, key) {
+      const credential = loginForm.test(key) ? await knownLogins.get(key) : undefined
+      if (!credential || !isNamed(userName, credential, key))
+        throw new Refusal('invalid_api_key', { message: 'no SMTP login has this user name and password' })
+      if (credential.revoked) throw new Refusal('expired_api_key', { message: 'this SMTP login has been revoked' })
+      if (credential.hold) throw new Refusal('credential_on_hold', { message: 'this SMTP login is on hold' })
+      if (credential.permissions && !credential.permissions.includes('emails:send'))
+        throw new Refusal('permission_denied', { message: 'this SMTP login lacks the permission emails:send' })
+      noteUse(credential)
       return credential
     },
     async saveUses() {
@@ -97,6 +117,14 @@ export function openCredentials({ db, clock }: { db: Db; clock: Clock }): Creden
       toSave.clear()
       await db.run(markUsed, [uses.map(([id]) => id), uses.map(([, at]) => at)])
     },
-    forget: () => known.forget(),
+    forget() {
+      known.forget()
+      knownLogins.forget()
+    },
   }
+}
+
+function isNamed(userName: string, credential: Credential, key: string): credential is Credential & { tenantId: string } {
+  const { tenantId, name } = credential
+  return tenantId !== null && [tenantId, `${tenantId}/${key}`, `${tenantId}/${name}`].includes(userName)
 }

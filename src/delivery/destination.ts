@@ -241,11 +241,12 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
   const mostChained = () => (lastMs < fastMs ? depthOfFast : depth)
 
   const transact = async (connection: SmtpConnection, job: Job, message: PreparedMessage) => {
+    const sevenBit = connection.extensions.eightBitMime ? undefined : message.sevenBit
     const transaction: Transaction = {
       returnPath: message.returnPath,
       recipients: job.recipients.map((one) => one.recipient),
-      data: message.data,
-      needs8bit: message.needs8bit,
+      data: sevenBit?.() ?? message.data,
+      needs8bit: message.needs8bit && !sevenBit,
       needsSmtpUtf8: message.needsSmtpUtf8 || job.needsSmtpUtf8,
       mayFinish: () => deps.mayFinish(job),
     }

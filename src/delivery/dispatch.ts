@@ -13,7 +13,7 @@ import type { Claimed, Leases, RetrySchedule } from '#spool'
 import { type Destination, type FindingFor, openDestination, type Way } from './destination.ts'
 import { type Job, jobsOf, type PreparedMessage } from './job.ts'
 import { cancelled, decide, type Finding, findingOfReply, nowhere, type Outcome, type RemoteEnd } from './outcome.ts'
-import { keysFor, rebuildMessage } from './prepare.ts'
+import { keysFor, needsOnly8bit, rebuildMessage } from './prepare.ts'
 import type { Provider, Providers } from './providers.ts'
 import type { Shaper } from './shaping.ts'
 
@@ -90,8 +90,15 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
       reportAll(job, cancelled('the sending domain was deleted'))
       return undefined
     }
-    const built = rebuildMessage(content, keys)
-    return { returnPath: content.returnPath, data: dotStuff(built.octets), needs8bit: built.needs8bit, needsSmtpUtf8: built.needsSmtpUtf8 }
+    const { octets, needs8bit, needsSmtpUtf8 } = rebuildMessage(content, keys)
+    const sevenBit = () => dotStuff(rebuildMessage(content, keys, 'sevenBit').octets)
+    return {
+      returnPath: content.returnPath,
+      data: dotStuff(octets),
+      needs8bit,
+      needsSmtpUtf8,
+      ...(needsOnly8bit({ needs8bit, needsSmtpUtf8 }) ? { sevenBit } : {}),
+    }
   }
 
   const prepare = async (job: Job): Promise<PreparedMessage | undefined> => {

@@ -22,6 +22,8 @@ export interface PreparedMessage {
   data: Buffer
   needs8bit: boolean
   needsSmtpUtf8: boolean
+  /** Instead of `data`, for a server without 8BITMIME; where there is such a form. */
+  sevenBit?: () => Buffer
 }
 
 const notAscii = /[^\u0000-\u007f]/

@@ -5,9 +5,13 @@ import type { Domains } from '#domains'
 import type { Content, PartsContent } from '#emails'
 import { type BuiltMessage, buildMessage, type Mailbox, parseMailbox, prepareRaw, textFromHtml, toSevenBit } from '#mail'
 
-/** The complete message, DKIM signatures first. Throws when the content could not have come from acceptance. */
-export function rebuildMessage(content: Content, keys: readonly SigningKey[]): BuiltMessage {
-  const built = content.message.kind === 'raw' ? fromRaw(content.message.raw, content) : buildMessage(partsOf(content.message, content))
+/**
+ * The complete message, DKIM signatures first. With `sevenBit` for a server without 8BITMIME: written anew where it is not ASCII, and
+ * then signed. Throws when the content could not have come from acceptance.
+ */
+export function rebuildMessage(content: Content, keys: readonly SigningKey[], form?: 'sevenBit'): BuiltMessage {
+  const given = content.message.kind === 'raw' ? fromRaw(content.message.raw, content) : buildMessage(partsOf(content.message, content))
+  const built = form === 'sevenBit' && needsOnly8bit(given) ? { ...given, octets: toSevenBit(given.octets), needs8bit: false } : given
   if (keys.length === 0) return built
   return { ...built, octets: Buffer.concat([sign(built.octets, keys, content.acceptedAtMs), built.octets]) }
 }
@@ -19,11 +23,12 @@ export async function keysFor({ signing }: Content, tenantId: string, domains: D
   return domains.signingKeys(tenantId, signing.domainId, signing.withEd25519)
 }
 
-function fromRaw(raw: string, content: Content): BuiltMessage {
-  const prepared = prepareRaw(Buffer.from(raw, 'base64'), { dateMs: content.acceptedAtMs, messageId: content.messageId })
-  // Re-encoded before signing, so that a server without 8BITMIME gets the octets that were signed.
-  return prepared.needs8bit && !prepared.needsSmtpUtf8 ? { ...prepared, octets: toSevenBit(prepared.octets), needs8bit: false } : prepared
-}
+/** The header is ASCII and the body is not: there is another form of it for servers that do not take it as it is. */
+export const needsOnly8bit = ({ needs8bit, needsSmtpUtf8 }: Pick<BuiltMessage, 'needs8bit' | 'needsSmtpUtf8'>) =>
+  needs8bit && !needsSmtpUtf8
+
+const fromRaw = (raw: string, content: Content): BuiltMessage =>
+  prepareRaw(Buffer.from(raw, 'base64'), { dateMs: content.acceptedAtMs, messageId: content.messageId })
 
 function partsOf(message: PartsContent, content: Content): Parameters<typeof buildMessage>[0] {
   const text = message.text ?? (message.html === undefined ? undefined : textFromHtml(message.html))

@@ -1,13 +1,14 @@
 /**
  * Sending domains, their DKIM keys, and whether DNS says what they promise.
- * Owns: domains, platform_keys. Uses: base, mail, dkim, net, db, tenants. Used by: tracking, accept, delivery, housekeeping, http, cli, main.
+ * Owns: domains, platform_keys. Uses: base, mail, dkim, net, db, tenants. Used by: tracking, accept, delivery, housekeeping, inbound, http, cli,
+ * main.
  * Promises: private keys are sealed in the database and leave this room only as signing keys; they are parsed once. A check takes no
  * longer than ten seconds, and a resolver that fails changes no domain.
  */
 
 import { LRUCache } from 'lru-cache'
 import { type Clock, remembered, type Secrets } from '#base'
-import { type Db, sql } from '#db'
+import { type Db, type Queryable, sql } from '#db'
 import { readPrivateKey, type SigningKey } from '#dkim'
 import { platformSigningKey } from './platform-key.ts'
 import { ed25519Selector } from './records.ts'
@@ -32,6 +33,16 @@ const sealedKeys = sql<{ uuid: string; name: string; selector: string; rsaPrivat
   select uuid, name, selector, rsa_private as "rsaPrivate", ed25519_private as "ed25519Private"
   from domains
   where tenant_id = $1 and id = $2`
+
+const domainOfAnyTenant = sql<{ id: number }>`
+  select id
+  from domains
+  where name = $1
+  limit 1`
+
+/** Whether some tenant has this sending domain (A-labels, lower case). */
+export const isSendingDomain = async (on: Queryable, name: string): Promise<boolean> =>
+  (await on.first(domainOfAnyTenant, [name])) !== undefined
 
 /** A change of a domain is in force everywhere within this time. */
 const cacheMs = 900

@@ -1,6 +1,7 @@
 /**
  * Limits: requests per second of a key, emails per hour of the organisation and below it of a tenant, sandbox emails per day.
- * Owns: limit_settings, send_capacity, sandbox_days. Uses: base, db, tenants. Used by: spool, accept, delivery, housekeeping, http, cli, main.
+ * Owns: limit_settings, send_capacity, sandbox_days. Uses: base, db, tenants. Used by: spool, accept, delivery, housekeeping, inbound,
+ * http, cli, main.
  * Promises: send capacity is never exceeded by the sum of all processes; what is over it waits and is never refused, and that is told
  * once an hour.
  */

@@ -1,13 +1,14 @@
 /**
  * Messages: addresses, header fields and MIME, written and read.
- * Owns: nothing. Uses: nothing. Used by: bounces, suppressions, domains, accept, delivery, http, cli.
+ * Owns: nothing. Uses: nothing. Used by: bounces, suppressions, domains, accept, delivery, inbound, http, cli.
  * Promises: what is built has CRLF line ends only and no line over 998 octets; reading is bounded and never throws.
  */
 export { type Address, type Mailbox, parseAddress, parseDomain, parseMailbox } from './address.ts'
 export { dotStuff } from './body.ts'
 export { buildMessage } from './build.ts'
-export { decodeCharset, fieldText, splitMessage, structured } from './fields.ts'
+export { decodeCharset, fieldText, type RawField, splitMessage, structured } from './fields.ts'
+export { dateText } from './header.ts'
 export { textFromHtml } from './html-text.ts'
-export { prepareRaw, readRaw, toSevenBit } from './raw.ts'
+export { prepareRaw, readFields, readRaw, toSevenBit, withoutFields } from './raw.ts'
 export { decodeBody, partsOf, readMessage } from './read.ts'
 export type { BuiltMessage } from './types.ts'

@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import PostalMime from 'postal-mime'
 import { describe, expect, test } from 'vitest'
-import { prepareRaw, type RawFacts, readRaw, toSevenBit } from './raw.ts'
+import { prepareRaw, type RawFacts, readRaw, toSevenBit, withoutFields } from './raw.ts'
 
 const add = { dateMs: 1_790_000_000_000, messageId: '<ours@example.com>' }
 const octetsOf = (text: string) => Buffer.from(text.replaceAll('\n', '\r\n'))
@@ -204,4 +204,26 @@ describe('always', () => {
       { numRuns: 300 },
     )
   })
+})
+
+test('fields of a prefix are taken out of the header with their folds, and every other octet stays', () => {
+  const line = fc.stringMatching(/^[ -~]{0,30}$/)
+  const field = fc
+    .tuple(
+      fc.constantFrom('X-Ours-Tag', 'x-ours-a', 'X-OURS-', 'X-Our', 'From', 'X-Other-X-Ours-A'),
+      line,
+      fc.array(line, { maxLength: 2 }),
+    )
+    .map(([name, first, more]) => ({
+      name,
+      text: [`${name}:${first}`, ...more.map((one) => ` ${one}`)].map((one) => `${one}\r\n`).join(''),
+    }))
+  fc.assert(
+    fc.property(fc.array(field, { maxLength: 8 }), fc.uint8Array({ maxLength: 60 }), (fields, rest) => {
+      const body = Buffer.concat([Buffer.from('\r\nX-Ours-Tag: of the body\r\n'), rest])
+      const whole = (some: readonly { text: string }[]) => Buffer.concat([Buffer.from(some.map((one) => one.text).join('')), body])
+      const others = fields.filter(({ name }) => !name.toLowerCase().startsWith('x-ours-'))
+      expect(withoutFields(whole(fields), 'x-ours-').equals(whole(others))).toBe(true)
+    }),
+  )
 })

@@ -59,6 +59,21 @@ function messageIdOf(fields: readonly RawField[]): string | undefined {
   return values.length === 1 ? /^<[!-;=?-~]{1,990}>$/.exec(fieldText(values[0] ?? ''))?.[0] : undefined
 }
 
+/** The header fields of a message as written, from the top; undefined when it has no header block that can be read. */
+export const readFields = (octets: Buffer): RawField[] | undefined => parseFields(splitMessage(octets).head)
+
+/** The message without the fields whose names begin with `prefix` (lower case); all others stay octet for octet. */
+export function withoutFields(octets: Buffer, prefix: string): Buffer {
+  const { head } = splitMessage(octets)
+  let isKept = true
+  const lines = head.split(/(?<=\n)/).filter((line) => {
+    if (!/^[ \t]/.test(line)) isKept = !line.slice(0, prefix.length).toLowerCase().startsWith(prefix)
+    return isKept
+  })
+  const kept = lines.join('')
+  return kept.length === head.length ? octets : Buffer.concat([Buffer.from(kept, 'latin1'), octets.subarray(head.length)])
+}
+
 const dropped = new Set(['bcc', 'resent-bcc', 'return-path'])
 
 /** The octets to send, of a message that `readRaw` has taken; a Message-ID that is none, or one of several, gives way to ours. */

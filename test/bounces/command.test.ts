@@ -3,8 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { systemClock } from '#base'
-import { runCommand } from '#cli'
+import { runHere } from '../support/command.ts'
 
 const corpus = join(process.cwd(), 'test/corpus/reports')
 let folder: string
@@ -18,18 +17,8 @@ async function run(...words: string[]) {
   const printed: string[] = []
   const errors: string[] = []
   const told = vi.spyOn(console, 'error').mockImplementation((text: string) => void errors.push(text))
-  const never = () => Promise.reject(new Error('not needed'))
   try {
-    const deps = {
-      environment: {},
-      clock: systemClock,
-      withHouse: never,
-      serve: never,
-      deliver: never,
-      untilSignal: never,
-      print: (text: string) => void printed.push(text),
-    }
-    const code = await runCommand(['bounce', 'parse', ...words], deps)
+    const code = await runHere(['bounce', 'parse', ...words], { print: (text) => void printed.push(text) })
     return { code, lines: printed.join('\n').split('\n'), errors: errors.join('\n') }
   } finally {
     told.mockRestore()

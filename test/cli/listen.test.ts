@@ -2,7 +2,7 @@
 import { createHmac, createPublicKey, type JsonWebKey, verify } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { openIds, readConfig, systemClock, systemRandom } from '#base'
-import { runCommand } from '#cli'
+import { runHere } from '../support/command.ts'
 import { type House, startHouse } from '../support/house.ts'
 import { jwksOf } from '../support/jwks.ts'
 import { startReceiver } from '../support/receiver.ts'
@@ -26,10 +26,7 @@ function listen(...words: string[]) {
   const stopped = new Promise<void>((resolve) => {
     stop = resolve
   })
-  const never = () => Promise.reject(new Error('not here'))
-  const exit = runCommand(['listen', ...words], {
-    environment: {},
-    clock: systemClock,
+  const exit = runHere(['listen', ...words], {
     withHouse: (work) =>
       work({
         config: readConfig({}),
@@ -41,8 +38,6 @@ function listen(...words: string[]) {
         version: 'test',
       }),
     untilSignal: () => stopped,
-    serve: never,
-    deliver: never,
     print: (text) => printed.push(text),
   })
   const end = () => {

@@ -2,6 +2,9 @@
  * A real service in this process, on a database of its own and on its own port, for tests of the whole house: nothing is a stand-in
  * but the outside. It stops by `stop()` or with `await using`.
  */
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { openAccept, openCommit } from '#accept'
 import { openIds, openSecrets, pause, readConfig, type Secrets, silentLog, systemClock, systemRandom } from '#base'
 import { createKey, openCredentials, type Permission } from '#credentials'
@@ -10,6 +13,7 @@ import { startDelivery } from '#delivery'
 import { addDomain, openDomainDesk, openDomains } from '#domains'
 import { prepareDays, startHousekeeping } from '#housekeeping'
 import { type HttpDeps, startHttp } from '#http'
+import { ensureCertificate, type Inbound, type InboundDeps, type Returns, startInbound } from '#inbound'
 import { openLimitSettings, openRateLimiter } from '#limits'
 import { openGuard, openPost, openResolver } from '#net'
 import { openRequestLogs } from '#request-logs'
@@ -30,7 +34,9 @@ export interface Wish {
   /** Other settings, by their names in the environment. */
   settings?: Record<string, string>
   /** Besides the API. */
-  roles?: readonly ('delivery' | 'housekeeping')[]
+  roles?: readonly ('delivery' | 'housekeeping' | 'inbound')[]
+  returns?: Returns
+  smtpBounds?: InboundDeps['bounds']
   bounds?: HttpDeps['bounds']
   /** Its emails go before they have to, so that counts outlive them. */
   ages?: boolean
@@ -79,6 +85,8 @@ interface Limited {
 
 export interface House extends AsyncDisposable {
   port: number
+  /** With the role `inbound`. */
+  ports: Inbound['ports']
   db: Db
   secrets: Secrets
   /** The default tenant, which has the sending domain simulator.test. */
@@ -153,6 +161,7 @@ export async function startHouse(wish: Wish = {}): Promise<House> {
   })
   const requestLogs = openRequestLogs({ db, clock, log, secrets })
   const hits = openHits({ db, clock, log, ids, keepEmailDays: config.keepEmailDays })
+  const credentials = openCredentials({ db, clock })
   const http = await startHttp({
     requestLogs,
     hits,
@@ -173,12 +182,23 @@ export async function startHouse(wish: Wish = {}): Promise<House> {
     usage: openUsage({ db, clock }),
     live: openLive({ db, clock }),
     webhooks: openWebhooks({ db, clock, ids, random: systemRandom, secrets, tenants, post, config, version: 'test' }),
-    credentials: openCredentials({ db, clock }),
+    credentials,
     rateLimiter: openRateLimiter(clock),
     ready: () => true,
     ...(wish.bounds ? { bounds: wish.bounds } : {}),
   })
   const running: { stop(): Promise<void> }[] = [http]
+  let ports: Inbound['ports'] = { smtp: 0, submission: 0, submissionTls: 0 }
+  if (wish.roles?.includes('inbound')) {
+    const folder = await mkdtemp(join(tmpdir(), 'postrider-house-'))
+    const settings = { ...config, dataFolder: folder, smtpPort: 0, submissionPort: 0, submissionTlsPort: 0 }
+    ensureCertificate(settings, { clock, random: systemRandom })
+    const returns = wish.returns ?? { accepts: async () => 'unknown', take: async () => {} }
+    const bounds = wish.smtpBounds ?? {}
+    const inbound = await startInbound({ db, clock, log, accept, credentials, returns, config: settings, bounds })
+    ports = inbound.ports
+    running.push(inbound, { stop: () => rm(folder, { recursive: true }) })
+  }
   if (wish.roles?.includes('housekeeping'))
     running.push(startHousekeeping({ db, clock, log, resolver, hostname, keep: config, brake: config, limitSettings }))
   if (wish.roles?.includes('delivery'))
@@ -196,6 +216,7 @@ export async function startHouse(wish: Wish = {}): Promise<House> {
   }
   return {
     port: http.port,
+    ports,
     db,
     secrets,
     tenantId: tenant.id,

@@ -23,7 +23,7 @@ export interface Service extends AsyncDisposable {
   readonly testKey: string
   readonly output: () => string
   /** Process ids of the service and all it started, PostgreSQL's main process first when `database`. */
-  processes(): Promise<{ serve: number; delivery: number[]; postgres: number | undefined }>
+  processes(): Promise<{ serve: number; delivery: number[]; inbound: number[]; postgres: number | undefined }>
   start(): Promise<void>
   /** Starts without an API to ask whether it is ready. */
   startBlind(): void
@@ -52,6 +52,9 @@ export async function startService(environment: Record<string, string> = {}): Pr
     PORT: String(port),
     POSTRIDER_HOSTNAME: 'mail.postrider.test',
     POSTRIDER_LOG_LEVEL: 'warn',
+    POSTRIDER_SMTP_PORT: '0',
+    POSTRIDER_SUBMISSION_PORT: '0',
+    POSTRIDER_SUBMISSION_TLS_PORT: '0',
     ...environment,
   }
   let child: ChildProcess | undefined
@@ -102,11 +105,15 @@ export async function startService(environment: Record<string, string> = {}): Pr
       const serve = child?.pid ?? 0
       const { stdout } = await promisify(execFile)('ps', ['-eo', 'pid=,ppid=,args='])
       const rows = stdout.split('\n').map((line) => /^\s*(\d+)\s+(\d+)\s+(.*)$/.exec(line))
-      const delivery = rows.flatMap((row) =>
-        row && Number(row[2]) === serve && row[3]?.includes('delivery-process') ? [Number(row[1])] : [],
-      )
+      const started = (command: string) =>
+        rows.flatMap((row) => (row && Number(row[2]) === serve && row[3]?.includes(command) ? [Number(row[1])] : []))
       const pidFile = await readFile(join(folder, 'postgres', 'postmaster.pid'), 'utf8').catch(() => '')
-      return { serve, delivery, postgres: Number(pidFile.split('\n')[0]) || undefined }
+      return {
+        serve,
+        delivery: started('delivery-process'),
+        inbound: started('inbound-process'),
+        postgres: Number(pidFile.split('\n')[0]) || undefined,
+      }
     },
     start,
     startBlind: () => void startBlind(),
@@ -133,7 +140,7 @@ export async function startService(environment: Record<string, string> = {}): Pr
 }
 
 /** A port that was free a moment ago. */
-async function freePort(): Promise<number> {
+export async function freePort(): Promise<number> {
   const server = createServer()
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const { port } = server.address() as { port: number }

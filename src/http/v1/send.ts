@@ -1,7 +1,7 @@
 /** POST /emails, /emails/batch, /emails/raw (contract 7.4 to 7.6): a body becomes a submission, and what was accepted becomes `data`. */
 
 import Type, { type Static } from 'typebox'
-import type { AcceptedBatch, AcceptedSubmission, AnswerPlan, Caller, Submission } from '#accept'
+import type { AcceptedBatch, AcceptedSubmission, AnswerPlan, Caller, RawSubmission, Submission } from '#accept'
 import { Refusal } from '#base'
 import type { Credential } from '#credentials'
 import { ErrorObject, errorOf, success } from './envelope.ts'
@@ -164,8 +164,11 @@ export const sendRaw = sendRoute({
   data: SentEmail,
   refuses: [...sendRefusals, 'invalid_raw_message'],
   handle: (call, { accept }) =>
-    accept.sendRaw(tenantOf(call), call.body, callerOf(call.credential), plan(call, '/v1/emails/raw', sentToWire)),
+    accept.sendRaw(tenantOf(call), rawOf(call.body), callerOf(call.credential), plan(call, '/v1/emails/raw', sentToWire)),
 })
+
+/** Only what the endpoint takes: fields that it does not know are ignored. */
+const rawOf = ({ from, to, rawMessage, bounce }: Static<typeof SendRaw>): RawSubmission => ({ from, to, rawMessage, bounce })
 
 const callerOf = ({ id, tenantId, mode }: Credential): Caller => ({ credentialId: id, tenantId, mode })
 

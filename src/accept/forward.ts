@@ -1,0 +1,46 @@
+/**
+ * Mail from the world for our own postmaster, on its way to the operator: the octets as they came, with the null reverse-path (so
+ * nothing can come back to whoever forged the sender) and without a signature of ours, for it is not our message.
+ */
+import { type Ids, Refusal } from '#base'
+import { encodeContent } from '#emails'
+import { parseAddress, readRaw } from '#mail'
+import type { Tenant } from '#tenants'
+import { type Prepared, storable } from './prepare.ts'
+
+export function prepareForward(
+  octets: Buffer,
+  to: string,
+  { tenant, hostname, nowMs, ids }: { tenant: Tenant; hostname: string; nowMs: number; ids: Ids },
+): Prepared {
+  const recipient = parseAddress(to)
+  if (!recipient) throw new Refusal('invalid_email_format', { message: `POSTRIDER_POSTMASTER is not an email address: ${to}` })
+  const id = ids.emailId(nowMs)
+  const facts = readRaw(octets)
+  const read = typeof facts === 'string' ? undefined : facts
+  const messageId = read?.messageId ?? `<${id}@${hostname}>`
+  const sender = read?.from?.address.text ?? `postmaster@${hostname}`
+  return {
+    tenantId: tenant.id,
+    contentId: id,
+    body: encodeContent({
+      message: { kind: 'raw', raw: octets.toString('base64') },
+      messageId,
+      acceptedAtMs: nowMs,
+      returnPath: '',
+      signing: null,
+    }),
+    sizeOctets: octets.length,
+    fromText: sender,
+    sender: sender.toLowerCase(),
+    subject: storable(read?.subject ?? ''),
+    tag: null,
+    metadata: null,
+    messageId,
+    test: false,
+    credentialId: null,
+    acceptedAtMs: nowMs,
+    emails: [{ id, recipient }],
+    accepted: { id, tenantId: tenant.id, messageId, to: [to], sandbox: false, emails: [{ id, recipient: recipient.text }] },
+  }
+}

@@ -1,0 +1,91 @@
+/**
+ * The certificate of the SMTP listeners: the operator's files, looked at again and again because renewals replace them, or one made by
+ * ourselves into the state folder.
+ */
+import { X509Certificate } from 'node:crypto'
+import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { createSecureContext } from 'node:tls'
+import { type Clock, type Config, ConfigError, type Log, type Random } from '#base'
+import { makeSelfSigned } from './self-signed.ts'
+
+export interface Certificate {
+  cert: string
+  key: string
+}
+
+export type CertificateSettings = Pick<Config, 'dataFolder' | 'hostname' | 'tlsCert' | 'tlsKey'>
+
+const lookEveryMs = 10_000
+const renewBeforeMs = 30 * 86_400_000
+
+/** The certificate as its files are now; throws ConfigError when they hold none that can be used. */
+export function readCertificate(settings: CertificateSettings): Certificate {
+  const { tlsCert, tlsKey } = settings
+  const paths = tlsCert !== undefined && tlsKey !== undefined ? { cert: tlsCert, key: tlsKey } : selfSignedPaths(settings)
+  try {
+    const certificate = { cert: readFileSync(paths.cert, 'utf8'), key: readFileSync(paths.key, 'utf8') }
+    createSecureContext(certificate)
+    return certificate
+  } catch (error) {
+    throw new ConfigError(`POSTRIDER_TLS_CERT, POSTRIDER_TLS_KEY: ${(error as Error).message}`)
+  }
+}
+
+const selfSignedPaths = ({ dataFolder }: CertificateSettings) => ({
+  cert: join(dataFolder, 'smtp-certificate.pem'),
+  key: join(dataFolder, 'smtp-key.pem'),
+})
+
+/**
+ * Makes the self-signed certificate where the operator gave none, and makes it anew when it soon ends or the host has another name.
+ * Done once, by the process that starts the listeners' ones. Throws ConfigError for the operator's files.
+ */
+export function ensureCertificate(settings: CertificateSettings, { clock, random }: { clock: Clock; random: Random }): void {
+  if (settings.tlsCert === undefined && !isSelfSignedFit(settings, clock.nowMs())) {
+    const paths = selfSignedPaths(settings)
+    const made = makeSelfSigned(settings.hostname, { nowMs: clock.nowMs(), serial: Buffer.from(random(new Uint8Array(16))) })
+    mkdirSync(settings.dataFolder, { recursive: true, mode: 0o700 })
+    for (const part of ['key', 'cert'] as const) {
+      writeFileSync(`${paths[part]}.new`, made[part], { mode: 0o600 })
+      renameSync(`${paths[part]}.new`, paths[part])
+    }
+  }
+  readCertificate(settings)
+}
+
+function isSelfSignedFit(settings: CertificateSettings, nowMs: number): boolean {
+  try {
+    const certificate = new X509Certificate(readCertificate(settings).cert)
+    return certificate.checkHost(settings.hostname) !== undefined && Date.parse(certificate.validTo) - nowMs > renewBeforeMs
+  } catch {
+    return false
+  }
+}
+
+/** Calls `changed` when the files hold another certificate; while they hold none that can be used, the old one stays. */
+export function followCertificate(
+  settings: CertificateSettings,
+  facts: { clock: Clock; log: Log; now: Certificate; changed: (certificate: Certificate) => void },
+): { stop(): void } {
+  let { now } = facts
+  let complaint = ''
+  const look = () => {
+    try {
+      const found = readCertificate(settings)
+      if (found.cert !== now.cert || found.key !== now.key) {
+        now = found
+        facts.changed(found)
+        facts.log.info('the certificate of the SMTP listeners has changed')
+      }
+      complaint = ''
+    } catch (error) {
+      const { message } = error as Error
+      if (message !== complaint) facts.log.warn({ err: error }, 'the certificate of the SMTP listeners cannot be read; the old one stays')
+      complaint = message
+    }
+    cancel = facts.clock.after(lookEveryMs, look)
+  }
+  let cancel = facts.clock.after(lookEveryMs, look)
+  return { stop: () => cancel() }
+}

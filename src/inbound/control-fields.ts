@@ -1,0 +1,45 @@
+/** What a client says of its message in header fields of ours (contract section 15): read here, and never sent on. */
+import { fieldText, type RawField } from '#mail'
+import { Reply } from './reply.ts'
+
+export const controlPrefix = 'x-postrider-'
+
+export interface ControlFields {
+  tag: string | undefined
+  metadata: Record<string, string> | null
+  idempotencyKey: string | undefined
+}
+
+const longestTag = 1000
+const keyForm = /^[\w\-.~]{1,255}$/
+
+const refused = (text: string) => new Reply(554, '5.6.0', text)
+
+/** Throws the Reply to a message whose control fields are not what they must be. What metadata may hold is acceptance's to say. */
+export function readControlFields(fields: readonly RawField[]): ControlFields {
+  const valueOf = (name: string): string | undefined => {
+    const [value, second] = fields.filter((field) => field.name.toLowerCase() === name.toLowerCase()).map((field) => fieldText(field.value))
+    if (second !== undefined) throw refused(`${name} is given more than once`)
+    return value
+  }
+  const tag = valueOf('X-Postrider-Tag')
+  if (tag !== undefined && [...tag].length > longestTag) throw refused(`X-Postrider-Tag is longer than ${longestTag} characters`)
+  const idempotencyKey = valueOf('X-Postrider-Idempotency-Key')
+  if (idempotencyKey !== undefined && !keyForm.test(idempotencyKey))
+    throw refused('X-Postrider-Idempotency-Key must have 1 to 255 characters of A-Z a-z 0-9 _ - . ~')
+  return { tag, metadata: metadataIn(valueOf('X-Postrider-Metadata')), idempotencyKey }
+}
+
+function metadataIn(text: string | undefined): Record<string, string> | null {
+  if (text === undefined) return null
+  const refuse = () => refused('X-Postrider-Metadata is not a JSON object of strings')
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch {
+    throw refuse()
+  }
+  if (value === null) return null
+  if (typeof value !== 'object' || Array.isArray(value) || !Object.values(value).every((one) => typeof one === 'string')) throw refuse()
+  return value as Record<string, string>
+}

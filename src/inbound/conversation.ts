@@ -1,0 +1,120 @@
+/**
+ * One client's conversation, as the library has it and with what it lacks: the whole stream is strict, replies carry the codes of the
+ * contract, and time and errors are bounded.
+ */
+import type { Socket } from 'node:net'
+import type { TLSSocket } from 'node:tls'
+import { SMTPConnection, type SMTPConnectionOptions } from 'smtp-server/lib/smtp-connection.js'
+import type { SMTPServer } from 'smtp-server/lib/smtp-server.js'
+import type { SMTPStream } from 'smtp-server/lib/smtp-stream.js'
+import type { Clock } from '#base'
+import { type StreamFault, StrictStream } from './strict-stream.ts'
+
+/** RFC 4954 section 4.5.3 wants 12,288 for AUTH. */
+const longestCommandOctets = 16_384
+
+export interface ConversationBounds {
+  /** Until the client has said who it is or what it wants. */
+  firstMs: number
+  /** From one step of a transaction to the next (RFC 5321 section 4.5.3.2.7). */
+  stepMs: number
+  /** For a whole message. */
+  messageMs: number
+  /** Refusals that are said before it is over. */
+  errors: number
+  /** The wait before the greeting; who talks in it is no mail server. */
+  greetAtOnce: boolean
+}
+
+const startsWithCode = /^[245]\.\d{1,3}\.\d{1,3} /
+
+export class Conversation extends SMTPConnection {
+  readonly #clock: Clock
+  readonly #bounds: ConversationBounds
+  readonly #upgraded: (plain: Socket) => void
+  #errors = 0
+  #cancel = () => {}
+
+  constructor(
+    server: SMTPServer,
+    socket: Socket | TLSSocket,
+    options: SMTPConnectionOptions | null | undefined,
+    facts: { clock: Clock; bounds: ConversationBounds; upgraded: (plain: Socket) => void },
+  ) {
+    super(server, socket, options)
+    this.#clock = facts.clock
+    this.#bounds = facts.bounds
+    this.#upgraded = facts.upgraded
+    this.allow('firstMs')
+  }
+
+  /** The next step may take this long from now. */
+  allow(step: 'firstMs' | 'stepMs' | 'messageMs'): void {
+    this.#cancel()
+    if (this._closed || this._closing) return
+    const end = () => {
+      // While we are the slow one, the client is not to blame.
+      if (this._handlerPending || (this._dataStream && this._parser && !this._parser._dataMode)) this.allow('stepMs')
+      else this.send(421, '4.4.2 Too slow, closing connection')
+    }
+    this.#cancel = this.#clock.after(this.#bounds[step], end)
+  }
+
+  /** Ends the conversation unless a transaction is at its end: what was told to us is answered. */
+  leaveUnlessBusy(): void {
+    if (!this._dataStream && !this._handlerPending && !this._closing) this.send(421, '4.3.2 Shutting down, try again later')
+  }
+
+  override init(): void {
+    if (!this.#bounds.greetAtOnce) return super.init()
+    this._setListeners(() => this.connectionReady())
+  }
+
+  /** The library takes all listeners off the socket that TLS goes over, whoever's they are. */
+  override upgrade(callback: () => void, secureCallback?: () => void): void {
+    const plain = this._socket
+    super.upgrade(callback, secureCallback)
+    this.#upgraded(plain)
+  }
+
+  override _createParser(): SMTPStream {
+    const parser = new StrictStream(longestCommandOctets, (fault) => this.#breakOff(fault))
+    parser.oncommand = (command, next) => this._onCommand(command, next)
+    parser.on('error', (error) => this.send(421, `4.5.2 ${error.message}`))
+    return parser
+  }
+
+  #breakOff(fault: StreamFault): void {
+    if (fault === 'content before 354') this.send(503, '5.5.0 Content came before it was asked for')
+    else if (this._dataStream) this.send(550, '5.6.0 Message has a bare CR or LF, lines end with CRLF')
+    else this.send(500, '5.5.2 Command has a bare CR or LF, lines end with CRLF')
+    this.close()
+  }
+
+  override send(code: number, data?: string | string[] | null, context?: string | false): void {
+    const said = this.#inOurWords(code, data, context)
+    const isCoded = typeof said.data === 'string' && startsWithCode.test(said.data)
+    super.send(said.code, said.data, isCoded ? false : context)
+    if (code < 400 || code === 421) return
+    this.#errors++
+    if (this.#errors > this.#bounds.errors) super.send(421, '4.7.0 Too many errors, closing connection', false)
+  }
+
+  #inOurWords(code: number, data: string | string[] | null | undefined, context: string | false | undefined) {
+    // Who sees AUTH before TLS sends the password in the clear.
+    if (Array.isArray(data)) return { code, data: this.secure ? data : data.filter((line) => !line.startsWith('AUTH ')) }
+    if (code === 538 || (code === 530 && !this.secure)) return { code: 530, data: '5.7.0 Must issue a STARTTLS command first' }
+    if (code === 501 && context === 'MAILBOX_SYNTAX_ERROR') return { code: 553, data: '5.1.3 Not an address that mail can be sent to' }
+    return { code, data }
+  }
+
+  override _onClose(): void {
+    this.#cancel()
+    super._onClose()
+  }
+
+  override close(): void {
+    this.#cancel()
+    super.close()
+  }
+}

@@ -1,0 +1,101 @@
+/**
+ * The SMTP door: submission by programs that speak SMTP rather than HTTP, and the mail that comes back to us.
+ * Owns: nothing. Uses: base, mail, db, credentials, limits, domains, accept. Used by: main.
+ * Promises: 250 is said after the commit; what is not taken is refused while its sender is there; no login without TLS; a bare CR or LF
+ * ends the conversation; connections, octets, errors and time are bounded.
+ */
+import type { Accept } from '#accept'
+import { type Clock, type Config, ConfigError, type Log } from '#base'
+import type { Credentials } from '#credentials'
+import type { Db } from '#db'
+import { isSendingDomain } from '#domains'
+import { parseAddress } from '#mail'
+import { type CertificateSettings, followCertificate, readCertificate } from './certificate.ts'
+import { openRoom } from './collect.ts'
+import { openIncoming, type Returns } from './incoming.ts'
+import { type Bounds, type ListenerOptions, openListener } from './listener.ts'
+import { openSubmission } from './submission.ts'
+
+export { ensureCertificate } from './certificate.ts'
+export type { ReturnEnvelope, Returns } from './incoming.ts'
+
+export interface InboundDeps {
+  db: Db
+  clock: Clock
+  log: Log
+  accept: Accept
+  credentials: Credentials
+  returns: Returns
+  config: CertificateSettings & Pick<Config, 'smtpHost' | 'smtpPort' | 'submissionPort' | 'submissionTlsPort' | 'postmaster'>
+  /** Tighter than usual: for tests. */
+  bounds?: Partial<Bounds>
+}
+
+export interface Inbound {
+  ports: { smtp: number; submission: number; submissionTls: number }
+  stop(): Promise<void>
+}
+
+const mebibyte = 1_048_576
+
+const usualBounds: Omit<Bounds, 'largestOctets' | 'errors' | 'greetAtOnce'> = {
+  connections: 2000,
+  connectionsPerNetwork: 250,
+  recipients: 50,
+  firstMs: 60_000,
+  stepMs: 300_000,
+  messageMs: 600_000,
+}
+const submissionBounds: Bounds = { ...usualBounds, largestOctets: 14 * mebibyte, errors: 100, greetAtOnce: true }
+/** Reports may carry the whole message that they are about. */
+const incomingBounds: Bounds = { ...usualBounds, largestOctets: 20 * mebibyte, errors: 20, greetAtOnce: false }
+
+/** Listens on the three ports of `config` (0: any free port), which `ensureCertificate` has been called for. */
+export async function startInbound(deps: InboundDeps): Promise<Inbound> {
+  const { db, clock, log, config } = deps
+  refuseUnusablePostmaster(config)
+  const certificate = readCertificate(config)
+  const common = { host: config.smtpHost, hostname: config.hostname, certificate, room: openRoom(), clock, log }
+  const submission = openSubmission({ ...deps, hostname: config.hostname })
+  const incoming = openIncoming({ ...deps, postmaster: config.postmaster, isOurName: (domain) => isOurName(domain, config.hostname, db) })
+  const open = async <Login>(options: Pick<ListenerOptions<Login>, 'port' | 'tls' | 'desk' | 'bounds'>) =>
+    openListener<Login>({ ...common, ...options, bounds: { ...options.bounds, ...deps.bounds } })
+
+  const listeners = await Promise.all([
+    open({ port: config.smtpPort, tls: 'starttls', desk: incoming, bounds: incomingBounds }),
+    open({ port: config.submissionPort, tls: 'starttls', desk: submission, bounds: submissionBounds }),
+    open({ port: config.submissionTlsPort, tls: 'implicit', desk: submission, bounds: submissionBounds }),
+  ])
+  const followed = followCertificate(config, {
+    clock,
+    log,
+    now: certificate,
+    changed: (changed) => {
+      for (const listener of listeners) listener.useCertificate(changed)
+    },
+  })
+  const [smtp, starttls, implicit] = listeners
+  const ports = { smtp: smtp.port, submission: starttls.port, submissionTls: implicit.port }
+  log.info({ host: config.smtpHost, ports }, 'the SMTP listeners are open')
+  return {
+    ports,
+    async stop() {
+      followed.stop()
+      await Promise.all(listeners.map((listener) => listener.stop()))
+    },
+  }
+}
+
+function refuseUnusablePostmaster({ postmaster, hostname }: InboundDeps['config']): void {
+  if (postmaster === undefined) return
+  const address = parseAddress(postmaster)
+  if (!address) throw new ConfigError(`POSTRIDER_POSTMASTER: "${postmaster}" is not an email address`)
+  if ([hostname, `rp.${hostname}`].includes(address.domain))
+    throw new ConfigError('POSTRIDER_POSTMASTER: this address is our own, so its mail would come back for ever')
+}
+
+/** The installation's name, its return-path name, and those of sending domains. */
+async function isOurName(domain: string, hostname: string, db: Db): Promise<boolean> {
+  if (domain === hostname || domain === `rp.${hostname}`) return true
+  return domain.startsWith('rp.') && isSendingDomain(db, domain.slice('rp.'.length))
+}

@@ -1,0 +1,231 @@
+/**
+ * A port: connections are counted, TLS is ours or nobody's, and what a client says is put to a `Desk`, whose answer is said. Protocol
+ * states and parsing are the library's (smtp-server); see conversation.ts for what is changed in them.
+ */
+import type { AddressInfo, Socket } from 'node:net'
+import type { TLSSocket } from 'node:tls'
+import type { SMTPConnectionOptions } from 'smtp-server/lib/smtp-connection.js'
+import { SMTPServer } from 'smtp-server/lib/smtp-server.js'
+import type { SMTPServerOptions, SMTPServerSession } from 'smtp-server/lib/types.js'
+import type { Clock, Log } from '#base'
+import { networkOf } from './address.ts'
+import type { Certificate } from './certificate.ts'
+import { collect, type Room } from './collect.ts'
+import { Conversation, type ConversationBounds } from './conversation.ts'
+import { Reply, replyTo, tryLater } from './reply.ts'
+
+export interface Visit<Login> {
+  id: string
+  /** The client's. */
+  address: string
+  secure: boolean
+  login: Login
+  /** Empty: the null reverse-path. */
+  from: string
+  recipients: readonly string[]
+}
+
+/** Who decides. Whatever is thrown is said to the client: a Reply and a Refusal as they are, all else as 451. */
+export interface Desk<Login> {
+  /** Absent: there is no AUTH, and every `login` is undefined. */
+  authenticate?(userName: string, key: string, address: string): Promise<Login>
+  sender(visit: Visit<Login>): Promise<void>
+  recipient(address: string, visit: Visit<Login>): Promise<void>
+  /** Once it resolves the message is ours; what it resolves to is said after 250. */
+  message(octets: Buffer, visit: Visit<Login>): Promise<string>
+}
+
+export interface Bounds extends ConversationBounds {
+  connections: number
+  connectionsPerNetwork: number
+  largestOctets: number
+  recipients: number
+}
+
+export interface ListenerOptions<Login> {
+  host: string
+  port: number
+  /** Our name in the greeting. */
+  hostname: string
+  tls: 'starttls' | 'implicit'
+  certificate: Certificate
+  desk: Desk<Login>
+  bounds: Bounds
+  room: Room
+  clock: Clock
+  log: Log
+}
+
+export interface OpenListener {
+  port: number
+  useCertificate(certificate: Certificate): void
+  /** Messages that have been told to us are answered; everything else hears 421. */
+  stop(): Promise<void>
+}
+
+const handshakeWithinMs = 30_000
+const commandWithinMs = 10_000
+/** Longer than the 30 s for which a message waits for its idempotent twin. */
+const messageWithinMs = 35_000
+const idleMs = 300_000
+const stopWithinMs = 30_000
+const oldestTls = 'TLSv1.2'
+const neverOffered = ['WIZ', 'SHELL', 'KILL', 'XCLIENT', 'XFORWARD']
+
+class Server extends SMTPServer {
+  readonly conversations = new WeakMap<SMTPServerSession, Conversation>()
+  readonly #bounds: Bounds
+  readonly #clock: Clock
+  /** Connections by network. */
+  readonly #open = new Map<string, number>()
+  readonly #leaves = new WeakMap<Socket, () => void>()
+
+  constructor(options: SMTPServerOptions, facts: { bounds: Bounds; clock: Clock }) {
+    super(options)
+    this.#bounds = facts.bounds
+    this.#clock = facts.clock
+  }
+
+  override connect(socket: Socket | TLSSocket, options?: SMTPConnectionOptions | null): void {
+    const upgraded = (plain: Socket) => this.#leaveAtEndOf(plain)
+    const conversation = new Conversation(this, socket, options, { clock: this.#clock, bounds: this.#bounds, upgraded })
+    this.connections.add(conversation)
+    this.conversations.set(conversation.session, conversation)
+    conversation.on('error', (error) => this.emit('error', error))
+    conversation.init()
+  }
+
+  #leaveAtEndOf(socket: Socket): void {
+    socket.once('close', () => this.#leaves.get(socket)?.())
+  }
+
+  /** Every connection passes here first, before TLS costs anything. */
+  override _acceptSocket(socket: Socket, handshake: boolean): (() => void) | false {
+    const network = networkOf(socket.remoteAddress ?? '')
+    const count = (this.#open.get(network) ?? 0) + 1
+    const isFull = this.connections.size + this._pendingSockets.size >= this.#bounds.connections
+    if (count > this.#bounds.connectionsPerNetwork || isFull) {
+      socket.on('error', () => {})
+      if (!handshake) socket.write('421 4.7.0 Too many connections, try again later\r\n')
+      socket.destroySoon()
+      return false
+    }
+    this.#open.set(network, count)
+    this.#leaves.set(socket, () => {
+      this.#leaves.delete(socket)
+      const left = (this.#open.get(network) ?? 1) - 1
+      if (left === 0) this.#open.delete(network)
+      else this.#open.set(network, left)
+    })
+    this.#leaveAtEndOf(socket)
+    if (handshake) {
+      const cancel = this.#clock.after(handshakeWithinMs, () => this._pendingSockets.get(socket)?.destroy())
+      socket.once('close', cancel)
+    }
+    return super._acceptSocket(socket, handshake)
+  }
+}
+
+export async function openListener<Login>(options: ListenerOptions<Login>): Promise<OpenListener> {
+  const { desk, bounds, clock, log, certificate } = options
+  const takesLogins = 'authenticate' in desk
+  let stopping = false
+
+  /** The client's step is the desk's to answer, in time; then the next step's time begins. */
+  const put = <T>(
+    session: SMTPServerSession,
+    work: () => Promise<T>,
+    withinMs: number,
+    answer: (error: Reply | null, result?: T) => void,
+  ) => {
+    const conversation = server.conversations.get(session)
+    const settle = (error: unknown, result?: T) => {
+      const reply = error === null ? null : (replyTo(error) ?? tryLater())
+      if (error !== null && !replyTo(error)) log.warn({ err: error, conversation: session.id }, 'a step of a conversation failed')
+      answer(reply, result)
+      conversation?.allow('stepMs')
+      if (reply?.closes) conversation?.send(421, '4.7.0 Closing connection')
+      if (stopping) setImmediate(() => conversation?.leaveUnlessBusy())
+    }
+    within(work(), withinMs, clock).then(
+      (result) => settle(null, result),
+      (error: unknown) => settle(error),
+    )
+  }
+
+  const visitOf = (session: SMTPServerSession, from: string): Visit<Login> => ({
+    id: session.id,
+    address: session.remoteAddress,
+    secure: session.secure,
+    login: session.user as Login,
+    from,
+    recipients: session.envelope.rcptTo.map((one) => one.address),
+  })
+  const senderOf = ({ envelope }: SMTPServerSession) => (envelope.mailFrom ? envelope.mailFrom.address : '')
+
+  const server = new Server(
+    {
+      ...certificate,
+      minVersion: oldestTls,
+      secure: options.tls === 'implicit',
+      name: options.hostname,
+      heloResponse: '%s',
+      size: bounds.largestOctets,
+      disabledCommands: takesLogins ? neverOffered : [...neverOffered, 'AUTH'],
+      authMethods: ['PLAIN', 'LOGIN'],
+      hideENHANCEDSTATUSCODES: false,
+      hideDSN: !takesLogins,
+      disableReverseLookup: true,
+      logger: false,
+      socketTimeout: idleMs,
+      closeTimeout: stopWithinMs,
+      maxRecipients: bounds.recipients,
+      onAuth({ username = '', password }, session, done) {
+        const work = async () => desk.authenticate?.(username, password ?? '', session.remoteAddress)
+        put(session, work, commandWithinMs, (error, user) => done(error, { user }))
+      },
+      onMailFrom({ address }, session, done) {
+        put(session, () => desk.sender(visitOf(session, address)), commandWithinMs, done)
+      },
+      onRcptTo({ address }, session, done) {
+        put(session, () => desk.recipient(address, visitOf(session, senderOf(session))), commandWithinMs, done)
+      },
+      onData(stream, session, done) {
+        server.conversations.get(session)?.allow('messageMs')
+        const visit = visitOf(session, senderOf(session))
+        const use = (octets: Buffer) => within(desk.message(octets, visit), messageWithinMs, clock)
+        put(
+          session,
+          () => collect(stream, { largest: bounds.largestOctets, room: options.room }, use),
+          bounds.messageMs + messageWithinMs,
+          done,
+        )
+      },
+    },
+    { bounds, clock },
+  )
+  server.on('error', (error) => log.debug({ err: error }, 'a connection failed'))
+  const port = await new Promise<number>((resolve, reject) => {
+    server.server.once('error', reject)
+    server.listen(options.port, options.host, () => resolve((server.server.address() as AddressInfo).port))
+  })
+  return {
+    port,
+    useCertificate: (changed) => server.updateSecureContext({ ...changed }),
+    stop() {
+      stopping = true
+      return new Promise((resolve) => {
+        server.close(() => resolve())
+        for (const conversation of server.connections) if (conversation instanceof Conversation) conversation.leaveUnlessBusy()
+      })
+    },
+  }
+}
+
+/** What `work` comes to, or try later: the work itself goes on, for a commit is never cancelled. */
+function within<T>(work: Promise<T>, limitMs: number, clock: Clock): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const cancel = clock.after(limitMs, () => reject(tryLater()))
+    work.then(resolve, reject).finally(cancel)
+  })
+}

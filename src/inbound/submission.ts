@@ -1,0 +1,131 @@
+/**
+ * The desk of the submission ports (contract section 15): an SMTP login and its mail, handed to acceptance as a raw message, so that
+ * limits, suppressions, domain rules and idempotency are those of the API.
+ */
+import { createHash } from 'node:crypto'
+import type { Accept, AcceptedSubmission, Caller } from '#accept'
+import { type Clock, type Log, Refusal } from '#base'
+import type { Credentials } from '#credentials'
+import { dateText, parseAddress, readFields, readRaw, withoutFields } from '#mail'
+import { networkOf } from './address.ts'
+import { controlPrefix, readControlFields } from './control-fields.ts'
+import type { Desk, Visit } from './listener.ts'
+import { openLoginGuard } from './login-guard.ts'
+import { Reply } from './reply.ts'
+
+export interface SubmissionDeps {
+  accept: Accept
+  credentials: Credentials
+  hostname: string
+  clock: Clock
+  log: Log
+}
+
+/** Who logged in, to be asked for again with each message: a login that is held or revoked ends at once. */
+export interface Login {
+  userName: string
+  key: string
+}
+
+/** RFC 5321 section 6.3 asks for at least 100 and for a limit. */
+export const mostReceived = 50
+const wrongLogin = () => new Reply(535, '5.7.8', 'Authentication credentials invalid')
+
+export function openSubmission(deps: SubmissionDeps): Desk<Login | undefined> {
+  const { accept, credentials, clock, log } = deps
+  const guard = openLoginGuard(clock)
+
+  /** Refusals are not told apart before the password was right. */
+  const callerOf = async ({ userName, key }: Login): Promise<Caller> => {
+    const { id, tenantId, mode } = await credentials.authenticateLogin(userName, key)
+    return { credentialId: id, tenantId, mode }
+  }
+
+  const callerNow = async ({ login }: Visit<Login | undefined>): Promise<Caller> => {
+    if (!login) throw new Reply(530, '5.7.0', 'Authentication required')
+    try {
+      return await callerOf(login)
+    } catch (error) {
+      if (error instanceof Refusal) throw new Reply(530, '5.7.0', 'This login is no longer in force', 'and close')
+      throw error
+    }
+  }
+
+  return {
+    async authenticate(userName, key, address) {
+      const network = networkOf(address)
+      if (guard.isBarred(network)) throw new Reply(454, '4.7.0', 'Too many failed logins, try again in a minute', 'and close')
+      try {
+        await callerOf({ userName, key })
+        return { userName, key }
+      } catch (error) {
+        if (!(error instanceof Refusal)) throw error
+        guard.noteFailure(network)
+        log.info({ address, why: error.code }, 'a login failed')
+        if (error.code === 'credential_on_hold' || error.code === 'permission_denied') throw new Reply(535, '5.7.8', error.message)
+        throw wrongLogin()
+      }
+    },
+
+    async sender(visit) {
+      const caller = await callerNow(visit)
+      if (visit.from !== '') await accept.refuseRawSender(visit.from, caller)
+    },
+
+    async recipient(address) {
+      if (!parseAddress(address)) throw new Reply(553, '5.1.3', 'Not an address that mail can be sent to')
+    },
+
+    async message(octets, visit) {
+      const caller = await callerNow(visit)
+      const { from, fields } = factsOf(octets, visit)
+      const { tag, metadata, idempotencyKey } = readControlFields(fields)
+      const traced = Buffer.concat([Buffer.from(traceField(visit, deps)), withoutFields(octets, controlPrefix)])
+      const submission = {
+        from,
+        to: visit.recipients,
+        rawMessage: traced.toString('base64'),
+        bounce: visit.from === '',
+        tag,
+        metadata,
+      }
+      const plan = {
+        render: ({ id }: AcceptedSubmission) => Buffer.from(`Ok: queued as ${id}`),
+        once: idempotencyKey === undefined ? undefined : { key: idempotencyKey, fingerprint: fingerprintOf(octets, visit) },
+      }
+      const answer = await accept.sendRaw(undefined, submission, caller, plan)
+      log.info({ conversation: visit.id, credentialId: caller.credentialId, octets: octets.length, replayed: answer.replayed }, 'submitted')
+      return answer.body.toString()
+    },
+  }
+}
+
+/** The null reverse-path names nobody, so then the message's own From is who sends. */
+function factsOf(octets: Buffer, visit: Visit<unknown>) {
+  const fields = readFields(octets)
+  const facts = readRaw(octets)
+  if (!fields || typeof facts === 'string') throw new Reply(550, '5.6.0', `Message is not one that can be sent: ${problemOf(facts)}`)
+  if (fields.filter((field) => field.name.toLowerCase() === 'received').length > mostReceived)
+    throw new Reply(554, '5.4.6', 'Message has been going around in circles')
+  return { fields, from: visit.from === '' ? (facts.from?.address.text ?? '') : visit.from }
+}
+
+const problems: Record<string, string> = {
+  'no-header-block': 'it has no header block',
+  'no-from': 'it has no From header',
+  'several-from': 'it has more than one From header',
+  'bad-from': 'its From header is not an address',
+}
+const problemOf = (facts: unknown) => problems[String(facts)] ?? 'a line of its header is not a header'
+
+/** RFC 5321 section 4.4, without what tells where the client is. */
+const traceField = ({ id }: Visit<unknown>, { hostname, clock }: SubmissionDeps) =>
+  `Received: by ${hostname} (Postrider) with ESMTPSA id ${id};\r\n\t${dateText(clock.nowMs())}\r\n`
+
+function fingerprintOf(octets: Buffer, { from, recipients }: Visit<unknown>): Buffer {
+  return createHash('sha256')
+    .update(JSON.stringify(['SMTP', from, recipients]))
+    .update('\0')
+    .update(octets)
+    .digest()
+}

@@ -1,0 +1,255 @@
+/** Clients that are out to break something: smuggled messages, endless and garbled talk, crowds; and an orderly stop under them. */
+import fc from 'fast-check'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type House, startHouse } from '../support/house.ts'
+import { loggedIn, plainToken, type SmtpClient, smtpClient } from '../support/smtp-client.ts'
+
+let house: House
+let user: string
+let key: string
+
+const loginOf = async (of: House) => {
+  await of.addDomain(of.tenantId, 'shop.test')
+  const made = await of.call('POST', `/tenants/${of.tenantId}/credentials`, { key: of.liveKey, body: { name: 'mailer', type: 'smtp' } })
+  const { key, smtpUsername } = made.body.data as { key: string; smtpUsername: string }
+  return { user: smtpUsername, key }
+}
+const emailsOf = async (of: House) => (await of.call('GET', '/emails?perPage=1', { key: of.liveKey })).body.total ?? -1
+
+beforeAll(async () => {
+  house = await startHouse({ roles: ['inbound'], rateLimit: null, sendLimit: null })
+  ;({ user, key } = await loginOf(house))
+})
+afterAll(() => house.stop())
+
+const head = 'From: shop@shop.test\r\nSubject: x\r\n\r\n'
+const envelope = async (client: SmtpClient) => {
+  expect(await client.say('MAIL FROM:<shop@shop.test>')).toMatch(/^250/)
+  expect(await client.say('RCPT TO:<ann@example.net>')).toMatch(/^250/)
+  expect(await client.say('DATA')).toMatch(/^354/)
+}
+const allReplies = async (client: SmtpClient) => {
+  const replies: string[] = []
+  for (let reply = await client.reply(); reply !== 'closed'; reply = await client.reply()) replies.push(reply)
+  return replies
+}
+
+describe('smuggling', () => {
+  const smuggled = 'MAIL FROM:<shop@shop.test>\r\nRCPT TO:<victim@example.net>\r\nDATA\r\nFrom: shop@shop.test\r\n\r\nsmuggled\r\n.\r\n'
+  const ends = [
+    '\n.\n',
+    '\n.\r\n',
+    '\r\n.\n',
+    '\r.\r',
+    '\r.\r\n',
+    '\r\n.\r',
+    '\r\r\n.\r\r\n',
+    '\n.\r',
+    '\r.\n',
+    '\n\r.\r\n',
+    '\r\n\n.\r\n',
+    '\r\n.\r\r\n',
+  ]
+
+  test.each(ends)('%j ends no message, and nothing behind it is one', async (end) => {
+    for (const pieces of ['at once', 'octet by octet'] as const) {
+      const before = await emailsOf(house)
+      const client = await loggedIn(house.ports.submission, user, key)
+      await envelope(client)
+      const octets = `${head}body${end}${smuggled}`
+      if (pieces === 'at once') client.write(octets)
+      else for (const octet of octets) client.write(octet)
+      expect(await allReplies(client)).toEqual(['550 5.6.0 Message has a bare CR or LF, lines end with CRLF'])
+      expect(await emailsOf(house)).toBe(before)
+    }
+  })
+
+  test.each(['\r\n\0.\r\n', '\r\n.\0\r\n', '\r\n..\r\n', '\r\n. \r\n', '\r\n\u2028.\r\n'])('%j is text', async (text) => {
+    const before = await emailsOf(house)
+    await using client = await loggedIn(house.ports.submission, user, key)
+    await envelope(client)
+    client.write(`${head}body${text}${smuggled}`)
+    expect(await client.reply()).toMatch(/^250 2\.6\.0/)
+    expect(await client.say('NOOP')).toMatch(/^250/)
+    expect(await emailsOf(house)).toBe(before + 1)
+  })
+
+  test.each(['EHLO x\nNOOP\r\n', 'EHLO x\rNOOP\r\n', 'EHLO x\r\nMAIL FROM:<shop@shop.test>\n'])(
+    'the commands %j are refused',
+    async (commands) => {
+      await using client = await smtpClient(house.ports.submissionTls, 'implicit')
+      await client.reply()
+      client.write(commands)
+      expect(await allReplies(client)).toEqual(['500 5.5.2 Command has a bare CR or LF, lines end with CRLF'])
+    },
+  )
+
+  test('a message that comes before it was asked for is refused', async () => {
+    const before = await emailsOf(house)
+    await using client = await loggedIn(house.ports.submission, user, key)
+    client.write(`MAIL FROM:<shop@shop.test>\r\nRCPT TO:<ann@example.net>\r\nDATA\r\n${head}body\r\n.\r\n`)
+    expect((await allReplies(client)).at(-1)).toBe('503 5.5.0 Content came before it was asked for')
+    expect(await emailsOf(house)).toBe(before)
+  })
+
+  test('what was said before TLS is forgotten', async () => {
+    await using client = await smtpClient(house.ports.submission)
+    await client.reply()
+    await client.say('EHLO client.test')
+    client.write(`STARTTLS\r\nEHLO evil.test\r\nAUTH PLAIN ${plainToken(user, key)}\r\n`)
+    expect(await client.reply()).toMatch(/^220/)
+    client.write('MAIL FROM:<shop@shop.test>\r\n')
+    expect(await client.reply()).toBe('closed')
+  })
+})
+
+test('garbled conversations end in time, whatever is said, and break nothing', async () => {
+  const words = [
+    'EHLO a',
+    'HELO',
+    'AUTH PLAIN',
+    'AUTH LOGIN',
+    'MAIL FROM:<shop@shop.test>',
+    'MAIL FROM:<>',
+    'RCPT TO:<a@example.net>',
+    'DATA',
+    '.',
+    'RSET',
+  ]
+  const odd = [
+    'STARTTLS',
+    'NOOP',
+    'VRFY x',
+    'HELP',
+    'BDAT 10',
+    'XCLIENT ADDR=1.1.1.1',
+    'WIZ x',
+    'GET / HTTP/1.1',
+    'AUTH XOAUTH2 a',
+    'AUTH __proto__',
+    '=',
+    '*',
+  ]
+  const line = fc.oneof(
+    fc.constantFrom(...words, ...odd),
+    fc.string({ maxLength: 600, unit: 'binary' }),
+    fc.constantFrom(
+      'A'.repeat(20_000),
+      'MAIL FROM:<' + '@'.repeat(5000),
+      `RCPT TO:<${'a.'.repeat(3000)}@x>`,
+      'MAIL FROM:<a@b> ' + 'X=1 '.repeat(3000),
+    ),
+  )
+  const end = fc.constantFrom('\r\n', '\r\n', '\r\n', '\n', '', '\r')
+  const talk = fc.array(fc.tuple(line, end), { maxLength: 40 })
+  await fc.assert(
+    fc.asyncProperty(talk, fc.boolean(), fc.constantFrom('smtp', 'submission', 'submissionTls', 'loggedIn'), async (lines, isCut, port) => {
+      const client =
+        port === 'loggedIn'
+          ? await loggedIn(house.ports.submission, user, key)
+          : await smtpClient(house.ports[port as 'smtp'], port === 'submissionTls' && !isCut ? 'implicit' : undefined)
+      const began = performance.now()
+      for (const [text, lineEnd] of lines) client.write(Buffer.from(text + lineEnd))
+      client.write('\r\n.\r\nQUIT\r\n')
+      if (isCut) client.destroy()
+      else if (port !== 'submissionTls') await Promise.race([client.closed, client.reply()])
+      client.destroy()
+      expect(performance.now() - began).toBeLessThan(5000)
+    }),
+    { numRuns: 500 },
+  )
+  await using client = await loggedIn(house.ports.submission, user, key)
+  await envelope(client)
+  client.write(`${head}still here\r\n.\r\n`)
+  expect(await client.reply()).toMatch(/^250/)
+}, 120_000)
+
+test('two hundred clients at once lose nothing', async () => {
+  const before = await emailsOf(house)
+  const one = async (port: 'submission' | 'submissionTls') => {
+    const client = await loggedIn(house.ports[port], user, key, port === 'submissionTls' ? 'implicit' : undefined)
+    for (let n = 0; n < 5; n++) {
+      await envelope(client)
+      client.write(`${head}${'x'.repeat(70)}\r\n.\r\n`)
+      expect(await client.reply()).toMatch(/^250 2\.6\.0/)
+    }
+    client.destroy()
+  }
+  await Promise.all(Array.from({ length: 200 }, (_, n) => one(n % 2 === 0 ? 'submission' : 'submissionTls')))
+  expect(await emailsOf(house)).toBe(before + 1000)
+}, 60_000)
+
+describe('bounds', () => {
+  test('connections of one address, slow clients, errors and large messages are bounded', async () => {
+    await using small = await startHouse({
+      roles: ['inbound'],
+      smtpBounds: { connectionsPerNetwork: 3, firstMs: 300, stepMs: 300, errors: 5, messageMs: 500 },
+    })
+    const { user, key } = await loginOf(small)
+    const crowd = await Promise.all([1, 2, 3].map(() => smtpClient(small.ports.submission)))
+    await using refused = await smtpClient(small.ports.submission)
+    expect(await refused.reply()).toBe('421 4.7.0 Too many connections, try again later')
+    await using cut = await smtpClient(small.ports.submission)
+    await cut.closed
+    for (const silent of crowd) {
+      expect(await silent.reply()).toMatch(/^220/)
+      expect(await silent.reply()).toMatch(/^421 4\.4\.2/)
+      silent.destroy()
+    }
+    // The server may see the ends of the crowd a moment later than we do.
+    const again = async (triesLeft: number): Promise<SmtpClient> =>
+      loggedIn(small.ports.submission, user, key).catch((error) => (triesLeft > 0 ? again(triesLeft - 1) : Promise.reject(error)))
+    const wrong = await again(50)
+    const replies: string[] = []
+    for (let n = 0; n < 7; n++) replies.push((await wrong.say('RCPT TO:<>')).slice(0, 3))
+    expect(replies.filter((one) => one === '421')).toHaveLength(1)
+    wrong.destroy()
+    await wrong.closed
+    const dripping = await again(50)
+    await envelope(dripping)
+    dripping.write(head)
+    const drip = setInterval(() => dripping.write('x'), 20)
+    expect(await dripping.reply()).toMatch(/^421 4\.4\.2/)
+    clearInterval(drip)
+    dripping.destroy()
+  })
+
+  test('a connection counts as long as it is open, with STARTTLS too', async () => {
+    await using small = await startHouse({ roles: ['inbound'], smtpBounds: { connectionsPerNetwork: 3 } })
+    const { user, key } = await loginOf(small)
+    for (const port of ['submission', 'submissionTls'] as const) {
+      for (let n = 0; n < 6; n++) {
+        const client = await loggedIn(small.ports[port], user, key, port === 'submissionTls' ? 'implicit' : undefined)
+        expect(await client.say('QUIT')).toMatch(/^221/)
+        await client.closed
+      }
+    }
+    const three = await Promise.all([1, 2, 3].map(() => loggedIn(small.ports.submission, user, key)))
+    await using fourth = await smtpClient(small.ports.submission)
+    expect(await fourth.reply()).toMatch(/^421 4\.7\.0/)
+    for (const client of three) client.destroy()
+  })
+
+  test('failed logins of an address bar it for a minute', async () => {
+    await using other = await startHouse({ roles: ['inbound'] })
+    const { user, key } = await loginOf(other)
+    for (let n = 0; n < 20; n++) await expect(loggedIn(other.ports.submissionTls, user, 'x'.repeat(32), 'implicit')).rejects.toThrow('535')
+    await expect(loggedIn(other.ports.submissionTls, user, key, 'implicit')).rejects.toThrow('454 4.7.0')
+  })
+})
+
+test('an orderly stop answers the messages that have been told, and says 421 to all else', async () => {
+  const stopped = await startHouse({ roles: ['inbound'] })
+  const { user, key } = await loginOf(stopped)
+  const [idle, telling] = [await loggedIn(stopped.ports.submission, user, key), await loggedIn(stopped.ports.submission, user, key)]
+  await envelope(telling)
+  telling.write(`${head}half of it`)
+  const stop = stopped.stop()
+  expect(await idle.reply()).toMatch(/^421 4\.3\.2/)
+  telling.write(' and the rest\r\n.\r\n')
+  expect(await telling.reply()).toMatch(/^250 2\.6\.0/)
+  expect(await telling.reply()).toMatch(/^421 4\.3\.2/)
+  await stop
+  idle.destroy()
+  telling.destroy()
+})

@@ -1,0 +1,171 @@
+/** The mail port: takes what comes back to us and mail for the postmaster, relays nothing, bounces nothing. */
+import { execFile } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { promisify } from 'node:util'
+import { describe, expect, test } from 'vitest'
+import type { ReturnEnvelope, Returns } from '#inbound'
+import { startFakeMx } from '../support/fake-mx.ts'
+import { type House, startHouse } from '../support/house.ts'
+import { startMxDns } from '../support/mx-dns.ts'
+import { type SmtpClient, smtpClient } from '../support/smtp-client.ts'
+
+/** In Debian's package postfix. */
+const smtpSource = '/usr/sbin/smtp-source'
+
+function keepingReturns(): Returns & { taken: { envelope: ReturnEnvelope; octets: string }[] } {
+  const taken: { envelope: ReturnEnvelope; octets: string }[] = []
+  return {
+    taken,
+    accepts: async (address) => (/^b-[a-z0-9]+@rp\.house\.test$/.test(address) ? 'ours' : 'unknown'),
+    async take(envelope, octets) {
+      if (octets.includes('trouble')) throw new Error('the database is away')
+      taken.push({ envelope, octets: octets.toString('latin1') })
+    },
+  }
+}
+
+async function greeted(house: House): Promise<SmtpClient> {
+  const client = await smtpClient(house.ports.smtp)
+  expect(await client.reply()).toMatch(/^220 house\.test/)
+  await client.say('EHLO mx.example.net')
+  return client
+}
+
+async function mail(client: SmtpClient, from: string, to: string[], message: string): Promise<string> {
+  expect(await client.say(`MAIL FROM:<${from}>`)).toMatch(/^250/)
+  for (const one of to) expect(await client.say(`RCPT TO:<${one}>`), one).toMatch(/^250/)
+  expect(await client.say('DATA')).toMatch(/^354/)
+  client.write(`${message}\r\n.\r\n`)
+  return client.reply()
+}
+
+const report = 'From: MAILER-DAEMON@mx.example.net\r\nSubject: Undelivered\r\n\r\nno such user'
+
+describe('what comes back', () => {
+  test('mail to return paths is taken as it came, with or without TLS, and answered when it is safe', async () => {
+    const returns = keepingReturns()
+    await using house = await startHouse({ roles: ['inbound'], returns })
+    await using client = await greeted(house)
+    expect(await mail(client, '', ['b-1@rp.house.test', 'b-2@rp.house.test'], `${report}\r\n..`)).toBe('250 2.6.0 Ok')
+    await client.startTls()
+    await client.say('EHLO mx.example.net')
+    expect(await mail(client, 'x@example.net', ['b-3@rp.house.test'], report)).toBe('250 2.6.0 Ok')
+    expect(returns.taken).toEqual([
+      {
+        envelope: { from: '', recipients: ['b-1@rp.house.test', 'b-2@rp.house.test'], address: '127.0.0.1' },
+        octets: `${report}\r\n.\r\n`,
+      },
+      { envelope: { from: 'x@example.net', recipients: ['b-3@rp.house.test'], address: '127.0.0.1' }, octets: `${report}\r\n` },
+    ])
+    expect(await mail(client, '', ['b-1@rp.house.test'], `${report} trouble`)).toBe('451 4.3.0 Cannot do this now, try again later')
+  })
+
+  test('nothing else is taken: no relay in any form, no login, no postmaster that nobody reads', async () => {
+    await using house = await startHouse({ roles: ['inbound'], returns: keepingReturns() })
+    const forms = [
+      'victim@example.net',
+      'victim%example.net@house.test',
+      'victim%example.net@rp.house.test',
+      'example.net!victim@house.test',
+      '@house.test:victim@example.net',
+      '@rp.house.test,@house.test:victim@example.net',
+      'victim@[127.0.0.1]',
+      'victim@[IPv6:::1]',
+      'victim@127.0.0.1',
+      'victim@localhost',
+      'b-1@rp.house.test@example.net',
+      '"b-1@rp.house.test"@example.net',
+      'b-1@rp.house.test.example.net',
+      'b-1',
+      'postmaster',
+      'postmaster@house.test',
+      'Abuse@rp.house.test',
+      'postmaster@example.net',
+    ]
+    for (const from of ['', 'victim@example.net', 'postmaster@house.test']) {
+      await using client = await greeted(house)
+      expect(await client.say('AUTH PLAIN AGEAYg==')).toMatch(/^500/)
+      expect(await client.say(`MAIL FROM:<${from}>`)).toMatch(/^250/)
+      for (const form of forms) expect(await client.say(`RCPT TO:<${form}>`), form).toMatch(/^55[03] 5\.1\.[13]/)
+      expect(await client.say('DATA')).toMatch(/^503/)
+    }
+  })
+
+  test('who talks before the greeting, and who guesses addresses, is sent away', async () => {
+    await using house = await startHouse({ roles: ['inbound'] })
+    await using early = await smtpClient(house.ports.smtp)
+    expect(await early.say('EHLO early.test')).toMatch(/^421/)
+    await using guesser = await greeted(house)
+    await guesser.say('MAIL FROM:<>')
+    const replies: string[] = []
+    for (let n = 0; n < 21; n++) replies.push(await guesser.say(`RCPT TO:<b-${n}x@rp.example.net>`))
+    expect(await guesser.reply()).toMatch(/^421 4\.7\.0 Too many errors/)
+    expect(replies.every((one) => one.startsWith('550 5.1.1'))).toBe(true)
+  })
+
+  test.skipIf(!existsSync(smtpSource))(
+    "two hundred of Postfix's clients at once lose nothing",
+    async () => {
+      let count = 0
+      const returns: Returns = {
+        accepts: async () => 'ours',
+        async take() {
+          count++
+        },
+      }
+      await using house = await startHouse({ roles: ['inbound'], returns })
+      const words = [
+        '-s',
+        '200',
+        '-m',
+        '2000',
+        '-l',
+        '4000',
+        '-f',
+        '',
+        '-t',
+        'b-1@rp.house.test',
+        '-M',
+        'mx.example.net',
+        `127.0.0.1:${house.ports.smtp}`,
+      ]
+      await promisify(execFile)(smtpSource, words, { timeout: 60_000 })
+      expect(count).toBe(2000)
+    },
+    90_000,
+  )
+
+  test('loops and unreadable headers are refused', async () => {
+    await using house = await startHouse({ roles: ['inbound'], returns: keepingReturns() })
+    await using client = await greeted(house)
+    expect(await mail(client, '', ['b-1@rp.house.test'], `${'Received: by x; now\r\n'.repeat(51)}${report}`)).toMatch(/^554 5\.4\.6/)
+    expect(await mail(client, '', ['b-1@rp.house.test'], 'nonsense\r\n\r\nx')).toMatch(/^550 5\.6\.0/)
+  })
+})
+
+test('mail for postmaster@ and abuse@ of our names goes to the operator as it came, from nobody', async () => {
+  await using mx = await startFakeMx()
+  await using dns = await startMxDns({ mx: { 'operator.test': ['mx.operator.test'] }, a: { 'mx.operator.test': ['127.0.0.1'] } })
+  await using house = await startHouse({
+    roles: ['inbound', 'delivery'],
+    settings: {
+      POSTRIDER_POSTMASTER: 'me@operator.test',
+      POSTRIDER_DNS: dns.address,
+      POSTRIDER_MX_PORT: String(mx.port),
+      POSTRIDER_ALLOWED_NETWORKS: '127.0.0.0/8',
+    },
+  })
+  await house.addDomain(house.tenantId, 'shop.test')
+  await using client = await greeted(house)
+  const message =
+    'From: Reader <reader@example.net>\r\nDate: Sat, 21 Nov 2026 08:00:00 +0000\r\nMessage-ID: <1@example.net>\r\nMIME-Version: 1.0\r\nSubject: Please stop\r\n\r\nHello'
+  for (const to of ['postmaster', 'Postmaster@House.test', 'abuse@rp.house.test', 'abuse@rp.shop.test'])
+    expect(await mail(client, 'reader@example.net', [to], message), to).toBe('250 2.6.0 Ok')
+  expect(await client.say('MAIL FROM:<>')).toMatch(/^250/)
+  for (const other of ['abuse@rp.other.test', 'info@house.test', 'abuse@shop.test'])
+    expect(await client.say(`RCPT TO:<${other}>`), other).toMatch(/^550/)
+  const messages = await mx.waitFor(4, 15_000)
+  expect(messages.map(({ from, recipients, octets }) => ({ from, recipients, octets: octets.toString() }))).toEqual(
+    Array.from({ length: 4 }, () => ({ from: '', recipients: ['me@operator.test'], octets: `${message}\r\n` })),
+  )
+})
