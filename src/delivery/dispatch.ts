@@ -5,7 +5,7 @@
 import { type Clock, type Config, type Ids, type Log, type Secrets } from '#base'
 import { CommitUnknown, DatabaseUnreachable, type Db } from '#db'
 import type { Domains } from '#domains'
-import { decodeContent, findContentBody } from '#emails'
+import { decodeContent, findContentBody, openReturnPaths } from '#emails'
 import { dotStuff } from '#mail'
 import { findRoute, openGuard, openResolver, type Route } from '#net'
 import { simulate, simulatedHost, simulatorDomain } from '#simulator'
@@ -48,6 +48,7 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
   const { clock, config, ids, schedule } = deps
   const resolver = openResolver({ servers: config.resolvers, clock })
   const guard = openGuard(config.allowedNetworks)
+  const returnPaths = openReturnPaths(deps.secrets)
   const destinations = new Map<string, Destination>()
   const looking = new Map<string, Job[]>()
   let closing = false
@@ -81,7 +82,13 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
       return undefined
     }
     const built = rebuildMessage(content, keys)
-    return { returnPath: content.returnPath, data: dotStuff(built.octets), needs8bit: built.needs8bit, needsSmtpUtf8: built.needsSmtpUtf8 }
+    const { returnPathDomain: domain } = content
+    return {
+      returnPathOf: domain === null ? null : ({ emailId }) => returnPaths.make(emailId, domain, clock.nowMs()),
+      data: dotStuff(built.octets),
+      needs8bit: built.needs8bit,
+      needsSmtpUtf8: built.needsSmtpUtf8,
+    }
   }
 
   const prepare = async (job: Job): Promise<PreparedMessage | undefined> => {
@@ -134,6 +141,7 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
         ...deps,
         resolver,
         prepare,
+        release: freeLarge,
         mayFinish: (job) => deps.leases().holds((job.recipients[0] as Claimed).shard, (job.recipients[0] as Claimed).epoch),
         done: report,
         abandoned: abandon,
