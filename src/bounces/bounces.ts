@@ -1,6 +1,6 @@
 /**
  * What a reply means: its classification of the contract, whose fault it is, and whether it is for ever.
- * Owns: nothing. Uses: nothing. Used by: delivery, http.
+ * Owns: nothing. Uses: nothing. Used by: delivery, returns, http.
  * Promises: the reply code decides whether a failure is permanent, never its text; only a recipient's own fault suppresses.
  */
 import { type ClassificationName, classifications } from './classifications.ts'

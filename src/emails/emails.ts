@@ -1,7 +1,7 @@
 /**
  * Emails: one record for each envelope recipient of a submission, with its status, content and attempts.
- * Owns: emails, contents, attempts, email_counts, email_counts_position. Uses: base, db, events. Used by: accept, delivery, usage,
- * housekeeping, http.
+ * Owns: emails, contents, attempts, email_counts, email_counts_position. Uses: base, db, events. Used by: accept, delivery, returns,
+ * usage, housekeeping, http.
  * Promises: every read names its tenant when the caller has one; a look-up by id touches one time partition.
  */
 import { type PartitionedTable, type Queryable, sql, type Tx } from '#db'
@@ -18,7 +18,7 @@ export {
   forgetSeconds,
   rollUpCounts,
 } from './counts.ts'
-export { type ErasedEmail, eraseContents, eraseEmails, eraseFromConversations } from './erase.ts'
+export { type ErasedEmail, eraseContents, eraseEmails, eraseFromConversations, isErased } from './erase.ts'
 export { findOldestEmailMs, listEmails } from './list.ts'
 export type { Email } from './record.ts'
 export { openReturnPaths, type ReturnPaths } from './return-path.ts'
@@ -63,6 +63,13 @@ const attemptsOfEmail = sql<Attempt>`
   where tenant_id = $1 and email_id = $2
   order by id`
 
+const insertAttempt = sql`
+  insert into attempts (tenant_id, email_id, number, status, at, duration_ms, details, output, code, enhanced, secure, classification,
+                        remote_host, outcome_unknown, conversation)
+  select $1, $2, coalesce(max(number), 1), $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, false, null
+  from attempts
+  where tenant_id = $1 and email_id = $2`
+
 const contentBody = sql<{ body: Buffer }>`
   select body
   from contents
@@ -101,6 +108,29 @@ export function findEmail(on: Queryable, id: string, tenantId: string | null): P
 /** Oldest first. */
 export function listAttempts(on: Queryable, email: Pick<Email, 'tenantId' | 'id'>): Promise<Attempt[]> {
   return on.rows(attemptsOfEmail, [email.tenantId, email.id])
+}
+
+/** Adds what became of the last attempt later. */
+export async function appendAttempt(
+  tx: Tx,
+  email: Pick<Email, 'tenantId' | 'id'>,
+  later: Omit<Attempt, 'id' | 'number' | 'outcomeUnknown' | 'conversation'>,
+): Promise<void> {
+  const { status, at, durationMs, details, output, code, enhanced, secure, classification, remoteHost } = later
+  await tx.run(insertAttempt, [
+    email.tenantId,
+    email.id,
+    status,
+    at,
+    durationMs,
+    details,
+    output,
+    code,
+    enhanced,
+    secure,
+    classification,
+    remoteHost,
+  ])
 }
 
 /** The compressed content (see decodeContent), or undefined after its retention. */

@@ -10,6 +10,9 @@ export interface ErasedEmail {
 /** What stands where an erased address stood. */
 const nobody = 'erased@erased.invalid'
 
+/** Its recipient was erased: no text that could name them may be kept for it again. */
+export const isErased = ({ recipient }: { recipient: string }) => recipient === nobody
+
 const blankEmails = sql<ErasedEmail>`
   update emails
   set recipient = $4, subject = '', tag = null, metadata = null

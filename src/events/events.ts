@@ -1,6 +1,6 @@
 /**
  * The log of all that happened to emails. Webhooks, usage, live view and timelines read it; nothing else tells anybody anything.
- * Owns: events. Uses: db. Used by: emails, accept, delivery, housekeeping.
+ * Owns: events. Uses: db. Used by: emails, accept, delivery, returns, housekeeping.
  * Promises: an event is appended in the transaction that makes it true.
  */
 import { type PartitionedTable, type Queryable, type Sql, sql, type Tx } from '#db'
@@ -17,6 +17,7 @@ export type EventKind =
   | 'EmailsAccepted'
   | 'EmailRetried'
   | 'EmailReleased'
+  | 'EmailComplained'
   | 'DomainDNSError'
 
 /** What is told of a status carries the status before as `data.was`, which the counts are made of. */
@@ -36,7 +37,7 @@ const append = sql`
 
 const blankEvents = sql`
   update events
-  set data = data - 'details' - 'output'
+  set data = data - 'details' - 'output' - 'bounce'
   where tenant_id = any($1) and email_id = any($2)`
 
 /** Takes the texts that name a recipient out of the events of these emails; what is counted stays. */

@@ -1,7 +1,7 @@
 /**
  * Housekeeping: the timetable of chores. Every process that has the role keeps one; a lock in the database lets one at a time work.
  * Owns: nothing. Uses: base, net, db, tenants, credentials, limits, suppressions, domains, events, emails, spool, request-logs, tracking,
- * accept, delivery, webhooks. Used by: http, cli, main.
+ * accept, delivery, returns, webhooks. Used by: http, cli, main.
  * Promises: partitions exist days before they are needed; what waits for send capacity goes at the top of the hour; a chore that fails is
  * logged and tried again, and keeps no other from its turn.
  */
@@ -15,6 +15,7 @@ import { eventTables } from '#events'
 import type { LimitSettings } from '#limits'
 import type { Resolver } from '#net'
 import { logTables } from '#request-logs'
+import { returnTables } from '#returns'
 import { releaseWaiting } from '#spool'
 import { checkDueTrackDomains } from '#tracking'
 import { deliveryTables } from '#webhooks'
@@ -52,7 +53,7 @@ export interface HousekeepingDeps {
 
 /** Makes the partitions of the coming days; needed before anything can be accepted. */
 export function prepareDays(db: Db, nowMs: number): Promise<string[]> {
-  return ensurePartitions(db, [...emailTables, ...eventTables, ...deliveryTables, ...logTables], nowMs, daysAhead)
+  return ensurePartitions(db, [...emailTables, ...eventTables, ...returnTables, ...deliveryTables, ...logTables], nowMs, daysAhead)
 }
 
 async function countAll(db: Db): Promise<void> {
