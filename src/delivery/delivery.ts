@@ -26,6 +26,7 @@ import { openCursors } from './cursors.ts'
 import { type Dispatch, jobsOf, openDispatch } from './dispatch.ts'
 import { openHands } from './hands.ts'
 import type { Job } from './job.ts'
+import { type LateReportsDeps, openLateReports } from './late-reports.ts'
 import { cancelled, decide, type Finding, nowhere, type Outcome } from './outcome.ts'
 import { openRecorder } from './record.ts'
 
@@ -65,6 +66,8 @@ export interface DeliveryDeps {
     'hostname' | 'mxPort' | 'relay' | 'resolvers' | 'allowedNetworks' | 'leaseMs' | 'maxAttempts' | 'retryBaseSeconds' | 'retryMaxSeconds'
   >
   processId: string
+  /** Where reports go; without it, simulated recipients report nothing. */
+  takeReport?: LateReportsDeps['takeReport'] | undefined
 }
 
 export interface Delivery {
@@ -116,7 +119,9 @@ export async function startDelivery(deps: DeliveryDeps): Promise<Delivery> {
     void giveAllBack()
   }
 
-  const dispatch: Dispatch = openDispatch({ ...deps, leases: () => leases, schedule, finished, abandoned })
+  const { takeReport } = deps
+  const lateReports = takeReport && openLateReports({ clock, log, takeReport })
+  const dispatch: Dispatch = openDispatch({ ...deps, lateReports, leases: () => leases, schedule, finished, abandoned })
 
   const loop = async (name: string, everyMs: number, turn: () => Promise<number | undefined>) => {
     while (!signal.aborted) {
@@ -277,6 +282,7 @@ export async function startDelivery(deps: DeliveryDeps): Promise<Delivery> {
       beating.end()
       await beating.ended
       await leases.close()
+      await lateReports?.stop()
     },
   }
 

@@ -8,10 +8,11 @@ import type { Domains } from '#domains'
 import { decodeContent, findContentBody, openReturnPaths } from '#emails'
 import { dotStuff } from '#mail'
 import { findRoute, openGuard, openResolver, type Route } from '#net'
-import { simulate, simulatedHost, simulatorDomain } from '#simulator'
+import { type LateReport, lateReport, simulate, simulatedHost, simulatorDomain } from '#simulator'
 import type { Claimed, Leases, RetrySchedule } from '#spool'
 import { type Destination, type FindingFor, openDestination, type Way } from './destination.ts'
 import { type Job, jobsOf, type PreparedMessage } from './job.ts'
+import type { LateReports } from './late-reports.ts'
 import { cancelled, decide, type Finding, findingOfReply, nowhere, type Outcome, type RemoteEnd } from './outcome.ts'
 import { keysFor, rebuildMessage } from './prepare.ts'
 
@@ -32,6 +33,8 @@ export interface DispatchDeps {
   schedule: RetrySchedule
   /** Takes outcomes to the record; the recipients leave this process's hands. */
   finished(outcomes: Outcome[]): void
+  /** What simulated recipients report later; undefined: nothing. */
+  lateReports: LateReports | undefined
   /** Not sent, and not ours to send any more. */
   abandoned(claimed: Claimed[]): void
 }
@@ -82,8 +85,9 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
       return undefined
     }
     const built = rebuildMessage(content, keys)
-    const { returnPathDomain: domain } = content
+    const { returnPathDomain: domain, messageId } = content
     return {
+      messageId,
       returnPathOf: domain === null ? null : ({ emailId }) => returnPaths.make(emailId, domain, clock.nowMs()),
       data: dotStuff(built.octets),
       needs8bit: built.needs8bit,
@@ -156,12 +160,17 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
   }
 
   const sendToSimulator = async (job: Job) => {
-    if (!(await prepare(job))) return
+    const prepared = await prepare(job)
+    if (!prepared) return
+    const { returnPathOf, messageId } = prepared
     const findings: Finding[] = []
+    const reports: { claimed: Claimed; later: LateReport }[] = []
     let conversation = ''
-    for (const { recipient, failures } of job.recipients) {
+    for (const claimed of job.recipients) {
+      const { recipient, failures } = claimed
       const simulated = simulate(recipient, failures + 1)
       conversation = simulated.transcript
+      if (simulated.kind === 'reply' && simulated.later) reports.push({ claimed, later: simulated.later })
       findings.push(
         simulated.kind === 'timeout'
           ? {
@@ -175,6 +184,12 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
             ? { kind: 'accepted', reply: simulated.reply, classification: null, enhanced: simulated.reply.enhanced, message: '' }
             : findingOfReply(simulated.reply),
       )
+    }
+    for (const { claimed, later } of reports) {
+      if (!returnPathOf) continue
+      const returnPath = returnPathOf(claimed)
+      const { recipient } = claimed
+      deps.lateReports?.send(returnPath, (atMs) => lateReport(later, { recipient, returnPath, messageId, atMs }))
     }
     report({ job, findings, remote: { host: simulatedHost, address: '192.0.2.1', port: 25, secure: true }, durationMs: 0, conversation })
   }

@@ -22,6 +22,8 @@ export interface Job {
 export interface PreparedMessage {
   /** The envelope sender for one recipient; null: the null reverse-path for all. */
   returnPathOf: ((recipient: Claimed) => string) | null
+  /** With angle brackets. */
+  messageId: string
   /** Dot-stuffed. */
   data: Buffer
   needs8bit: boolean

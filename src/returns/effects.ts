@@ -36,6 +36,7 @@ export interface EffectDeps {
 const waitForRecordMs = 5000
 const lookEveryMs = 100
 const longestOutput = 4000
+const longestHost = 255
 const noPartition = '23514'
 
 /** A bounce of an email that was sent: whatever its reason, the message did not get there. */
@@ -47,11 +48,13 @@ export async function bounce(deps: EffectDeps, emailId: string, report: Report, 
   const told = tellOf(email, report)
   const record: ReportRecord = { ...refOf(email), key: heading.key, kind: 'bounce', matchedBy: 'return path', at }
   return commit(deps, email, async (tx) => {
+    // Looked for again after the email's row was waited for: another process may have taken the same report meanwhile.
     if (await hasReport(tx, record)) return 'repeated'
-    if (!(await changeStatus(tx, email, ['sent'], 'bounced'))) return email.status === 'bounced' ? 'repeated' : 'nothing follows'
+    if (!(await changeStatus(tx, email, ['sent'], 'bounced')))
+      return email.status === 'bounced' || (await hasReport(tx, record)) ? 'repeated' : 'nothing follows'
     await addReport(tx, record)
-    await appendAttempt(tx, email, { ...told, status: 'bounced', at, durationMs: 0, secure: false, remoteHost: null })
-    const { details, output, enhanced } = told
+    await appendAttempt(tx, email, { ...told, status: 'bounced', at, durationMs: 0, secure: false })
+    const { details, output, enhanced, remoteHost } = told
     await appendEvents(tx, [
       {
         ...refOf(email),
@@ -65,7 +68,7 @@ export async function bounce(deps: EffectDeps, emailId: string, report: Report, 
           classification: told.classification,
           classificationCode: classification(told.classification),
           enhanced,
-          remoteHost: null,
+          remoteHost,
           was: 'sent',
           bounce: {
             token: ids.emailId(nowMs),
@@ -142,7 +145,7 @@ async function commit(deps: EffectDeps, email: Email, work: (tx: Tx) => Promise<
 
 /** The reader's word for it; `unclassified` where it has none that the contract knows. */
 const nameOf = (name: string | null): ClassificationName =>
-  name !== null && classification(name as ClassificationName) !== undefined ? (name as ClassificationName) : 'unclassified'
+  name !== null && typeof classification(name as ClassificationName) === 'number' ? (name as ClassificationName) : 'unclassified'
 
 interface Told {
   details: string
@@ -150,6 +153,7 @@ interface Told {
   code: number | null
   enhanced: string | null
   classification: ClassificationName
+  remoteHost: string | null
 }
 
 /** How the attempt reads that a report stands for (contract section 7.8). Of an erased recipient no text is kept. */
@@ -161,5 +165,6 @@ function tellOf(email: Email, report: Report): Told {
   const details = isErased(email)
     ? ''
     : `${code === null ? '' : `${code} `}${name.replaceAll('_', ' ')}: Delivery to ${email.recipient} failed after it had been accepted`
-  return { details, output, code, enhanced, classification: name }
+  const remoteHost = report.reportingMta == null ? null : storable(report.reportingMta, longestHost)
+  return { details, output, code, enhanced, classification: name, remoteHost }
 }

@@ -14,6 +14,8 @@ export interface Report {
   permanent: boolean
   originalMessageId: string | null
   reason: string | null
+  /** Who reports, where it says so. */
+  reportingMta?: string | null
 }
 
 /** Of the report itself, not of the message that it is about. */

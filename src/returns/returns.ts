@@ -31,7 +31,7 @@ export interface Returns {
   /** Whether mail to this address is for us: a return path that we made, or the address of feedback loops. */
   accepts(address: string): Promise<'ours' | 'unknown'>
   /** Throws when it cannot be decided now: whoever reports should try again. */
-  take(envelope: { to: readonly string[] }, octets: Uint8Array): Promise<void>
+  take(envelope: { recipients: readonly string[] }, octets: Uint8Array): Promise<void>
   /** One recipient's part of `take`; tells what came of it. */
   takeReport(envelopeTo: string, octets: Uint8Array): Promise<Effect>
 }
@@ -93,8 +93,8 @@ export function openReturns(deps: ReturnsDeps): Returns {
   return {
     accepts: (address) =>
       Promise.resolve(returnPaths.read(address, clock.nowMs()) !== undefined || address.toLowerCase() === feedback ? 'ours' : 'unknown'),
-    async take({ to }, octets) {
-      for (const address of to) await takeReport(address, octets)
+    async take({ recipients }, octets) {
+      for (const address of recipients) await takeReport(address, octets)
     },
     takeReport,
   }
