@@ -5,7 +5,7 @@ export interface LateReportsDeps {
   clock: Clock
   log: Log
   /** Takes a report that came to an address of ours; throws when it should come again. */
-  takeReport(envelopeTo: string, octets: Uint8Array): Promise<unknown>
+  takeReport: (envelopeTo: string, octets: Uint8Array) => Promise<unknown>
 }
 
 export interface LateReports {

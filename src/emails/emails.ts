@@ -21,7 +21,7 @@ export {
 export { type ErasedEmail, eraseContents, eraseEmails, eraseFromConversations, isErased } from './erase.ts'
 export { findOldestEmailMs, listEmails } from './list.ts'
 export type { Email } from './record.ts'
-export { openReturnPaths, type ReturnPaths } from './return-path.ts'
+export { openReturnPaths } from './return-path.ts'
 export { type EmailStatus, emailStatuses, queuedStatuses, retryableStatuses } from './status.ts'
 
 /**

@@ -33,7 +33,7 @@ export interface Returns {
   /** Throws when it cannot be decided now: whoever reports should try again. */
   take(envelope: { recipients: readonly string[] }, octets: Uint8Array): Promise<void>
   /** One recipient's part of `take`; tells what came of it. */
-  takeReport(envelopeTo: string, octets: Uint8Array): Promise<Effect>
+  takeReport: (envelopeTo: string, octets: Uint8Array) => Promise<Effect>
 }
 
 /** Where mailbox providers send complaints: one address for the installation. */
