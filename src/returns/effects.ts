@@ -43,13 +43,14 @@ const noPartition = '23514'
 export async function bounce(deps: EffectDeps, emailId: string, report: Report, heading: Heading & { to: string }): Promise<Effect> {
   const email = await findRecorded(deps, emailId)
   if (!email) return 'no email found'
-  const { ids, nowMs } = deps
+  // Only now: it comes after the delivery that was waited for.
+  const nowMs = deps.clock.nowMs()
   const at = new Date(nowMs)
   const told = tellOf(email, report)
   const record: ReportRecord = { ...refOf(email), key: heading.key, kind: 'bounce', matchedBy: 'return path', at }
   return commit(deps, email, async (tx) => {
-    // Looked for again after the email's row was waited for: another process may have taken the same report meanwhile.
     if (await hasReport(tx, record)) return 'repeated'
+    // The email's row may have been waited for, and another process have taken the same report meanwhile: looked for again.
     if (!(await changeStatus(tx, email, ['sent'], 'bounced')))
       return email.status === 'bounced' || (await hasReport(tx, record)) ? 'repeated' : 'nothing follows'
     await addReport(tx, record)
@@ -71,7 +72,7 @@ export async function bounce(deps: EffectDeps, emailId: string, report: Report, 
           remoteHost,
           was: 'sent',
           bounce: {
-            token: ids.emailId(nowMs),
+            token: deps.ids.emailId(nowMs),
             messageId: heading.messageId,
             from: heading.from,
             to: heading.to,
