@@ -241,6 +241,18 @@ create table queue_stops (
   constraint queue_stops_kind_check CHECK ((kind = ANY (ARRAY['destination'::text, 'domain'::text])))
 );
 
+create table reports (
+  tenant_id text collate "C" not null,
+  email_id text collate "C" not null,
+  key text collate "C" not null,
+  kind text not null,
+  matched_by text not null,
+  at timestamptz not null,
+  constraint reports_pkey PRIMARY KEY (tenant_id, email_id, key),
+  constraint reports_kind_check CHECK ((kind = ANY (ARRAY['bounce'::text, 'complaint'::text]))),
+  constraint reports_matched_by_check CHECK ((matched_by = ANY (ARRAY['return path'::text, 'message id'::text])))
+) partition by RANGE (email_id);
+
 create table request_logs (
   tenant_id text collate "C" not null,
   at timestamptz not null,

@@ -51,9 +51,6 @@ export interface PrepareFacts {
   ids: Ids
 }
 
-/** Local part of the envelope sender: tells which submission a report belongs to. */
-const returnPathFor = (contentId: string, sender: Sender) => `b-${contentId}@${sender.returnPathDomain}`
-
 export function prepareSubmission(
   checked: CheckedSubmission,
   given: { from: string; to: readonly string[] },
@@ -83,7 +80,7 @@ export function prepareSubmission(
     message,
     messageId,
     acceptedAtMs: facts.nowMs,
-    returnPath: returnPathFor(id, facts.sender),
+    returnPathDomain: facts.sender.returnPathDomain,
     signing: facts.sender.signing,
   }
   return finish(content, checked.from, {
@@ -152,7 +149,7 @@ export function prepareRawSubmission(
     message: { kind: 'raw', raw: submission.rawMessage },
     messageId,
     acceptedAtMs: facts.nowMs,
-    returnPath: submission.bounce ? '' : returnPathFor(id, facts.sender),
+    returnPathDomain: submission.bounce ? null : facts.sender.returnPathDomain,
     signing: facts.sender.signing,
   }
   const from = checkSender(submission.from)

@@ -20,6 +20,12 @@ export const metrics = {
     help: 'Attempts whose outcome could not be learnt',
     registers,
   }),
+  reports: new Counter({
+    name: 'postrider_reports_total',
+    help: 'Bounces, complaints and other mail to return paths, and what they changed',
+    labelNames: ['kind', 'effect'],
+    registers,
+  }),
   inFlight: new Gauge({
     name: 'postrider_recipients_in_flight',
     help: 'Recipients handed to a connection and not yet recorded',

@@ -2,7 +2,7 @@
  * Sealing what must not be readable in the database: AES-256-GCM under a key derived from POSTRIDER_SECRET, with the row's name as
  * associated data, so that two rows' ciphertexts cannot be swapped. One key for each purpose.
  */
-import { createCipheriv, createDecipheriv, createHash, createHmac, createSecretKey, hkdfSync } from 'node:crypto'
+import { createCipheriv, createDecipheriv, createHash, createHmac, createSecretKey, hkdfSync, type KeyObject } from 'node:crypto'
 import type { Random } from './ids.ts'
 
 export interface Sealer {
@@ -55,14 +55,14 @@ export function openSecrets(secret: string, random: Random): Secrets {
       },
     }
   }
-  const macKeys = new Map<string, Buffer>()
+  const macKeys = new Map<string, KeyObject>()
   return {
     ...sealerFor('seal'),
     sealer: (purpose) => sealerFor(`seal ${purpose}`),
     mac(purpose, data) {
       let key = macKeys.get(purpose)
       if (!key) {
-        key = derive(`mac ${purpose}`)
+        key = createSecretKey(derive(`mac ${purpose}`))
         macKeys.set(purpose, key)
       }
       return createHmac('sha256', key).update(data).digest()

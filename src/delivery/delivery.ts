@@ -27,6 +27,7 @@ import { openCursors } from './cursors.ts'
 import { type Dispatch, jobsOf, openDispatch } from './dispatch.ts'
 import { openHands } from './hands.ts'
 import type { Job } from './job.ts'
+import { type LateReportsDeps, openLateReports } from './late-reports.ts'
 import { cancelled, decide, type Finding, nowhere, type Outcome } from './outcome.ts'
 import { openProviders } from './providers.ts'
 import { openRecorder } from './record.ts'
@@ -90,6 +91,8 @@ export interface DeliveryDeps {
     | 'retryMaxSeconds'
   >
   processId: string
+  /** Where reports go; without it, simulated recipients report nothing. */
+  takeReport?: LateReportsDeps['takeReport'] | undefined
 }
 
 export interface Delivery {
@@ -143,7 +146,9 @@ export async function startDelivery(deps: DeliveryDeps): Promise<Delivery> {
 
   const providers = openProviders(config.providerRules)
   const shaper = openShaper({ ...deps, providers })
-  const dispatch: Dispatch = openDispatch({ ...deps, shaper, providers, leases: () => leases, schedule, finished, abandoned })
+  const { takeReport } = deps
+  const lateReports = takeReport && openLateReports({ clock, log, takeReport })
+  const dispatch: Dispatch = openDispatch({ ...deps, shaper, providers, lateReports, leases: () => leases, schedule, finished, abandoned })
 
   const loop = async (name: string, everyMs: number, turn: () => Promise<number | undefined>) => {
     while (!signal.aborted) {
@@ -323,6 +328,7 @@ export async function startDelivery(deps: DeliveryDeps): Promise<Delivery> {
       await beating.ended
       await shaper.stop().catch((error) => log.warn({ err: error }, 'places for connections were not given back'))
       await leases.close()
+      await lateReports?.stop()
     },
   }
 

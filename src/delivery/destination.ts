@@ -5,8 +5,9 @@
 import { type Clock, type Config, impossible, type Log } from '#base'
 import { type AddressesResult, type AddressGuard, findAddresses, type Resolver, type RouteHost } from '#net'
 import { type ConnectOptions, connect, type SmtpConnection, type Transaction } from '#smtp'
+import type { Claimed } from '#spool'
 import { fairQueue } from './fair-queue.ts'
-import type { Job, PreparedMessage } from './job.ts'
+import { type Job, type PreparedMessage, transactionsOf } from './job.ts'
 import { type Finding, findingOf, findingOfFailure, nowhere, type RemoteEnd, remoteOf } from './outcome.ts'
 import type { Shape } from './shaping.ts'
 
@@ -46,6 +47,8 @@ export interface DestinationDeps {
   resolver: Resolver
   /** Loads, builds and signs; undefined when there is nothing to send any more. */
   prepare(job: Job): Promise<PreparedMessage | undefined>
+  /** What was prepared for the job is not needed any more. */
+  release(job: Job): void
   /** Whether the lease of the job's shard is still held. */
   mayFinish(job: Job): boolean
   done(result: FindingFor): void
@@ -222,7 +225,6 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
         }
         continue
       }
-      sent++
       if (!job.body || running.size + 1 >= mostChained()) press()
       const prepared = await deps.prepare(job)
       if (!prepared) continue
@@ -231,11 +233,30 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
         press()
         break
       }
-      const turn = transact(connection, job, prepared).finally(() => running.delete(turn))
-      running.add(turn)
-      if (running.size >= mostChained()) await Promise.race(running)
+      sent += await sendParts(connection, job, prepared, running)
     }
     await Promise.all(running)
+  }
+
+  /** The job's transactions, chained behind those that are `running`; returns how many the connection took. */
+  const sendParts = async (connection: SmtpConnection, job: Job, message: PreparedMessage, running: Set<Promise<void>>) => {
+    const parts = transactionsOf(job, message)
+    const turns: Promise<void>[] = []
+    for (const [index, part] of parts.entries()) {
+      if (index > 0 && !connection.usable) {
+        queue.push(job.tenantId, { ...job, recipients: job.recipients.slice(index) })
+        press()
+        break
+      }
+      const turn = transact(connection, part, message).finally(() => running.delete(turn))
+      turns.push(turn)
+      running.add(turn)
+      if (running.size < mostChained()) continue
+      if (parts.length > 1) press()
+      await Promise.race(running)
+    }
+    void Promise.allSettled(turns).then(() => deps.release(job))
+    return turns.length
   }
 
   const mostChained = () => (lastMs < fastMs ? depthOfFast : depth)
@@ -243,7 +264,7 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
   const transact = async (connection: SmtpConnection, job: Job, message: PreparedMessage) => {
     const sevenBit = connection.extensions.eightBitMime ? undefined : message.sevenBit
     const transaction: Transaction = {
-      returnPath: message.returnPath,
+      returnPath: message.returnPathOf?.(job.recipients[0] as Claimed) ?? '',
       recipients: job.recipients.map((one) => one.recipient),
       data: sevenBit?.() ?? message.data,
       needs8bit: message.needs8bit && !sevenBit,

@@ -5,13 +5,14 @@
 import { type Clock, type Config, type Ids, type Log, type Secrets } from '#base'
 import { CommitUnknown, DatabaseUnreachable, type Db } from '#db'
 import type { Domains } from '#domains'
-import { decodeContent, findContentBody } from '#emails'
+import { decodeContent, findContentBody, openReturnPaths } from '#emails'
 import { dotStuff } from '#mail'
 import { findRoute, openGuard, openResolver, type Route } from '#net'
-import { simulate, simulatedHost, simulatorDomain } from '#simulator'
+import { type LateReport, lateReport, simulate, simulatedHost, simulatorDomain } from '#simulator'
 import type { Claimed, Leases, RetrySchedule } from '#spool'
 import { type Destination, type FindingFor, openDestination, type Way } from './destination.ts'
 import { type Job, jobsOf, type PreparedMessage } from './job.ts'
+import type { LateReports } from './late-reports.ts'
 import { cancelled, decide, type Finding, findingOfReply, nowhere, type Outcome, type RemoteEnd } from './outcome.ts'
 import { keysFor, needsOnly8bit, rebuildMessage } from './prepare.ts'
 import type { Provider, Providers } from './providers.ts'
@@ -40,6 +41,8 @@ export interface DispatchDeps {
   schedule: RetrySchedule
   /** Takes outcomes to the record; the recipients leave this process's hands. */
   finished(outcomes: Outcome[]): void
+  /** What simulated recipients report later; undefined: nothing. */
+  lateReports: LateReports | undefined
   /** Not sent, and not ours to send any more. */
   abandoned(claimed: Claimed[]): void
 }
@@ -58,6 +61,7 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
   const { clock, config, ids, schedule } = deps
   const resolver = openResolver({ servers: config.resolvers, clock })
   const guard = openGuard(config.allowedNetworks)
+  const returnPaths = openReturnPaths(deps.secrets)
   const destinations = new Map<string, Destination>()
   const looking = new Map<string, Job[]>()
   let closing = false
@@ -91,9 +95,15 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
       return undefined
     }
     const { octets, needs8bit, needsSmtpUtf8 } = rebuildMessage(content, keys)
-    const sevenBit = () => dotStuff(rebuildMessage(content, keys, 'sevenBit').octets)
+    const { returnPathDomain: domain, messageId } = content
+    let written: Buffer | undefined
+    const sevenBit = () => {
+      written ??= dotStuff(rebuildMessage(content, keys, 'sevenBit').octets)
+      return written
+    }
     return {
-      returnPath: content.returnPath,
+      messageId,
+      returnPathOf: domain === null ? null : ({ emailId }) => returnPaths.make(emailId, domain, clock.nowMs()),
       data: dotStuff(octets),
       needs8bit,
       needsSmtpUtf8,
@@ -163,6 +173,7 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
         ...deps,
         resolver,
         prepare,
+        release: freeLarge,
         mayFinish: (job) => deps.leases().holds((job.recipients[0] as Claimed).shard, (job.recipients[0] as Claimed).epoch),
         done: report,
         abandoned: abandon,
@@ -179,12 +190,17 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
   }
 
   const sendToSimulator = async (job: Job) => {
-    if (!(await prepare(job))) return
+    const prepared = await prepare(job)
+    if (!prepared) return
+    const { returnPathOf, messageId } = prepared
     const findings: Finding[] = []
+    const reports: { claimed: Claimed; later: LateReport }[] = []
     let conversation = ''
-    for (const { recipient, failures } of job.recipients) {
+    for (const claimed of job.recipients) {
+      const { recipient, failures } = claimed
       const simulated = simulate(recipient, failures + 1)
       conversation = simulated.transcript
+      if (simulated.kind === 'reply' && simulated.later) reports.push({ claimed, later: simulated.later })
       findings.push(
         simulated.kind === 'timeout'
           ? {
@@ -198,6 +214,12 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
             ? { kind: 'accepted', reply: simulated.reply, classification: null, enhanced: simulated.reply.enhanced, message: '' }
             : findingOfReply(simulated.reply),
       )
+    }
+    for (const { claimed, later } of reports) {
+      if (!returnPathOf) continue
+      const returnPath = returnPathOf(claimed)
+      const { recipient } = claimed
+      deps.lateReports?.send(returnPath, (atMs) => lateReport(later, { recipient, returnPath, messageId, atMs }))
     }
     report({ job, findings, remote: { host: simulatedHost, address: '192.0.2.1', port: 25, secure: true }, durationMs: 0, conversation })
   }

@@ -1,4 +1,7 @@
-/** A job: the recipients of one submission at one destination, whose message is the same octets, so that one transaction carries them. */
+/**
+ * A job: the recipients of one submission at one destination, whose message is the same octets: built and signed once, sent over one
+ * connection. Each recipient has an envelope sender of its own and so a transaction of its own; without envelope senders they share one.
+ */
 import type { Claimed } from '#spool'
 
 /** RFC 5321 section 4.5.3.1.8: a server must take at least 100. */
@@ -17,7 +20,10 @@ export interface Job {
 }
 
 export interface PreparedMessage {
-  returnPath: string
+  /** The envelope sender for one recipient; null: the null reverse-path for all. */
+  returnPathOf: ((recipient: Claimed) => string) | null
+  /** With angle brackets. */
+  messageId: string
   /** Dot-stuffed. */
   data: Buffer
   needs8bit: boolean
@@ -25,6 +31,10 @@ export interface PreparedMessage {
   /** Instead of `data`, for a server without 8BITMIME; where there is such a form. */
   sevenBit?: () => Buffer
 }
+
+/** The parts of a job that take a transaction each. */
+export const transactionsOf = (job: Job, { returnPathOf }: PreparedMessage): Job[] =>
+  returnPathOf && job.recipients.length > 1 ? job.recipients.map((one) => ({ ...job, recipients: [one] })) : [job]
 
 const notAscii = /[^\u0000-\u007f]/
 

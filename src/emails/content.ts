@@ -37,8 +37,8 @@ export interface Content {
   message: PartsContent | RawContent
   messageId: string
   acceptedAtMs: number
-  /** The envelope sender; empty for the null reverse-path. */
-  returnPath: string
+  /** Of the envelope senders, one for each recipient; null for the null reverse-path. */
+  returnPathDomain: string | null
   /** Which domain signs, decided at acceptance: one of the tenant's, or the platform's own; null: nobody. */
   signing: Signing | null
 }

@@ -23,6 +23,7 @@ export { type ErasedEmail, eraseContents, eraseEmails, eraseFromConversations, i
 export { type EmailFacts, findEmailFacts } from './facts.ts'
 export { findOldestEmailMs, listEmails } from './list.ts'
 export type { Email } from './record.ts'
+export { openReturnPaths } from './return-path.ts'
 export { type EmailStatus, emailStatuses, queuedStatuses, retryableStatuses } from './status.ts'
 
 /**
@@ -71,6 +72,12 @@ const lastOf = sql<LastAttempt & { emailId: string }>`
   from attempts
   where tenant_id = any($1) and email_id = any($2)
   order by email_id, id desc`
+const insertAttempt = sql`
+  insert into attempts (tenant_id, email_id, number, status, at, duration_ms, details, output, code, enhanced, secure, classification,
+                        remote_host, outcome_unknown, conversation)
+  select $1, $2, coalesce(max(number), 1), $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, false, null
+  from attempts
+  where tenant_id = $1 and email_id = $2`
 
 const contentBody = sql<{ body: Buffer }>`
   select body
@@ -120,6 +127,29 @@ export async function lastAttempts(
   if (emails.length === 0) return new Map()
   const ids = [[...new Set(emails.map((one) => one.tenantId))], emails.map((one) => one.emailId)]
   return new Map((await on.rows(lastOf, ids)).map(({ emailId, ...attempt }) => [emailId, attempt]))
+}
+
+/** Adds what became of the last attempt later. */
+export async function appendAttempt(
+  tx: Tx,
+  email: Pick<Email, 'tenantId' | 'id'>,
+  later: Omit<Attempt, 'id' | 'number' | 'outcomeUnknown' | 'conversation'>,
+): Promise<void> {
+  const { status, at, durationMs, details, output, code, enhanced, secure, classification, remoteHost } = later
+  await tx.run(insertAttempt, [
+    email.tenantId,
+    email.id,
+    status,
+    at,
+    durationMs,
+    details,
+    output,
+    code,
+    enhanced,
+    secure,
+    classification,
+    remoteHost,
+  ])
 }
 
 /** The compressed content (see decodeContent), or undefined after its retention. */

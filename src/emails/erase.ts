@@ -12,6 +12,9 @@ export const nobody = 'erased@erased.invalid'
 
 export const isErased = ({ recipient }: { recipient: string }): boolean => recipient === nobody
 
+/** Its recipient was erased: no text that could name them may be kept for it again. */
+export const isErased = ({ recipient }: { recipient: string }) => recipient === nobody
+
 const blankEmails = sql<ErasedEmail>`
   update emails
   set recipient = $4, subject = '', tag = null, metadata = null

@@ -19,6 +19,7 @@ export type EventKind =
   | 'EmailsAccepted'
   | 'EmailRetried'
   | 'EmailReleased'
+  | 'EmailComplained'
   | 'DomainDNSError'
   | 'EmailComplained'
   | 'TenantWarned'
@@ -46,7 +47,7 @@ const append = sql`
 
 const blankEvents = sql`
   update events
-  set data = data - array['details', 'output', 'url', 'token', 'ipAddress', 'userAgent']
+  set data = data - array['details', 'output', 'url', 'token', 'ipAddress', 'userAgent', 'bounce']
   where tenant_id = any($1) and email_id = any($2)`
 
 /** Takes the texts that name a recipient out of the events of these emails; what is counted stays. */

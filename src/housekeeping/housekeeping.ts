@@ -15,6 +15,7 @@ import { eventTables } from '#events'
 import type { LimitSettings } from '#limits'
 import type { Resolver } from '#net'
 import { logTables } from '#request-logs'
+import { returnTables } from '#returns'
 import { releaseWaiting } from '#spool'
 import { checkDueTrackDomains, trackingTables } from '#tracking'
 import { applyBrake, type BrakeLimits } from '#usage'
@@ -54,7 +55,8 @@ export interface HousekeepingDeps {
 
 /** Makes the partitions of the coming days; needed before anything can be accepted. */
 export function prepareDays(db: Db, nowMs: number): Promise<string[]> {
-  return ensurePartitions(db, [...emailTables, ...eventTables, ...trackingTables, ...deliveryTables, ...logTables], nowMs, daysAhead)
+  const tables = [...emailTables, ...eventTables, ...trackingTables, ...returnTables, ...deliveryTables, ...logTables]
+  return ensurePartitions(db, tables, nowMs, daysAhead)
 }
 
 async function countAll(db: Db): Promise<void> {

@@ -21,6 +21,7 @@ export async function applyRetention(db: Db, keep: Keep, nowMs: number): Promise
     ['emails', unlessQueued(keep.keepEmailDays)],
     ['attempts', unlessQueued(keep.keepEmailDays)],
     ['hits', unlessQueued(keep.keepEmailDays)],
+    ['reports', unlessQueued(keep.keepEmailDays)],
     ['events', Math.min(before(keep.keepEmailDays), (await findUncountedMs(db)) ?? nowMs)],
     ['webhook_deliveries', before(keep.keepWebhookDays)],
     ['request_logs', before(keep.keepLogDays)],

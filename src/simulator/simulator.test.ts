@@ -1,7 +1,7 @@
 /** The documented addresses of the simulator (contract section 4.1). */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { simulate, simulatorDomain } from './simulator.ts'
+import { lateReport, simulate, simulatorDomain } from './simulator.ts'
 
 const replyAt = (local: string, attempt = 1) => {
   const result = simulate(`${local}@${simulatorDomain}`, attempt)
@@ -27,6 +27,27 @@ describe('the simulator', () => {
   test('a softfail is deferred once, then delivered', () => {
     expect(replyAt('softfail', 1)).toMatchObject({ code: 451, enhanced: '4.3.2' })
     expect(replyAt('softfail', 2)).toMatchObject({ code: 250, enhanced: '2.0.0' })
+  })
+
+  test.each([
+    ['bounce', 'bounce'],
+    ['Complaint+order-1', 'complaint'],
+    ['delivered', undefined],
+    ['bounces', undefined],
+    ['constructor', undefined],
+  ])('of %s, what follows is %s, and of nobody at another domain', (local, later) => {
+    expect(simulate(`${local}@${simulatorDomain}`, 2)).toMatchObject(later === undefined ? { kind: 'reply' } : { kind: 'reply', later })
+    expect('later' in simulate(`${local}@${simulatorDomain}`, 1)).toBe(later !== undefined)
+    expect(simulate(`${local}@example.org`, 1)).not.toHaveProperty('later')
+  })
+
+  test.each(['bounce', 'complaint'] as const)('a late %s is a report with CRLF line ends and three parts, to the return path', (kind) => {
+    const facts = { recipient: 'bounce@simulator.test', returnPath: 'b123@rp.house.test', messageId: '<id@simulator.test>', atMs: 0 }
+    const text = lateReport(kind, facts).toString('latin1')
+    expect(text).not.toMatch(/[^\r]\n|\r[^\n]/)
+    expect(text).toMatch(/^From: .*\r\nTo: <b123@rp\.house\.test>\r\n/)
+    expect(text.split('\r\n--report-0')).toHaveLength(5)
+    expect(text).toContain(kind === 'bounce' ? '\r\nAction: failed\r\nStatus: 5.1.1\r\n' : '\r\nFeedback-Type: abuse\r\n')
   })
 
   test('a timeout never answers', () => {

@@ -1,8 +1,12 @@
 /**
  * The simulated outside for test keys: the recipient's address decides what becomes of a message (contract section 4.1).
  * Owns: nothing. Uses: nothing. Used by: delivery, main.
- * Promises: the same recipient and attempt give the same answer; nothing leaves the process.
+ * Promises: the same recipient and attempt give the same answer, and the same report later; nothing leaves the process.
  */
+
+import type { LateReport } from './late-reports.ts'
+
+export { type LateReport, lateReport } from './late-reports.ts'
 
 export const simulatorDomain = 'simulator.test'
 export const simulatedHost = 'mx.simulator.test'
@@ -13,8 +17,8 @@ export interface SimulatedReply {
   text: string
 }
 
-/** The reply's text is its whole line. */
-export type SimulatedResult = ({ kind: 'reply'; reply: SimulatedReply } | { kind: 'timeout' }) & { transcript: string }
+/** The reply's text is its whole line. `later`: what follows an accepted message. */
+export type SimulatedResult = ({ kind: 'reply'; reply: SimulatedReply; later?: LateReport } | { kind: 'timeout' }) & { transcript: string }
 
 const accepted = '250 2.0.0 Ok: simulated'
 
@@ -27,14 +31,19 @@ const answers: Readonly<Record<string, (attempt: number) => string | undefined>>
   timeout: () => undefined,
 }
 
+const laterReports: Readonly<Record<string, LateReport>> = { bounce: 'bounce', complaint: 'complaint' }
+
 /** What becomes of this attempt, counted from 1. `recipient` is an address; a local part ends at its first plus sign. */
 export function simulate(recipient: string, attempt: number): SimulatedResult {
   const at = recipient.lastIndexOf('@')
   const local = recipient.slice(0, at).toLowerCase().replace(/\+.*$/s, '')
-  const scripted = recipient.slice(at + 1).toLowerCase() === simulatorDomain && Object.hasOwn(answers, local) ? answers[local] : undefined
+  const isScripted = recipient.slice(at + 1).toLowerCase() === simulatorDomain
+  const scripted = isScripted && Object.hasOwn(answers, local) ? answers[local] : undefined
+  const later = isScripted && Object.hasOwn(laterReports, local) ? laterReports[local] : undefined
   const line = scripted ? scripted(attempt) : accepted
   const asked = `C: RCPT TO:<${recipient}>`
   if (line === undefined) return { kind: 'timeout', transcript: `${asked}\n(no answer, simulated)` }
   const [code, enhanced] = line.split(' ') as [string, string]
-  return { kind: 'reply', reply: { code: Number(code), enhanced, text: line }, transcript: `${asked}\nS: ${line}` }
+  const transcript = `${asked}\nS: ${line}`
+  return { kind: 'reply', reply: { code: Number(code), enhanced, text: line }, transcript, ...(later ? { later } : {}) }
 }

@@ -1,0 +1,171 @@
+/**
+ * What a matched report changes, all of it in one transaction: status, attempt, event and suppression of a bounce (contract section
+ * 7.2); suppression and event of a complaint. Nothing happens twice, and nothing to an email that is not in the state for it.
+ */
+import { type Clock, emailIdTimeMs, type Ids, pause } from '#base'
+import { type ClassificationName, classification, suppresses } from '#bounces'
+import { type Db, ensurePartitions, sqlState, type Tx } from '#db'
+import { appendAttempt, changeStatus, type Email, findEmail, isErased, queuedStatuses } from '#emails'
+import { appendEvents, eventTables } from '#events'
+import { findQueued } from '#spool'
+import { suppress } from '#suppressions'
+import type { Tenants } from '#tenants'
+import { addReport, hasReport, type ReportRecord, returnTables } from './records.ts'
+import { type Heading, type Report, replyCodeOf, storable } from './report.ts'
+
+export type Effect =
+  | 'bounced'
+  | 'complaint'
+  | 'noted'
+  /** The same was done before. */
+  | 'repeated'
+  /** An email that is not `sent`, or a report that changes nothing. */
+  | 'nothing follows'
+  | 'no email found'
+  | 'not ours'
+
+export interface EffectDeps {
+  db: Db
+  clock: Clock
+  ids: Ids
+  tenants: Pick<Tenants, 'find'>
+  nowMs: number
+}
+
+/** A peer may report before its own reply has reached our record; then it has not been refused, only too fast. */
+const waitForRecordMs = 5000
+const lookEveryMs = 100
+const longestOutput = 4000
+const longestHost = 255
+const noPartition = '23514'
+
+/** A bounce of an email that was sent: whatever its reason, the message did not get there. */
+export async function bounce(deps: EffectDeps, emailId: string, report: Report, heading: Heading & { to: string }): Promise<Effect> {
+  const email = await findRecorded(deps, emailId)
+  if (!email) return 'no email found'
+  // Only now: it comes after the delivery that was waited for.
+  const nowMs = deps.clock.nowMs()
+  const at = new Date(nowMs)
+  const told = tellOf(email, report)
+  const record: ReportRecord = { ...refOf(email), key: heading.key, kind: 'bounce', matchedBy: 'return path', at }
+  return commit(deps, email, async (tx) => {
+    if (await hasReport(tx, record)) return 'repeated'
+    // The email's row may have been waited for, and another process have taken the same report meanwhile: looked for again.
+    if (!(await changeStatus(tx, email, ['sent'], 'bounced')))
+      return email.status === 'bounced' || (await hasReport(tx, record)) ? 'repeated' : 'nothing follows'
+    await addReport(tx, record)
+    await appendAttempt(tx, email, { ...told, status: 'bounced', at, durationMs: 0, secure: false })
+    const { details, output, enhanced, remoteHost } = told
+    await appendEvents(tx, [
+      {
+        ...refOf(email),
+        kind: 'MessageBounced',
+        at,
+        data: {
+          details: details.slice(0, 250).toWellFormed(),
+          output: output.slice(0, 512).toWellFormed(),
+          secure: false,
+          seconds: 0,
+          classification: told.classification,
+          classificationCode: classification(told.classification),
+          enhanced,
+          remoteHost,
+          was: 'sent',
+          bounce: {
+            token: deps.ids.emailId(nowMs),
+            messageId: heading.messageId,
+            from: heading.from,
+            to: heading.to,
+            subject: isErased(email) ? '' : heading.subject,
+            timestamp: nowMs / 1000,
+          },
+        },
+      },
+    ])
+    const isTheirFault = report.permanent && suppresses(told.classification) && (report.fault === null || report.fault === 'recipient')
+    if (isTheirFault && !isErased(email)) await suppress(tx, [{ ...recipientOf(email), reason: 'bounce', at }])
+    return 'bounced'
+  })
+}
+
+/** Once for an email: its recipient says that it was not wanted. Its status stays. */
+export async function complain(deps: EffectDeps, emailId: string): Promise<Effect> {
+  const email = await findEmail(deps.db, emailId, null)
+  if (!email) return 'no email found'
+  const at = new Date(deps.nowMs)
+  return commit(deps, email, async (tx) => {
+    if (!(await addReport(tx, { ...refOf(email), key: 'complaint', kind: 'complaint', matchedBy: 'return path', at }))) return 'repeated'
+    if (!isErased(email)) await suppress(tx, [{ ...recipientOf(email), reason: 'complaint', at }])
+    await appendEvents(tx, [{ ...refOf(email), kind: 'EmailComplained', at, data: {} }])
+    return 'complaint'
+  })
+}
+
+/** A complaint that nothing proves: kept for the record. */
+export function note(deps: EffectDeps, email: Email): Promise<Effect> {
+  const record: ReportRecord = {
+    ...refOf(email),
+    key: 'complaint by message id',
+    kind: 'complaint',
+    matchedBy: 'message id',
+    at: new Date(deps.nowMs),
+  }
+  return commit(deps, email, async (tx) => ((await addReport(tx, record)) ? 'noted' : 'repeated'))
+}
+
+const refOf = (email: Email) => ({ tenantId: email.tenantId, emailId: email.id })
+const recipientOf = (email: Email) => ({ tenantId: email.tenantId, address: email.recipient })
+
+/** The email once no attempt for it is under way. */
+async function findRecorded({ db, clock }: EffectDeps, emailId: string): Promise<Email | undefined> {
+  const untilMs = clock.monotonicMs() + waitForRecordMs
+  for (;;) {
+    const email = await findEmail(db, emailId, null)
+    if (!email || !queuedStatuses.includes(email.status)) return email
+    const queued = await findQueued(db, refOf(email))
+    if (queued && queued.state !== 'sending') return email
+    if (clock.monotonicMs() > untilMs) throw new Error(`the outcome of email ${emailId} is not recorded yet`)
+    await pause(clock, lookEveryMs)
+  }
+}
+
+/** Emails of a tenant that is gone are nobody's. */
+async function commit(deps: EffectDeps, email: Email, work: (tx: Tx) => Promise<Effect>): Promise<Effect> {
+  const { db, tenants } = deps
+  if (!(await tenants.find(email.tenantId))) return 'nothing follows'
+  try {
+    return await db.transaction(work)
+  } catch (error) {
+    if (sqlState(error) !== noPartition) throw error
+    // The email is older than the table of reports, or housekeeping is behind.
+    await ensurePartitions(db, returnTables, emailIdTimeMs(email.id) ?? deps.nowMs, 1)
+    await ensurePartitions(db, eventTables, deps.nowMs, 1)
+    return db.transaction(work)
+  }
+}
+
+/** The reader's word for it; `unclassified` where it has none that the contract knows. */
+const nameOf = (name: string | null): ClassificationName =>
+  name !== null && typeof classification(name as ClassificationName) === 'number' ? (name as ClassificationName) : 'unclassified'
+
+interface Told {
+  details: string
+  output: string
+  code: number | null
+  enhanced: string | null
+  classification: ClassificationName
+  remoteHost: string | null
+}
+
+/** How the attempt reads that a report stands for (contract section 7.8). Of an erased recipient no text is kept. */
+function tellOf(email: Email, report: Report): Told {
+  const output = isErased(email) ? '' : storable(report.reason ?? '', longestOutput)
+  const code = replyCodeOf(output)
+  const enhanced = /^[245]\.\d{1,3}\.\d{1,3}$/.test(report.status ?? '') ? report.status : null
+  const name = nameOf(report.classification)
+  const details = isErased(email)
+    ? ''
+    : `${code === null ? '' : `${code} `}${name.replaceAll('_', ' ')}: Delivery to ${email.recipient} failed after it had been accepted`
+  const remoteHost = report.reportingMta == null ? null : storable(report.reportingMta, longestHost)
+  return { details, output, code, enhanced, classification: name, remoteHost }
+}

@@ -1,0 +1,31 @@
+/** Which reports did something to which email, so that none does it again. */
+import { type PartitionedTable, type Queryable, sql, type Tx } from '#db'
+
+/** Cut into days by the time in email ids, and kept as long as emails are. */
+export const returnTables: readonly PartitionedTable[] = [{ table: 'reports', key: 'email-id' }]
+
+export interface ReportRecord {
+  tenantId: string
+  emailId: string
+  key: string
+  kind: 'bounce' | 'complaint'
+  matchedBy: 'return path' | 'message id'
+  at: Date
+}
+
+const insertReport = sql`
+  insert into reports (tenant_id, email_id, key, kind, matched_by, at)
+  values ($1, $2, $3, $4, $5, $6)
+  on conflict (tenant_id, email_id, key) do nothing`
+
+const reportByKey = sql<{ key: string }>`
+  select key
+  from reports
+  where tenant_id = $1 and email_id = $2 and key = $3`
+
+/** False when it is there already. */
+export const addReport = async (tx: Tx, { tenantId, emailId, key, kind, matchedBy, at }: ReportRecord): Promise<boolean> =>
+  (await tx.run(insertReport, [tenantId, emailId, key, kind, matchedBy, at])) === 1
+
+export const hasReport = async (on: Queryable, { tenantId, emailId, key }: ReportRecord): Promise<boolean> =>
+  (await on.first(reportByKey, [tenantId, emailId, key])) !== undefined

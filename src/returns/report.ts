@@ -1,0 +1,66 @@
+/** What is known of a report: what the reader of reports understood, and what its own header says of it. */
+import { createHash } from 'node:crypto'
+import { parseMailbox, readMessage } from '#mail'
+
+/** As `readReport` of the room `bounces` tells it. */
+export interface Report {
+  kind: 'bounce' | 'delay' | 'complaint' | 'auto-reply' | 'other'
+  recipient: string | null
+  /** Enhanced status code. */
+  status: string | null
+  classification: string | null
+  classificationCode: number | null
+  fault: string | null
+  permanent: boolean
+  originalMessageId: string | null
+  reason: string | null
+  /** Who reports, where it says so. */
+  reportingMta?: string | null
+}
+
+/** Of the report itself, not of the message that it is about. */
+export interface Heading {
+  /** Tells it from other reports about the same email. */
+  key: string
+  /** Without angle brackets. */
+  messageId: string
+  /** Bare address; empty when there is none. */
+  from: string
+  subject: string
+}
+
+/** No more of a report's header is looked at. */
+const mostHeadOctets = 65_536
+const longestSubject = 500
+const longestMessageId = 250
+
+export function headingOf(octets: Uint8Array): Heading {
+  const buffer = Buffer.from(octets.buffer, octets.byteOffset, octets.byteLength)
+  const end = [buffer.indexOf('\r\n\r\n'), buffer.indexOf('\n\n')].filter((at) => at >= 0)
+  const head = buffer.subarray(0, Math.min(mostHeadOctets, ...end))
+  const fields = new Map(
+    Object.entries(readMessage(Buffer.concat([head, Buffer.from('\r\n\r\n')])).headers).map(([name, value]) => [name.toLowerCase(), value]),
+  )
+  const messageId = storable(/<([^<>\s]+)>/.exec(fields.get('message-id') ?? '')?.[1] ?? '', longestMessageId)
+  return {
+    key: messageId === '' ? createHash('sha256').update(octets).digest('hex') : messageId,
+    messageId,
+    from: parseMailbox(fields.get('from') ?? '')?.address.text ?? '',
+    subject: storable(fields.get('subject') ?? '', longestSubject)
+      .replace(/\s+/g, ' ')
+      .trim(),
+  }
+}
+
+/** What the database can keep of a stranger's text: no control characters but line ends and tabs, no halves of characters. */
+export const storable = (text: string, longest: number): string =>
+  text
+    .slice(0, longest)
+    .replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]+/g, ' ')
+    .toWellFormed()
+
+/** The SMTP reply code at the head of a reason such as `smtp; 550 5.1.1 No such user`. */
+export function replyCodeOf(reason: string): number | null {
+  const [, code] = /^\s*(?:[a-z-]+;\s*)?([45]\d\d)(?=[\s-])/i.exec(reason) ?? []
+  return code === undefined ? null : Number(code)
+}

@@ -1,0 +1,109 @@
+/**
+ * What comes back later: a report matched to its email by the return path it was sent to, and what follows from it.
+ * Owns: reports. Uses: base, mail, bounces, db, tenants, suppressions, events, emails, spool. Used by: housekeeping.
+ * Promises: who could not have had our message changes nothing; the same report twice does everything once; when `take` resolves, what
+ * follows is on disk.
+ */
+import { type Clock, type Ids, type Log, metrics } from '#base'
+import type { Db } from '#db'
+import { findEmail, openReturnPaths } from '#emails'
+import { readMessage } from '#mail'
+import type { Tenants } from '#tenants'
+import { bounce, complain, type Effect, type EffectDeps, note } from './effects.ts'
+import { headingOf, type Report } from './report.ts'
+
+export type { Effect } from './effects.ts'
+export { returnTables } from './records.ts'
+export type { Report } from './report.ts'
+
+export interface ReturnsDeps {
+  db: Db
+  clock: Clock
+  ids: Ids
+  log: Log
+  secrets: Parameters<typeof openReturnPaths>[0]
+  tenants: Pick<Tenants, 'find'>
+  hostname: string
+  readReport(octets: Uint8Array): Report
+}
+
+export interface Returns {
+  /** Whether mail to this address is for us: a return path that we made, or the address of feedback loops. */
+  accepts(address: string): Promise<'ours' | 'unknown'>
+  /** Throws when it cannot be decided now: whoever reports should try again. */
+  take(envelope: { recipients: readonly string[] }, octets: Uint8Array): Promise<void>
+  /** One recipient's part of `take`; tells what came of it. */
+  takeReport: (envelopeTo: string, octets: Uint8Array) => Promise<Effect>
+}
+
+/** Where mailbox providers send complaints: one address for the installation. */
+export const feedbackAddress = (hostname: string) => `fbl@rp.${hostname.toLowerCase()}`
+
+export function openReturns(deps: ReturnsDeps): Returns {
+  const { clock, db, log } = deps
+  const returnPaths = openReturnPaths(deps.secrets)
+  const feedback = feedbackAddress(deps.hostname)
+
+  const decide = async (
+    envelopeTo: string,
+    octets: Uint8Array,
+  ): Promise<{ report: Report | null; emailId: string | null; effect: Effect }> => {
+    const nowMs = clock.nowMs()
+    const named = returnPaths.read(envelopeTo, nowMs)
+    const isFeedback = envelopeTo.toLowerCase() === feedback
+    if (named === undefined && !isFeedback) return { report: null, emailId: null, effect: 'not ours' }
+    const report = deps.readReport(octets)
+    const heading = headingOf(octets)
+    const facts: EffectDeps = { ...deps, nowMs }
+    if (report.kind === 'complaint') {
+      const complained = named ?? nameIn(octets, nowMs)
+      if (complained !== undefined) return { report, emailId: complained, effect: await complain(facts, complained) }
+      return { report, ...(await noteByMessageId(report.originalMessageId, facts)) }
+    }
+    if (named === undefined || report.kind !== 'bounce') return { report, emailId: named ?? null, effect: 'nothing follows' }
+    return { report, emailId: named, effect: await bounce(facts, named, report, { ...heading, to: envelopeTo }) }
+  }
+
+  /** The email whose return path stands in a complaint; of two, none: it must be clear who complains. */
+  const nameIn = (octets: Uint8Array, nowMs: number): string | undefined => {
+    for (const text of textsOf(octets)) {
+      const [id, second] = returnPaths.readAll(text, nowMs)
+      if (id !== undefined) return second === undefined ? id : undefined
+    }
+    return undefined
+  }
+
+  /** Anybody can have seen a Message-ID, so it suppresses nobody. Ours begins with the email's id. */
+  const noteByMessageId = async (messageId: string | null, facts: EffectDeps): Promise<{ emailId: string | null; effect: Effect }> => {
+    const given = messageId?.replace(/^<|>$/g, '') ?? ''
+    const [, id] = /^([0-9A-Za-z]{22})@/.exec(given) ?? []
+    const email = id === undefined ? undefined : await findEmail(db, id, null)
+    if (!email || email.messageId !== `<${given}>`) return { emailId: null, effect: 'no email found' }
+    return { emailId: email.id, effect: await note(facts, email) }
+  }
+
+  const takeReport = async (envelopeTo: string, octets: Uint8Array): Promise<Effect> => {
+    const { report, emailId, effect } = await decide(envelopeTo, octets)
+    const kind = report?.kind ?? 'unread'
+    metrics.reports.inc({ kind, effect })
+    log.info({ email: emailId, kind, effect, status: report?.status ?? null }, 'a report was taken')
+    return effect
+  }
+
+  return {
+    accepts: (address) =>
+      Promise.resolve(returnPaths.read(address, clock.nowMs()) !== undefined || address.toLowerCase() === feedback ? 'ours' : 'unknown'),
+    async take({ recipients }, octets) {
+      for (const address of recipients) await takeReport(address, octets)
+    },
+    takeReport,
+  }
+}
+
+/** What a report says, as it stands and then decoded. */
+function* textsOf(octets: Uint8Array): Generator<string> {
+  const buffer = Buffer.from(octets.buffer, octets.byteOffset, octets.byteLength)
+  yield buffer.toString('latin1').replace(/=\r?\n/g, '')
+  const { text, html, attachments } = readMessage(buffer)
+  yield [text ?? '', html ?? '', ...attachments.map(({ content }) => content.toString('latin1'))].join('\n')
+}
