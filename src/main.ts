@@ -19,6 +19,7 @@ import {
   systemClock,
   systemRandom,
 } from '#base'
+import { readReport } from '#bounces'
 import { type House, runCommand } from '#cli'
 import { type Credentials, createKey, openCredentials } from '#credentials'
 import { type Db, durabilityProblems, embeddedUrlIfRunning, migrate, openDb, startEmbedded } from '#db'
@@ -26,11 +27,12 @@ import { startDelivery } from '#delivery'
 import { addDomain, ensurePlatformKey, openDomainDesk, openDomains } from '#domains'
 import { prepareDays, startHousekeeping } from '#housekeeping'
 import { startHttp } from '#http'
-import { ensureCertificate, type Returns, startInbound } from '#inbound'
+import { ensureCertificate, startInbound } from '#inbound'
 import { openLimitSettings, openRateLimiter } from '#limits'
 import { addMember } from '#members'
 import { openGuard, openPost, openResolver } from '#net'
 import { openRequestLogs } from '#request-logs'
+import { openReturns } from '#returns'
 import { simulatorDomain } from '#simulator'
 import { forgetProcess } from '#spool'
 import { findOrganisation, foundOrganisation, openTenants } from '#tenants'
@@ -274,6 +276,8 @@ async function deliver(processId: string): Promise<void> {
     applicationName: `postrider delivery ${processId}`,
     log,
   })
+  const tenants = openTenants({ db, clock })
+  const returns = openReturns({ db, clock, ids, log, secrets, tenants, hostname: config.hostname, readReport })
   const delivery = await startDelivery({
     db,
     clock,
@@ -281,9 +285,10 @@ async function deliver(processId: string): Promise<void> {
     log,
     secrets,
     domains: openDomains({ db, clock, secrets }),
-    tenants: openTenants({ db, clock }),
+    tenants,
     config,
     processId,
+    takeReport: returns.takeReport,
   })
   await stop
   await delivery.stop()
@@ -304,9 +309,6 @@ function startInboundProcess(config: Config, url: string, secret: string, log: L
   })
 }
 
-/** Nothing is sent from return paths that say whose they are yet, so nothing can come back to them. */
-const noReturns: Returns = { accepts: async () => 'unknown', take: async () => {} }
-
 async function receive(): Promise<void> {
   const config = readConfig(environment)
   const log = openLog(config.logLevel, 'inbound')
@@ -315,19 +317,21 @@ async function receive(): Promise<void> {
   const db = await openDb({ url: config.databaseUrl as string, poolSize: inboundConnections, applicationName: 'postrider inbound', log })
   const credentials = openCredentials({ db, clock })
   const limitSettings = openLimitSettings({ db, clock, config })
+  const tenants = openTenants({ db, clock })
   const accept = openAccept({
     db,
     clock,
     ids,
-    tenants: openTenants({ db, clock }),
+    tenants,
     domains: openDomains({ db, clock, secrets }),
     limitSettings,
     sandboxSender: config.sandboxSender,
     hostname: config.hostname,
     commit: openCommit({ db, clock, limitSettings }),
   })
+  const returns = openReturns({ db, clock, ids, log, secrets, tenants, hostname: config.hostname, readReport })
   const uses = saveUsesOf(credentials, log)
-  const inbound = await startInbound({ db, clock, log, accept, credentials, returns: noReturns, config })
+  const inbound = await startInbound({ db, clock, log, accept, credentials, returns, config })
   await stop
   await inbound.stop()
   await uses.stop()

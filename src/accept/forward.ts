@@ -27,7 +27,7 @@ export function prepareForward(
       message: { kind: 'raw', raw: octets.toString('base64') },
       messageId,
       acceptedAtMs: nowMs,
-      returnPath: '',
+      returnPathDomain: null,
       signing: null,
     }),
     sizeOctets: octets.length,

@@ -1,6 +1,6 @@
 /**
  * What a reply or a report means: its classification of the contract, whose fault it is, and whether it is for ever.
- * Owns: nothing. Uses: mail. Used by: delivery, webhooks, http, cli.
+ * Owns: nothing. Uses: mail. Used by: delivery, returns, webhooks, http, cli.
  * Promises: the reply code decides whether a failure is permanent, never its text; only a recipient's own fault suppresses.
  */
 import { type ClassificationName, classifications } from './classifications.ts'

@@ -1,7 +1,7 @@
 /**
  * Emails: one record for each envelope recipient of a submission, with its status, content and attempts.
  * Owns: emails, contents, attempts, email_counts, email_counts_position. Uses: base, db, events. Used by: tracking, accept, delivery,
- * webhooks, usage, housekeeping, http, cli.
+ * returns, webhooks, usage, housekeeping, http, cli.
  * Promises: every read names its tenant when the caller has one; a look-up by id touches one time partition.
  */
 import { type PartitionedTable, type Queryable, sql, type Tx } from '#db'

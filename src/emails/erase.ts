@@ -10,8 +10,6 @@ export interface ErasedEmail {
 /** What stands where an erased address stood. */
 export const nobody = 'erased@erased.invalid'
 
-export const isErased = ({ recipient }: { recipient: string }): boolean => recipient === nobody
-
 /** Its recipient was erased: no text that could name them may be kept for it again. */
 export const isErased = ({ recipient }: { recipient: string }) => recipient === nobody
 

@@ -1,6 +1,6 @@
 /**
  * The log of all that happened to emails. Webhooks, usage, live view and timelines read it; nothing else tells anybody anything.
- * Owns: events. Uses: db. Used by: emails, spool, tracking, accept, delivery, webhooks, usage, housekeeping, http.
+ * Owns: events. Uses: db. Used by: emails, spool, tracking, accept, delivery, returns, webhooks, usage, housekeeping, http.
  * Promises: an event is appended in the transaction that makes it true.
  */
 import { type PartitionedTable, type Queryable, type Sql, sql, type Tx } from '#db'
@@ -19,7 +19,6 @@ export type EventKind =
   | 'EmailsAccepted'
   | 'EmailRetried'
   | 'EmailReleased'
-  | 'EmailComplained'
   | 'DomainDNSError'
   | 'EmailComplained'
   | 'TenantWarned'

@@ -1,6 +1,6 @@
 /**
  * What comes back later: a report matched to its email by the return path it was sent to, and what follows from it.
- * Owns: reports. Uses: base, mail, bounces, db, tenants, suppressions, events, emails, spool. Used by: housekeeping.
+ * Owns: reports. Uses: base, mail, bounces, db, tenants, suppressions, events, emails, spool. Used by: housekeeping, main.
  * Promises: who could not have had our message changes nothing; the same report twice does everything once; when `take` resolves, what
  * follows is on disk.
  */

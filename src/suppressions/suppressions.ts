@@ -1,6 +1,6 @@
 /**
  * Who must not be written to, and why: a list for each tenant, and the organisation's own, which applies to every tenant.
- * Owns: suppressions. Uses: base, mail, db, tenants. Used by: tracking, delivery, housekeeping, http.
+ * Owns: suppressions. Uses: base, mail, db, tenants. Used by: tracking, delivery, returns, housekeeping, http.
  * Promises: addresses are compared in lower case; adding one twice keeps one entry.
  */
 import { type Queryable, sql, type Tx } from '#db'

@@ -2,5 +2,12 @@
 import { defineConfig } from 'vitest/config'
 
 export default defineConfig({
-  test: { include: ['test/peers/**/*.test.ts'], pool: 'forks', maxWorkers: 1, testTimeout: 60_000, hookTimeout: 60_000 },
+  test: {
+    include: ['test/peers/**/*.test.ts'],
+    globalSetup: ['test/support/global-setup.ts'],
+    pool: 'forks',
+    maxWorkers: 1,
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+  },
 })

@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openAccept, openCommit } from '#accept'
 import { openIds, openSecrets, pause, readConfig, type Secrets, silentLog, systemClock, systemRandom } from '#base'
+import { readReport } from '#bounces'
 import { createKey, openCredentials, type Permission } from '#credentials'
 import type { Db } from '#db'
 import { startDelivery } from '#delivery'
@@ -17,6 +18,7 @@ import { ensureCertificate, type Inbound, type InboundDeps, type Returns, startI
 import { openLimitSettings, openRateLimiter } from '#limits'
 import { openGuard, openPost, openResolver } from '#net'
 import { openRequestLogs } from '#request-logs'
+import { openReturns } from '#returns'
 import { simulatorDomain } from '#simulator'
 import { addTenant, foundOrganisation, openTenants } from '#tenants'
 import { openHits, openTokens, openTrackHosts } from '#tracking'
@@ -187,22 +189,25 @@ export async function startHouse(wish: Wish = {}): Promise<House> {
     ready: () => true,
     ...(wish.bounds ? { bounds: wish.bounds } : {}),
   })
+  const returns = openReturns({ db, clock, ids, log, secrets, tenants, hostname, readReport })
   const running: { stop(): Promise<void> }[] = [http]
   let ports: Inbound['ports'] = { smtp: 0, submission: 0, submissionTls: 0 }
   if (wish.roles?.includes('inbound')) {
     const folder = await mkdtemp(join(tmpdir(), 'postrider-house-'))
     const settings = { ...config, dataFolder: folder, smtpPort: 0, submissionPort: 0, submissionTlsPort: 0 }
     ensureCertificate(settings, { clock, random: systemRandom })
-    const returns = wish.returns ?? { accepts: async () => 'unknown', take: async () => {} }
+
     const bounds = wish.smtpBounds ?? {}
-    const inbound = await startInbound({ db, clock, log, accept, credentials, returns, config: settings, bounds })
+    const inbound = await startInbound({ db, clock, log, accept, credentials, returns: wish.returns ?? returns, config: settings, bounds })
     ports = inbound.ports
     running.push(inbound, { stop: () => rm(folder, { recursive: true }) })
   }
   if (wish.roles?.includes('housekeeping'))
     running.push(startHousekeeping({ db, clock, log, resolver, hostname, keep: config, brake: config, limitSettings }))
   if (wish.roles?.includes('delivery'))
-    running.push(await startDelivery({ db, clock, ids, log, secrets, domains, tenants, config, processId: 'house' }))
+    running.push(
+      await startDelivery({ db, clock, ids, log, secrets, domains, tenants, config, processId: 'house', takeReport: returns.takeReport }),
+    )
 
   const stop = async () => {
     for (const role of running) await role.stop()
