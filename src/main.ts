@@ -31,7 +31,7 @@ import { addMember } from '#members'
 import { openGuard, openPost, openResolver } from '#net'
 import { openRequestLogs } from '#request-logs'
 import { simulatorDomain } from '#simulator'
-import { forgetProcess } from '#spool'
+import { forgetProcess, shardLeases } from '#spool'
 import { findOrganisation, foundOrganisation, openTenants } from '#tenants'
 import { openUsage } from '#usage'
 import { openWebhooks } from '#webhooks'
@@ -240,7 +240,7 @@ function startDeliveryProcesses(config: Config, url: string, secret: string, db:
     environment: { ...environment, DATABASE_URL: url, POSTRIDER_SECRET: secret },
     count: config.deliveryProcesses,
     newName: () => `${config.hostname}-${ids.token(12)}`,
-    ended: (name) => forgetProcess(db, name),
+    ended: (name) => forgetProcess(db, shardLeases, name),
     clock,
     log,
   })

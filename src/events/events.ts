@@ -1,6 +1,6 @@
 /**
  * The log of all that happened to emails. Webhooks, usage, live view and timelines read it; nothing else tells anybody anything.
- * Owns: events. Uses: db. Used by: emails, accept, delivery, housekeeping.
+ * Owns: events. Uses: db. Used by: emails, accept, delivery, webhooks, housekeeping.
  * Promises: an event is appended in the transaction that makes it true.
  */
 import { type PartitionedTable, type Queryable, type Sql, sql, type Tx } from '#db'

@@ -1,6 +1,7 @@
 /**
  * The spool: what is still to be done. One row per recipient not yet final, with its due time and its shard.
- * Owns: spool, queue_changes, shard_leases, delivery_processes. Uses: base, db, limits. Used by: accept, delivery, housekeeping, http, main.
+ * Owns: spool, queue_changes, shard_leases, delivery_processes. Uses: base, db, limits. Used by: accept, delivery, webhooks, housekeeping, http,
+ * main.
  * Promises: a claimed recipient belongs to one process until its lease ends; a stale owner's finish changes nothing; no tenant's
  * backlog and no slow destination keeps another's mail waiting.
  */
@@ -27,6 +28,6 @@ export {
   takeExpiredHolds,
   takeRecipient,
 } from './holds.ts'
-export { forgetProcess, type Leases, openLeases } from './leases.ts'
+export { forgetProcess, type Leased, type Leases, openLeases, shardLeases } from './leases.ts'
 export { type RetrySchedule, retryDelayMs } from './retry.ts'
 export { shardCount, shardOf } from './shards.ts'
