@@ -34,7 +34,7 @@ import { simulatorDomain } from '#simulator'
 import { forgetProcess, shardLeases } from '#spool'
 import { findOrganisation, foundOrganisation, openTenants } from '#tenants'
 import { openUsage } from '#usage'
-import { openWebhooks } from '#webhooks'
+import { type Bodies, forgetSender, openWebhooks, startSending } from '#webhooks'
 
 const clock = systemClock
 const ids: Ids = openIds(systemRandom)
@@ -43,6 +43,10 @@ const script = new URL('../bin/postrider.js', import.meta.url).pathname
 const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }
 const apiConnections = 12
 const deliveryConnections = 6
+const webhookConnections = 6
+const webhookProcesses = 1
+/** Shorter than the five seconds after which many a receiver closes an unused connection. */
+const webhookIdleMs = 3000
 const saveUsesEveryMs = 10_000
 
 /** The hot statements name their rows by index; a plan made while a table was empty must not read it whole when it is full. */
@@ -144,6 +148,7 @@ async function serve(): Promise<void> {
     for (const problem of await durabilityProblems(db)) log.warn(problem)
     const shown = await firstStart(config, db, secrets)
     if (config.roles.includes('delivery')) open.push(startDeliveryProcesses(config, url, readSecret(config), db, log))
+    if (config.roles.includes('webhooks')) open.push(startWebhookProcesses(config, url, readSecret(config), db, log))
     if (config.roles.includes('housekeeping'))
       open.push(
         startHousekeeping({
@@ -273,6 +278,38 @@ async function deliver(processId: string): Promise<void> {
   await db.close()
 }
 
+function startWebhookProcesses(config: Config, url: string, secret: string, db: Db, log: Log): Children {
+  return startChildren({
+    script,
+    argumentsFor: (name) => ['webhooks-process', name],
+    environment: { ...environment, DATABASE_URL: url, POSTRIDER_SECRET: secret },
+    count: webhookProcesses,
+    newName: () => `${config.hostname}-${ids.token(12)}`,
+    ended: (name) => forgetSender(db, name),
+    clock,
+    log,
+  })
+}
+
+/** What webhooks are told of events: the place where the payloads of the contract's section 13.9 are made. */
+const bodies: Bodies = (events) => Promise.resolve(events.map(() => undefined))
+
+async function sendWebhooks(processId: string): Promise<void> {
+  const config = readConfig(environment)
+  const log = openLog(config.logLevel, `webhooks ${processId}`)
+  const stop = untilSignal()
+  const secrets = openSecrets(readSecret(config), systemRandom)
+  const url = config.databaseUrl as string
+  const db = await openDb({ url, poolSize: webhookConnections, applicationName: `postrider webhooks ${processId}`, log })
+  const resolver = openResolver({ servers: config.resolvers, clock })
+  const { allowedNetworks: openedNetworks } = config
+  const post = openPost({ resolver, guard: openGuard(openedNetworks), openedNetworks, clock, keepIdleMs: webhookIdleMs })
+  const sending = await startSending({ db, clock, ids, log, secrets, post, bodies, config, version, processId })
+  await stop
+  await sending.stop()
+  await db.close()
+}
+
 /** Ctrl-C, SIGTERM, or the end of the parent process. */
 function untilSignal(): Promise<void> {
   return new Promise((resolve) => {
@@ -287,6 +324,7 @@ const exitCode = await runCommand(process.argv.slice(2), {
   withHouse,
   serve,
   deliver,
+  sendWebhooks,
   print: (text) => console.log(text),
 })
 process.exit(exitCode)

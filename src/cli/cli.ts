@@ -1,6 +1,7 @@
 /**
  * The command line door: one file for each kind of command.
- * Owns: nothing. Uses: base, mail, net, db, tenants, members, credentials, limits, domains, housekeeping. Used by: main.
+ * Owns: nothing. Uses: base, mail, net, db, tenants, members, credentials, limits, domains, webhooks,
+ * housekeeping. Used by: main.
  * Promises: every command has --help; those that print data take --json; a wrong call says what to do instead and exits with 2.
  */
 import { spawn } from 'node:child_process'
@@ -11,6 +12,7 @@ import { dns } from './dns.ts'
 import { erase } from './erase.ts'
 import { domainAdd, keyCreate, limitsSet, memberAdd, tenantCreate } from './records.ts'
 import { send } from './send.ts'
+import { webhookReplay } from './webhook.ts'
 
 export type { CommandDeps } from './command.ts'
 
@@ -60,6 +62,16 @@ const deliveryProcess: Command = {
   run: (given, deps) => deps.deliver(given.positionals[0] as string),
 }
 
+const webhooksProcess: Command = {
+  name: 'webhooks-process',
+  summary: 'one process that sends to webhooks; started by serve',
+  help: 'postrider webhooks-process ID\n\nStarted by serve.',
+  options: {},
+  positionals: ['ID'],
+  hidden: true,
+  run: (given, deps) => deps.sendWebhooks(given.positionals[0] as string),
+}
+
 const commands: readonly Command[] = [
   serve,
   migrateCommand,
@@ -70,9 +82,11 @@ const commands: readonly Command[] = [
   limitsSet,
   erase,
   dns,
+  webhookReplay,
   send,
   bench,
   deliveryProcess,
+  webhooksProcess,
 ]
 
 const overview = () => `postrider <command>

@@ -21,6 +21,8 @@ export interface CommandDeps {
   serve(): Promise<void>
   /** Runs one delivery process under the name its parent gave it. */
   deliver(processId: string): Promise<void>
+  /** Runs one process that sends to webhooks, under the name its parent gave it. */
+  sendWebhooks(processId: string): Promise<void>
   print(text: string): void
 }
 

@@ -7,7 +7,7 @@ import { type PartitionedTable, type Queryable, type Sql, sql, type Tx } from '#
 
 export const eventTables: readonly PartitionedTable[] = [{ table: 'events', key: 'time' }]
 
-/** The names of contract section 13.1, and our own, which begin with Email and are never sent to webhooks. */
+/** The names of contract section 13.1, and our own, which begin with Email or Webhook and are never sent to webhooks. */
 export type EventKind =
   | 'MessageSent'
   | 'MessageDelayed'
@@ -18,6 +18,7 @@ export type EventKind =
   | 'EmailRetried'
   | 'EmailReleased'
   | 'DomainDNSError'
+  | 'WebhookFailing'
 
 /** What is told of a status carries the status before as `data.was`, which the counts are made of. */
 export interface NewEvent {
@@ -111,6 +112,17 @@ const nextEvents = sql<LoggedEvent>`
   order by events.xact, events.id
   limit $3`
 
+const eventsAt = sql<LoggedEvent>`
+  select events.xact::text as xact, events.id, tenant_id as "tenantId", kind, email_id as "emailId", at, data
+  from unnest($1::text[], $2::bigint[]) as wanted (xact, id)
+  join events on events.xact = wanted.xact::xid8 and events.id = wanted.id`
+
+const eventsWithin = sql<{ count: number; first: string | null; last: string | null }>`
+  select count(*) as count, min(xact)::text as first, max(xact)::text as last
+  from events
+  where at > $1 and at < $2 and kind = any($3::text[]) and ($4::text is null or tenant_id = $4)
+    and xact < pg_snapshot_xmin(pg_current_snapshot())`
+
 const lastEvent = sql<LogPosition>`
   select xact::text as xact, id
   from events
@@ -195,3 +207,16 @@ export const findEndOfLog = async (on: Queryable): Promise<LogPosition> => (awai
 /** When the first event after a position happened. */
 export const findTimeAfter = async (on: Queryable, { xact, id }: LogPosition): Promise<Date | undefined> =>
   (await on.first(firstAfter, [xact, id]))?.at
+
+/** The events at these positions, as far as they are still there, in no order. */
+export const findEventsAt = (on: Queryable, positions: readonly LogPosition[]): Promise<LoggedEvent[]> =>
+  on.rows(eventsAt, [positions.map(({ xact }) => xact), positions.map(({ id }) => id)])
+
+/** How many events of these kinds happened between two moments, both exclusive, and the transactions of the first and the last in the log. */
+export async function countEventsWithin(
+  on: Queryable,
+  { after, before, kinds, tenantId }: { after: Date; before: Date; kinds: readonly string[]; tenantId: string | null },
+): Promise<{ count: number; first: string; last: string } | undefined> {
+  const found = await on.first(eventsWithin, [after, before, kinds, tenantId])
+  return found?.first && found.last ? { count: found.count, first: found.first, last: found.last } : undefined
+}

@@ -5,15 +5,18 @@ export interface WebhookBody {
   event: string
   /** Seconds since the epoch, when the event was queued. */
   timestamp: number
-  /** Unique for each event and webhook. */
-  uuid: string
   tenantId: string
   payload: Record<string, unknown>
 }
 
-/** The octets that are signed and sent. `isTest` marks a sample in the platform view. */
-export function bodyOctets({ event, timestamp, uuid, tenantId, payload }: WebhookBody, isTest = false): Buffer {
-  return Buffer.from(JSON.stringify({ event, timestamp, uuid, tenant_id: tenantId, payload, ...(isTest ? { _test: true } : {}) }))
+/** The octets that are signed and sent, for the uuid of an event and a webhook. */
+export type BodyFor = (uuid: string) => Buffer
+
+/** Everything but the uuid is written once, however many webhooks are told. `isTest` marks a sample in the platform view. */
+export function bodyFor({ event, timestamp, tenantId, payload }: WebhookBody, isTest = false): BodyFor {
+  const head = JSON.stringify({ event, timestamp }).slice(0, -1)
+  const tail = JSON.stringify({ tenant_id: tenantId, payload, ...(isTest ? { _test: true } : {}) }).slice(1)
+  return (uuid) => Buffer.from(`${head},"uuid":${JSON.stringify(uuid)},${tail}`)
 }
 
 export interface SampleFacts {

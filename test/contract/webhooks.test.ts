@@ -5,7 +5,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { openIds, openSecrets, systemClock, systemRandom } from '#base'
 import { openGuard, openPost, openResolver } from '#net'
 import { openTenants } from '#tenants'
-import { type NewDelivery, openWebhooks, recordDelivery, removeWebhooksOfTenant, webhookEvents } from '#webhooks'
+import { type NewDelivery, openWebhooks, recordDeliveries, removeWebhooksOfTenant, webhookEvents } from '#webhooks'
 import { type House, startHouse } from '../support/house.ts'
 import { type Jwk, jwksOf } from '../support/jwks.ts'
 import { type Received, type Receiver, startReceiver } from '../support/receiver.ts'
@@ -343,7 +343,7 @@ async function deliver(hook: Hook, more: Partial<NewDelivery> = {}): Promise<New
     error: null,
     ...more,
   }
-  await recordDelivery(house.db, made)
+  await recordDeliveries(house.db, [made])
   return made
 }
 

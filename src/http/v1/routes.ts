@@ -31,6 +31,7 @@ import {
   listWebhookDeliveries,
   replayPlatformDelivery,
   replayWebhookDelivery,
+  replayWebhookRange,
   retrievePlatformDelivery,
   retrieveWebhookDelivery,
 } from './webhook-deliveries.ts'
@@ -79,6 +80,7 @@ export const routes: readonly Endpoint[] = [
   listWebhookDeliveries,
   retrieveWebhookDelivery,
   replayWebhookDelivery,
+  replayWebhookRange,
   createPlatformWebhook,
   listPlatformWebhooks,
   retrievePlatformWebhook,
