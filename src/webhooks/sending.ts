@@ -104,6 +104,7 @@ export async function startSending(deps: SendingDeps): Promise<Sending> {
     const places = Map.groupBy(positions, ({ webhookId }: StoredPosition) => webhookId)
     for (const endpoint of known) {
       endpoint.refresh(byId.get(endpoint.webhookId), places.get(endpoint.webhookId) ?? [])
+      if (endpoint.lanes().some((lane) => lane.position().isOver)) recorder.move(endpoint)
       endpoint.pump()
     }
   }
