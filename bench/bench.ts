@@ -13,6 +13,7 @@ import { type Service, startService } from '../test/support/service.ts'
 import { endChild, load, median, type Sink, startChild, startSink, typicalBody } from './parts.ts'
 import { missingPeer, startPostfix } from './postfix.ts'
 import { read } from './read.ts'
+import { webhookRates } from './webhooks.ts'
 
 const rounds = 5
 const acceptMs = 3000
@@ -190,12 +191,24 @@ async function againstPostfix(name: string, signed: boolean, note: (text: string
   return mean(pairs, name)
 }
 
+async function webhooks(note: (text: string) => void): Promise<Result> {
+  await using service = await startService({ ...environment, POSTRIDER_ROLES: 'api,housekeeping' })
+  const reach = {
+    ...environment,
+    DATABASE_URL: await databaseUrl(service),
+    POSTRIDER_SECRET: secretOf(service),
+    POSTRIDER_HOSTNAME: 'mail.postrider.test',
+  }
+  return mean(await webhookRates(reach, (ours, against) => interleave(ours, against, note)), 'webhooks/undici')
+}
+
 const benchmarks: Record<string, (note: (text: string) => void) => Promise<Result | Result[]>> = {
   accept,
   deliver: deliverRsa,
   'end-to-end': (note) => againstPostfix('end-to-end/postfix', false, note),
   'end-to-end-rsa': (note) => againstPostfix('end-to-end-rsa/postfix-opendkim', true, note),
   read,
+  webhooks,
 }
 
 const words = process.argv.slice(2)
