@@ -7,7 +7,7 @@ import type { LogPosition } from '#events'
 import { type Entry, type Lane, openLane } from './lane.ts'
 import type { Pages, ToldEvent } from './pages.ts'
 import type { Retry, StoredPosition } from './positions.ts'
-import type { Attempted, Recorder } from './record.ts'
+import type { Attempted, Recorded, Recorder } from './record.ts'
 import type { StoredWebhook } from './records.ts'
 import { eventUuid, type Send } from './request.ts'
 import { afterAttempt, type Health, healthy, isAway, readRetryAfter, retryDelayMs } from './schedule.ts'
@@ -25,12 +25,9 @@ export interface EndpointDeps {
   share(): number
 }
 
-export interface Endpoint {
-  readonly webhookId: number
-  readonly epoch: number
-  readonly inFlight: number
-  readonly health: Health
+export interface Endpoint extends Recorded {
   readonly webhook: StoredWebhook | undefined
+  readonly inFlight: number
   /** What the database says of it now; undefined: there is no such webhook any more. */
   refresh(webhook: StoredWebhook | undefined, positions: readonly StoredPosition[]): void
   /** Starts what may be started. */
@@ -39,8 +36,6 @@ export interface Endpoint {
   retryRoom(): number
   /** Makes a further attempt; `told` is undefined when there is nothing more to say. */
   retry(due: Retry, told: ToldEvent | undefined): void
-  lanes(): readonly Lane[]
-  noteTold(at: Date): void
   /** Since this was last asked, or everything is done that there was. */
   hasMoved(): boolean
 }
@@ -174,14 +169,14 @@ export function openEndpoint(webhookId: number, epoch: number, knownHealth: Heal
       }
     },
     retryRoom: () => (webhook?.enabled && mayStart() ? deps.share() - inFlight + retrying.size : 0),
-    retry({ xact, id, attempts }, told) {
+    retry({ xact, id, made }, told) {
       if (!webhook || retrying.has(id) || !mayStart()) return
       retrying.add(id)
       if (!told) {
         recorder.drop(endpoint, { xact, id }, () => retrying.delete(id))
         return
       }
-      attempt(webhook, { xact, id }, told, attempts + 1, undefined).then(
+      attempt(webhook, { xact, id }, told, made + 1, undefined).then(
         () => endpoint.pump(),
         (error: unknown) => {
           retrying.delete(id)

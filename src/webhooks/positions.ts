@@ -47,10 +47,10 @@ const healthOf = sql<Health & { webhookId: number }>`
 
 /** So many of each webhook: none keeps another's waiting. */
 const dueRetries = sql<Retry>`
-  select due.webhook_id as "webhookId", due.event_id as id, due.xact::text as xact, due.attempts
+  select due.webhook_id as "webhookId", due.event_id as id, due.xact::text as xact, due.made
   from unnest($1::bigint[], $2::integer[]) as asked (webhook_id, room)
   cross join lateral (
-    select webhook_id, event_id, xact, attempts
+    select webhook_id, event_id, xact, made
     from webhook_retries
     where webhook_retries.webhook_id = asked.webhook_id and due_at <= $3
     order by due_at
@@ -73,8 +73,8 @@ export interface StoredPosition {
 
 export interface Retry extends LogPosition {
   webhookId: number
-  /** Made so far. */
-  attempts: number
+  /** Attempts so far. */
+  made: number
 }
 
 /** A new webhook's place; it hears of all that is committed after this transaction's present statement. */

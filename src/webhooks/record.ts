@@ -7,10 +7,10 @@ import { type Clock, type Log, metrics, pause } from '#base'
 import { type Db, ensurePartitions, sql, sqlState, type Tx } from '#db'
 import { appendEvents, eventTables, type LogPosition } from '#events'
 import { deliveryTables, type NewDelivery, recordDeliveries } from './deliveries.ts'
-import type { Endpoint } from './endpoint.ts'
 import type { Entry, Lane } from './lane.ts'
 import { stopFollowing } from './positions.ts'
-import { isToBeTold } from './schedule.ts'
+import type { Webhook } from './records.ts'
+import { type Health, isToBeTold } from './schedule.ts'
 
 const disable = sql`
   update webhooks
@@ -45,15 +45,15 @@ const endPositions = sql`
   where id = any($1)`
 
 const addRetries = sql`
-  insert into webhook_retries (webhook_id, event_id, xact, attempts, due_at)
-  select "webhookId", id, xact::xid8, attempts, "dueAt"
-  from json_to_recordset($1::json) as failed ("webhookId" bigint, id bigint, xact text, attempts smallint, "dueAt" timestamptz)
+  insert into webhook_retries (webhook_id, event_id, xact, made, due_at)
+  select "webhookId", id, xact::xid8, made, "dueAt"
+  from json_to_recordset($1::json) as failed ("webhookId" bigint, id bigint, xact text, made smallint, "dueAt" timestamptz)
   on conflict do nothing`
 
 const postponeRetries = sql<{ webhookId: number; id: number }>`
   update webhook_retries
-  set attempts = failed.attempts, due_at = failed."dueAt"
-  from json_to_recordset($1::json) as failed ("webhookId" bigint, id bigint, attempts smallint, "dueAt" timestamptz)
+  set made = failed.made, due_at = failed."dueAt"
+  from json_to_recordset($1::json) as failed ("webhookId" bigint, id bigint, made smallint, "dueAt" timestamptz)
   where webhook_retries.webhook_id = failed."webhookId" and webhook_retries.event_id = failed.id
   returning webhook_id as "webhookId", event_id as id`
 
@@ -61,6 +61,17 @@ const endRetries = sql`
   delete from webhook_retries
   using json_to_recordset($1::json) as ended ("webhookId" bigint, id bigint)
   where webhook_retries.webhook_id = ended."webhookId" and webhook_retries.event_id = ended.id`
+
+/** A webhook as its owner knows it. */
+export interface Recorded {
+  readonly webhookId: number
+  readonly epoch: number
+  readonly health: Health
+  readonly webhook: Webhook | undefined
+  lanes(): readonly Lane[]
+  /** The operator is told that it fails. */
+  noteTold(at: Date): void
+}
 
 export interface Attempted {
   webhookId: number
@@ -78,18 +89,18 @@ export interface Attempted {
 }
 
 export interface Recorder {
-  add(endpoint: Endpoint, attempted: Attempted): void
+  add(endpoint: Recorded, attempted: Attempted): void
   /** There is nothing more to say of this event: it is not tried again. */
-  drop(endpoint: Endpoint, event: LogPosition, dropped: () => void): void
+  drop(endpoint: Recorded, event: LogPosition, dropped: () => void): void
   /** Its position has moved past events that it does not hear of. */
-  move(endpoint: Endpoint): void
+  move(endpoint: Recorded): void
   /** Not too much waits to be recorded. */
   hasRoom(): boolean
   /** Resolves when nothing waits any more. */
   emptied(): Promise<void>
 }
 
-type Item = { endpoint: Endpoint; attempted?: Attempted; dropped?: { event: LogPosition; done: () => void } }
+type Item = { endpoint: Recorded; attempted?: Attempted; dropped?: { event: LogPosition; done: () => void } }
 
 const mostAtOnce = 500
 const mostWaiting = 2000
@@ -101,7 +112,7 @@ const noPartition = '23514'
 
 export function openRecorder({ db, clock, log }: { db: Db; clock: Clock; log: Log }): Recorder {
   let queue: Item[] = []
-  let moved = new Set<Endpoint>()
+  let moved = new Set<Recorded>()
   let running: Promise<void> | undefined
 
   const run = async () => {
@@ -154,7 +165,7 @@ export function openRecorder({ db, clock, log }: { db: Db; clock: Clock; log: Lo
   }
 }
 
-async function write(db: Db, clock: Clock, log: Log, batch: readonly Item[], endpoints: ReadonlySet<Endpoint>): Promise<void> {
+async function write(db: Db, clock: Clock, log: Log, batch: readonly Item[], endpoints: ReadonlySet<Recorded>): Promise<void> {
   const attempts = batch.flatMap(({ attempted }) => attempted ?? [])
   // Of this process's memory only: nothing of it is on disk until all of the transaction is.
   for (const { first } of attempts) if (first) first.entry.isRecorded = true
@@ -202,7 +213,7 @@ async function write(db: Db, clock: Clock, log: Log, batch: readonly Item[], end
 }
 
 /** Returns the lanes that are still there: a webhook that was disabled has none. */
-async function moveLanes(tx: Tx, endpoints: readonly Endpoint[]): Promise<Set<number>> {
+async function moveLanes(tx: Tx, endpoints: readonly Recorded[]): Promise<Set<number>> {
   const at = endpoints.flatMap((endpoint) => endpoint.lanes().map((lane) => ({ webhookId: endpoint.webhookId, lane, ...lane.position() })))
   if (at.length === 0) return new Set()
   const rows = at.map(({ webhookId, lane, xact, id, doneIds }) => ({ webhookId, id: lane.id, xact, eventId: id, doneIds }))
@@ -219,7 +230,7 @@ async function writeRetries(
   { mine, lanes }: { mine: ReadonlySet<number>; lanes: ReadonlySet<number> },
 ): Promise<Set<Attempted>> {
   const attempts = batch.flatMap(({ attempted }) => (attempted && mine.has(attempted.webhookId) ? [attempted] : []))
-  const row = ({ webhookId, event, delivery, dueAt }: Attempted) => ({ webhookId, ...event, attempts: delivery.attempt, dueAt })
+  const row = ({ webhookId, event, delivery, dueAt }: Attempted) => ({ webhookId, ...event, made: delivery.attempt, dueAt })
   const failedFirst = attempts.filter(({ first, dueAt }) => dueAt !== null && first && lanes.has(first.lane.id))
   const failedAgain = attempts.filter(({ first, dueAt }) => dueAt !== null && !first)
   const ended = [

@@ -10,9 +10,6 @@ const dayMs = 24 * hourMs
 const stepsMs = [5 * secondMs, 5 * minuteMs, 30 * minuteMs, 2 * hourMs, 5 * hourMs, 10 * hourMs, 14 * hourMs, 20 * hourMs, 24 * hourMs]
 const jitter = 0.1
 
-/** About three days. */
-export const mostAttempts = stepsMs.length + 1
-
 /**
  * Milliseconds from the failed attempt of this number to the next; undefined after the last. `fraction` in [0, 1) is the jitter; what the
  * receiver asks for is heeded up to twice the step, and a day.

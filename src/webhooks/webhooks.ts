@@ -53,7 +53,7 @@ export {
   recordDeliveries,
 } from './deliveries.ts'
 export { forgetSender } from './leases.ts'
-export type { Bodies, PreparedBody } from './pages.ts'
+export type { Bodies } from './pages.ts'
 export { organisationWide, type Webhook, type WebhookEvent, webhookEvents } from './records.ts'
 export { type Sending, startSending } from './sending.ts'
 

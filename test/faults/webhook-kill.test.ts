@@ -47,7 +47,7 @@ function startProcess(): void {
 async function killAll(): Promise<void> {
   const victims = [...running]
   for (const child of victims) child.kill('SIGKILL')
-  await Promise.all([...ends])
+  await Promise.all(ends)
   ends.clear()
   killed += victims.length
 }

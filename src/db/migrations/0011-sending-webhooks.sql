@@ -30,12 +30,12 @@ create table webhook_positions (
   primary key (webhook_id, id)
 );
 
--- Events whose attempts failed so far. Their bodies are made again from the log.
+-- Events whose attempts failed so far, and how many were made. Their bodies are made again from the log.
 create table webhook_retries (
   webhook_id bigint not null references webhooks (id) on delete cascade,
   event_id bigint not null,
   xact xid8 not null,
-  attempts smallint not null,
+  made smallint not null,
   due_at timestamptz not null,
   primary key (webhook_id, event_id)
 );
