@@ -147,8 +147,14 @@ async function serve(): Promise<void> {
     await refuseOtherSecret(db, secrets)
     for (const problem of await durabilityProblems(db)) log.warn(problem)
     const shown = await firstStart(config, db, secrets)
-    if (config.roles.includes('delivery')) open.push(startDeliveryProcesses(config, url, readSecret(config), db, log))
-    if (config.roles.includes('webhooks')) open.push(startWebhookProcesses(config, url, readSecret(config), db, log))
+    const delivery = {
+      command: 'delivery-process',
+      count: config.deliveryProcesses,
+      ended: (name: string) => forgetProcess(db, shardLeases, name),
+    }
+    const webhooks = { command: 'webhooks-process', count: webhookProcesses, ended: (name: string) => forgetSender(db, name) }
+    if (config.roles.includes('delivery')) open.push(startProcesses(delivery, { config, url, log }))
+    if (config.roles.includes('webhooks')) open.push(startProcesses(webhooks, { config, url, log }))
     if (config.roles.includes('housekeeping'))
       open.push(
         startHousekeeping({
@@ -238,14 +244,18 @@ async function startApi(config: Config, db: Db, secrets: Secrets, log: Log): Pro
   }
 }
 
-function startDeliveryProcesses(config: Config, url: string, secret: string, db: Db, log: Log): Children {
+/** Processes of a role that this one starts, and starts again when they die. */
+function startProcesses(
+  role: { command: string; count: number; ended: (name: string) => Promise<void> },
+  { config, url, log }: { config: Config; url: string; log: Log },
+): Children {
   return startChildren({
     script,
-    argumentsFor: (name) => ['delivery-process', name],
-    environment: { ...environment, DATABASE_URL: url, POSTRIDER_SECRET: secret },
-    count: config.deliveryProcesses,
+    argumentsFor: (name) => [role.command, name],
+    environment: { ...environment, DATABASE_URL: url, POSTRIDER_SECRET: readSecret(config) },
+    count: role.count,
     newName: () => `${config.hostname}-${ids.token(12)}`,
-    ended: (name) => forgetProcess(db, shardLeases, name),
+    ended: role.ended,
     clock,
     log,
   })
@@ -276,19 +286,6 @@ async function deliver(processId: string): Promise<void> {
   await stop
   await delivery.stop()
   await db.close()
-}
-
-function startWebhookProcesses(config: Config, url: string, secret: string, db: Db, log: Log): Children {
-  return startChildren({
-    script,
-    argumentsFor: (name) => ['webhooks-process', name],
-    environment: { ...environment, DATABASE_URL: url, POSTRIDER_SECRET: secret },
-    count: webhookProcesses,
-    newName: () => `${config.hostname}-${ids.token(12)}`,
-    ended: (name) => forgetSender(db, name),
-    clock,
-    log,
-  })
 }
 
 /** What webhooks are told of events: the place where the payloads of the contract's section 13.9 are made. */

@@ -387,7 +387,7 @@ create table webhook_retries (
   webhook_id bigint not null,
   event_id bigint not null,
   xact xid8 not null,
-  attempts smallint not null,
+  made smallint not null,
   due_at timestamptz not null,
   constraint webhook_retries_pkey PRIMARY KEY (webhook_id, event_id),
   constraint webhook_retries_webhook_id_fkey FOREIGN KEY (webhook_id) REFERENCES webhooks(id) ON DELETE CASCADE

@@ -58,6 +58,7 @@ interface Line {
 
 const mostAddresses = 4
 const longestBody = 10_000
+const longestError = 1000
 const longestBodyOctets = longestBody * 4
 const mostHeaderOctets = 16_384
 /** After that a name is looked up again, so that a receiver that moves is followed. */
@@ -174,11 +175,12 @@ function lineOn(socket: Socket, url: URL, clock: Clock, keepIdleMs = 1): Line {
   return { client, url, madeMs: clock.monotonicMs(), alive: () => !socket.destroyed && socket.writable, end }
 }
 
+/** It may quote the other side: a certificate's names, a line that is no header. */
 function inWords(error: unknown): string {
   if (!(error instanceof Error)) return 'unknown trouble'
   if (error instanceof Failed) return error.message
   const { code } = error as NodeJS.ErrnoException
-  return code === undefined || error.message.includes(code) ? error.message : `${error.message} (${code})`
+  return storable(code === undefined || error.message.includes(code) ? error.message : `${error.message} (${code})`, longestError)
 }
 
 /** What `work` comes to, unless the signal comes first. */
@@ -291,7 +293,7 @@ function exchange(
   })
 }
 
-/** At most 10,000 characters, whatever the octets are; without NUL, which no database could store. */
-function textOf(pieces: readonly Buffer[]): string {
-  return new TextDecoder().decode(Buffer.concat(pieces)).slice(0, longestBody).toWellFormed().replaceAll('\0', '\ufffd')
-}
+const textOf = (pieces: readonly Buffer[]) => storable(new TextDecoder().decode(Buffer.concat(pieces)), longestBody)
+
+/** At most so many characters, whatever the octets were; without NUL, which no database could store. */
+const storable = (text: string, longest: number) => text.slice(0, longest).toWellFormed().replaceAll('\0', '\ufffd')

@@ -42,6 +42,8 @@ export interface Endpoint extends Recorded {
 
 const gone = 410
 const tooMany = 429
+/** When the log could not be read. */
+const readAgainAfterMs = 1000
 
 export function openEndpoint(webhookId: number, epoch: number, knownHealth: Health, deps: EndpointDeps): Endpoint {
   const { clock, ids, log, pages, recorder, send } = deps
@@ -53,6 +55,7 @@ export function openEndpoint(webhookId: number, epoch: number, knownHealth: Heal
   /** First attempts among them. */
   let firsts = 0
   let savedAt = ''
+  let readAgainMs = 0
   const busyEmails = new Set<string>()
   const retrying = new Set<number>()
 
@@ -161,10 +164,14 @@ export function openEndpoint(webhookId: number, epoch: number, knownHealth: Heal
         startFirst(by, next.lane, next.entry)
         if (isAway(health)) break
       }
+      if (clock.monotonicMs() < readAgainMs) return
       for (const lane of lanes) {
         lane.fill(by).then(
           (found) => found && endpoint.pump(),
-          (error: unknown) => log.warn({ err: error, webhook: webhookId }, 'the log could not be read; it is tried again'),
+          (error: unknown) => {
+            readAgainMs = clock.monotonicMs() + readAgainAfterMs
+            log.warn({ err: error, webhook: webhookId }, 'the log could not be read; it is tried again')
+          },
         )
       }
     },

@@ -42,11 +42,18 @@ export type Send = (webhook: StoredWebhook, request: WebhookRequest) => Promise<
 
 export function openSend(deps: RequestDeps): Send {
   const { clock, ids, secrets, post, config, version } = deps
+  /** Unsealing takes as long as signing with them; a record is read anew every half second. */
+  const unsealed = new WeakMap<StoredWebhook, Buffer[]>()
+  const secretsOf = (webhook: StoredWebhook, nowMs: number) => {
+    const known = unsealed.get(webhook) ?? openedSecrets(webhook, secrets, nowMs)
+    unsealed.set(webhook, known)
+    return known
+  }
   return async (webhook, { uuid, event, tenantId, attempt, body, withinMs }) => {
     const [key] = await deps.keys()
     if (!key) throw new Error('there is no signing key')
     const nowMs = clock.nowMs()
-    const by = { secrets: openedSecrets(webhook, secrets, nowMs), key, signatureHeader: config.webhookSignatureHeader, version }
+    const by = { secrets: secretsOf(webhook, nowMs), key, signatureHeader: config.webhookSignatureHeader, version }
     const headers = await signedHeaders({ uuid, event, attempt, body, nowMs }, by)
     const outcome = await post.post({ url: webhook.url, headers, body, withinMs })
     const { statusCode, body: responseBody, durationMs, error } = outcome
