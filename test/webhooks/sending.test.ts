@@ -259,9 +259,9 @@ describe('a receiver that is away', () => {
     const firsts = to.received.filter((one) => one.headers['x-webhook-attempt'] === '1').map((one) => bodyOf(one).payload.n)
     expect(firsts).toEqual(Array.from({ length: backlog }, (_, n) => n))
     await sending.stop()
-    expect(
-      (await house.webhooks.listDeliveries({ webhookId: webhook.id }, { success: true }, { number: 1, size: 1 })).total,
-    ).toBeGreaterThanOrEqual(backlog)
+    // What failed before goes by its own schedule, and some of it is not due yet.
+    const { total } = await house.webhooks.listDeliveries({ webhookId: webhook.id }, { success: true }, { number: 1, size: 1 })
+    expect(total + (await house.db.rows(retries)).length).toBe(backlog)
   })
 
   test('is tried at once again under a new url', async () => {
@@ -381,6 +381,31 @@ describe('several processes', () => {
     await house.happen(...numbered(50, 50))
     await until(() => to.received.length === 600)
     expect(new Set(to.received.map((one) => one.headers['webhook-id'])).size).toBe(600)
+  })
+})
+
+describe('an owner that has lost its lease', () => {
+  test('records what it sent and moves nothing; the event is sent again under the same id', async () => {
+    const to = await receiver()
+    let fail: (() => void) | undefined
+    to.answer = (response) => {
+      if (fail) response.end()
+      else fail = () => response.writeHead(500).end()
+    }
+    const { webhook } = await make(to.url)
+    await house.start()
+    await house.happen({ n: 1 })
+    await until(() => fail)
+    const before = await house.db.rows(positions)
+    await house.db.script(
+      `insert into webhook_processes values ('other', 0); update webhook_endpoints set owner = 'other', epoch = epoch + 1`,
+    )
+    fail?.()
+    expect(await untilRecorded(webhook, 1)).toMatchObject([{ attempt: 1, success: false, willRetry: false }])
+    expect([await house.db.rows(positions), await house.db.rows(retries)]).toEqual([before, []])
+    // The other never beats: its webhooks are free after a lease's length.
+    await until(() => to.received.length === 2)
+    expect(new Set(to.received.map((one) => one.headers['webhook-id'])).size).toBe(1)
   })
 })
 
