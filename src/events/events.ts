@@ -120,8 +120,10 @@ const eventsAt = sql<LoggedEvent>`
 const eventsWithin = sql<{ count: number; first: string | null; last: string | null }>`
   select count(*) as count, min(xact)::text as first, max(xact)::text as last
   from events
-  where at > $1 and at < $2 and kind = any($3::text[]) and ($4::text is null or tenant_id = $4)
-    and xact < pg_snapshot_xmin(pg_current_snapshot())`
+  where at > $1 and at < $2 and kind = any($3::text[]) and ($4::text is null or tenant_id = $4)`
+
+const transactionEnded = sql<{ isReadable: boolean }>`
+  select $1::text::xid8 < pg_snapshot_xmin(pg_current_snapshot()) as "isReadable"`
 
 const lastEvent = sql<LogPosition>`
   select xact::text as xact, id
@@ -211,6 +213,10 @@ export const findTimeAfter = async (on: Queryable, { xact, id }: LogPosition): P
 /** The events at these positions, as far as they are still there, in no order. */
 export const findEventsAt = (on: Queryable, positions: readonly LogPosition[]): Promise<LoggedEvent[]> =>
   on.rows(eventsAt, [positions.map(({ xact }) => xact), positions.map(({ id }) => id)])
+
+/** `readEvents` will give every event of this transaction and of those before it: none of them is open. */
+export const isReadable = async (on: Queryable, xact: string): Promise<boolean> =>
+  (await on.first(transactionEnded, [xact]))?.isReadable ?? false
 
 /** How many events of these kinds happened between two moments, both exclusive, and the transactions of the first and the last in the log. */
 export async function countEventsWithin(

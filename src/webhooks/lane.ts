@@ -52,7 +52,6 @@ function beforeSnapshot(text: string): (xact: bigint) => boolean {
 export function openLane(stored: StoredPosition, pages: Pages): Lane {
   const { since, untilXact, afterAt, beforeAt } = stored
   const isBefore = beforeSnapshot(since)
-  const until = untilXact === null ? undefined : BigInt(untilXact)
   let done = new Set(stored.doneIds)
   let cursor: LogPosition = { xact: stored.xact, id: stored.eventId }
   let entries: Entry[] = []
@@ -76,7 +75,7 @@ export function openLane(stored: StoredPosition, pages: Pages): Lane {
       if (!isRecorded) waiting++
     }
     cursor = end
-    if (until !== undefined && (events.length === 0 || BigInt(end.xact) > until)) isAtEnd = true
+    if (untilXact !== null && (events.length === 0 || BigInt(end.xact) > BigInt(untilXact))) isAtEnd = true
   }
 
   const settle = () => {
@@ -118,7 +117,9 @@ export function openLane(stored: StoredPosition, pages: Pages): Lane {
       const mine = generation
       try {
         const before = waiting
-        const page = await pages.next(cursor)
+        const next = await pages.next(cursor)
+        const page = next.events.length === 0 && untilXact !== null ? await pages.last(cursor, untilXact) : next
+        if (!page) return false
         const wanted = page.events.filter((one) => isWanted(webhook, one))
         await pages.prepare(wanted)
         if (mine === generation) add(page, wanted)

@@ -4,7 +4,7 @@
  */
 import type { Clock } from '#base'
 import type { Db } from '#db'
-import { type LoggedEvent, type LogPosition, readEvents } from '#events'
+import { isReadable, type LoggedEvent, type LogPosition, readEvents } from '#events'
 import { type BodyFor, bodyFor } from './body.ts'
 
 /** What webhooks are told of an event; made by whoever knows emails and domains. */
@@ -40,6 +40,8 @@ export interface Page {
 export interface Pages {
   /** The events after a position; none at the end of the log. */
   next(after: LogPosition): Promise<Page>
+  /** The same, read now; undefined while an open transaction could still write an event before `until`. */
+  last(after: LogPosition, until: string): Promise<Page | undefined>
   /** Nothing was found after this position a moment ago. */
   isDry(after: LogPosition): boolean
   /** Fills in `told`. */
@@ -94,6 +96,10 @@ export function openPages({ db, clock, bodies }: { db: Db; clock: Clock; bodies:
         () => kept.delete(key),
       )
       return fresh.page
+    },
+    async last(after, until) {
+      // In this order: what the second sees cannot lack what the first has found to be complete.
+      return (await isReadable(db, until)) ? read(after) : undefined
     },
     isDry(after) {
       const known = kept.get(keyOf(after))

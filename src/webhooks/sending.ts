@@ -134,45 +134,45 @@ export async function startSending(deps: SendingDeps): Promise<Sending> {
     const busy = [...endpoints.values()].filter((one) => one.inFlight > 0).length
     share = Math.max(1, Math.min(mostOfOne, Math.floor(mostInAll / Math.max(1, busy))))
     for (const endpoint of endpoints.values()) endpoint.pump()
-    return Promise.resolve()
   }
 
-  const every = async (everyMs: number, until: AbortSignal, what: string, work: () => Promise<void>) => {
-    while (!until.aborted) {
-      await work().catch((error: unknown) => log.warn({ err: error }, `${what} did not succeed; it is tried again`))
-      await pause(clock, everyMs, until)
+  /** One turn after another, never two at once; `nudge` begins the next without waiting. */
+  const every = (everyMs: number, until: AbortSignal, what: string, work: () => Promise<void>) => {
+    let nudged = new AbortController()
+    const loop = async () => {
+      while (!until.aborted) {
+        nudged = new AbortController()
+        await work().catch((error: unknown) => log.warn({ err: error }, `${what} did not succeed; it is tried again`))
+        await pause(clock, everyMs, AbortSignal.any([until, nudged.signal]))
+      }
     }
+    return { ended: loop(), nudge: () => nudged.abort() }
   }
 
-  const turn = async () => {
-    await leases.turn()
-    await adopt()
-  }
-  await turn().catch((error: unknown) => log.warn({ err: error }, 'leasing webhooks did not succeed; it is tried again'))
-  const stopListening = await db.listen(webhookChanged, (id) => {
-    const webhookId = Number(id)
-    if (endpoints.has(webhookId)) refresh([webhookId]).catch(() => undefined)
-    else turn().catch(() => undefined)
-  })
   /** Beats on until the last request is on record: another process would repeat it. */
   const drained = new AbortController()
-  const leasing = every(leases.everyMs, drained.signal, 'leasing webhooks', turn)
+  const leasing = every(leases.everyMs, drained.signal, 'leasing webhooks', async () => {
+    await leases.turn()
+    await adopt()
+  })
+  const looking = every(refreshMs, signal, 'looking at webhooks', () => refresh([...endpoints.keys()]))
+  const stopListening = await db.listen(webhookChanged, (id) => (endpoints.has(Number(id)) ? looking : leasing).nudge())
   const loops = [
-    every(refreshMs, signal, 'looking at webhooks', () => refresh([...endpoints.keys()])),
+    looking,
     every(retryPollMs, signal, 'trying webhook requests again', retryDue),
     every(moveMs, signal, 'saving positions', () => Promise.resolve(savePositions())),
-    every(tickMs, signal, 'sending', tick),
+    every(tickMs, signal, 'sending', () => Promise.resolve(tick())),
   ]
   return {
     async stop() {
       stopping.abort()
-      await Promise.all([stopListening(), ...loops])
+      await Promise.all([stopListening(), ...loops.map(({ ended }) => ended)])
       const untilMs = clock.monotonicMs() + stopWithinMs
       while ([...endpoints.values()].some((one) => one.inFlight > 0) && clock.monotonicMs() < untilMs) await pause(clock, tickMs)
       savePositions()
       await recorder.emptied()
       drained.abort()
-      await leasing
+      await leasing.ended
       await leases.close()
       deps.post.close()
     },

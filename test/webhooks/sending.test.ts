@@ -199,7 +199,7 @@ describe('what failed', () => {
     await untilRecorded(webhook, 3)
     isGone = true
     clock.move(6000)
-    await vi.waitUntil(async () => (await house.db.rows(retries)).length === 0)
+    await until(async () => (await house.db.rows(retries)).length === 0)
     expect(to.received).toHaveLength(3)
   })
 
@@ -209,7 +209,7 @@ describe('what failed', () => {
     const { webhook } = await make(to.url)
     await house.start()
     await house.happen({ n: 1 })
-    await vi.waitUntil(async () => (await house.db.rows(retries)).length === 1)
+    await until(async () => (await house.db.rows(retries)).length === 1)
     if (how === 'deleted') await house.webhooks.remove(String(webhook.id), null)
     else await house.webhooks.update(String(webhook.id), null, { enabled: false })
     expect(await house.db.rows(retries)).toEqual([])
@@ -270,7 +270,7 @@ describe('a receiver that is away', () => {
     const { webhook } = await make(old.url)
     await house.start()
     await house.happen(...numbered(40))
-    await vi.waitUntil(async () => (await house.db.rows(retries)).length >= 8)
+    await until(async () => (await house.db.rows(retries)).length >= 8)
     await house.webhooks.update(String(webhook.id), null, { url: next.url })
     await until(() => next.received.length >= 20)
   })
@@ -327,8 +327,22 @@ describe('a receiver that misbehaves', () => {
     onTestFinished(() => dns.close())
     const post = loopbackPost({ dns: dns.address, trusted: testCertificate.cert })
     const short = { timeoutSeconds: 1 }
+    await make(good.url)
+    await house.start({ post })
+    /** Milliseconds from an event to its arrival at the good one, sorted. */
+    const waitsFor = async (count: number, from: number) => {
+      const waits: number[] = []
+      for (let n = from; n < from + count; n++) {
+        const sentMs = performance.now()
+        await house.happen({ n })
+        await until(() => good.received.length > n)
+        waits.push(performance.now() - sentMs)
+      }
+      return waits.sort((a, b) => a - b)
+    }
+    const most = (waits: readonly number[], part: number) => waits[Math.floor(waits.length * part) - 1] ?? 0
+    const alone = await waitsFor(50, 0)
     const hooks = {
-      good: await make(good.url),
       hanging: await make(hanging.url, short),
       drip: await make(drip, short),
       redirecting: await make(redirecting.url),
@@ -338,17 +352,12 @@ describe('a receiver that misbehaves', () => {
       moved: await make(`https://moved.example.test:${secure.port}/`),
     }
     dns.set('moved.example.test', 'A', ['10.1.2.3'])
-    await house.start({ post })
     const count = 100
-    const waits: number[] = []
-    for (let n = 0; n < count; n++) {
-      const sentMs = performance.now()
-      await house.happen({ n })
-      await until(() => good.received.length > n)
-      waits.push(performance.now() - sentMs)
-    }
-    expect(waits.sort((a, b) => a - b)[Math.floor(count * 0.99) - 1]).toBeLessThan(1000)
-    expect(numbersAt(good)).toEqual(Array.from({ length: count }, (_, n) => n))
+    const among = await waitsFor(count, 50)
+    // Noise of a busy machine, and far from the second that the bad ones take.
+    expect(most(among, 0.9)).toBeLessThan(most(alone, 0.9) * 2 + 250)
+    expect(most(among, 0.99)).toBeLessThan(1000)
+    expect(numbersAt(good)).toEqual(Array.from({ length: 150 }, (_, n) => n))
     const first = async ({ webhook }: { webhook: Webhook }) => {
       const [delivery] = await untilRecorded(webhook, 1)
       return house.webhooks.getDelivery(delivery?.id as string, {})
@@ -432,7 +441,7 @@ describe('a part of the log', () => {
     expect(again.map((one) => one.headers['webhook-id'])).toEqual(firsts.slice(10, 20).map((one) => one.headers['webhook-id']))
     expect(await ask(at(100), at(200))).toBe(0)
     await expect(ask(at(9), at(9))).rejects.toMatchObject({ code: 'validation_error' })
-    await vi.waitUntil(async () => (await house.db.rows(positions)).length === 2)
+    await until(async () => (await house.db.rows(positions)).length === 2)
     await house.webhooks.update(String(webhook.id), null, { enabled: false })
     await expect(ask(at(9), at(20))).rejects.toMatchObject({ code: 'webhook_disabled' })
   })
