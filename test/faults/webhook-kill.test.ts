@@ -5,11 +5,13 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { Webhook as StandardWebhook } from 'standardwebhooks'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { openIds, systemRandom } from '#base'
+import { openIds, silentLog, systemRandom } from '#base'
+import { embeddedUrlIfRunning, openDb, sql } from '#db'
 import { appendEvents } from '#events'
 import { forgetSender, organisationWide } from '#webhooks'
 import { type Receiver, startReceiver } from '../support/receiver.ts'
 import { type SendingHouse, startSendingHouse } from '../support/sending.ts'
+import { startService } from '../support/service.ts'
 
 const kills = Number(process.env['POSTRIDER_TEST_WEBHOOK_KILLS'] ?? 5)
 const events = Number(process.env['POSTRIDER_TEST_WEBHOOK_EVENTS'] ?? 3000)
@@ -135,5 +137,40 @@ describe(`after all processes that send were killed ${kills} times while ${event
 
   test('first attempts of each email were made in the order of its events', () => {
     expect([...orders.values()].filter((order) => order.some((n, index) => n < (order[index - 1] ?? 0)))).toEqual([])
+  })
+})
+
+describe('a process that sends, of a running service', () => {
+  const owners = sql<{ owner: string | null }>`
+    select owner
+    from webhook_endpoints`
+
+  test('leaves its webhooks at once to the one that is started in its place when it is killed', async () => {
+    const leaseMs = 60_000
+    await using service = await startService({ POSTRIDER_ROLES: 'api,webhooks', POSTRIDER_LEASE_MS: String(leaseMs) })
+    const db = await openDb({
+      url: (await embeddedUrlIfRunning(service.folder)) as string,
+      poolSize: 1,
+      applicationName: 'test',
+      log: silentLog,
+    })
+    try {
+      const hook = { name: 'hook', url: 'https://hooks.example.com/x' }
+      expect((await service.call('POST', '/webhooks', hook)).status).toBe(201)
+      const ownerBut = (last: string | undefined) =>
+        vi.waitUntil(
+          async () => {
+            const owner = (await db.first(owners))?.owner
+            return owner && owner !== last && owner
+          },
+          { timeout: leaseMs / 3, interval: 20 },
+        )
+      const owner = await ownerBut(undefined)
+      const [pid] = (await service.processes()).webhooks
+      process.kill(pid ?? 0, 'SIGKILL')
+      expect(await ownerBut(owner)).not.toBe(owner)
+    } finally {
+      await db.close()
+    }
   })
 })
