@@ -14,6 +14,7 @@ import { endChild, load, median, type Sink, startChild, startSink, typicalBody }
 import { missingPeer, startPostfix } from './postfix.ts'
 import { read } from './read.ts'
 import { startTracking } from './tracking.ts'
+import { webhookRates } from './webhooks.ts'
 
 const rounds = 5
 const acceptMs = 3000
@@ -204,6 +205,17 @@ async function tracking(note: (text: string) => void): Promise<Result> {
   return mean(pairs, 'tracking/constant-answer')
 }
 
+async function webhooks(note: (text: string) => void): Promise<Result> {
+  await using service = await startService({ ...environment, POSTRIDER_ROLES: 'api,housekeeping' })
+  const reach = {
+    ...environment,
+    DATABASE_URL: await databaseUrl(service),
+    POSTRIDER_SECRET: secretOf(service),
+    POSTRIDER_HOSTNAME: 'mail.postrider.test',
+  }
+  return mean(await webhookRates(reach, (ours, against) => interleave(ours, against, note)), 'webhooks/undici')
+}
+
 const benchmarks: Record<string, (note: (text: string) => void) => Promise<Result | Result[]>> = {
   accept,
   deliver: deliverRsa,
@@ -211,6 +223,7 @@ const benchmarks: Record<string, (note: (text: string) => void) => Promise<Resul
   'end-to-end-rsa': (note) => againstPostfix('end-to-end-rsa/postfix-opendkim', true, note),
   read,
   tracking,
+  webhooks,
 }
 
 const words = process.argv.slice(2)

@@ -37,8 +37,9 @@ export interface Sink {
   stop(): Promise<void>
 }
 
-export async function startSink(): Promise<Sink> {
-  const { child, first } = await startChild<{ port: number }>('sink.ts')
+/** `sink.ts` takes SMTP, `http-sink.ts` HTTP. */
+export async function startSink(name = 'sink.ts'): Promise<Sink> {
+  const { child, first } = await startChild<{ port: number }>(name)
   const count = () =>
     new Promise<number>((resolve) => {
       child.once('message', (message) => resolve((message as { messages: number }).messages))

@@ -34,11 +34,11 @@ import { openGuard, openPost, openResolver } from '#net'
 import { openRequestLogs } from '#request-logs'
 import { openReturns } from '#returns'
 import { simulatorDomain } from '#simulator'
-import { forgetProcess } from '#spool'
+import { forgetProcess, shardLeases } from '#spool'
 import { findOrganisation, foundOrganisation, openTenants } from '#tenants'
 import { openHits, openTokens, openTrackHosts } from '#tracking'
 import { openUsage } from '#usage'
-import { openLive, openWebhooks } from '#webhooks'
+import { forgetSender, openBodies, openLive, openWebhooks, startSending } from '#webhooks'
 
 const clock = systemClock
 const ids: Ids = openIds(systemRandom)
@@ -48,6 +48,10 @@ const { version } = JSON.parse(readFileSync(new URL('../package.json', import.me
 const apiConnections = 12
 const deliveryConnections = 6
 const inboundConnections = 8
+const webhookConnections = 6
+const webhookProcesses = 1
+/** Shorter than the five seconds after which many a receiver closes an unused connection. */
+const webhookIdleMs = 3000
 const saveUsesEveryMs = 10_000
 
 /** The hot statements name their rows by index; a plan made while a table was empty must not read it whole when it is full. */
@@ -150,10 +154,19 @@ async function serve(): Promise<void> {
     await refuseOtherSecret(db, secrets)
     for (const problem of await durabilityProblems(db)) log.warn(problem)
     const shown = await firstStart(config, db, secrets)
-    if (config.roles.includes('delivery')) open.push(startDeliveryProcesses(config, url, readSecret(config), db, log))
+    const delivery = {
+      command: 'delivery-process',
+      count: config.deliveryProcesses,
+      ended: (name: string) => forgetProcess(db, shardLeases, name),
+    }
+    // One, for ports are bound once; apart from the API, because what the world says to it is hostile.
+    const inbound = { command: 'inbound-process', count: 1, ended: async () => {} }
+    const webhooks = { command: 'webhooks-process', count: webhookProcesses, ended: (name: string) => forgetSender(db, name) }
+    if (config.roles.includes('delivery')) open.push(startProcesses(delivery, { config, url, log }))
+    if (config.roles.includes('webhooks')) open.push(startProcesses(webhooks, { config, url, log }))
     if (config.roles.includes('inbound')) {
       ensureCertificate(config, { clock, random: systemRandom })
-      open.push(startInboundProcess(config, url, readSecret(config), log))
+      open.push(startProcesses(inbound, { config, url, log }))
     }
     if (config.roles.includes('housekeeping'))
       open.push(
@@ -252,14 +265,18 @@ function saveUsesOf(credentials: Credentials, log: Log): { stop(): Promise<void>
   }
 }
 
-function startDeliveryProcesses(config: Config, url: string, secret: string, db: Db, log: Log): Children {
+/** Processes of a role that this one starts, and starts again when they die. */
+function startProcesses(
+  role: { command: string; count: number; ended: (name: string) => Promise<void> },
+  { config, url, log }: { config: Config; url: string; log: Log },
+): Children {
   return startChildren({
     script,
-    argumentsFor: (name) => ['delivery-process', name],
-    environment: { ...environment, DATABASE_URL: url, POSTRIDER_SECRET: secret },
-    count: config.deliveryProcesses,
+    argumentsFor: (name) => [role.command, name],
+    environment: { ...environment, DATABASE_URL: url, POSTRIDER_SECRET: readSecret(config) },
+    count: role.count,
     newName: () => `${config.hostname}-${ids.token(12)}`,
-    ended: (name) => forgetProcess(db, name),
+    ended: role.ended,
     clock,
     log,
   })
@@ -295,20 +312,6 @@ async function deliver(processId: string): Promise<void> {
   await db.close()
 }
 
-/** One, for ports are bound once; apart from the API, because what the world says to it is hostile. */
-function startInboundProcess(config: Config, url: string, secret: string, log: Log): Children {
-  return startChildren({
-    script,
-    argumentsFor: () => ['inbound-process'],
-    environment: { ...environment, DATABASE_URL: url, POSTRIDER_SECRET: secret },
-    count: 1,
-    newName: () => `${config.hostname}-smtp-${ids.token(12)}`,
-    ended: async () => {},
-    clock,
-    log,
-  })
-}
-
 async function receive(): Promise<void> {
   const config = readConfig(environment)
   const log = openLog(config.logLevel, 'inbound')
@@ -338,6 +341,22 @@ async function receive(): Promise<void> {
   await db.close()
 }
 
+async function sendWebhooks(processId: string): Promise<void> {
+  const config = readConfig(environment)
+  const log = openLog(config.logLevel, `webhooks ${processId}`)
+  const stop = untilSignal()
+  const secrets = openSecrets(readSecret(config), systemRandom)
+  const url = config.databaseUrl as string
+  const db = await openDb({ url, poolSize: webhookConnections, applicationName: `postrider webhooks ${processId}`, log })
+  const resolver = openResolver({ servers: config.resolvers, clock })
+  const { allowedNetworks: openedNetworks } = config
+  const post = openPost({ resolver, guard: openGuard(openedNetworks), openedNetworks, clock, keepIdleMs: webhookIdleMs })
+  const sending = await startSending({ db, clock, ids, log, secrets, post, bodies: openBodies({ db }), config, version, processId })
+  await stop
+  await sending.stop()
+  await db.close()
+}
+
 /** Ctrl-C, SIGTERM, or the end of the parent process. */
 function untilSignal(): Promise<void> {
   return new Promise((resolve) => {
@@ -354,6 +373,7 @@ const exitCode = await runCommand(process.argv.slice(2), {
   serve,
   deliver,
   receive,
+  sendWebhooks,
   print: (text) => console.log(text),
 })
 process.exit(exitCode)

@@ -432,6 +432,50 @@ create table webhook_deliveries (
 CREATE INDEX webhook_deliveries_by_id ON webhook_deliveries (id);
 CREATE INDEX webhook_deliveries_of_webhook ON webhook_deliveries (webhook_id, at);
 
+create table webhook_endpoints (
+  webhook_id bigint not null,
+  owner text,
+  epoch bigint not null,
+  failures integer not null,
+  failing_since timestamptz,
+  probe_at timestamptz,
+  told_at timestamptz,
+  constraint webhook_endpoints_pkey PRIMARY KEY (webhook_id),
+  constraint webhook_endpoints_webhook_id_fkey FOREIGN KEY (webhook_id) REFERENCES webhooks(id) ON DELETE CASCADE
+);
+CREATE INDEX webhook_endpoints_by_owner ON webhook_endpoints (owner);
+
+create table webhook_positions (
+  webhook_id bigint not null,
+  id bigint not null generated always as identity,
+  xact xid8 not null,
+  event_id bigint not null,
+  done_ids bigint[] not null,
+  since pg_snapshot not null,
+  until_xact xid8,
+  after_at timestamptz,
+  before_at timestamptz,
+  constraint webhook_positions_pkey PRIMARY KEY (webhook_id, id),
+  constraint webhook_positions_webhook_id_fkey FOREIGN KEY (webhook_id) REFERENCES webhooks(id) ON DELETE CASCADE
+);
+
+create table webhook_processes (
+  id text not null,
+  beat bigint not null,
+  constraint webhook_processes_pkey PRIMARY KEY (id)
+);
+
+create table webhook_retries (
+  webhook_id bigint not null,
+  event_id bigint not null,
+  xact xid8 not null,
+  made smallint not null,
+  due_at timestamptz not null,
+  constraint webhook_retries_pkey PRIMARY KEY (webhook_id, event_id),
+  constraint webhook_retries_webhook_id_fkey FOREIGN KEY (webhook_id) REFERENCES webhooks(id) ON DELETE CASCADE
+);
+CREATE INDEX webhook_retries_due ON webhook_retries (webhook_id, due_at);
+
 create table webhook_signing_keys (
   id text collate "C" not null,
   private_key bytea not null,
@@ -455,5 +499,4 @@ create table webhooks (
   updated_at timestamptz not null,
   constraint webhooks_pkey PRIMARY KEY (tenant_id, id)
 );
-CREATE UNIQUE INDEX webhooks_by_id ON webhooks (id);
 CREATE UNIQUE INDEX webhooks_by_uuid ON webhooks (uuid);

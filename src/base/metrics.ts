@@ -55,6 +55,12 @@ export const metrics = {
     labelNames: ['why'],
     registers,
   }),
+  webhookRequests: new Counter({
+    name: 'postrider_webhook_requests_total',
+    help: 'Requests to webhooks by outcome',
+    labelNames: ['outcome'],
+    registers,
+  }),
   requestSeconds: new Histogram({
     name: 'postrider_http_request_duration_seconds',
     help: 'HTTP requests by endpoint and status',

@@ -26,6 +26,7 @@ import {
 } from './operate.ts'
 import { domainAdd, keyCreate, limitsSet, memberAdd, tenantCreate } from './records.ts'
 import { send } from './send.ts'
+import { webhookReplay } from './webhook.ts'
 
 export type { CommandDeps, House } from './command.ts'
 
@@ -78,10 +79,21 @@ const deliveryProcess: Command = {
 const inboundProcess: Command = {
   name: 'inbound-process',
   summary: 'the process of the SMTP listeners; started by serve',
-  help: 'postrider inbound-process\n\nStarted by serve.',
+  help: 'postrider inbound-process ID\n\nStarted by serve.',
   options: {},
+  positionals: ['ID'],
   hidden: true,
   run: (_given, deps) => deps.receive(),
+}
+
+const webhooksProcess: Command = {
+  name: 'webhooks-process',
+  summary: 'one process that sends to webhooks; started by serve',
+  help: 'postrider webhooks-process ID\n\nStarted by serve.',
+  options: {},
+  positionals: ['ID'],
+  hidden: true,
+  run: (given, deps) => deps.sendWebhooks(given.positionals[0] as string),
 }
 
 const commands: readonly Command[] = [
@@ -104,6 +116,7 @@ const commands: readonly Command[] = [
   explainCommand,
   erase,
   dns,
+  webhookReplay,
   send,
   listen,
   bounceParse,
@@ -111,6 +124,7 @@ const commands: readonly Command[] = [
   bench,
   deliveryProcess,
   inboundProcess,
+  webhooksProcess,
 ]
 
 const overview = () => `postrider <command>

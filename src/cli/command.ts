@@ -31,6 +31,8 @@ export interface CommandDeps {
   deliver(processId: string): Promise<void>
   /** Runs the SMTP listeners. */
   receive(): Promise<void>
+  /** Runs one process that sends to webhooks, under the name its parent gave it. */
+  sendWebhooks(processId: string): Promise<void>
   print(text: string): void
 }
 

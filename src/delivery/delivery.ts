@@ -19,7 +19,7 @@ import {
   openStops,
   promote,
   type RetrySchedule,
-  shardCount,
+  shardLeases,
 } from '#spool'
 import { suppressed } from '#suppressions'
 import type { Tenants } from '#tenants'
@@ -118,7 +118,7 @@ export async function startDelivery(deps: DeliveryDeps): Promise<Delivery> {
     processId: deps.processId,
     newProcessId: () => `${deps.processId}-${ids.label(6)}`,
     leaseMs: config.leaseMs,
-    shardCount,
+    leased: shardLeases,
     isIdle: (shard) => hands.isIdle(shard),
   })
   const finished = (outcomes: Outcome[]) => {

@@ -28,6 +28,7 @@ export type EventKind =
   | 'DeliveryShaped'
   | 'SendLimitApproaching'
   | 'SendLimitExceeded'
+  | 'WebhookFailing'
 
 /** What is told of a status carries the status before as `data.was`, which the counts are made of. */
 export interface NewEvent {
@@ -147,6 +148,19 @@ const judgedHours = sql<JudgedHour & { lastXact: string; lastId: number }>`
   group by 1, 2
   order by 1, 2`
 
+const eventsAt = sql<LoggedEvent>`
+  select events.xact::text as xact, events.id, tenant_id as "tenantId", kind, email_id as "emailId", at, data
+  from unnest($1::text[], $2::bigint[]) as wanted (xact, id)
+  join events on events.xact = wanted.xact::xid8 and events.id = wanted.id`
+
+const eventsWithin = sql<{ count: number; first: string | null; last: string | null }>`
+  select count(*) as count, min(xact)::text as first, max(xact)::text as last
+  from events
+  where at > $1 and at < $2 and kind = any($3::text[]) and ($4::text is null or tenant_id = $4)`
+
+const transactionEnded = sql<{ isReadable: boolean }>`
+  select $1::text::xid8 < pg_snapshot_xmin(pg_current_snapshot()) as "isReadable"`
+
 const lastEvent = sql<LogPosition>`
   select xact::text as xact, id
   from events
@@ -253,3 +267,20 @@ export const findEndOfLog = async (on: Queryable): Promise<LogPosition> => (awai
 /** When the first event after a position happened. */
 export const findTimeAfter = async (on: Queryable, { xact, id }: LogPosition): Promise<Date | undefined> =>
   (await on.first(firstAfter, [xact, id]))?.at
+
+/** The events at these positions, as far as they are still there, in no order. */
+export const findEventsAt = (on: Queryable, positions: readonly LogPosition[]): Promise<LoggedEvent[]> =>
+  on.rows(eventsAt, [positions.map(({ xact }) => xact), positions.map(({ id }) => id)])
+
+/** `readEvents` will give every event of this transaction and of those before it: none of them is open. */
+export const isReadable = async (on: Queryable, xact: string): Promise<boolean> =>
+  (await on.first(transactionEnded, [xact]))?.isReadable ?? false
+
+/** How many events of these kinds happened between two moments, both exclusive, and the transactions of the first and the last in the log. */
+export async function countEventsWithin(
+  on: Queryable,
+  { after, before, kinds, tenantId }: { after: Date; before: Date; kinds: readonly string[]; tenantId: string | null },
+): Promise<{ count: number; first: string; last: string } | undefined> {
+  const found = await on.first(eventsWithin, [after, before, kinds, tenantId])
+  return found?.first && found.last ? { count: found.count, first: found.first, last: found.last } : undefined
+}

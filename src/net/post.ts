@@ -1,11 +1,11 @@
 /**
  * One HTTP POST to a URL that somebody else has given us. Never rejects, whatever the other side does: the whole is bounded in time,
  * the answer in octets. It connects to addresses that were looked up once and checked, and to no others; redirects are not followed,
- * nothing is decompressed, and the connection ends with the answer.
+ * and nothing is decompressed. A connection ends with the answer, or is kept for the same URL, and with it the address it was made to.
  */
-import { type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http'
 import { connect as connectTcp, isIP, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
+import { Client, errors } from 'undici'
 import type { Clock } from '#base'
 import { findTarget, type TargetDeps, type UrlVerdict } from './target.ts'
 
@@ -27,65 +27,160 @@ export interface PostOutcome {
   error: string | null
   /** Without an answer: the request was on its way, and may have been read. */
   mayHaveArrived: boolean
+  /** What the answer asks to wait before the next request: the header as it came. */
+  retryAfter: string | null
 }
 
 export interface Post {
   /** Where a URL would lead now. */
   look(url: string): Promise<UrlVerdict>
   post(request: PostRequest): Promise<PostOutcome>
+  /** Ends the connections that are kept. */
+  close(): void
 }
 
 export interface PostDeps extends TargetDeps {
   clock: Clock
   /** PEM certificates to trust instead of the system's: for tests. */
   trusted?: string
+  /** How long an unused connection is kept; without, each request has one of its own. */
+  keepIdleMs?: number
+}
+
+/** One connection with what speaks HTTP on it. */
+interface Line {
+  client: Client
+  url: URL
+  madeMs: number
+  alive(): boolean
+  end(): void
 }
 
 const mostAddresses = 4
 const longestBody = 10_000
+const longestError = 1000
 const longestBodyOctets = longestBody * 4
 const mostHeaderOctets = 16_384
+/** After that a name is looked up again, so that a receiver that moves is followed. */
+const longestKeptMs = 60_000
+/** Unused connections, to all receivers together. */
+const mostKept = 1000
 
 class Failed extends Error {}
 
 export function openPost(deps: PostDeps): Post {
-  const { clock } = deps
+  const { clock, keepIdleMs } = deps
   const look = (url: string) => findTarget(url, deps)
+  /** Unused connections by URL: the very text that was checked when each was made. */
+  const kept = new Map<string, Line[]>()
+  let keptCount = 0
+
+  const take = (url: string): Line | undefined => {
+    const lines = kept.get(url) ?? []
+    for (let line = lines.pop(); line; line = lines.pop()) {
+      keptCount--
+      if (line.alive() && clock.monotonicMs() - line.madeMs < longestKeptMs) return line
+      line.end()
+    }
+    kept.delete(url)
+    return undefined
+  }
+  const keep = (url: string, line: Line) => {
+    if (keepIdleMs === undefined || keptCount >= mostKept || !line.alive()) return line.end()
+    keptCount++
+    const lines = kept.get(url)
+    if (lines) lines.push(line)
+    else kept.set(url, [line])
+  }
+  const sweep = () => {
+    for (const [url, lines] of kept) {
+      const alive = lines.filter((line) => line.alive())
+      keptCount -= lines.length - alive.length
+      if (alive.length > 0) kept.set(url, alive)
+      else kept.delete(url)
+    }
+  }
+
   return {
     look,
-    async post({ url, headers, body, withinMs }) {
+    async post(request) {
+      const { url, withinMs } = request
       const startedMs = clock.monotonicMs()
       const stop = new AbortController()
       const cancel = clock.after(withinMs, () => stop.abort(new Failed(`no answer within ${withinMs / 1000} s`)))
       let mayHaveArrived = false
-      let socket: Socket | undefined
-      const outcome = (rest: Pick<PostOutcome, 'statusCode' | 'body' | 'error'>): PostOutcome => ({
+      const outcome = (rest: Pick<PostOutcome, 'statusCode' | 'body' | 'error' | 'retryAfter'>): PostOutcome => ({
         ...rest,
         durationMs: Math.round(clock.monotonicMs() - startedMs),
         mayHaveArrived: rest.statusCode === null && mayHaveArrived,
       })
-      try {
+      const ask = async (line: Line) => {
+        mayHaveArrived = true
+        const answer = await exchange(line, line.url, request, keepIdleMs === undefined, stop.signal)
+        keep(url, line)
+        return outcome({ ...answer, error: null })
+      }
+      const anew = async () => {
+        mayHaveArrived = false
         const target = await unless(stop.signal, look(url))
         if (target.kind !== 'addresses') throw new Failed(target.message)
-        socket = await connect(target, withinMs, stop.signal, deps)
-        mayHaveArrived = true
-        return outcome({ ...(await exchange(socket, target.url, headers, body, stop.signal)), error: null })
+        return ask(lineOn(await connect(target, withinMs, stop.signal, deps), target.url, clock, keepIdleMs))
+      }
+      try {
+        const line = take(url)
+        if (!line) return await anew()
+        return await ask(line).catch((error: unknown) => {
+          // The other side closes what it has not used for a while, and this request crossed with that.
+          if (stop.signal.aborted) throw error
+          return anew()
+        })
       } catch (error) {
         const late = stop.signal.aborted && mayHaveArrived ? '; the request may have arrived' : ''
-        return outcome({ statusCode: null, body: null, error: inWords(error) + late })
+        return outcome({ statusCode: null, body: null, error: inWords(error) + late, retryAfter: null })
       } finally {
         cancel()
-        socket?.destroy()
+        if (keptCount >= mostKept) sweep()
       }
+    },
+    close() {
+      for (const line of [...kept.values()].flat()) line.end()
+      kept.clear()
+      keptCount = 0
     },
   }
 }
 
+/** HTTP on a connection that was made already; when that is lost, no other is made in its place. */
+function lineOn(socket: Socket, url: URL, clock: Clock, keepIdleMs = 1): Line {
+  let given = false
+  const client = new Client(url.origin, {
+    pipelining: 1,
+    allowH2: false,
+    maxHeaderSize: mostHeaderOctets,
+    headersTimeout: 0,
+    bodyTimeout: 0,
+    keepAliveTimeout: keepIdleMs,
+    keepAliveMaxTimeout: keepIdleMs,
+    connect: (_, done) => {
+      if (given || socket.destroyed) return done(new Failed('the connection was closed'), null)
+      given = true
+      // Not at once: undici waits for ever for what it is handed while it asks.
+      queueMicrotask(() => done(null, socket))
+    },
+  })
+  const end = () => {
+    socket.destroy()
+    client.destroy().catch(() => undefined)
+  }
+  return { client, url, madeMs: clock.monotonicMs(), alive: () => !socket.destroyed && socket.writable, end }
+}
+
+/** It may quote the other side: a certificate's names, a line that is no header. */
 function inWords(error: unknown): string {
   if (!(error instanceof Error)) return 'unknown trouble'
   if (error instanceof Failed) return error.message
   const { code } = error as NodeJS.ErrnoException
-  return code === undefined || error.message.includes(code) ? error.message : `${error.message} (${code})`
+  return storable(code === undefined || error.message.includes(code) ? error.message : `${error.message} (${code})`, longestError)
 }
 
 /** What `work` comes to, unless the signal comes first. */
@@ -149,53 +244,56 @@ function opened<S extends Socket>(socket: S, event: 'connect' | 'secureConnect',
 
 /** Sends the request. The status decides, so trouble after it costs no more than the rest of the body. */
 function exchange(
-  socket: Socket,
+  line: Line,
   url: URL,
-  headers: Readonly<Record<string, string>>,
-  body: Buffer,
+  { headers, body }: PostRequest,
+  closes: boolean,
   signal: AbortSignal,
-): Promise<{ statusCode: number; body: string }> {
+): Promise<{ statusCode: number; body: string; retryAfter: string | null }> {
   return new Promise((resolve, reject) => {
-    const asked: ClientRequest = httpRequest({
-      method: 'POST',
-      path: url.pathname + url.search,
-      headers: { host: url.host, 'content-length': String(body.length), 'accept-encoding': 'identity', ...headers },
-      maxHeaderSize: mostHeaderOctets,
-      createConnection: () => socket,
-    })
-    const end = (finish: () => void) => {
+    let answer: { statusCode: number; retryAfter: string | null } | undefined
+    const pieces: Buffer[] = []
+    let octets = 0
+    const settle = (error: Error | undefined) => {
       signal.removeEventListener('abort', onAbort)
-      finish()
-      asked.destroy()
+      if (answer) resolve({ ...answer, body: textOf(pieces) })
+      else reject(error ?? new Failed('it answered without a status'))
+      // What is left of an answer would be taken for the next one.
+      if (error) line.end()
     }
-    let answer: { statusCode: number; pieces: Buffer[] } | undefined
-    const fail = (error: Error) => {
-      const told = answer
-      end(() => (told ? resolve({ statusCode: told.statusCode, body: textOf(told.pieces) }) : reject(error)))
-    }
-    const onAbort = () => fail(signal.reason as Error)
-    asked.on('error', fail)
-    asked.on('close', () => fail(new Failed('the connection was closed without an answer')))
-    asked.on('upgrade', () => fail(new Failed('it answered with another protocol than HTTP')))
-    asked.on('response', (response: IncomingMessage) => {
-      const pieces: Buffer[] = []
-      let octets = 0
-      answer = { statusCode: response.statusCode ?? 0, pieces }
-      response.on('data', (piece: Buffer) => {
-        pieces.push(piece)
-        octets += piece.length
-        if (octets >= longestBodyOctets) fail(new Failed('enough was read'))
-      })
-      response.on('end', () => fail(new Failed('all was read')))
-      response.on('error', fail)
-    })
+    const onAbort = () => settle(signal.reason as Error)
     if (signal.aborted) return onAbort()
     signal.addEventListener('abort', onAbort, { once: true })
-    asked.end(body)
+    line.client.dispatch(
+      {
+        method: 'POST',
+        path: url.pathname + url.search,
+        headers: { 'accept-encoding': 'identity', ...headers },
+        body,
+        reset: closes,
+      },
+      {
+        onRequestStart: () => undefined,
+        onRequestUpgrade: () => settle(new Failed('it answered with another protocol than HTTP')),
+        onResponseStart(_, statusCode, received) {
+          if (statusCode < 200) return
+          const [retryAfter = null] = [received['retry-after']].flat()
+          answer = { statusCode, retryAfter }
+        },
+        onResponseData(_, piece) {
+          pieces.push(piece)
+          octets += piece.length
+          if (octets >= longestBodyOctets) settle(new Failed('enough was read'))
+        },
+        onResponseEnd: () => settle(undefined),
+        onResponseError: (_, error) =>
+          settle(error instanceof errors.SocketError ? new Failed('the connection was closed without an answer') : error),
+      },
+    )
   })
 }
 
-/** At most 10,000 characters, whatever the octets are; without NUL, which no database could store. */
-function textOf(pieces: readonly Buffer[]): string {
-  return new TextDecoder().decode(Buffer.concat(pieces)).slice(0, longestBody).toWellFormed().replaceAll('\0', '\ufffd')
-}
+const textOf = (pieces: readonly Buffer[]) => storable(new TextDecoder().decode(Buffer.concat(pieces)), longestBody)
+
+/** At most so many characters, whatever the octets were; without NUL, which no database could store. */
+const storable = (text: string, longest: number) => text.slice(0, longest).toWellFormed().replaceAll('\0', '\ufffd')

@@ -1,12 +1,13 @@
 /**
- * Leases: which delivery process owns which shards. A living process raises its beat; the others watch the beat by their own
+ * Leases: which process owns which parts of some work: shards of the spool, endpoints of webhooks. A living process raises its beat; the others watch the beat by their own
  * monotonic clocks, so no wall clock and no clock of another machine decides anything. Whoever sees a beat stand still for the
  * lease's length removes the process, in the same transaction that checks the beat once more, and its shards become free.
  * The owner believes in its lease for three quarters of that length after the last beat it *began* to write.
  */
 import { type Clock, type Log, metrics } from '#base'
-import { type Db, type Queryable, sql } from '#db'
+import { type Db, type Queryable, type Sql, sql } from '#db'
 import type { OwnedShard } from './claim.ts'
+import { shardCount } from './shards.ts'
 
 const register = sql`
   insert into delivery_processes (id, beat)
@@ -65,6 +66,41 @@ const freeOrphans = sql`
   set owner = null
   where owner is not null and owner not in (select id from delivery_processes)`
 
+/** What is leased: the statements on its tables, in which a part's number is called a shard. */
+export interface Leased {
+  /** $1: the process. */
+  register: Sql<unknown>
+  /** $1: the process; no row when it was removed, else one for each part it owns, or one without. */
+  raiseBeat: Sql<{ shard: number | null; epoch: number | null }>
+  allBeats: Sql<{ id: string; beat: number }>
+  /** $1, $2: the process and the beat it must still have. */
+  removeProcess: Sql<unknown>
+  /** $1: what its names begin with. */
+  removeEnded: Sql<{ id: string }>
+  /** $1: processes. */
+  freeAllOf: Sql<unknown>
+  /** $1: the process; $2: at most so many. */
+  take: Sql<OwnedShard>
+  /** $1: the process; $2: the parts. */
+  free: Sql<unknown>
+  freeOrphans: Sql<unknown>
+  /** How many parts there are. */
+  count(db: Db): Promise<number>
+}
+
+export const shardLeases: Leased = {
+  register,
+  raiseBeat,
+  allBeats,
+  removeProcess,
+  removeEnded,
+  freeAllOf: freeShardsOf,
+  take: takeShards,
+  free: freeShard,
+  freeOrphans,
+  count: () => Promise.resolve(shardCount),
+}
+
 const beatsPerLease = 5
 /** Often enough that shards change hands quickly when processes come and go. */
 const longestTurnMs = 400
@@ -91,16 +127,16 @@ export interface LeaseDeps {
   processId: string
   newProcessId: () => string
   leaseMs: number
-  shardCount: number
+  leased: Leased
   /** Whether anything of this shard is still in the process's hands: a surplus shard is given up once it is idle. */
   isIdle: (shard: number) => boolean
 }
 
 /** Removes a process that certainly has ended, under whatever later names it went on, so that its shards need not wait for the lease to run out. */
-export async function forgetProcess(db: Db, processId: string): Promise<void> {
+export async function forgetProcess(db: Db, leased: Leased, processId: string): Promise<void> {
   await db.transaction(async (tx) => {
-    const names = (await tx.rows(removeEnded, [processId])).map((one) => one.id)
-    await tx.run(freeShardsOf, [[processId, ...names]])
+    const names = (await tx.rows(leased.removeEnded, [processId])).map((one) => one.id)
+    await tx.run(leased.freeAllOf, [[processId, ...names]])
   })
 }
 
@@ -108,20 +144,20 @@ export async function forgetProcess(db: Db, processId: string): Promise<void> {
 export const livingProcesses = async (on: Queryable): Promise<string[]> => (await on.rows(allBeats)).map((one) => one.id)
 
 export async function openLeases(deps: LeaseDeps): Promise<Leases> {
-  const { db, clock, log, leaseMs } = deps
+  const { db, clock, log, leaseMs, leased } = deps
   let processId = deps.processId
   let believedUntilMs = 0
   let mine: OwnedShard[] = []
   /** Shards above the fair share: no longer claimed from, given up once idle. */
   let leaving = new Set<number>()
   let seen = new Map<string, { beat: number; sinceMs: number }>()
-  await db.run(register, [processId])
+  await db.run(leased.register, [processId])
 
   const believed = () => clock.monotonicMs() < believedUntilMs
 
   const watch = async (): Promise<number> => {
     const nowMs = clock.monotonicMs()
-    const beats = await db.rows(allBeats)
+    const beats = await db.rows(leased.allBeats)
     const before = seen
     seen = new Map(
       beats.map(({ id, beat }) => {
@@ -139,22 +175,22 @@ export async function openLeases(deps: LeaseDeps): Promise<Leases> {
 
   const remove = async (id: string, beat: number) => {
     await db.transaction(async (tx) => {
-      if ((await tx.run(removeProcess, [id, beat])) === 1) {
-        await tx.run(freeShardsOf, [[id]])
-        log.warn({ process: id }, 'a delivery process stopped beating; its shards are free')
+      if ((await tx.run(leased.removeProcess, [id, beat])) === 1) {
+        await tx.run(leased.freeAllOf, [[id]])
+        log.warn({ process: id }, 'a process stopped beating; what it owned is free')
       }
     })
   }
 
   const beat = async () => {
     const beganMs = clock.monotonicMs()
-    const rows = await db.rows(raiseBeat, [processId])
+    const rows = await db.rows(leased.raiseBeat, [processId])
     if (rows.length === 0) {
       log.warn({ process: processId }, 'this process was taken for dead; it starts again under a new name')
       mine = []
       leaving = new Set()
       processId = deps.newProcessId()
-      await db.run(register, [processId])
+      await db.run(leased.register, [processId])
       return
     }
     mine = rows.flatMap(({ shard, epoch }) => (shard === null || epoch === null ? [] : [{ shard, epoch }]))
@@ -169,16 +205,16 @@ export async function openLeases(deps: LeaseDeps): Promise<Leases> {
       try {
         await beat()
         const living = await watch()
-        await db.run(freeOrphans)
-        const share = Math.ceil(deps.shardCount / living)
+        await db.run(leased.freeOrphans)
+        const share = Math.ceil((await leased.count(db)) / living)
         if (mine.length < share) {
           leaving.clear()
-          mine = [...mine, ...(await db.rows(takeShards, [processId, share - mine.length]))]
+          mine = [...mine, ...(await db.rows(leased.take, [processId, share - mine.length]))]
         } else {
           const idle = [...leaving].filter(deps.isIdle).slice(0, mine.length - share)
           if (idle.length > 0) {
             mine = mine.filter((one) => !idle.includes(one.shard))
-            await db.run(freeShard, [processId, idle])
+            await db.run(leased.free, [processId, idle])
           }
           // Only idle ones are set aside, for one turn: a shard with a hanging recipient would keep its other mail waiting for it.
           const surplus = mine.filter((one) => deps.isIdle(one.shard)).slice(0, mine.length - share)
@@ -195,7 +231,7 @@ export async function openLeases(deps: LeaseDeps): Promise<Leases> {
     async close() {
       mine = []
       believedUntilMs = 0
-      await forgetProcess(db, processId)
+      await forgetProcess(db, leased, processId)
     },
   }
 }

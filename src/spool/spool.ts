@@ -1,7 +1,7 @@
 /**
  * The spool: what is still to be done. One row per recipient not yet final, with its due time and its shard.
  * Owns: spool, queue_changes, queue_stops, shard_leases, delivery_processes. Uses: base, db, limits, events. Used by: accept, delivery,
- * returns, housekeeping, http, main.
+ * returns, webhooks, housekeeping, http, main.
  * Promises: a claimed recipient belongs to one process until its lease ends; a stale owner's finish changes nothing; no tenant's
  * backlog and no slow destination keeps another's mail waiting.
  */
@@ -20,7 +20,7 @@ export {
 } from './changes.ts'
 export { type Claimed, claim, findInterrupted, giveBack, type Lane, type OwnedShard, promote, statusBefore } from './claim.ts'
 export { contentsStillQueued, oldestQueuedMs, releaseWaiting, requeue, takeExpiredHolds } from './holds.ts'
-export { forgetProcess, type Leases, livingProcesses, openLeases } from './leases.ts'
+export { forgetProcess, type Leased, type Leases, livingProcesses, openLeases, shardLeases } from './leases.ts'
 export {
   countAhead,
   findQueued,

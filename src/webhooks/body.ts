@@ -6,14 +6,12 @@ export interface WebhookBody {
   event: string
   /** Seconds since the epoch, when the event was queued. */
   timestamp: number
-  /** Unique for each event and webhook. */
-  uuid: string
   tenantId: string
   payload: Record<string, unknown>
 }
 
-/** As it is sent: the contract's names, in its order. */
-export const webhookBody = ({ event, timestamp, uuid, tenantId, payload }: WebhookBody) => ({
+/** As the stream shows it: the contract's names, in its order. */
+export const webhookBody = ({ event, timestamp, uuid, tenantId, payload }: WebhookBody & { uuid: string }) => ({
   event,
   timestamp,
   uuid,
@@ -21,9 +19,14 @@ export const webhookBody = ({ event, timestamp, uuid, tenantId, payload }: Webho
   payload,
 })
 
-/** The octets that are signed and sent. `isTest` marks a sample in the platform view. */
-export function bodyOctets(body: WebhookBody, isTest = false): Buffer {
-  return Buffer.from(JSON.stringify({ ...webhookBody(body), ...(isTest ? { _test: true } : {}) }))
+/** The octets that are signed and sent, for the uuid of an event and a webhook. */
+export type BodyFor = (uuid: string) => Buffer
+
+/** Everything but the uuid is written once, however many webhooks are told. `isTest` marks a sample in the platform view. */
+export function bodyFor({ event, timestamp, tenantId, payload }: WebhookBody, isTest = false): BodyFor {
+  const head = JSON.stringify({ event, timestamp }).slice(0, -1)
+  const tail = JSON.stringify({ tenant_id: tenantId, payload, ...(isTest ? { _test: true } : {}) }).slice(1)
+  return (uuid) => Buffer.from(`${head},"uuid":${JSON.stringify(uuid)},${tail}`)
 }
 
 export interface SampleFacts {

@@ -1,7 +1,9 @@
 /** Delivery records: every HTTP request to a webhook with what was sent and answered, for thirty days. Cut into days by their time. */
 import { type PartitionedTable, type Queryable, sql, type Tx } from '#db'
 
-export const deliveryTables: readonly PartitionedTable[] = [{ table: 'webhook_deliveries', key: 'time' }]
+/** A record is a little too long for PostgreSQL not to compress it, which cost a fifth of what can be sent when measured. */
+const settings = 'toast_tuple_target = 4080'
+export const deliveryTables: readonly PartitionedTable[] = [{ table: 'webhook_deliveries', key: 'time', settings }]
 
 export interface Delivery {
   id: string
@@ -33,10 +35,15 @@ export interface DeliveryDetails extends Delivery {
 
 export type NewDelivery = Omit<DeliveryDetails, 'webhookName'>
 
-const insertDelivery = sql`
+const insertDeliveries = sql`
   insert into webhook_deliveries (tenant_id, webhook_id, id, event_uuid, event, url, attempt, success, status_code, will_retry, at,
                                   duration_ms, request_headers, payload, response_body, error)
-  values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)`
+  select "tenantId", "webhookId", id, "eventUuid", event, url, attempt, success, "statusCode", "willRetry", at, "durationMs",
+         "requestHeaders", payload, "responseBody", error
+  from json_to_recordset($1::json) as made (
+    "tenantId" text, "webhookId" bigint, id uuid, "eventUuid" uuid, event text, url text, attempt smallint, success boolean,
+    "statusCode" smallint, "willRetry" boolean, at timestamptz, "durationMs" integer, "requestHeaders" jsonb, payload text,
+    "responseBody" text, error text)`
 
 const listed = sql.part`
   delivery.id, delivery.webhook_id as "webhookId", webhook.name as "webhookName", delivery.tenant_id as "tenantId", delivery.event,
@@ -76,26 +83,9 @@ const deleteOfTenant = sql`
   delete from webhook_deliveries
   where tenant_id = $1`
 
-/** Adds one record; its day's partition must exist. */
-export async function recordDelivery(on: Queryable, made: NewDelivery): Promise<void> {
-  await on.run(insertDelivery, [
-    made.tenantId,
-    made.webhookId,
-    made.id,
-    made.eventUuid,
-    made.event,
-    made.url,
-    made.attempt,
-    made.success,
-    made.statusCode,
-    made.willRetry,
-    made.at,
-    made.durationMs,
-    JSON.stringify(made.requestHeaders),
-    made.payload,
-    made.responseBody,
-    made.error,
-  ])
+/** Adds records; their days' partitions must exist. */
+export async function recordDeliveries(on: Queryable, made: readonly NewDelivery[]): Promise<void> {
+  if (made.length > 0) await on.run(insertDeliveries, [JSON.stringify(made)])
 }
 
 /** Of one webhook, or of all of `ownerId` (that is: of whose webhooks). Absent members match everything; times are exclusive. */

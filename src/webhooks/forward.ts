@@ -2,7 +2,7 @@
 import type { Clock, Random, Secrets } from '#base'
 import type { Db } from '#db'
 import type { Post, PostOutcome } from '#net'
-import { bodyOctets } from './body.ts'
+import { bodyFor } from './body.ts'
 import type { LiveEvent } from './live.ts'
 import { openInstallationKeys, shownSecret, signedHeaders } from './signing.ts'
 
@@ -34,9 +34,9 @@ export function openForward(url: string, deps: ForwardDeps): Forward {
     async send(one) {
       const [key] = await keys()
       if (!key) throw new Error('there is no signing key')
-      const body = bodyOctets(one)
       const { uuid, event } = one
-      const headers = signedHeaders(
+      const body = bodyFor(one)(uuid)
+      const headers = await signedHeaders(
         { uuid, event, attempt: 1, body, nowMs: clock.nowMs() },
         { secrets: [secret], key, signatureHeader: config.webhookSignatureHeader, version },
       )

@@ -68,7 +68,12 @@ const webhookByUuid = sql<StoredWebhook>`
   from webhooks
   where uuid = $1 and ($2::text is null or tenant_id = $2)`
 
-const lockWebhook = sql<StoredWebhook>`
+const webhooksById = sql<StoredWebhook>`
+  select ${columns}
+  from webhooks
+  where id = any($1)`
+
+const lockedWebhook = sql<StoredWebhook>`
   select ${columns}
   from webhooks
   where id = $1
@@ -98,6 +103,11 @@ export async function findWebhook(on: Queryable, given: string, tenantId: string
   return uuidForm.test(given) ? on.first(webhookByUuid, [given, tenantId]) : undefined
 }
 
+export const findWebhooks = (on: Queryable, ids: readonly number[]): Promise<StoredWebhook[]> => on.rows(webhooksById, [ids])
+
+/** The channel on which a webhook's id is said after it was made or changed. */
+export const webhookChanged = 'webhook_changed'
+
 export const listWebhooks = (on: Queryable, tenantId: string): Promise<StoredWebhook[]> => on.rows(webhooksOf, [tenantId])
 
 export async function addWebhook(
@@ -122,18 +132,22 @@ export async function addWebhook(
   return row
 }
 
+/** Nobody else changes it until the caller commits. */
+export const lockWebhook = (tx: Tx, id: number): Promise<StoredWebhook | undefined> => tx.first(lockedWebhook, [id])
+
 /** What `change` makes of the row as it stands now; undefined when there is none any more. */
 export async function changeWebhook(
   tx: Tx,
   id: number,
   change: (now: StoredWebhook) => StoredWebhook,
   nowMs: number,
-): Promise<StoredWebhook | undefined> {
-  const stored = await tx.first(lockWebhook, [id])
-  if (!stored) return undefined
-  const { name, url, events, allEvents, enabled, timeoutSeconds, secret, oldSecrets } = change(stored)
+): Promise<{ before: StoredWebhook; after: StoredWebhook } | undefined> {
+  const before = await lockWebhook(tx, id)
+  if (!before) return undefined
+  const { name, url, events, allEvents, enabled, timeoutSeconds, secret, oldSecrets } = change(before)
   const saved = [id, name, url, events, allEvents, enabled, timeoutSeconds, secret, JSON.stringify(oldSecrets), new Date(nowMs)]
-  return tx.first(saveWebhook, saved)
+  const after = await tx.first(saveWebhook, saved)
+  return after && { before, after }
 }
 
 export const dropWebhook = (on: Queryable, id: number): Promise<number> => on.run(deleteWebhook, [id])

@@ -1,16 +1,17 @@
 /**
  * Webhooks: who is told of what happens, how a receiver knows that it was us, and what became of each request. One kind of record,
- * seen as a tenant's or as the organisation's. The events themselves are sent by whoever follows the log.
- * Owns: webhooks, webhook_deliveries, webhook_signing_keys. Uses: base, dkim, net, bounces, db, tenants, events, emails.
- * Used by: housekeeping, http, cli, main.
- * Promises: nothing is sent to an address that is not allowed; secrets and keys are sealed in the database; every request but a test
- * leaves a record.
+ * seen as a tenant's or as the organisation's. Processes that share the webhooks by lease follow the log and send.
+ * Owns: webhooks, webhook_endpoints, webhook_positions, webhook_retries, webhook_processes, webhook_deliveries, webhook_signing_keys.
+ * Uses: base, dkim, net, bounces, db, tenants, events, emails, spool. Used by: housekeeping, http, cli, main.
+ * Promises: every event is sent at least once, under one id for each webhook, those of one email in their order; no receiver keeps
+ * another waiting; nothing is sent to an address that is not allowed; secrets and keys are sealed in the database; every request but a
+ * test leaves a record.
  */
 import { type Clock, type Ids, type Random, Refusal, refuseOddText, type Secrets } from '#base'
 import type { Db, Tx } from '#db'
 import type { Post, PostOutcome } from '#net'
 import { findOrganisation, type Tenants } from '#tenants'
-import { bodyOctets, samplePayload } from './body.ts'
+import { bodyFor, samplePayload } from './body.ts'
 import {
   type Delivery,
   type DeliveryDetails,
@@ -19,8 +20,9 @@ import {
   dropDeliveriesOf,
   findDelivery,
   listDeliveries,
-  recordDelivery,
+  recordDeliveries,
 } from './deliveries.ts'
+import { addEndpoint, addReplay, forgive, startFollowing, stopFollowing } from './positions.ts'
 import {
   addWebhook,
   changeWebhook,
@@ -28,6 +30,7 @@ import {
   dropWebhooksOf,
   findWebhook,
   listWebhooks,
+  lockWebhook,
   openedSecrets,
   organisationWide,
   rotated,
@@ -36,15 +39,26 @@ import {
   subscription,
   type Webhook,
   type WebhookEvent,
+  webhookChanged,
 } from './records.ts'
-import { type Jwk, openInstallationKeys, shownSecret, signedHeaders } from './signing.ts'
+import { openSend } from './request.ts'
+import { type Jwk, openInstallationKeys, shownSecret } from './signing.ts'
 
 export { samplePayload, webhookBody } from './body.ts'
-export { type Delivery, type DeliveryDetails, deliveryTables, eraseFromDeliveries, type NewDelivery, recordDelivery } from './deliveries.ts'
+export {
+  type Delivery,
+  type DeliveryDetails,
+  deliveryTables,
+  eraseFromDeliveries,
+  type NewDelivery,
+  recordDeliveries,
+} from './deliveries.ts'
 export { openForward } from './forward.ts'
+export { forgetSender } from './leases.ts'
 export { type Live, type LiveEvent, type LiveStep, openLive, parsePosition, positionText } from './live.ts'
-export { openBodies, type PreparedBody, type ToldEvent, toldEvents } from './payload.ts'
+export { type Bodies, openBodies, type PreparedBody, type ToldEvent, toldEvents } from './payload.ts'
 export { organisationWide, type Webhook, type WebhookEvent, webhookEvents } from './records.ts'
+export { type Sending, startSending } from './sending.ts'
 
 export interface WebhooksDeps {
   db: Db
@@ -104,6 +118,8 @@ export interface Webhooks {
   ): Promise<{ deliveries: Delivery[]; total: number }>
   getDelivery(id: string, scope: DeliveryScope): Promise<DeliveryDetails>
   replay(id: string, scope: DeliveryScope): Promise<Replayed>
+  /** Queues what happened between two moments, both exclusive, to be sent again; returns how many events. */
+  replayRange(id: string, scope: string | null, range: { after: Date; before: Date }): Promise<number>
   /** The public keys that receivers verify with. */
   jwks(): Promise<{ keys: Jwk[] }>
 }
@@ -117,6 +133,7 @@ const longestReplayMs = 28_000
 export function openWebhooks(deps: WebhooksDeps): Webhooks {
   const { db, clock, ids, random, secrets, tenants, post } = deps
   const keys = openInstallationKeys(deps)
+  const send = openSend({ ...deps, keys })
 
   const stored = async (id: string, scope: string | null): Promise<StoredWebhook> => {
     const found = await findWebhook(db, id, scope)
@@ -129,20 +146,7 @@ export function openWebhooks(deps: WebhooksDeps): Webhooks {
     return shownSecret(octets as Buffer)
   }
 
-  /** One signed request, as it was sent and answered. */
-  const send = async (
-    webhook: StoredWebhook,
-    { uuid, event, body, withinMs }: { uuid: string; event: string; body: Buffer; withinMs: number },
-  ) => {
-    const [key] = await keys()
-    if (!key) throw new Error('there is no signing key')
-    const nowMs = clock.nowMs()
-    const headers = signedHeaders(
-      { uuid, event, attempt: 1, body, nowMs },
-      { secrets: openedSecrets(webhook, secrets, nowMs), key, signatureHeader: deps.config.webhookSignatureHeader, version: deps.version },
-    )
-    return { outcome: await post.post({ url: webhook.url, headers, body, withinMs }), headers, nowMs }
-  }
+  const changed = (webhook: { id: number }) => db.notify(webhookChanged, String(webhook.id)).catch(() => undefined)
 
   return {
     async create(tenantId, wanted) {
@@ -151,20 +155,21 @@ export function openWebhooks(deps: WebhooksDeps): Webhooks {
       await checkTexts(wanted, post)
       const octets = newSecret()
       const uuid = ids.uuid()
-      const webhook = await addWebhook(
-        db,
-        {
-          tenantId,
-          uuid,
-          name: wanted.name,
-          url: wanted.url,
-          ...subscription(wanted, undefined),
-          enabled: wanted.enabled ?? true,
-          timeoutSeconds: wanted.timeoutSeconds ?? usualTimeoutSeconds,
-        },
-        sealSecret({ uuid }, octets, secrets),
-        clock.nowMs(),
-      )
+      const record = {
+        tenantId,
+        uuid,
+        name: wanted.name,
+        url: wanted.url,
+        ...subscription(wanted, undefined),
+        enabled: wanted.enabled ?? true,
+        timeoutSeconds: wanted.timeoutSeconds ?? usualTimeoutSeconds,
+      }
+      const webhook = await db.transaction(async (tx) => {
+        const added = await addWebhook(tx, record, sealSecret({ uuid }, octets, secrets), clock.nowMs())
+        await addEndpoint(tx, added)
+        return added
+      })
+      await changed(webhook)
       return { webhook, secret: shownSecret(octets) }
     },
     list: (tenantId) => listWebhooks(db, tenantId),
@@ -186,8 +191,16 @@ export function openWebhooks(deps: WebhooksDeps): Webhooks {
         timeoutSeconds: changes.timeoutSeconds ?? now.timeoutSeconds,
         ...(octets ? rotated(now, sealSecret(now, octets, secrets), nowMs) : {}),
       })
-      const webhook = await db.transaction((tx) => changeWebhook(tx, known.id, change, nowMs))
-      if (!webhook) throw new Refusal('not_found', { message: 'there is no such webhook' })
+      const webhook = await db.transaction(async (tx) => {
+        const saved = await changeWebhook(tx, known.id, change, nowMs)
+        if (!saved) throw new Refusal('not_found', { message: 'there is no such webhook' })
+        const { before, after } = saved
+        if (before.enabled && !after.enabled) await stopFollowing(tx, [after.id])
+        if (!before.enabled && after.enabled) await startFollowing(tx, after.id)
+        if (before.url !== after.url) await forgive(tx, after.id)
+        return after
+      })
+      await changed(webhook)
       return { webhook, ...(octets ? { secret: shownSecret(octets) } : {}) }
     },
     async remove(id, scope) {
@@ -203,9 +216,9 @@ export function openWebhooks(deps: WebhooksDeps): Webhooks {
       const nowMs = clock.nowMs()
       const facts = { nowMs, emailId: ids.emailId(nowMs), uuid: ids.uuid(), tenant, organisationSlug: organisation.slug }
       const payload = samplePayload(event, facts)
-      const body = bodyOctets({ event, timestamp: Math.floor(nowMs) / 1000, uuid, tenantId: tenant.id, payload }, marked)
-      const { outcome } = await send(webhook, { uuid, event, body, withinMs: testWithinMs })
-      return { ...outcome, success: isSuccess(outcome) }
+      const body = bodyFor({ event, timestamp: Math.floor(nowMs) / 1000, tenantId: tenant.id, payload }, marked)(uuid)
+      const { outcome, success } = await send(webhook, { uuid, event, tenantId: tenant.id, attempt: 1, body, withinMs: testWithinMs })
+      return { ...outcome, success }
     },
     listDeliveries: (scope, filter, page) => listDeliveries(db, scope, filter, page),
     getDelivery: (id, scope) => delivery(id, scope),
@@ -215,29 +228,12 @@ export function openWebhooks(deps: WebhooksDeps): Webhooks {
       if (!webhook.enabled) throw new Refusal('webhook_disabled', { message: 'the webhook is disabled' })
       const body = Buffer.from(original.payload)
       const withinMs = Math.min(webhook.timeoutSeconds * 1000, longestReplayMs)
-      const { eventUuid, event, tenantId, webhookId, payload } = original
-      const { outcome, headers, nowMs } = await send(webhook, { uuid: eventUuid, event, body, withinMs })
-      const made = {
-        eventUuid,
-        event,
-        tenantId,
-        webhookId,
-        payload,
-        id: ids.uuid(),
-        url: webhook.url,
-        attempt: 1,
-        success: isSuccess(outcome),
-        statusCode: outcome.statusCode,
-        willRetry: false,
-        at: new Date(nowMs),
-        requestHeaders: headers,
-        responseBody: outcome.body,
-        durationMs: outcome.durationMs,
-        error: outcome.error,
-      }
-      await recordDelivery(db, made)
+      const { eventUuid: uuid, event, tenantId } = original
+      const { delivery: made } = await send(webhook, { uuid, event, tenantId, attempt: 1, body, withinMs })
+      await recordDeliveries(db, [{ ...made, willRetry: false }])
       return { success: made.success, statusCode: made.statusCode, durationMs: made.durationMs, newDeliveryId: made.id, at: made.at }
     },
+    replayRange: (id, scope, range) => replayRange(db, id, scope, range),
     jwks: async () => ({ keys: (await keys()).map(({ jwk }) => jwk) }),
   }
 
@@ -248,7 +244,22 @@ export function openWebhooks(deps: WebhooksDeps): Webhooks {
   }
 }
 
-const isSuccess = ({ statusCode }: PostOutcome) => statusCode !== null && statusCode >= 200 && statusCode < 300
+/** Has a webhook told again of what happened between two moments, both exclusive; returns how many events that are. */
+export async function replayRange(db: Db, id: string, scope: string | null, range: { after: Date; before: Date }): Promise<number> {
+  if (range.after >= range.before) {
+    const message = 'must be later than after'
+    throw new Refusal('validation_error', { field: 'before', message: `before ${message}`, details: [{ field: 'before', message }] })
+  }
+  const known = await findWebhook(db, id, scope)
+  const queued = await db.transaction(async (tx) => {
+    const webhook = known && (await lockWebhook(tx, known.id))
+    if (!webhook) throw new Refusal('not_found', { message: 'there is no such webhook' })
+    if (!webhook.enabled) throw new Refusal('webhook_disabled', { message: 'the webhook is disabled' })
+    return addReplay(tx, webhook, range)
+  })
+  await db.notify(webhookChanged, String(known?.id)).catch(() => undefined)
+  return queued
+}
 
 /** Refuses a URL that is none, or that leads where nothing is sent to; a name that cannot be looked up may be one day. */
 async function checkTexts({ name, url }: Changes, post: Post): Promise<void> {

@@ -88,6 +88,7 @@ export const goodBodies: Readonly<Record<string, Good>> = {
     mayBeEmpty: true,
   },
   'webhooks.test': { body: () => ({ event: 'MessageSent' }), path: made('/webhooks', () => webhook, '/test') },
+  'webhooks.replay': { body: () => ({ after: 1, before: 2 }), path: made('/webhooks', () => webhook, '/replay') },
   'platformWebhooks.create': { body: () => webhook },
   'platformWebhooks.update': {
     body: () => ({ ...webhook, rotateSecret: true }),

@@ -2,10 +2,12 @@
 
 import { createHmac, createPublicKey, type JsonWebKey, verify } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { openIds, openSecrets, systemClock, systemRandom } from '#base'
+import { openIds, openSecrets, readConfig, systemClock, systemRandom } from '#base'
+import { appendEvents } from '#events'
 import { openGuard, openPost, openResolver } from '#net'
 import { openTenants } from '#tenants'
-import { type NewDelivery, openWebhooks, recordDelivery, removeWebhooksOfTenant, webhookEvents } from '#webhooks'
+import { type NewDelivery, openWebhooks, recordDeliveries, removeWebhooksOfTenant, webhookEvents } from '#webhooks'
+import { runHere } from '../support/command.ts'
 import { type House, startHouse } from '../support/house.ts'
 import { type Jwk, jwksOf } from '../support/jwks.ts'
 import { type Received, type Receiver, startReceiver } from '../support/receiver.ts'
@@ -343,7 +345,7 @@ async function deliver(hook: Hook, more: Partial<NewDelivery> = {}): Promise<New
     error: null,
     ...more,
   }
-  await recordDelivery(house.db, made)
+  await recordDeliveries(house.db, [made])
   return made
 }
 
@@ -480,6 +482,83 @@ describe('deliveries', () => {
     for (const path of [`/webhooks/${id}/deliveries`, '/platform/webhooks/deliveries'])
       for (const deliveryId of ['x', '1', ids.uuid()])
         expect(await ask('GET', `${path}/${deliveryId}`)).toMatchObject(refused(404, 'not_found'))
+  })
+})
+
+describe('a part of the log', () => {
+  const happen = (ofTenant: string, second: number, count: number) =>
+    house.db.transaction((tx) =>
+      appendEvents(
+        tx,
+        Array.from({ length: count }, () => ({
+          tenantId: ofTenant,
+          kind: 'MessageSent' as const,
+          emailId: null,
+          at: new Date(second * 1000),
+          data: {},
+        })),
+      ),
+    )
+
+  test('is queued to be sent again, in both families: as many events as the webhook hears of between two moments', async () => {
+    const second = Math.floor(Date.now() / 1000)
+    await happen(house.tenantId, second, 2)
+    await happen(tenantId, second, 3)
+    await happen(tenantId, second - 10, 5)
+    const range = { after: second - 1, before: second + 1 }
+    const { id } = await make()
+    expect(await dataOf(ask('POST', `/webhooks/${id}/replay`, range))).toEqual({ queued: 5 })
+    const own = await make({}, `/tenants/${tenantId}/webhooks`)
+    expect(await dataOf(ask('POST', `/tenants/${tenantId}/webhooks/${own.id}/replay`, range, tenantKey))).toEqual({ queued: 3 })
+    expect(await dataOf(ask('POST', `/webhooks/${own.id}/replay`, { after: second - 20, before: second - 5 }, tenantKey))).toEqual({
+      queued: 5,
+    })
+    expect(await dataOf(ask('POST', `/webhooks/${own.uuid}/replay`, { after: 1, before: 2 }, tenantKey))).toEqual({ queued: 0 })
+  })
+
+  test("is refused of no webhook, another tenant's or a disabled one, and without a time that passes", async () => {
+    const { id } = await make({ enabled: false })
+    const range = { after: 1, before: 2 }
+    expect(await ask('POST', `/webhooks/${id}/replay`, range)).toMatchObject(refused(400, 'webhook_disabled'))
+    expect(await ask('POST', `/webhooks/${id}/replay`, range, tenantKey)).toMatchObject(refused(404, 'not_found'))
+    expect(await ask('POST', '/webhooks/4711/replay', range)).toMatchObject(refused(404, 'not_found'))
+    for (const wrong of [{ after: 2, before: 2 }, { after: 1 }, { before: 1 }, { after: -1, before: 1 }, { after: '1', before: 2 }])
+      expect(await ask('POST', `/webhooks/${id}/replay`, wrong)).toMatchObject(refused(400, 'validation_error'))
+  })
+
+  test('is queued by a command too', async () => {
+    const { id, uuid } = await make()
+    const second = Math.floor(Date.now() / 1000)
+    const words = (wanted: string, after = second - 100) => [
+      'webhook',
+      'replay',
+      wanted,
+      '--after',
+      `${after}`,
+      '--before',
+      `${second + 100}`,
+      '--json',
+    ]
+    const printed: string[] = []
+    const run = (given: string[]) =>
+      runHere(given, {
+        withHouse: (work) =>
+          work({
+            config: readConfig({}),
+            db: house.db,
+            clock: systemClock,
+            ids,
+            random: systemRandom,
+            secrets: openSecrets('a secret for tests only', systemRandom),
+            version: 'test',
+          }),
+        print: (text) => printed.push(text),
+      })
+    expect([await run(words(id)), await run(words(uuid)), await run(words('4711')), await run(words(id, second + 200))]).toEqual([
+      0, 0, 2, 2,
+    ])
+    expect(await run(['webhook', 'replay', id, '--after', 'yesterday', '--before', '2'])).toBe(2)
+    expect(printed.map((text) => (JSON.parse(text) as { queued: number }).queued)).toEqual([expect.any(Number), expect.any(Number)])
   })
 })
 

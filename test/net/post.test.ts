@@ -16,6 +16,17 @@ function posting(openedNetworks: Network[] = loopback, dns?: TestDns, trusted?: 
   return openPost({ resolver, guard: openGuard(openedNetworks), openedNetworks, clock: systemClock, ...(trusted ? { trusted } : {}) })
 }
 
+/** Keeps connections, and remembers nothing of DNS. */
+function keeping(dns?: TestDns, trusted?: string): Post {
+  const servers = dns ? [dns.address] : ['127.0.0.1:9']
+  const askAnew = () => openResolver({ servers, clock: systemClock })
+  const resolver = { ...askAnew(), addresses: (name: string) => askAnew().addresses(name) }
+  const deps = { resolver, guard: openGuard(loopback), openedNetworks: loopback, clock: systemClock, keepIdleMs: 2000 }
+  const post = openPost({ ...deps, ...(trusted ? { trusted } : {}) })
+  onTestFinished(() => post.close())
+  return post
+}
+
 const sent = (url: string, withinMs = 5000) => ({ url, headers: { 'x-a': 'b' }, body: Buffer.from('{"a":1}'), withinMs })
 
 async function receiver(scheme: 'http' | 'https' = 'http'): Promise<Receiver> {
@@ -60,7 +71,8 @@ describe('a request', () => {
   test('arrives as it was given, on a connection of its own', async () => {
     const to = await receiver()
     const outcome = await posting().post(sent(`${to.url}/a/b?c=d#e`))
-    expect(outcome).toEqual({ statusCode: 200, body: 'thanks', durationMs: expect.any(Number), error: null, mayHaveArrived: false })
+    const durationMs = expect.any(Number)
+    expect(outcome).toEqual({ statusCode: 200, body: 'thanks', durationMs, error: null, mayHaveArrived: false, retryAfter: null })
     expect(to.received).toMatchObject([
       {
         method: 'POST',
@@ -95,6 +107,67 @@ describe('a request', () => {
     const dns = await dnsWith({ 'two.example.test': { AAAA: ['::1'], A: ['127.0.0.1'] } })
     const both: Network[] = [...loopback, ipaddr.parseCIDR('::1/128')]
     expect(await posting(both, dns).post(sent(`http://two.example.test:${to.port}/`))).toMatchObject({ statusCode: 200 })
+  })
+})
+
+describe('a kept connection', () => {
+  /** Answers every request with the number of the connection it came on. */
+  const numbering = async (scheme: 'http' | 'https' = 'http') => {
+    const to = await receiver(scheme)
+    to.answer = (response) => response.end(String(to.connections()))
+    return to
+  }
+
+  test('carries the next request to the same URL, and no two at once', async () => {
+    const to = await numbering()
+    const post = keeping()
+    const one = async () => (await post.post(sent(to.url))).body
+    expect([await one(), await one(), await one()]).toEqual(['1', '1', '1'])
+    expect(await Promise.all([one(), one()])).toEqual(['2', '2'])
+    expect(to.connections()).toBe(2)
+    expect((await post.post(sent(`${to.url}/other`))).body).toBe('3')
+  })
+
+  test('keeps the address that was checked, and a new one is checked again', async () => {
+    const to = await numbering('https')
+    const dns = await dnsWith({ 'mx.example.test': { A: ['127.0.0.1'] } })
+    const post = keeping(dns, testCertificate.cert)
+    const url = `https://mx.example.test:${to.port}/`
+    expect((await post.post(sent(url))).body).toBe('1')
+    dns.set('mx.example.test', 'A', ['10.0.0.1'])
+    expect((await post.post(sent(url))).body).toBe('1')
+    to.answer = (response) => response.writeHead(200, { connection: 'close' }).end()
+    await post.post(sent(url))
+    expect(await post.post(sent(url))).toMatchObject({ statusCode: null, error: expect.stringContaining('network') })
+    expect(to.connections()).toBe(1)
+  })
+
+  test('that the other side has closed costs no answer', async () => {
+    const asked: Socket[] = []
+    const url = await rawServer((socket) => {
+      socket.on('data', () => {
+        // The second request on a connection finds it closed, as if the two had crossed.
+        if (asked.includes(socket)) return socket.destroy()
+        asked.push(socket)
+        socket.write('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok')
+      })
+    })
+    const post = keeping()
+    for (const connections of [1, 2, 3]) {
+      expect(await post.post(sent(url))).toMatchObject({ statusCode: 200, body: 'ok' })
+      expect(asked).toHaveLength(connections)
+    }
+  })
+
+  test('is left when an answer was not read to its end', async () => {
+    const to = await numbering()
+    const post = keeping()
+    await post.post(sent(to.url))
+    to.answer = (response) => response.end('x'.repeat(1_000_000))
+    expect((await post.post(sent(to.url))).body).toHaveLength(10_000)
+    to.answer = (response) => response.end('next')
+    expect((await post.post(sent(to.url))).body).toBe('next')
+    expect(to.connections()).toBe(2)
   })
 })
 
@@ -201,15 +274,19 @@ describe('whatever the other side does', () => {
   })
 
   test('a status counts, although the body never ends', async () => {
-    const endless = await rawServer((socket) => {
-      socket.write('HTTP/1.1 200 OK\r\n\r\n')
-      writeForEver(socket, 'x'.repeat(65_536))
-    })
+    const endless = await rawServer((socket) =>
+      socket.once('data', () => {
+        socket.write('HTTP/1.1 200 OK\r\n\r\n')
+        writeForEver(socket, 'x'.repeat(65_536))
+      }),
+    )
     const outcome = await bounded(endless)
     expect(outcome).toMatchObject({ statusCode: 200, error: null })
     expect(outcome.body).toHaveLength(10_000)
     expect(outcome.durationMs).toBeLessThan(limitMs)
-    const slow = await rawServer((socket) => socket.write('HTTP/1.1 202 OK\r\ncontent-length: 1000\r\n\r\nbeginning'))
+    const slow = await rawServer((socket) =>
+      socket.once('data', () => socket.write('HTTP/1.1 202 OK\r\ncontent-length: 1000\r\n\r\nbeginning')),
+    )
     expect(await bounded(slow)).toMatchObject({ statusCode: 202, body: 'beginning', error: null })
   })
 

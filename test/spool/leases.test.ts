@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { type Clock, silentLog } from '#base'
 import { type Db, sql } from '#db'
-import { forgetProcess, type Leases, openLeases, shardCount } from '#spool'
+import { forgetProcess, type Leases, openLeases, shardCount, shardLeases } from '#spool'
 import { testDatabase } from '../support/database.ts'
 
 const leaseMs = 1000
@@ -40,7 +40,7 @@ beforeEach(async () => {
 })
 
 const start = (processId: string, isIdle: (shard: number) => boolean = () => true) =>
-  openLeases({ db, clock, log: silentLog, processId, newProcessId: () => `${processId}-again`, leaseMs, shardCount, isIdle })
+  openLeases({ db, clock, log: silentLog, processId, newProcessId: () => `${processId}-again`, leaseMs, leased: shardLeases, isIdle })
 
 const shardsOf = (leases: Leases) => leases.owned().map((one) => one.shard)
 
@@ -151,7 +151,7 @@ describe('leases', () => {
       processId: 'slow',
       newProcessId: () => 'never',
       leaseMs,
-      shardCount,
+      leased: shardLeases,
       isIdle: () => true,
     })
     await leases.turn()
@@ -190,11 +190,11 @@ describe('leases', () => {
   test('a process that certainly has ended is forgotten under its later names too', async () => {
     const one = await start('one')
     await one.turn()
-    await forgetProcess(db, 'one')
+    await forgetProcess(db, shardLeases, 'one')
     await one.turn()
     await one.turn()
     expect(await db.rows(owners)).toEqual([{ owner: 'one-again', shards: 64 }])
-    await forgetProcess(db, 'one')
+    await forgetProcess(db, shardLeases, 'one')
     expect(await db.rows(owners)).toEqual([{ owner: null, shards: 64 }])
   })
 

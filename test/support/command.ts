@@ -7,6 +7,6 @@ type Deps = Parameters<typeof runCommand>[1]
 /** Resolves with the exit code. */
 export function runHere(words: readonly string[], given: Partial<Deps>): Promise<number> {
   const never = () => Promise.reject(new Error('not here'))
-  const refused = { withHouse: never, untilSignal: never, serve: never, deliver: never, receive: never }
+  const refused = { withHouse: never, untilSignal: never, serve: never, deliver: never, receive: never, sendWebhooks: never }
   return runCommand(words, { environment: {}, clock: systemClock, ...refused, print: () => undefined, ...given })
 }

@@ -17,6 +17,8 @@ export interface Receiver extends AsyncDisposable {
   readonly url: string
   readonly received: readonly Received[]
   readonly connections: () => number
+  /** Lets go of what it has kept. */
+  forget(): void
   answer: (response: ServerResponse, request: Received) => void
 }
 
@@ -50,6 +52,7 @@ export async function startReceiver(scheme: 'http' | 'https' = 'http'): Promise<
     url: `${scheme}://127.0.0.1:${port}`,
     received,
     connections: () => connections,
+    forget: () => void received.splice(0),
     answer: (response) => response.end('thanks'),
     async [Symbol.asyncDispose]() {
       for (const socket of sockets) socket.destroy()

@@ -23,7 +23,7 @@ export interface Service extends AsyncDisposable {
   readonly testKey: string
   readonly output: () => string
   /** Process ids of the service and all it started, PostgreSQL's main process first when `database`. */
-  processes(): Promise<{ serve: number; delivery: number[]; inbound: number[]; postgres: number | undefined }>
+  processes(): Promise<{ serve: number; delivery: number[]; inbound: number[]; webhooks: number[]; postgres: number | undefined }>
   start(): Promise<void>
   /** Starts without an API to ask whether it is ready. */
   startBlind(): void
@@ -105,13 +105,14 @@ export async function startService(environment: Record<string, string> = {}): Pr
       const serve = child?.pid ?? 0
       const { stdout } = await promisify(execFile)('ps', ['-eo', 'pid=,ppid=,args='])
       const rows = stdout.split('\n').map((line) => /^\s*(\d+)\s+(\d+)\s+(.*)$/.exec(line))
-      const started = (command: string) =>
+      const childrenOf = (command: string) =>
         rows.flatMap((row) => (row && Number(row[2]) === serve && row[3]?.includes(command) ? [Number(row[1])] : []))
       const pidFile = await readFile(join(folder, 'postgres', 'postmaster.pid'), 'utf8').catch(() => '')
       return {
         serve,
-        delivery: started('delivery-process'),
-        inbound: started('inbound-process'),
+        delivery: childrenOf('delivery-process'),
+        inbound: childrenOf('inbound-process'),
+        webhooks: childrenOf('webhooks-process'),
         postgres: Number(pidFile.split('\n')[0]) || undefined,
       }
     },

@@ -32,6 +32,7 @@ import {
   listWebhookDeliveries,
   replayPlatformDelivery,
   replayWebhookDelivery,
+  replayWebhookRange,
   retrievePlatformDelivery,
   retrieveWebhookDelivery,
 } from './webhook-deliveries.ts'
@@ -80,6 +81,7 @@ export const routes: readonly Endpoint[] = [
   listWebhookDeliveries,
   retrieveWebhookDelivery,
   replayWebhookDelivery,
+  replayWebhookRange,
   createPlatformWebhook,
   listPlatformWebhooks,
   retrievePlatformWebhook,

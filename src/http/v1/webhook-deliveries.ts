@@ -5,7 +5,7 @@ import { type Delivery, type DeliveryDetails, organisationWide, type Replayed } 
 import { query } from './query.ts'
 import { listRoute, route } from './route.ts'
 import { Event } from './webhooks.ts'
-import { nullable, pageFields, tenantParameter } from './wire.ts'
+import { nullable, pageFields, tenantFields, tenantNamedIn, tenantParameter } from './wire.ts'
 
 const manages = { permission: 'webhooks:manage', scope: 'organisation or tenant', families: 'both' } as const
 const platform = { permission: 'webhooks:manage', scope: 'organisation', families: 'organisation' } as const
@@ -50,7 +50,8 @@ const Replay = Type.Object({
 
 /** The end of the year 9999. */
 const latestSecond = 253_402_300_799
-const Second = (description: string) => Type.Optional(Type.Integer({ minimum: 0, maximum: latestSecond, description }))
+const RequiredSecond = (description: string) => Type.Integer({ minimum: 0, maximum: latestSecond, description })
+const Second = (description: string) => Type.Optional(RequiredSecond(description))
 
 const filterFields = {
   ...pageFields,
@@ -107,6 +108,27 @@ export const replayWebhookDelivery = route({
   handle: async ({ params, tenantId }, { webhooks }) => {
     const { webhook } = await webhooks.get(params.webhookId, tenantId)
     return replayToWire(params.deliveryId, await webhooks.replay(params.deliveryId, { webhookId: webhook.id }))
+  },
+})
+
+export const replayWebhookRange = route({
+  method: 'POST',
+  path: '/webhooks/{webhookId}/replay',
+  name: 'webhooks.replay',
+  summary: 'Send what happened in a time again',
+  ...manages,
+  body: Type.Object({
+    after: RequiredSecond('Later than: unix seconds'),
+    before: RequiredSecond('Earlier than: unix seconds'),
+    ...tenantFields,
+  }),
+  data: Type.Object({
+    queued: Type.Integer({ minimum: 0, description: 'Events that the webhook hears of again, each under the id it had before' }),
+  }),
+  refuses: ['not_found', 'tenant_mismatch', 'webhook_disabled'],
+  handle: async (call, { webhooks, tenants }) => {
+    const range = { after: new Date(call.body.after * 1000), before: new Date(call.body.before * 1000) }
+    return { queued: await webhooks.replayRange(call.params.webhookId, await tenantNamedIn(call, tenants), range) }
   },
 })
 

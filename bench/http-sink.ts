@@ -1,0 +1,19 @@
+/** A fast receiver of webhooks in a process of its own: takes everything, tells its parent how many requests it has had. */
+import { createServer } from 'node:http'
+
+let messages = 0
+
+const server = createServer((request, response) => {
+  request.resume()
+  request.on('end', () => {
+    messages++
+    response.writeHead(200, { 'content-length': 2 }).end('ok')
+  })
+})
+
+server.listen(0, '127.0.0.1', () => process.send?.({ port: (server.address() as { port: number }).port }))
+process.on('message', (question) => {
+  if (question === 'count') process.send?.({ messages })
+  if (question === 'reset') messages = 0
+})
+process.on('disconnect', () => process.exit(0))

@@ -1,0 +1,29 @@
+/** Commands about webhooks. */
+import { replayRange } from '#webhooks'
+import { type Command, type Given, jsonOption, needed, printed, UsageError } from './command.ts'
+
+/** The end of the year 9999. */
+const latestSecond = 253_402_300_799
+
+function moment(given: Given, name: string): Date {
+  const text = needed(given, name)
+  if (!/^\d{1,12}$/.test(text) || Number(text) > latestSecond) throw new UsageError(`--${name} must be a time in unix seconds`)
+  return new Date(Number(text) * 1000)
+}
+
+export const webhookReplay: Command = {
+  name: 'webhook replay',
+  summary: 'send what happened in a time to a webhook again',
+  help: `postrider webhook replay ID --after T --before T [--json]
+
+Queues every event between two moments (unix seconds, both exclusive) that the webhook hears of, to be sent to it again in their
+order, each under the id it had before. ID is a webhook's id or uuid. Prints how many events that are.`,
+  options: { after: { type: 'string' }, before: { type: 'string' }, ...jsonOption },
+  positionals: ['ID'],
+  async run(given, deps) {
+    const [id = ''] = given.positionals
+    const range = { after: moment(given, 'after'), before: moment(given, 'before') }
+    const queued = await deps.withHouse(({ db }) => replayRange(db, id, null, range))
+    printed(given, deps, { queued }, queued === 1 ? '1 event is sent again' : `${queued} events are sent again`)
+  },
+}

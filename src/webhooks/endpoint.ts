@@ -1,0 +1,207 @@
+/**
+ * One webhook as its owner sends to it: first attempts along the log, later ones when they are due, a few at a time. One that fails
+ * again and again gets a first attempt now and then, until one succeeds.
+ */
+import type { Clock, Ids, Log } from '#base'
+import type { LogPosition } from '#events'
+import { type Entry, type Lane, openLane } from './lane.ts'
+import type { Pages, ToldEvent } from './pages.ts'
+import type { Retry, StoredPosition } from './positions.ts'
+import type { Attempted, Recorded, Recorder } from './record.ts'
+import type { StoredWebhook } from './records.ts'
+import { eventUuid, type Send } from './request.ts'
+import { afterAttempt, type Health, healthy, isAway, readRetryAfter, retryDelayMs } from './schedule.ts'
+
+export interface EndpointDeps {
+  clock: Clock
+  ids: Ids
+  log: Log
+  pages: Pages
+  recorder: Recorder
+  send: Send
+  /** The lease is believed in. */
+  holds(webhookId: number, epoch: number): boolean
+  /** Requests that one webhook may have under way now. */
+  share(): number
+}
+
+export interface Endpoint extends Recorded {
+  readonly webhook: StoredWebhook | undefined
+  readonly inFlight: number
+  /** What the database says of it now; undefined: there is no such webhook any more. */
+  refresh(webhook: StoredWebhook | undefined, positions: readonly StoredPosition[]): void
+  /** Starts what may be started. */
+  pump(): void
+  /** How many due retries may be given to it. */
+  retryRoom(): number
+  /** Makes a further attempt; `told` is undefined when there is nothing more to say. */
+  retry(due: Retry, told: ToldEvent | undefined): void
+  /** Since this was last asked, or everything is done that there was. */
+  hasMoved(): boolean
+}
+
+const gone = 410
+const tooMany = 429
+/** When the log could not be read. */
+const readAgainAfterMs = 1000
+
+export function openEndpoint(webhookId: number, epoch: number, knownHealth: Health, deps: EndpointDeps): Endpoint {
+  const { clock, ids, log, pages, recorder, send } = deps
+  let webhook: StoredWebhook | undefined
+  let health = knownHealth
+  let lanes: Lane[] = []
+  let turn = 0
+  let inFlight = 0
+  /** First attempts among them. */
+  let firsts = 0
+  let savedAt = ''
+  let readAgainMs = 0
+  const busyEmails = new Set<string>()
+  const retrying = new Set<number>()
+
+  const mayStart = () => inFlight < deps.share() && recorder.hasRoom() && deps.holds(webhookId, epoch)
+
+  const attempt = async (
+    by: StoredWebhook,
+    event: LogPosition,
+    told: ToldEvent,
+    number: number,
+    from: { entry: Entry; lane: Lane } | undefined,
+  ) => {
+    inFlight++
+    try {
+      const uuid = eventUuid(by, event.id)
+      const { name, tenantId } = told
+      const request = { uuid, event: name, tenantId, attempt: number, body: told.bodyFor(uuid), withinMs: by.timeoutSeconds * 1000 }
+      const { outcome, success, delivery } = await send(by, request)
+      const nowMs = clock.nowMs()
+      const isGone = outcome.statusCode === gone
+      const askedMs = readRetryAfter(outcome.retryAfter, nowMs)
+      health = afterAttempt(health, success, nowMs, outcome.statusCode === tooMany ? (askedMs ?? 0) : null)
+      const delayMs = success || isGone ? undefined : retryDelayMs(number, ids.fraction(), askedMs)
+      if (isGone) lanes = []
+      const dueAt = delayMs === undefined ? null : new Date(nowMs + delayMs)
+      const attempted: Attempted = {
+        webhookId,
+        epoch,
+        event,
+        delivery,
+        isGone,
+        dueAt,
+        first: from,
+        retried: () => retrying.delete(event.id),
+      }
+      recorder.add(endpoint, attempted)
+    } finally {
+      inFlight--
+    }
+  }
+
+  const startFirst = (by: StoredWebhook, lane: Lane, entry: Entry) => {
+    const { event, told } = entry.at
+    if (!told) throw new Error('an event was taken before it was told')
+    const { emailId } = event
+    if (emailId !== null) busyEmails.add(emailId)
+    firsts++
+    attempt(by, { xact: event.xact, id: event.id }, told, 1, { entry, lane })
+      .finally(() => {
+        if (emailId !== null) busyEmails.delete(emailId)
+        firsts--
+      })
+      .then(
+        () => endpoint.pump(),
+        (error: unknown) => {
+          // Ours, such as a database that is away: not at once again.
+          lane.giveBack(entry)
+          log.error({ err: error, webhook: webhookId }, 'a webhook request could not be made; it is tried again')
+        },
+      )
+  }
+
+  const takeNext = (by: StoredWebhook): { lane: Lane; entry: Entry } | undefined => {
+    for (let tried = 0; tried < lanes.length; tried++) {
+      const lane = lanes[turn++ % lanes.length]
+      const entry = lane?.take(by, (emailId) => busyEmails.has(emailId))
+      if (lane && entry) return { lane, entry }
+    }
+    return undefined
+  }
+
+  const endpoint: Endpoint = {
+    webhookId,
+    epoch,
+    get inFlight() {
+      return inFlight
+    },
+    get health() {
+      return health
+    },
+    get webhook() {
+      return webhook
+    },
+    refresh(now, positions) {
+      if (webhook && now && webhook.url !== now.url) health = healthy
+      webhook = now
+      // The log itself, and one part that is sent again at a time.
+      const live = positions.find(({ untilXact }) => untilXact === null)
+      const again = positions.find(({ untilXact }) => untilXact !== null)
+      const wanted = now?.enabled ? [live, again].filter((one) => one !== undefined) : []
+      lanes = wanted.map((stored) => lanes.find(({ id }) => id === stored.id) ?? openLane(stored, pages))
+    },
+    pump() {
+      const by = webhook
+      if (!by) return
+      if (isAway(health)) {
+        const isDue = (health.probeAt?.getTime() ?? 0) <= clock.nowMs()
+        if (!isDue || firsts > 0) {
+          if (inFlight === 0) for (const lane of lanes) lane.release()
+          return
+        }
+      }
+      while (mayStart()) {
+        const next = takeNext(by)
+        if (!next) break
+        startFirst(by, next.lane, next.entry)
+        if (isAway(health)) break
+      }
+      if (clock.monotonicMs() < readAgainMs) return
+      for (const lane of lanes) {
+        lane.fill(by).then(
+          (found) => found && endpoint.pump(),
+          (error: unknown) => {
+            readAgainMs = clock.monotonicMs() + readAgainAfterMs
+            log.warn({ err: error, webhook: webhookId }, 'the log could not be read; it is tried again')
+          },
+        )
+      }
+    },
+    retryRoom: () => (webhook?.enabled && mayStart() ? deps.share() - inFlight + retrying.size : 0),
+    retry({ xact, id, made }, told) {
+      if (!webhook || retrying.has(id) || !mayStart()) return
+      retrying.add(id)
+      if (!told) {
+        recorder.drop(endpoint, { xact, id }, () => retrying.delete(id))
+        return
+      }
+      attempt(webhook, { xact, id }, told, made + 1, undefined).then(
+        () => endpoint.pump(),
+        (error: unknown) => {
+          retrying.delete(id)
+          log.error({ err: error, webhook: webhookId }, 'a webhook request could not be made; it is tried again')
+        },
+      )
+    },
+    lanes: () => lanes,
+    hasMoved() {
+      const now = lanes.map((lane) => lane.position())
+      const text = now.map(({ xact, id }) => `${xact}/${id}`).join()
+      const isNew = text !== savedAt || now.some(({ isOver }) => isOver)
+      savedAt = text
+      return isNew
+    },
+    noteTold(at) {
+      health = { ...health, toldAt: at }
+    },
+  }
+  return endpoint
+}

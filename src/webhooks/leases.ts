@@ -1,0 +1,61 @@
+/** Which process sends for which webhook: the leases of the spool (decision 004), with webhooks for shards. */
+import { type Db, sql } from '#db'
+import { forgetProcess, type Leased } from '#spool'
+
+const countAll = sql<{ count: number }>`
+  select count(*) as count
+  from webhook_endpoints`
+
+export const endpointLeases: Leased = {
+  register: sql`
+    insert into webhook_processes (id, beat)
+    values ($1, 0)`,
+  raiseBeat: sql<{ shard: number | null; epoch: number | null }>`
+    with me as (
+      update webhook_processes
+      set beat = beat + 1
+      where id = $1
+      returning id
+    )
+    select webhook_endpoints.webhook_id as shard, webhook_endpoints.epoch
+    from me
+    left join webhook_endpoints on webhook_endpoints.owner = me.id`,
+  allBeats: sql<{ id: string; beat: number }>`
+    select id, beat
+    from webhook_processes`,
+  removeProcess: sql`
+    delete from webhook_processes
+    where id = $1 and beat = $2`,
+  removeEnded: sql<{ id: string }>`
+    delete from webhook_processes
+    where starts_with(id, $1)
+    returning id`,
+  freeAllOf: sql`
+    update webhook_endpoints
+    set owner = null
+    where owner = any($1)`,
+  take: sql<{ shard: number; epoch: number }>`
+    update webhook_endpoints
+    set owner = $1, epoch = epoch + 1
+    where webhook_id in (
+      select webhook_id
+      from webhook_endpoints
+      where owner is null
+      order by webhook_id
+      limit $2
+      for update skip locked
+    )
+    returning webhook_id as shard, epoch`,
+  free: sql`
+    update webhook_endpoints
+    set owner = null
+    where owner = $1 and webhook_id = any($2)`,
+  freeOrphans: sql`
+    update webhook_endpoints
+    set owner = null
+    where owner is not null and owner not in (select id from webhook_processes)`,
+  count: async (db) => (await db.first(countAll))?.count ?? 0,
+}
+
+/** Frees the webhooks of a process that certainly has ended, so that another takes them over at once. */
+export const forgetSender = (db: Db, processId: string): Promise<void> => forgetProcess(db, endpointLeases, processId)

@@ -1,0 +1,126 @@
+/**
+ * How far each webhook has followed the log, and what is to be tried again: rows that whoever sends reads, and that go with the webhook,
+ * or when it is disabled.
+ */
+import { type Queryable, sql, type Tx } from '#db'
+import { countEventsWithin, findEndOfLog, type LogPosition } from '#events'
+import { organisationWide, type Webhook, webhookEvents } from './records.ts'
+import type { Health } from './schedule.ts'
+
+const insertEndpoint = sql`
+  insert into webhook_endpoints (webhook_id, epoch, failures)
+  values ($1, 0, 0)`
+
+const insertPosition = sql`
+  insert into webhook_positions (webhook_id, xact, event_id, done_ids, since)
+  values ($1, $2::text::xid8, $3, '{}', pg_current_snapshot())`
+
+/** Nothing is visible in its snapshot: what is sent again was there before the webhook, perhaps. */
+const insertReplay = sql`
+  insert into webhook_positions (webhook_id, xact, event_id, done_ids, since, until_xact, after_at, before_at)
+  values ($1, $2::text::xid8, 0, '{}', '1:1:', $3::text::xid8, $4, $5)`
+
+const deletePositions = sql`
+  delete from webhook_positions
+  where webhook_id = any($1)`
+
+const deleteRetries = sql`
+  delete from webhook_retries
+  where webhook_id = any($1)`
+
+const forgiveFailures = sql`
+  update webhook_endpoints
+  set failures = 0, failing_since = null, probe_at = null, told_at = null
+  where webhook_id = $1`
+
+const positionsOf = sql<StoredPosition>`
+  select webhook_id as "webhookId", id, xact::text as xact, event_id as "eventId", done_ids as "doneIds", since::text as since,
+         until_xact::text as "untilXact", after_at as "afterAt", before_at as "beforeAt"
+  from webhook_positions
+  where webhook_id = any($1)
+  order by id`
+
+const healthOf = sql<Health & { webhookId: number }>`
+  select webhook_id as "webhookId", failures, failing_since as "failingSince", probe_at as "probeAt", told_at as "toldAt"
+  from webhook_endpoints
+  where webhook_id = any($1)`
+
+/** So many of each webhook: none keeps another's waiting. */
+const dueRetries = sql<Retry>`
+  select due.webhook_id as "webhookId", due.event_id as id, due.xact::text as xact, due.made
+  from unnest($1::bigint[], $2::integer[]) as asked (webhook_id, room)
+  cross join lateral (
+    select webhook_id, event_id, xact, made
+    from webhook_retries
+    where webhook_retries.webhook_id = asked.webhook_id and due_at <= $3
+    order by due_at
+    limit asked.room
+  ) as due`
+
+export interface StoredPosition {
+  webhookId: number
+  id: number
+  xact: string
+  eventId: number
+  /** Beyond the position. */
+  doneIds: number[]
+  since: string
+  /** The last transaction of a part that is sent again; null: the log to its end, for ever. */
+  untilXact: string | null
+  afterAt: Date | null
+  beforeAt: Date | null
+}
+
+export interface Retry extends LogPosition {
+  webhookId: number
+  /** Attempts so far. */
+  made: number
+}
+
+/** A new webhook's place; it hears of all that is committed after this transaction's present statement. */
+export async function addEndpoint(tx: Tx, { id, enabled }: Webhook): Promise<void> {
+  await tx.run(insertEndpoint, [id])
+  if (enabled) await startFollowing(tx, id)
+}
+
+/** From the end of the log as it is now; what failed before is forgiven. */
+export async function startFollowing(tx: Tx, webhookId: number): Promise<void> {
+  const end = await findEndOfLog(tx)
+  await tx.run(forgiveFailures, [webhookId])
+  await tx.run(insertPosition, [webhookId, end.xact, end.id])
+}
+
+/** What is to be sent again and what was not sent yet is dropped. */
+export async function stopFollowing(tx: Tx, webhookIds: readonly number[]): Promise<void> {
+  await tx.run(deletePositions, [webhookIds])
+  await tx.run(deleteRetries, [webhookIds])
+}
+
+export const forgive = (tx: Tx, webhookId: number): Promise<number> => tx.run(forgiveFailures, [webhookId])
+
+/** What only webhooks for all events hear of besides. */
+const limitEvents = ['SendLimitApproaching', 'SendLimitExceeded']
+const everyKind: ReadonlySet<string> = new Set([...webhookEvents, ...limitEvents])
+
+export const hears = ({ allEvents, events, tenantId }: Webhook, event: { kind: string; tenantId: string }): boolean =>
+  (tenantId === organisationWide || tenantId === event.tenantId) &&
+  (allEvents ? everyKind.has(event.kind) : events.some((one) => one === event.kind))
+
+/** Sends a part of the log again, from `after` to `before`, both exclusive; returns how many events the webhook hears of there. */
+export async function addReplay(tx: Tx, webhook: Webhook, { after, before }: { after: Date; before: Date }): Promise<number> {
+  const kinds = webhook.allEvents ? [...everyKind] : webhook.events
+  const tenantId = webhook.tenantId === organisationWide ? null : webhook.tenantId
+  const found = await countEventsWithin(tx, { after, before, kinds, tenantId })
+  if (!found) return 0
+  await tx.run(insertReplay, [webhook.id, found.first, found.last, after, before])
+  return found.count
+}
+
+export const findPositions = (on: Queryable, webhookIds: readonly number[]): Promise<StoredPosition[]> => on.rows(positionsOf, [webhookIds])
+
+export const findHealth = (on: Queryable, webhookIds: readonly number[]): Promise<(Health & { webhookId: number })[]> =>
+  on.rows(healthOf, [webhookIds])
+
+/** What is due now of these webhooks, the longest due first, at most `room` of each. */
+export const findDueRetries = (on: Queryable, asked: readonly { webhookId: number; room: number }[], nowMs: number): Promise<Retry[]> =>
+  on.rows(dueRetries, [asked.map(({ webhookId }) => webhookId), asked.map(({ room }) => room), new Date(nowMs)])

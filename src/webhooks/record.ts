@@ -1,0 +1,245 @@
+/**
+ * What became of requests, on record: the delivery, what is tried again and when, how the receiver does, and how far the webhook has
+ * come in the log, of many requests in one transaction, so that they are true together. The fence is the epoch of the lease: who has lost
+ * it moves nothing, but what it sent is on record too.
+ */
+import { type Clock, type Log, metrics, pause } from '#base'
+import { type Db, ensurePartitions, sql, sqlState, type Tx } from '#db'
+import { appendEvents, eventTables, type LogPosition } from '#events'
+import { deliveryTables, type NewDelivery, recordDeliveries } from './deliveries.ts'
+import type { Entry, Lane } from './lane.ts'
+import { stopFollowing } from './positions.ts'
+import type { Webhook } from './records.ts'
+import { type Health, isToBeTold } from './schedule.ts'
+
+const disable = sql`
+  update webhooks
+  set enabled = false, updated_at = $2
+  where id = any($1) and enabled`
+
+/** Before any other row, as whoever changes a webhook locks it: neither waits for the other in a circle. */
+const shareWebhooks = sql<{ id: number }>`
+  select id
+  from webhooks
+  where id = any($1)
+  order by id
+  for key share`
+
+const saveHealth = sql<{ id: number }>`
+  update webhook_endpoints
+  set failures = seen.failures, failing_since = seen."failingSince", probe_at = seen."probeAt", told_at = seen."toldAt"
+  from json_to_recordset($1::json) as seen (
+    "webhookId" bigint, epoch bigint, failures integer, "failingSince" timestamptz, "probeAt" timestamptz, "toldAt" timestamptz)
+  where webhook_endpoints.webhook_id = seen."webhookId" and webhook_endpoints.epoch = seen.epoch
+  returning webhook_id as id`
+
+const movePositions = sql<{ id: number }>`
+  update webhook_positions
+  set xact = moved.xact::xid8, event_id = moved."eventId", done_ids = moved."doneIds"
+  from json_to_recordset($1::json) as moved ("webhookId" bigint, id bigint, xact text, "eventId" bigint, "doneIds" bigint[])
+  where webhook_positions.webhook_id = moved."webhookId" and webhook_positions.id = moved.id
+  returning webhook_positions.id`
+
+const endPositions = sql`
+  delete from webhook_positions
+  where id = any($1)`
+
+const addRetries = sql`
+  insert into webhook_retries (webhook_id, event_id, xact, made, due_at)
+  select "webhookId", id, xact::xid8, made, "dueAt"
+  from json_to_recordset($1::json) as failed ("webhookId" bigint, id bigint, xact text, made smallint, "dueAt" timestamptz)
+  on conflict do nothing`
+
+const postponeRetries = sql<{ webhookId: number; id: number }>`
+  update webhook_retries
+  set made = failed.made, due_at = failed."dueAt"
+  from json_to_recordset($1::json) as failed ("webhookId" bigint, id bigint, made smallint, "dueAt" timestamptz)
+  where webhook_retries.webhook_id = failed."webhookId" and webhook_retries.event_id = failed.id
+  returning webhook_id as "webhookId", event_id as id`
+
+const endRetries = sql`
+  delete from webhook_retries
+  using json_to_recordset($1::json) as ended ("webhookId" bigint, id bigint)
+  where webhook_retries.webhook_id = ended."webhookId" and webhook_retries.event_id = ended.id`
+
+/** A webhook as its owner knows it. */
+export interface Recorded {
+  readonly webhookId: number
+  readonly epoch: number
+  readonly health: Health
+  readonly webhook: Webhook | undefined
+  lanes(): readonly Lane[]
+  /** The operator is told that it fails. */
+  noteTold(at: Date): void
+}
+
+export interface Attempted {
+  webhookId: number
+  epoch: number
+  event: LogPosition
+  delivery: Omit<NewDelivery, 'willRetry'>
+  /** 410: the webhook is disabled. */
+  isGone: boolean
+  /** When it is tried again; null: it is not. */
+  dueAt: Date | null
+  /** Of a first attempt: where in the log it stood. */
+  first: { entry: Entry; lane: Lane } | undefined
+  /** A later attempt of this event may be claimed again. */
+  retried(): void
+}
+
+export interface Recorder {
+  add(endpoint: Recorded, attempted: Attempted): void
+  /** There is nothing more to say of this event: it is not tried again. */
+  drop(endpoint: Recorded, event: LogPosition, dropped: () => void): void
+  /** Its position has moved past events that it does not hear of. */
+  move(endpoint: Recorded): void
+  /** Not too much waits to be recorded. */
+  hasRoom(): boolean
+  /** Resolves when nothing waits any more. */
+  emptied(): Promise<void>
+}
+
+type Item = { endpoint: Recorded; attempted?: Attempted; dropped?: { event: LogPosition; done: () => void } }
+
+const mostAtOnce = 500
+const mostWaiting = 2000
+/** A flush waits this long for company, unless there is enough of it. */
+const gatherMs = 15
+const enoughAtOnce = 64
+const retryEveryMs = 100
+const noPartition = '23514'
+
+export function openRecorder({ db, clock, log }: { db: Db; clock: Clock; log: Log }): Recorder {
+  let queue: Item[] = []
+  let moved = new Set<Recorded>()
+  let running: Promise<void> | undefined
+
+  const run = async () => {
+    while (queue.length > 0 || moved.size > 0) {
+      if (queue.length < enoughAtOnce) await pause(clock, gatherMs)
+      const batch = queue.slice(0, mostAtOnce)
+      const moves = moved
+      moved = new Set()
+      try {
+        await write(db, clock, log, batch, new Set([...batch.map(({ endpoint }) => endpoint), ...moves]))
+        queue = queue.slice(batch.length)
+        for (const { attempted, dropped } of batch) {
+          attempted?.retried()
+          dropped?.done()
+        }
+      } catch (error) {
+        for (const one of moves) moved.add(one)
+        const isDayMissing = sqlState(error) === noPartition
+        if (isDayMissing) await ensurePartitions(db, [...deliveryTables, ...eventTables], clock.nowMs(), 1).catch(() => undefined)
+        else log.warn({ err: error, requests: queue.length }, 'webhook deliveries could not be recorded yet')
+        await pause(clock, retryEveryMs)
+      }
+    }
+  }
+  const start = () => {
+    running ??= run().finally(() => {
+      running = undefined
+      if (queue.length > 0 || moved.size > 0) start()
+    })
+  }
+
+  return {
+    add(endpoint, attempted) {
+      metrics.webhookRequests.inc({ outcome: attempted.delivery.success ? 'success' : 'failure' })
+      queue.push({ endpoint, attempted })
+      start()
+    },
+    drop(endpoint, event, done) {
+      queue.push({ endpoint, dropped: { event, done } })
+      start()
+    },
+    move(endpoint) {
+      moved.add(endpoint)
+      start()
+    },
+    hasRoom: () => queue.length < mostWaiting,
+    async emptied() {
+      while (running) await running
+    },
+  }
+}
+
+async function write(db: Db, clock: Clock, log: Log, batch: readonly Item[], endpoints: ReadonlySet<Recorded>): Promise<void> {
+  const attempts = batch.flatMap(({ attempted }) => attempted ?? [])
+  // Of this process's memory only: nothing of it is on disk until all of the transaction is.
+  for (const { first } of attempts) if (first) first.entry.isRecorded = true
+  const nowMs = clock.nowMs()
+  const gone = [...new Set(attempts.filter(({ isGone }) => isGone).map(({ webhookId }) => webhookId))]
+  const told = [...endpoints].filter(({ health, webhook }) => webhook && isToBeTold(health, nowMs))
+
+  await db.transaction(async (tx) => {
+    if (gone.length > 0) {
+      await tx.run(disable, [gone, new Date(nowMs)])
+      await stopFollowing(tx, gone)
+    }
+    const present = new Set((await tx.rows(shareWebhooks, [[...endpoints].map(({ webhookId }) => webhookId)])).map(({ id }) => id))
+    const health = [...endpoints].map((one) => ({ webhookId: one.webhookId, epoch: one.epoch, ...one.health }))
+    for (const one of told) Object.assign(health.find(({ webhookId }) => webhookId === one.webhookId) ?? {}, { toldAt: new Date(nowMs) })
+    const mine = new Set((await tx.rows(saveHealth, [JSON.stringify(health)])).map(({ id }) => id))
+    const lanes = await moveLanes(
+      tx,
+      [...endpoints].filter(({ webhookId }) => mine.has(webhookId)),
+    )
+    const willRetry = await writeRetries(tx, batch, { mine, lanes })
+    await recordDeliveries(
+      tx,
+      attempts.filter(({ webhookId }) => present.has(webhookId)).map((one) => ({ ...one.delivery, willRetry: willRetry.has(one) })),
+    )
+    await appendEvents(
+      tx,
+      told
+        .filter(({ webhookId }) => mine.has(webhookId))
+        .map(({ webhookId, webhook, health: { failingSince, failures } }) => ({
+          tenantId: webhook?.tenantId ?? '',
+          kind: 'WebhookFailing' as const,
+          emailId: null,
+          at: new Date(nowMs),
+          data: { webhookId, name: webhook?.name, failingSince, failures },
+        })),
+    )
+  })
+  for (const one of told) {
+    one.noteTold(new Date(nowMs))
+    const { failingSince, failures } = one.health
+    log.warn({ webhook: one.webhookId, failingSince, failures }, 'a webhook has failed for a day; nobody but its receiver can mend that')
+  }
+  for (const webhook of gone) log.warn({ webhook }, 'a webhook answered 410 Gone and is disabled')
+}
+
+/** Returns the lanes that are still there: a webhook that was disabled has none. */
+async function moveLanes(tx: Tx, endpoints: readonly Recorded[]): Promise<Set<number>> {
+  const at = endpoints.flatMap((endpoint) => endpoint.lanes().map((lane) => ({ webhookId: endpoint.webhookId, lane, ...lane.position() })))
+  if (at.length === 0) return new Set()
+  const rows = at.map(({ webhookId, lane, xact, id, doneIds }) => ({ webhookId, id: lane.id, xact, eventId: id, doneIds }))
+  const alive = await tx.rows(movePositions, [JSON.stringify(rows)])
+  const over = at.filter(({ isOver }) => isOver).map(({ lane }) => lane.id)
+  if (over.length > 0) await tx.run(endPositions, [over])
+  return new Set(alive.map(({ id }) => id))
+}
+
+/** Returns the attempts that another follows. */
+async function writeRetries(
+  tx: Tx,
+  batch: readonly Item[],
+  { mine, lanes }: { mine: ReadonlySet<number>; lanes: ReadonlySet<number> },
+): Promise<Set<Attempted>> {
+  const attempts = batch.flatMap(({ attempted }) => (attempted && mine.has(attempted.webhookId) ? [attempted] : []))
+  const row = ({ webhookId, event, delivery, dueAt }: Attempted) => ({ webhookId, ...event, made: delivery.attempt, dueAt })
+  const failedFirst = attempts.filter(({ first, dueAt }) => dueAt !== null && first && lanes.has(first.lane.id))
+  const failedAgain = attempts.filter(({ first, dueAt }) => dueAt !== null && !first)
+  const ended = [
+    ...attempts.filter(({ dueAt }) => dueAt === null).map(row),
+    ...batch.flatMap(({ endpoint, dropped }) => (dropped ? [{ webhookId: endpoint.webhookId, ...dropped.event }] : [])),
+  ]
+  if (failedFirst.length > 0) await tx.run(addRetries, [JSON.stringify(failedFirst.map(row))])
+  const postponed = failedAgain.length === 0 ? [] : await tx.rows(postponeRetries, [JSON.stringify(failedAgain.map(row))])
+  if (ended.length > 0) await tx.run(endRetries, [JSON.stringify(ended)])
+  const stillThere = new Set(postponed.map(({ webhookId, id }) => `${webhookId}/${id}`))
+  return new Set([...failedFirst, ...failedAgain.filter(({ webhookId, event }) => stillThere.has(`${webhookId}/${event.id}`))])
+}

@@ -1,0 +1,92 @@
+/** One signed request to a webhook, as it was sent and answered, and the record of it. */
+import { createHash } from 'node:crypto'
+import type { Clock, Ids, Secrets } from '#base'
+import type { Post, PostOutcome } from '#net'
+import type { NewDelivery } from './deliveries.ts'
+import { openedSecrets, type StoredWebhook } from './records.ts'
+import { type InstallationKey, signedHeaders } from './signing.ts'
+
+export interface RequestDeps {
+  clock: Clock
+  ids: Ids
+  secrets: Secrets
+  post: Post
+  keys: () => Promise<InstallationKey[]>
+  config: { webhookSignatureHeader: string }
+  /** Of this program, for the User-Agent. */
+  version: string
+}
+
+export interface WebhookRequest {
+  /** Of the event and the webhook. */
+  uuid: string
+  event: string
+  /** Of the event. */
+  tenantId: string
+  attempt: number
+  body: Buffer
+  withinMs: number
+}
+
+export interface Answered {
+  outcome: PostOutcome
+  /** When the request was made. */
+  nowMs: number
+  /** A 2xx answer. */
+  success: boolean
+  /** But for what comes of it. */
+  delivery: Omit<NewDelivery, 'willRetry'>
+}
+
+export type Send = (webhook: StoredWebhook, request: WebhookRequest) => Promise<Answered>
+
+export function openSend(deps: RequestDeps): Send {
+  const { clock, ids, secrets, post, config, version } = deps
+  /** Unsealing takes as long as signing with them; a record is read anew every half second. */
+  const unsealed = new WeakMap<StoredWebhook, Buffer[]>()
+  const secretsOf = (webhook: StoredWebhook, nowMs: number) => {
+    const known = unsealed.get(webhook) ?? openedSecrets(webhook, secrets, nowMs)
+    unsealed.set(webhook, known)
+    return known
+  }
+  return async (webhook, { uuid, event, tenantId, attempt, body, withinMs }) => {
+    const [key] = await deps.keys()
+    if (!key) throw new Error('there is no signing key')
+    const nowMs = clock.nowMs()
+    const by = { secrets: secretsOf(webhook, nowMs), key, signatureHeader: config.webhookSignatureHeader, version }
+    const headers = await signedHeaders({ uuid, event, attempt, body, nowMs }, by)
+    const outcome = await post.post({ url: webhook.url, headers, body, withinMs })
+    const { statusCode, body: responseBody, durationMs, error } = outcome
+    const success = statusCode !== null && statusCode >= 200 && statusCode < 300
+    const delivery = {
+      id: ids.uuid(),
+      webhookId: webhook.id,
+      tenantId,
+      eventUuid: uuid,
+      event,
+      url: webhook.url,
+      attempt,
+      success,
+      statusCode,
+      at: new Date(nowMs),
+      requestHeaders: headers,
+      payload: body.toString(),
+      responseBody,
+      durationMs,
+      error,
+    }
+    return { outcome, nowMs, success, delivery }
+  }
+}
+
+/** The same for an event and a webhook on every attempt and after every crash: version 5 of RFC 9562, named by the event's number. */
+export function eventUuid(webhook: { uuid: string }, eventId: number): string {
+  const hash = createHash('sha1')
+    .update(Buffer.from(webhook.uuid.replaceAll('-', ''), 'hex'))
+    .update(`event ${eventId}`)
+    .digest()
+  hash[6] = ((hash[6] as number) & 0x0f) | 0x50
+  hash[8] = ((hash[8] as number) & 0x3f) | 0x80
+  const hex = hash.toString('hex', 0, 16)
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`
+}

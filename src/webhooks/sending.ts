@@ -1,0 +1,181 @@
+/**
+ * One process that sends: it owns some of the webhooks by lease, learns every half second what is new about them, and keeps each going
+ * for itself, so that none waits for another.
+ */
+import { type Clock, type Ids, type Log, pause, type Secrets } from '#base'
+import type { Db } from '#db'
+import { findEventsAt } from '#events'
+import type { Post } from '#net'
+import { openLeases } from '#spool'
+import { type Endpoint, openEndpoint } from './endpoint.ts'
+import { endpointLeases } from './leases.ts'
+import { openPages, type PageEvent } from './pages.ts'
+import type { Bodies } from './payload.ts'
+import { findDueRetries, findHealth, findPositions, hears, type Retry, type StoredPosition } from './positions.ts'
+import { openRecorder } from './record.ts'
+import { findWebhooks, webhookChanged } from './records.ts'
+import { openSend } from './request.ts'
+import { healthy } from './schedule.ts'
+import { openInstallationKeys } from './signing.ts'
+
+export interface SendingDeps {
+  db: Db
+  clock: Clock
+  ids: Ids
+  log: Log
+  secrets: Secrets
+  /** One that keeps connections. */
+  post: Post
+  bodies: Bodies
+  config: { webhookSignatureHeader: string; leaseMs: number }
+  version: string
+  /** Unique among all processes, ever. */
+  processId: string
+}
+
+export interface Sending {
+  /** Waits for what is under way, and leaves the webhooks to others. */
+  stop(): Promise<void>
+}
+
+const tickMs = 40
+const refreshMs = 500
+const retryPollMs = 200
+/** Positions that move past what nobody hears of are saved this often. */
+const moveMs = 5000
+/** Requests of one webhook, and of all together while fewer webhooks than that are busy; beyond, each has one. */
+const mostOfOne = 8
+const mostInAll = 1024
+const stopWithinMs = 32_000
+
+export async function startSending(deps: SendingDeps): Promise<Sending> {
+  const { db, clock, ids, log, processId } = deps
+  const stopping = new AbortController()
+  const { signal } = stopping
+  const endpoints = new Map<number, Endpoint>()
+  const pages = openPages(deps)
+  const recorder = openRecorder(deps)
+  const send = openSend({ ...deps, keys: openInstallationKeys(deps) })
+  let share = mostOfOne
+  const leases = await openLeases({
+    db,
+    clock,
+    log,
+    processId,
+    newProcessId: () => `${processId}-${ids.label(6)}`,
+    leaseMs: deps.config.leaseMs,
+    leased: endpointLeases,
+    isIdle: (webhookId) => (endpoints.get(webhookId)?.inFlight ?? 0) === 0,
+  })
+  const endpointDeps = {
+    ...deps,
+    pages,
+    recorder,
+    send,
+    holds: (webhookId: number, epoch: number) => !signal.aborted && leases.holds(webhookId, epoch),
+    share: () => share,
+  }
+
+  /** Takes up what was leased, and leaves what was lost: what a left one has under way is still recorded. */
+  const adopt = async () => {
+    const owned = leases.owned()
+    // Without belief in the lease nothing is started; when it is renewed, all goes on from where it was.
+    if (owned.length === 0) return
+    const epochs = new Map(owned.map(({ shard, epoch }) => [shard, epoch]))
+    for (const [id, endpoint] of endpoints) if (epochs.get(id) !== endpoint.epoch) endpoints.delete(id)
+    const fresh = owned.filter(({ shard }) => !endpoints.has(shard))
+    if (fresh.length === 0) return
+    const health = new Map(
+      (
+        await findHealth(
+          db,
+          fresh.map(({ shard }) => shard),
+        )
+      ).map(({ webhookId, ...known }) => [webhookId, known]),
+    )
+    for (const { shard, epoch } of fresh) endpoints.set(shard, openEndpoint(shard, epoch, health.get(shard) ?? healthy, endpointDeps))
+    await refresh(fresh.map(({ shard }) => shard))
+  }
+
+  const refresh = async (webhookIds: readonly number[]) => {
+    if (webhookIds.length === 0) return
+    const known = webhookIds.flatMap((id) => endpoints.get(id) ?? [])
+    const [webhooks, positions] = await Promise.all([findWebhooks(db, webhookIds), findPositions(db, webhookIds)])
+    const byId = new Map(webhooks.map((webhook) => [webhook.id, webhook]))
+    const places = Map.groupBy(positions, ({ webhookId }: StoredPosition) => webhookId)
+    for (const endpoint of known) {
+      endpoint.refresh(byId.get(endpoint.webhookId), places.get(endpoint.webhookId) ?? [])
+      if (endpoint.lanes().some((lane) => lane.position().isOver)) recorder.move(endpoint)
+      endpoint.pump()
+    }
+  }
+
+  const retryDue = async () => {
+    const asked = [...endpoints.values()].map((one) => ({ webhookId: one.webhookId, room: one.retryRoom() })).filter(({ room }) => room > 0)
+    const due = asked.length === 0 ? [] : await findDueRetries(db, asked, clock.nowMs())
+    if (due.length === 0) return
+    const found: PageEvent[] = (await findEventsAt(db, due)).map((event) => ({ event, told: undefined }))
+    await pages.prepare(found)
+    const byId = new Map(found.map((one) => [one.event.id, one]))
+    for (const one of due) startRetry(one, byId.get(one.id))
+  }
+
+  /** What it does not hear of any more, or what is gone from the log, is not tried again. */
+  const startRetry = (due: Retry, found: PageEvent | undefined) => {
+    const endpoint = endpoints.get(due.webhookId)
+    if (!endpoint?.webhook) return
+    endpoint.retry(due, found && hears(endpoint.webhook, found.event) ? (found.told ?? undefined) : undefined)
+  }
+
+  const savePositions = () => {
+    for (const endpoint of endpoints.values()) if (endpoint.hasMoved()) recorder.move(endpoint)
+  }
+
+  const tick = () => {
+    const busy = [...endpoints.values()].filter((one) => one.inFlight > 0).length
+    share = Math.max(1, Math.min(mostOfOne, Math.floor(mostInAll / Math.max(1, busy))))
+    for (const endpoint of endpoints.values()) endpoint.pump()
+  }
+
+  /** One turn after another, never two at once; `nudge` begins the next without waiting. */
+  const every = (everyMs: number, until: AbortSignal, what: string, work: () => Promise<void>) => {
+    let nudged = new AbortController()
+    const loop = async () => {
+      while (!until.aborted) {
+        nudged = new AbortController()
+        await work().catch((error: unknown) => log.warn({ err: error }, `${what} did not succeed; it is tried again`))
+        await pause(clock, everyMs, AbortSignal.any([until, nudged.signal]))
+      }
+    }
+    return { ended: loop(), nudge: () => nudged.abort() }
+  }
+
+  /** Beats on until the last request is on record: another process would repeat it. */
+  const drained = new AbortController()
+  const leasing = every(leases.everyMs, drained.signal, 'leasing webhooks', async () => {
+    await leases.turn()
+    await adopt()
+  })
+  const looking = every(refreshMs, signal, 'looking at webhooks', () => refresh([...endpoints.keys()]))
+  const stopListening = await db.listen(webhookChanged, (id) => (endpoints.has(Number(id)) ? looking : leasing).nudge())
+  const loops = [
+    looking,
+    every(retryPollMs, signal, 'trying webhook requests again', retryDue),
+    every(moveMs, signal, 'saving positions', () => Promise.resolve(savePositions())),
+    every(tickMs, signal, 'sending', () => Promise.resolve(tick())),
+  ]
+  return {
+    async stop() {
+      stopping.abort()
+      await Promise.all([stopListening(), ...loops.map(({ ended }) => ended)])
+      const untilMs = clock.monotonicMs() + stopWithinMs
+      while ([...endpoints.values()].some((one) => one.inFlight > 0) && clock.monotonicMs() < untilMs) await pause(clock, tickMs)
+      savePositions()
+      await recorder.emptied()
+      drained.abort()
+      await leasing.ended
+      await leases.close()
+      deps.post.close()
+    },
+  }
+}

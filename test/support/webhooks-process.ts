@@ -1,0 +1,21 @@
+/** A process that sends to webhooks, as `postrider webhooks-process` does, with what a test says of events: to be killed. */
+import { openIds, silentLog, systemClock, systemRandom } from '#base'
+import { openDb } from '#db'
+import { startSending } from '#webhooks'
+import { loopbackPost, plainBodies, sendingConfig, sendingSecrets } from './sending-parts.ts'
+
+const [, , url = '', processId = ''] = process.argv
+const db = await openDb({ url, poolSize: 4, applicationName: 'test webhooks', log: silentLog })
+await startSending({
+  db,
+  clock: systemClock,
+  ids: openIds(systemRandom),
+  log: silentLog,
+  secrets: sendingSecrets,
+  post: loopbackPost(),
+  bodies: plainBodies,
+  config: sendingConfig,
+  version: 'test',
+  processId,
+})
+process.on('disconnect', () => process.exit(0))
