@@ -33,6 +33,7 @@ import { openRequestLogs } from '#request-logs'
 import { simulatorDomain } from '#simulator'
 import { forgetProcess } from '#spool'
 import { findOrganisation, foundOrganisation, openTenants } from '#tenants'
+import { openTracks } from '#tracking'
 import { openUsage } from '#usage'
 import { openWebhooks } from '#webhooks'
 
@@ -170,6 +171,7 @@ async function serve(): Promise<void> {
 async function startApi(config: Config, db: Db, secrets: Secrets, log: Log): Promise<{ stop(): Promise<void> }> {
   const tenants = openTenants({ db, clock })
   const domains = openDomains({ db, clock, secrets })
+  const tracks = openTracks({ db, clock })
   const credentials = openCredentials({ db, clock })
   const limitSettings = openLimitSettings({ db, clock, config })
   const resolver = openResolver({ servers: config.resolvers, clock })
@@ -181,9 +183,11 @@ async function startApi(config: Config, db: Db, secrets: Secrets, log: Log): Pro
     ids,
     tenants,
     domains,
+    tracks,
     limitSettings,
     sandboxSender: config.sandboxSender,
     hostname: config.hostname,
+    publicUrl: config.publicUrl,
     commit: openCommit({ db, clock, limitSettings }),
   })
   const requestLogs = openRequestLogs({ db, clock, log, secrets })
@@ -196,6 +200,7 @@ async function startApi(config: Config, db: Db, secrets: Secrets, log: Log): Pro
     secrets,
     tenants,
     domains,
+    tracks,
     domainDesk: openDomainDesk({ db, clock, ids, secrets, tenants, resolver, hostname: config.hostname }),
     limitSettings,
     credentials,

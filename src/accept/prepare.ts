@@ -2,7 +2,7 @@
 
 import type { Ids } from '#base'
 import { Refusal } from '#base'
-import { type Content, encodeContent, type PartsContent } from '#emails'
+import { type Content, encodeContent, type PartsContent, type Tracking } from '#emails'
 import { type Address, type Mailbox, readRaw } from '#mail'
 import type { Tenant } from '#tenants'
 import { base64Octets, type CheckedSubmission, checkSender, largestMessageOctets, type Recipients } from './check.ts'
@@ -40,6 +40,7 @@ export interface PrepareFacts {
   credentialId: number
   nowMs: number
   ids: Ids
+  publicUrl: string
 }
 
 /** Local part of the envelope sender: tells which submission a report belongs to. */
@@ -76,6 +77,8 @@ export function prepareSubmission(
     acceptedAtMs: facts.nowMs,
     returnPath: returnPathFor(id, facts.sender),
     signing: facts.sender.signing,
+    ...(checked.html ? trackingFor(facts.sender) : {}),
+    ...(checked.unsubscribe ? { unsubscribe: unsubscribeOrigin(facts) } : {}),
   }
   return finish(content, checked.from, {
     ...facts,
@@ -88,6 +91,17 @@ export function prepareSubmission(
     metadata: checked.metadata,
     sizeOctets: checked.sizeOctets,
   })
+}
+
+/** What of the content says so when there is something to count. */
+function trackingFor({ tracking }: Sender): { tracking?: Tracking } {
+  return tracking && (tracking.clicks || tracking.opens) ? { tracking } : {}
+}
+
+/** The sender's own name where it has one; but RFC 8058 section 3.1 wants https, if we have it anywhere. */
+function unsubscribeOrigin({ sender, publicUrl }: PrepareFacts): string {
+  const own = sender.tracking?.origin ?? publicUrl
+  return [own, publicUrl].find((origin) => origin.startsWith('https:')) ?? own
 }
 
 export interface CheckedRaw {
@@ -136,6 +150,7 @@ export function prepareRawSubmission(
     acceptedAtMs: facts.nowMs,
     returnPath: submission.bounce ? '' : returnPathFor(id, facts.sender),
     signing: facts.sender.signing,
+    ...(submission.bounce ? {} : trackingFor(facts.sender)),
   }
   const from = checkSender(submission.from)
   return finish(content, from, {

@@ -37,8 +37,11 @@ export interface DestinationDeps {
   log: Log
   config: Pick<Config, 'hostname' | 'mxPort'>
   resolver: Resolver
-  /** Loads, builds and signs; undefined when there is nothing to send any more. */
-  prepare(job: Job): Promise<PreparedMessage | undefined>
+  /**
+   * Loads, builds and signs; undefined when there is nothing to send any more. When each recipient's message is its own, the job
+   * keeps its first recipient, and `others` takes jobs for the rest.
+   */
+  prepare(job: Job, others: (jobs: readonly Job[]) => void): Promise<PreparedMessage | undefined>
   /** Whether the lease of the job's shard is still held. */
   mayFinish(job: Job): boolean
   done(result: FindingFor): void
@@ -176,7 +179,7 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
       }
       sent++
       if (!job.body || running.size + 1 >= mostChained()) press()
-      const prepared = await deps.prepare(job)
+      const prepared = await deps.prepare(job, addAll)
       if (!prepared) continue
       if (!connection.usable) {
         queue.push(job.tenantId, job)
@@ -188,6 +191,15 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
       if (running.size >= mostChained()) await Promise.race(running)
     }
     await Promise.all(running)
+  }
+
+  const addAll = (jobs: readonly Job[]) => {
+    for (const job of jobs) {
+      // Nobody looks at the queue any more.
+      if (closing) deps.abandoned(job)
+      else queue.push(job.tenantId, job)
+    }
+    press()
   }
 
   const mostChained = () => (lastMs < fastMs ? depthOfFast : depth)

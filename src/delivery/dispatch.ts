@@ -10,8 +10,9 @@ import { dotStuff } from '#mail'
 import { findRoute, openGuard, openResolver, type Route } from '#net'
 import { simulate, simulatedHost, simulatorDomain } from '#simulator'
 import type { Claimed, Leases, RetrySchedule } from '#spool'
+import { openTokens } from '#tracking'
 import { type Destination, type FindingFor, openDestination, type Way } from './destination.ts'
-import { type Job, jobsOf, type PreparedMessage } from './job.ts'
+import { type Job, jobsOf, type PreparedMessage, splitOff } from './job.ts'
 import { cancelled, decide, type Finding, findingOfReply, nowhere, type Outcome, type RemoteEnd } from './outcome.ts'
 import { keysFor, rebuildMessage } from './prepare.ts'
 
@@ -48,6 +49,7 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
   const { clock, config, ids, schedule } = deps
   const resolver = openResolver({ servers: config.resolvers, clock })
   const guard = openGuard(config.allowedNetworks)
+  const tokens = openTokens(deps.secrets)
   const destinations = new Map<string, Destination>()
   const looking = new Map<string, Job[]>()
   let closing = false
@@ -67,27 +69,28 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
   const reportAll = (job: Job, finding: Finding, remote: RemoteEnd = nowhere, conversation = '') =>
     report({ job, findings: job.recipients.map(() => finding), remote, durationMs: 0, conversation })
 
-  const build = async (job: Job): Promise<PreparedMessage | undefined> => {
+  const build = async (job: Job, others: (jobs: readonly Job[]) => void): Promise<PreparedMessage | undefined> => {
     const body = job.body ?? (await findContentBody(deps.db, job))
     if (!body) {
       reportAll(job, cancelled('the content is past its retention'))
       return undefined
     }
     const content = decodeContent(body)
-    job.body = undefined
     const keys = await keysFor(content, job.tenantId, deps.domains)
     if (!keys) {
       reportAll(job, cancelled('the sending domain was deleted'))
       return undefined
     }
-    const built = rebuildMessage(content, keys)
+    const built = rebuildMessage(content, keys, job.recipients[0] as Claimed, tokens)
+    if (built.personal && job.recipients.length > 1) others(splitOff(job))
+    job.body = undefined
     return { returnPath: content.returnPath, data: dotStuff(built.octets), needs8bit: built.needs8bit, needsSmtpUtf8: built.needsSmtpUtf8 }
   }
 
-  const prepare = async (job: Job): Promise<PreparedMessage | undefined> => {
+  const prepare = async (job: Job, others: (jobs: readonly Job[]) => void): Promise<PreparedMessage | undefined> => {
     try {
       if (!job.body && !large.has(job)) await takeLarge(job)
-      return await build(job)
+      return await build(job, others)
     } catch (error) {
       if (error instanceof DatabaseUnreachable || error instanceof CommitUnknown) {
         abandon(job)
@@ -148,7 +151,10 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
   }
 
   const sendToSimulator = async (job: Job) => {
-    if (!(await prepare(job))) return
+    const others = (jobs: readonly Job[]) => {
+      for (const one of jobs) void sendToSimulator(one)
+    }
+    if (!(await prepare(job, others))) return
     const findings: Finding[] = []
     let conversation = ''
     for (const { recipient, failures } of job.recipients) {

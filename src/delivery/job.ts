@@ -1,4 +1,7 @@
-/** A job: the recipients of one submission at one destination, whose message is the same octets, so that one transaction carries them. */
+/**
+ * A job: the recipients of one submission at one destination, in one transaction as long as their message is the same octets. Whether it
+ * is shows when it is built.
+ */
 import type { Claimed } from '#spool'
 
 /** RFC 5321 section 4.5.3.1.8: a server must take at least 100. */
@@ -50,4 +53,13 @@ export function jobsOf(claimed: readonly Claimed[]): Job[] {
     if (notAscii.test(one.recipient)) job.needsSmtpUtf8 = true
   }
   return jobs
+}
+
+/** Leaves the job its first recipient; the others get jobs of their own. */
+export function splitOff(job: Job): Job[] {
+  const others = job.recipients.slice(1)
+  job.recipients = job.recipients.slice(0, 1)
+  const needsSmtpUtf8 = (one: Claimed) => notAscii.test(one.recipient)
+  job.needsSmtpUtf8 = job.recipients.some(needsSmtpUtf8)
+  return others.map((one) => ({ ...job, recipients: [one], needsSmtpUtf8: needsSmtpUtf8(one), again: false }))
 }

@@ -1,13 +1,25 @@
-/** From stored content to the octets that are sent: built and signed the same way every time, so the API can show what was sent. */
+/**
+ * From stored content to the octets that one recipient gets: built, tracked and signed the same way every time, so the API can show
+ * what was sent.
+ */
 
 import { type SigningKey, sign } from '#dkim'
 import type { Domains } from '#domains'
 import type { Content, PartsContent } from '#emails'
-import { type BuiltMessage, buildMessage, type Mailbox, parseMailbox, prepareRaw, textFromHtml, toSevenBit } from '#mail'
+import { type BuiltMessage, buildMessage, changeHtml, type Mailbox, parseMailbox, prepareRaw, textFromHtml, toSevenBit } from '#mail'
+import { type Recipient, type Tokens, trackHtml, trackHtmlOctets, unsubscribeFields } from '#tracking'
+
+export interface RebuiltMessage extends BuiltMessage {
+  /** It carries this recipient's links, so nobody else may get it. */
+  personal: boolean
+}
 
 /** The complete message, DKIM signatures first. Throws when the content could not have come from acceptance. */
-export function rebuildMessage(content: Content, keys: readonly SigningKey[]): BuiltMessage {
-  const built = content.message.kind === 'raw' ? fromRaw(content.message.raw, content) : buildMessage(partsOf(content.message, content))
+export function rebuildMessage(content: Content, keys: readonly SigningKey[], recipient: Recipient, tokens: Tokens): RebuiltMessage {
+  const built =
+    content.message.kind === 'raw'
+      ? fromRaw(content.message.raw, content, recipient, tokens)
+      : fromParts(content.message, content, recipient, tokens)
   if (keys.length === 0) return built
   return { ...built, octets: Buffer.concat([sign(built.octets, keys, content.acceptedAtMs), built.octets]) }
 }
@@ -19,10 +31,30 @@ export async function keysFor({ signing }: Content, tenantId: string, domains: D
   return domains.signingKeys(tenantId, signing.domainId, signing.withEd25519)
 }
 
-function fromRaw(raw: string, content: Content): BuiltMessage {
+function fromRaw(raw: string, content: Content, recipient: Recipient, tokens: Tokens): RebuiltMessage {
   const prepared = prepareRaw(Buffer.from(raw, 'base64'), { dateMs: content.acceptedAtMs, messageId: content.messageId })
   // Re-encoded before signing, so that a server without 8BITMIME gets the octets that were signed.
-  return prepared.needs8bit && !prepared.needsSmtpUtf8 ? { ...prepared, octets: toSevenBit(prepared.octets), needs8bit: false } : prepared
+  const sendable =
+    prepared.needs8bit && !prepared.needsSmtpUtf8 ? { ...prepared, octets: toSevenBit(prepared.octets), needs8bit: false } : prepared
+  const { tracking } = content
+  if (!tracking) return { ...sendable, personal: false }
+  let { opens } = tracking
+  const octets = changeHtml(sendable.octets, (html, charset) => {
+    const tracked = trackHtmlOctets(html, charset, { ...tracking, opens }, recipient, tokens)
+    // One look at a message of several html parts is one open.
+    if (tracked) opens = false
+    return tracked
+  })
+  return { ...sendable, octets, personal: octets !== sendable.octets }
+}
+
+function fromParts(message: PartsContent, content: Content, recipient: Recipient, tokens: Tokens): RebuiltMessage {
+  const { tracking, unsubscribe } = content
+  const parts = partsOf(message, content)
+  const html = tracking && parts.html !== undefined ? trackHtml(parts.html, tracking, recipient, tokens) : parts.html
+  const fields = unsubscribe === undefined ? [] : unsubscribeFields(unsubscribe, recipient, tokens)
+  const personal = html !== parts.html || fields.length > 0
+  return { ...buildMessage(personal ? { ...parts, html, headers: [...parts.headers, ...fields] } : parts), personal }
 }
 
 function partsOf(message: PartsContent, content: Content): Parameters<typeof buildMessage>[0] {

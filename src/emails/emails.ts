@@ -1,14 +1,14 @@
 /**
  * Emails: one record for each envelope recipient of a submission, with its status, content and attempts.
- * Owns: emails, contents, attempts, email_counts, email_counts_position. Uses: base, db, events. Used by: accept, delivery, usage,
- * housekeeping, http.
+ * Owns: emails, contents, attempts, email_counts, email_counts_position. Uses: base, db, events. Used by: tracking, accept, delivery,
+ * usage, housekeeping, http.
  * Promises: every read names its tenant when the caller has one; a look-up by id touches one time partition.
  */
 import { type PartitionedTable, type Queryable, sql, type Tx } from '#db'
 import { type Email, emailColumns } from './record.ts'
 import type { EmailStatus } from './status.ts'
 
-export { type Content, decodeContent, encodeContent, type PartsContent, type Signing } from './content.ts'
+export { type Content, decodeContent, encodeContent, type PartsContent, type Signing, type Tracking } from './content.ts'
 export {
   type Counts,
   countsByTenant,

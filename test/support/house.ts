@@ -15,6 +15,7 @@ import { openGuard, openPost, openResolver } from '#net'
 import { openRequestLogs } from '#request-logs'
 import { simulatorDomain } from '#simulator'
 import { addTenant, foundOrganisation, openTenants } from '#tenants'
+import { openTracks } from '#tracking'
 import { openUsage } from '#usage'
 import { openWebhooks } from '#webhooks'
 import { expectCounted } from './counted.ts'
@@ -128,6 +129,7 @@ export async function startHouse(wish: Wish = {}): Promise<House> {
 
   const tenants = openTenants({ db, clock })
   const domains = openDomains({ db, clock, secrets })
+  const tracks = openTracks({ db, clock })
   const limitSettings = openLimitSettings({ db, clock, config })
   const commit = openCommit({ db, clock, limitSettings })
   const accept = openAccept({
@@ -136,9 +138,11 @@ export async function startHouse(wish: Wish = {}): Promise<House> {
     ids,
     tenants,
     domains,
+    tracks,
     limitSettings,
     sandboxSender: config.sandboxSender,
     hostname: config.hostname,
+    publicUrl: config.publicUrl,
     commit,
   })
   const { allowedNetworks, resolvers } = config
@@ -162,6 +166,7 @@ export async function startHouse(wish: Wish = {}): Promise<House> {
     config,
     tenants,
     domains,
+    tracks,
     domainDesk: openDomainDesk({ db, clock, ids, secrets, tenants, resolver, hostname }),
     limitSettings,
     accept,
