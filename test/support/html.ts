@@ -67,20 +67,23 @@ export function faultsOf(before: string, after: string, { origin, excluded, read
     if (before.slice(wasFrom, link.start) !== after.slice(isFrom, now.start)) faults.push(`the text before link ${index} differs`)
     wasFrom = link.end
     isFrom = now.end
-    const [, name, value = '', mark] = written.exec(before.slice(link.start, link.end)) ?? []
-    const [, nameNow, valueNow = '', markNow] = written.exec(after.slice(now.start, now.end)) ?? []
-    if (name !== nameNow || mark !== markNow) faults.push(`link ${index} is written another way`)
+    const given = taken(before.slice(link.start, link.end))
+    const made = taken(after.slice(now.start, now.end))
+    if (given.form !== made.form) faults.push(`link ${index} is written another way`)
     if (isCounted(link, origin, excluded)) {
       const url = now.href.startsWith(`${origin}/c/`) ? read(now.href.slice(origin.length + 3)) : undefined
       if (url !== asBrowser(link.href)) faults.push(`link ${index} leads to ${url} instead of ${link.href}`)
-    } else if (value !== valueNow) faults.push(`link ${index}, to ${link.href}, is not one to be counted`)
+    } else if (given.value !== made.value) faults.push(`link ${index}, to ${link.href}, is not one to be counted`)
   }
   if (before.slice(wasFrom) !== after.slice(isFrom)) faults.push('the text behind the last link differs')
   return faults
 }
 
-/** An attribute's name and opening quote, its value, its closing quote. */
-const written = /^([^=]*=[\t\n\f\r ]*["']?|[^=]*)([^]*?)(["']?)$/
+/** How an attribute is written, and its value as written. */
+function taken(attribute: string): { form: string; value: string } {
+  const [before = attribute, mark = ''] = /^[^=]*=[\t\n\f\r ]*(["']?)/.exec(attribute) ?? []
+  return { form: before, value: attribute.slice(before.length, attribute.length - mark.length) }
+}
 
 const asBrowser = (href: string) => href.replace(/[\t\n\r]/g, '').replace(/^[\0- ]+|[\0- ]+$/g, '')
 
