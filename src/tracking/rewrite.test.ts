@@ -244,12 +244,13 @@ describe('whatever the html', () => {
     '&',
     '<a href="&amp;',
     ' ',
-  ])('five megabytes of %j take less than a second', (unit) => {
+  ])('five megabytes of %j take less than a second of work', (unit) => {
     const html = unit.repeat(Math.ceil(5_242_880 / unit.length))
-    const began = performance.now()
+    const began = process.cpuUsage()
     trackHtml(html, { ...clicks, opens: true }, recipient, tokens)
     trackHtml(`<a href="${html}">`, { ...clicks, opens: true }, recipient, tokens)
-    expect(performance.now() - began).toBeLessThan(1000)
+    // Not the time of day: other tests have the processor too.
+    expect(process.cpuUsage(began).user).toBeLessThan(1_000_000)
   })
 })
 

@@ -119,9 +119,11 @@ const letters = { click: 'c', open: 'o', unsubscribe: 'u' } as const
 const urlOf = (kind: Tracked['kind'], url: string, origin: string, recipient: Recipient, tokens: Tokens) =>
   `${origin}/${letters[kind]}/${tokens.make({ kind, url, ...recipient })}`
 
-/** The style keeps it at one pixel where a sender's style sheet stretches all images. */
+/** The style keeps it at one pixel where a style sheet stretches all images, and out of the way where it stands before something. */
 function pixel({ origin }: Tracking, recipient: Recipient, tokens: Tokens): string {
-  const style = ['display:block', 'width:1px', 'height:1px', 'border:0', 'margin:0', 'padding:0'].map((one) => `${one}!important`)
+  const style = ['position:absolute', 'display:block', 'width:1px', 'height:1px', 'border:0', 'margin:0', 'padding:0'].map(
+    (one) => `${one}!important`,
+  )
   return `<img src="${urlOf('open', '', origin, recipient, tokens)}" width="1" height="1" alt="" style="${style.join(';')}">`
 }
 
