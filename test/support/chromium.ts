@@ -52,28 +52,28 @@ export async function startChromium(path = '/usr/bin/chromium'): Promise<Chromiu
     }
   })
   let count = 0
-  let sessionId: string | undefined
-  const ask = <Result>(method: string, params: object = {}): Promise<Result> =>
+  const ask = <Result>(method: string, params: object, sessionId?: string): Promise<Result> =>
     new Promise((resolve, reject) => {
       const id = ++count
       asked.set(id, { resolve, reject })
-      input.write(`${JSON.stringify({ id, method, params, ...(sessionId === undefined ? {} : { sessionId }) })}\0`)
+      input.write(`${JSON.stringify({ id, method, params, sessionId })}\0`)
     })
 
   const { targetId } = await ask<{ targetId: string }>('Target.createTarget', { url: 'about:blank' })
-  sessionId = (await ask<{ sessionId: string }>('Target.attachToTarget', { targetId, flatten: true })).sessionId
-  await ask('Page.enable')
-  await ask('Emulation.setScriptExecutionDisabled', { value: true })
-  await ask('Emulation.setDeviceMetricsOverride', { width, height: 900, deviceScaleFactor: 1, mobile: false })
-  const { frameTree } = await ask<{ frameTree: { frame: { id: string } } }>('Page.getFrameTree')
+  const { sessionId } = await ask<{ sessionId: string }>('Target.attachToTarget', { targetId, flatten: true })
+  const tell = <Result>(method: string, params: object = {}) => ask<Result>(method, params, sessionId)
+  await tell('Page.enable')
+  await tell('Emulation.setScriptExecutionDisabled', { value: true })
+  await tell('Emulation.setDeviceMetricsOverride', { width, height: 900, deviceScaleFactor: 1, mobile: false })
+  const { frameTree } = await tell<{ frameTree: { frame: { id: string } } }>('Page.getFrameTree')
 
   return {
     async picture(html, wanted) {
-      await ask('Page.setDocumentContent', { frameId: frameTree.frame.id, html })
-      const { cssContentSize } = await ask<{ cssContentSize: { height: number } }>('Page.getLayoutMetrics')
+      await tell('Page.setDocumentContent', { frameId: frameTree.frame.id, html })
+      const { cssContentSize } = await tell<{ cssContentSize: { height: number } }>('Page.getLayoutMetrics')
       const height = Math.ceil(cssContentSize.height)
       const clip = { x: 0, y: 0, width, height: Math.min(wanted ?? height, mostHeight), scale: 1 }
-      const { data } = await ask<{ data: string }>('Page.captureScreenshot', { format: 'png', captureBeyondViewport: true, clip })
+      const { data } = await tell<{ data: string }>('Page.captureScreenshot', { format: 'png', captureBeyondViewport: true, clip })
       return { height, png: Buffer.from(data, 'base64') }
     },
     async [Symbol.asyncDispose]() {

@@ -50,7 +50,7 @@ interface Rules {
   origin: string
   excluded: readonly string[]
   /** What the token of a link says; undefined when it is none of ours. */
-  read(token: string): string | undefined
+  read: (token: string) => string | undefined
 }
 
 /** What is wrong with `after`, if it is `before` with its links led through the track domain. */
