@@ -72,6 +72,7 @@ const sent = async (path: string, body: object) => {
 }
 const arrived = (recipients: number): Promise<MxMessage[]> =>
   vi.waitUntil(() => mx.messages.flatMap((one) => one.recipients).length >= recipients && mx.messages, { timeout: 10_000, interval: 10 })
+const different = (messages: readonly MxMessage[]) => new Set(messages.map(({ octets }) => octets.toString('latin1'))).size
 const htmlOf = async (message: MxMessage | undefined) => (await PostalMime.parse(message?.octets ?? Buffer.alloc(0))).html ?? ''
 const clickTokens = (html: string) =>
   [...html.matchAll(/"https:\/\/click\.shop\.example\/c\/([\w-]+)"/g)].map((found) => found[1] as string)
@@ -136,18 +137,18 @@ describe('an email to several recipients', () => {
   })
 })
 
-describe('recipients share a transaction', () => {
+describe('recipients get the same octets', () => {
   const to = ['ann@one.example', 'bob@one.example']
   test('of an email without html', async () => {
     await sent('/emails', { from, to, subject: 'x', text: 'https://a.example/' })
-    expect((await arrived(2)).map((one) => one.recipients.sort())).toEqual([to])
+    expect(different(await arrived(2))).toBe(1)
     expect(mx.messages[0]?.octets.includes('https://a.example/')).toBe(true)
   })
 
   test('when opens are not counted and no link is', async () => {
     await call('PATCH', `/tracking/${trackId}`, { trackOpens: false })
     await sent('/emails', { from, to, subject: 'x', html: '<a href="https://own.example/">x</a>' })
-    expect((await arrived(2)).map((one) => one.recipients.sort())).toEqual([to])
+    expect(different(await arrived(2))).toBe(1)
     await call('PATCH', `/tracking/${trackId}`, { trackOpens: true })
   })
 
@@ -155,9 +156,8 @@ describe('recipients share a transaction', () => {
     const id = await newDomain('plain.example')
     await call('POST', '/tracking', { domainId: id, name: 'click' })
     await sent('/emails', { from: 'a@plain.example', to, subject: 'x', html })
-    const [message] = await arrived(2)
-    expect(message?.recipients.sort()).toEqual(to)
-    expect((await htmlOf(message)).trimEnd()).toBe(html)
+    expect(different(await arrived(2))).toBe(1)
+    expect((await htmlOf(mx.messages[0])).trimEnd()).toBe(html)
   })
 })
 
