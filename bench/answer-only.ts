@@ -9,7 +9,7 @@ import { openLimitSettings, openRateLimiter } from '#limits'
 import { openGuard, openPost, openResolver } from '#net'
 import { openRequestLogs } from '#request-logs'
 import { openTenants } from '#tenants'
-import { openHits, openTokens, openTrackHosts } from '#tracking'
+import { openHits, openTokens, openTrackHosts, openTracks } from '#tracking'
 import { openUsage } from '#usage'
 import { openLive, openWebhooks } from '#webhooks'
 
@@ -20,6 +20,7 @@ const secrets = openSecrets(config.secret as string, systemRandom)
 const db = await openDb({ url: config.databaseUrl as string, poolSize: 4, applicationName: 'postrider bench', log: silentLog })
 const tenants = openTenants({ db, clock })
 const domains = openDomains({ db, clock, secrets })
+const tracks = openTracks({ db, clock })
 const limitSettings = openLimitSettings({ db, clock, config })
 const standing = { limit: null, used: 0, resetSeconds: 0 }
 const accept = openAccept({
@@ -28,9 +29,11 @@ const accept = openAccept({
   ids,
   tenants,
   domains,
+  tracks,
   limitSettings,
   sandboxSender: config.sandboxSender,
   hostname: config.hostname,
+  publicUrl: config.publicUrl,
   commit: () => Promise.resolve({ committed: true, standing }),
 })
 const resolver = openResolver({ servers: [], clock })
@@ -48,6 +51,7 @@ const http = await startHttp({
   secrets,
   resolver,
   domains,
+  tracks,
   domainDesk: openDomainDesk({ db, clock, ids, secrets, tenants, resolver, hostname: config.hostname }),
   limitSettings,
   accept,

@@ -36,7 +36,7 @@ import { openReturns } from '#returns'
 import { simulatorDomain } from '#simulator'
 import { forgetProcess, shardLeases } from '#spool'
 import { findOrganisation, foundOrganisation, openTenants } from '#tenants'
-import { openHits, openTokens, openTrackHosts } from '#tracking'
+import { openHits, openTokens, openTrackHosts, openTracks } from '#tracking'
 import { openUsage } from '#usage'
 import { forgetSender, openBodies, openLive, openWebhooks, startSending } from '#webhooks'
 
@@ -196,14 +196,15 @@ async function serve(): Promise<void> {
 async function startApi(config: Config, db: Db, secrets: Secrets, log: Log): Promise<{ stop(): Promise<void> }> {
   const tenants = openTenants({ db, clock })
   const domains = openDomains({ db, clock, secrets })
+  const tracks = openTracks({ db, clock })
   const credentials = openCredentials({ db, clock })
   const limitSettings = openLimitSettings({ db, clock, config })
   const resolver = openResolver({ servers: config.resolvers, clock })
   const sandboxDomain = config.sandboxSender.slice(config.sandboxSender.lastIndexOf('@') + 1)
   await ensurePlatformKey(db, sandboxDomain, { nowMs: clock.nowMs(), ids, secrets })
-  const { sandboxSender, hostname } = config
+  const { sandboxSender, hostname, publicUrl } = config
   const commit = openCommit({ db, clock, limitSettings })
-  const accept = openAccept({ db, clock, ids, tenants, domains, limitSettings, sandboxSender, hostname, commit })
+  const accept = openAccept({ db, clock, ids, tenants, domains, tracks, limitSettings, sandboxSender, hostname, publicUrl, commit })
   const requestLogs = openRequestLogs({ db, clock, log, secrets })
   const hits = openHits({ db, clock, log, ids, keepEmailDays: config.keepEmailDays })
   const http = await startHttp({
@@ -218,6 +219,7 @@ async function startApi(config: Config, db: Db, secrets: Secrets, log: Log): Pro
     secrets,
     tenants,
     domains,
+    tracks,
     domainDesk: openDomainDesk({ db, clock, ids, secrets, tenants, resolver, hostname: config.hostname }),
     limitSettings,
     credentials,
@@ -327,9 +329,11 @@ async function receive(): Promise<void> {
     ids,
     tenants,
     domains: openDomains({ db, clock, secrets }),
+    tracks: openTracks({ db, clock }),
     limitSettings,
     sandboxSender: config.sandboxSender,
     hostname: config.hostname,
+    publicUrl: config.publicUrl,
     commit: openCommit({ db, clock, limitSettings }),
   })
   const returns = openReturns({ db, clock, ids, log, secrets, tenants, hostname: config.hostname, readReport })

@@ -1,7 +1,7 @@
 /**
  * Acceptance: the one way into the spool. A submission in; committed emails, one for each recipient, out.
- * Owns: idempotency_keys. Uses: base, mail, db, tenants, members, limits, domains, events, emails, spool. Used by: housekeeping,
- * inbound, http, main.
+ * Owns: idempotency_keys. Uses: base, mail, db, tenants, members, limits, domains, events, emails, spool, tracking. Used by:
+ * housekeeping, inbound, http, main.
  * Promises: an answer leaves only after the commit is on disk; nothing slow (DNS, MIME, DKIM) happens before it; one Idempotency-Key sends
  * once in 24 hours.
  */
@@ -11,6 +11,7 @@ import type { Domains } from '#domains'
 import { type LimitSettings, readStanding, type Standing } from '#limits'
 import type { Mailbox } from '#mail'
 import type { Tenant, Tenants } from '#tenants'
+import type { Tracks } from '#tracking'
 import { checkRecipients, checkSender, checkSubmission } from './check.ts'
 import type { Commit } from './commit.ts'
 import { prepareForward } from './forward.ts'
@@ -70,9 +71,11 @@ export interface AcceptDeps {
   ids: Ids
   tenants: Tenants
   domains: Domains
+  tracks: Tracks
   limitSettings: LimitSettings
   sandboxSender: string
   hostname: string
+  publicUrl: string
   commit: Commit
 }
 
@@ -106,7 +109,13 @@ export function openAccept(deps: AcceptDeps): Accept {
     return 'replay' in answered ? { body: answered.replay, replayed: true, standing: await standing(test) } : answered
   }
 
-  const factsFor = (caller: Caller) => ({ test: caller.mode === 'test', credentialId: caller.credentialId, nowMs: clock.nowMs(), ids })
+  const factsFor = (caller: Caller) => ({
+    test: caller.mode === 'test',
+    credentialId: caller.credentialId,
+    nowMs: clock.nowMs(),
+    ids,
+    publicUrl: deps.publicUrl,
+  })
 
   /** The tenant that sends, once it may be from this mailbox; the sandbox sender may not. */
   async function rawSender(tenantId: string | null | undefined, from: Mailbox, caller: Caller): Promise<Tenant> {

@@ -113,6 +113,13 @@ function checkHeaders(headers: Readonly<Record<string, string>> | null | undefin
   return entries
 }
 
+/** Its link takes one address off; and there can be only one such field. */
+function checkUnsubscribe({ envelope }: Recipients, headers: readonly [string, string][]): void {
+  if (envelope.length > 1) refuse('unsubscribe', `needs a message of one recipient, and this has ${envelope.length}`)
+  const own = headers.find(([name]) => /^list-unsubscribe(?:-post)?$/i.test(name))
+  if (own) refuse('unsubscribe', `writes the header ${own[0]}, which headers gives as well`)
+}
+
 /** The empty tag is none. */
 export function checkTag(tag: string | null | undefined): string | null {
   if (tag != null) checkText('tag', tag)
@@ -181,6 +188,7 @@ export interface CheckedSubmission {
   attachments: SubmittedAttachment[]
   html: string | undefined
   text: string | undefined
+  unsubscribe: boolean
   /** UTF-8 octets of html and text, decoded attachments, headers. */
   sizeOctets: number
 }
@@ -193,6 +201,8 @@ export function checkSubmission(submission: Submission): CheckedSubmission {
   if (submission.subject.length < 1 || [...submission.subject].length > 998) refuse('subject', 'must have 1 to 998 characters')
   const tag = checkTag(submission.tag)
   const headers = checkHeaders(submission.headers)
+  const unsubscribe = submission.unsubscribe === true
+  if (unsubscribe) checkUnsubscribe(recipients, headers)
   const metadata = checkMetadata(submission.metadata)
   const attachments = checkAttachments(submission.attachments)
   const html = submission.html ?? undefined
@@ -218,6 +228,7 @@ export function checkSubmission(submission: Submission): CheckedSubmission {
     attachments: attachments.list,
     html,
     text,
+    unsubscribe,
     sizeOctets,
   }
 }

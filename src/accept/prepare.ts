@@ -2,7 +2,7 @@
 
 import type { Ids } from '#base'
 import { Refusal } from '#base'
-import { type Content, encodeContent, type PartsContent } from '#emails'
+import { type Content, encodeContent, type PartsContent, type Tracking } from '#emails'
 import { type Address, type Mailbox, readRaw } from '#mail'
 import type { Tenant } from '#tenants'
 import {
@@ -49,6 +49,7 @@ export interface PrepareFacts {
   credentialId: number
   nowMs: number
   ids: Ids
+  publicUrl: string
 }
 
 export function prepareSubmission(
@@ -82,6 +83,8 @@ export function prepareSubmission(
     acceptedAtMs: facts.nowMs,
     returnPathDomain: facts.sender.returnPathDomain,
     signing: facts.sender.signing,
+    ...(checked.html ? trackingFor(facts.sender) : {}),
+    ...(checked.unsubscribe ? { unsubscribe: unsubscribeOrigin(facts) } : {}),
   }
   return finish(content, checked.from, {
     ...facts,
@@ -94,6 +97,17 @@ export function prepareSubmission(
     metadata: checked.metadata,
     sizeOctets: checked.sizeOctets,
   })
+}
+
+/** What of the content says so when there is something to count. */
+function trackingFor({ tracking }: Sender): { tracking?: Tracking } {
+  return tracking && (tracking.clicks || tracking.opens) ? { tracking } : {}
+}
+
+/** The sender's own name where it has one; but RFC 8058 section 3.1 wants https, if we have it anywhere. */
+function unsubscribeOrigin({ sender, publicUrl }: PrepareFacts): string {
+  const own = sender.tracking?.origin ?? publicUrl
+  return [own, publicUrl].find((origin) => origin.startsWith('https:')) ?? own
 }
 
 export interface CheckedRaw {
@@ -151,6 +165,7 @@ export function prepareRawSubmission(
     acceptedAtMs: facts.nowMs,
     returnPathDomain: submission.bounce ? null : facts.sender.returnPathDomain,
     signing: facts.sender.signing,
+    ...(submission.bounce ? {} : trackingFor(facts.sender)),
   }
   const from = checkSender(submission.from)
   return finish(content, from, {

@@ -2,11 +2,12 @@
 import { Refusal } from '#base'
 import type { Db } from '#db'
 import type { Domains } from '#domains'
-import type { Signing } from '#emails'
+import type { Signing, Tracking } from '#emails'
 import { takeSandboxSlots } from '#limits'
 import type { Address } from '#mail'
 import { membersAmong } from '#members'
 import type { Tenant, Tenants } from '#tenants'
+import type { Tracks } from '#tracking'
 import type { Caller } from './submission.ts'
 
 /** The tenantId rules of spec section 2.3. */
@@ -32,10 +33,13 @@ export interface Sender {
   messageIdDomain: string
   /** The domain of the return path: the sending domain's own once its record has been seen, else the platform's. */
   returnPathDomain: string
+  /** By the track domain of the sending domain, if one works. */
+  tracking: Tracking | undefined
 }
 
 export interface SenderDeps {
   domains: Domains
+  tracks: Tracks
   sandboxSender: string
   hostname: string
 }
@@ -44,7 +48,7 @@ export interface SenderDeps {
 export async function senderFor(address: Address, tenant: Tenant, caller: Caller, deps: SenderDeps, field = 'from'): Promise<Sender> {
   const platform = { messageIdDomain: deps.hostname, returnPathDomain: `rp.${deps.hostname}` }
   if (address.text.toLowerCase() === deps.sandboxSender && field === 'from')
-    return { sandbox: true, signing: { platform: address.domain }, ...platform }
+    return { sandbox: true, signing: { platform: address.domain }, tracking: undefined, ...platform }
   const domain = await deps.domains.find(tenant.id, address.domain)
   if (!domain?.verified || (domain.testOnly && caller.mode !== 'test')) {
     const why = domain?.testOnly
@@ -62,6 +66,7 @@ export async function senderFor(address: Address, tenant: Tenant, caller: Caller
     signing: { domainId: domain.id, withEd25519: domain.trusted || domain.dkimEd25519Status === 'OK' },
     messageIdDomain: domain.name,
     returnPathDomain: domain.returnPathStatus === 'OK' ? `rp.${domain.name}` : platform.returnPathDomain,
+    tracking: await deps.tracks.find(tenant.id, domain.id),
   }
 }
 

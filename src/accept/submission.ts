@@ -24,6 +24,8 @@ export interface Submission {
   headers?: Readonly<Record<string, string>> | null | undefined
   attachments?: readonly SubmittedAttachment[] | null | undefined
   metadata?: Readonly<Record<string, string>> | null | undefined
+  /** true: with the fields by which a mailbox provider unsubscribes its user with one request. */
+  unsubscribe?: boolean | null | undefined
 }
 
 export interface RawSubmission {

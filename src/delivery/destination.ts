@@ -45,8 +45,11 @@ export interface DestinationDeps {
   log: Log
   config: Pick<Config, 'hostname' | 'mxPort'>
   resolver: Resolver
-  /** Loads, builds and signs; undefined when there is nothing to send any more. */
-  prepare(job: Job): Promise<PreparedMessage | undefined>
+  /**
+   * Loads, builds and signs; undefined when there is nothing to send any more. When each recipient's message is its own, the job
+   * keeps its first recipient, and `others` takes jobs for the rest.
+   */
+  prepare(job: Job, others: (jobs: readonly Job[]) => void): Promise<PreparedMessage | undefined>
   /** What was prepared for the job is not needed any more. */
   release(job: Job): void
   /** Whether the lease of the job's shard is still held. */
@@ -226,7 +229,7 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
         continue
       }
       if (!job.body || running.size + 1 >= mostChained()) press()
-      const prepared = await deps.prepare(job)
+      const prepared = await deps.prepare(job, addAll)
       if (!prepared) continue
       if (!connection.usable) {
         queue.push(job.tenantId, job)
@@ -236,6 +239,15 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
       sent += await sendParts(connection, job, prepared, running)
     }
     await Promise.all(running)
+  }
+
+  const addAll = (jobs: readonly Job[]) => {
+    for (const job of jobs) {
+      // Nobody looks at the queue any more.
+      if (closing) deps.abandoned(job)
+      else queue.push(job.tenantId, job)
+    }
+    press()
   }
 
   /** The job's transactions, chained behind those that are `running`; returns how many the connection took. */

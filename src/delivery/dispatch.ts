@@ -10,8 +10,9 @@ import { dotStuff } from '#mail'
 import { findRoute, openGuard, openResolver, type Route } from '#net'
 import { type LateReport, lateReport, simulate, simulatedHost, simulatorDomain } from '#simulator'
 import type { Claimed, Leases, RetrySchedule } from '#spool'
+import { openTokens } from '#tracking'
 import { type Destination, type FindingFor, openDestination, type Way } from './destination.ts'
-import { type Job, jobsOf, type PreparedMessage } from './job.ts'
+import { type Job, jobsOf, type PreparedMessage, splitOff } from './job.ts'
 import type { LateReports } from './late-reports.ts'
 import { cancelled, decide, type Finding, findingOfReply, nowhere, type Outcome, type RemoteEnd } from './outcome.ts'
 import { keysFor, needsOnly8bit, rebuildMessage } from './prepare.ts'
@@ -61,6 +62,7 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
   const { clock, config, ids, schedule } = deps
   const resolver = openResolver({ servers: config.resolvers, clock })
   const guard = openGuard(config.allowedNetworks)
+  const tokens = openTokens(deps.secrets)
   const returnPaths = openReturnPaths(deps.secrets)
   const destinations = new Map<string, Destination>()
   const looking = new Map<string, Job[]>()
@@ -81,24 +83,26 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
   const reportAll = (job: Job, finding: Finding, remote: RemoteEnd = nowhere, conversation = '') =>
     report({ job, findings: job.recipients.map(() => finding), remote, durationMs: 0, conversation })
 
-  const build = async (job: Job): Promise<PreparedMessage | undefined> => {
+  const build = async (job: Job, others: (jobs: readonly Job[]) => void): Promise<PreparedMessage | undefined> => {
     const body = job.body ?? (await findContentBody(deps.db, job))
     if (!body) {
       reportAll(job, cancelled('the content is past its retention'))
       return undefined
     }
     const content = decodeContent(body)
-    job.body = undefined
     const keys = await keysFor(content, job.tenantId, deps.domains)
     if (!keys) {
       reportAll(job, cancelled('the sending domain was deleted'))
       return undefined
     }
-    const { octets, needs8bit, needsSmtpUtf8 } = rebuildMessage(content, keys)
+    const recipient = job.recipients[0] as Claimed
+    const { octets, needs8bit, needsSmtpUtf8, personal } = rebuildMessage(content, keys, recipient, tokens)
+    if (personal && job.recipients.length > 1) others(splitOff(job))
+    job.body = undefined
     const { returnPathDomain: domain, messageId } = content
     let written: Buffer | undefined
     const sevenBit = () => {
-      written ??= dotStuff(rebuildMessage(content, keys, 'sevenBit').octets)
+      written ??= dotStuff(rebuildMessage(content, keys, recipient, tokens, 'sevenBit').octets)
       return written
     }
     return {
@@ -111,10 +115,10 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
     }
   }
 
-  const prepare = async (job: Job): Promise<PreparedMessage | undefined> => {
+  const prepare = async (job: Job, others: (jobs: readonly Job[]) => void): Promise<PreparedMessage | undefined> => {
     try {
       if (!job.body && !large.has(job)) await takeLarge(job)
-      return await build(job)
+      return await build(job, others)
     } catch (error) {
       if (error instanceof DatabaseUnreachable || error instanceof CommitUnknown) {
         abandon(job)
@@ -190,7 +194,10 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
   }
 
   const sendToSimulator = async (job: Job) => {
-    const prepared = await prepare(job)
+    const others = (jobs: readonly Job[]) => {
+      for (const one of jobs) void sendToSimulator(one)
+    }
+    const prepared = await prepare(job, others)
     if (!prepared) return
     const { returnPathOf, messageId } = prepared
     const findings: Finding[] = []

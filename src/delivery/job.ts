@@ -1,6 +1,7 @@
 /**
  * A job: the recipients of one submission at one destination, whose message is the same octets: built and signed once, sent over one
  * connection. Each recipient has an envelope sender of its own and so a transaction of its own; without envelope senders they share one.
+ * Whether their message is the same shows when it is built.
  */
 import type { Claimed } from '#spool'
 
@@ -62,4 +63,13 @@ export function jobsOf(claimed: readonly Claimed[]): Job[] {
     if (notAscii.test(one.recipient)) job.needsSmtpUtf8 = true
   }
   return jobs
+}
+
+/** Leaves the job its first recipient; the others get jobs of their own. */
+export function splitOff(job: Job): Job[] {
+  const others = job.recipients.slice(1)
+  job.recipients = job.recipients.slice(0, 1)
+  const needsSmtpUtf8 = (one: Claimed) => notAscii.test(one.recipient)
+  job.needsSmtpUtf8 = job.recipients.some(needsSmtpUtf8)
+  return others.map((one) => ({ ...job, recipients: [one], needsSmtpUtf8: needsSmtpUtf8(one), again: false }))
 }

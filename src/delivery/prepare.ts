@@ -1,16 +1,34 @@
-/** From stored content to the octets that are sent: built and signed the same way every time, so the API can show what was sent. */
+/**
+ * From stored content to the octets that one recipient gets: built, tracked and signed the same way every time, so the API can show
+ * what was sent.
+ */
 
 import { type SigningKey, sign } from '#dkim'
 import type { Domains } from '#domains'
 import type { Content, PartsContent } from '#emails'
-import { type BuiltMessage, buildMessage, type Mailbox, parseMailbox, prepareRaw, textFromHtml, toSevenBit } from '#mail'
+import { type BuiltMessage, buildMessage, changeHtml, type Mailbox, parseMailbox, prepareRaw, textFromHtml, toSevenBit } from '#mail'
+import { type Recipient, type Tokens, trackHtml, trackHtmlOctets, unsubscribeFields } from '#tracking'
+
+export interface RebuiltMessage extends BuiltMessage {
+  /** It carries this recipient's links, so nobody else may get it. */
+  personal: boolean
+}
 
 /**
  * The complete message, DKIM signatures first. With `sevenBit` for a server without 8BITMIME: written anew where it is not ASCII, and
  * then signed. Throws when the content could not have come from acceptance.
  */
-export function rebuildMessage(content: Content, keys: readonly SigningKey[], form?: 'sevenBit'): BuiltMessage {
-  const given = content.message.kind === 'raw' ? fromRaw(content.message.raw, content) : buildMessage(partsOf(content.message, content))
+export function rebuildMessage(
+  content: Content,
+  keys: readonly SigningKey[],
+  recipient: Recipient,
+  tokens: Tokens,
+  form?: 'sevenBit',
+): RebuiltMessage {
+  const given =
+    content.message.kind === 'raw'
+      ? fromRaw(content.message.raw, content, recipient, tokens)
+      : fromParts(content.message, content, recipient, tokens)
   const built = form === 'sevenBit' && needsOnly8bit(given) ? { ...given, octets: toSevenBit(given.octets), needs8bit: false } : given
   if (keys.length === 0) return built
   return { ...built, octets: Buffer.concat([sign(built.octets, keys, content.acceptedAtMs), built.octets]) }
@@ -27,8 +45,28 @@ export async function keysFor({ signing }: Content, tenantId: string, domains: D
 export const needsOnly8bit = ({ needs8bit, needsSmtpUtf8 }: Pick<BuiltMessage, 'needs8bit' | 'needsSmtpUtf8'>) =>
   needs8bit && !needsSmtpUtf8
 
-const fromRaw = (raw: string, content: Content): BuiltMessage =>
-  prepareRaw(Buffer.from(raw, 'base64'), { dateMs: content.acceptedAtMs, messageId: content.messageId })
+function fromRaw(raw: string, content: Content, recipient: Recipient, tokens: Tokens): RebuiltMessage {
+  const prepared = prepareRaw(Buffer.from(raw, 'base64'), { dateMs: content.acceptedAtMs, messageId: content.messageId })
+  const { tracking } = content
+  if (!tracking) return { ...prepared, personal: false }
+  let { opens } = tracking
+  const octets = changeHtml(prepared.octets, (html, charset) => {
+    const tracked = trackHtmlOctets(html, charset, { ...tracking, opens }, recipient, tokens)
+    // One look at a message of several html parts is one open.
+    if (tracked) opens = false
+    return tracked
+  })
+  return { ...prepared, octets, personal: octets !== prepared.octets }
+}
+
+function fromParts(message: PartsContent, content: Content, recipient: Recipient, tokens: Tokens): RebuiltMessage {
+  const { tracking, unsubscribe } = content
+  const parts = partsOf(message, content)
+  const html = tracking && parts.html !== undefined ? trackHtml(parts.html, tracking, recipient, tokens) : parts.html
+  const fields = unsubscribe === undefined ? [] : unsubscribeFields(unsubscribe, recipient, tokens)
+  const personal = html !== parts.html || fields.length > 0
+  return { ...buildMessage(personal ? { ...parts, html, headers: [...parts.headers, ...fields] } : parts), personal }
+}
 
 function partsOf(message: PartsContent, content: Content): Parameters<typeof buildMessage>[0] {
   const text = message.text ?? (message.html === undefined ? undefined : textFromHtml(message.html))

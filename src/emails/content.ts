@@ -33,6 +33,16 @@ export interface RawContent {
 
 export type Signing = { domainId: number; withEd25519: boolean } | { platform: string }
 
+/** How the opens and clicks of an email are counted. */
+export interface Tracking {
+  /** Scheme and track domain, as links begin. */
+  origin: string
+  clicks: boolean
+  opens: boolean
+  /** Host names whose links, and those below them, are left as they are. */
+  excluded: string[]
+}
+
 export interface Content {
   message: PartsContent | RawContent
   messageId: string
@@ -41,6 +51,10 @@ export interface Content {
   returnPathDomain: string | null
   /** Which domain signs, decided at acceptance: one of the tenant's, or the platform's own; null: nobody. */
   signing: Signing | null
+  /** Decided at acceptance too, so that a retry and the raw form shown later are the same octets. Absent: not tracked. */
+  tracking?: Tracking
+  /** Scheme and host of the link by which a mailbox provider unsubscribes the recipient, when the sender asked for one. */
+  unsubscribe?: string
 }
 
 /** More than a submission can weigh after decompression (14 MiB of attachments in base64, html, text and recipients). */

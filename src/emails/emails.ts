@@ -8,7 +8,7 @@ import { type PartitionedTable, type Queryable, sql, type Tx } from '#db'
 import { type Email, emailColumns } from './record.ts'
 import type { EmailStatus } from './status.ts'
 
-export { type Content, decodeContent, encodeContent, type PartsContent, type Signing } from './content.ts'
+export { type Content, decodeContent, encodeContent, type PartsContent, type Signing, type Tracking } from './content.ts'
 export {
   type Counts,
   countsByTenant,

@@ -6,6 +6,7 @@
 export { type Address, type Mailbox, parseAddress, parseDomain, parseMailbox } from './address.ts'
 export { dotStuff } from './body.ts'
 export { buildMessage } from './build.ts'
+export { changeHtml } from './change-html.ts'
 export { decodeCharset, fieldText, type RawField, splitMessage, structured } from './fields.ts'
 export { dateText } from './header.ts'
 export { textFromHtml } from './html-text.ts'

@@ -1,9 +1,11 @@
 /**
- * Track domains, host names of a tenant under which opens and clicks of its mail are counted; the links that lead there; and the opens
- * and clicks themselves.
- * Owns: track_domains, hits. Uses: base, net, db, tenants, suppressions, domains, events, emails. Used by: housekeeping, http, main.
- * Promises: a full name belongs to one tenant; a resolver that does not answer changes nothing; a link leads only where its sender
- * wrote; nobody who follows one waits for the database, and what was not yet written at a sudden end is less than two seconds old.
+ * Track domains, host names of a tenant under which opens and clicks of its mail are counted; the links that lead there, written into
+ * mail; and the opens and clicks themselves.
+ * Owns: track_domains, hits. Uses: base, net, db, tenants, suppressions, domains, events, emails. Used by: accept, delivery, housekeeping,
+ * http, main.
+ * Promises: a full name belongs to one tenant; a resolver that does not answer changes nothing; html is changed at the links and the
+ * pixel only, in one pass; a link leads only where its sender wrote; nobody who follows one waits for the database, and what was not
+ * yet written at a sudden end is less than two seconds old.
  */
 export { checkDueTrackDomains, verifyTrackDomain } from './check.ts'
 export { eraseFromHits, listHits, trackingTables } from './hit-records.ts'
@@ -18,5 +20,7 @@ export {
   removeTrackDomain,
   type TrackDomain,
 } from './records.ts'
+export { type Recipient, trackHtml, trackHtmlOctets, unsubscribeFields } from './rewrite.ts'
 export { openTokens, type TokenKind, type Tokens, type Tracked } from './tokens.ts'
+export { openTracks, type Tracks } from './tracks.ts'
 export { unsubscribe } from './unsubscribe.ts'

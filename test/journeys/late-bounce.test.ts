@@ -114,7 +114,8 @@ test("a bounce message of the caller's own has the null reverse-path, once for a
   const body = { from: 'mailer-daemon@shop.example.com', to, rawMessage: Buffer.from(raw).toString('base64'), bounce: true }
   expect((await house.call('POST', '/emails/raw', { key: house.liveKey, body })).status).toBe(200)
   await mx.waitFor(before + 1, 15_000)
-  expect(mx.messages.slice(before)).toMatchObject([{ from: '', recipients: to }])
+  const [only, ...others] = mx.messages.slice(before)
+  expect([only?.from, only?.recipients.toSorted(), others]).toEqual(['', to, []])
 })
 
 test.each([

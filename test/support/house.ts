@@ -21,7 +21,7 @@ import { openRequestLogs } from '#request-logs'
 import { openReturns } from '#returns'
 import { simulatorDomain } from '#simulator'
 import { addTenant, foundOrganisation, openTenants } from '#tenants'
-import { openHits, openTokens, openTrackHosts } from '#tracking'
+import { openHits, openTokens, openTrackHosts, openTracks } from '#tracking'
 import { openUsage } from '#usage'
 import { openLive, openWebhooks } from '#webhooks'
 import { expectCounted } from './counted.ts'
@@ -139,6 +139,7 @@ export async function startHouse(wish: Wish = {}): Promise<House> {
 
   const tenants = openTenants({ db, clock })
   const domains = openDomains({ db, clock, secrets })
+  const tracks = openTracks({ db, clock })
   const limitSettings = openLimitSettings({ db, clock, config })
   const commit = openCommit({ db, clock, limitSettings })
   const accept = openAccept({
@@ -147,9 +148,11 @@ export async function startHouse(wish: Wish = {}): Promise<House> {
     ids,
     tenants,
     domains,
+    tracks,
     limitSettings,
     sandboxSender: config.sandboxSender,
     hostname: config.hostname,
+    publicUrl: config.publicUrl,
     commit,
   })
   const { allowedNetworks, resolvers } = config
@@ -178,6 +181,7 @@ export async function startHouse(wish: Wish = {}): Promise<House> {
     config,
     tenants,
     domains,
+    tracks,
     domainDesk: openDomainDesk({ db, clock, ids, secrets, tenants, resolver, hostname }),
     limitSettings,
     accept,

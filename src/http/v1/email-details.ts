@@ -6,7 +6,7 @@ import { explain, keysFor, rebuildMessage } from '#delivery'
 import type { Domains } from '#domains'
 import { type Content, decodeContent, type Email, emailStatuses, findContentBody, findEmail, listAttempts } from '#emails'
 import { readMessage, textFromHtml } from '#mail'
-import { listHits } from '#tracking'
+import { listHits, openTokens, type Tokens } from '#tracking'
 import { Delivery, deliveryToWire } from './delivery.ts'
 import { query } from './query.ts'
 import { route } from './route.ts'
@@ -93,7 +93,7 @@ export const retrieveEmail = route({
   data: EmailDetails,
   refuses: ['not_found', 'tenant_mismatch'],
   handle: async ({ params, query, tenantId }, deps) => {
-    const { db, domains } = deps
+    const { db, domains, secrets } = deps
     const wanted = readExpand(query.expand)
     const email = await findEmail(db, knownEmailId(params.emailId), tenantId)
     if (!email) throw new Refusal('not_found', { message: 'there is no such email' })
@@ -120,7 +120,7 @@ export const retrieveEmail = route({
       test: email.test,
       explanation: { ...explanation, nextAt: explanation.nextAt?.toISOString() ?? null },
       ...(email.metadata === null ? {} : { metadata: email.metadata }),
-      ...(body ? await contentToWire(decodeContent(body), email, wanted, domains) : {}),
+      ...(body ? await contentToWire(decodeContent(body), email, wanted, { domains, tokens: openTokens(secrets) }) : {}),
       ...(attempts ? { deliveries: attempts.map(deliveryToWire) } : {}),
       ...(activity ? { activity: activityToWire(activity) } : {}),
     }
@@ -159,16 +159,34 @@ function readExpand(text: string | undefined): ReadonlySet<Expansion> {
 type ReadMessage = ReturnType<typeof readMessage>
 type ContentFields = Pick<Static<typeof EmailDetails>, 'htmlBody' | 'plainBody' | 'headers' | 'attachments' | 'rawMessage'>
 
-async function contentToWire(content: Content, email: Email, wanted: ReadonlySet<Expansion>, domains: Domains): Promise<ContentFields> {
+interface ContentDeps {
+  domains: Domains
+  tokens: Tokens
+}
+
+/** Headers and the raw form are as sent; bodies and attachments are as given, before links were rewritten. */
+async function contentToWire(
+  content: Content,
+  email: Email,
+  wanted: ReadonlySet<Expansion>,
+  { domains, tokens }: ContentDeps,
+): Promise<ContentFields> {
   const { message } = content
-  const needsOctets = wanted.has('headers') || wanted.has('raw') || message.kind === 'raw'
-  const octets = needsOctets ? rebuildMessage(content, (await keysFor(content, email.tenantId, domains)) ?? []).octets : Buffer.alloc(0)
-  const read = wanted.has('headers') || message.kind === 'raw' ? readMessage(octets) : undefined
+  const recipient = { tenantId: email.tenantId, emailId: email.id }
+  const needsSent = wanted.has('headers') || wanted.has('raw')
+  const sent = needsSent
+    ? rebuildMessage(content, (await keysFor(content, email.tenantId, domains)) ?? [], recipient, tokens).octets
+    : Buffer.alloc(0)
+  const { tracking: _, ...given } = content
+  const read =
+    message.kind === 'raw' && (wanted.has('content') || wanted.has('attachments'))
+      ? readMessage(rebuildMessage(given, [], recipient, tokens).octets)
+      : undefined
   return {
     ...(wanted.has('content') ? bodiesOf(message, read) : {}),
-    ...(wanted.has('headers') && read ? { headers: read.headers } : {}),
+    ...(wanted.has('headers') ? { headers: readMessage(sent).headers } : {}),
     ...(wanted.has('attachments') ? { attachments: attachmentsOf(message, read) } : {}),
-    ...(wanted.has('raw') ? { rawMessage: octets.toString('base64') } : {}),
+    ...(wanted.has('raw') ? { rawMessage: sent.toString('base64') } : {}),
   }
 }
 

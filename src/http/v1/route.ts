@@ -12,6 +12,7 @@ import type { DomainDesk, Domains } from '#domains'
 import type { LimitSettings, RateVerdict, Standing } from '#limits'
 import type { Resolver } from '#net'
 import type { Tenants } from '#tenants'
+import type { Tracks } from '#tracking'
 import type { Usage } from '#usage'
 import type { Live, Webhooks } from '#webhooks'
 import { type Page, page, pageOf, success, successOf } from './envelope.ts'
@@ -26,6 +27,7 @@ export interface ApiDeps {
   credentials: Credentials
   domains: Domains
   domainDesk: DomainDesk
+  tracks: Tracks
   tenants: Tenants
   limitSettings: LimitSettings
   webhooks: Webhooks

@@ -49,6 +49,9 @@ const messageFields = {
   headers: optional(Headers),
   attachments: optional(Type.Array(Attachment, { maxItems: 100 })),
   metadata: optional(Metadata),
+  unsubscribe: optional(
+    Type.Boolean({ description: 'true: with one-click List-Unsubscribe headers (RFC 8058); needs exactly one recipient' }),
+  ),
 }
 
 const SendEmail = Type.Object({ from: From, ...messageFields, ...tenantFields })

@@ -114,9 +114,11 @@ export const updateTrackDomain = route({
   body: Type.Object({ ...settings, ...tenantFields }),
   data: TrackDomainObject,
   refuses: ['tenant_mismatch', 'not_found'],
-  handle: async (call, { db, clock, tenants, config }) => {
+  handle: async (call, { db, clock, tenants, tracks, config }) => {
     const tenantId = await tenantNamedIn(call, tenants)
-    return trackToWire(await changeTrackDomain(db, call.params.trackingId, tenantId, call.body, clock.nowMs()), config.hostname)
+    const changed = await changeTrackDomain(db, call.params.trackingId, tenantId, call.body, clock.nowMs())
+    tracks.forget()
+    return trackToWire(changed, config.hostname)
   },
 })
 
@@ -129,9 +131,10 @@ export const verifyTrackDomainRoute = route({
   query: query({ tenantId: tenantParameter }),
   data: Type.Object({ id: Type.String(), fullName: Type.String(), ...dnsFields }),
   refuses: ['tenant_mismatch', 'not_found'],
-  handle: async ({ params, tenantId }, { db, clock, resolver, config }) => {
+  handle: async ({ params, tenantId }, { db, clock, resolver, tracks, config }) => {
     const track = await getTrackDomain(db, params.trackingId, tenantId)
     const checked = await verifyTrackDomain(track, { db, clock, resolver, hostname: config.hostname })
+    tracks.forget()
     return { id: String(checked.id), fullName: checked.fullName, ...dnsOf(checked, config.hostname) }
   },
 })
@@ -145,8 +148,9 @@ export const deleteTrackDomain = route({
   query: query({ tenantId: tenantParameter }),
   data: Type.Object({ message: Type.String() }),
   refuses: ['tenant_mismatch', 'not_found'],
-  handle: async ({ params, tenantId }, { db }) => {
+  handle: async ({ params, tenantId }, { db, tracks }) => {
     await removeTrackDomain(db, params.trackingId, tenantId)
+    tracks.forget()
     return { message: 'The track domain is deleted' }
   },
 })
