@@ -3,8 +3,9 @@
  * holds up another destination; a host that cannot be reached fails what waits for it now and is asked again a little later.
  */
 import { type Clock, type Config, impossible, type Log } from '#base'
+import { classify } from '#bounces'
 import { type AddressesResult, type AddressGuard, findAddresses, type Resolver, type RouteHost } from '#net'
-import { type ConnectOptions, connect, type SmtpConnection, type Transaction } from '#smtp'
+import { type ConnectOptions, connect, type RecipientResult, type SmtpConnection, type Transaction } from '#smtp'
 import type { Claimed } from '#spool'
 import { fairQueue } from './fair-queue.ts'
 import { type Job, type PreparedMessage, transactionsOf } from './job.ts'
@@ -273,6 +274,16 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
 
   const mostChained = () => (lastMs < fastMs ? depthOfFast : depth)
 
+  /** What the provider's answers say of how we may send. */
+  const shapeBy = (recipients: readonly RecipientResult[]) => {
+    const refusals = recipients.flatMap((one) => (one.state === 'refused' ? [one.reply] : []))
+    const distrust = refusals.find((reply) => classify(reply).fault === 'reputation')
+    const throttle = refusals.find((reply) => deps.shape.isThrottle(reply))
+    if (distrust) deps.shape.distrusted(distrust.text)
+    else if (throttle) deps.shape.throttled(throttle.text)
+    else if (refusals.length > 0 || recipients[0]?.state === 'accepted') deps.shape.accepted(1)
+  }
+
   const transact = async (connection: SmtpConnection, job: Job, message: PreparedMessage) => {
     const sevenBit = connection.extensions.eightBitMime ? undefined : message.sevenBit
     const transaction: Transaction = {
@@ -298,9 +309,7 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
       press()
       return
     }
-    const throttled = result.recipients.find((one) => one.state === 'refused' && deps.shape.isThrottle(one.reply))
-    if (throttled?.state === 'refused') deps.shape.throttled(throttled.reply.text)
-    else if (first?.state === 'accepted' || first?.state === 'refused') deps.shape.accepted(1)
+    shapeBy(result.recipients)
     if (result.recipients.some((one) => one.state === 'accepted')) allowed = Math.min(mostConnections, allowed + 1)
     deps.done({
       job,

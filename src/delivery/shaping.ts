@@ -135,6 +135,8 @@ export interface Shape {
   readonly mostWaiting: number
   accepted(messages: number): void
   throttled(cause: string): void
+  /** Refused for what is thought of our address: nothing more is sent until it has been learnt from. */
+  distrusted(cause: string): void
   /** A connection was refused, for which a place was had. */
   refused(cause: string): void
   /** So few connections are allowed that processes must take turns with them. */
@@ -166,6 +168,8 @@ const waitingSeconds = 5
 const leastWaiting = 20
 const causeLength = 300
 const scarceConnections = 4
+/** By then all processes know. */
+const haltMs = 2 * tellEveryMs
 
 interface State {
   source: string
@@ -178,6 +182,8 @@ interface State {
   refusal: { cause: string; standing: number } | undefined
   /** Places had and not given back. */
   held: number
+  /** Nothing is sent before (clock ms), whatever has been learnt. */
+  haltUntilMs: number
   /** Times (clock ms) at which a message may go. */
   times: number[]
   taking: Promise<void> | undefined
@@ -358,6 +364,7 @@ export function openShaper({ db, clock, log, processId, providers }: ShaperDeps)
         throttle: undefined,
         refusal: undefined,
         held: 0,
+        haltUntilMs: 0,
         times: [],
         taking: undefined,
       }
@@ -392,7 +399,7 @@ export function openShaper({ db, clock, log, processId, providers }: ShaperDeps)
           return state.learned.rate !== null
         },
         get restMs() {
-          return Math.max(0, (state.learned.backoffUntilMs ?? 0) - clock.nowMs())
+          return Math.max(0, Math.max(state.learned.backoffUntilMs ?? 0, state.haltUntilMs) - clock.nowMs())
         },
         get mostWaiting() {
           const { rate } = state.learned
@@ -404,6 +411,10 @@ export function openShaper({ db, clock, log, processId, providers }: ShaperDeps)
         },
         throttled(cause) {
           state.throttle = cause
+        },
+        distrusted(cause) {
+          state.throttle = cause
+          state.haltUntilMs = clock.nowMs() + haltMs
         },
         refused(cause) {
           state.refusal = { cause, standing: Math.max(0, state.held - 1) }
