@@ -10,7 +10,7 @@ const groups = 9
 const batchesPerGroup = 4
 const batchSize = 17
 const messages = groups * batchesPerGroup * batchSize
-const finalWithinMs = 30_000
+const finalWithinMs = 90_000
 
 let peer: Peer
 let service: Service
@@ -111,7 +111,7 @@ describe('after delivery processes were killed under load, and then everything a
         .catch(() => false)
       if (!final && performance.now() > untilMs + 5000) break
     }
-  }, 110_000)
+  }, 200_000)
 
   test('all that was accepted is `sent`; nothing waits or is stuck', () => {
     expect(accepted.size).toBe(messages)

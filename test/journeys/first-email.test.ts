@@ -24,7 +24,7 @@ test('the printed test key sends to the simulator, and nothing leaves the machin
   const { status, body } = await service.call('POST', '/emails', email, service.testKey)
   expect([status, body.success]).toEqual([200, true])
   const { id } = body.data as { id: string }
-  await vi.waitUntil(async () => (await statusOf(id, service.testKey)) === 'sent', { timeout: 5000, interval: 200 })
+  await vi.waitUntil(async () => (await statusOf(id, service.testKey)) === 'sent', { timeout: 20_000, interval: 200 })
   expect(mx.connections).toBe(0)
 })
 

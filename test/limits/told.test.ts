@@ -129,7 +129,8 @@ describe('a send limit', () => {
       const limits = limitsOf(200)
       const granted = await Promise.all(Array.from({ length: 60 }, (_, n) => take(limits, 4, { on: others[n % 2] as Db })))
       expect(granted.reduce((sum, one) => sum + one, 0)).toBe(200)
-      expect((await told()).map(([kind]) => kind)).toEqual(['SendLimitApproaching', 'SendLimitExceeded'])
+      // Each is told by whoever reached it, so one may stand before the other.
+      expect((await told()).map(([kind]) => kind).toSorted()).toEqual(['SendLimitApproaching', 'SendLimitExceeded'])
     } finally {
       await Promise.all(others.map((one) => one.close()))
     }
