@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { isOneClick, locationOf } from './links.ts'
+import { locationOf } from './links.ts'
 
 describe('where a click leads', () => {
   test.each([
@@ -43,23 +43,4 @@ describe('where a click leads', () => {
       }),
     )
   })
-})
-
-describe('a one-click body', () => {
-  test.each([
-    'List-Unsubscribe=One-Click',
-    'List-Unsubscribe=One-Click\r\n',
-    'a=b&List-Unsubscribe=One-Click',
-    '--x\r\nContent-Disposition: form-data; name="List-Unsubscribe"\r\n\r\nOne-Click\r\n--x--\r\n',
-    '--x\r\nContent-Disposition: form-data; name="List-Unsubscribe"\r\nContent-Type: text/plain\r\n\r\nOne-Click\r\n--x--\r\n',
-  ])('is known: %j', (body) => {
-    expect(isOneClick(body)).toBe(true)
-  })
-
-  test.each([undefined, '', '{}', 'List-Unsubscribe=', 'List-Unsubscribe=One-Clicker', 'XList-Unsubscribe=One-Click'])(
-    'is not: %j',
-    (body) => {
-      expect(isOneClick(body)).toBe(false)
-    },
-  )
 })

@@ -95,8 +95,8 @@ export async function serveLinks(app: FastifyInstance, deps: LinkDeps): Promise<
       handler: (_request, reply) => reply.headers(pageHeaders).send(askPage),
     })
 
+    // Whatever the body: that it is a POST tells a person or their mail program (RFC 8058) from a scanner.
     links.post('/u/:token', { config: { link: 'unsubscribe' } }, async (request, reply) => {
-      if (!isOneClick(request.body)) return answerText(reply, 400, 'nothing was changed: the body must be List-Unsubscribe=One-Click')
       const isDone = await unsubscribe(deps.db, trackedOf(request), clock.nowMs())
       return isDone ? reply.headers(pageHeaders).send(donePage) : answerText(reply, 404, 'this link is too old to be followed')
     })
@@ -156,17 +156,9 @@ function hitOf(request: FastifyRequest, clock: Clock): Parameters<Hits['note']>[
 
 /** The URL as a browser would read it in the mail, in the characters a header can carry; undefined when it is not http or https. */
 export function locationOf(written: string): string | undefined {
-  const [, scheme, authority = '', rest = ''] = /^(https?:\/\/)([^/?#\\]*)(.*)$/is.exec(written.replace(/[\t\r\n]/g, '').trim()) ?? []
+  const [, scheme, authority = '', rest = ''] =
+    /^(https?:\/\/)([^/?#\\]*)(.*)$/is.exec(written.replace(/[\t\r\n]/g, '').replace(/^[\0-\x20]+|[\0-\x20]+$/g, '')) ?? []
   if (scheme === undefined) return undefined
   const host = authority.replace(/[^@:]*[^\0-\x7f][^@:]*(?=(?::\d*)?$)/, (name) => domainToASCII(name) || name)
   return `${scheme}${host}${rest}`.toWellFormed().replace(/[^\x21-\x7e]+/g, encodeURIComponent)
-}
-
-/** RFC 8058 section 3.2: the body that a mail program sends, as a form or in parts; our page's button sends it too. */
-export function isOneClick(body: unknown): boolean {
-  if (typeof body !== 'string') return false
-  return (
-    /(?:^|&)List-Unsubscribe=One-Click(?:&|\s*$)/i.test(body) ||
-    /name="?List-Unsubscribe"?[^\n]*\r?\n(?:[^\r\n]+\r?\n)*\r?\nOne-Click\r?\n/i.test(body)
-  )
 }
