@@ -10,6 +10,7 @@ import type { Db } from '#db'
 import type { Domains } from '#domains'
 import { type LimitSettings, readStanding, type Standing } from '#limits'
 import type { Mailbox } from '#mail'
+import { findTestAheadMs } from '#spool'
 import type { Tenant, Tenants } from '#tenants'
 import { checkRecipients, checkSender, checkSubmission } from './check.ts'
 import type { Commit } from './commit.ts'
@@ -106,7 +107,10 @@ export function openAccept(deps: AcceptDeps): Accept {
     return 'replay' in answered ? { body: answered.replay, replayed: true, standing: await standing(test) } : answered
   }
 
-  const factsFor = (caller: Caller) => ({ test: caller.mode === 'test', credentialId: caller.credentialId, nowMs: clock.nowMs(), ids })
+  const factsFor = async ({ mode, credentialId }: Caller, tenant: Tenant) => {
+    const test = mode === 'test'
+    return { test, credentialId, nowMs: clock.nowMs(), aheadMs: test ? await findTestAheadMs(db, tenant.id) : 0, ids }
+  }
 
   /** The tenant that sends, once it may be from this mailbox; the sandbox sender may not. */
   async function rawSender(tenantId: string | null | undefined, from: Mailbox, caller: Caller): Promise<Tenant> {
@@ -127,7 +131,7 @@ export function openAccept(deps: AcceptDeps): Accept {
         refuseUnlessActive(tenant)
         const sender = await senderFor(checked.from.address, tenant, caller, deps)
         if (sender.sandbox) await obeySandboxRules(db, checked.recipients.envelope, 'to', clock.nowMs())
-        const prepared = prepareSubmission(checked, submission, { tenant, sender, ...factsFor(caller) })
+        const prepared = prepareSubmission(checked, submission, { tenant, sender, ...(await factsFor(caller, tenant)) })
         return { submissions: [prepared], result: prepared.accepted }
       })
     },
@@ -141,7 +145,7 @@ export function openAccept(deps: AcceptDeps): Accept {
       return answer(caller, plan, async () => {
         const tenant = await rawSender(tenantId, from, caller)
         const sender = await senderFor(checked.headerFrom.address, tenant, caller, deps, 'rawMessage')
-        const prepared = prepareRawSubmission(submission, checked, recipients, { tenant, sender, ...factsFor(caller) })
+        const prepared = prepareRawSubmission(submission, checked, recipients, { tenant, sender, ...(await factsFor(caller, tenant)) })
         return { submissions: [prepared], result: prepared.accepted }
       })
     },
@@ -163,7 +167,7 @@ export function openAccept(deps: AcceptDeps): Accept {
         const tenant = await tenantFor(tenantId, caller, tenants)
         refuseUnlessActive(tenant)
         const sender = await senderFor(mailbox.address, tenant, caller, deps)
-        const facts = { tenant, sender, ...factsFor(caller) }
+        const facts = { tenant, sender, ...(await factsFor(caller, tenant)) }
         const submissions: Prepared[] = []
         const results: BatchResult[] = []
         for (const [index, element] of elements.entries()) {

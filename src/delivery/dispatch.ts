@@ -8,11 +8,11 @@ import type { Domains } from '#domains'
 import { decodeContent, findContentBody, openReturnPaths } from '#emails'
 import { dotStuff } from '#mail'
 import { findRoute, openGuard, openResolver, type Route } from '#net'
-import { type LateReport, lateReport, simulate, simulatedHost, simulatorDomain } from '#simulator'
+import { simulate, simulatedHost, simulatorDomain } from '#simulator'
 import type { Claimed, Leases, RetrySchedule } from '#spool'
 import { type Destination, type FindingFor, openDestination, type Way } from './destination.ts'
 import { type Job, jobsOf, type PreparedMessage } from './job.ts'
-import type { LateReports } from './late-reports.ts'
+import { type Later, noteLater } from './later.ts'
 import { cancelled, decide, type Finding, findingOfReply, nowhere, type Outcome, type RemoteEnd } from './outcome.ts'
 import { keysFor, needsOnly8bit, rebuildMessage } from './prepare.ts'
 import type { Provider, Providers } from './providers.ts'
@@ -41,8 +41,6 @@ export interface DispatchDeps {
   schedule: RetrySchedule
   /** Takes outcomes to the record; the recipients leave this process's hands. */
   finished(outcomes: Outcome[]): void
-  /** What simulated recipients report later; undefined: nothing. */
-  lateReports: LateReports | undefined
   /** Not sent, and not ours to send any more. */
   abandoned(claimed: Claimed[]): void
 }
@@ -194,13 +192,18 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
     if (!prepared) return
     const { returnPathOf, messageId } = prepared
     const findings: Finding[] = []
-    const reports: { claimed: Claimed; later: LateReport }[] = []
+    const later: Later[] = []
     let conversation = ''
     for (const claimed of job.recipients) {
       const { recipient, failures } = claimed
       const simulated = simulate(recipient, failures + 1)
       conversation = simulated.transcript
-      if (simulated.kind === 'reply' && simulated.later) reports.push({ claimed, later: simulated.later })
+      for (const { kind, afterMs } of simulated.kind === 'reply' ? simulated.later : []) {
+        const { tenantId, emailId, test, contentId } = claimed
+        const returnPath = returnPathOf?.(claimed) ?? ''
+        const dueAt = new Date(clock.nowMs() + afterMs)
+        later.push({ tenantId, emailId, kind, test, contentId, recipient, returnPath, messageId, dueAt })
+      }
       findings.push(
         simulated.kind === 'timeout'
           ? {
@@ -215,12 +218,9 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
             : findingOfReply(simulated.reply),
       )
     }
-    for (const { claimed, later } of reports) {
-      if (!returnPathOf) continue
-      const returnPath = returnPathOf(claimed)
-      const { recipient } = claimed
-      deps.lateReports?.send(returnPath, (atMs) => lateReport(later, { recipient, returnPath, messageId, atMs }))
-    }
+    // Before the outcome: what follows a delivery is not lost with this process.
+    if (later.length > 0)
+      await noteLater(deps.db, later).catch((error) => deps.log.warn({ err: error }, 'what simulated recipients do later was not noted'))
     report({ job, findings, remote: { host: simulatedHost, address: '192.0.2.1', port: 25, secure: true }, durationMs: 0, conversation })
   }
 

@@ -1,7 +1,7 @@
 /** The documented addresses of the simulator (contract section 4.1). */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { lateReport, simulate, simulatorDomain } from './simulator.ts'
+import { isSimulatedSuppression, lateReport, simulate, simulatorDomain } from './simulator.ts'
 
 const replyAt = (local: string, attempt = 1) => {
   const result = simulate(`${local}@${simulatorDomain}`, attempt)
@@ -30,15 +30,21 @@ describe('the simulator', () => {
   })
 
   test.each([
-    ['bounce', 'bounce'],
-    ['Complaint+order-1', 'complaint'],
-    ['delivered', undefined],
-    ['bounces', undefined],
-    ['constructor', undefined],
-  ])('of %s, what follows is %s, and of nobody at another domain', (local, later) => {
-    expect(simulate(`${local}@${simulatorDomain}`, 2)).toMatchObject(later === undefined ? { kind: 'reply' } : { kind: 'reply', later })
-    expect('later' in simulate(`${local}@${simulatorDomain}`, 1)).toBe(later !== undefined)
-    expect(simulate(`${local}@example.org`, 1)).not.toHaveProperty('later')
+    ['bounce', ['bounce']],
+    ['Complaint+order-1', ['complaint']],
+    ['opened', ['open']],
+    ['clicked', ['open', 'click']],
+    ['delivered', []],
+    ['bounces', []],
+    ['constructor', []],
+  ])('of %s, what follows is %j, and of nobody at another domain', (local, kinds) => {
+    expect(simulate(`${local}@${simulatorDomain}`, 2)).toMatchObject({ kind: 'reply', later: kinds.map((kind) => ({ kind })) })
+    expect(simulate(`${local}@example.org`, 1)).toMatchObject({ kind: 'reply', later: [] })
+  })
+
+  test('only suppressed@ is held as a suppressed recipient', () => {
+    expect(isSimulatedSuppression('Suppressed+1@simulator.test')).toBe(true)
+    for (const other of ['delivered@simulator.test', 'suppressed@example.org', 'x']) expect(isSimulatedSuppression(other)).toBe(false)
   })
 
   test.each(['bounce', 'complaint'] as const)('a late %s is a report with CRLF line ends and three parts, to the return path', (kind) => {

@@ -1,12 +1,13 @@
 /**
  * Track domains, host names of a tenant under which opens and clicks of its mail are counted; the links that lead there; and the opens
  * and clicks themselves.
- * Owns: track_domains, hits. Uses: base, net, db, tenants, suppressions, domains, events, emails. Used by: housekeeping, http, main.
+ * Owns: track_domains, hits. Uses: base, net, db, tenants, suppressions, domains, events, emails. Used by: delivery, housekeeping, http,
+ * main.
  * Promises: a full name belongs to one tenant; a resolver that does not answer changes nothing; a link leads only where its sender
  * wrote; nobody who follows one waits for the database, and what was not yet written at a sudden end is less than two seconds old.
  */
 export { checkDueTrackDomains, verifyTrackDomain } from './check.ts'
-export { eraseFromHits, listHits, trackingTables } from './hit-records.ts'
+export { eraseFromHits, listHits, trackingTables, writeHits } from './hit-records.ts'
 export { type Hits, openHits } from './hits.ts'
 export { openTrackHosts, type TrackHosts } from './hosts.ts'
 export { isPrefetch } from './machines.ts'

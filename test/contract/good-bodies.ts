@@ -79,6 +79,7 @@ export const goodBodies: Readonly<Record<string, Good>> = {
     path: made('/tracking', () => ({ domainId, name: 'u' })),
     mayBeEmpty: true,
   },
+  'test.advance': { body: () => ({ seconds: 1 }) },
   'suppressions.create': { body: () => ({ address: 'a@example.com', reason: 'asked' }) },
   'suppressions.bulkCreate': { body: () => ({ suppressions: [{ address: 'a@example.com', reason: 'asked' }] }), countsAddresses: true },
   'webhooks.create': { body: () => ({ ...webhook, allEvents: false }) },

@@ -18,6 +18,7 @@ import type { Endpoint } from './route.ts'
 import { sendBatch, sendEmail, sendRaw } from './send.ts'
 import { createSuppression, createSuppressions, deleteSuppression, listSuppressionsRoute, retrieveSuppression } from './suppressions.ts'
 import { createTenant, deleteTenant, listTenantsRoute, retrieveTenant, updateTenant } from './tenants.ts'
+import { advanceTest, clearTestInbox, listTestInbox } from './test.ts'
 import {
   createTrackDomain,
   deleteTrackDomain,
@@ -96,6 +97,9 @@ export const routes: readonly Endpoint[] = [
   retrieveTenantSeries,
   getLimits,
   streamEvents,
+  advanceTest,
+  listTestInbox,
+  clearTestInbox,
   listLogsRoute,
   retrieveLog,
 ]
