@@ -121,7 +121,7 @@ describe('the test clock', () => {
     expect(status).toBe('softfail')
     const times = deliveries.map((one) => Date.parse(one.timestampIso))
     expect(times).toEqual(times.toSorted((one, other) => one - other))
-    // 1.3^n × 5 min, at most 6 h: 16 attempts within the first 21 hours, then four a day.
+    // 1.3^n × 5 min, at most 6 h.
     expect(times.length).toBeGreaterThan(18)
     expect(times.length).toBeLessThan(30)
     const gaps = times.slice(1).map((at, index) => (at - (times[index] as number)) / 60_000)
@@ -278,4 +278,40 @@ test.each([
 ])('%s %s is for test keys only', async (method, path, body) => {
   const answer = await house.call(method, path, { key: house.liveKey, body })
   expect(answer).toMatchObject({ status: 403, body: { error: { code: 'permission_denied' } } })
+})
+
+describe('promotion', () => {
+  const promote = (id: string, key = house.liveKey, headers = {}) => house.call('POST', `/emails/${id}/promote`, { key, headers })
+
+  test('sends a rehearsed email for real, once for an idempotency key, and the test email stays a test', async () => {
+    const own = await tenant()
+    const more = { html: '<b>Hi</b>', tag: 'promoted', metadata: { order: '1' }, headers: { 'X-Order': '1' }, cc: ['cc@simulator.test'] }
+    const id = await own.send('delivered+promoted@simulator.test', more)
+    const first = await promote(id, house.liveKey, { 'idempotency-key': 'promote-1' })
+    expect(first).toMatchObject({ status: 200, body: { data: { tenantId: own.tenantId, to: ['delivered+promoted@simulator.test'] } } })
+    const again = await promote(id, house.liveKey, { 'idempotency-key': 'promote-1' })
+    expect(again.text).toBe(first.text)
+    const liveId = (first.body.data as { id: string }).id
+    const live = await house.call('GET', `/emails/${liveId}?expand=full`, { key: house.liveKey })
+    expect(live.body.data).toMatchObject({
+      test: false,
+      subject: 'Hello',
+      htmlBody: '<b>Hi</b>',
+      tag: 'promoted',
+      metadata: { order: '1' },
+    })
+    expect(live.body.data).toMatchObject({ headers: { 'X-Order': '1', To: 'delivered+promoted@simulator.test' } })
+    expect((await house.call('GET', `/emails/${id}`, { key: own.key })).body.data).toMatchObject({ test: true })
+  })
+
+  test('is refused to a test key, for live mail, and from a domain that only test keys may use', async () => {
+    const own = await tenant()
+    const id = await own.send('delivered@simulator.test')
+    expect(await promote(id, own.key)).toMatchObject({ status: 403, body: { error: { code: 'permission_denied' } } })
+    const liveId = ((await promote(id)).body.data as { id: string }).id
+    expect(await promote(liveId)).toMatchObject({ status: 400, body: { error: { code: 'validation_error', field: 'emailId' } } })
+    const body = { from: 'hello@simulator.test', to: ['delivered@simulator.test'], subject: 's', text: 't' }
+    const first = ((await house.call('POST', '/emails', { key: house.testKey, body })).body.data as { id: string }).id
+    expect(await promote(first)).toMatchObject({ status: 400, body: { error: { code: 'domain_not_verified' } } })
+  })
 })

@@ -14,6 +14,7 @@ import {
   testPlatformWebhook,
   updatePlatformWebhook,
 } from './platform-webhooks.ts'
+import { promoteEmail } from './promote.ts'
 import type { Endpoint } from './route.ts'
 import { sendBatch, sendEmail, sendRaw } from './send.ts'
 import { createSuppression, createSuppressions, deleteSuppression, listSuppressionsRoute, retrieveSuppression } from './suppressions.ts'
@@ -97,6 +98,7 @@ export const routes: readonly Endpoint[] = [
   retrieveTenantSeries,
   getLimits,
   streamEvents,
+  promoteEmail,
   advanceTest,
   listTestInbox,
   clearTestInbox,
