@@ -27,7 +27,8 @@ const isThere = (program: string): boolean => {
 let service: Service
 let folder: string
 beforeAll(async () => {
-  service = await startService()
+  const settings = [...page.matchAll(/\b(POSTRIDER_\w+_LIMIT)=(\w+)/g)].map(([, name, value]) => [name, value])
+  service = await startService(Object.fromEntries(settings))
   folder = await mkdtemp(join(tmpdir(), 'postrider-page-'))
 })
 afterAll(async () => {
