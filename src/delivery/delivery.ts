@@ -5,11 +5,12 @@
  * Promises: a recipient is handed to a connection only after its claim is committed; a lost lease stops its owner before the next
  * final dot; an outcome is kept and recorded however long the database is away; an orderly stop repeats nothing.
  */
-import { type Clock, type Config, type Ids, type Log, pause, type Secrets } from '#base'
+import { readFileSync } from 'node:fs'
+import { type Clock, type Config, ConfigError, type Ids, type Log, pause, type Secrets } from '#base'
 import type { Db } from '#db'
 import type { Domains } from '#domains'
 import { emailsOfDomain, loadContentBodies } from '#emails'
-import { isSimulatedSuppression } from '#simulator'
+import { isSimulatedSuppression, readScenario } from '#simulator'
 import {
   type Claimed,
   claim,
@@ -92,10 +93,19 @@ export interface DeliveryDeps {
     | 'maxAttempts'
     | 'retryBaseSeconds'
     | 'retryMaxSeconds'
+    | 'scenario'
   >
   processId: string
   /** Where reports go; without it, simulated recipients do nothing later. */
   takeReport?: LaterDeps['takeReport'] | undefined
+}
+
+function readScenarioFile(file: string) {
+  try {
+    return readScenario(readFileSync(file, 'utf8'))
+  } catch (error) {
+    throw new ConfigError(`POSTRIDER_SCENARIO: ${file}: ${error instanceof Error ? error.message : String(error)}`)
+  }
 }
 
 export interface Delivery {
@@ -148,9 +158,10 @@ export async function startDelivery(deps: DeliveryDeps): Promise<Delivery> {
   }
 
   const providers = openProviders(config.providerRules)
+  const scenario = config.scenario === undefined ? undefined : readScenarioFile(config.scenario)
   const shaper = openShaper({ ...deps, providers })
   const { takeReport } = deps
-  const dispatch: Dispatch = openDispatch({ ...deps, shaper, providers, leases: () => leases, schedule, finished, abandoned })
+  const dispatch: Dispatch = openDispatch({ ...deps, scenario, shaper, providers, leases: () => leases, schedule, finished, abandoned })
 
   const loop = async (name: string, everyMs: number, turn: () => Promise<number | undefined>) => {
     while (!signal.aborted) {

@@ -2,13 +2,13 @@
  * Dispatch: claimed recipients on their way to a destination. Test mail and simulated recipients go to the simulator; a relay takes
  * all live mail when the operator has set one; everything else goes to the mail servers that DNS names.
  */
-import { type Clock, type Config, type Ids, type Log, type Secrets } from '#base'
+import { type Clock, type Config, type Ids, type Log, pause, type Secrets } from '#base'
 import { CommitUnknown, DatabaseUnreachable, type Db } from '#db'
 import type { Domains } from '#domains'
 import { decodeContent, findContentBody, openReturnPaths } from '#emails'
 import { dotStuff } from '#mail'
 import { findRoute, openGuard, openResolver, type Route } from '#net'
-import { simulate, simulatedHost, simulatorDomain } from '#simulator'
+import { type Scenario, simulate, simulatedHost, simulatorDomain } from '#simulator'
 import type { Claimed, Leases, RetrySchedule } from '#spool'
 import { type Destination, type FindingFor, openDestination, type Way } from './destination.ts'
 import { type Job, jobsOf, type PreparedMessage } from './job.ts'
@@ -41,6 +41,8 @@ export interface DispatchDeps {
   schedule: RetrySchedule
   /** Takes outcomes to the record; the recipients leave this process's hands. */
   finished(outcomes: Outcome[]): void
+  /** What hosts of the simulated world do besides the simulator's own addresses. */
+  scenario?: Scenario | undefined
   /** Not sent, and not ours to send any more. */
   abandoned(claimed: Claimed[]): void
 }
@@ -101,6 +103,7 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
     }
     return {
       messageId,
+      acceptedAtMs: content.acceptedAtMs,
       returnPathOf: domain === null ? null : ({ emailId }) => returnPaths.make(emailId, domain, clock.nowMs()),
       data: dotStuff(octets),
       needs8bit,
@@ -190,13 +193,16 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
   const sendToSimulator = async (job: Job) => {
     const prepared = await prepare(job)
     if (!prepared) return
-    const { returnPathOf, messageId } = prepared
+    const { returnPathOf, messageId, acceptedAtMs } = prepared
     const findings: Finding[] = []
     const later: Later[] = []
     let conversation = ''
+    let durationMs = 0
     for (const claimed of job.recipients) {
       const { recipient, failures } = claimed
-      const simulated = simulate(recipient, failures + 1)
+      const elapsedMs = clock.nowMs() + claimed.aheadMs - acceptedAtMs
+      const simulated = simulate({ recipient, attempt: failures + 1, elapsedMs }, deps.scenario)
+      durationMs = Math.max(durationMs, simulated.delayMs)
       conversation = simulated.transcript
       for (const { kind, afterMs } of simulated.kind === 'reply' ? simulated.later : []) {
         const { tenantId, emailId, test, contentId } = claimed
@@ -218,10 +224,11 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
             : findingOfReply(simulated.reply),
       )
     }
+    if (durationMs > 0) await pause(clock, durationMs)
     // Before the outcome: what follows a delivery is not lost with this process.
     if (later.length > 0)
       await noteLater(deps.db, later).catch((error) => deps.log.warn({ err: error }, 'what simulated recipients do later was not noted'))
-    report({ job, findings, remote: { host: simulatedHost, address: '192.0.2.1', port: 25, secure: true }, durationMs: 0, conversation })
+    report({ job, findings, remote: { host: simulatedHost, address: '192.0.2.1', port: 25, secure: true }, durationMs, conversation })
   }
 
   const relayWay: Way | undefined = config.relay && {
