@@ -1,5 +1,6 @@
 /** The simulated world as a user meets it: what each address does, the inbox, and the clock that makes days pass in seconds. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { openEventStream } from '../support/event-stream.ts'
 import { type House, startHouse } from '../support/house.ts'
 
 let house: House
@@ -188,6 +189,24 @@ describe('the test clock', () => {
     const ofLive = await house.call('GET', `/emails/${liveId}?expand=deliveries`, { key: house.liveKey })
     expect(ofLive.body.data).toMatchObject({ test: false, status: 'softfail' })
     expect((ofLive.body.data as Details).deliveries).toHaveLength(1)
+  }, 60_000)
+
+  test('is the time of the events too, in their order, as webhooks and the stream tell them', async () => {
+    const own = await tenant()
+    const moved = Date.parse(await own.advance(5 * 86_400))
+    await using stream = await openEventStream(house.port, '/events/stream?after=0-0', own.key)
+    await own.send('softfail@simulator.test')
+    await own.send('clicked@simulator.test')
+    await own.send('bounce@simulator.test')
+    await own.advance(3600)
+    await expect.poll(() => stream.told().length, { timeout: 15_000, interval: 50 }).toBe(7)
+    const told = stream.told().map(({ event, data }) => [event, data.timestamp * 1000] as const)
+    expect(told.at(-1)?.[0]).toBe('MessageSent')
+    const order = told.map(([, atMs]) => atMs)
+    expect(order).toEqual(order.toSorted((one, other) => one - other))
+    expect(order[0]).toBeGreaterThan(moved - 1000)
+    // The second attempt of the deferred email.
+    expect((order.at(-1) as number) - (order[0] as number)).toBeGreaterThan(5 * 60_000)
   }, 60_000)
 
   test.each([0, -1, 1.5, 2_592_001, '60', null])('refuses %j seconds', async (seconds) => {
