@@ -136,6 +136,7 @@ CREATE INDEX emails_by_id ON emails (id);
 CREATE INDEX emails_by_recipient ON emails (lower(recipient), id);
 CREATE INDEX emails_by_sender ON emails (sender, id);
 CREATE INDEX emails_by_tag ON emails (tag, id) WHERE (tag IS NOT NULL);
+CREATE INDEX emails_of_test ON emails (tenant_id, id) WHERE test;
 
 create table events (
   tenant_id text collate "C" not null,
@@ -324,6 +325,23 @@ create table shard_leases (
   constraint shard_leases_pkey PRIMARY KEY (shard)
 );
 
+create table simulated_later (
+  tenant_id text collate "C" not null,
+  email_id text collate "C" not null,
+  kind text not null,
+  test boolean not null,
+  content_id text collate "C" not null,
+  recipient text not null,
+  return_path text not null,
+  message_id text not null,
+  due_at timestamptz not null,
+  taken_until timestamptz,
+  tries integer not null default 0,
+  constraint simulated_later_pkey PRIMARY KEY (tenant_id, email_id, kind),
+  constraint simulated_later_kind_check CHECK ((kind = ANY (ARRAY['bounce'::text, 'complaint'::text, 'open'::text, 'click'::text])))
+);
+CREATE INDEX simulated_later_due ON simulated_later (due_at);
+
 create table spool (
   tenant_id text collate "C" not null,
   email_id text collate "C" not null,
@@ -384,6 +402,18 @@ create table tenants (
 CREATE UNIQUE INDEX one_default_tenant ON tenants (is_default) WHERE is_default;
 CREATE INDEX tenants_by_age ON tenants (created_at, id);
 CREATE INDEX tenants_by_name ON tenants (name COLLATE "C", id);
+
+create table test_clocks (
+  tenant_id text collate "C" not null,
+  ahead_ms bigint not null,
+  constraint test_clocks_pkey PRIMARY KEY (tenant_id)
+);
+
+create table test_inbox_clearings (
+  tenant_id text collate "C" not null,
+  last_attempt bigint not null,
+  constraint test_inbox_clearings_pkey PRIMARY KEY (tenant_id)
+);
 
 create table track_domains (
   tenant_id text collate "C" not null,

@@ -10,6 +10,7 @@ import type { Db } from '#db'
 import type { Domains } from '#domains'
 import { type LimitSettings, readStanding, type Standing } from '#limits'
 import type { Mailbox } from '#mail'
+import { findTestAheadMs } from '#spool'
 import type { Tenant, Tenants } from '#tenants'
 import type { Tracks } from '#tracking'
 import { checkRecipients, checkSender, checkSubmission } from './check.ts'
@@ -109,13 +110,11 @@ export function openAccept(deps: AcceptDeps): Accept {
     return 'replay' in answered ? { body: answered.replay, replayed: true, standing: await standing(test) } : answered
   }
 
-  const factsFor = (caller: Caller) => ({
-    test: caller.mode === 'test',
-    credentialId: caller.credentialId,
-    nowMs: clock.nowMs(),
-    ids,
-    publicUrl: deps.publicUrl,
-  })
+  const factsFor = async ({ mode, credentialId }: Caller, tenant: Tenant) => {
+    const test = mode === 'test'
+    const aheadMs = test ? await findTestAheadMs(db, tenant.id) : 0
+    return { test, credentialId, nowMs: clock.nowMs(), aheadMs, ids, publicUrl: deps.publicUrl }
+  }
 
   /** The tenant that sends, once it may be from this mailbox; the sandbox sender may not. */
   async function rawSender(tenantId: string | null | undefined, from: Mailbox, caller: Caller): Promise<Tenant> {
@@ -136,7 +135,7 @@ export function openAccept(deps: AcceptDeps): Accept {
         refuseUnlessActive(tenant)
         const sender = await senderFor(checked.from.address, tenant, caller, deps)
         if (sender.sandbox) await obeySandboxRules(db, checked.recipients.envelope, 'to', clock.nowMs())
-        const prepared = prepareSubmission(checked, submission, { tenant, sender, ...factsFor(caller) })
+        const prepared = prepareSubmission(checked, submission, { tenant, sender, ...(await factsFor(caller, tenant)) })
         return { submissions: [prepared], result: prepared.accepted }
       })
     },
@@ -150,7 +149,7 @@ export function openAccept(deps: AcceptDeps): Accept {
       return answer(caller, plan, async () => {
         const tenant = await rawSender(tenantId, from, caller)
         const sender = await senderFor(checked.headerFrom.address, tenant, caller, deps, 'rawMessage')
-        const prepared = prepareRawSubmission(submission, checked, recipients, { tenant, sender, ...factsFor(caller) })
+        const prepared = prepareRawSubmission(submission, checked, recipients, { tenant, sender, ...(await factsFor(caller, tenant)) })
         return { submissions: [prepared], result: prepared.accepted }
       })
     },
@@ -172,7 +171,7 @@ export function openAccept(deps: AcceptDeps): Accept {
         const tenant = await tenantFor(tenantId, caller, tenants)
         refuseUnlessActive(tenant)
         const sender = await senderFor(mailbox.address, tenant, caller, deps)
-        const facts = { tenant, sender, ...factsFor(caller) }
+        const facts = { tenant, sender, ...(await factsFor(caller, tenant)) }
         const submissions: Prepared[] = []
         const results: BatchResult[] = []
         for (const [index, element] of elements.entries()) {

@@ -37,7 +37,7 @@ const commitOf = (bodies: number): Sql<{ credentialId: number; key: string }> =>
     select *
     from json_to_recordset($1::json) as given (
       n integer, tenant_id text, content_id text, shard smallint, sender text, from_text text, subject text, tag text, metadata jsonb,
-      message_id text, test boolean, credential_id bigint, accepted_at timestamptz, size_octets integer, once_key text, emails json)
+      message_id text, test boolean, credential_id bigint, accepted_at timestamptz, told_at timestamptz, size_octets integer, once_key text, emails json)
   ),
   answered as (
     insert into idempotency_keys (credential_id, key, fingerprint, status, body, accepted_at)
@@ -65,7 +65,7 @@ const commitOf = (bodies: number): Sql<{ credentialId: number; key: string }> =>
     insert into emails (tenant_id, id, content_id, recipient, sender, from_text, subject, tag, metadata, message_id, test, credential_id,
                         status, accepted_at)
     select tenant_id, email.id, content_id, email.recipient, sender, from_text, subject, tag, metadata, message_id, test, credential_id,
-           'pending', accepted_at
+           'pending', told_at
     from winner, json_to_recordset(winner.emails) as email (id text, recipient text)
   ),
   queued as (
@@ -228,6 +228,7 @@ const rowOf = (one: Prepared, n: number, onceKey: string | null, slots: number) 
   test: one.test,
   credential_id: one.credentialId,
   accepted_at: new Date(one.acceptedAtMs),
+  told_at: new Date(one.acceptedAtMs + one.aheadMs),
   size_octets: one.sizeOctets,
   once_key: onceKey,
   emails: one.emails.map((email, index) => ({

@@ -40,6 +40,7 @@ export function prepareForward(
     test: false,
     credentialId: null,
     acceptedAtMs: nowMs,
+    aheadMs: 0,
     emails: [{ id, recipient }],
     accepted: { id, tenantId: tenant.id, messageId, to: [to], sandbox: false, emails: [{ id, recipient: recipient.text }] },
   }

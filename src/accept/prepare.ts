@@ -38,6 +38,8 @@ export interface Prepared {
   /** null: our own doing. */
   credentialId: number | null
   acceptedAtMs: number
+  /** How far the tenant's test clock is ahead, for test mail: what the email tells of its time; else 0. */
+  aheadMs: number
   emails: NewEmail[]
   accepted: AcceptedSubmission
 }
@@ -48,6 +50,7 @@ export interface PrepareFacts {
   test: boolean
   credentialId: number
   nowMs: number
+  aheadMs: number
   ids: Ids
   publicUrl: string
 }
@@ -80,7 +83,7 @@ export function prepareSubmission(
   const content: Content = {
     message,
     messageId,
-    acceptedAtMs: facts.nowMs,
+    acceptedAtMs: facts.nowMs + facts.aheadMs,
     returnPathDomain: facts.sender.returnPathDomain,
     signing: facts.sender.signing,
     ...(checked.html ? trackingFor(facts.sender) : {}),
@@ -162,7 +165,7 @@ export function prepareRawSubmission(
   const content: Content = {
     message: { kind: 'raw', raw: submission.rawMessage },
     messageId,
-    acceptedAtMs: facts.nowMs,
+    acceptedAtMs: facts.nowMs + facts.aheadMs,
     returnPathDomain: submission.bounce ? null : facts.sender.returnPathDomain,
     signing: facts.sender.signing,
     ...(submission.bounce ? {} : trackingFor(facts.sender)),
@@ -199,7 +202,7 @@ interface FinishFacts extends PrepareFacts {
 }
 
 function finish(content: Content, from: Mailbox, facts: FinishFacts): Prepared {
-  const { tenant, sender, test, credentialId, nowMs, emails, messageId } = facts
+  const { tenant, sender, test, credentialId, nowMs, aheadMs, emails, messageId } = facts
   const contentId = (emails[0] as NewEmail).id
   return {
     tenantId: tenant.id,
@@ -215,6 +218,7 @@ function finish(content: Content, from: Mailbox, facts: FinishFacts): Prepared {
     test,
     credentialId,
     acceptedAtMs: nowMs,
+    aheadMs,
     emails,
     accepted: {
       id: contentId,

@@ -172,6 +172,12 @@ export const settings = {
     'JSON file that adds to or replaces the shipped rules about providers (src/delivery/providers.json has the form)',
     (v) => v,
   ),
+  scenario: setting(
+    'POSTRIDER_SCENARIO',
+    'none',
+    'JSON file that says what hosts of the simulated world do with test mail (docs/testing-your-email.md)',
+    (v) => v,
+  ),
   smtpHost: setting('POSTRIDER_SMTP_HOST', 'HOST', 'address that the SMTP listeners bind', (v) => v),
   smtpPort: setting('POSTRIDER_SMTP_PORT', '2525', 'port of incoming mail: what comes back to return paths (port 25 of the world)', (v) =>
     port(v, 2525),

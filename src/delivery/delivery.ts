@@ -1,14 +1,16 @@
 /**
  * Delivery: one process's turn of claim, prepare, attempt, record.
- * Owns: shaping, shaping_slots. Uses: base, mail, dkim, net, smtp, bounces, simulator, db, tenants, limits, suppressions, domains,
+ * Owns: shaping, shaping_slots, simulated_later. Uses: base, mail, dkim, net, smtp, bounces, simulator, db, tenants, limits, suppressions, domains,
  * events, emails, spool, tracking. Used by: usage, housekeeping, http, cli, main.
  * Promises: a recipient is handed to a connection only after its claim is committed; a lost lease stops its owner before the next
  * final dot; an outcome is kept and recorded however long the database is away; an orderly stop repeats nothing.
  */
-import { type Clock, type Config, type Ids, type Log, pause, type Secrets } from '#base'
+import { readFileSync } from 'node:fs'
+import { type Clock, type Config, ConfigError, type Ids, type Log, pause, type Secrets } from '#base'
 import type { Db } from '#db'
 import type { Domains } from '#domains'
 import { emailsOfDomain, loadContentBodies } from '#emails'
+import { isSimulatedSuppression, readScenario } from '#simulator'
 import {
   type Claimed,
   claim,
@@ -27,12 +29,13 @@ import { openCursors } from './cursors.ts'
 import { type Dispatch, jobsOf, openDispatch } from './dispatch.ts'
 import { openHands } from './hands.ts'
 import type { Job } from './job.ts'
-import { type LateReportsDeps, openLateReports } from './late-reports.ts'
+import { doLater, type LaterDeps } from './later.ts'
 import { cancelled, decide, type Finding, nowhere, type Outcome } from './outcome.ts'
 import { openProviders } from './providers.ts'
 import { openRecorder } from './record.ts'
 import { openShaper } from './shaping.ts'
 
+export { advanceTestClock } from './advance.ts'
 export { followQueueChanges } from './changes.ts'
 export { expireHolds } from './expire.ts'
 export { explain } from './explain.ts'
@@ -61,6 +64,7 @@ const busyPollMs = 50
 const busyFrom = 16
 const sweepMs = 1000
 const promoteMs = 250
+const laterEveryMs = 150
 const mostPromoted = 2000
 const mostInterrupted = 500
 /** Bodies up to this size are loaded with the claim, all in one query. */
@@ -89,10 +93,19 @@ export interface DeliveryDeps {
     | 'maxAttempts'
     | 'retryBaseSeconds'
     | 'retryMaxSeconds'
+    | 'scenario'
   >
   processId: string
-  /** Where reports go; without it, simulated recipients report nothing. */
-  takeReport?: LateReportsDeps['takeReport'] | undefined
+  /** Where reports go; without it, simulated recipients do nothing later. */
+  takeReport?: LaterDeps['takeReport'] | undefined
+}
+
+function readScenarioFile(file: string) {
+  try {
+    return readScenario(readFileSync(file, 'utf8'))
+  } catch (error) {
+    throw new ConfigError(`POSTRIDER_SCENARIO: ${file}: ${error instanceof Error ? error.message : String(error)}`)
+  }
 }
 
 export interface Delivery {
@@ -145,10 +158,10 @@ export async function startDelivery(deps: DeliveryDeps): Promise<Delivery> {
   }
 
   const providers = openProviders(config.providerRules)
+  const scenario = config.scenario === undefined ? undefined : readScenarioFile(config.scenario)
   const shaper = openShaper({ ...deps, providers })
   const { takeReport } = deps
-  const lateReports = takeReport && openLateReports({ clock, log, takeReport })
-  const dispatch: Dispatch = openDispatch({ ...deps, shaper, providers, lateReports, leases: () => leases, schedule, finished, abandoned })
+  const dispatch: Dispatch = openDispatch({ ...deps, scenario, shaper, providers, leases: () => leases, schedule, finished, abandoned })
 
   const loop = async (name: string, everyMs: number, turn: () => Promise<number | undefined>) => {
     while (!signal.aborted) {
@@ -212,7 +225,8 @@ export async function startDelivery(deps: DeliveryDeps): Promise<Delivery> {
       if (stop) undue.push(decideUntried(one, stop))
       else if (ofStoppedDomain.has(one.emailId)) undue.push(decideUntried(one, ofStoppedDomain.get(one.emailId) as Finding))
       // A manual retry skips the list (contract section 7.2).
-      else if (one.manual || !isSuppressed({ tenantId: one.tenantId, address: one.recipient })) due.push(one)
+      else if (one.manual || !(isSimulatedSuppression(one.recipient) || isSuppressed({ tenantId: one.tenantId, address: one.recipient })))
+        due.push(one)
       else undue.push(decideUntried(one, { ...untried, kind: 'suppressed' }))
     }
     if (undue.length > 0) finished(undue)
@@ -303,6 +317,9 @@ export async function startDelivery(deps: DeliveryDeps): Promise<Delivery> {
     if (shards.length > 0) await promote(db, shards, clock.nowMs(), mostPromoted)
   }
 
+  const laterTurn = (takeReport: LaterDeps['takeReport']) => async (): Promise<number | undefined> =>
+    (await doLater({ ...deps, takeReport })) > 0 ? 0 : undefined
+
   const loops = [
     loop('the lease', leases.everyMs, async () => {
       await leases.turn()
@@ -310,6 +327,7 @@ export async function startDelivery(deps: DeliveryDeps): Promise<Delivery> {
     }),
     loop('claiming', idlePollMs, claimTurn),
     loop('promotion', promoteMs, promoteTurn),
+    ...(takeReport ? [loop('the simulator', laterEveryMs, laterTurn(takeReport))] : []),
   ]
 
   return {
@@ -328,7 +346,6 @@ export async function startDelivery(deps: DeliveryDeps): Promise<Delivery> {
       await beating.ended
       await shaper.stop().catch((error) => log.warn({ err: error }, 'places for connections were not given back'))
       await leases.close()
-      await lateReports?.stop()
     },
   }
 

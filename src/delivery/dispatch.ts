@@ -2,18 +2,18 @@
  * Dispatch: claimed recipients on their way to a destination. Test mail and simulated recipients go to the simulator; a relay takes
  * all live mail when the operator has set one; everything else goes to the mail servers that DNS names.
  */
-import { type Clock, type Config, type Ids, type Log, type Secrets } from '#base'
+import { type Clock, type Config, type Ids, type Log, pause, type Secrets } from '#base'
 import { CommitUnknown, DatabaseUnreachable, type Db } from '#db'
 import type { Domains } from '#domains'
 import { decodeContent, findContentBody, openReturnPaths } from '#emails'
 import { dotStuff } from '#mail'
 import { findRoute, openGuard, openResolver, type Route } from '#net'
-import { type LateReport, lateReport, simulate, simulatedHost, simulatorDomain } from '#simulator'
+import { type Scenario, simulate, simulatedHost, simulatorDomain } from '#simulator'
 import type { Claimed, Leases, RetrySchedule } from '#spool'
 import { openTokens } from '#tracking'
 import { type Destination, type FindingFor, openDestination, type Way } from './destination.ts'
 import { type Job, jobsOf, type PreparedMessage, splitOff } from './job.ts'
-import type { LateReports } from './late-reports.ts'
+import { type Later, noteLater } from './later.ts'
 import { cancelled, decide, type Finding, findingOfReply, nowhere, type Outcome, type RemoteEnd } from './outcome.ts'
 import { keysFor, needsOnly8bit, rebuildMessage } from './prepare.ts'
 import type { Provider, Providers } from './providers.ts'
@@ -42,8 +42,8 @@ export interface DispatchDeps {
   schedule: RetrySchedule
   /** Takes outcomes to the record; the recipients leave this process's hands. */
   finished(outcomes: Outcome[]): void
-  /** What simulated recipients report later; undefined: nothing. */
-  lateReports: LateReports | undefined
+  /** What hosts of the simulated world do besides the simulator's own addresses. */
+  scenario?: Scenario | undefined
   /** Not sent, and not ours to send any more. */
   abandoned(claimed: Claimed[]): void
 }
@@ -107,6 +107,7 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
     }
     return {
       messageId,
+      acceptedAtMs: content.acceptedAtMs,
       returnPathOf: domain === null ? null : ({ emailId }) => returnPaths.make(emailId, domain, clock.nowMs()),
       data: dotStuff(octets),
       needs8bit,
@@ -199,15 +200,23 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
     }
     const prepared = await prepare(job, others)
     if (!prepared) return
-    const { returnPathOf, messageId } = prepared
+    const { returnPathOf, messageId, acceptedAtMs } = prepared
     const findings: Finding[] = []
-    const reports: { claimed: Claimed; later: LateReport }[] = []
+    const later: Later[] = []
     let conversation = ''
+    let durationMs = 0
     for (const claimed of job.recipients) {
       const { recipient, failures } = claimed
-      const simulated = simulate(recipient, failures + 1)
+      const elapsedMs = clock.nowMs() + claimed.aheadMs - acceptedAtMs
+      const simulated = simulate({ recipient, attempt: failures + 1, elapsedMs }, deps.scenario)
+      durationMs = Math.max(durationMs, simulated.delayMs)
       conversation = simulated.transcript
-      if (simulated.kind === 'reply' && simulated.later) reports.push({ claimed, later: simulated.later })
+      for (const { kind, afterMs } of simulated.kind === 'reply' ? simulated.later : []) {
+        const { tenantId, emailId, test, contentId } = claimed
+        const returnPath = returnPathOf?.(claimed) ?? ''
+        const dueAt = new Date(clock.nowMs() + afterMs)
+        later.push({ tenantId, emailId, kind, test, contentId, recipient, returnPath, messageId, dueAt })
+      }
       findings.push(
         simulated.kind === 'timeout'
           ? {
@@ -222,13 +231,11 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
             : findingOfReply(simulated.reply),
       )
     }
-    for (const { claimed, later } of reports) {
-      if (!returnPathOf) continue
-      const returnPath = returnPathOf(claimed)
-      const { recipient } = claimed
-      deps.lateReports?.send(returnPath, (atMs) => lateReport(later, { recipient, returnPath, messageId, atMs }))
-    }
-    report({ job, findings, remote: { host: simulatedHost, address: '192.0.2.1', port: 25, secure: true }, durationMs: 0, conversation })
+    if (durationMs > 0) await pause(clock, durationMs)
+    // Before the outcome: what follows a delivery is not lost with this process.
+    if (later.length > 0)
+      await noteLater(deps.db, later).catch((error) => deps.log.warn({ err: error }, 'what simulated recipients do later was not noted'))
+    report({ job, findings, remote: { host: simulatedHost, address: '192.0.2.1', port: 25, secure: true }, durationMs, conversation })
   }
 
   const relayWay: Way | undefined = config.relay && {

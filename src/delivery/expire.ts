@@ -1,7 +1,7 @@
 /** Held emails that nobody released within their time fail for good (contract section 7.2). */
 import type { Db } from '#db'
 import { changeStatus } from '#emails'
-import { appendEvents } from '#events'
+import { appendEvents, simulatedAt } from '#events'
 import { takeExpiredHolds } from '#spool'
 
 const mostAtOnce = 500
@@ -14,7 +14,7 @@ export function expireHolds(db: Db, nowMs: number): Promise<number> {
     for (const { tenantId, emailId } of expired) await changeStatus(tx, { tenantId, id: emailId }, ['held'], 'hardfail')
     await appendEvents(
       tx,
-      expired.map(({ tenantId, emailId, recipient }) => ({
+      expired.map(({ tenantId, emailId, recipient, aheadMs }) => ({
         tenantId,
         kind: 'MessageDeliveryFailed' as const,
         emailId,
@@ -29,6 +29,7 @@ export function expireHolds(db: Db, nowMs: number): Promise<number> {
           enhanced: null,
           remoteHost: null,
           was: 'held',
+          ...simulatedAt(nowMs, aheadMs),
         },
       })),
     )

@@ -17,6 +17,7 @@ const recipients = (count: number, wanted: Partial<Claimed> = {}): Claimed[] =>
     test: false,
     sizeOctets: 100,
     heldBecause: null,
+    aheadMs: 0,
     ...wanted,
   }))
 

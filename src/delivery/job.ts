@@ -25,6 +25,8 @@ export interface PreparedMessage {
   returnPathOf: ((recipient: Claimed) => string) | null
   /** With angle brackets. */
   messageId: string
+  /** Of test mail by its tenant's test clock. */
+  acceptedAtMs: number
   /** Dot-stuffed. */
   data: Buffer
   needs8bit: boolean

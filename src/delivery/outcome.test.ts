@@ -20,6 +20,7 @@ const claimed = (wanted: Partial<Claimed> = {}): Claimed => ({
   test: false,
   sizeOctets: 100,
   heldBecause: null,
+  aheadMs: 0,
   ...wanted,
 })
 

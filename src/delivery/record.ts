@@ -22,7 +22,7 @@ const recordOutcomes = sql<{ emailId: string }>`
     from json_to_recordset($1::json) as given (
       tenant_id text, email_id text, epoch bigint, failures integer, status text, queue text, due_at timestamptz, at timestamptz,
       duration_ms integer, details text, output text, code integer, enhanced text, secure boolean, classification text,
-      remote_host text, outcome_unknown boolean, conversation text, attempt_status text, held_because text, event text, classification_code integer, was text, simulated boolean)
+      remote_host text, outcome_unknown boolean, conversation text, attempt_status text, held_because text, event text, classification_code integer, was text, simulated boolean, told_at timestamptz)
   ),
   finished as (
     delete from spool
@@ -48,7 +48,7 @@ const recordOutcomes = sql<{ emailId: string }>`
   attempted as (
     insert into attempts (tenant_id, email_id, number, status, at, duration_ms, details, output, code, enhanced, secure, classification,
                           remote_host, outcome_unknown, conversation)
-    select tenant_id, email_id, failures, attempt_status, at, duration_ms, details, output, code, enhanced, secure, classification,
+    select tenant_id, email_id, failures, attempt_status, coalesce(told_at, at), duration_ms, details, output, code, enhanced, secure, classification,
            remote_host, outcome_unknown, conversation
     from recorded
   ),
@@ -63,6 +63,7 @@ const recordOutcomes = sql<{ emailId: string }>`
     select tenant_id, at, event, email_id, jsonb_build_object(
       'details', left(details, 250), 'output', left(output, 512), 'secure', secure, 'seconds', duration_ms / 1000.0,
       'classification', classification, 'classificationCode', classification_code, 'enhanced', enhanced, 'remoteHost', remote_host, 'was', was, 'simulated', simulated)
+      || case when told_at is null then '{}'::jsonb else jsonb_build_object('simulatedAt', extract(epoch from told_at) * 1000) end
     from recorded
   )
   select email_id as "emailId"
@@ -200,4 +201,6 @@ const rowOf = (one: Outcome) => ({
   classification_code: one.classificationCode,
   was: statusBefore(one.claimed),
   simulated: isSimulated(one.claimed),
+  // By the tenant's test clock; the log itself is written in real time.
+  told_at: one.claimed.aheadMs > 0 ? new Date(one.atMs + one.claimed.aheadMs) : null,
 })

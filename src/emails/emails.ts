@@ -1,6 +1,6 @@
 /**
  * Emails: one record for each envelope recipient of a submission, with its status, content and attempts.
- * Owns: emails, contents, attempts, email_counts, email_counts_position. Uses: base, db, events. Used by: tracking, accept, delivery,
+ * Owns: emails, contents, attempts, email_counts, email_counts_position, test_inbox_clearings. Uses: base, db, events. Used by: tracking, accept, delivery,
  * returns, webhooks, usage, housekeeping, http, cli.
  * Promises: every read names its tenant when the caller has one; a look-up by id touches one time partition.
  */
@@ -21,6 +21,7 @@ export {
 export { findDelivered } from './delivered.ts'
 export { type ErasedEmail, eraseContents, eraseEmails, eraseFromConversations, isErased } from './erase.ts'
 export { type EmailFacts, findEmailFacts } from './facts.ts'
+export { clearInbox, listInbox, type ReceivedEmail, removeInboxOfTenant } from './inbox.ts'
 export { findOldestEmailMs, listEmails } from './list.ts'
 export type { Email } from './record.ts'
 export { openReturnPaths } from './return-path.ts'

@@ -66,6 +66,13 @@ export async function appendEvents(tx: Tx, happened: readonly NewEvent[]): Promi
   ])
 }
 
+/** For an event's data: when it happened by a test clock that is ahead; the log itself is kept in real time. */
+export const simulatedAt = (atMs: number, aheadMs: number): { simulatedAt?: number } => (aheadMs > 0 ? { simulatedAt: atMs + aheadMs } : {})
+
+/** When an event happened as it is told: by the test clock, where that was ahead. */
+export const toldAt = ({ at, data }: Pick<LoggedEvent, 'at' | 'data'>): Date =>
+  typeof data.simulatedAt === 'number' ? new Date(data.simulatedAt) : at
+
 /** What a count needs of an event. */
 export interface CountedEvent extends LogPosition {
   tenantId: string

@@ -2,7 +2,8 @@
 import { revokeCredentialsOfTenant } from '#credentials'
 import type { Db, Tx } from '#db'
 import { removeDomainsOfTenant } from '#domains'
-import { noteTenantChange } from '#spool'
+import { removeInboxOfTenant } from '#emails'
+import { noteTenantChange, removeTestClockOfTenant } from '#spool'
 import { removeSuppressionsOfTenant } from '#suppressions'
 import { changeTenant, removeTenant, type Tenant, type TenantChanges } from '#tenants'
 import { removeWebhooksOfTenant } from '#webhooks'
@@ -31,4 +32,6 @@ const removals: readonly ((tx: Tx, tenantId: string) => Promise<unknown>)[] = [
   removeDomainsOfTenant, // and with them, by reference, its track domains
   removeSuppressionsOfTenant,
   removeWebhooksOfTenant,
+  removeTestClockOfTenant,
+  removeInboxOfTenant,
 ]

@@ -6,8 +6,8 @@ import { type Clock, emailIdTimeMs, type Ids, pause } from '#base'
 import { type ClassificationName, classification, suppresses } from '#bounces'
 import { type Db, ensurePartitions, sqlState, type Tx } from '#db'
 import { appendAttempt, changeStatus, type Email, findEmail, isErased, queuedStatuses } from '#emails'
-import { appendEvents, eventTables } from '#events'
-import { findQueued } from '#spool'
+import { appendEvents, eventTables, simulatedAt } from '#events'
+import { findQueued, findTestAheadMs } from '#spool'
 import { suppress } from '#suppressions'
 import type { Tenants } from '#tenants'
 import { addReport, hasReport, type ReportRecord, returnTables } from './records.ts'
@@ -46,6 +46,7 @@ export async function bounce(deps: EffectDeps, emailId: string, report: Report, 
   // Only now: it comes after the delivery that was waited for.
   const nowMs = deps.clock.nowMs()
   const at = new Date(nowMs)
+  const aheadMs = await aheadOf(deps, email)
   const told = tellOf(email, report)
   const record: ReportRecord = { ...refOf(email), key: heading.key, kind: 'bounce', matchedBy: 'return path', at }
   return commit(deps, email, async (tx) => {
@@ -54,7 +55,7 @@ export async function bounce(deps: EffectDeps, emailId: string, report: Report, 
     if (!(await changeStatus(tx, email, ['sent'], 'bounced')))
       return email.status === 'bounced' || (await hasReport(tx, record)) ? 'repeated' : 'nothing follows'
     await addReport(tx, record)
-    await appendAttempt(tx, email, { ...told, status: 'bounced', at, durationMs: 0, secure: false })
+    await appendAttempt(tx, email, { ...told, status: 'bounced', at: new Date(nowMs + aheadMs), durationMs: 0, secure: false })
     const { details, output, enhanced, remoteHost } = told
     await appendEvents(tx, [
       {
@@ -71,13 +72,14 @@ export async function bounce(deps: EffectDeps, emailId: string, report: Report, 
           enhanced,
           remoteHost,
           was: 'sent',
+          ...simulatedAt(nowMs, aheadMs),
           bounce: {
             token: deps.ids.emailId(nowMs),
             messageId: heading.messageId,
             from: heading.from,
             to: heading.to,
             subject: isErased(email) ? '' : heading.subject,
-            timestamp: nowMs / 1000,
+            timestamp: (nowMs + aheadMs) / 1000,
           },
         },
       },
@@ -93,13 +95,17 @@ export async function complain(deps: EffectDeps, emailId: string): Promise<Effec
   const email = await findEmail(deps.db, emailId, null)
   if (!email) return 'no email found'
   const at = new Date(deps.nowMs)
+  const data = simulatedAt(deps.nowMs, await aheadOf(deps, email))
   return commit(deps, email, async (tx) => {
     if (!(await addReport(tx, { ...refOf(email), key: 'complaint', kind: 'complaint', matchedBy: 'return path', at }))) return 'repeated'
     if (!isErased(email)) await suppress(tx, [{ ...recipientOf(email), reason: 'complaint', at }])
-    await appendEvents(tx, [{ ...refOf(email), kind: 'EmailComplained', at, data: {} }])
+    await appendEvents(tx, [{ ...refOf(email), kind: 'EmailComplained', at, data }])
     return 'complaint'
   })
 }
+
+/** Test mail is told of by its tenant's test clock. */
+const aheadOf = ({ db }: EffectDeps, { test, tenantId }: Email) => (test ? findTestAheadMs(db, tenantId) : 0)
 
 /** A complaint that nothing proves: kept for the record. */
 export function note(deps: EffectDeps, email: Email): Promise<Effect> {

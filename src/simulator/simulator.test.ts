@@ -1,10 +1,10 @@
 /** The documented addresses of the simulator (contract section 4.1). */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { lateReport, simulate, simulatorDomain } from './simulator.ts'
+import { isSimulatedSuppression, lateReport, simulate, simulatorDomain } from './simulator.ts'
 
 const replyAt = (local: string, attempt = 1) => {
-  const result = simulate(`${local}@${simulatorDomain}`, attempt)
+  const result = simulate({ recipient: `${local}@${simulatorDomain}`, attempt: attempt, elapsedMs: 0 })
   return result.kind === 'reply' ? result.reply : undefined
 }
 
@@ -30,15 +30,24 @@ describe('the simulator', () => {
   })
 
   test.each([
-    ['bounce', 'bounce'],
-    ['Complaint+order-1', 'complaint'],
-    ['delivered', undefined],
-    ['bounces', undefined],
-    ['constructor', undefined],
-  ])('of %s, what follows is %s, and of nobody at another domain', (local, later) => {
-    expect(simulate(`${local}@${simulatorDomain}`, 2)).toMatchObject(later === undefined ? { kind: 'reply' } : { kind: 'reply', later })
-    expect('later' in simulate(`${local}@${simulatorDomain}`, 1)).toBe(later !== undefined)
-    expect(simulate(`${local}@example.org`, 1)).not.toHaveProperty('later')
+    ['bounce', ['bounce']],
+    ['Complaint+order-1', ['complaint']],
+    ['opened', ['open']],
+    ['clicked', ['open', 'click']],
+    ['delivered', []],
+    ['bounces', []],
+    ['constructor', []],
+  ])('of %s, what follows is %j, and of nobody at another domain', (local, kinds) => {
+    expect(simulate({ recipient: `${local}@${simulatorDomain}`, attempt: 2, elapsedMs: 0 })).toMatchObject({
+      kind: 'reply',
+      later: kinds.map((kind) => ({ kind })),
+    })
+    expect(simulate({ recipient: `${local}@example.org`, attempt: 1, elapsedMs: 0 })).toMatchObject({ kind: 'reply', later: [] })
+  })
+
+  test('only suppressed@ is held as a suppressed recipient', () => {
+    expect(isSimulatedSuppression('Suppressed+1@simulator.test')).toBe(true)
+    for (const other of ['delivered@simulator.test', 'suppressed@example.org', 'x']) expect(isSimulatedSuppression(other)).toBe(false)
   })
 
   test.each(['bounce', 'complaint'] as const)('a late %s is a report with CRLF line ends and three parts, to the return path', (kind) => {
@@ -51,23 +60,23 @@ describe('the simulator', () => {
   })
 
   test('a timeout never answers', () => {
-    expect(simulate('timeout@simulator.test', 3).kind).toBe('timeout')
+    expect(simulate({ recipient: 'timeout@simulator.test', attempt: 3, elapsedMs: 0 }).kind).toBe('timeout')
   })
 
   test('what follows a plus sign, and upper case, change nothing', () => {
     expect(replyAt('hardfail+order-4711+x')?.code).toBe(550)
     expect(replyAt('HardFail')?.code).toBe(550)
-    expect(simulate('hardfail@Simulator.TEST', 1)).toMatchObject({ reply: { code: 550 } })
+    expect(simulate({ recipient: 'hardfail@Simulator.TEST', attempt: 1, elapsedMs: 0 })).toMatchObject({ reply: { code: 550 } })
     expect(replyAt('not-hardfail')?.code).toBe(250)
   })
 
   test('other domains are always delivered to', () => {
-    expect(simulate('hardfail@example.com', 1)).toMatchObject({ reply: { code: 250 } })
-    expect(simulate('hardfail@sub.simulator.test', 1)).toMatchObject({ reply: { code: 250 } })
+    expect(simulate({ recipient: 'hardfail@example.com', attempt: 1, elapsedMs: 0 })).toMatchObject({ reply: { code: 250 } })
+    expect(simulate({ recipient: 'hardfail@sub.simulator.test', attempt: 1, elapsedMs: 0 })).toMatchObject({ reply: { code: 250 } })
   })
 
   test('the reply text is the whole line, and the transcript shows question and answer', () => {
-    const result = simulate('spam-block@simulator.test', 1)
+    const result = simulate({ recipient: 'spam-block@simulator.test', attempt: 1, elapsedMs: 0 })
     expect(result).toMatchObject({ reply: { text: expect.stringMatching(/^550 5\.7\.1 .*spam/) } })
     expect(result.transcript).toContain('C: RCPT TO:<spam-block@simulator.test>\nS: 550 5.7.1 ')
   })
@@ -78,7 +87,7 @@ describe('always', () => {
     fc.assert(
       fc.property(fc.string(), fc.nat(), (local, attempt) => {
         const recipient = `${local}@${simulatorDomain}`
-        expect(simulate(recipient, attempt)).toEqual(simulate(recipient, attempt))
+        expect(simulate({ recipient, attempt: attempt, elapsedMs: 0 })).toEqual(simulate({ recipient, attempt: attempt, elapsedMs: 0 }))
       }),
     )
   })

@@ -1,12 +1,14 @@
 /**
- * The simulated outside for test keys: the recipient's address decides what becomes of a message (contract section 4.1).
+ * The simulated outside for test keys: the recipient's address decides what becomes of a message (contract section 4.1), and
+ * a scenario what the other hosts of the world do.
  * Owns: nothing. Uses: nothing. Used by: delivery, main.
  * Promises: the same recipient and attempt give the same answer, and the same report later; nothing leaves the process.
  */
 
-import type { LateReport } from './late-reports.ts'
+import { playScenario, type Scenario, type Turn } from './scenario.ts'
 
-export { type LateReport, lateReport } from './late-reports.ts'
+export { lateReport } from './late-reports.ts'
+export { readScenario, type Scenario } from './scenario.ts'
 
 export const simulatorDomain = 'simulator.test'
 export const simulatedHost = 'mx.simulator.test'
@@ -17,8 +19,18 @@ export interface SimulatedReply {
   text: string
 }
 
-/** The reply's text is its whole line. `later`: what follows an accepted message. */
-export type SimulatedResult = ({ kind: 'reply'; reply: SimulatedReply; later?: LateReport } | { kind: 'timeout' }) & { transcript: string }
+/** What the recipient of an accepted message does, and how long after. */
+export interface SimulatedLater {
+  kind: 'bounce' | 'complaint' | 'open' | 'click'
+  afterMs: number
+}
+
+/** The reply's text is its whole line. */
+export type SimulatedResult = ({ kind: 'reply'; reply: SimulatedReply; later: readonly SimulatedLater[] } | { kind: 'timeout' }) & {
+  transcript: string
+  /** How long the answer takes. */
+  delayMs: number
+}
 
 const accepted = '250 2.0.0 Ok: simulated'
 
@@ -31,19 +43,38 @@ const answers: Readonly<Record<string, (attempt: number) => string | undefined>>
   timeout: () => undefined,
 }
 
-const laterReports: Readonly<Record<string, LateReport>> = { bounce: 'bounce', complaint: 'complaint' }
-
-/** What becomes of this attempt, counted from 1. `recipient` is an address; a local part ends at its first plus sign. */
-export function simulate(recipient: string, attempt: number): SimulatedResult {
-  const at = recipient.lastIndexOf('@')
-  const local = recipient.slice(0, at).toLowerCase().replace(/\+.*$/s, '')
-  const isScripted = recipient.slice(at + 1).toLowerCase() === simulatorDomain
-  const scripted = isScripted && Object.hasOwn(answers, local) ? answers[local] : undefined
-  const later = isScripted && Object.hasOwn(laterReports, local) ? laterReports[local] : undefined
-  const line = scripted ? scripted(attempt) : accepted
-  const asked = `C: RCPT TO:<${recipient}>`
-  if (line === undefined) return { kind: 'timeout', transcript: `${asked}\n(no answer, simulated)` }
-  const [code, enhanced] = line.split(' ') as [string, string]
-  const transcript = `${asked}\nS: ${line}`
-  return { kind: 'reply', reply: { code: Number(code), enhanced, text: line }, transcript, ...(later ? { later } : {}) }
+/** Later than the delivery itself is told. */
+const laterMs = 1000
+const opens: SimulatedLater = { kind: 'open', afterMs: laterMs }
+const laters: Readonly<Record<string, readonly SimulatedLater[]>> = {
+  bounce: [{ kind: 'bounce', afterMs: laterMs }],
+  complaint: [{ kind: 'complaint', afterMs: laterMs }],
+  opened: [opens],
+  clicked: [opens, { kind: 'click', afterMs: 2 * laterMs }],
 }
+
+/** The local part that decides, of an address at the simulator's domain. */
+function scriptOf(recipient: string): string | undefined {
+  const at = recipient.lastIndexOf('@')
+  if (recipient.slice(at + 1).toLowerCase() !== simulatorDomain) return undefined
+  return recipient.slice(0, at).toLowerCase().replace(/\+.*$/s, '')
+}
+
+/** Mail to this address is held, as if it were on a suppression list. */
+export const isSimulatedSuppression = (recipient: string): boolean => scriptOf(recipient) === 'suppressed'
+
+/** What becomes of one attempt. A local part ends at its first plus sign. */
+export function simulate(turn: Turn, scenario?: Scenario): SimulatedResult {
+  const { recipient } = turn
+  const local = scriptOf(recipient)
+  const scripted = local === undefined && scenario ? playScenario(scenario, turn) : undefined
+  const { line, delayMs, later } = scripted ?? { line: lineFor(local ?? '', turn.attempt), delayMs: 0, later: latersFor(local ?? '') }
+  const asked = `C: RCPT TO:<${recipient}>`
+  if (line === undefined) return { kind: 'timeout', transcript: `${asked}\n(no answer, simulated)`, delayMs }
+  const [code, enhanced] = line.split(' ') as [string, string]
+  const reply = { code: Number(code), enhanced: /^\d\.\d{1,3}\.\d{1,3}$/.test(enhanced) ? enhanced : null, text: line }
+  return { kind: 'reply', reply, transcript: `${asked}\nS: ${line}`, later, delayMs }
+}
+
+const lineFor = (local: string, attempt: number) => (Object.hasOwn(answers, local) ? answers[local]?.(attempt) : accepted)
+const latersFor = (local: string) => (Object.hasOwn(laters, local) ? (laters[local] ?? []) : [])

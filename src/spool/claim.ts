@@ -4,6 +4,7 @@
  * The claim is the intent to send: committed before any of it is handed to a connection, it tells "perhaps sent" from "not started".
  */
 import { type Db, type Queryable, sql } from '#db'
+import { aheadOfRow } from './test-clocks.ts'
 
 export interface Claimed {
   tenantId: string
@@ -19,6 +20,8 @@ export interface Claimed {
   sizeOctets: number
   /** Why it was held, when it was until it was claimed; `released` when it was let go. */
   heldBecause: string | null
+  /** How far the tenant's test clock is ahead, for test mail; else 0. */
+  aheadMs: number
 }
 
 /** The status of an email in the spool, told from its row. */
@@ -36,7 +39,7 @@ export interface Lane {
 const claimedColumns = sql.part`
   spool.tenant_id as "tenantId", spool.email_id as "emailId", spool.content_id as "contentId", spool.shard, spool.epoch,
   spool.recipient, spool.destination, spool.failures, spool.manual, spool.test, spool.size_octets as "sizeOctets",
-  spool.held_because as "heldBecause"`
+  spool.held_because as "heldBecause", ${aheadOfRow} as "aheadMs"`
 
 /** Keeps the planner from reading a whole partial index where single rows are found by their key: quadratic, and 40 % of a message's cost. */
 const isNow = sql.part`spool.state || ''`

@@ -3,6 +3,7 @@ import { emailIdTimeMs } from '#base'
 import { type Db, type Queryable, sql, type Tx } from '#db'
 import { appendEvents } from '#events'
 import { type Room, roomForWaiting, type SendLimits, settleWaiting } from '#limits'
+import { aheadOfRow } from './test-clocks.ts'
 
 const releaseSome = sql<{ tenantId: string; taken: number }>`
   with room (tenant_id, slots) as (
@@ -39,7 +40,15 @@ const countWaiting = sql<{ tenantId: string; waiting: number }>`
   where state = 'waiting' and test = $1
   group by tenant_id`
 
-const takeExpired = sql<{ tenantId: string; emailId: string; recipient: string; failures: number }>`
+interface ExpiredHold {
+  tenantId: string
+  emailId: string
+  recipient: string
+  failures: number
+  aheadMs: number
+}
+
+const takeExpired = sql<ExpiredHold>`
   delete from spool
   where (tenant_id, email_id) in (
     select tenant_id, email_id
@@ -47,7 +56,7 @@ const takeExpired = sql<{ tenantId: string; emailId: string; recipient: string; 
     where state = 'held' and due_at <= $1
     limit $2
   ) and state = 'held'
-  returning tenant_id as "tenantId", email_id as "emailId", recipient, failures`
+  returning tenant_id as "tenantId", email_id as "emailId", recipient, failures, ${aheadOfRow} as "aheadMs"`
 
 /** Lets emails that wait for send capacity go, as many as there is room for, in order of acceptance; returns how many. */
 export function releaseWaiting(db: Db, limits: SendLimits, nowMs: number): Promise<number> {
@@ -74,11 +83,7 @@ async function releaseWithin(tx: Tx, room: Room, limits: SendLimits, nowMs: numb
 }
 
 /** Takes held emails whose time is up out of the spool; the caller makes them hardfail in the same transaction. */
-export function takeExpiredHolds(
-  tx: Tx,
-  nowMs: number,
-  most: number,
-): Promise<{ tenantId: string; emailId: string; recipient: string; failures: number }[]> {
+export function takeExpiredHolds(tx: Tx, nowMs: number, most: number): Promise<ExpiredHold[]> {
   return tx.rows(takeExpired, [new Date(nowMs), most])
 }
 

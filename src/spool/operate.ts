@@ -1,6 +1,7 @@
 /** The queue as its operator sees and handles it: what lies where, what is paused, and rows moved by hand. Nothing on the hot path. */
 import { type Clock, remembered } from '#base'
 import { type Db, type Queryable, sql, type Tx } from '#db'
+import { aheadOfRow } from './test-clocks.ts'
 
 /** Which of the queue is meant; what is absent does not restrict. */
 export interface QueueFilter {
@@ -153,12 +154,14 @@ export interface Queued {
   /** Failed attempts so far. */
   failures: number
   manual: boolean
+  /** Of test mail by its tenant's test clock. */
   dueAt: Date | null
   heldBecause: string | null
 }
 
 const queuedEmail = sql<Queued>`
-  select state, destination, failures, manual, due_at as "dueAt", held_because as "heldBecause"
+  select state, destination, failures, manual, due_at + ${aheadOfRow} * interval '1 millisecond' as "dueAt",
+    held_because as "heldBecause"
   from spool
   where tenant_id = $1 and email_id = $2`
 

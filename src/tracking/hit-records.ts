@@ -2,7 +2,7 @@
 import { metrics, storable } from '#base'
 import { type Db, type PartitionedTable, type Queryable, sql, type Tx } from '#db'
 import { findDelivered } from '#emails'
-import { appendEvents } from '#events'
+import { appendEvents, simulatedAt } from '#events'
 import type { Source } from './machine-rules.ts'
 import { type Judgement, judge } from './machines.ts'
 
@@ -29,6 +29,8 @@ export interface NotedHit extends Hit {
   id: string
   isOneOfSeveral: boolean
   isAfterHead: boolean
+  /** Of a simulated reader: how far `at` is ahead of the time, by the tenant's test clock. */
+  aheadMs?: number
 }
 
 export interface StoredHit {
@@ -191,12 +193,13 @@ const eventOf = (hit: NotedHit & Judgement) => ({
   tenantId: hit.tenantId,
   kind: hit.kind === 'open' ? ('MessageLoaded' as const) : ('MessageLinkClicked' as const),
   emailId: hit.emailId,
-  at: hit.at,
+  at: new Date(hit.at.getTime() - (hit.aheadMs ?? 0)),
   data: {
     ...(hit.kind === 'click' ? { url: storable(hit.url, hit.url.length), token: hit.token } : {}),
     ipAddress: hit.ipAddress,
     userAgent: storable(hit.userAgent, longestAgent),
     source: hit.source,
     reason: hit.reason,
+    ...simulatedAt(hit.at.getTime() - (hit.aheadMs ?? 0), hit.aheadMs ?? 0),
   },
 })

@@ -8,7 +8,7 @@
  * yet written at a sudden end is less than two seconds old.
  */
 export { checkDueTrackDomains, verifyTrackDomain } from './check.ts'
-export { eraseFromHits, listHits, trackingTables } from './hit-records.ts'
+export { eraseFromHits, listHits, trackingTables, writeHits } from './hit-records.ts'
 export { type Hits, openHits } from './hits.ts'
 export { openTrackHosts, type TrackHosts } from './hosts.ts'
 export { isPrefetch } from './machines.ts'

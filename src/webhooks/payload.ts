@@ -6,7 +6,7 @@ import { emailIdTimeMs } from '#base'
 import { classification } from '#bounces'
 import type { Queryable } from '#db'
 import { type EmailFacts, findEmailFacts } from '#emails'
-import type { EventKind, LoggedEvent } from '#events'
+import { type EventKind, type LoggedEvent, toldAt } from '#events'
 import { webhookEvents } from './records.ts'
 
 /** What webhooks for all events hear of: those that can be named, and two of the organisation (contract 13.1). */
@@ -34,8 +34,10 @@ export function openBodies({ db }: { db: Queryable }): Bodies {
       if (emailId !== null && isTold(kind)) wanted.set(emailId, { tenantId, id: emailId })
     }
     const facts = await findEmailFacts(db, [...wanted.values()])
-    return events.map((event) => {
-      const { kind, tenantId, emailId, at } = event
+    return events.map((logged) => {
+      const { kind, tenantId, emailId } = logged
+      const at = toldAt(logged)
+      const event = { ...logged, at }
       if (!isTold(kind)) return undefined
       const message = messageOf(emailId ?? '', facts.get(emailId ?? ''), at)
       return { event: kind, tenantId, timestamp: secondsOf(at), payload: payloadOf(kind, event, message) }

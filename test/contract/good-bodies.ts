@@ -79,6 +79,11 @@ export const goodBodies: Readonly<Record<string, Good>> = {
     path: made('/tracking', () => ({ domainId, name: 'u' })),
     mayBeEmpty: true,
   },
+  'test.advance': {
+    body: () => ({ seconds: 1 }),
+    // One without mail: what is due there waits for nobody.
+    path: async (house) => `/test/advance?tenantId=${await house.makeTenant('Clock')}`,
+  },
   'suppressions.create': { body: () => ({ address: 'a@example.com', reason: 'asked' }) },
   'suppressions.bulkCreate': { body: () => ({ suppressions: [{ address: 'a@example.com', reason: 'asked' }] }), countsAddresses: true },
   'webhooks.create': { body: () => ({ ...webhook, allEvents: false }) },

@@ -130,10 +130,8 @@ describe('a send limit', () => {
       const granted = await Promise.all(Array.from({ length: 60 }, (_, n) => take(limits, 4, { on: others[n % 2] as Db })))
       expect(granted.reduce((sum, one) => sum + one, 0)).toBe(200)
       // Each is told by whoever reached it, so one may stand before the other.
-      expect((await told()).map(([kind]) => kind).toSorted((a, b) => a.localeCompare(b))).toEqual([
-        'SendLimitApproaching',
-        'SendLimitExceeded',
-      ])
+      expect(new Set((await told()).map(([kind]) => kind))).toEqual(new Set(['SendLimitApproaching', 'SendLimitExceeded']))
+      expect(await told()).toHaveLength(2)
     } finally {
       await Promise.all(others.map((one) => one.close()))
     }

@@ -54,6 +54,7 @@ const brake = async (nowMs: number) => {
   return applyBrake(db, limits, nowMs)
 }
 const because = async () => (await findTenant(db, tenantId))?.pausedBecause
+/** Of our own, once they may be read. */
 const own = async () => (await readEvents(db, startOfLog, 10_000)).map((event) => event.kind).filter((kind) => kind.startsWith('Tenant'))
 const sent = (count: number): Told => ({ kind: 'MessageSent', count })
 const noMailbox = (count: number): Told => ({ kind: 'MessageDeliveryFailed', count, code: 11 })
@@ -63,7 +64,7 @@ describe('the abuse brake', () => {
     await tell(startMs, [sent(90), noMailbox(10)])
     expect(await brake(startMs)).toEqual([tenantId])
     expect(await because()).toBe('10 of 100 emails of the last 24 hours went to addresses that do not exist (10.00 %, of 8 % allowed)')
-    expect(await own()).toEqual(['TenantPaused'])
+    await expect.poll(own, { timeout: 15_000 }).toEqual(['TenantPaused'])
   })
 
   test('pauses a tenant whose mail draws too many complaints', async () => {
@@ -77,7 +78,7 @@ describe('the abuse brake', () => {
     expect(await brake(startMs)).toEqual([])
     await tell(startMs + hour, [sent(1)])
     expect(await brake(startMs + hour)).toEqual([])
-    expect(await own()).toEqual(['TenantWarned'])
+    await expect.poll(own, { timeout: 15_000 }).toEqual(['TenantWarned'])
     await tell(startMs + hour, [noMailbox(10)])
     expect(await brake(startMs + hour)).toEqual([tenantId])
   })

@@ -14,10 +14,12 @@ import {
   testPlatformWebhook,
   updatePlatformWebhook,
 } from './platform-webhooks.ts'
+import { promoteEmail } from './promote.ts'
 import type { Endpoint } from './route.ts'
 import { sendBatch, sendEmail, sendRaw } from './send.ts'
 import { createSuppression, createSuppressions, deleteSuppression, listSuppressionsRoute, retrieveSuppression } from './suppressions.ts'
 import { createTenant, deleteTenant, listTenantsRoute, retrieveTenant, updateTenant } from './tenants.ts'
+import { advanceTest, clearTestInbox, listTestInbox } from './test.ts'
 import {
   createTrackDomain,
   deleteTrackDomain,
@@ -98,6 +100,10 @@ export const routes: readonly Endpoint[] = [
   retrieveTenantSeries,
   getLimits,
   streamEvents,
+  promoteEmail,
+  advanceTest,
+  listTestInbox,
+  clearTestInbox,
   listLogsRoute,
   retrieveLog,
 ]

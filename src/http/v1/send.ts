@@ -62,7 +62,7 @@ const MessageIds = Type.Unsafe<Record<string, { id: string }>>({
   description: 'Email of each recipient, cc and bcc included',
 })
 
-const SentEmail = Type.Object({
+export const SentEmail = Type.Object({
   id: Type.String({ description: 'The email of the first recipient' }),
   tenantId: Type.String(),
   messageId: Type.String(),
@@ -72,7 +72,7 @@ const SentEmail = Type.Object({
   messages: MessageIds,
 })
 
-const sendRefusals = [
+export const sendRefusals = [
   'invalid_email_format',
   'domain_not_verified',
   'payload_too_large',
@@ -173,13 +173,13 @@ export const sendRaw = sendRoute({
 /** Only what the endpoint takes: fields that it does not know are ignored. */
 const rawOf = ({ from, to, rawMessage, bounce }: Static<typeof SendRaw>): RawSubmission => ({ from, to, rawMessage, bounce })
 
-const callerOf = ({ id, tenantId, mode }: Credential): Caller => ({ credentialId: id, tenantId, mode })
+export const callerOf = ({ id, tenantId, mode }: Credential): Caller => ({ credentialId: id, tenantId, mode })
 
 const tenantOf = ({ body, credential }: Pick<ScopedCall, 'body' | 'credential'>) => tenantInBody(body, credential)
 
 const idempotencyKey = /^[\w\-.~]{1,255}$/
 
-function plan<Result>(call: Call<string, unknown, unknown>, path: string, toWire: (result: Result) => unknown): AnswerPlan<Result> {
+export function plan<Result>(call: Call<string, unknown, unknown>, path: string, toWire: (result: Result) => unknown): AnswerPlan<Result> {
   const render = (result: Result) => Buffer.from(success(toWire(result), call.requestId))
   const key = call.idempotencyKey
   if (key === undefined) return { render }
@@ -194,7 +194,7 @@ function readElement(element: Record<string, unknown>, index: number): Omit<Subm
 
 const messagesOf = (emails: AcceptedSubmission['emails']) => Object.fromEntries(emails.map(({ id, recipient }) => [recipient, { id }]))
 
-function sentToWire({ id, tenantId, messageId, to, sandbox, emails }: AcceptedSubmission): Static<typeof SentEmail> {
+export function sentToWire({ id, tenantId, messageId, to, sandbox, emails }: AcceptedSubmission): Static<typeof SentEmail> {
   return { id, tenantId, messageId, to: [...to], status: 'pending', ...(sandbox ? { sandbox } : {}), messages: messagesOf(emails) }
 }
 

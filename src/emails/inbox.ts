@@ -1,0 +1,96 @@
+/**
+ * The inbox for test mail: emails sent with a test key that their simulated server took, until they are cleared or a week has passed.
+ * Nothing is written for it when mail is sent; an index of test emails finds it.
+ */
+import { emailIdPrefix } from '#base'
+import { type Db, inSnapshot, sql, type Tx } from '#db'
+import { nobody } from './erase.ts'
+import { type Email, emailColumns } from './record.ts'
+
+/** How long test mail lies in the inbox, by the time of its acceptance. */
+const keptMs = 7 * 86_400_000
+
+export interface ReceivedEmail extends Email {
+  /** By the tenant's test clock. */
+  receivedAt: Date
+}
+
+export interface InboxFilter {
+  /** null: all tenants. */
+  tenantId: string | null
+  recipient?: string | undefined
+}
+
+/** Each with its last delivery that was not cleared. */
+const received = sql.part`
+  emails
+  cross join lateral (
+    select attempts.id as attempt, at
+    from attempts
+    where attempts.tenant_id = emails.tenant_id and attempts.email_id = emails.id and attempts.status = 'sent'
+      and attempts.id > coalesce((select last_attempt from test_inbox_clearings where test_inbox_clearings.tenant_id = emails.tenant_id), 0)
+    order by attempts.id desc
+    limit 1
+  ) as delivery
+  where test and ($1::text is null or emails.tenant_id = $1) and emails.id >= $2 and ($3::text is null or lower(recipient) = lower($3))
+    and recipient <> $4`
+
+const inboxPage = sql<ReceivedEmail>`
+  select ${emailColumns}, delivery.at as "receivedAt"
+  from ${received}
+  order by delivery.attempt desc
+  limit $5 offset $6`
+
+const inboxTotal = sql<{ total: number }>`
+  select count(*) as total
+  from ${received}`
+
+const clear = sql<{ tenantId: string; cleared: number }>`
+  with cleared as (
+    select tenant_id, max(delivery.attempt) as last_attempt, count(*) as cleared
+    from ${received}
+    group by tenant_id
+  ),
+  marked as (
+    insert into test_inbox_clearings (tenant_id, last_attempt)
+    select tenant_id, last_attempt
+    from cleared
+    on conflict (tenant_id) do update
+    set last_attempt = greatest(test_inbox_clearings.last_attempt, excluded.last_attempt)
+  )
+  select tenant_id as "tenantId", cleared
+  from cleared`
+
+const dropClearing = sql`
+  delete from test_inbox_clearings
+  where tenant_id = $1`
+
+const filterValues = ({ tenantId, recipient }: InboxFilter, nowMs: number) => [
+  tenantId,
+  emailIdPrefix(nowMs - keptMs),
+  recipient ?? null,
+  nobody,
+]
+
+/** A page of what was received, newest first, and how much there is in all. */
+export function listInbox(
+  db: Db,
+  filter: InboxFilter,
+  page: { number: number; size: number },
+  nowMs: number,
+): Promise<{ emails: ReceivedEmail[]; total: number }> {
+  const values = filterValues(filter, nowMs)
+  return inSnapshot(db, async (tx) => {
+    const total = (await tx.first(inboxTotal, values))?.total ?? 0
+    if (total === 0) return { emails: [], total }
+    return { emails: await tx.rows(inboxPage, [...values, page.size, (page.number - 1) * page.size]), total }
+  })
+}
+
+/** What is there now is shown no more; returns how much that was. The emails themselves stay. */
+export async function clearInbox(db: Db, tenantId: string | null, nowMs: number): Promise<number> {
+  const rows = await db.rows(clear, filterValues({ tenantId }, nowMs))
+  return rows.reduce((sum, row) => sum + row.cleared, 0)
+}
+
+export const removeInboxOfTenant = (tx: Tx, tenantId: string): Promise<number> => tx.run(dropClearing, [tenantId])

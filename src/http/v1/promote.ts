@@ -1,0 +1,51 @@
+/** POST /emails/{emailId}/promote (ours): what was rehearsed with a test key is sent for real, to the same recipient. */
+import type { Submission } from '#accept'
+import { Refusal } from '#base'
+import { decodeContent, type Email, findContentBody, findEmail, type PartsContent } from '#emails'
+import { query } from './query.ts'
+import { sendRoute } from './route.ts'
+import { callerOf, plan, SentEmail, sendRefusals, sentToWire } from './send.ts'
+import { knownEmailId, tenantParameter } from './wire.ts'
+
+export const promoteEmail = sendRoute({
+  method: 'POST',
+  path: '/emails/{emailId}/promote',
+  name: 'emails.promote',
+  summary: 'Send the email of a test key for real, with a live key, to its recipient alone',
+  permission: 'emails:send',
+  scope: 'organisation or tenant',
+  families: 'organisation',
+  query: query({ tenantId: tenantParameter }),
+  data: SentEmail,
+  refuses: [...sendRefusals, 'sandbox_recipient_not_allowed', 'sandbox_limit_exceeded', 'invalid_raw_message', 'email_content_expired'],
+  handle: async (call, { db, accept }) => {
+    const { credential, tenantId } = call
+    const id = knownEmailId(call.params.emailId)
+    const email = await findEmail(db, id, tenantId)
+    if (!email) throw new Refusal('not_found', { message: 'there is no such email' })
+    if (credential.mode === 'test')
+      throw new Refusal('permission_denied', { message: 'a test key sends nothing for real', suggestion: 'Use a live key' })
+    if (!email.test) throw new Refusal('validation_error', { field: 'emailId', message: 'emailId names an email that is no test' })
+    const body = await findContentBody(db, email)
+    if (!body) throw new Refusal('email_content_expired')
+    const { message } = decodeContent(body)
+    const planned = plan(call, `/v1/emails/${id}/promote`, sentToWire)
+    const caller = callerOf(credential)
+    if (message.kind === 'parts') return accept.send(email.tenantId, submissionOf(message, email), caller, planned)
+    const { fromText: from, recipient, tag, metadata } = email
+    return accept.sendRaw(email.tenantId, { from, to: [recipient], rawMessage: message.raw, tag, metadata }, caller, planned)
+  },
+})
+
+const submissionOf = (message: PartsContent, { recipient, tag, metadata }: Email): Submission => ({
+  from: message.from,
+  to: [recipient],
+  replyTo: message.replyTo,
+  subject: message.subject,
+  html: message.html,
+  text: message.text,
+  headers: Object.fromEntries(message.headers),
+  attachments: message.attachments,
+  tag,
+  metadata,
+})

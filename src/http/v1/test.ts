@@ -1,0 +1,139 @@
+/** /test/… (contract 18a): what test mail came to, and a clock to wait for it. For test keys only. */
+import Type, { type Static } from 'typebox'
+import { pause, Refusal } from '#base'
+import type { Credential } from '#credentials'
+import { advanceTestClock, rebuildMessage } from '#delivery'
+import { clearInbox, decodeContent, findContentBody, listInbox, type ReceivedEmail } from '#emails'
+import { linksOf, parseAddress, readMessage } from '#mail'
+import { openTokens } from '#tracking'
+import { query } from './query.ts'
+import { type ApiDeps, listRoute, route } from './route.ts'
+import { nullable, pageFields, tenantFields, tenantNamedIn, tenantParameter } from './wire.ts'
+
+const mostWaitSeconds = 25
+const lookEveryMs = 200
+const mostAdvanceSeconds = 30 * 86_400
+/** Less than a request may take. */
+const advanceWithinMs = 25_000
+
+function refuseLive({ mode }: Pick<Credential, 'mode'>): void {
+  if (mode === 'test') return
+  throw new Refusal('permission_denied', { message: 'only test keys may do this', suggestion: 'Use a key that begins with svc_test_' })
+}
+
+const InboxItem = Type.Object({
+  id: Type.String({ description: 'The same as emailId' }),
+  emailId: Type.String(),
+  to: Type.String({ description: 'The recipient' }),
+  from: Type.String(),
+  subject: Type.String(),
+  html: nullable(Type.String({ description: 'As it was sent; null: none' })),
+  text: Type.String({ description: 'As it was sent' }),
+  links: Type.Array(Type.String(), { description: 'Those of html, then those of text, each once' }),
+  receivedAt: Type.String({ format: 'date-time', description: "By the tenant's test clock" }),
+})
+
+export const listTestInbox = listRoute({
+  method: 'GET',
+  path: '/test/inbox',
+  name: 'test.inbox.list',
+  summary: 'Mail that was sent with test keys and received, newest first; waits for it',
+  permission: 'emails:read',
+  scope: 'organisation or tenant',
+  families: 'organisation',
+  query: query({
+    ...pageFields,
+    to: Type.Optional(Type.String({ description: 'Recipient address' })),
+    wait: Type.Integer({ minimum: 0, maximum: mostWaitSeconds, default: 0, description: 'Seconds to wait for the first that matches' }),
+    tenantId: tenantParameter,
+  }),
+  data: InboxItem,
+  refuses: ['invalid_email_format', 'tenant_mismatch', 'not_found'],
+  handle: async ({ query, tenantId, credential }, deps) => {
+    refuseLive(credential)
+    const { db, clock } = deps
+    const filter = { tenantId, recipient: query.to === undefined ? undefined : addressOf(query.to) }
+    const untilMs = clock.monotonicMs() + query.wait * 1000
+    for (;;) {
+      const { emails, total } = await listInbox(db, filter, { number: query.page, size: query.perPage }, clock.nowMs())
+      if (total > 0 || clock.monotonicMs() >= untilMs) {
+        const items: Static<typeof InboxItem>[] = []
+        // One after another: a hundred large messages at once would be gigabytes.
+        for (const email of emails) items.push(await itemToWire(email, deps))
+        return { items, page: query.page, perPage: query.perPage, total }
+      }
+      await pause(clock, lookEveryMs)
+    }
+  },
+})
+
+export const clearTestInbox = route({
+  method: 'DELETE',
+  path: '/test/inbox',
+  name: 'test.inbox.clear',
+  summary: 'Clear the inbox; the emails stay in the list of emails',
+  permission: 'emails:read',
+  scope: 'organisation or tenant',
+  families: 'organisation',
+  query: query({ tenantId: tenantParameter }),
+  data: Type.Object({ deleted: Type.Integer() }),
+  refuses: ['tenant_mismatch', 'not_found'],
+  handle: async ({ tenantId, credential }, { db, clock }) => {
+    refuseLive(credential)
+    return { deleted: await clearInbox(db, tenantId, clock.nowMs()) }
+  },
+})
+
+export const advanceTest = route({
+  method: 'POST',
+  path: '/test/advance',
+  name: 'test.advance',
+  summary: "Move a tenant's test clock forward; answers once everything has happened that is due by then",
+  permission: 'emails:send',
+  scope: 'organisation or tenant',
+  families: 'organisation',
+  body: Type.Object({ seconds: Type.Integer({ minimum: 1, maximum: mostAdvanceSeconds }), ...tenantFields }),
+  data: Type.Object({
+    now: Type.String({
+      format: 'date-time',
+      description: 'What the test clock shows; less than asked for when 25 seconds were not enough',
+    }),
+  }),
+  refuses: ['tenant_mismatch', 'not_found'],
+  handle: async (call, deps) => {
+    refuseLive(call.credential)
+    const tenantId = (await tenantNamedIn(call, deps.tenants)) ?? (await deps.tenants.default()).id
+    return { now: (await advanceTestClock(deps, tenantId, call.body.seconds * 1000, advanceWithinMs)).toISOString() }
+  },
+})
+
+function addressOf(text: string): string {
+  const address = parseAddress(text)
+  if (!address)
+    throw new Refusal('invalid_email_format', {
+      field: 'to',
+      message: 'to is not an email address',
+      details: [{ field: 'to', message: 'is not an email address' }],
+    })
+  return address.text
+}
+
+/** Read from the octets that were sent; empty where the content is past its retention. */
+async function itemToWire(email: ReceivedEmail, { db, secrets }: Pick<ApiDeps, 'db' | 'secrets'>): Promise<Static<typeof InboxItem>> {
+  const body = await findContentBody(db, email)
+  const recipient = { tenantId: email.tenantId, emailId: email.id }
+  const read = body
+    ? readMessage(rebuildMessage(decodeContent(body), [], recipient, openTokens(secrets)).octets)
+    : { html: undefined, text: undefined }
+  return {
+    id: email.id,
+    emailId: email.id,
+    to: email.recipient,
+    from: email.fromText,
+    subject: email.subject,
+    html: read.html ?? null,
+    text: read.text ?? '',
+    links: linksOf(read),
+    receivedAt: email.receivedAt.toISOString(),
+  }
+}

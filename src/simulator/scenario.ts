@@ -1,0 +1,140 @@
+/**
+ * A scenario: what the mail servers of the simulated world answer, read from a small file. Chance is drawn from the seed, the recipient
+ * and the attempt, so that the same scenario gives the same history, whatever happens at the same time.
+ */
+import { createHash } from 'node:crypto'
+
+/** What one host does with mail for its domain; what is absent does nothing. */
+export interface HostScript {
+  /** A reply for each attempt; the last one stays. `timeout`: no answer. */
+  replies?: string[]
+  /** New mail is deferred until so long after its acceptance. */
+  greylistMinutes?: number
+  /** How long an answer takes, from and to. */
+  delayMs?: [number, number]
+  /** Each with its chance, tried in order at every attempt before `replies`. */
+  sometimes?: { chance: number; reply: string }[]
+  /** What follows accepted mail, each with its chance. */
+  later?: { chance: number; kind: 'bounce' | 'complaint' | 'open' | 'click'; afterSeconds: [number, number] }[]
+}
+
+export interface Scenario {
+  seed: number
+  /** By the recipients' domain; `*` is every other. */
+  hosts: Readonly<Record<string, HostScript>>
+}
+
+const mostCharacters = 1_000_000
+const longestDelayMs = 20_000
+const longestLaterSeconds = 30 * 86_400
+const reply = /^(?:timeout|[245]\d\d [ -~]{1,500})$/
+const kinds = ['bounce', 'complaint', 'open', 'click']
+
+/** Throws with the place of what is wrong. */
+export function readScenario(text: string): Scenario {
+  if (text.length > mostCharacters) throw new Error('the scenario is longer than a million characters')
+  const given = fields(JSON.parse(text), 'the scenario', ['seed', 'hosts'])
+  if (!Number.isSafeInteger(given.seed)) throw new Error('seed must be a whole number')
+  const hosts = Object.entries(object(given.hosts, 'hosts')).map(([name, host]) => [name.toLowerCase(), readHost(host, `hosts.${name}`)])
+  return { seed: given.seed as number, hosts: Object.fromEntries(hosts) }
+}
+
+function readHost(value: unknown, at: string): HostScript {
+  const host = fields(value, at, ['replies', 'greylistMinutes', 'delayMs', 'sometimes', 'later'])
+  for (const [n, one] of list(host.replies, `${at}.replies`).entries()) checkReply(one, `${at}.replies[${n}]`)
+  if (host.greylistMinutes !== undefined) checkNumber(host.greylistMinutes, 43_200, `${at}.greylistMinutes`)
+  if (host.delayMs !== undefined) checkRange(host.delayMs, longestDelayMs, `${at}.delayMs`)
+  for (const [n, one] of list(host.sometimes, `${at}.sometimes`).entries()) {
+    const { chance, reply } = fields(one, `${at}.sometimes[${n}]`, ['chance', 'reply'])
+    checkNumber(chance, 1, `${at}.sometimes[${n}].chance`)
+    checkReply(reply, `${at}.sometimes[${n}].reply`)
+  }
+  for (const [n, one] of list(host.later, `${at}.later`).entries()) {
+    const { chance, kind, afterSeconds } = fields(one, `${at}.later[${n}]`, ['chance', 'kind', 'afterSeconds'])
+    checkNumber(chance, 1, `${at}.later[${n}].chance`)
+    if (!kinds.includes(String(kind))) throw new Error(`${at}.later[${n}].kind must be one of ${kinds.join(', ')}`)
+    checkRange(afterSeconds, longestLaterSeconds, `${at}.later[${n}].afterSeconds`)
+  }
+  return host as HostScript
+}
+
+function object(value: unknown, at: string): Record<string, unknown> {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new Error(`${at} must be an object`)
+  return value as Record<string, unknown>
+}
+
+function fields(value: unknown, at: string, known: readonly string[]): Record<string, unknown> {
+  const read = object(value, at)
+  for (const name of Object.keys(read)) if (!known.includes(name)) throw new Error(`${at} has no field ${name}; it has ${known.join(', ')}`)
+  return read
+}
+
+function list(value: unknown, at: string): unknown[] {
+  if (value === undefined) return []
+  if (!Array.isArray(value) || value.length === 0 || value.length > 1000) throw new Error(`${at} must be a list of 1 to 1000`)
+  return value
+}
+
+function checkReply(value: unknown, at: string): void {
+  if (typeof value !== 'string' || !reply.test(value)) throw new Error(`${at} must be "timeout" or a reply such as "451 4.7.1 Try later"`)
+}
+
+function checkNumber(value: unknown, most: number, at: string): void {
+  if (typeof value !== 'number' || !(value >= 0 && value <= most)) throw new Error(`${at} must be a number from 0 to ${most}`)
+}
+
+function checkRange(value: unknown, most: number, at: string): void {
+  if (!Array.isArray(value) || value.length !== 2) throw new Error(`${at} must be two numbers, from and to`)
+  for (const one of value) checkNumber(one, most, at)
+  if (value[0] > value[1]) throw new Error(`${at} must not end before it begins`)
+}
+
+export interface Turn {
+  recipient: string
+  /** From 1. */
+  attempt: number
+  /** Since the message was accepted. */
+  elapsedMs: number
+}
+
+export interface ScriptedAnswer {
+  /** undefined: none. */
+  line: string | undefined
+  delayMs: number
+  later: { kind: 'bounce' | 'complaint' | 'open' | 'click'; afterMs: number }[]
+}
+
+const accepted = '250 2.0.0 Ok: simulated'
+const greylisted = '451 4.7.1 Greylisted, come again later (simulated)'
+
+/** What a host of the scenario does; undefined where it says nothing of the recipient's domain. */
+export function playScenario({ seed, hosts }: Scenario, { recipient, attempt, elapsedMs }: Turn): ScriptedAnswer | undefined {
+  const address = recipient.toLowerCase()
+  const domain = address.slice(address.lastIndexOf('@') + 1)
+  const host = Object.hasOwn(hosts, domain) ? hosts[domain] : hosts['*']
+  if (!host) return undefined
+  /** Uniform in [0, 1), the same for the same question. */
+  const draw = (what: string) =>
+    createHash('sha256')
+      .update(JSON.stringify([seed, address, attempt, what]))
+      .digest()
+      .readUIntBE(0, 6) /
+    2 ** 48
+  const within = ([from, to]: readonly [number, number], what: string) => Math.round(from + (to - from) * draw(what))
+  const { replies = [accepted], greylistMinutes = 0, delayMs = [0, 0], sometimes = [], later = [] } = host
+  const chosen =
+    elapsedMs < greylistMinutes * 60_000
+      ? greylisted
+      : (sometimes.find(({ chance }, n) => draw(`sometimes ${n}`) < chance)?.reply ?? replies[Math.min(attempt, replies.length) - 1])
+  const line = chosen === 'timeout' ? undefined : chosen
+  return {
+    line,
+    delayMs: within(delayMs, 'delay'),
+    later: line?.startsWith('2')
+      ? later
+          .filter(({ chance }, n) => draw(`later ${n}`) < chance)
+          .filter(({ kind }, n, all) => all.findIndex((one) => one.kind === kind) === n)
+          .map(({ kind, afterSeconds }) => ({ kind, afterMs: within(afterSeconds, `after ${kind}`) * 1000 }))
+      : [],
+  }
+}
