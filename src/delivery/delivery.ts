@@ -5,7 +5,7 @@
  * Promises: a recipient is handed to a connection only after its claim is committed; a lost lease stops its owner before the next
  * final dot; an outcome is kept and recorded however long the database is away; an orderly stop repeats nothing.
  */
-import { type Clock, type Config, type Ids, type Log, pause, type Secrets } from '#base'
+import { type Clock, type Config, type Ids, type Log, pause, type Reached, type Secrets } from '#base'
 import type { Db } from '#db'
 import type { Domains } from '#domains'
 import { emailsOfDomain, loadContentBodies } from '#emails'
@@ -93,6 +93,8 @@ export interface DeliveryDeps {
   processId: string
   /** Where reports go; without it, simulated recipients report nothing. */
   takeReport?: LateReportsDeps['takeReport'] | undefined
+  /** Called where a crash test may strike. */
+  reached?: Reached | undefined
 }
 
 export interface Delivery {
@@ -120,8 +122,10 @@ export async function startDelivery(deps: DeliveryDeps): Promise<Delivery> {
     leaseMs: config.leaseMs,
     shardCount,
     isIdle: (shard) => hands.isIdle(shard),
+    reached: deps.reached,
   })
   const finished = (outcomes: Outcome[]) => {
+    deps.reached?.('final-dot-answered')
     void recorder.record(outcomes).then(() => {
       for (const { claimed } of outcomes) hands.finish(claimed)
     })
