@@ -192,6 +192,7 @@ async function write(entries: Entry[], { db, clock, limitSettings, reached }: Co
   const deadlineMs = clock.monotonicMs() + resolveWithinMs
   for (let unresolved = false; ; ) {
     try {
+      reached?.('accept-uncommitted')
       const winners = await db.rows(size.statement, parameters)
       reached?.('accept-committed')
       return { standing, won: new Set(winners.map(onceName)) }

@@ -93,7 +93,10 @@ function linesOf({ seed, runs, seconds, counts, faults, repeated, changedAnswers
     '',
     row(counts.acknowledged, `acknowledged, in ${counts.requests} requests`),
     row(counts.deliveredOnce, 'delivered once'),
-    row(counts.duplicatesExplained, 'duplicates, each explained by an attempt of unknown outcome and a fault'),
+    row(
+      counts.duplicatesExplained,
+      `duplicates, each explained by an attempt of unknown outcome; ${counts.duplicatesUnprovoked} of them because a process was too slow to keep its lease`,
+    ),
     row(counts.refused, 'refused by the relay, as was wanted'),
     row(counts.unanswered, 'without an answer to their request, which had no key: both outcomes are right'),
     row(repeated, `requests repeated under their key; ${changedAnswers} answered otherwise (must be 0)`),

@@ -22,8 +22,10 @@ export interface Counts {
   refused: number
   /** Recipients of requests that got no answer and had no key, so that both outcomes are right. */
   unanswered: number
-  /** Copies beyond the first that an attempt of unknown outcome and something done to a process explain. */
+  /** Copies beyond the first that an attempt of unknown outcome explains. */
   duplicatesExplained: number
+  /** Of those: with nothing done to a process at the time, so that its owner was only too slow to keep its lease. */
+  duplicatesUnprovoked: number
   duplicatesUnexplained: number
   /** Acknowledged, and neither taken by the relay nor refused by it. */
   lost: number
@@ -45,6 +47,7 @@ export const noCounts = (): Counts => ({
   refused: 0,
   unanswered: 0,
   duplicatesExplained: 0,
+  duplicatesUnprovoked: 0,
   duplicatesUnexplained: 0,
   lost: 0,
   stuck: 0,
@@ -63,6 +66,9 @@ export interface Findings {
 
 /** What was in flight so long before a fault may still have been on its way to the record when it struck. */
 const inFlightMs = 5000
+
+/** Between a final dot's leaving and our noticing it, on a busy machine. */
+const arrivalSlackMs = 250
 
 const isFinal = (status: string) => status === 'sent' || status === 'hardfail' || status === 'bounced'
 
@@ -118,19 +124,31 @@ export function reconcile({ requests, taken, emails, faults }: Facts): Findings 
     checkEvents(email)
   }
 
-  /** A copy is right when an attempt recorded it, or when its process may have ended or been frozen before it could. */
+  /**
+   * A copy is right when an attempt recorded it, or when it was on its way when its owner was declared lost: each needs an attempt of
+   * unknown outcome of its own, made after the copy arrived. What is sent after that declaration, is sent by an owner without a right to it.
+   */
   function checkCopies({ recipient, attempts }: ToldEmail, copies: readonly Taken[]): void {
     if (copies.length < 2 || !attempts) return
     const unrecorded = copies.filter(({ id }) => !attempts.some(({ output }) => answerIn(output) === id))
-    const struck = unrecorded.filter(({ atMs }) => faults.some((one) => atMs >= one.beganMs - inFlightMs && atMs <= one.endedMs))
-    const unknown = attempts.filter((one) => one.outcomeUnknown).length
-    const explained = Math.min(struck.length, unknown, copies.length - 1)
-    counts.duplicatesExplained += explained
-    const unexplained = copies.length - 1 - explained
+    const declaredMs = attempts.filter((one) => one.outcomeUnknown).map((one) => one.atMs)
+    // The latest copy has the fewest declarations after it, so it chooses first.
+    const explained = unrecorded
+      .toSorted((a, b) => b.atMs - a.atMs)
+      .filter(({ atMs }) => {
+        const index = declaredMs.findIndex((oneMs) => oneMs >= atMs - arrivalSlackMs)
+        if (index >= 0) declaredMs.splice(index, 1)
+        return index >= 0
+      })
+    const extra = Math.min(explained.length, copies.length - 1)
+    counts.duplicatesExplained += extra
+    const isStruck = ({ atMs }: Taken) => faults.some((one) => atMs >= one.beganMs - inFlightMs && atMs <= one.endedMs)
+    counts.duplicatesUnprovoked += explained.slice(0, extra).filter((one) => !isStruck(one)).length
+    const unexplained = copies.length - 1 - extra
     if (unexplained > 0)
       broken(
         'duplicatesUnexplained',
-        `${recipient}: arrived ${copies.length} times, with ${unknown} attempts of unknown outcome and ${struck.length} copies that a fault explains`,
+        `${recipient}: arrived ${copies.length} times; ${copies.length - unrecorded.length} copies were recorded, and ${explained.length} were on their way when their owner was declared lost`,
         unexplained,
       )
     for (const [index, { outcomeUnknown, atMs }] of attempts.entries()) {

@@ -1,7 +1,7 @@
 /**
  * The crash test: the real service under load, killed again and again, and then asked whether it kept its word. A run is one fault under
  * continuous load until the service sends again; every twenty runs, and at the end, everything is drained and reconciled.
- * Owns: nothing. Uses: base. Used by: cli.
+ * Owns: nothing. Uses: base, db. Used by: cli.
  * Promises: what it starts it ends, in a folder of its own, on loopback; what it finds does not rest on the service's code, only on its API
  * and on what a relay of its own took.
  */

@@ -14,6 +14,7 @@ import type { Sink } from './sink.ts'
 
 /** Where the code asks whether it should end (base/crash-points.ts). */
 const places = {
+  'accept uncommitted': 'accept-uncommitted',
   'accept committed': 'accept-committed',
   'final dot answered': 'final-dot-answered',
   'outcomes half written': 'outcomes-half-written',
@@ -40,7 +41,18 @@ export type FaultKind = (typeof faultKinds)[number]
 
 /** Twenty, of which the last freezes: it must be looked at before another kill could hide what it did. */
 const dealt: readonly FaultKind[] = [
-  ...(['serve', 'serve', 'serve', 'delivery', 'delivery', 'all deliveries', 'inbound', 'webhooks', 'backend', 'backend'] as const),
+  ...([
+    'serve',
+    'serve',
+    'accept uncommitted',
+    'delivery',
+    'delivery',
+    'all deliveries',
+    'inbound',
+    'webhooks',
+    'backend',
+    'backend',
+  ] as const),
   ...(['postmaster', 'postmaster', 'everything', 'final dot', 'accept committed', 'final dot answered'] as const),
   ...(['outcomes half written', 'outcomes recorded', 'shards taken'] as const),
 ]
@@ -56,9 +68,10 @@ const momentWithinMs = 3000
 const fuseWithinMs = 8000
 const deathWithinMs = 2000
 const freezeTurns = 1.5
+/** So that what the frozen one sends when it goes on comes clearly after it was declared lost. */
+const afterTakeoverMs = 700
 const holdAfterFreezeMs = 1000
 const pollMs = 5
-/** An outcome that was on its way when the database went may arrive at the relay until the lease is no longer believed in. */
 const afterKillMs = 200
 
 export interface FaultDeps {
@@ -195,6 +208,7 @@ async function freeze(deps: FaultDeps): Promise<Fault | undefined> {
     const aboutMs = clock.monotonicMs() + leaseMs * freezeTurns
     const latestMs = aboutMs + momentWithinMs
     while (clock.monotonicMs() < aboutMs || (repeats.waiting === 0 && clock.monotonicMs() < latestMs)) await pause(clock, pollMs)
+    await pause(clock, afterTakeoverMs)
   } finally {
     sink.slownessMs = usualMs
   }

@@ -10,11 +10,11 @@ import { sendingDomain } from './service.ts'
 import { hashOf } from './sink.ts'
 
 const clients = 4
-const pauseBetweenMs = 60
+const pauseBetweenMs = 100
 const pauseAfterFailureMs = 150
 const answerWithinMs = 20_000
 /** While so many are on their way, nothing is added. */
-const mostOnTheirWay = 1500
+const mostOnTheirWay = 300
 const burstBatches = 4
 const burstBatchSize = 60
 const destinations = ['one.example', 'two.example', 'three.example', 'four.example']

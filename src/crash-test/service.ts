@@ -5,6 +5,7 @@ import { type AddressInfo, connect, createServer } from 'node:net'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { type Clock, pause } from '#base'
+import { findPostmaster } from '#db'
 import { listProcesses, type Process, signal } from './processes.ts'
 
 const host = '127.0.0.1'
@@ -80,7 +81,7 @@ export async function openService({ clock, folder, script, environment, relayPor
 
   const isUp = () => child !== undefined && child.exitCode === null && child.signalCode === null
 
-  const postmaster = async () => Number((await readFile(join(data, 'postgres', 'postmaster.pid'), 'utf8').catch(() => '')).split('\n')[0])
+  const postmaster = async () => (await findPostmaster(join(data, 'postgres')))?.pid
 
   const start = async () => {
     const log = await open(logFile, 'a')
@@ -109,14 +110,8 @@ export async function openService({ clock, folder, script, environment, relayPor
       if (kind !== undefined) children.set(kind, [...(children.get(kind) ?? []), one.pid])
     }
     const found = await postmaster()
-    const isOurs = ({ pid, command }: Process) => pid === found && command.includes(data)
-    return {
-      children,
-      postmaster: all.some(isOurs) ? found : undefined,
-      backends: all
-        .filter(({ parent, command }) => parent === found && /^postgres: postrider .*\[local\]/.test(command))
-        .map((one) => one.pid),
-    }
+    const isBackend = ({ parent, command }: Process) => parent === found && /^postgres: .*\[local\]/.test(command)
+    return { children, postmaster: found, backends: all.filter(isBackend).map((one) => one.pid) }
   }
 
   return {
@@ -140,7 +135,7 @@ export async function openService({ clock, folder, script, environment, relayPor
       if (isUp()) child?.kill('SIGKILL')
       const left = new Set((await listProcesses()).filter(({ command }) => command.includes(script)).map(({ pid }) => pid))
       for (const pid of [...children.values()].flat()) if (left.has(pid)) signal(pid, 'SIGKILL')
-      if ((await running()).postmaster === database) signal(database, 'SIGKILL')
+      if ((await postmaster()) === database) signal(database, 'SIGKILL')
     },
   }
 }
