@@ -2,7 +2,7 @@
  * The checker: what was asked and answered, what the relay took and what the service says of itself, compared. Pure, so that it is tested
  * on ledgers in which something is wrong. Every sentence it returns is a broken promise.
  */
-import type { Fault, SendRequest, Taken, ToldEmail } from './ledger.ts'
+import type { Fault, SendRequest, Taken, ToldAttempt, ToldEmail } from './ledger.ts'
 
 export interface Facts {
   requests: readonly SendRequest[]
@@ -148,7 +148,7 @@ export function reconcile({ requests, taken, emails, faults }: Facts): Findings 
     if (unexplained > 0)
       broken(
         'duplicatesUnexplained',
-        `${recipient}: arrived ${copies.length} times; ${copies.length - unrecorded.length} copies were recorded, and ${explained.length} were on their way when their owner was declared lost`,
+        `${recipient}: arrived ${copies.length} times, of which ${unexplained} without a reason (${timelineOf(copies, attempts)})`,
         unexplained,
       )
     for (const [index, { outcomeUnknown, atMs }] of attempts.entries()) {
@@ -167,6 +167,22 @@ export function reconcile({ requests, taken, emails, faults }: Facts): Findings 
     if (delays !== undefined && times('MessageDelayed') !== delays)
       broken('eventsMissing', `${recipient}: ${times('MessageDelayed')} events MessageDelayed of ${delays} attempts that did not succeed`)
   }
+}
+
+/** For who looks into it: what arrived and what was recorded, in milliseconds from the first copy on. */
+function timelineOf(copies: readonly Taken[], attempts: readonly ToldAttempt[]): string {
+  const beganMs = copies[0]?.atMs ?? 0
+  const rows = [
+    ...copies.map(({ id, atMs }) => ({ atMs, what: `${id} arrived` })),
+    ...attempts.map(({ atMs, status, output, outcomeUnknown }) => ({
+      atMs,
+      what: outcomeUnknown ? 'declared unknown' : `${answerIn(output) ?? ''} recorded as ${status}`,
+    })),
+  ]
+  return rows
+    .toSorted((a, b) => a.atMs - b.atMs)
+    .map(({ atMs, what }) => `${atMs - beganMs} ${what}`)
+    .join(', ')
 }
 
 /** The relay's own number of a message, as its reply told it. */

@@ -102,10 +102,10 @@ export async function runCrashTest(options: CrashTestOptions): Promise<Verdict> 
       const struck: Fault[] = []
       const periodMs = clock.nowMs()
       load.resume()
+      await untilSending(world, clock.nowMs())
       for (const kind of dealFaults(chance, Math.min(runsPerPeriod, options.runs - run), options.only)) {
         if (isOver()) break
         tell(kind, acknowledgedIn(load.requests))
-        await untilSending(world, clock.nowMs())
         const fault =
           (await applyFault(kind, { ...world, chance, leaseMs })) ?? (await applyFault('delivery', { ...world, chance, leaseMs }))
         const faultMs = clock.monotonicMs()
@@ -164,10 +164,8 @@ const acknowledgedIn = (requests: readonly SendRequest[]) => requests.reduce((su
 /** Starts what has ended, and waits until the relay has something that was accepted after `sinceMs`; false when that never comes. */
 async function untilSending({ clock, service, sink, load }: World, sinceMs: number): Promise<boolean> {
   const untilMs = clock.monotonicMs() + sendsAgainWithinMs
-  const first = Math.max(
-    0,
-    load.requests.findIndex(({ beganMs }) => beganMs >= sinceMs),
-  )
+
+  const first = load.requests.length
   for (;;) {
     if (service.pid === undefined) await service.start()
     const arrived = load.requests

@@ -72,6 +72,8 @@ const freezeTurns = 1.5
 const afterTakeoverMs = 700
 const holdAfterFreezeMs = 1000
 const pollMs = 5
+const restartWithinMs = 8000
+const restartPollMs = 50
 const afterKillMs = 200
 
 export interface FaultDeps {
@@ -87,8 +89,8 @@ export interface FaultDeps {
 export async function applyFault(kind: FaultKind, deps: FaultDeps): Promise<Fault | undefined> {
   const { clock, service, leaseMs } = deps
   if (kind === 'freeze') return freeze(deps)
+  const deliveries = await untilDelivering(deps, kind === 'shards taken' ? 2 : 1)
   const { children, postmaster, backends } = await service.running()
-  const deliveries = children.get('delivery') ?? []
   const kill = async (pids: readonly (number | undefined)[], moment: () => Promise<void>): Promise<Fault | undefined> => {
     await moment()
     const beganMs = clock.nowMs()
@@ -124,6 +126,16 @@ export async function applyFault(kind: FaultKind, deps: FaultDeps): Promise<Faul
       return blow(kind, deps, () => signal(deps.chance.pick(deliveries), 'SIGKILL'))
     default:
       return blow(kind, deps, () => true)
+  }
+}
+
+/** The delivery processes, once there are `least`: those that die young are started again after a pause that grows. */
+async function untilDelivering({ clock, service }: FaultDeps, least: number): Promise<number[]> {
+  const untilMs = clock.monotonicMs() + restartWithinMs
+  for (;;) {
+    const deliveries = (await service.running()).children.get('delivery') ?? []
+    if (deliveries.length >= least || clock.monotonicMs() > untilMs) return deliveries
+    await pause(clock, restartPollMs)
   }
 }
 
@@ -190,10 +202,11 @@ async function pidsOf(service: Service): Promise<Set<number>> {
  * the other sends again is not answered until the first had time to do harm.
  */
 async function freeze(deps: FaultDeps): Promise<Fault | undefined> {
-  const { clock, service, sink, load, leaseMs } = deps
-  const { children } = await service.running()
-  const deliveries = children.get('delivery') ?? []
+  const { clock, sink, load, leaseMs } = deps
+  const deliveries = await untilDelivering(deps, 2)
   if (deliveries.length < 2) return undefined
+  // A new one first gets its share of the work.
+  await pause(clock, leaseMs)
   const usualMs = sink.slownessMs
   sink.slownessMs = usualMs * 4
   const before = sink.total

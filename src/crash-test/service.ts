@@ -85,7 +85,13 @@ export async function openService({ clock, folder, script, environment, relayPor
 
   const start = async () => {
     const log = await open(logFile, 'a')
-    const started = spawn(process.execPath, [script, 'serve'], { env: settings, stdio: ['ignore', log.fd, log.fd], cwd: folder })
+    // Detached, so that Ctrl-C ends this test and not what it looks at.
+    const started = spawn(process.execPath, [script, 'serve'], {
+      env: settings,
+      stdio: ['ignore', log.fd, log.fd],
+      cwd: folder,
+      detached: true,
+    })
     child = started
     await log.close()
     const untilMs = clock.monotonicMs() + startWithinMs
