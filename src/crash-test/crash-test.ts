@@ -18,9 +18,7 @@ import { openChance } from './random.ts'
 import { openService, type Service } from './service.ts'
 import { type Sink, startSink } from './sink.ts'
 
-export { type Counts, type Facts, reconcile } from './check.ts'
 export { type FaultKind, faultKinds } from './faults.ts'
-export type { Fault, SendRequest, Taken, ToldEmail } from './ledger.ts'
 
 export interface CrashTestOptions {
   clock: Clock

@@ -124,7 +124,11 @@ export async function applyFault(kind: FaultKind, deps: FaultDeps): Promise<Faul
     case 'shards taken':
       // They are taken when somebody dies: one dies, and who takes over dies as well.
       return blow(kind, deps, () => signal(deps.chance.pick(deliveries), 'SIGKILL'))
-    default:
+    case 'accept uncommitted':
+    case 'accept committed':
+    case 'final dot answered':
+    case 'outcomes half written':
+    case 'outcomes recorded':
       return blow(kind, deps, () => true)
   }
 }

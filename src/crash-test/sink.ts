@@ -37,7 +37,7 @@ export async function startSink(deps: { clock: Clock; chance: Chance; ledgerFile
   let total = 0
   let held: { waiting: number; gone: Promise<void> } | undefined
 
-  const take = async (recipients: string[], octets: Buffer, connection: string): Promise<string> => {
+  const take = async (recipients: string[], octets: Buffer, connection: string, say: (id: string) => void): Promise<void> => {
     const id = `t${++number}`
     const { messageId, text } = readMessage(octets)
     const isRepeat = recipients.some((recipient) => taken.has(recipient))
@@ -55,7 +55,7 @@ export async function startSink(deps: { clock: Clock; chance: Chance; ledgerFile
       await held.gone
     }
     await pause(clock, chance.fraction() * sink.slownessMs)
-    return id
+    say(id)
   }
 
   const server = new SMTPServer({
@@ -77,7 +77,7 @@ export async function startSink(deps: { clock: Clock; chance: Chance; ledgerFile
       stream.on('data', (part: Buffer) => parts.push(part))
       stream.on('end', () => {
         const recipients = session.envelope.rcptTo.map((one) => one.address)
-        void take(recipients, Buffer.concat(parts), `${session.id}`).then((id) => done(null, `2.0.0 taken as ${id}`))
+        void take(recipients, Buffer.concat(parts), `${session.id}`, (id) => done(null, `2.0.0 taken as ${id}`))
       })
     },
   })
