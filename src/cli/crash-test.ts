@@ -16,7 +16,7 @@ nothing of this installation is touched and nothing leaves the machine. Loads it
 the service, a delivery process, all of them, the SMTP listeners, a backend or the main process of PostgreSQL, everything at once, or
 whatever comes by a named place in the code; or freezes a delivery process until another has taken over. A run ends when the service
 sends again. Every 20 runs, and at the end, all is drained and every acknowledged email is compared with what the relay took and with
-what the API and the event log say. About ${usualRuns} runs a minute and a half on two cores. See docs/crash-test.md.
+what the API and the event log say. See docs/crash-test.md.
 
 --runs    how many (default: ${usualRuns})
 --seed    a number: the same plan of faults and the same messages (default: by the clock; printed)
