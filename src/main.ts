@@ -10,6 +10,7 @@ import {
   type Config,
   type Ids,
   type Log,
+  openCrashPoints,
   openIds,
   openLog,
   openSecrets,
@@ -43,6 +44,8 @@ import { forgetSender, openBodies, openLive, openWebhooks, startSending } from '
 const clock = systemClock
 const ids: Ids = openIds(systemRandom)
 const environment = process.env
+/** For `postrider crash-test`; undefined in every other life. */
+const reached = openCrashPoints(environment.POSTRIDER_CRASH_POINTS)
 const script = new URL('../bin/postrider.js', import.meta.url).pathname
 const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }
 const apiConnections = 12
@@ -142,6 +145,7 @@ const smtpPorts = ({ smtpHost, smtpPort, submissionPort, submissionTlsPort }: Co
 async function serve(): Promise<void> {
   const config = readConfig(environment)
   const log = openLog(config.logLevel, 'serve')
+  if (reached) log.warn('POSTRIDER_CRASH_POINTS is set: this service kills itself when a crash test says so')
   const stop = untilSignal()
   const secrets = openSecrets(readSecret(config), systemRandom)
   const embedded = config.databaseUrl === undefined ? await startEmbedded({ folder: config.dataFolder, clock, log }) : undefined
@@ -203,7 +207,7 @@ async function startApi(config: Config, db: Db, secrets: Secrets, log: Log): Pro
   const sandboxDomain = config.sandboxSender.slice(config.sandboxSender.lastIndexOf('@') + 1)
   await ensurePlatformKey(db, sandboxDomain, { nowMs: clock.nowMs(), ids, secrets })
   const { sandboxSender, hostname, publicUrl } = config
-  const commit = openCommit({ db, clock, limitSettings })
+  const commit = openCommit({ db, clock, limitSettings, reached })
   const accept = openAccept({ db, clock, ids, tenants, domains, tracks, limitSettings, sandboxSender, hostname, publicUrl, commit })
   const requestLogs = openRequestLogs({ db, clock, log, secrets })
   const hits = openHits({ db, clock, log, ids, keepEmailDays: config.keepEmailDays })
@@ -308,6 +312,7 @@ async function deliver(processId: string): Promise<void> {
     config,
     processId,
     takeReport: returns.takeReport,
+    reached,
   })
   await stop
   await delivery.stop()
@@ -334,7 +339,7 @@ async function receive(): Promise<void> {
     sandboxSender: config.sandboxSender,
     hostname: config.hostname,
     publicUrl: config.publicUrl,
-    commit: openCommit({ db, clock, limitSettings }),
+    commit: openCommit({ db, clock, limitSettings, reached }),
   })
   const returns = openReturns({ db, clock, ids, log, secrets, tenants, hostname: config.hostname, readReport })
   const uses = saveUsesOf(credentials, log)

@@ -3,7 +3,7 @@
  * flight at most, and there is no timer. Writes contents, emails, spool, events and idempotency_keys together, because this is one of the
  * two hot commits of the house.
  */
-import { type Clock, metrics, pause, Refusal } from '#base'
+import { type Clock, metrics, pause, type Reached, Refusal } from '#base'
 import { CommitUnknown, DatabaseUnreachable, type Db, ensurePartitions, type Sql, sql, sqlState } from '#db'
 import { emailTables } from '#emails'
 import { appendEvents, eventTables } from '#events'
@@ -103,6 +103,8 @@ export interface CommitDeps {
   db: Db
   clock: Clock
   limitSettings: LimitSettings
+  /** Called where a crash test may strike. */
+  reached?: Reached | undefined
 }
 
 export type Commit = (entry: Entry) => Promise<CommitResult>
@@ -162,7 +164,7 @@ async function commitTogether(group: Waiting[], deps: CommitDeps): Promise<void>
 
 const onceName = (once: { credentialId: number; key: string }) => `${once.credentialId} ${once.key}`
 
-async function write(entries: Entry[], { db, clock, limitSettings }: CommitDeps) {
+async function write(entries: Entry[], { db, clock, limitSettings, reached }: CommitDeps) {
   const demands = entries.flatMap((entry) =>
     entry.submissions.map((one) => ({ tenantId: one.tenantId, test: one.test, count: one.emails.length })),
   )
@@ -190,7 +192,9 @@ async function write(entries: Entry[], { db, clock, limitSettings }: CommitDeps)
   const deadlineMs = clock.monotonicMs() + resolveWithinMs
   for (let unresolved = false; ; ) {
     try {
+      reached?.('accept-uncommitted')
       const winners = await db.rows(size.statement, parameters)
+      reached?.('accept-committed')
       return { standing, won: new Set(winners.map(onceName)) }
     } catch (error) {
       const state = sqlState(error)

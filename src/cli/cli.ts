@@ -1,6 +1,7 @@
 /**
  * The command line door: one file for each kind of command.
- * Owns: nothing. Uses: base, mail, net, bounces, db, tenants, members, credentials, limits, domains, emails, delivery, webhooks, housekeeping.
+ * Owns: nothing. Uses: base, mail, net, bounces, db, tenants, members, credentials, limits, domains, emails, delivery, webhooks, housekeeping,
+ * crash-test.
  * Used by: main.
  * Promises: every command has --help; those that print data take --json; a wrong call says what to do instead and exits with 2.
  */
@@ -10,6 +11,7 @@ import { migrate } from '#db'
 import { bounceParse } from './bounce.ts'
 import { classifyCommand } from './classify.ts'
 import { type Command, type CommandDeps, jsonOption, parseCall, printed, UsageError } from './command.ts'
+import { crashTest } from './crash-test.ts'
 import { dns } from './dns.ts'
 import { erase } from './erase.ts'
 import { listen } from './listen.ts'
@@ -122,6 +124,7 @@ const commands: readonly Command[] = [
   bounceParse,
   classifyCommand,
   bench,
+  crashTest,
   deliveryProcess,
   inboundProcess,
   webhooksProcess,

@@ -6,7 +6,7 @@
  * final dot; an outcome is kept and recorded however long the database is away; an orderly stop repeats nothing.
  */
 import { readFileSync } from 'node:fs'
-import { type Clock, type Config, ConfigError, type Ids, type Log, pause, type Secrets } from '#base'
+import { type Clock, type Config, ConfigError, type Ids, type Log, pause, type Reached, type Secrets } from '#base'
 import type { Db } from '#db'
 import type { Domains } from '#domains'
 import { emailsOfDomain, loadContentBodies } from '#emails'
@@ -98,6 +98,8 @@ export interface DeliveryDeps {
   processId: string
   /** Where reports go; without it, simulated recipients do nothing later. */
   takeReport?: LaterDeps['takeReport'] | undefined
+  /** Called where a crash test may strike. */
+  reached?: Reached | undefined
 }
 
 function readScenarioFile(file: string) {
@@ -133,8 +135,10 @@ export async function startDelivery(deps: DeliveryDeps): Promise<Delivery> {
     leaseMs: config.leaseMs,
     leased: shardLeases,
     isIdle: (shard) => hands.isIdle(shard),
+    reached: deps.reached,
   })
   const finished = (outcomes: Outcome[]) => {
+    deps.reached?.('final-dot-answered')
     void recorder.record(outcomes).then(() => {
       for (const { claimed } of outcomes) hands.finish(claimed)
     })

@@ -36,6 +36,18 @@ describe('what a process has in its hands', () => {
     expect(hands.all()).toEqual([other])
   })
 
+  test('the end of a claim that was lost does not end the claim that came after it', () => {
+    const hands = openHands()
+    const [lost] = recipients(1) as [Claimed]
+    const again = { ...lost, epoch: 3 }
+    hands.take([lost])
+    hands.take([again])
+    hands.finish(lost)
+    expect([hands.size, hands.holds(again), hands.isIdle(7)]).toEqual([1, true, false])
+    hands.finish(again)
+    expect([hands.size, hands.isIdle(7)]).toEqual([0, true])
+  })
+
   test('a shard is idle only while nothing of it is held', () => {
     const hands = openHands()
     const mine = recipients(2)

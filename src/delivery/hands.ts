@@ -34,6 +34,12 @@ export function openHands(): Hands {
   const lanes = new Map<string, LaneState>()
   const byShard = new Map<number, number>()
   const count = (shard: number, change: number) => byShard.set(shard, (byShard.get(shard) ?? 0) + change)
+  const release = (claimed: Claimed): LaneState | undefined => {
+    count(claimed.shard, -1)
+    const lane = lanes.get(laneKey(claimed))
+    if (lane) lane.held--
+    return lane
+  }
   return {
     freshWindow,
     get size() {
@@ -41,6 +47,9 @@ export function openHands(): Hands {
     },
     take(claimed) {
       for (const one of claimed) {
+        // Still here from a claim that was lost and declared unknown: that one's end must not be taken for the new one's.
+        const before = held.get(one.emailId)
+        if (before) release(before)
         held.set(one.emailId, one)
         count(one.shard, 1)
         const key = laneKey(one)
@@ -51,13 +60,10 @@ export function openHands(): Hands {
       metrics.inFlight.set(held.size)
     },
     finish(claimed) {
-      if (!held.delete(claimed.emailId)) return
-      count(claimed.shard, -1)
-      const lane = lanes.get(laneKey(claimed))
-      if (lane) {
-        lane.held--
-        lane.finished++
-      }
+      if (held.get(claimed.emailId) !== claimed) return
+      held.delete(claimed.emailId)
+      const lane = release(claimed)
+      if (lane) lane.finished++
       metrics.inFlight.set(held.size)
     },
     holds: ({ emailId }) => held.has(emailId),

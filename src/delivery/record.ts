@@ -4,7 +4,7 @@
  * outcome changes nothing, and recording the same outcome twice does it once. Writes spool, emails, attempts and events, because
  * this is one of the two hot commits of the house.
  */
-import { type Clock, type Log, metrics, pause } from '#base'
+import { type Clock, type Log, metrics, pause, type Reached } from '#base'
 import { type Db, ensurePartitions, sql, sqlState } from '#db'
 import { type EventKind, eventTables } from '#events'
 import { simulatorDomain } from '#simulator'
@@ -93,7 +93,15 @@ export interface Recorder {
   readonly waiting: number
 }
 
-export function openRecorder({ db, clock, log }: { db: Db; clock: Clock; log: Log }): Recorder {
+export interface RecorderDeps {
+  db: Db
+  clock: Clock
+  log: Log
+  /** Called where a crash test may strike. */
+  reached?: Reached | undefined
+}
+
+export function openRecorder({ db, clock, log, reached }: RecorderDeps): Recorder {
   const queue: { outcome: Outcome; done: () => void }[] = []
   let running = false
 
@@ -106,7 +114,9 @@ export function openRecorder({ db, clock, log }: { db: Db; clock: Clock; log: Lo
         await writeOutcomes(
           db,
           batch.map((one) => one.outcome),
+          reached,
         )
+        reached?.('outcomes-recorded')
         queue.splice(0, batch.length)
         for (const one of batch) one.done()
       } catch (error) {
@@ -141,7 +151,7 @@ export function openRecorder({ db, clock, log }: { db: Db; clock: Clock; log: Lo
   }
 }
 
-async function writeOutcomes(db: Db, outcomes: readonly Outcome[]): Promise<void> {
+async function writeOutcomes(db: Db, outcomes: readonly Outcome[], reached: Reached | undefined): Promise<void> {
   let first = outcomes[0]?.claimed.emailId ?? ''
   for (const { claimed } of outcomes) {
     if (claimed.emailId < first) first = claimed.emailId
@@ -153,6 +163,7 @@ async function writeOutcomes(db: Db, outcomes: readonly Outcome[]): Promise<void
   }
   await db.transaction(async (tx) => {
     const recorded = new Set((await tx.rows(recordOutcomes, parameters)).map((row) => row.emailId))
+    reached?.('outcomes-half-written')
     const mine = outcomes.filter((one) => recorded.has(one.claimed.emailId))
     const recipient = ({ claimed }: Outcome) => ({ tenantId: claimed.tenantId, address: claimed.recipient })
     await suppress(

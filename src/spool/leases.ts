@@ -4,7 +4,7 @@
  * lease's length removes the process, in the same transaction that checks the beat once more, and its shards become free.
  * The owner believes in its lease for three quarters of that length after the last beat it *began* to write.
  */
-import { type Clock, type Log, metrics } from '#base'
+import { type Clock, type Log, metrics, type Reached } from '#base'
 import { type Db, type Queryable, type Sql, sql } from '#db'
 import type { OwnedShard } from './claim.ts'
 import { shardCount } from './shards.ts'
@@ -130,6 +130,8 @@ export interface LeaseDeps {
   leased: Leased
   /** Whether anything of this shard is still in the process's hands: a surplus shard is given up once it is idle. */
   isIdle: (shard: number) => boolean
+  /** Called where a crash test may strike. */
+  reached?: Reached | undefined
 }
 
 /** Removes a process that certainly has ended, under whatever later names it went on, so that its shards need not wait for the lease to run out. */
@@ -209,7 +211,9 @@ export async function openLeases(deps: LeaseDeps): Promise<Leases> {
         const share = Math.ceil((await leased.count(db)) / living)
         if (mine.length < share) {
           leaving.clear()
-          mine = [...mine, ...(await db.rows(leased.take, [processId, share - mine.length]))]
+          const taken = await db.rows(leased.take, [processId, share - mine.length])
+          if (taken.length > 0) deps.reached?.('shards-taken')
+          mine = [...mine, ...taken]
         } else {
           const idle = [...leaving].filter(deps.isIdle).slice(0, mine.length - share)
           if (idle.length > 0) {

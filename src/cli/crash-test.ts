@@ -1,0 +1,119 @@
+/** `postrider crash-test`: the proof that nothing accepted is lost, on this machine, by one command. */
+import { type CrashTestOptions, type FaultKind, faultKinds, type Progress, runCrashTest, type Verdict } from '#crash-test'
+import { type Command, type CommandDeps, type Given, jsonOption, printed, text, UsageError } from './command.ts'
+
+const usualRuns = 20
+const usualLeaseMs = 1000
+const barWidth = 30
+
+export const crashTest: Command = {
+  name: 'crash-test',
+  summary: 'kill the service again and again under load, and check that nothing accepted is lost',
+  help: `postrider crash-test [--runs N] [--seed S] [--lease MS] [--only FAULT,...] [--json]
+
+Runs the service in a temporary folder of its own, with its own database and a relay of its own, on free ports of the loopback interface:
+nothing of this installation is touched and nothing leaves the machine. Loads it over HTTP, and in each run does one thing to it: kills
+the service, a delivery process, all of them, the SMTP listeners, a backend or the main process of PostgreSQL, everything at once, or
+whatever comes by a named place in the code; or freezes a delivery process until another has taken over. A run ends when the service
+sends again. Every 20 runs, and at the end, all is drained and every acknowledged email is compared with what the relay took and with
+what the API and the event log say. See docs/crash-test.md.
+
+--runs    how many (default: ${usualRuns})
+--seed    a number: the same plan of faults and the same messages (default: by the clock; printed)
+--lease   POSTRIDER_LEASE_MS of the service under test (default: ${usualLeaseMs}; at most 60000)
+--only    only these faults, in turn: ${faultKinds.slice(0, 8).join(', ')},
+          ${faultKinds.slice(8).join(', ')}
+--json    the verdict as one JSON object
+
+Exits with 1 when a promise was broken; then the folder with ledgers, logs and the database is kept and named.`,
+  options: {
+    runs: { type: 'string' },
+    seed: { type: 'string' },
+    lease: { type: 'string' },
+    only: { type: 'string' },
+    ...jsonOption,
+  },
+  async run(given, deps) {
+    const stopped = new AbortController()
+    void deps.untilSignal().then(() => stopped.abort())
+    const options: CrashTestOptions = {
+      clock: deps.clock,
+      environment: deps.environment,
+      script: process.argv[1] ?? '',
+      runs: number(given, 'runs', usualRuns, 1, 100_000),
+      seed: number(given, 'seed', Math.floor(deps.clock.nowMs()) % 1_000_000, 0, 4_294_967_295),
+      leaseMs: number(given, 'lease', usualLeaseMs, 200, 60_000),
+      only: kindsIn(text(given, 'only')),
+      signal: stopped.signal,
+      onProgress: given.options.json === true ? undefined : progressTo(deps),
+    }
+    if (given.options.json !== true) deps.print(`seed ${options.seed}: ${options.runs} runs`)
+    const verdict = await runCrashTest(options)
+    printed(given, deps, { ...verdict }, linesOf(verdict).join('\n'))
+    if (verdict.violations.length > 0)
+      throw new Error(`${verdict.violations.length} promises were broken; the evidence is in ${verdict.folder}`)
+  },
+}
+
+function number(given: Given, name: string, usual: number, least: number, most: number): number {
+  const value = text(given, name)
+  if (value === undefined) return usual
+  if (!/^\d{1,10}$/.test(value) || Number(value) < least || Number(value) > most)
+    throw new UsageError(`--${name} must be a whole number from ${least} to ${most}`)
+  return Number(value)
+}
+
+function kindsIn(list: string | undefined): FaultKind[] | undefined {
+  return list?.split(',').map((name) => {
+    const kind = faultKinds.find((one) => one === name.trim())
+    if (!kind) throw new UsageError(`--only: "${name}" is none of ${faultKinds.join(', ')}`)
+    return kind
+  })
+}
+
+/** A bar that stays on its line, or a line for each run where the output is no terminal. */
+function progressTo(deps: CommandDeps): (progress: Progress) => void {
+  return ({ run, runs, doing, acknowledged }) => {
+    const told = `${run}/${runs}  ${acknowledged} accepted  ${doing}`
+    if (!process.stdout.isTTY) return deps.print(told)
+    const done = Math.round((run / runs) * barWidth)
+    const isLast = run === runs && doing === 'reconciling'
+    process.stdout.write(`\r[${'#'.repeat(done)}${'.'.repeat(barWidth - done)}] ${told.padEnd(60)}${isLast ? '\n' : ''}`)
+  }
+}
+
+function linesOf({ seed, runs, seconds, counts, faults, repeated, changedAnswers, sendsAgainMs, violations }: Verdict): string[] {
+  const row = (count: number, what: string) => `${String(count).padStart(9)}  ${what}`
+  return [
+    '',
+    `${runs} runs in ${seconds} s, seed ${seed}: ${Object.entries(faults)
+      .map(([kind, times]) => `${kind} ${times}`)
+      .join(', ')}`,
+    `sent again after ${sendsAgainMs.median} ms (median), ${sendsAgainMs.longest} ms (longest)`,
+    '',
+    row(counts.acknowledged, `acknowledged, in ${counts.requests} requests`),
+    row(counts.deliveredOnce, 'delivered once'),
+    row(
+      counts.duplicatesExplained,
+      `duplicates, each explained by an attempt of unknown outcome; ${counts.duplicatesUnprovoked} of them because a process was too slow to keep its lease`,
+    ),
+    row(counts.refused, 'refused by the relay, as was wanted'),
+    row(counts.unanswered, 'without an answer to their request, which had no key: both outcomes are right'),
+    row(repeated, `requests repeated under their key; ${changedAnswers} answered otherwise (must be 0)`),
+    '',
+    ...(
+      [
+        [counts.lost, 'lost'],
+        [counts.stuck, 'stuck'],
+        [counts.duplicatesUnexplained, 'duplicates without an explanation'],
+        [counts.invented, 'invented: arrived or recorded without being asked for'],
+        [counts.altered, 'altered on the way'],
+        [counts.stale, 'outcomes recorded by an owner that had lost them'],
+        [counts.eventsMissing, 'events missing or too many'],
+      ] as const
+    ).map(([count, what]) => row(count, `${what} (must be 0)`)),
+    ...violations.map((one) => `  ${one}`),
+    '',
+    violations.length === 0 ? 'Every promise was kept.' : 'A PROMISE WAS BROKEN.',
+  ]
+}

@@ -1,0 +1,209 @@
+/**
+ * The crash test: the real service under load, killed again and again, and then asked whether it kept its word. A run is one fault under
+ * continuous load until the service sends again; every twenty runs, and at the end, everything is drained and reconciled.
+ * Owns: nothing. Uses: base, db. Used by: cli.
+ * Promises: what it starts it ends, in a folder of its own, on loopback; what it finds does not rest on the service's code, only on its API
+ * and on what a relay of its own took.
+ */
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type Clock, pause } from '#base'
+import { type Ask, openAsk } from './ask.ts'
+import { added, type Counts, needsCloseLook, noCounts, reconcile } from './check.ts'
+import { applyFault, dealFaults, type FaultKind } from './faults.ts'
+import type { Fault, SendRequest, ToldEmail } from './ledger.ts'
+import { type Load, startLoad } from './load.ts'
+import { openChance } from './random.ts'
+import { openService, type Service } from './service.ts'
+import { type Sink, startSink } from './sink.ts'
+
+export { type FaultKind, faultKinds } from './faults.ts'
+
+export interface CrashTestOptions {
+  clock: Clock
+  environment: Record<string, string | undefined>
+  /** bin/postrider.js of the build to test. */
+  script: string
+  runs: number
+  seed: number
+  leaseMs: number
+  /** Only these faults, in turn; undefined: all, dealt like cards. */
+  only?: readonly FaultKind[] | undefined
+  /** No run begins after it is aborted; what was done is still reconciled. */
+  signal?: AbortSignal | undefined
+  onProgress?: ((progress: Progress) => void) | undefined
+}
+
+export interface Progress {
+  run: number
+  runs: number
+  /** What was done, or `reconciling`. */
+  doing: string
+  acknowledged: number
+}
+
+export interface Verdict {
+  seed: number
+  runs: number
+  seconds: number
+  counts: Counts
+  /** How often each fault was applied; those that found nothing to strike are not counted as runs. */
+  faults: Record<string, number>
+  /** Requests repeated under their key, and how many of them were answered with other octets. */
+  repeated: number
+  changedAnswers: number
+  /** From the fault until the relay had mail that was accepted after it: median and longest. */
+  sendsAgainMs: { median: number; longest: number }
+  /** Sentences; empty when every promise was kept. */
+  violations: string[]
+  /** Ledgers, logs and the database, kept when something was wrong. */
+  folder: string | undefined
+}
+
+const runsPerPeriod = 20
+const sendsAgainWithinMs = 60_000
+const quietWithinMs = 60_000
+const clockSlackMs = 2000
+const pollMs = 10
+const mostViolations = 100
+
+export async function runCrashTest(options: CrashTestOptions): Promise<Verdict> {
+  const { clock, seed, leaseMs } = options
+  const folder = await mkdtemp(join(tmpdir(), 'postrider-crash-test-'))
+  const beganMs = clock.monotonicMs()
+  const chance = openChance(seed)
+  const sink = await startSink({ clock, chance: openChance(seed + 1), ledgerFile: join(folder, 'relay.jsonl') })
+  const service = await openService({ ...options, folder, relayPort: sink.port, leaseMs })
+  let load: Load | undefined
+  let counts = noCounts()
+  const violations: string[] = []
+  const faults: Record<string, number> = {}
+  const durations: number[] = []
+  let run = 0
+  try {
+    await service.start()
+    load = startLoad({
+      clock,
+      chance: openChance(seed + 2),
+      url: service.url,
+      key: service.key,
+      ledgerFile: join(folder, 'accepted.jsonl'),
+      arrived: () => sink.taken.size,
+    })
+    const ask = openAsk({ clock, url: service.url, key: service.key })
+    const world: World = { clock, service, sink, load, ask }
+    const tell = (doing: string, open = 0) =>
+      options.onProgress?.({ run, runs: options.runs, doing, acknowledged: counts.acknowledged + open })
+    const isOver = () => run >= options.runs || options.signal?.aborted === true || violations.length >= mostViolations
+    while (!isOver()) {
+      const struck: Fault[] = []
+      const periodMs = clock.nowMs()
+      load.resume()
+      await untilSending(world, clock.nowMs())
+      for (const kind of dealFaults(chance, Math.min(runsPerPeriod, options.runs - run), options.only)) {
+        if (isOver()) break
+        tell(kind, acknowledgedIn(load.requests))
+        const fault =
+          (await applyFault(kind, { ...world, chance, leaseMs })) ?? (await applyFault('delivery', { ...world, chance, leaseMs }))
+        const faultMs = clock.monotonicMs()
+        run++
+        if (fault) {
+          struck.push(fault)
+          faults[fault.kind] = (faults[fault.kind] ?? 0) + 1
+        }
+        if (!(await untilSending(world, clock.nowMs()))) violations.push(`run ${run}: it did not send again after: ${kind}`)
+        durations.push(clock.monotonicMs() - faultMs)
+      }
+      tell('reconciling', acknowledgedIn(load.requests))
+      await load.pause()
+      await ask.untilQuiet(quietWithinMs)
+      const found = await settle(world, periodMs, struck)
+      counts = added(counts, found.counts)
+      violations.push(...found.violations)
+      load.forget()
+      sink.forget()
+    }
+    if (load.changedAnswers > 0) violations.push(`${load.changedAnswers} answers to a repeated request differ from the first`)
+  } catch (error) {
+    violations.push(`the test could not go on: ${error instanceof Error ? error.message : String(error)}`)
+  } finally {
+    await load?.stop()
+    await service.stop()
+    await sink.close()
+  }
+  const isKept = violations.length > 0
+  if (!isKept) await rm(folder, { recursive: true, force: true })
+  const sorted = durations.sort((a, b) => a - b).map(Math.round)
+  return {
+    seed,
+    runs: run,
+    seconds: Math.round((clock.monotonicMs() - beganMs) / 1000),
+    counts,
+    faults,
+    repeated: load?.repeatedAnswers ?? 0,
+    changedAnswers: load?.changedAnswers ?? 0,
+    sendsAgainMs: { median: sorted[Math.floor(sorted.length / 2)] ?? 0, longest: sorted.at(-1) ?? 0 },
+    violations: violations.slice(0, mostViolations),
+    folder: isKept ? folder : undefined,
+  }
+}
+
+interface World {
+  clock: Clock
+  service: Service
+  sink: Sink
+  load: Load
+  ask: Ask
+}
+
+const acknowledgedIn = (requests: readonly SendRequest[]) => requests.reduce((sum, { emails }) => sum + emails.size, 0)
+
+/** Starts what has ended, and waits until the relay has something that was accepted after `sinceMs`; false when that never comes. */
+async function untilSending({ clock, service, sink, load }: World, sinceMs: number): Promise<boolean> {
+  const untilMs = clock.monotonicMs() + sendsAgainWithinMs
+
+  const first = load.requests.length
+  for (;;) {
+    if (service.pid === undefined) await service.start()
+    const arrived = load.requests
+      .slice(first)
+      .some(
+        ({ beganMs, state, emails }) =>
+          beganMs >= sinceMs && state === 'acknowledged' && [...emails.keys()].some((one) => sink.taken.has(one)),
+      )
+    if (arrived && (await service.answersSmtp())) return true
+    if (clock.monotonicMs() > untilMs) return false
+    await pause(clock, pollMs)
+  }
+}
+
+/** Everything of one period, told by the service and compared with the ledgers. */
+async function settle({ sink, load, ask }: World, sinceMs: number, faults: readonly Fault[]) {
+  const listed = await ask.listEmails(sinceMs - clockSlackMs)
+  const ours = new Set(load.requests.flatMap(({ texts }) => [...texts.keys()]))
+  const mine = listed.filter(({ to }) => ours.has(to))
+  const ends = ['MessageSent', 'MessageDeliveryFailed']
+  const waiting = new Set(mine.map(({ id }) => id))
+  const events = await ask.events((byEmail) => {
+    for (const id of waiting) {
+      if (!byEmail.get(id)?.some((name) => ends.includes(name))) return false
+      waiting.delete(id)
+    }
+    return true
+  })
+  const emails = new Map<string, ToldEmail[]>()
+  const close: ToldEmail[] = []
+  for (const { id, to, status } of mine) {
+    const email: ToldEmail = { id, recipient: to, status, events: events.get(id) ?? [], attempts: undefined }
+    emails.set(to, [...(emails.get(to) ?? []), email])
+    if (needsCloseLook(email, sink.taken.get(to)?.length ?? 0)) close.push(email)
+  }
+  const attempts = await ask.attempts(close.map(({ id }) => id))
+  for (const [to, some] of emails)
+    emails.set(
+      to,
+      some.map((email) => ({ ...email, attempts: attempts.get(email.id) })),
+    )
+  return reconcile({ requests: load.requests, taken: sink.taken, emails, faults })
+}

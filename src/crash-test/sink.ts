@@ -1,0 +1,135 @@
+/**
+ * The relay of a crash test: takes mail, writes down what it took before it answers, and is as slow as it is told. Recipients whose name
+ * begins with `refused` do not exist here; those that begin with `later` are taken at the second try.
+ */
+import { createHash } from 'node:crypto'
+import { createWriteStream } from 'node:fs'
+import type { AddressInfo } from 'node:net'
+import { SMTPServer, type SMTPServerAddress } from 'smtp-server'
+import { type Clock, pause } from '#base'
+import type { Taken } from './ledger.ts'
+import type { Chance } from './random.ts'
+
+const host = '127.0.0.1'
+const largestMessage = 4_194_304
+
+export interface Sink {
+  readonly port: number
+  /** By recipient, in the order of their final dots. */
+  readonly taken: ReadonlyMap<string, Taken[]>
+  readonly total: number
+  /** The longest wait before an answer to a final dot; each waits a random part of it. */
+  slownessMs: number
+  /** Called with every final dot, before the answer. */
+  onDot: (() => void) | undefined
+  /** While it holds, a message that was taken before is not answered. Returns how many wait, and lets them go. */
+  holdRepeats(): { readonly waiting: number; release(): void }
+  forget(): void
+  close(): Promise<void>
+}
+
+export async function startSink(deps: { clock: Clock; chance: Chance; ledgerFile: string }): Promise<Sink> {
+  const { clock, chance } = deps
+  const ledger = createWriteStream(deps.ledgerFile, { flags: 'a' })
+  const taken = new Map<string, Taken[]>()
+  const deferred = new Set<string>()
+  let number = 0
+  let total = 0
+  let held: { waiting: number; gone: Promise<void> } | undefined
+
+  const take = async (recipients: string[], octets: Buffer, connection: string, say: (id: string) => void): Promise<void> => {
+    const id = `t${++number}`
+    const { messageId, text } = readMessage(octets)
+    const isRepeat = recipients.some((recipient) => taken.has(recipient))
+    for (const recipient of recipients) {
+      const one: Taken = { id, recipient, messageId, text, connection, atMs: clock.nowMs() }
+      const before = taken.get(recipient)
+      if (before) before.push(one)
+      else taken.set(recipient, [one])
+      total++
+      ledger.write(`${JSON.stringify(one)}\n`)
+    }
+    sink.onDot?.()
+    if (isRepeat && held) {
+      held.waiting++
+      await held.gone
+    }
+    await pause(clock, chance.fraction() * sink.slownessMs)
+    say(id)
+  }
+
+  const server = new SMTPServer({
+    authOptional: true,
+    disabledCommands: ['AUTH', 'STARTTLS'],
+    disableReverseLookup: true,
+    closeTimeout: 100,
+    size: largestMessage,
+    onRcptTo({ address }: SMTPServerAddress, _session, done) {
+      if (address.startsWith('refused')) return done(answer(550, '5.1.1 there is nobody of that name'))
+      if (address.startsWith('later') && !deferred.has(address)) {
+        deferred.add(address)
+        return done(answer(451, '4.3.0 come back later'))
+      }
+      done()
+    },
+    onData(stream, session, done) {
+      const parts: Buffer[] = []
+      stream.on('data', (part: Buffer) => parts.push(part))
+      stream.on('end', () => {
+        const recipients = session.envelope.rcptTo.map((one) => one.address)
+        void take(recipients, Buffer.concat(parts), `${session.id}`, (id) => done(null, `2.0.0 taken as ${id}`))
+      })
+    },
+  })
+  // Connections end at any moment here: the other side is killed.
+  server.on('error', () => {})
+  const port = await new Promise<number>((resolve, reject) => {
+    server.once('error', reject)
+    const tcp = server.listen(0, host, () => resolve((tcp.address() as AddressInfo).port))
+  })
+
+  const sink: Sink = {
+    port,
+    taken,
+    get total() {
+      return total
+    },
+    slownessMs: 50,
+    onDot: undefined,
+    holdRepeats() {
+      let release = () => {}
+      const holding = { waiting: 0, gone: new Promise<void>((resolve) => (release = resolve)) }
+      held = holding
+      return {
+        get waiting() {
+          return holding.waiting
+        },
+        release() {
+          if (held === holding) held = undefined
+          release()
+        },
+      }
+    },
+    forget() {
+      taken.clear()
+      deferred.clear()
+    },
+    async close() {
+      await new Promise<void>((resolve) => server.close(() => resolve()))
+      await new Promise<void>((resolve) => ledger.end(() => resolve()))
+    },
+  }
+  return sink
+}
+
+const answer = (responseCode: number, message: string) => Object.assign(new Error(message), { responseCode })
+
+export const hashOf = (text: string) => createHash('sha256').update(text.replaceAll('\r\n', '\n').trim()).digest('hex')
+
+/** The messages of a crash test are plain ASCII text in one part, so nothing has to be decoded. */
+function readMessage(octets: Buffer): { messageId: string; text: string } {
+  const message = octets.toString('latin1')
+  const end = message.indexOf('\r\n\r\n')
+  const header = message.slice(0, end)
+  return { messageId: /^message-id:\s*(\S+)/im.exec(header)?.[1] ?? '', text: hashOf(message.slice(end)) }
+}

@@ -1,0 +1,96 @@
+/**
+ * The crash test itself: it finds nothing wrong with this build, and it catches builds that break a promise on purpose. Each is a copy of the
+ * source with one line changed. POSTRIDER_CRASH_TEST_RUNS makes it longer.
+ */
+import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { systemClock } from '#base'
+import { type FaultKind, runCrashTest, type Verdict } from '#crash-test'
+
+const runs = Number(process.env.POSTRIDER_CRASH_TEST_RUNS ?? 0)
+/** Longer than the command's: a busy machine makes processes lose a short lease, and then it takes long until all is delivered. */
+const leaseMs = 2000
+const withinMs = 240_000 + runs * 30_000
+
+interface Change {
+  file: string
+  line: string
+  instead: string
+  /** How often the line must occur. */
+  times?: number
+}
+
+function built(change: Change): string {
+  const folder = mkdtempSync(join(tmpdir(), 'postrider-mutant-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  for (const name of ['src', 'bin', 'package.json']) cpSync(name, join(folder, name), { recursive: true })
+  symlinkSync(join(process.cwd(), 'node_modules'), join(folder, 'node_modules'))
+  const file = join(folder, change.file)
+  const parts = readFileSync(file, 'utf8').split(change.line)
+  expect(parts.length - 1, `the line to change in ${change.file}`).toBe(change.times ?? 1)
+  writeFileSync(file, parts.join(change.instead))
+  return join(folder, 'bin/postrider.js')
+}
+
+async function crashTest(script: string, only: FaultKind[] | undefined, most: number): Promise<Verdict> {
+  const verdict = await runCrashTest({ clock: systemClock, environment: process.env, script, runs: most, seed: 7, leaseMs, only })
+  const { folder } = verdict
+  if (folder !== undefined) rmSync(folder, { recursive: true, force: true })
+  return verdict
+}
+
+test(
+  'this build keeps every promise through kills at a moment, at a place in the code, and a freeze',
+  async () => {
+    const { counts, violations } = await crashTest(
+      join(process.cwd(), 'bin/postrider.js'),
+      runs > 0 ? undefined : ['everything', 'outcomes half written', 'freeze'],
+      Math.max(runs, 3),
+    )
+    expect(violations).toEqual([])
+    expect(counts.acknowledged).toBeGreaterThan(100)
+    expect(counts.duplicatesExplained).toBeGreaterThan(0)
+  },
+  withinMs,
+)
+
+test(
+  'a build that commits after its reply loses mail, and is caught',
+  async () => {
+    const script = built({
+      file: 'src/accept/accept.ts',
+      line: 'const committed = await commit({ submissions, once: key && { ...key, body } })',
+      instead: `const committed = { committed: true as const, standing: await standing(test) }
+      setImmediate(() => void commit({ submissions, once: key && { ...key, body } }).catch(() => undefined))`,
+    })
+    const { counts } = await crashTest(script, ['accept uncommitted'], 2)
+    expect(counts.lost).toBeGreaterThan(0)
+  },
+  withinMs,
+)
+
+test(
+  'a build that sends without asking for its lease sends twice without a reason, and is caught',
+  async () => {
+    const script = built({
+      file: 'src/spool/leases.ts',
+      line: 'holds: (shard, epoch) => believed() && mine.some((one) => one.shard === shard && one.epoch === epoch),',
+      instead: 'holds: () => true,',
+    })
+    const { counts } = await crashTest(script, ['freeze'], 1)
+    expect(counts.duplicatesUnexplained).toBeGreaterThan(0)
+  },
+  withinMs,
+)
+
+test(
+  'a build that records outcomes without looking at the epoch records those of a lost owner, and is caught',
+  async () => {
+    const script = built({ file: 'src/delivery/record.ts', line: ' and spool.epoch = outcome.epoch', instead: '', times: 2 })
+    const { counts } = await crashTest(script, ['freeze'], 1)
+    expect(counts.stale).toBeGreaterThan(0)
+  },
+  withinMs,
+)
