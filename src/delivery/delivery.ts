@@ -24,7 +24,7 @@ import {
 import { suppressed } from '#suppressions'
 import type { Tenants } from '#tenants'
 import { openCursors } from './cursors.ts'
-import { type Dispatch, jobsOf, openDispatch } from './dispatch.ts'
+import { type Dispatch, type DispatchDeps, jobsOf, openDispatch } from './dispatch.ts'
 import { openHands } from './hands.ts'
 import type { Job } from './job.ts'
 import { type LateReportsDeps, openLateReports } from './late-reports.ts'
@@ -93,6 +93,7 @@ export interface DeliveryDeps {
   processId: string
   /** Where reports go; without it, simulated recipients report nothing. */
   takeReport?: LateReportsDeps['takeReport'] | undefined
+  bounds?: DispatchDeps['bounds']
 }
 
 export interface Delivery {

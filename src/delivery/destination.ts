@@ -4,12 +4,13 @@
  */
 import { type Clock, type Config, impossible, type Log } from '#base'
 import { type AddressesResult, type AddressGuard, findAddresses, type Resolver, type RouteHost } from '#net'
-import { type ConnectOptions, connect, type SmtpConnection, type Transaction } from '#smtp'
+import { type ConnectOptions, connect, type SmtpConnection, type SmtpLimits, type Transaction } from '#smtp'
 import type { Claimed } from '#spool'
 import { fairQueue } from './fair-queue.ts'
 import { type Job, type PreparedMessage, transactionsOf } from './job.ts'
 import { type Finding, findingOf, findingOfFailure, nowhere, type RemoteEnd, remoteOf } from './outcome.ts'
 import type { Shape } from './shaping.ts'
+import { openStumbles, type Stumbles } from './stumbles.ts'
 
 const mostConnections = 10
 /** A connection is kept this long for the next message. */
@@ -58,6 +59,7 @@ export interface DestinationDeps {
   shape: Shape
   /** Not begun, and not to be claimed again for so long: the provider takes no more now. */
   surplus(jobs: Job[], forMs: number): void
+  smtpLimits?: Partial<SmtpLimits> | undefined
 }
 
 /** How a destination is reached: MX hosts, or the operator's relay. */
@@ -84,6 +86,7 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
   const { clock } = deps
   const queue = fairQueue<Job>()
   const open = new Set<SmtpConnection>()
+  const stumbles = openStumbles(clock)
   let way: Way | undefined
   let working = 0
   /** Grows with every success, so that a destination which answers nobody costs one connection. */
@@ -169,7 +172,7 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
 
   const workOn = async () => {
     const beganMs = clock.monotonicMs()
-    const opened = await openConnection(way as Way, deps)
+    const opened = await openConnection(way as Way, deps, stumbles)
     if (!opened.ok) {
       const { reply } = opened.finding
       if (reply && deps.shape.isThrottle(reply)) {
@@ -278,9 +281,11 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
       deps.abandoned(job)
       return
     }
-    // A connection that breaks before anything of the message was said says nothing about the message: another one takes it.
-    const untouched = first?.state === 'failed' && first.failure.kind === 'dropped' && first.failure.stage === 'mail' && !job.again
-    if (untouched) {
+    const stumbled = first?.state === 'failed' && stumbles.note(connection, first.failure)
+    // A connection that breaks before anything of the message was said says nothing about the message: another one takes it. So it
+    // does when the peer was confused by several commands at once; it is then told one at a time.
+    const untouched = first?.state === 'failed' && first.failure.kind === 'dropped' && first.failure.stage === 'mail'
+    if ((untouched || stumbled) && !job.again) {
       job.again = true
       queue.push(job.tenantId, job)
       press()
@@ -330,7 +335,7 @@ interface Unopened {
 type Opened = { ok: true; connection: SmtpConnection } | Unopened
 
 /** Tries hosts in order of preference and their addresses in turn; a host that says 5xx at the door is passed over for the next. */
-async function openConnection(way: Way, deps: DestinationDeps): Promise<Opened> {
+async function openConnection(way: Way, deps: DestinationDeps, stumbles: Stumbles): Promise<Opened> {
   let last: Unopened | undefined
   for (const { host } of way.hosts) {
     const found = await findAddresses(host, deps.resolver, way.guard)
@@ -344,7 +349,9 @@ async function openConnection(way: Way, deps: DestinationDeps): Promise<Opened> 
         ehloName: deps.config.hostname,
         tls: way.tls,
         auth: way.auth,
+        pipelining: stumbles.has(address) ? 'never' : 'when offered',
         clock: deps.clock,
+        limits: deps.smtpLimits ?? {},
       }
       let result = await connect(options)
       // Opportunistic TLS: a handshake that fails must not cost the mail (RFC 7435), so it goes in the clear over a new connection.

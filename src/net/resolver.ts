@@ -51,10 +51,17 @@ interface Kept<T> {
   lifeMs: number
 }
 
-/** `servers` are `ip[:port]`; none means the system's. */
-export function openResolver({ servers, clock }: { servers: readonly string[]; clock: Clock }): Resolver {
+export interface ResolverDeps {
+  /** `ip[:port]`; none means the system's. */
+  servers: readonly string[]
+  clock: Clock
+  /** For one try at one server. */
+  queryMs?: number | undefined
+}
+
+export function openResolver({ servers, clock, queryMs = queryTimeoutMs }: ResolverDeps): Resolver {
   const open = () => {
-    const resolver = new SystemResolver({ timeout: queryTimeoutMs, tries })
+    const resolver = new SystemResolver({ timeout: queryMs, tries })
     if (servers.length > 0) resolver.setServers(servers)
     return resolver
   }
