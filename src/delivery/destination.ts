@@ -87,6 +87,8 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
   const queue = fairQueue<Job>()
   const open = new Set<SmtpConnection>()
   const stumbles = openStumbles(clock)
+  /** Those on which a message was answered: what breaks then is the connection, and each such break had its progress. */
+  const carried = new WeakSet<SmtpConnection>()
   let way: Way | undefined
   let working = 0
   /** Grows with every success, so that a destination which answers nobody costs one connection. */
@@ -285,12 +287,13 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
     // A connection that breaks before anything of the message was said says nothing about the message: another one takes it. So it
     // does when the peer was confused by several commands at once; it is then told one at a time.
     const untouched = first?.state === 'failed' && first.failure.kind === 'dropped' && first.failure.stage === 'mail'
-    if ((untouched || stumbled) && !job.again) {
-      job.again = true
+    if ((untouched || stumbled) && (!job.again || carried.has(connection))) {
+      job.again ||= !carried.has(connection)
       queue.push(job.tenantId, job)
       press()
       return
     }
+    if (first?.state !== 'failed') carried.add(connection)
     const throttled = result.recipients.find((one) => one.state === 'refused' && deps.shape.isThrottle(one.reply))
     if (throttled?.state === 'refused') deps.shape.throttled(throttled.reply.text)
     else if (first?.state === 'accepted' || first?.state === 'refused') deps.shape.accepted(1)

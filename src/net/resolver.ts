@@ -67,12 +67,15 @@ export function openResolver({ servers, clock, queryMs = queryTimeoutMs }: Resol
   }
   const shared = open()
 
-  /** One answer that is no DNS fails every question that waits on its socket (c-ares), so each is asked again on a socket of its own. */
+  /**
+   * One answer that is no DNS, or a TCP connection that ends, fails every question that waits on this socket (c-ares), so each is asked
+   * again on a socket of its own.
+   */
   const query = async <T>(ask: (resolver: SystemResolver) => Promise<T>): Promise<T> => {
     try {
       return await ask(shared)
     } catch (error) {
-      if (codeOf(error) !== 'BADRESP') throw error
+      if (!['BADRESP', 'CONNREFUSED'].includes(codeOf(error))) throw error
       return ask(open())
     }
   }

@@ -26,7 +26,7 @@ const table = (title: string, rows: readonly Row[]) => `
 
 | the remote | comes to |
 |---|---|
-${rows.map((row) => `| ${row.name} | ${attempts(row)}${row.secure === undefined ? '' : row.secure ? ', over TLS' : ', in the clear'}${row.outcomeUnknown ? ' (outcome unknown)' : ''} |`).join('\n')}
+${rows.map((row) => `| ${row.name} | ${attempts(row)}${row.secure === undefined ? '' : row.secure ? ', over TLS' : ', in the clear'}${row.outcomeUnknown ? ` (outcome unknown${row.ends ? `; the email ends as \`${row.ends}\`` : ''})` : ''} |`).join('\n')}
 `
 
 export const documentOf = ({ dnsRows, doorRows, talkRows }: Tables) =>

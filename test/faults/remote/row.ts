@@ -42,7 +42,10 @@ export interface Row {
   taken?: number
   /** What the attempt that was sent says of TLS. */
   secure?: boolean
+  /** Each attempt's outcome is unknown, which is shown as `softfail` even where it was the last (contract 7.8). */
   outcomeUnknown?: true
+  /** The email's status at the end, where the last attempt's is another. */
+  ends?: string
   /** Anything else of what the peer took. */
   look?: (taken: readonly { from: string; content: string }[]) => void
 }

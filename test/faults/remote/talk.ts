@@ -9,7 +9,14 @@ const script = (answer: (event: MxEvent) => MxAnswer, options: FakeMxOptions = {
 const at = (stage: MxEvent['stage'], reply: MxAnswer) => script((event) => (event.stage === stage ? reply : undefined))
 const row = (name: string, peer: PeerOf, comesTo: Row['comesTo'], more: Partial<Row> = {}): Row => ({ name, peer, comesTo, ...more })
 const rude = (name: string, how: Rude, comesTo: Row['comesTo'], more: Partial<Row> = {}): Row => row(name, { rude: how }, comesTo, more)
+/** Only the first time that this stage is reached. */
+const first = (stage: MxEvent['stage'], reply: MxAnswer) => {
+  let times = 0
+  return (event: MxEvent): MxAnswer => (event.stage === stage && times++ === 0 ? reply : undefined)
+}
 const large = { message: { fileOctets: 6_000_000 } }
+const unknownTwice = ['softfail connection_error', 'softfail connection_error']
+const unknown = { outcomeUnknown: true, ends: 'hardfail' } as const
 const ehloWithout = '250 rude.test\r\n'
 
 /** Says all of these one after the other, each in a packet of its own. */
@@ -30,8 +37,8 @@ const breaks: Row[] = [
   row('a hang-up at RCPT', at('rcpt', { close: true }), untilGivenUp('connection_error')),
   row('a hang-up at DATA', at('data', { close: true }), untilGivenUp('connection_error')),
   rude('a hang-up in the middle of the content', { content: hangUp }, untilGivenUp('connection_error'), { ...large, taken: 0 }),
-  row('a hang-up after the final dot', at('content', { close: true }), untilGivenUp('connection_error'), { outcomeUnknown: true }),
-  row('no reply to the final dot', at('content', { silent: true }), untilGivenUp('connection_error'), { outcomeUnknown: true }),
+  row('a hang-up after the final dot', at('content', { close: true }), unknownTwice, unknown),
+  row('no reply to the final dot', at('content', { silent: true }), unknownTwice, unknown),
   row('a hang-up after the reply to the final dot', at('content', { reply: '250 2.0.0 ok', close: true }), ['sent'], { taken: 1 }),
   row(
     'an unknown outcome, then a server that works',
@@ -119,7 +126,8 @@ const pipelining: Row[] = [
   ),
   rude('answers out of step always', { RCPT: '354 go on\r\n' }, untilGivenUp('protocol_error'), { taken: 0 }),
   rude('an answer before anything is asked', { connect: '220 x\r\n220 y\r\n250 z\r\n' }, untilGivenUp('protocol_error')),
-  rude('354 twice', { EHLO: ehloWithout, DATA: '354 go\r\n354 go\r\n' }, untilGivenUp('protocol_error'), { taken: 0 }),
+  // The second one comes when the message is on its way.
+  rude('354 twice', { EHLO: ehloWithout, DATA: '354 go\r\n354 go\r\n' }, unknownTwice, unknown),
   rude('250 to DATA', { DATA: '250 ok\r\n' }, untilGivenUp('protocol_error'), { taken: 0 }),
   row(
     '354 to DATA although every recipient was refused',
@@ -164,11 +172,15 @@ const answers: Row[] = [
   row('450 with 5.1.1', at('rcpt', '450 5.1.1 no such user'), untilGivenUp('invalid_recipient 5.1.1')),
   row(
     'greylisting',
-    script(({ stage, session }) => (stage === 'rcpt' && session === 1 ? '451 4.7.1 greylisted, try again later' : undefined)),
+    script(first('rcpt', '451 4.7.1 greylisted, try again later')),
     ['softfail temporarily_unavailable 4.7.1', 'sent'],
+    { taken: 1 },
   ),
   row('451 for ever', at('rcpt', '451 4.7.1 greylisted, try again later'), untilGivenUp('temporarily_unavailable 4.7.1')),
 ]
+
+const counts = new Map<number, number>()
+const fourth = (session: number) => counts.set(session, (counts.get(session) ?? 0) + 1).get(session) === 4
 
 const many = Object.fromEntries(['a', 'b', 'c', 'd', 'e'].map((name) => [name, ['sent']]))
 const habits: Row[] = [
@@ -179,12 +191,17 @@ const habits: Row[] = [
     { to: Object.keys(many), taken: 5 },
   ),
   row(
-    'a server that forgets to read when busy: the third connection is dropped at its greeting',
+    'the third connection hung up at its greeting',
     script(({ stage, session }) => (stage === 'connect' && session === 3 ? { close: true } : undefined)),
     many,
     { to: Object.keys(many), taken: 5 },
   ),
-  row('an idle connection closed at once', at('rcpt', '250 2.1.5 ok'), ['sent']),
+  row(
+    '421 after three messages on a connection',
+    script(({ stage, session }) => (stage === 'mail' && fourth(session) ? '421 4.7.0 too many messages on this connection' : undefined)),
+    { a: ['sent'] },
+    { to: ['a', 'b', 'c', 'd', 'e', 'f'] },
+  ),
 ]
 
 export const talkRows: Row[] = [...breaks, ...forms, ...pipelining, ...answers, ...habits]
