@@ -199,8 +199,8 @@ const habits: Row[] = [
   row(
     '421 after three messages on a connection',
     script(({ stage, session }) => (stage === 'mail' && fourth(session) ? '421 4.7.0 too many messages on this connection' : undefined)),
-    { a: ['sent'] },
-    { to: ['a', 'b', 'c', 'd', 'e', 'f'] },
+    { ...many, d: ['softfail temporarily_unavailable 4.7.0', 'sent'] },
+    { taken: 5 },
   ),
 ]
 
