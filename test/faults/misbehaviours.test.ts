@@ -3,16 +3,16 @@
  * says, within its time and without growing memory, and a server that does nothing wrong has its mail at once meanwhile.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
-import { Worker } from 'node:worker_threads'
 import { connect } from 'node:net'
+import { Worker } from 'node:worker_threads'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type FakeMx, startFakeMx } from '../support/fake-mx.ts'
 import { type House, startHouse } from '../support/house.ts'
 import { type RudePeer, startRudePeer } from '../support/rude-peer.ts'
 import { startTestDns } from '../support/test-dns.ts'
 import { dnsRows } from './remote/dns.ts'
-import { doorRows } from './remote/door.ts'
 import { documentOf } from './remote/document.ts'
+import { doorRows } from './remote/door.ts'
 import type { Attempts, Place, Row } from './remote/row.ts'
 import { talkRows } from './remote/talk.ts'
 
@@ -52,7 +52,8 @@ let beganMs = 0
 let house: House
 let grownOctets = 0
 
-const expectedOf = ({ comesTo }: Row): Record<string, Attempts> => (Array.isArray(comesTo) ? { ann: comesTo } : (comesTo as Record<string, Attempts>))
+const expectedOf = ({ comesTo }: Row): Record<string, Attempts> =>
+  Array.isArray(comesTo) ? { ann: comesTo } : (comesTo as Record<string, Attempts>)
 const shown = ({ status, classification, smtpEnhancedCode }: Delivery) =>
   status === 'sent' ? 'sent' : [status, classification, smtpEnhancedCode].filter((one) => one !== null).join(' ')
 
@@ -73,7 +74,8 @@ beforeAll(async () => {
     const domain = `r${index}.example`
     const place = { domain, ip, deadIp: `127.0.9.${index + 1}`, blackHoleIp, blackHole6, unwelcomeIp: '127.0.7.2', busyIp: '127.0.7.3' }
     const zones = row.dns?.(place) ?? { [domain]: { MX: [`10 mx.${domain}`] }, [`mx.${domain}`]: { A: [ip] } }
-    for (const [name, types] of Object.entries(zones)) for (const [type, values] of Object.entries(types)) dns.set(name, type as 'A', values)
+    for (const [name, types] of Object.entries(zones))
+      for (const [type, values] of Object.entries(types)) dns.set(name, type as 'A', values)
     row.prepare?.(dns, place)
     cases.push({ row, place, ...(await peerOf(row, { host: ip, port })), emails: new Map() })
   }
@@ -107,7 +109,10 @@ async function misbehave(healthy: FakeMx): Promise<void> {
   try {
     for (const one of cases) await sendCase(one)
     const untilMs = performance.now() + allWithinMs
-    const isDone = () => cases.every((one) => Object.entries(expectedOf(one.row)).every(([to, wanted]) => (one.emails.get(to)?.deliveries.length ?? 0) >= wanted.length))
+    const isDone = () =>
+      cases.every((one) =>
+        Object.entries(expectedOf(one.row)).every(([to, wanted]) => (one.emails.get(to)?.deliveries.length ?? 0) >= wanted.length),
+      )
     for (let turn = 0; !isDone() && performance.now() < untilMs; turn++) {
       const to = `n${turn}@healthy.example`
       const beganMs = performance.now()
@@ -122,7 +127,10 @@ async function misbehave(healthy: FakeMx): Promise<void> {
 }
 
 const post = async (body: object) => {
-  const answer = await house.call('POST', '/emails', { key: house.liveKey, body: { from: 'shop@shop.example.com', subject: 'Hello', ...body } })
+  const answer = await house.call('POST', '/emails', {
+    key: house.liveKey,
+    body: { from: 'shop@shop.example.com', subject: 'Hello', ...body },
+  })
   expect([answer.status, answer.body.error]).toEqual([200, undefined])
   return answer.body.data as { id: string; emails?: { id: string; to: string }[] }
 }

@@ -75,7 +75,11 @@ const hellos: Row[] = [
     peer: { rude: { EHLO: hello('\x01\x02', '8BITMIME', '8BITMIME', 'SIZE', 'SIZE nonsense', 'XCLIENT NAME', 'ETRN', '=', '') } },
     comesTo: ['sent'],
   },
-  { name: '10,000 extensions', peer: { rude: { EHLO: hello(...Array<string>(10_000).fill('X-A')) } }, comesTo: untilGivenUp('protocol_error') },
+  {
+    name: '10,000 extensions',
+    peer: { rude: { EHLO: hello(...Array<string>(10_000).fill('X-A')) } },
+    comesTo: untilGivenUp('protocol_error'),
+  },
   { name: 'SIZE 0', peer: { fake: { extensions: ['SIZE 0', 'PIPELINING'] } }, comesTo: ['sent'] },
   { name: 'SIZE 2⁶³', peer: { fake: { extensions: ['SIZE 9223372036854775808', 'PIPELINING'] } }, comesTo: ['sent'] },
   {
@@ -126,7 +130,13 @@ const tlsRows: Row[] = [
   },
   {
     name: 'extensions that differ after TLS',
-    peer: { fake: { starttls: true, script: ({ stage, session, secure }) => (stage === 'ehlo' && session > 0 && !secure ? '250-x\n250-SIZE 1\n250 STARTTLS' : undefined) } },
+    peer: {
+      fake: {
+        starttls: true,
+        script: ({ stage, session, secure }) =>
+          stage === 'ehlo' && session > 0 && !secure ? '250-x\n250-SIZE 1\n250 STARTTLS' : undefined,
+      },
+    },
     comesTo: ['sent'],
     secure: true,
   },

@@ -70,13 +70,19 @@ const breaks: Row[] = [
 ]
 
 const forms: Row[] = [
-  rude('replies cut into packets of one octet', { MAIL: octetByOctet('250 2.1.0 ok\r\n'), RCPT: octetByOctet('250 2.1.5 ok\r\n') }, ['sent']),
-  rude('replies of several lines everywhere', { MAIL: '250-a\r\n250-b\r\n250 c\r\n', RCPT: '250-a\r\n250 b\r\n', dot: '250-a\r\n250 b\r\n' }, [
+  rude('replies cut into packets of one octet', { MAIL: octetByOctet('250 2.1.0 ok\r\n'), RCPT: octetByOctet('250 2.1.5 ok\r\n') }, [
     'sent',
   ]),
-  rude('replies ended by LF alone', { connect: '220 x\n', EHLO: '250-x\n250 8BITMIME\n', MAIL: '250 ok\n', RCPT: '250 ok\n', dot: '250 ok\n' }, [
-    'sent',
-  ]),
+  rude(
+    'replies of several lines everywhere',
+    { MAIL: '250-a\r\n250-b\r\n250 c\r\n', RCPT: '250-a\r\n250 b\r\n', dot: '250-a\r\n250 b\r\n' },
+    ['sent'],
+  ),
+  rude(
+    'replies ended by LF alone',
+    { connect: '220 x\n', EHLO: '250-x\n250 8BITMIME\n', MAIL: '250 ok\n', RCPT: '250 ok\n', dot: '250 ok\n' },
+    ['sent'],
+  ),
   rude('codes without text', { MAIL: '250\r\n', RCPT: '250\r\n', dot: '250\r\n' }, ['sent']),
   rude('a code and no space', { MAIL: '250ok\r\n' }, untilGivenUp('protocol_error')),
   rude('lines of one reply with different codes', { RCPT: '250-ok\r\n550 no\r\n' }, untilGivenUp('protocol_error')),
@@ -89,7 +95,9 @@ const forms: Row[] = [
   rude('a code of two digits', { MAIL: '25 ok\r\n' }, untilGivenUp('protocol_error')),
   rude('the code 999', { RCPT: '999 what\r\n' }, untilGivenUp('protocol_error')),
   rude('the code 299', { RCPT: '299 fine\r\n' }, ['sent']),
-  rude('NUL, escapes and broken UTF-8 in a refusal', { RCPT: '550 5.1.1 \x00\x1b[31m\xff no such user\r\n' }, ['hardfail invalid_recipient 5.1.1']),
+  rude('NUL, escapes and broken UTF-8 in a refusal', { RCPT: '550 5.1.1 \x00\x1b[31m\xff no such user\r\n' }, [
+    'hardfail invalid_recipient 5.1.1',
+  ]),
 ]
 
 const pipelining: Row[] = [
@@ -170,12 +178,9 @@ const answers: Row[] = [
   row('550 with 2.0.0', at('rcpt', '550 2.0.0 fine'), ['hardfail unclassified 2.0.0']),
   row('550 with 4.2.1', at('rcpt', '550 4.2.1 mailbox disabled'), ['hardfail no_mailbox 4.2.1']),
   row('450 with 5.1.1', at('rcpt', '450 5.1.1 no such user'), untilGivenUp('invalid_recipient 5.1.1')),
-  row(
-    'greylisting',
-    script(first('rcpt', '451 4.7.1 greylisted, try again later')),
-    ['softfail temporarily_unavailable 4.7.1', 'sent'],
-    { taken: 1 },
-  ),
+  row('greylisting', script(first('rcpt', '451 4.7.1 greylisted, try again later')), ['softfail temporarily_unavailable 4.7.1', 'sent'], {
+    taken: 1,
+  }),
   row('451 for ever', at('rcpt', '451 4.7.1 greylisted, try again later'), untilGivenUp('temporarily_unavailable 4.7.1')),
 ]
 
@@ -184,12 +189,10 @@ const fourth = (session: number) => counts.set(session, (counts.get(session) ?? 
 
 const many = Object.fromEntries(['a', 'b', 'c', 'd', 'e'].map((name) => [name, ['sent']]))
 const habits: Row[] = [
-  row(
-    'one message for each connection, hung up after it',
-    at('content', { reply: '250 2.0.0 ok', close: true }),
-    many,
-    { to: Object.keys(many), taken: 5 },
-  ),
+  row('one message for each connection, hung up after it', at('content', { reply: '250 2.0.0 ok', close: true }), many, {
+    to: Object.keys(many),
+    taken: 5,
+  }),
   row(
     'the third connection hung up at its greeting',
     script(({ stage, session }) => (stage === 'connect' && session === 3 ? { close: true } : undefined)),
