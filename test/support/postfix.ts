@@ -20,14 +20,14 @@ export interface Postfix extends AsyncDisposable {
 }
 
 /**
- * `local`: a domain of its own without users. `ports`: where the mail of other domains goes, on 127.0.0.1. `more`: further lines of
- * main.cf, by parameter.
+ * `local`: a domain of its own without users. `ports`: where the mail of other domains goes, on 127.0.0.1. `settings`: further ones of
+ * postconf(5), by parameter.
  */
 export async function startPostfix(
   port: number,
   local: string,
   ports: Record<string, number>,
-  more: Record<string, string> = {},
+  { host = '127.0.0.1', settings = {} }: { host?: string; settings?: Record<string, string> } = {},
 ): Promise<Postfix> {
   const folder = mkdtempSync(join(tmpdir(), 'postrider-postfix-'))
   chmodSync(folder, 0o755)
@@ -60,7 +60,7 @@ maximal_backoff_time = 1s
 maillog_file = ${folder}/log
 maillog_file_prefixes = ${tmpdir()}
 import_environment = MAIL_CONFIG
-${Object.entries(more)
+${Object.entries(settings)
   .map(([name, value]) => `${name} = ${value}\n`)
   .join('')}`,
   )
@@ -69,7 +69,7 @@ ${Object.entries(more)
   const unix = [...bounces, ...others.map(([name, program = name]) => `${name} unix - - n - - ${program}`)]
   writeFileSync(
     join(config, 'master.cf'),
-    `127.0.0.1:${port} inet n - n - - smtpd
+    `${host}:${port} inet n - n - - smtpd
 cleanup unix n - n - 0 cleanup
 qmgr unix n - n 1 1 qmgr
 local unix - n n - - local
