@@ -283,7 +283,7 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
       deps.abandoned(job)
       return
     }
-    const stumbled = first?.state === 'failed' && stumbles.note(connection, first.failure)
+    const stumbled = first?.state === 'failed' && stumbles.note(connection, first.failure, !carried.has(connection))
     // A connection that breaks before anything of the message was said says nothing about the message: another one takes it. So it
     // does when the peer was confused by several commands at once; it is then told one at a time.
     const untouched = first?.state === 'failed' && first.failure.kind === 'dropped' && first.failure.stage === 'mail'

@@ -12,18 +12,22 @@ const suspectedMs = 600_000
 const mostRemembered = 200
 
 export interface Stumbles {
-  /** Tells whether the failure may come from pipelining; the address is then remembered. Only what was not sent is asked about. */
-  note(connection: SmtpConnection, failure: Failure): boolean
+  /**
+   * Whether what was not sent failed because of pipelining, so that it may be tried again at once; the address is then remembered.
+   * `isFirst`: nothing was answered on this connection before.
+   */
+  note(connection: SmtpConnection, failure: Failure, isFirst: boolean): boolean
   has(address: string): boolean
 }
 
 export function openStumbles(clock: Clock): Stumbles {
   const untilMs = new LRUCache<string, number>({ max: mostRemembered })
   return {
-    note({ peer, extensions }, { kind, stage }) {
-      if (!extensions.pipelining || !['mail', 'rcpt', 'data'].includes(stage)) return false
-      // At MAIL a connection also drops because it was idle or the server ends; a second one with its answers half given does not.
-      const isSuspect = (kind === 'dropped' || kind === 'timeout') && stage !== 'mail'
+    note({ peer, extensions, usable }, { kind, stage }, isFirst) {
+      // Where the connection goes on, it was our own check that failed.
+      if (usable || !extensions.pipelining || !['mail', 'rcpt', 'data'].includes(stage)) return false
+      // A connection that was used before also drops at MAIL because it was idle or its server ends.
+      const isSuspect = (kind === 'dropped' || kind === 'timeout') && (stage !== 'mail' || isFirst)
       if (kind !== 'protocol' && !isSuspect) return false
       untilMs.set(peer.address, clock.monotonicMs() + (kind === 'protocol' ? sureMs : suspectedMs))
       return kind !== 'timeout'

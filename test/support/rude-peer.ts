@@ -6,8 +6,8 @@ import { createServer, type Socket } from 'node:net'
 
 export type Step = 'connect' | 'EHLO' | 'HELO' | 'MAIL' | 'RCPT' | 'DATA' | 'content' | 'dot' | 'RSET' | 'QUIT' | 'STARTTLS'
 
-/** The text as it stands; or do it yourself. `content` is asked for each piece of content that comes in. */
-export type Rude = Partial<Record<Step, string | ((socket: Socket, argument: string, session: number) => void)>>
+/** The text as it stands; or do it yourself, knowing what came `behind` the line. `content` is asked for each piece of content that comes in. */
+export type Rude = Partial<Record<Step, string | ((socket: Socket, line: string, session: number, behind: string) => void)>>
 
 export interface RudePeer extends AsyncDisposable {
   readonly port: number
@@ -72,10 +72,10 @@ function converse(socket: Socket, session: number, rude: Rude, taken: { from: st
   let unread = ''
   let content: string | undefined
   let from = ''
-  const at = (step: Step, argument = ''): boolean => {
+  const at = (step: Step, line = ''): boolean => {
     const chosen = rude[step]
     if (typeof chosen === 'function') {
-      chosen(socket, argument, session)
+      chosen(socket, line, session, unread)
       return false
     }
     const text = chosen ?? usual[step]
