@@ -16,7 +16,7 @@ export interface BounceLoop {
   /** Why there is no such server here. */
   missing: string | undefined
   /** `ports`: where it passes the mail of these domains on to, on 127.0.0.1. `local.example` is its own, without users. */
-  start(port: number, ports: Record<string, number>): Promise<BounceServer>
+  start: (port: number, ports: Record<string, number>) => Promise<BounceServer>
   /** In its log once it has sent a warning that a message takes longer. */
   warned: RegExp
   /** Enhanced codes of its reports by the recipient's domain, where they say something else than the reply did. */

@@ -69,7 +69,7 @@ describe.skipIf(missing !== undefined)(`Postfix with policies${missing === undef
       }),
     )
     await house.addDomain(house.tenantId, 'shop.example.com')
-    for (const domain of domains) await send(domain)
+    for (const domain of domains) await send(house, domain, policies[domain].messages)
     await next.waitFor(
       domains.reduce((sum, domain) => sum + policies[domain].messages, 0),
       arriveWithinMs,
@@ -77,14 +77,6 @@ describe.skipIf(missing !== undefined)(`Postfix with policies${missing === undef
   }, 240_000)
   afterAll(() => closing.disposeAsync())
 
-  const send = async (domain: Domain) => {
-    for (let first = 0; first < policies[domain].messages; first += 100) {
-      const count = Math.min(100, policies[domain].messages - first)
-      const emails = Array.from({ length: count }, (_, at) => ({ to: [`n${first + at}@${domain}`], subject: 'One of many', text: 'Hello' }))
-      const answer = await house.call('POST', '/emails/batch', { key: house.liveKey, body: { from: 'a@shop.example.com', emails } })
-      expect([answer.status, answer.body.error]).toEqual([200, undefined])
-    }
-  }
   const figures = (domain: Domain) => figuresOf(postfixes.get(domain)?.log() ?? '')
 
   test.each(domains)('%s: every message arrives once, and is sent', async (domain) => {
@@ -116,6 +108,38 @@ describe.skipIf(missing !== undefined)(`Postfix with policies${missing === undef
     expect(figures('twenty-a-second.example').refusedMessages).toBeLessThan(policies['twenty-a-second.example'].messages / 2)
   })
 })
+
+describe.skipIf(missing !== undefined)('Postfix as the relay of all mail, with three connections allowed', () => {
+  const messages = 150
+
+  test('passes every message on once, and no more connections stood', async () => {
+    await using next = await startFakeMx()
+    const port = await freePort()
+    const settings = { smtpd_client_event_limit_exceptions: '', smtpd_client_connection_count_limit: '3' }
+    await using postfix = await startPostfix(port, 'local.example', { 'away.example': next.port }, { settings })
+    await using house = await startHouse({
+      rateLimit: null,
+      sendLimit: null,
+      roles: ['delivery'],
+      settings: { POSTRIDER_RELAY: `smtp://127.0.0.1:${port}`, POSTRIDER_RETRY_BASE_SECONDS: '1' },
+    })
+    await house.addDomain(house.tenantId, 'shop.example.com')
+    await send(house, 'away.example', messages)
+    await next.waitFor(messages, 100_000)
+    expect(new Set(next.messages.flatMap((one) => one.recipients)).size).toBe(messages)
+    expect(next.messages).toHaveLength(messages)
+    expect(figuresOf(postfix.log()).mostStanding).toBeLessThanOrEqual(3)
+  }, 120_000)
+})
+
+async function send(house: House, domain: string, messages: number): Promise<void> {
+  for (let first = 0; first < messages; first += 100) {
+    const count = Math.min(100, messages - first)
+    const emails = Array.from({ length: count }, (_, at) => ({ to: [`n${first + at}@${domain}`], subject: 'One of many', text: 'Hello' }))
+    const answer = await house.call('POST', '/emails/batch', { key: house.liveKey, body: { from: 'a@shop.example.com', emails } })
+    expect([answer.status, answer.body.error]).toEqual([200, undefined])
+  }
+}
 
 /** What Postfix wrote down: a session is known by the process that serves it. */
 function figuresOf(log: string) {
