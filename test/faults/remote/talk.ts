@@ -54,8 +54,8 @@ const breaks: Row[] = [
     { dot: (socket) => void setTimeout(() => socket.writable && socket.write('250 2.0.0 at last\r\n'), 3000) },
     ['sent'],
   ),
-  rude('silence at MAIL', { MAIL: silent }, untilGivenUp('connection_error')),
-  rude('silence at RCPT (half open)', { RCPT: silent }, untilGivenUp('connection_error')),
+  rude('silence at MAIL', { EHLO: ehloWithout, MAIL: silent }, untilGivenUp('connection_error')),
+  rude('silence at RCPT (half open)', { EHLO: ehloWithout, RCPT: silent }, untilGivenUp('connection_error')),
   rude('silence at DATA', { DATA: (socket) => void socket.pause() }, untilGivenUp('connection_error'), { taken: 0 }),
   rude(
     'a server that stops reading in the middle of the content',
@@ -68,14 +68,20 @@ const breaks: Row[] = [
     untilGivenUp('connection_error'),
     { ...large, taken: 0 },
   ),
-  rude('a reply octet by octet, without end', { MAIL: dripping(`250 ${'x'.repeat(2000)}`, 50) }, untilGivenUp('connection_error')),
+  rude(
+    'a reply octet by octet, without end',
+    { EHLO: ehloWithout, MAIL: dripping(`250 ${'x'.repeat(2000)}`, 50) },
+    untilGivenUp('connection_error'),
+  ),
   row('no answer to QUIT', at('quit', { silent: true }), ['sent']),
 ]
 
 const forms: Row[] = [
-  rude('replies cut into packets of one octet', { MAIL: octetByOctet('250 2.1.0 ok\r\n'), RCPT: octetByOctet('250 2.1.5 ok\r\n') }, [
-    'sent',
-  ]),
+  rude(
+    'replies cut into packets of one octet',
+    { EHLO: ehloWithout, MAIL: octetByOctet('250 2.1.0 ok\r\n'), RCPT: octetByOctet('250 2.1.5 ok\r\n') },
+    ['sent'],
+  ),
   rude(
     'replies of several lines everywhere',
     { MAIL: '250-a\r\n250-b\r\n250 c\r\n', RCPT: '250-a\r\n250 b\r\n', dot: '250-a\r\n250 b\r\n' },
@@ -89,7 +95,7 @@ const forms: Row[] = [
   rude('codes without text', { MAIL: '250\r\n', RCPT: '250\r\n', dot: '250\r\n' }, ['sent']),
   rude('a code and no space', { MAIL: '250ok\r\n' }, untilGivenUp('protocol_error')),
   rude('lines of one reply with different codes', { RCPT: '250-ok\r\n550 no\r\n' }, untilGivenUp('protocol_error')),
-  rude('a reply without a last line', { RCPT: '250-ok\r\n250-ok\r\n' }, untilGivenUp('connection_error')),
+  rude('a reply without a last line', { EHLO: ehloWithout, RCPT: '250-ok\r\n250-ok\r\n' }, untilGivenUp('connection_error')),
   rude('100,000 lines in a reply', { RCPT: '550-no\r\n'.repeat(100_000) }, untilGivenUp('protocol_error')),
   rude('10 GB instead of a reply', { RCPT: pouring('550-no\r\n') }, untilGivenUp('protocol_error')),
   rude('10 GB without a line end', { MAIL: pouring('x') }, untilGivenUp('protocol_error')),
@@ -103,27 +109,26 @@ const forms: Row[] = [
   ]),
 ]
 
+const toldAtOnce = new WeakSet<Socket>()
 const pipelining: Row[] = [
   rude(
     'one answer too many when commands come at once',
-    { RCPT: (socket, _, session) => void socket.write(session === 1 ? '250 ok\r\n250 ok\r\n250 ok\r\n' : '250 ok\r\n') },
+    { RCPT: (socket, _, __, behind) => void socket.write('250 ok\r\n'.repeat(behind === '' ? 1 : 3)) },
     ['sent'],
+    { mostConnections: 2, taken: 1 },
   ),
   rude(
     'answers out of step when commands come at once',
-    {
-      // It takes what follows MAIL for its end and answers DATA where RCPT was asked.
-      RCPT: (socket, _, session) => void socket.write(session === 1 ? '354 go on\r\n' : '250 ok\r\n'),
-    },
+    { RCPT: (socket, _, __, behind) => void socket.write(behind === '' ? '250 ok\r\n' : '354 go on\r\n') },
     ['sent'],
     { mostConnections: 2, taken: 1 },
   ),
   rude(
     'a hang-up when commands come at once, after the first answer',
     {
-      RCPT(socket, _, session) {
-        if (session === 1) socket.destroy()
-        else socket.write('250 ok\r\n')
+      RCPT(socket, _, __, behind) {
+        if (behind === '') socket.write('250 ok\r\n')
+        else socket.destroy()
       },
     },
     ['sent'],
@@ -137,7 +142,13 @@ const pipelining: Row[] = [
   ),
   rude(
     'fewer answers than commands',
-    { DATA: (socket, _, session) => void (session > 1 && socket.write('354 go on\r\n')) },
+    {
+      RCPT(socket, _, __, behind) {
+        if (behind !== '') toldAtOnce.add(socket)
+        socket.write('250 ok\r\n')
+      },
+      DATA: (socket) => void (toldAtOnce.has(socket) || socket.write('354 go on\r\n')),
+    },
     ['softfail connection_error', 'sent'],
     { taken: 1 },
   ),
