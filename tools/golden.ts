@@ -67,6 +67,7 @@ function goldens(root: string): Golden[] {
         return houseDocument(house, readFaces(house, readSource(root)).faces)
       },
     },
+    { file: '../remote-misbehaviour.md', make: async () => (await import('../test/faults/remote/document.ts')).document() },
     { file: 'schema.sql', make: () => schemaOf(root) },
     { file: 'openapi.json', make: async () => `${JSON.stringify(await callFace(root, 'http', 'openApiDocument'), null, 2)}\n` },
     {

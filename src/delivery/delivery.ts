@@ -26,7 +26,7 @@ import {
 import { suppressed } from '#suppressions'
 import type { Tenants } from '#tenants'
 import { openCursors } from './cursors.ts'
-import { type Dispatch, jobsOf, openDispatch } from './dispatch.ts'
+import { type Dispatch, type DispatchDeps, jobsOf, openDispatch } from './dispatch.ts'
 import { openHands } from './hands.ts'
 import type { Job } from './job.ts'
 import { doLater, type LaterDeps } from './later.ts'
@@ -100,6 +100,7 @@ export interface DeliveryDeps {
   takeReport?: LaterDeps['takeReport'] | undefined
   /** Called where a crash test may strike. */
   reached?: Reached | undefined
+  bounds?: DispatchDeps['bounds']
 }
 
 function readScenarioFile(file: string) {

@@ -5,12 +5,13 @@
 import { type Clock, type Config, impossible, type Log } from '#base'
 import { classify } from '#bounces'
 import { type AddressesResult, type AddressGuard, findAddresses, type Resolver, type RouteHost } from '#net'
-import { type ConnectOptions, connect, type RecipientResult, type SmtpConnection, type Transaction } from '#smtp'
+import { type ConnectOptions, connect, type RecipientResult, type SmtpConnection, type SmtpLimits, type Transaction } from '#smtp'
 import type { Claimed } from '#spool'
 import { fairQueue } from './fair-queue.ts'
 import { type Job, type PreparedMessage, transactionsOf } from './job.ts'
 import { type Finding, findingOf, findingOfFailure, nowhere, type RemoteEnd, remoteOf } from './outcome.ts'
 import type { Shape } from './shaping.ts'
+import { openStumbles, type Stumbles } from './stumbles.ts'
 
 const mostConnections = 10
 /** A connection is kept this long for the next message. */
@@ -62,6 +63,7 @@ export interface DestinationDeps {
   shape: Shape
   /** Not begun, and not to be claimed again for so long: the provider takes no more now. */
   surplus(jobs: Job[], forMs: number): void
+  smtpLimits?: Partial<SmtpLimits> | undefined
 }
 
 /** How a destination is reached: MX hosts, or the operator's relay. */
@@ -88,6 +90,9 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
   const { clock } = deps
   const queue = fairQueue<Job>()
   const open = new Set<SmtpConnection>()
+  const stumbles = openStumbles(clock)
+  /** Those on which a message was answered: what breaks then is the connection, and each such break had its progress. */
+  const carried = new WeakSet<SmtpConnection>()
   let way: Way | undefined
   let working = 0
   /** Grows with every success, so that a destination which answers nobody costs one connection. */
@@ -173,7 +178,7 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
 
   const workOn = async () => {
     const beganMs = clock.monotonicMs()
-    const opened = await openConnection(way as Way, deps)
+    const opened = await openConnection(way as Way, deps, stumbles)
     if (!opened.ok) {
       const { reply } = opened.finding
       if (reply && deps.shape.isThrottle(reply)) {
@@ -301,14 +306,17 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
       deps.abandoned(job)
       return
     }
-    // A connection that breaks before anything of the message was said says nothing about the message: another one takes it.
-    const untouched = first?.state === 'failed' && first.failure.kind === 'dropped' && first.failure.stage === 'mail' && !job.again
-    if (untouched) {
-      job.again = true
+    const stumbled = first?.state === 'failed' && stumbles.note(connection, first.failure, !carried.has(connection))
+    // A connection that breaks before anything of the message was said says nothing about the message: another one takes it. So it
+    // does when the peer was confused by several commands at once; it is then told one at a time.
+    const untouched = first?.state === 'failed' && first.failure.kind === 'dropped' && first.failure.stage === 'mail'
+    if ((untouched || stumbled) && (!job.again || carried.has(connection))) {
+      job.again ||= !carried.has(connection)
       queue.push(job.tenantId, job)
       press()
       return
     }
+    if (first?.state !== 'failed') carried.add(connection)
     shapeBy(result.recipients)
     if (result.recipients.some((one) => one.state === 'accepted')) allowed = Math.min(mostConnections, allowed + 1)
     deps.done({
@@ -351,7 +359,7 @@ interface Unopened {
 type Opened = { ok: true; connection: SmtpConnection } | Unopened
 
 /** Tries hosts in order of preference and their addresses in turn; a host that says 5xx at the door is passed over for the next. */
-async function openConnection(way: Way, deps: DestinationDeps): Promise<Opened> {
+async function openConnection(way: Way, deps: DestinationDeps, stumbles: Stumbles): Promise<Opened> {
   let last: Unopened | undefined
   for (const { host } of way.hosts) {
     const found = await findAddresses(host, deps.resolver, way.guard)
@@ -365,7 +373,9 @@ async function openConnection(way: Way, deps: DestinationDeps): Promise<Opened> 
         ehloName: deps.config.hostname,
         tls: way.tls,
         auth: way.auth,
+        pipelining: stumbles.has(address) ? 'never' : 'when offered',
         clock: deps.clock,
+        limits: deps.smtpLimits ?? {},
       }
       let result = await connect(options)
       // Opportunistic TLS: a handshake that fails must not cost the mail (RFC 7435), so it goes in the clear over a new connection.

@@ -9,6 +9,7 @@ import { decodeContent, findContentBody, openReturnPaths } from '#emails'
 import { dotStuff } from '#mail'
 import { findRoute, openGuard, openResolver, type Route } from '#net'
 import { type Scenario, simulate, simulatedHost, simulatorDomain } from '#simulator'
+import type { SmtpLimits } from '#smtp'
 import type { Claimed, Leases, RetrySchedule } from '#spool'
 import { openTokens } from '#tracking'
 import { type Destination, type FindingFor, openDestination, type Way } from './destination.ts'
@@ -46,6 +47,8 @@ export interface DispatchDeps {
   scenario?: Scenario | undefined
   /** Not sent, and not ours to send any more. */
   abandoned(claimed: Claimed[]): void
+  /** Other limits of time than the usual ones. */
+  bounds?: { smtp?: Partial<SmtpLimits>; dnsQueryMs?: number } | undefined
 }
 
 export interface Dispatch {
@@ -60,7 +63,7 @@ export interface Dispatch {
 
 export function openDispatch(deps: DispatchDeps): Dispatch {
   const { clock, config, ids, schedule } = deps
-  const resolver = openResolver({ servers: config.resolvers, clock })
+  const resolver = openResolver({ servers: config.resolvers, clock, queryMs: deps.bounds?.dnsQueryMs })
   const guard = openGuard(config.allowedNetworks)
   const tokens = openTokens(deps.secrets)
   const returnPaths = openReturnPaths(deps.secrets)
@@ -184,6 +187,7 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
         abandoned: abandon,
         shape: deps.shaper.shape('', provider),
         surplus,
+        smtpLimits: deps.bounds?.smtp,
       })
       destinations.set(name, destination)
     }

@@ -51,21 +51,31 @@ interface Kept<T> {
   lifeMs: number
 }
 
-/** `servers` are `ip[:port]`; none means the system's. */
-export function openResolver({ servers, clock }: { servers: readonly string[]; clock: Clock }): Resolver {
+export interface ResolverDeps {
+  /** `ip[:port]`; none means the system's. */
+  servers: readonly string[]
+  clock: Clock
+  /** For one try at one server. */
+  queryMs?: number | undefined
+}
+
+export function openResolver({ servers, clock, queryMs = queryTimeoutMs }: ResolverDeps): Resolver {
   const open = () => {
-    const resolver = new SystemResolver({ timeout: queryTimeoutMs, tries })
+    const resolver = new SystemResolver({ timeout: queryMs, tries })
     if (servers.length > 0) resolver.setServers(servers)
     return resolver
   }
   const shared = open()
 
-  /** One answer that is no DNS fails every question that waits on its socket (c-ares), so each is asked again on a socket of its own. */
+  /**
+   * One answer that is no DNS, or a TCP connection that ends, fails every question that waits on this socket (c-ares), so each is asked
+   * again on a socket of its own.
+   */
   const query = async <T>(ask: (resolver: SystemResolver) => Promise<T>): Promise<T> => {
     try {
       return await ask(shared)
     } catch (error) {
-      if (codeOf(error) !== 'BADRESP') throw error
+      if (!['BADRESP', 'CONNREFUSED'].includes(codeOf(error))) throw error
       return ask(open())
     }
   }

@@ -101,7 +101,8 @@ async function introduce(setup: Setup): Promise<Hello> {
     }
   }
   if (options.auth) await authenticate(setup, hello, options.auth)
-  return hello
+  if (options.pipelining !== 'never') return hello
+  return { ...hello, extensions: { ...hello.extensions, pipelining: false } }
 }
 
 async function sayHello(setup: Setup): Promise<Hello> {

@@ -13,6 +13,7 @@ export type {
   RecipientResult,
   Reply,
   SmtpConnection,
+  SmtpLimits,
   Transaction,
   TransactionResult,
 } from './types.ts'

@@ -51,6 +51,8 @@ export interface ConnectOptions {
   tls: 'opportunistic' | 'none' | 'implicit' | 'require'
   /** Sent only over TLS or to a loopback address. */
   auth?: { user: string; password: string } | undefined
+  /** `never`: one command at a time, for a peer that lost its way among several. */
+  pipelining?: 'when offered' | 'never'
   clock: Clock
   limits?: Partial<SmtpLimits>
 }

@@ -3,7 +3,7 @@
  * rather than a library, because a library keeps to the RFCs.
  */
 import { createServer, type Socket } from 'node:net'
-import { TLSSocket } from 'node:tls'
+import { type SecureContextOptions, TLSSocket } from 'node:tls'
 import { testCertificate } from './certificate.ts'
 
 export interface MxEvent {
@@ -12,6 +12,7 @@ export interface MxEvent {
   argument: string
   /** 1 for the first connection. */
   session: number
+  secure: boolean
 }
 
 /** A reply (without CRLF; several lines with LF); after it, or instead of it: hang up, or say and read nothing more (`silent`). */
@@ -22,6 +23,13 @@ export interface FakeMxOptions {
   starttls?: boolean
   script?: (event: MxEvent) => MxAnswer
   closed?: (session: number) => void
+  /** 127.0.0.1 and any port, unless said. */
+  host?: string
+  port?: number
+  /** Instead of the test certificate: what `node:tls` takes. */
+  tls?: SecureContextOptions
+  /** As it stands, with CRLF. */
+  startTlsReply?: string
 }
 
 export interface MxMessage {
@@ -67,7 +75,7 @@ export async function startFakeMx(options: FakeMxOptions = {}): Promise<FakeMx> 
     })
     converse(socket, session, options, keep)
   })
-  await new Promise<void>((resolve, reject) => server.once('error', reject).listen(0, '127.0.0.1', resolve))
+  await new Promise<void>((resolve, reject) => server.once('error', reject).listen(options.port ?? 0, options.host ?? '127.0.0.1', resolve))
   const address = server.address()
   const port = typeof address === 'object' && address ? address.port : 0
 
@@ -117,7 +125,7 @@ function converse(plain: Socket, session: number, options: FakeMxOptions, keep: 
 
   /** Sends the script's answer or the usual one; tells its code, 0 for none. */
   const answer = (stage: MxEvent['stage'], argument: string, usual: string): number => {
-    const scripted = options.script?.({ stage, argument, session })
+    const scripted = options.script?.({ stage, argument, session, secure })
     const { reply, close = false, silent = false } = typeof scripted === 'string' ? { reply: scripted } : (scripted ?? { reply: usual })
     if (reply !== undefined) socket.write(`${reply.replace(/\r?\n/g, '\r\n')}\r\n`)
     if (close) socket.end()
@@ -139,7 +147,7 @@ function converse(plain: Socket, session: number, options: FakeMxOptions, keep: 
       const lines = verb === 'HELO' ? ['fake.test'] : ['fake.test', ...extensions]
       answer('ehlo', line, lines.map((text, index) => `250${index === lines.length - 1 ? ' ' : '-'}${text}`).join('\n'))
     } else if (verb === 'STAR') {
-      socket.write('220 2.0.0 go ahead\r\n')
+      socket.write(options.startTlsReply ?? '220 2.0.0 go ahead\r\n')
       startTls()
     } else if (verb === 'MAIL') {
       if (answer('mail', address, '250 2.1.0 ok') === 250) from = address
@@ -194,7 +202,7 @@ function converse(plain: Socket, session: number, options: FakeMxOptions, keep: 
     unread = Buffer.alloc(0)
     forget()
     secure = true
-    socket = new TLSSocket(plain, { isServer: true, ...testCertificate })
+    socket = new TLSSocket(plain, { isServer: true, ...testCertificate, ...options.tls })
     socket.on('data', onData).on('error', () => plain.destroy())
   }
 

@@ -10,7 +10,7 @@ import { openIds, openSecrets, pause, readConfig, type Secrets, silentLog, syste
 import { readReport } from '#bounces'
 import { createKey, openCredentials, type Permission } from '#credentials'
 import type { Db } from '#db'
-import { startDelivery } from '#delivery'
+import { type DeliveryDeps, startDelivery } from '#delivery'
 import { addDomain, openDomainDesk, openDomains } from '#domains'
 import { prepareDays, startHousekeeping } from '#housekeeping'
 import { type HttpDeps, startHttp } from '#http'
@@ -39,6 +39,7 @@ export interface Wish {
   roles?: readonly ('delivery' | 'housekeeping' | 'inbound')[]
   returns?: Returns
   smtpBounds?: InboundDeps['bounds']
+  deliveryBounds?: DeliveryDeps['bounds']
   bounds?: HttpDeps['bounds']
   /** Its emails go before they have to, so that counts outlive them. */
   ages?: boolean
@@ -210,7 +211,19 @@ export async function startHouse(wish: Wish = {}): Promise<House> {
     running.push(startHousekeeping({ db, clock, log, resolver, hostname, keep: config, brake: config, limitSettings }))
   if (wish.roles?.includes('delivery'))
     running.push(
-      await startDelivery({ db, clock, ids, log, secrets, domains, tenants, config, processId: 'house', takeReport: returns.takeReport }),
+      await startDelivery({
+        db,
+        clock,
+        ids,
+        log,
+        secrets,
+        domains,
+        tenants,
+        config,
+        processId: 'house',
+        takeReport: returns.takeReport,
+        bounds: wish.deliveryBounds,
+      }),
     )
 
   const stop = async () => {

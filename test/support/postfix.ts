@@ -1,7 +1,6 @@
 /** A Postfix of a test's own (Debian package postfix), in folders of its own on a loopback port: it takes everything and delivers what it can. */
 import { execFile, execFileSync } from 'node:child_process'
 import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -16,21 +15,27 @@ export function missingPostfix(): string | undefined {
 }
 
 export interface Postfix extends AsyncDisposable {
-  port: number
   /** What it has logged. */
   log(): string
 }
 
-/** `local`: a domain of its own without users. `transports`: what becomes of the mail of other domains, by transport(5). */
-export async function startPostfix(local: string, transports: Record<string, string>): Promise<Postfix> {
+/**
+ * `local`: a domain of its own without users. `ports`: where the mail of other domains goes, on 127.0.0.1. `settings`: further ones of
+ * postconf(5), by parameter.
+ */
+export async function startPostfix(
+  port: number,
+  local: string,
+  ports: Record<string, number>,
+  { host = '127.0.0.1', settings = {} }: { host?: string; settings?: Record<string, string> } = {},
+): Promise<Postfix> {
   const folder = mkdtempSync(join(tmpdir(), 'postrider-postfix-'))
   chmodSync(folder, 0o755)
   const [config, queue, data] = ['config', 'queue', 'data'].map((name) => join(folder, name)) as [string, string, string]
   for (const path of [config, queue, data]) mkdirSync(path)
   const id = (flag: string) => Number(execFileSync('id', [flag, 'postfix']).toString())
   chownSync(data, id('-u'), id('-g'))
-  const port = await freePort()
-  const table = Object.entries(transports).map(([domain, transport]) => `{ ${domain} = ${transport} }`)
+  const table = Object.entries(ports).map(([domain, target]) => `{ ${domain} = smtp:[127.0.0.1]:${target} }`)
   writeFileSync(
     join(config, 'main.cf'),
     `compatibility_level = 3.6
@@ -55,14 +60,16 @@ maximal_backoff_time = 1s
 maillog_file = ${folder}/log
 maillog_file_prefixes = ${tmpdir()}
 import_environment = MAIL_CONFIG
-`,
+${Object.entries(settings)
+  .map(([name, value]) => `${name} = ${value}\n`)
+  .join('')}`,
   )
   const bounces = ['bounce', 'defer', 'trace'].map((name) => `${name} unix - - n - 0 bounce`)
   const others = ['rewrite trivial-rewrite', 'proxymap', 'smtp', 'relay smtp', 'error', 'retry error'].map((one) => one.split(' '))
   const unix = [...bounces, ...others.map(([name, program = name]) => `${name} unix - - n - - ${program}`)]
   writeFileSync(
     join(config, 'master.cf'),
-    `127.0.0.1:${port} inet n - n - - smtpd
+    `${host}:${port} inet n - n - - smtpd
 cleanup unix n - n - 0 cleanup
 qmgr unix n - n 1 1 qmgr
 local unix - n n - - local
@@ -73,19 +80,10 @@ ${unix.join('\n')}
   )
   await run(`${sbin}/postfix`, ['-c', config, 'start'])
   return {
-    port,
     log: () => readFileSync(join(folder, 'log'), 'utf8'),
     async [Symbol.asyncDispose]() {
       await run(`${sbin}/postfix`, ['-c', config, 'stop']).catch(() => undefined)
       rmSync(folder, { recursive: true, force: true })
     },
   }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as { port: number }
-  await new Promise((resolve) => server.close(resolve))
-  return port
 }

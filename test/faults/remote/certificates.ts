@@ -1,0 +1,22 @@
+/** Certificates that are wrong, made by the hand that makes our own. */
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { systemClock, systemRandom } from '#base'
+import { ensureCertificate } from '#inbound'
+
+function certificateFor(hostname: string, madeAtMs: number) {
+  const dataFolder = mkdtempSync(join(tmpdir(), 'postrider-certificate-'))
+  try {
+    const settings = { dataFolder, hostname, tlsCert: undefined, tlsKey: undefined }
+    ensureCertificate(settings, { clock: { ...systemClock, nowMs: () => madeAtMs }, random: systemRandom })
+    const read = (name: string) => readFileSync(join(dataFolder, name), 'utf8')
+    return { cert: read('smtp-certificate.pem'), key: read('smtp-key.pem') }
+  } finally {
+    rmSync(dataFolder, { recursive: true })
+  }
+}
+
+/** Valid for the ten years from 2010 on. */
+export const expiredCertificate = certificateFor('mx.example.test', Date.UTC(2010, 0))
+export const otherCertificate = certificateFor('somebody-else.test', systemClock.nowMs())

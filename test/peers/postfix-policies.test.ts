@@ -1,0 +1,190 @@
+/**
+ * Postfix as the receiver with the policies that people set: all mail arrives once behind it, and what it counts itself, in its log, tells
+ * that its limits were kept to. One house, four Postfixes, at the same time.
+ */
+import { createServer, type Server } from 'node:net'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type FakeMx, startFakeMx } from '../support/fake-mx.ts'
+import { type House, startHouse } from '../support/house.ts'
+import { missingPostfix, type Postfix, startPostfix } from '../support/postfix.ts'
+import { startTestDns } from '../support/test-dns.ts'
+import { freePort } from './bounce-loop.ts'
+
+const missing = missingPostfix()
+const arriveWithinMs = 150_000
+const greyForMs = 2000
+
+/** `messages`: how many it is sent. Without the first setting, Postfix counts nobody of its own networks. */
+const policies = {
+  'grey.example': { messages: 30, settings: {} },
+  'three-connections.example': { messages: 400, settings: { smtpd_client_connection_count_limit: '3' } },
+  'few-new-connections.example': {
+    messages: 200,
+    settings: { smtpd_client_connection_rate_limit: '6', anvil_rate_time_unit: '10s' },
+  },
+  'twenty-a-second.example': { messages: 250, settings: { smtpd_client_message_rate_limit: '20', anvil_rate_time_unit: '1s' } },
+} as const
+type Domain = keyof typeof policies
+const domains = Object.keys(policies) as Domain[]
+
+describe.skipIf(missing !== undefined)(`Postfix with policies${missing === undefined ? '' : ` (${missing})`}`, () => {
+  const closing = new AsyncDisposableStack()
+  const postfixes = new Map<Domain, Postfix>()
+  let house: House
+  /** Behind all of them. */
+  let next: FakeMx
+
+  beforeAll(async () => {
+    const port = await freePort()
+    next = closing.use(await startFakeMx())
+    const greylist = await startGreylist()
+    closing.defer(() => new Promise((resolve) => greylist.server.close(() => resolve())))
+    const dns = closing.use(await startTestDns())
+    for (const [index, domain] of domains.entries()) {
+      const host = `127.0.6.${index + 1}`
+      dns.set(domain, 'MX', [`10 mx.${domain}`])
+      dns.set(`mx.${domain}`, 'A', [host])
+      const greylisting = {
+        smtpd_recipient_restrictions: `check_policy_service inet:127.0.0.1:${greylist.port}, permit_mynetworks, reject`,
+      }
+      const settings = {
+        smtpd_client_event_limit_exceptions: '',
+        anvil_status_update_time: '1s',
+        ...policies[domain].settings,
+        ...(domain === 'grey.example' ? greylisting : {}),
+      }
+      postfixes.set(domain, closing.use(await startPostfix(port, 'local.example', { [domain]: next.port }, { host, settings })))
+    }
+    house = closing.use(
+      await startHouse({
+        rateLimit: null,
+        sendLimit: null,
+        roles: ['delivery'],
+        settings: {
+          POSTRIDER_DNS: dns.address,
+          POSTRIDER_MX_PORT: String(port),
+          POSTRIDER_ALLOWED_NETWORKS: '127.0.0.0/8',
+          POSTRIDER_RETRY_BASE_SECONDS: '1',
+        },
+      }),
+    )
+    await house.addDomain(house.tenantId, 'shop.example.com')
+    for (const domain of domains) await send(house, domain, policies[domain].messages)
+    await next.waitFor(
+      domains.reduce((sum, domain) => sum + policies[domain].messages, 0),
+      arriveWithinMs,
+    )
+  }, 240_000)
+  afterAll(() => closing.disposeAsync())
+
+  const figures = (domain: Domain) => figuresOf(postfixes.get(domain)?.log() ?? '')
+
+  test.each(domains)('%s: every message arrives once, and is sent', async (domain) => {
+    const arrived = next.messages.flatMap((one) => one.recipients).filter((one) => one.endsWith(`@${domain}`))
+    expect(arrived.length).toBe(policies[domain].messages)
+    expect(new Set(arrived).size).toBe(policies[domain].messages)
+    const totalOf = async (query: string) => (await house.call('GET', `/emails?perPage=1${query}`, { key: house.liveKey })).body.total
+    await expect.poll(() => totalOf('&status=sent'), { timeout: 10_000 }).toBe(await totalOf(''))
+  })
+
+  test('a greylisted recipient is tried again with the same sender, and each is put off once', () => {
+    const putOff = (postfixes.get('grey.example')?.log() ?? '').match(/NOQUEUE: reject: .*to=<[^>]*>/g) ?? []
+    expect(putOff.length).toBeGreaterThanOrEqual(policies['grey.example'].messages)
+    expect(new Set(putOff.map((line) => /from=<([^>]*)>/.exec(line)?.[1])).size).toBe(policies['grey.example'].messages)
+  })
+
+  test('of three connections allowed no more stood, and the limit was met a few times only', () => {
+    const { mostStanding, connections, refusedConnections } = figures('three-connections.example')
+    expect(mostStanding).toBeLessThanOrEqual(3)
+    expect(refusedConnections).toBeLessThan(Math.max(12, connections / 2))
+  })
+
+  test('of six new connections in ten seconds no more were taken', () => {
+    expect(figures('few-new-connections.example').refusedConnections).toBeLessThan(30)
+  })
+
+  test('of twenty messages a second no more were taken, and few were refused', () => {
+    // Until it is learnt; from then on it is one now and then (test/faults/shaping.test.ts).
+    expect(figures('twenty-a-second.example').refusedMessages).toBeLessThan(policies['twenty-a-second.example'].messages / 2)
+  })
+})
+
+describe.skipIf(missing !== undefined)('Postfix as the relay of all mail, with three connections allowed', () => {
+  const messages = 150
+
+  test('passes every message on once, and no more connections stood', async () => {
+    await using next = await startFakeMx()
+    const port = await freePort()
+    const settings = { smtpd_client_event_limit_exceptions: '', smtpd_client_connection_count_limit: '3' }
+    await using postfix = await startPostfix(port, 'local.example', { 'away.example': next.port }, { settings })
+    await using house = await startHouse({
+      rateLimit: null,
+      sendLimit: null,
+      roles: ['delivery'],
+      settings: { POSTRIDER_RELAY: `smtp://127.0.0.1:${port}`, POSTRIDER_RETRY_BASE_SECONDS: '1' },
+    })
+    await house.addDomain(house.tenantId, 'shop.example.com')
+    await send(house, 'away.example', messages)
+    await next.waitFor(messages, 100_000)
+    expect(new Set(next.messages.flatMap((one) => one.recipients)).size).toBe(messages)
+    expect(next.messages).toHaveLength(messages)
+    expect(figuresOf(postfix.log()).mostStanding).toBeLessThanOrEqual(3)
+  }, 120_000)
+})
+
+async function send(house: House, domain: string, messages: number): Promise<void> {
+  for (let first = 0; first < messages; first += 100) {
+    const count = Math.min(100, messages - first)
+    const emails = Array.from({ length: count }, (_, at) => ({ to: [`n${first + at}@${domain}`], subject: 'One of many', text: 'Hello' }))
+    const answer = await house.call('POST', '/emails/batch', { key: house.liveKey, body: { from: 'a@shop.example.com', emails } })
+    expect([answer.status, answer.body.error]).toEqual([200, undefined])
+  }
+}
+
+/** What Postfix wrote down: a session is known by the process that serves it. */
+function figuresOf(log: string) {
+  const open = new Set<string>()
+  const figures = { connections: 0, mostStanding: 0, refusedConnections: 0, messages: 0, refusedMessages: 0 }
+  for (const line of log.split('\n')) {
+    const [, pid = '', said = ''] = /smtpd\[(\d+)\]: (.*)/.exec(line) ?? []
+    if (said.startsWith('connect from')) figures.connections++
+    if (/^warning: Connection (concurrency|rate) limit exceeded/.test(said)) figures.refusedConnections++
+    if (said.startsWith('warning: Message delivery request rate limit exceeded')) figures.refusedMessages++
+    // Only now it is sure that it was not one too many: a process says first that somebody is there, and then that it refuses him.
+    if (/^[0-9A-F]+: client=/.test(said)) {
+      figures.messages++
+      open.add(pid)
+    }
+    if (said.startsWith('disconnect from')) open.delete(pid)
+    figures.mostStanding = Math.max(figures.mostStanding, open.size)
+  }
+  return figures
+}
+
+/** SMTP access policy delegation (SMTPD_POLICY_README): who is new is put off for a while. */
+async function startGreylist(): Promise<{ server: Server; port: number }> {
+  const seenAtMs = new Map<string, number>()
+  const server = createServer((socket) => {
+    let unread = ''
+    socket.on('error', () => socket.destroy())
+    socket.on('data', (octets) => {
+      unread += octets.toString('utf8')
+      for (let end = unread.indexOf('\n\n'); end >= 0; end = unread.indexOf('\n\n')) {
+        const asked = new Map(
+          unread
+            .slice(0, end)
+            .split('\n')
+            .map((line) => line.split(/=(.*)/s) as [string, string]),
+        )
+        unread = unread.slice(end + 2)
+        const triplet = ['client_address', 'sender', 'recipient'].map((name) => asked.get(name)).join(' ')
+        const firstMs = seenAtMs.get(triplet) ?? performance.now()
+        seenAtMs.set(triplet, firstMs)
+        const isNew = performance.now() - firstMs < greyForMs
+        socket.write(`action=${isNew ? 'DEFER_IF_PERMIT 4.2.0 Greylisted, see http://postgrey.schweikert.ch/help' : 'DUNNO'}\n\n`)
+      }
+    })
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  return { server, port: (server.address() as { port: number }).port }
+}
