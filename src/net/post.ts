@@ -1,5 +1,5 @@
 /**
- * One HTTP POST to a URL that somebody else has given us. Never rejects, whatever the other side does: the whole is bounded in time,
+ * One HTTP request, POST or GET, to a URL that somebody else has given us. Never rejects, whatever the other side does: the whole is bounded in time,
  * the answer in octets. It connects to addresses that were looked up once and checked, and to no others; redirects are not followed,
  * nothing is decompressed, and the connection ends with the answer.
  */
@@ -29,10 +29,28 @@ export interface PostOutcome {
   mayHaveArrived: boolean
 }
 
+export interface GetRequest {
+  url: string
+  withinMs: number
+  mostOctets: number
+}
+
+export interface GetOutcome {
+  statusCode: number | null
+  contentType: string | null
+  body: string | null
+  /** The whole body was read. */
+  isWhole: boolean
+  error: string | null
+}
+
+export type Get = (request: GetRequest) => Promise<GetOutcome>
+
 export interface Post {
   /** Where a URL would lead now. */
   look(url: string): Promise<UrlVerdict>
   post(request: PostRequest): Promise<PostOutcome>
+  get: Get
 }
 
 export interface PostDeps extends TargetDeps {
@@ -51,34 +69,61 @@ class Failed extends Error {}
 export function openPost(deps: PostDeps): Post {
   const { clock } = deps
   const look = (url: string) => findTarget(url, deps)
+  const ask = async ({ url, withinMs, ...request }: Asked) => {
+    const startedMs = clock.monotonicMs()
+    const stop = new AbortController()
+    const cancel = clock.after(withinMs, () => stop.abort(new Failed(`no answer within ${withinMs / 1000} s`)))
+    let mayHaveArrived = false
+    let socket: Socket | undefined
+    const told = (answer: Answered | null, error: string | null) => ({
+      answer,
+      error,
+      durationMs: Math.round(clock.monotonicMs() - startedMs),
+      mayHaveArrived: answer === null && mayHaveArrived,
+    })
+    try {
+      const target = await unless(stop.signal, look(url))
+      if (target.kind !== 'addresses') throw new Failed(target.message)
+      socket = await connect(target, withinMs, stop.signal, deps)
+      mayHaveArrived = true
+      return told(await exchange(socket, target.url, request, stop.signal), null)
+    } catch (error) {
+      const late = stop.signal.aborted && mayHaveArrived ? '; the request may have arrived' : ''
+      return told(null, inWords(error) + late)
+    } finally {
+      cancel()
+      socket?.destroy()
+    }
+  }
   return {
     look,
-    async post({ url, headers, body, withinMs }) {
-      const startedMs = clock.monotonicMs()
-      const stop = new AbortController()
-      const cancel = clock.after(withinMs, () => stop.abort(new Failed(`no answer within ${withinMs / 1000} s`)))
-      let mayHaveArrived = false
-      let socket: Socket | undefined
-      const outcome = (rest: Pick<PostOutcome, 'statusCode' | 'body' | 'error'>): PostOutcome => ({
-        ...rest,
-        durationMs: Math.round(clock.monotonicMs() - startedMs),
-        mayHaveArrived: rest.statusCode === null && mayHaveArrived,
-      })
-      try {
-        const target = await unless(stop.signal, look(url))
-        if (target.kind !== 'addresses') throw new Failed(target.message)
-        socket = await connect(target, withinMs, stop.signal, deps)
-        mayHaveArrived = true
-        return outcome({ ...(await exchange(socket, target.url, headers, body, stop.signal)), error: null })
-      } catch (error) {
-        const late = stop.signal.aborted && mayHaveArrived ? '; the request may have arrived' : ''
-        return outcome({ statusCode: null, body: null, error: inWords(error) + late })
-      } finally {
-        cancel()
-        socket?.destroy()
-      }
+    async post(request) {
+      const { answer, ...rest } = await ask({ ...request, method: 'POST', mostOctets: longestBodyOctets })
+      return { ...rest, statusCode: answer?.statusCode ?? null, body: answer && textOf(answer.body).slice(0, longestBody) }
+    },
+    async get(request) {
+      const { answer, error } = await ask({ ...request, method: 'GET', headers: {}, body: undefined })
+      if (!answer) return { statusCode: null, contentType: null, body: null, isWhole: false, error }
+      return { ...answer, body: textOf(answer.body), error }
     },
   }
+}
+
+interface Asked {
+  method: 'POST' | 'GET'
+  url: string
+  headers: Readonly<Record<string, string>>
+  body: Buffer | undefined
+  withinMs: number
+  /** Of the answer's body; what comes behind is not read. */
+  mostOctets: number
+}
+
+interface Answered {
+  statusCode: number
+  contentType: string | null
+  body: Buffer
+  isWhole: boolean
 }
 
 function inWords(error: unknown): string {
@@ -151,15 +196,19 @@ function opened<S extends Socket>(socket: S, event: 'connect' | 'secureConnect',
 function exchange(
   socket: Socket,
   url: URL,
-  headers: Readonly<Record<string, string>>,
-  body: Buffer,
+  { method, headers, body, mostOctets }: Omit<Asked, 'url' | 'withinMs'>,
   signal: AbortSignal,
-): Promise<{ statusCode: number; body: string }> {
+): Promise<Answered> {
   return new Promise((resolve, reject) => {
     const asked: ClientRequest = httpRequest({
-      method: 'POST',
+      method,
       path: url.pathname + url.search,
-      headers: { host: url.host, 'content-length': String(body.length), 'accept-encoding': 'identity', ...headers },
+      headers: {
+        host: url.host,
+        ...(body ? { 'content-length': String(body.length) } : {}),
+        'accept-encoding': 'identity',
+        ...headers,
+      },
       maxHeaderSize: mostHeaderOctets,
       createConnection: () => socket,
     })
@@ -168,11 +217,16 @@ function exchange(
       finish()
       asked.destroy()
     }
-    let answer: { statusCode: number; pieces: Buffer[] } | undefined
-    const fail = (error: Error) => {
+    let answer: { statusCode: number; contentType: string | null; pieces: Buffer[] } | undefined
+    const finish = (error: Error, isWhole: boolean) => {
       const told = answer
-      end(() => (told ? resolve({ statusCode: told.statusCode, body: textOf(told.pieces) }) : reject(error)))
+      end(() => {
+        if (!told) return reject(error)
+        const { pieces, ...rest } = told
+        resolve({ ...rest, body: Buffer.concat(pieces), isWhole })
+      })
     }
+    const fail = (error: Error) => finish(error, false)
     const onAbort = () => fail(signal.reason as Error)
     asked.on('error', fail)
     asked.on('close', () => fail(new Failed('the connection was closed without an answer')))
@@ -180,13 +234,13 @@ function exchange(
     asked.on('response', (response: IncomingMessage) => {
       const pieces: Buffer[] = []
       let octets = 0
-      answer = { statusCode: response.statusCode ?? 0, pieces }
+      answer = { statusCode: response.statusCode ?? 0, contentType: response.headers['content-type'] ?? null, pieces }
       response.on('data', (piece: Buffer) => {
         pieces.push(piece)
         octets += piece.length
-        if (octets >= longestBodyOctets) fail(new Failed('enough was read'))
+        if (octets >= mostOctets) fail(new Failed('enough was read'))
       })
-      response.on('end', () => fail(new Failed('all was read')))
+      response.on('end', () => finish(new Failed('all was read'), response.complete))
       response.on('error', fail)
     })
     if (signal.aborted) return onAbort()
@@ -195,7 +249,5 @@ function exchange(
   })
 }
 
-/** At most 10,000 characters, whatever the octets are; without NUL, which no database could store. */
-function textOf(pieces: readonly Buffer[]): string {
-  return new TextDecoder().decode(Buffer.concat(pieces)).slice(0, longestBody).toWellFormed().replaceAll('\0', '\ufffd')
-}
+/** Without NUL, which no database could store. */
+const textOf = (octets: Buffer) => new TextDecoder().decode(octets).toWellFormed().replaceAll('\0', '\ufffd')

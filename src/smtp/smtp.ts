@@ -13,6 +13,8 @@ export type {
   RecipientResult,
   Reply,
   SmtpConnection,
+  TlsDemand,
+  TlsFacts,
   Transaction,
   TransactionResult,
 } from './types.ts'
