@@ -26,6 +26,7 @@ import {
 } from './operate.ts'
 import { domainAdd, keyCreate, limitsSet, memberAdd, tenantCreate } from './records.ts'
 import { send } from './send.ts'
+import { tlsList, tlsRequire, tlsWaive } from './tls.ts'
 
 export type { CommandDeps, House } from './command.ts'
 
@@ -102,6 +103,9 @@ const commands: readonly Command[] = [
   queueCancel,
   queueShow,
   explainCommand,
+  tlsRequire,
+  tlsWaive,
+  tlsList,
   erase,
   dns,
   send,
