@@ -56,6 +56,18 @@ const troubleLifeMs = 5000
 /** Resolvers that know no EDNS answer so, and have no verdict to tell. */
 const withoutEdns = ['FORMERR', 'NOTIMP']
 
+/** RFC 6891, with DO set (RFC 3225). */
+const edns = {
+  type: 'OPT',
+  name: '.',
+  udpPayloadSize: mostUdpOctets,
+  extendedRcode: 0,
+  ednsVersion: 0,
+  flags: DNSSEC_OK,
+  flag_do: true,
+  options: [],
+} as const
+
 export interface DnssecDeps {
   /** `ip[:port]`; none means the system's. */
   servers: readonly string[]
@@ -76,6 +88,7 @@ export function openDnssec({ servers, trusted, clock }: DnssecDeps): Dnssec | un
   const gate = openGate(mostAtOnce)
 
   const ask = (name: string, type: Type): Promise<ValidatedAnswer<Answer>> => {
+    if (!/^(?=.{1,253}$)[^.]{1,63}(\.[^.]{1,63})*$/.test(name)) return Promise.resolve({ kind: 'trouble', code: 'BADNAME' })
     const key = `${type} ${name}`
     const known = cache.get(key)
     if (known && clock.monotonicMs() < known.untilMs) return Promise.resolve(known.answer)
@@ -178,19 +191,14 @@ function read(packet: Reply, name: string, type: Type): ValidatedAnswer<Answer> 
 /** The answer of one server, over TCP when it does not fit; or a word for why there is none. */
 async function askServer(server: Server, name: string, type: Type, withinMs: number, clock: Clock): Promise<Reply | string> {
   const id = randomInt(65_536)
-  let query: Buffer
-  try {
-    query = encode({
-      type: 'query',
-      id,
-      // RFC 6840 section 5.7: AD in a question asks for the verdict, where DO alone might not.
-      flags: RECURSION_DESIRED | AUTHENTIC_DATA,
-      questions: [{ name, type, class: 'IN' }],
-      additionals: [{ type: 'OPT', name: '.', udpPayloadSize: mostUdpOctets, extendedRcode: 0, ednsVersion: 0, flags: DNSSEC_OK, flag_do: true, options: [] }],
-    })
-  } catch {
-    return 'BADNAME'
-  }
+  const query = encode({
+    type: 'query',
+    id,
+    // RFC 6840 section 5.7: AD in a question asks for the verdict, where DO alone might not.
+    flags: RECURSION_DESIRED | AUTHENTIC_DATA,
+    questions: [{ name, type, class: 'IN' }],
+    additionals: [edns],
+  })
   /** Undefined: not the answer to this question, whoever sent it. */
   const parse = (octets: Buffer): Reply | undefined => {
     try {

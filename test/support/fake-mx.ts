@@ -3,7 +3,7 @@
  * rather than a library, because a library keeps to the RFCs.
  */
 import { createServer, type Socket } from 'node:net'
-import { TLSSocket } from 'node:tls'
+import { TLSSocket, type TLSSocketOptions } from 'node:tls'
 import { testCertificate } from './certificate.ts'
 
 export interface MxEvent {
@@ -20,6 +20,8 @@ export type MxAnswer = string | { reply?: string; close?: boolean; silent?: bool
 export interface FakeMxOptions {
   extensions?: string[]
   starttls?: boolean
+  /** Of the server's side: certificate, versions. */
+  tls?: TLSSocketOptions
   script?: (event: MxEvent) => MxAnswer
   closed?: (session: number) => void
 }
@@ -194,7 +196,7 @@ function converse(plain: Socket, session: number, options: FakeMxOptions, keep: 
     unread = Buffer.alloc(0)
     forget()
     secure = true
-    socket = new TLSSocket(plain, { isServer: true, ...testCertificate })
+    socket = new TLSSocket(plain, { isServer: true, ...testCertificate, ...options.tls })
     socket.on('data', onData).on('error', () => plain.destroy())
   }
 
