@@ -236,7 +236,7 @@ export const remoteOf = (peer: Peer, { secure, tls }: { secure: boolean; tls: Tl
 function shortcoming(tls: TlsFacts | null, { isUnlisted }: GuardedHost): string | null {
   if (isUnlisted) return 'the policy does not name this mail server'
   if (!tls) return 'there is no TLS'
-  return tls.certificate === 'valid' ? null : `the certificate is ${tls.certificate}`
+  return tls.certificate === 'valid' ? null : `the certificate does not do: ${tls.certificate}`
 }
 
 export const nowhere: RemoteEnd = { host: null, address: null, port: null, secure: false, tls: null }

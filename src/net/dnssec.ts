@@ -7,7 +7,7 @@ import { randomInt } from 'node:crypto'
 import { createSocket } from 'node:dgram'
 import { getServers } from 'node:dns'
 import { connect, isIP } from 'node:net'
-import { AUTHENTIC_DATA, type Answer, type DecodedPacket, DNSSEC_OK, decode, encode, RECURSION_DESIRED, type TlsaData } from 'dns-packet'
+import { AUTHENTIC_DATA, type Answer, type DecodedPacket, DNSSEC_OK, decode, encode, type OptAnswer, RECURSION_DESIRED, type TlsaData } from 'dns-packet'
 import { LRUCache } from 'lru-cache'
 import type { Clock } from '#base'
 
@@ -57,7 +57,7 @@ const troubleLifeMs = 5000
 const withoutEdns = ['FORMERR', 'NOTIMP']
 
 /** RFC 6891, with DO set (RFC 3225). */
-const edns = {
+const edns: OptAnswer = {
   type: 'OPT',
   name: '.',
   udpPayloadSize: mostUdpOctets,
@@ -66,7 +66,7 @@ const edns = {
   flags: DNSSEC_OK,
   flag_do: true,
   options: [],
-} as const
+}
 
 export interface DnssecDeps {
   /** `ip[:port]`; none means the system's. */

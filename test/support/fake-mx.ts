@@ -19,9 +19,10 @@ export type MxAnswer = string | { reply?: string; close?: boolean; silent?: bool
 
 export interface FakeMxOptions {
   extensions?: string[]
-  starttls?: boolean
+  /** A function is asked each time. */
+  starttls?: boolean | (() => boolean)
   /** Of the server's side: certificate, versions. */
-  tls?: TLSSocketOptions
+  tls?: TLSSocketOptions | (() => TLSSocketOptions)
   script?: (event: MxEvent) => MxAnswer
   closed?: (session: number) => void
 }
@@ -133,11 +134,13 @@ function converse(plain: Socket, session: number, options: FakeMxOptions, keep: 
     recipients = []
   }
 
+  const offersTls = () => (typeof options.starttls === 'function' ? options.starttls() : options.starttls === true)
+
   const onCommand = (line: string) => {
     const verb = line.slice(0, 4).toUpperCase()
     const address = /<([^>]*)>/.exec(line)?.[1] ?? ''
     if (verb === 'EHLO' || verb === 'HELO') {
-      const extensions = [...(options.extensions ?? defaultExtensions), ...(options.starttls && !secure ? ['STARTTLS'] : [])]
+      const extensions = [...(options.extensions ?? defaultExtensions), ...(offersTls() && !secure ? ['STARTTLS'] : [])]
       const lines = verb === 'HELO' ? ['fake.test'] : ['fake.test', ...extensions]
       answer('ehlo', line, lines.map((text, index) => `250${index === lines.length - 1 ? ' ' : '-'}${text}`).join('\n'))
     } else if (verb === 'STAR') {
@@ -196,7 +199,7 @@ function converse(plain: Socket, session: number, options: FakeMxOptions, keep: 
     unread = Buffer.alloc(0)
     forget()
     secure = true
-    socket = new TLSSocket(plain, { isServer: true, ...testCertificate, ...options.tls })
+    socket = new TLSSocket(plain, { isServer: true, ...testCertificate, ...(typeof options.tls === 'function' ? options.tls() : options.tls) })
     socket.on('data', onData).on('error', () => plain.destroy())
   }
 
