@@ -50,8 +50,8 @@ export {
 } from './operate.ts'
 export { keysFor, rebuildMessage } from './prepare.ts'
 export { deleteDomain } from './remove-domain.ts'
-export { forgetExpiredPolicies } from './sts.ts'
-export { listTlsRequirements, requireTls, type TlsRequirement, waiveTls } from './tls-required.ts'
+export { forgetExpiredPolicies, openSts } from './sts.ts'
+export { listTlsRequirements, requireTls, waiveTls } from './tls-required.ts'
 
 /** Recipients in this process's hands at most: they are small, their bodies are not kept. */
 const mostHeld = 2000

@@ -62,12 +62,13 @@ export interface Dispatch {
 
 export function openDispatch(deps: DispatchDeps): Dispatch {
   const { clock, config, ids, schedule } = deps
+  const fraction = () => ids.fraction()
   const resolver = openResolver({ servers: config.resolvers, clock })
   const guard = openGuard(config.allowedNetworks)
   const { get } = openPost({ resolver, guard, openedNetworks: config.allowedNetworks, clock })
   const tlsPolicies = {
     ...deps,
-    dnssec: openDnssec({ servers: config.resolvers, trusted: config.trustedResolvers, clock }),
+    dnssec: openDnssec({ servers: config.resolvers, trusted: config.trustedResolvers, clock, fraction }),
     sts: openSts({ ...deps, resolver, get }),
     requirements: openTlsRequirements(deps),
   }
@@ -79,8 +80,6 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
   const large = new Set<Job>()
   let largeOctets = 0
   let largeWaiters: (() => void)[] = []
-
-  const fraction = () => ids.fraction()
 
   const report = ({ job, findings, remote, durationMs, conversation }: FindingFor) => {
     const facts = { schedule, fraction, atMs: clock.nowMs(), durationMs, remote, conversation, unknownRetry: 'by schedule' as const }
@@ -252,8 +251,7 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
           .join(' ')} ${route.key}`,
         deps.providers.of(route.destination),
       )
-      for (const job of jobs)
-        destination.add(job, { hosts: route.hosts, port: config.mxPort, auth: undefined, guard })
+      for (const job of jobs) destination.add(job, { hosts: route.hosts, port: config.mxPort, auth: undefined, guard })
       return
     }
     const finding: Finding = {
@@ -275,8 +273,9 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
     looking.set(domain, [job])
     void findRoute(domain, resolver, { ownNames: [config.hostname], fraction, guard })
       .catch((error): Route => ({ kind: 'temporary', classification: 'dns_error', enhanced: '4.4.3', message: String(error) }))
-      .then(async (route): Promise<GuardedRoute> =>
-        route.kind === 'hosts' ? { ...route, ...(await guardHosts(domain, route.hosts, tlsPolicies)) } : route,
+      .then(
+        async (route): Promise<GuardedRoute> =>
+          route.kind === 'hosts' ? { ...route, ...(await guardHosts(domain, route.hosts, tlsPolicies)) } : route,
       )
       .catch((error) => {
         deps.log.warn({ err: error, domain }, 'policies of TLS could not be read; its mail is given back')

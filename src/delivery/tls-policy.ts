@@ -3,7 +3,7 @@
  * operator requires; with none of them TLS is taken as it comes. Pure decisions from what DNS, the policies and the operator say.
  */
 import type { Clock, Config } from '#base'
-import { daneComplaint, type Dnssec, isListedMx, needsNames, type RouteHost, type TlsaRecord, usableTlsa } from '#net'
+import { type Dnssec, daneComplaint, isListedMx, needsNames, type RouteHost, type TlsaRecord, usableTlsa } from '#net'
 import type { ConnectOptions, TlsDemand } from '#smtp'
 import type { Sts } from './sts.ts'
 import type { openTlsRequirements } from './tls-required.ts'
@@ -104,12 +104,7 @@ const anyCertificate: TlsDemand = { judge: (_, complaint) => ({ isContent: true,
 
 type Policy = Awaited<ReturnType<Sts['find']>>
 
-function choose(
-  host: RouteHost,
-  dane: Dane,
-  policy: Policy,
-  required: 'valid' | 'any' | undefined,
-): { chosen: GuardedHost; key: string } {
+function choose(host: RouteHost, dane: Dane, policy: Policy, required: 'valid' | 'any' | undefined): { chosen: GuardedHost; key: string } {
   const as = (tls: GuardedHost['tls'], name: PolicyName, key: string, isUnlisted?: boolean) => ({
     chosen: { ...host, tls, policy: name, ...(isUnlisted ? { isUnlisted } : {}) },
     key,

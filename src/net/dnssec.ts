@@ -3,11 +3,20 @@
  * and TCP. Only resolvers that are believed are asked: those on this machine, and those the operator trusts (RFC 7672 section 2.1.1).
  * Promises: never rejects; bounded in time, sockets and memory; what could not be found out is `trouble`, never an insecure answer.
  */
-import { randomInt } from 'node:crypto'
 import { createSocket } from 'node:dgram'
 import { getServers } from 'node:dns'
 import { connect, isIP } from 'node:net'
-import { AUTHENTIC_DATA, type Answer, type DecodedPacket, DNSSEC_OK, decode, encode, type OptAnswer, RECURSION_DESIRED, type TlsaData } from 'dns-packet'
+import {
+  type Answer,
+  AUTHENTIC_DATA,
+  type DecodedPacket,
+  DNSSEC_OK,
+  decode,
+  encode,
+  type OptAnswer,
+  RECURSION_DESIRED,
+  type TlsaData,
+} from 'dns-packet'
 import { LRUCache } from 'lru-cache'
 import type { Clock } from '#base'
 
@@ -34,6 +43,12 @@ export interface Dnssec {
 }
 
 type Type = 'MX' | 'A' | 'AAAA' | 'TLSA'
+
+interface Question {
+  name: string
+  type: Type
+  id: number
+}
 
 interface Server {
   address: string
@@ -74,12 +89,16 @@ export interface DnssecDeps {
   /** Addresses of resolvers, besides this machine's, whose verdict is believed. */
   trusted: readonly string[]
   clock: Clock
+  /** Uniform in [0, 1), not to be guessed: numbers of questions. */
+  fraction: () => number
 }
 
 /** Undefined when there is no resolver to believe. */
-export function openDnssec({ servers, trusted, clock }: DnssecDeps): Dnssec | undefined {
+export function openDnssec({ servers, trusted, clock, fraction }: DnssecDeps): Dnssec | undefined {
   const believed = (servers.length > 0 ? [...servers] : getServers()).map(serverOf).filter(({ address }) => {
-    return address === '::1' || (isIP(address) === 4 && address.startsWith('127.')) || trusted.some((one) => serverOf(one).address === address)
+    return (
+      address === '::1' || (isIP(address) === 4 && address.startsWith('127.')) || trusted.some((one) => serverOf(one).address === address)
+    )
   })
   if (believed.length === 0) return undefined
 
@@ -94,7 +113,7 @@ export function openDnssec({ servers, trusted, clock }: DnssecDeps): Dnssec | un
     if (known && clock.monotonicMs() < known.untilMs) return Promise.resolve(known.answer)
     const running = asked.get(key)
     if (running) return running
-    const question = gate(() => askServers(believed, name, type, clock))
+    const question = gate(() => askServers(believed, { name, type, id: Math.floor(fraction() * 65_536) }, clock))
       .then((answer) => {
         cache.set(key, { answer, untilMs: clock.monotonicMs() + lifeMsOf(answer) })
         return answer
@@ -124,7 +143,12 @@ export function openDnssec({ servers, trusted, clock }: DnssecDeps): Dnssec | un
 }
 
 const plain = (name: string) => name.toLowerCase().replace(/\.$/, '')
-const tlsaOf = ({ usage, selector, matchingType, certificate }: TlsaData): TlsaRecord => ({ usage, selector, matchingType, data: certificate })
+const tlsaOf = ({ usage, selector, matchingType, certificate }: TlsaData): TlsaRecord => ({
+  usage,
+  selector,
+  matchingType,
+  data: certificate,
+})
 
 function serverOf(text: string): Server {
   const [, address = text, port] = isIP(text) === 6 ? [] : (/^\[?([^\]]+?)\]?(?::(\d+))?$/.exec(text) ?? [])
@@ -155,17 +179,17 @@ function openGate(most: number) {
 }
 
 /** Each server in turn, a few times: the first that has an answer is believed. */
-async function askServers(servers: readonly Server[], name: string, type: Type, clock: Clock): Promise<ValidatedAnswer<Answer>> {
+async function askServers(servers: readonly Server[], question: Question, clock: Clock): Promise<ValidatedAnswer<Answer>> {
   const endMs = clock.monotonicMs() + longestQuestionMs
   let code = 'TIMEOUT'
   for (let attempt = 0; attempt < tries; attempt++) {
     for (const server of servers) {
       const withinMs = Math.min(serverTimeoutMs, endMs - clock.monotonicMs())
       if (withinMs <= 0) return { kind: 'trouble', code }
-      const packet = await askServer(server, name, type, withinMs, clock)
+      const packet = await askServer(server, question, withinMs, clock)
       if (typeof packet === 'string') code = packet
-      else if (packet.rcode === 'NOERROR' || packet.rcode === 'NXDOMAIN') return read(packet, name, type)
-      else if (withoutEdns.includes(packet.rcode)) return { kind: 'none', secure: false, canonical: name }
+      else if (packet.rcode === 'NOERROR' || packet.rcode === 'NXDOMAIN') return read(packet, question)
+      else if (withoutEdns.includes(packet.rcode)) return { kind: 'none', secure: false, canonical: question.name }
       else code = packet.rcode
     }
   }
@@ -174,7 +198,7 @@ async function askServers(servers: readonly Server[], name: string, type: Type, 
 
 type Reply = DecodedPacket & { rcode: string }
 
-function read(packet: Reply, name: string, type: Type): ValidatedAnswer<Answer> {
+function read(packet: Reply, { name, type }: Question): ValidatedAnswer<Answer> {
   const answers = packet.answers ?? []
   const aliases = new Map(answers.flatMap((one) => (one.type === 'CNAME' ? [[plain(one.name), plain(one.data)] as const] : [])))
   let canonical = name
@@ -189,8 +213,7 @@ function read(packet: Reply, name: string, type: Type): ValidatedAnswer<Answer> 
 }
 
 /** The answer of one server, over TCP when it does not fit; or a word for why there is none. */
-async function askServer(server: Server, name: string, type: Type, withinMs: number, clock: Clock): Promise<Reply | string> {
-  const id = randomInt(65_536)
+async function askServer(server: Server, { name, type, id }: Question, withinMs: number, clock: Clock): Promise<Reply | string> {
   const query = encode({
     type: 'query',
     id,

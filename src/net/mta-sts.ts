@@ -45,7 +45,7 @@ export async function fetchStsPolicy(domain: string, port: number, get: Get): Pr
 }
 
 /** RFC 8461 section 3.2. Fields it does not know are passed over; of a field that comes twice the first counts. */
-export function parseStsPolicy(text: string): StsPolicy | undefined {
+function parseStsPolicy(text: string): StsPolicy | undefined {
   const fields = new Map<string, string>()
   const mx: string[] = []
   for (const line of text.split(/\r?\n/)) {
@@ -66,5 +66,7 @@ export function parseStsPolicy(text: string): StsPolicy | undefined {
 /** RFC 8461 section 4.1: a `*` stands for one label. */
 export function isListedMx({ mx }: Pick<StsPolicy, 'mx'>, host: string): boolean {
   const name = host.toLowerCase().replace(/\.$/, '')
-  return mx.some((pattern) => (pattern.startsWith('*.') ? name.slice(name.indexOf('.')) === pattern.slice(1) && !name.startsWith('.') : name === pattern))
+  return mx.some((pattern) =>
+    pattern.startsWith('*.') ? name.slice(name.indexOf('.')) === pattern.slice(1) && !name.startsWith('.') : name === pattern,
+  )
 }

@@ -65,7 +65,8 @@ function chainComplaint(
   const candidates = [...others, ...named]
   let at = leaf
   for (let step = 0; step < longestChain; step++) {
-    if (!isInForce(at, nowMs)) return at === leaf ? 'the certificate is expired or not yet valid' : 'a certificate of its issuers is expired'
+    if (!isInForce(at, nowMs))
+      return at === leaf ? 'the certificate is expired or not yet valid' : 'a certificate of its issuers is expired'
     const below = at
     // RFC 7671 section 5.2.1: a bare key may be named without its certificate being sent.
     if (anchors.some((record) => isSignedByKey(record, below))) return undefined

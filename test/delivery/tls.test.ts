@@ -3,8 +3,7 @@
  * test's own making, a DNS server that says what is signed, and a web server that shows policies.
  */
 import { createServer, type Server } from 'node:https'
-import type { TLSSocketOptions } from 'node:tls'
-import { getCACertificates, setDefaultCACertificates } from 'node:tls'
+import { createSecureContext, getCACertificates, setDefaultCACertificates, type TLSSocketOptions } from 'node:tls'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { requireTls, waiveTls } from '#delivery'
 import { type Issued, makeAuthority, tlsaOf } from '../support/authority.ts'
@@ -21,7 +20,6 @@ let mx: FakeMx
 let web: Server
 let house: House
 let policyText = ''
-let fetches = 0
 let webAnswers = true
 
 beforeAll(async () => {
@@ -36,11 +34,10 @@ beforeAll(async () => {
       key,
       SNICallback: (name, done) => {
         const issued = anyName([name])
-        void import('node:tls').then(({ createSecureContext }) => done(null, createSecureContext({ cert: issued.cert, key: issued.key })))
+        done(null, createSecureContext({ cert: issued.cert, key: issued.key }))
       },
     },
     (_, response) => {
-      fetches++
       if (webAnswers) response.writeHead(200, { 'content-type': 'text/plain' }).end(policyText)
       else response.writeHead(500).end()
     },

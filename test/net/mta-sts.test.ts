@@ -23,9 +23,11 @@ interface Given {
   address?: string
 }
 
-const plainText = (text: string, status = 200, type = 'text/plain; charset=utf-8') => (response: ServerResponse) => {
-  response.writeHead(status, { 'content-type': type }).end(text)
-}
+const plainText =
+  (text: string, status = 200, type = 'text/plain; charset=utf-8') =>
+  (response: ServerResponse) => {
+    response.writeHead(status, { 'content-type': type }).end(text)
+  }
 
 async function fetched({ answer = plainText(enforced), certificate, address = '127.0.0.1' }: Given) {
   const issued = certificate ?? authority.issue({ names: ['mta-sts.example.org'] })
@@ -74,15 +76,29 @@ describe('a policy', () => {
     ['is not an error page', { answer: plainText(enforced, 404) }, /answered 404/],
     ['is text', { answer: plainText(enforced, 200, 'text/html') }, /not text\/plain/],
     ['is at most 64 KB', { answer: plainText(enforced + 'x: y\n'.repeat(20_000)) }, /too long/],
-    ['is whole', { answer: (r) => void r.writeHead(200, { 'content-type': 'text/plain', 'content-length': '999' }).write(enforced, () => r.destroy()) }, /broke off/],
+    [
+      'is whole',
+      {
+        answer: (r) => void r.writeHead(200, { 'content-type': 'text/plain', 'content-length': '999' }).write(enforced, () => r.destroy()),
+      },
+      /broke off/,
+    ],
     ['has a version', { answer: plainText(enforced.replace('STSv1', 'STSv2')) }, /no policy/],
     ['has an age', { answer: plainText(enforced.replace(/max_age.*/, '')) }, /no policy/],
     ['has a known mode', { answer: plainText(enforced.replace('enforce', 'strict')) }, /no policy/],
     ['names mail servers', { answer: plainText(enforced.replace(/mx: .*\n/g, '')) }, /no policy/],
     ['names them by names', { answer: plainText(enforced.replace('*.Mail', 'mx.*.x')) }, /no policy/],
     ['comes from its host', { certificate: authority.issue({ names: ['other.example.org'] }) }, /altnames|does not match/i],
-    ['comes with a certificate in force', { certificate: authority.issue({ names: ['mta-sts.example.org'], toMs: Date.now() - 1 }) }, /expired/],
-    ['comes from a known issuer', { certificate: makeAuthority('x').issue({ names: ['mta-sts.example.org'] }) }, /verify|self-signed|issuer/],
+    [
+      'comes with a certificate in force',
+      { certificate: authority.issue({ names: ['mta-sts.example.org'], toMs: Date.now() - 1 }) },
+      /expired/,
+    ],
+    [
+      'comes from a known issuer',
+      { certificate: makeAuthority('x').issue({ names: ['mta-sts.example.org'] }) },
+      /verify|self-signed|issuer/,
+    ],
     ['comes from an address that may be connected to', { address: '10.0.0.1' }, /not connected to/],
   ])('%s', async (_, given, complaint) => {
     expect((await fetched(given)).policy).toMatch(complaint)

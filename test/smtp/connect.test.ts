@@ -197,7 +197,10 @@ describe('STARTTLS', () => {
     expect((await open(mx, { tls: judged(true) })).tls?.certificate).toBe('as judged')
     commands.splice(0)
     const refused = await tryConnect(mx, { tls: judged(false) })
-    expect(refused).toMatchObject({ ok: false, failure: { stage: 'tls', kind: 'tls', tls: { version: 'TLSv1.3', certificate: 'as judged' } } })
+    expect(refused).toMatchObject({
+      ok: false,
+      failure: { stage: 'tls', kind: 'tls', tls: { version: 'TLSv1.3', certificate: 'as judged' } },
+    })
     expect(seen).toEqual([
       [['CN=base.test', 'CN=Between', 'CN=Test Authority'], 'of an unknown issuer'],
       [['CN=base.test', 'CN=Between', 'CN=Test Authority'], 'of an unknown issuer'],

@@ -20,7 +20,7 @@ export interface Issued {
 }
 
 const dayMs = 86_400_000
-export const serverAuth = '2b06010505070301'
+const serverAuth = '2b06010505070301'
 export const clientAuth = '2b06010505070302'
 
 export const makeAuthority = (name = 'Test Authority'): Issued => make({ names: [name], isAuthority: true }, undefined)
@@ -75,6 +75,11 @@ const time = (atMs: number) => der(0x18, Buffer.from(new Date(atMs).toISOString(
 /** Of a TLSA record's three numbers, the text as in a zone file. */
 export function tlsaOf({ certificate }: Pick<Issued, 'certificate'>, usage: number, selector = 1, matchingType = 1): string {
   const chosen = selector === 0 ? certificate.raw : certificate.publicKey.export({ type: 'spki', format: 'der' })
-  const data = matchingType === 0 ? chosen : createHash(matchingType === 1 ? 'sha256' : 'sha512').update(chosen).digest()
+  const data =
+    matchingType === 0
+      ? chosen
+      : createHash(matchingType === 1 ? 'sha256' : 'sha512')
+          .update(chosen)
+          .digest()
   return `${usage} ${selector} ${matchingType} ${data.toString('hex')}`
 }

@@ -199,7 +199,11 @@ function converse(plain: Socket, session: number, options: FakeMxOptions, keep: 
     unread = Buffer.alloc(0)
     forget()
     secure = true
-    socket = new TLSSocket(plain, { isServer: true, ...testCertificate, ...(typeof options.tls === 'function' ? options.tls() : options.tls) })
+    socket = new TLSSocket(plain, {
+      isServer: true,
+      ...testCertificate,
+      ...(typeof options.tls === 'function' ? options.tls() : options.tls),
+    })
     socket.on('data', onData).on('error', () => plain.destroy())
   }
 

@@ -20,11 +20,11 @@ export const Delivery = Type.Object({
   tls: nullable(
     Type.Object(
       {
-      version: nullable(Type.String({ description: 'Null: it was not encrypted' })),
-      cipher: nullable(Type.String()),
-      certificate: nullable(Type.String({ description: '`valid`, or what is wrong with it' })),
-      policy: Type.String({ description: '`dane`, `mta-sts`, `mta-sts testing`, `required` or `opportunistic`' }),
-      wouldFail: nullable(Type.String({ description: 'What an MTA-STS policy in testing would not have let pass' })),
+        version: nullable(Type.String({ description: 'Null: it was not encrypted' })),
+        cipher: nullable(Type.String()),
+        certificate: nullable(Type.String({ description: '`valid`, or what is wrong with it' })),
+        policy: Type.String({ description: '`dane`, `mta-sts`, `mta-sts testing`, `required` or `opportunistic`' }),
+        wouldFail: nullable(Type.String({ description: 'What an MTA-STS policy in testing would not have let pass' })),
       },
       { description: 'The encryption of the connection; null: none was made, or it is not known' },
     ),

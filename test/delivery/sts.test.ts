@@ -1,11 +1,11 @@
 /** How long an MTA-STS policy is believed: restarts, changed ids, failing fetches, expiry, with a clock moved by hand. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { silentLog } from '#base'
+import { forgetExpiredPolicies, openSts } from '#delivery'
 import type { Get } from '#net'
-import { asking } from '../../test/net/ask.ts'
-import { type TestDatabase, testDatabase } from '../../test/support/database.ts'
-import { startTestDns, type TestDns } from '../../test/support/test-dns.ts'
-import { forgetExpiredPolicies, openSts } from './sts.ts'
+import { asking } from '../net/ask.ts'
+import { type TestDatabase, testDatabase } from '../support/database.ts'
+import { startTestDns, type TestDns } from '../support/test-dns.ts'
 
 const hourMs = 3_600_000
 const dayMs = 24 * hourMs

@@ -1,8 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { clientAuth, makeAuthority, tlsaOf } from '../../test/support/authority.ts'
-import type { TlsaRecord } from './dnssec.ts'
-import { daneComplaint, usableTlsa } from './tlsa.ts'
+import { daneComplaint, type TlsaRecord, usableTlsa } from '#net'
+import { clientAuth, makeAuthority, tlsaOf } from '../support/authority.ts'
 
 const nowMs = Date.now()
 const dayMs = 86_400_000
