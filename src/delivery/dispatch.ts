@@ -272,14 +272,14 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
     }
     looking.set(domain, [job])
     void findRoute(domain, resolver, { ownNames: [config.hostname], fraction, guard })
-      .catch((error): Route => ({ kind: 'temporary', classification: 'dns_error', enhanced: '4.4.3', message: String(error) }))
       .then(
         async (route): Promise<GuardedRoute> =>
           route.kind === 'hosts' ? { ...route, ...(await guardHosts(domain, route.hosts, tlsPolicies)) } : route,
       )
-      .catch((error) => {
-        deps.log.warn({ err: error, domain }, 'policies of TLS could not be read; its mail is given back')
-        return undefined
+      .catch((error): GuardedRoute | undefined => {
+        if (error instanceof DatabaseUnreachable || error instanceof CommitUnknown) return undefined
+        deps.log.error({ err: error, domain }, 'it could not be learnt how to send to a domain; it is tried again later')
+        return { kind: 'temporary', classification: 'dns_error', enhanced: '4.4.3', message: String(error) }
       })
       .then((route) => {
         const jobs = looking.get(domain) ?? []

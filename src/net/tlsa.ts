@@ -32,14 +32,14 @@ export function daneComplaint(
   nowMs: number,
 ): string | undefined {
   const [leaf, ...others] = certificates.slice(0, longestChain)
-  if (!leaf) return 'the peer has shown no certificate'
+  if (!leaf) return 'missing'
   // RFC 7672 section 3.1.1: neither names nor dates of the certificate count, the record's own life does.
   if (records.some((record) => record.usage === daneEe && matches(record, leaf))) return undefined
   const anchors = records.filter(({ usage }) => usage === daneTa)
-  if (anchors.length === 0) return 'the certificate matches no TLSA record'
+  if (anchors.length === 0) return 'matches no TLSA record'
   const broken = chainComplaint(leaf, others, anchors, nowMs)
   if (broken !== undefined) return broken
-  return names.some((name) => leaf.checkHost(name) !== undefined) ? undefined : `the certificate is not for ${names.join(', ')}`
+  return names.some((name) => leaf.checkHost(name) !== undefined) ? undefined : `not for ${names.join(', ')}`
 }
 
 function matches({ selector, matchingType, data }: TlsaRecord, certificate: X509Certificate): boolean {
@@ -60,24 +60,22 @@ function chainComplaint(
   anchors: readonly TlsaRecord[],
   nowMs: number,
 ): string | undefined {
-  if (leaf.keyUsage !== undefined && !leaf.keyUsage.includes(serverAuth)) return 'the certificate is not for servers'
+  if (leaf.keyUsage !== undefined && !leaf.keyUsage.includes(serverAuth)) return 'not for servers'
   const named = anchors.flatMap(wholeCertificate)
   const candidates = [...others, ...named]
   let at = leaf
   for (let step = 0; step < longestChain; step++) {
-    if (!isInForce(at, nowMs))
-      return at === leaf ? 'the certificate is expired or not yet valid' : 'a certificate of its issuers is expired'
+    if (!isInForce(at, nowMs)) return at === leaf ? 'expired or not yet valid' : 'of an issuer out of date'
     const below = at
     // RFC 7671 section 5.2.1: a bare key may be named without its certificate being sent.
     if (anchors.some((record) => isSignedByKey(record, below))) return undefined
     const issuer = candidates.find((one) => one.ca && below.checkIssued(one) && below.verify(one.publicKey))
     if (!issuer) break
-    if (anchors.some((record) => matches(record, issuer)))
-      return isInForce(issuer, nowMs) ? undefined : 'a certificate of its issuers is expired'
+    if (anchors.some((record) => matches(record, issuer))) return isInForce(issuer, nowMs) ? undefined : 'of an issuer out of date'
     if (issuer.fingerprint256 === below.fingerprint256) break
     at = issuer
   }
-  return 'the certificate matches no TLSA record'
+  return 'matches no TLSA record'
 }
 
 function wholeCertificate({ selector, matchingType, data }: TlsaRecord): X509Certificate[] {
