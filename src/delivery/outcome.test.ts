@@ -143,6 +143,7 @@ describe('what follows from it', () => {
       code: 250,
       enhanced: '2.0.0',
       secure: true,
+      tls: { ...encryption, policy: 'opportunistic', wouldFail: null },
       classification: null,
       classificationCode: null,
       remoteHost: 'mx.example.org',
