@@ -17,6 +17,7 @@ create table attempts (
   remote_host text,
   outcome_unknown boolean not null,
   conversation text,
+  tls jsonb,
   constraint attempts_pkey PRIMARY KEY (tenant_id, email_id, id)
 ) partition by RANGE (email_id);
 
@@ -364,6 +365,18 @@ CREATE INDEX spool_ready ON spool (shard, tenant_id, destination, content_id, em
 CREATE INDEX spool_sending ON spool (shard) WHERE (state = 'sending'::text);
 CREATE INDEX spool_waiting ON spool (test, email_id) WHERE (state = 'waiting'::text);
 
+create table sts_policies (
+  domain text collate "C" not null,
+  policy_id text not null,
+  mode text not null,
+  mx text[] not null,
+  fetched_at timestamptz not null,
+  expires_at timestamptz not null,
+  constraint sts_policies_pkey PRIMARY KEY (domain),
+  constraint sts_policies_mode_check CHECK ((mode = ANY (ARRAY['enforce'::text, 'testing'::text, 'none'::text])))
+);
+CREATE INDEX sts_policies_expiry ON sts_policies (expires_at);
+
 create table suppressions (
   tenant_id text collate "C" not null,
   address text not null,
@@ -413,6 +426,14 @@ create table test_inbox_clearings (
   tenant_id text collate "C" not null,
   last_attempt bigint not null,
   constraint test_inbox_clearings_pkey PRIMARY KEY (tenant_id)
+);
+
+create table tls_requirements (
+  domain text collate "C" not null,
+  certificate text not null,
+  at timestamptz not null,
+  constraint tls_requirements_pkey PRIMARY KEY (domain),
+  constraint tls_requirements_certificate_check CHECK ((certificate = ANY (ARRAY['valid'::text, 'any'::text])))
 );
 
 create table track_domains (

@@ -165,7 +165,16 @@ export const settings = {
     relay,
   ),
   resolvers: setting('POSTRIDER_DNS', 'system', 'comma list of `ip[:port]` resolvers, for every look-up the program makes', resolvers),
+  trustedResolvers: setting(
+    'POSTRIDER_DNS_TRUSTED',
+    'none',
+    'comma list of `ip` of resolvers, besides those on this machine, whose DNSSEC verdict is believed (DANE)',
+    resolvers,
+  ),
   mxPort: setting('POSTRIDER_MX_PORT', '25', 'port connected to on MX hosts (tests and labs)', (v) => port(v, 25)),
+  mtaStsPort: setting('POSTRIDER_MTA_STS_PORT', '443', "port that domains' MTA-STS policies are fetched from (tests and labs)", (v) =>
+    port(v, 443),
+  ),
   providerRules: setting(
     'POSTRIDER_PROVIDER_RULES',
     'none',

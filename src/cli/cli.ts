@@ -28,6 +28,7 @@ import {
 } from './operate.ts'
 import { domainAdd, keyCreate, limitsSet, memberAdd, tenantCreate } from './records.ts'
 import { send } from './send.ts'
+import { tlsList, tlsRequire, tlsWaive } from './tls.ts'
 import { webhookReplay } from './webhook.ts'
 
 export type { CommandDeps, House } from './command.ts'
@@ -116,6 +117,9 @@ const commands: readonly Command[] = [
   queueCancel,
   queueShow,
   explainCommand,
+  tlsRequire,
+  tlsWaive,
+  tlsList,
   erase,
   dns,
   webhookReplay,

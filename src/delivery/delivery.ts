@@ -1,7 +1,7 @@
 /**
  * Delivery: one process's turn of claim, prepare, attempt, record.
- * Owns: shaping, shaping_slots, simulated_later. Uses: base, mail, dkim, net, smtp, bounces, simulator, db, tenants, limits, suppressions, domains,
- * events, emails, spool, tracking. Used by: usage, housekeeping, http, cli, main.
+ * Owns: shaping, shaping_slots, simulated_later, sts_policies, tls_requirements. Uses: base, mail, dkim, net, smtp, bounces, simulator, db, tenants,
+ * limits, suppressions, domains, events, emails, spool, tracking. Used by: usage, housekeeping, http, cli, main.
  * Promises: a recipient is handed to a connection only after its claim is committed; a lost lease stops its owner before the next
  * final dot; an outcome is kept and recorded however long the database is away; an orderly stop repeats nothing.
  */
@@ -53,6 +53,8 @@ export {
 } from './operate.ts'
 export { keysFor, rebuildMessage } from './prepare.ts'
 export { deleteDomain } from './remove-domain.ts'
+export { forgetExpiredPolicies, openSts } from './sts.ts'
+export { listTlsRequirements, requireTls, waiveTls } from './tls-required.ts'
 
 /** Recipients in this process's hands at most: they are small, their bodies are not kept. */
 const mostHeld = 2000
@@ -85,9 +87,11 @@ export interface DeliveryDeps {
     Config,
     | 'hostname'
     | 'mxPort'
+    | 'mtaStsPort'
     | 'providerRules'
     | 'relay'
     | 'resolvers'
+    | 'trustedResolvers'
     | 'allowedNetworks'
     | 'leaseMs'
     | 'maxAttempts'

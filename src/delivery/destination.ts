@@ -4,14 +4,23 @@
  */
 import { type Clock, type Config, impossible, type Log } from '#base'
 import { classify } from '#bounces'
-import { type AddressesResult, type AddressGuard, findAddresses, type Resolver, type RouteHost } from '#net'
-import { type ConnectOptions, connect, type RecipientResult, type SmtpConnection, type SmtpLimits, type Transaction } from '#smtp'
+import { type AddressesResult, type AddressGuard, findAddresses, type Resolver } from '#net'
+import {
+  type ConnectOptions,
+  type ConnectResult,
+  connect,
+  type RecipientResult,
+  type SmtpConnection,
+  type SmtpLimits,
+  type Transaction,
+} from '#smtp'
 import type { Claimed } from '#spool'
 import { fairQueue } from './fair-queue.ts'
 import { type Job, type PreparedMessage, transactionsOf } from './job.ts'
 import { type Finding, findingOf, findingOfFailure, nowhere, type RemoteEnd, remoteOf } from './outcome.ts'
 import type { Shape } from './shaping.ts'
 import { openStumbles, type Stumbles } from './stumbles.ts'
+import type { GuardedHost } from './tls-policy.ts'
 
 const mostConnections = 10
 /** A connection is kept this long for the next message. */
@@ -68,9 +77,8 @@ export interface DestinationDeps {
 
 /** How a destination is reached: MX hosts, or the operator's relay. */
 export interface Way {
-  hosts: readonly RouteHost[]
+  hosts: readonly GuardedHost[]
   port: number
-  tls: 'opportunistic' | 'implicit' | 'require'
   auth: ConnectOptions['auth']
   guard: AddressGuard
 }
@@ -89,7 +97,8 @@ export interface Destination {
 export function openDestination(name: string, deps: DestinationDeps): Destination {
   const { clock } = deps
   const queue = fairQueue<Job>()
-  const open = new Set<SmtpConnection>()
+  /** With where each leads. */
+  const open = new Map<SmtpConnection, RemoteEnd>()
   const stumbles = openStumbles(clock)
   /** Those on which a message was answered: what breaks then is the connection, and each such break had its progress. */
   const carried = new WeakSet<SmtpConnection>()
@@ -201,8 +210,8 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
       failAll(opened.finding, opened.remote, opened.conversation, clock.monotonicMs() - beganMs)
       return
     }
-    const { connection } = opened
-    open.add(connection)
+    const { connection, remote } = opened
+    open.set(connection, remote)
     try {
       await sendOver(connection)
     } catch (error) {
@@ -322,7 +331,7 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
     deps.done({
       job,
       findings: result.recipients.map(findingOf),
-      remote: remoteOf(connection.peer, result.secure),
+      remote: open.get(connection) ?? nowhere,
       durationMs: result.durationMs,
       conversation: result.transcript,
     })
@@ -344,7 +353,7 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
       for (const wake of [...chaining, ...resting]) wake()
     },
     destroy() {
-      for (const connection of open) connection.destroy()
+      for (const connection of open.keys()) connection.destroy()
     },
   }
 }
@@ -356,12 +365,17 @@ interface Unopened {
   conversation: string
 }
 
-type Opened = { ok: true; connection: SmtpConnection } | Unopened
+type Opened = { ok: true; connection: SmtpConnection; remote: RemoteEnd } | Unopened
 
 /** Tries hosts in order of preference and their addresses in turn; a host that says 5xx at the door is passed over for the next. */
 async function openConnection(way: Way, deps: DestinationDeps, stumbles: Stumbles): Promise<Opened> {
   let last: Unopened | undefined
-  for (const { host } of way.hosts) {
+  for (const guarded of way.hosts) {
+    const { host, tls } = guarded
+    if (typeof tls === 'object' && 'unusable' in tls) {
+      last = gentler(last, unopened(untrusted(tls.unusable), { ...nowhere, host }))
+      continue
+    }
     const found = await findAddresses(host, deps.resolver, way.guard)
     if (found.kind !== 'addresses') {
       last = gentler(last, unopened(unreachable(host, found), { ...nowhere, host }))
@@ -371,21 +385,42 @@ async function openConnection(way: Way, deps: DestinationDeps, stumbles: Stumble
       const options: ConnectOptions = {
         peer: { host, address, port: way.port },
         ehloName: deps.config.hostname,
-        tls: way.tls,
+        tls,
         auth: way.auth,
         pipelining: stumbles.has(address) ? 'never' : 'when offered',
         clock: deps.clock,
         limits: deps.smtpLimits ?? {},
       }
       let result = await connect(options)
-      // Opportunistic TLS: a handshake that fails must not cost the mail (RFC 7435), so it goes in the clear over a new connection.
-      if (!result.ok && result.failure.kind === 'tls' && way.tls === 'opportunistic') result = await connect({ ...options, tls: 'none' })
-      if (result.ok) return result
-      last = gentler(last, unopened(findingOfFailure(result.failure), remoteOf(options.peer, false), result.failure.transcript))
+      if (tls === 'opportunistic') result = await orWithLess(options, result)
+      if (result.ok) return { ...result, remote: remoteOf(options.peer, result.connection, guarded) }
+      const { failure } = result
+      const remote = remoteOf(options.peer, { secure: false, tls: failure.tls ?? null }, guarded)
+      last = gentler(last, unopened(findingOfFailure(failure), remote, failure.transcript))
     }
   }
   return last ?? unopened(unreachable('the domain', { kind: 'none' }), nowhere)
 }
+
+/**
+ * Opportunistic TLS: a handshake that fails must not cost the mail (RFC 7435), so an older TLS is tried over a new connection, then none.
+ */
+async function orWithLess(options: ConnectOptions, first: ConnectResult): Promise<ConnectResult> {
+  let result = first
+  for (const tls of ['old', 'none'] as const) {
+    if (result.ok || result.failure.kind !== 'tls') return result
+    if (tls === 'none' || result.failure.mayBeOldTls) result = await connect({ ...options, tls })
+  }
+  return result
+}
+
+const untrusted = (message: string): Finding => ({
+  kind: 'temporary',
+  reply: null,
+  classification: 'tls_required',
+  enhanced: '4.7.5',
+  message,
+})
 
 const unopened = (finding: Finding, remote: RemoteEnd, conversation = finding.message): Unopened => ({
   ok: false,

@@ -7,7 +7,7 @@ import { CommitUnknown, DatabaseUnreachable, type Db } from '#db'
 import type { Domains } from '#domains'
 import { decodeContent, findContentBody, openReturnPaths } from '#emails'
 import { dotStuff } from '#mail'
-import { findRoute, openGuard, openResolver, type Route } from '#net'
+import { findRoute, openDnssec, openGuard, openPost, openResolver, type Route } from '#net'
 import { type Scenario, simulate, simulatedHost, simulatorDomain } from '#simulator'
 import type { SmtpLimits } from '#smtp'
 import type { Claimed, Leases, RetrySchedule } from '#spool'
@@ -19,6 +19,9 @@ import { cancelled, decide, type Finding, findingOfReply, nowhere, type Outcome,
 import { keysFor, needsOnly8bit, rebuildMessage } from './prepare.ts'
 import type { Provider, Providers } from './providers.ts'
 import type { Shaper } from './shaping.ts'
+import { openSts } from './sts.ts'
+import { type Guarded, type GuardedHost, guardHosts } from './tls-policy.ts'
+import { openTlsRequirements } from './tls-required.ts'
 
 /** Large messages are loaded only when a connection is ready for them, and together weigh no more than this. */
 const largeOctetsAtOnce = 64 * 1_048_576
@@ -36,7 +39,7 @@ export interface DispatchDeps {
   log: Log
   secrets: Secrets
   domains: Domains
-  config: Pick<Config, 'hostname' | 'mxPort' | 'relay' | 'resolvers' | 'allowedNetworks'>
+  config: Pick<Config, 'hostname' | 'mxPort' | 'mtaStsPort' | 'relay' | 'resolvers' | 'trustedResolvers' | 'allowedNetworks'>
   leases: () => Leases
   shaper: Shaper
   providers: Providers
@@ -63,8 +66,16 @@ export interface Dispatch {
 
 export function openDispatch(deps: DispatchDeps): Dispatch {
   const { clock, config, ids, schedule } = deps
+  const fraction = () => ids.fraction()
   const resolver = openResolver({ servers: config.resolvers, clock, queryMs: deps.bounds?.dnsQueryMs })
   const guard = openGuard(config.allowedNetworks)
+  const { get } = openPost({ resolver, guard, openedNetworks: config.allowedNetworks, clock })
+  const tlsPolicies = {
+    ...deps,
+    dnssec: openDnssec({ servers: config.resolvers, trusted: config.trustedResolvers, clock, fraction }),
+    sts: openSts({ ...deps, resolver, get }),
+    requirements: openTlsRequirements(deps),
+  }
   const tokens = openTokens(deps.secrets)
   const returnPaths = openReturnPaths(deps.secrets)
   const destinations = new Map<string, Destination>()
@@ -74,8 +85,6 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
   const large = new Set<Job>()
   let largeOctets = 0
   let largeWaiters: (() => void)[] = []
-
-  const fraction = () => ids.fraction()
 
   const report = ({ job, findings, remote, durationMs, conversation }: FindingFor) => {
     const facts = { schedule, fraction, atMs: clock.nowMs(), durationMs, remote, conversation, unknownRetry: 'by schedule' as const }
@@ -239,33 +248,28 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
     // Before the outcome: what follows a delivery is not lost with this process.
     if (later.length > 0)
       await noteLater(deps.db, later).catch((error) => deps.log.warn({ err: error }, 'what simulated recipients do later was not noted'))
-    report({ job, findings, remote: { host: simulatedHost, address: '192.0.2.1', port: 25, secure: true }, durationMs, conversation })
+    const remote = { host: simulatedHost, address: '192.0.2.1', port: 25, secure: true, tls: null }
+    report({ job, findings, remote, durationMs, conversation })
   }
 
   const relayWay: Way | undefined = config.relay && {
-    hosts: [{ host: config.relay.host, preference: 0 }],
+    hosts: [{ host: config.relay.host, preference: 0, ...relayTls(config.relay) }],
     port: config.relay.port,
-    tls: config.relay.implicitTls
-      ? 'implicit'
-      : config.relay.auth && !loopbackHosts.includes(config.relay.host)
-        ? 'require'
-        : 'opportunistic',
     auth: config.relay.auth,
     // Named by the operator, not by a recipient's DNS.
     guard: { allows: () => true },
   }
 
-  const sendByRoute = (domain: string, route: Route, jobs: readonly Job[]) => {
+  const sendByRoute = (domain: string, route: GuardedRoute, jobs: readonly Job[]) => {
     if (route.kind === 'hosts') {
       const destination = destinationFor(
         `${route.destination} ${route.hosts
           .map(({ host }) => host)
           .sort()
-          .join(' ')}`,
+          .join(' ')} ${route.key}`,
         deps.providers.of(route.destination),
       )
-      for (const job of jobs)
-        destination.add(job, { hosts: route.hosts, port: config.mxPort, tls: 'opportunistic', auth: undefined, guard })
+      for (const job of jobs) destination.add(job, { hosts: route.hosts, port: config.mxPort, auth: undefined, guard })
       return
     }
     const finding: Finding = {
@@ -286,11 +290,19 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
     }
     looking.set(domain, [job])
     void findRoute(domain, resolver, { ownNames: [config.hostname], fraction, guard })
-      .catch((error): Route => ({ kind: 'temporary', classification: 'dns_error', enhanced: '4.4.3', message: String(error) }))
+      .then(
+        async (route): Promise<GuardedRoute> =>
+          route.kind === 'hosts' ? { ...route, ...(await guardHosts(domain, route.hosts, tlsPolicies)) } : route,
+      )
+      .catch((error): GuardedRoute | undefined => {
+        if (error instanceof DatabaseUnreachable || error instanceof CommitUnknown) return undefined
+        deps.log.error({ err: error, domain }, 'it could not be learnt how to send to a domain; it is tried again later')
+        return { kind: 'temporary', classification: 'dns_error', enhanced: '4.4.3', message: String(error) }
+      })
       .then((route) => {
         const jobs = looking.get(domain) ?? []
         looking.delete(domain)
-        if (!closing) sendByRoute(domain, route, jobs)
+        if (route && !closing) sendByRoute(domain, route, jobs)
         else for (const one of jobs) deps.abandoned(one.recipients)
       })
   }
@@ -320,6 +332,16 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
     },
   }
 }
+
+/** A password, and TLS from the first octet, are promises to the operator; a relay of this machine needs neither. */
+function relayTls({ implicitTls, auth, host }: NonNullable<Config['relay']>): Pick<GuardedHost, 'tls' | 'policy'> {
+  if (implicitTls) return { tls: 'implicit', policy: 'required' }
+  if (auth && !loopbackHosts.includes(host)) return { tls: 'require', policy: 'required' }
+  return { tls: 'opportunistic', policy: 'opportunistic' }
+}
+
+/** A route with what each of its hosts must show. */
+type GuardedRoute = Exclude<Route, { kind: 'hosts' }> | (Extract<Route, { kind: 'hosts' }> & Extract<Guarded, { kind: 'hosts' }>)
 
 /** Above this many, destinations without work are forgotten. */
 const mostDestinations = 10_000

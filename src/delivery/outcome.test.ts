@@ -5,7 +5,9 @@ import { type DecisionFacts, decide, type Finding, findingOf, findingOfFailure, 
 
 const atMs = Date.UTC(2026, 10, 20, 12)
 const minuteMs = 60_000
-const remote = remoteOf({ host: 'mx.example.org', address: '192.0.2.7', port: 25 }, true)
+const host = { host: 'mx.example.org', preference: 10, tls: 'opportunistic', policy: 'opportunistic' } as const
+const encryption = { version: 'TLSv1.3', cipher: 'TLS_AES_256_GCM_SHA384', certificate: 'self-signed' }
+const remote = remoteOf({ host: 'mx.example.org', address: '192.0.2.7', port: 25 }, { secure: true, tls: encryption }, host)
 
 const claimed = (wanted: Partial<Claimed> = {}): Claimed => ({
   tenantId: 't',
@@ -142,6 +144,7 @@ describe('what follows from it', () => {
       code: 250,
       enhanced: '2.0.0',
       secure: true,
+      tls: { ...encryption, policy: 'opportunistic', wouldFail: null },
       classification: null,
       classificationCode: null,
       remoteHost: 'mx.example.org',
@@ -248,7 +251,7 @@ describe('the sentence of an attempt', () => {
   })
 
   test('puts an IPv6 address in brackets', () => {
-    expect(sentence(accepted, { remote: remoteOf({ host: 'mx.example.org', address: '2001:db8::7', port: 2525 }, false) })).toBe(
+    expect(sentence(accepted, { remote: { ...remote, address: '2001:db8::7', port: 2525 } })).toBe(
       'Message for ada@example.org accepted by [2001:db8::7]:2525 (mx.example.org)',
     )
   })

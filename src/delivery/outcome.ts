@@ -4,10 +4,11 @@
  */
 import { impossible } from '#base'
 import { type ClassificationName, classification, classify, suppresses } from '#bounces'
-import type { EmailStatus } from '#emails'
-import type { Failure, Peer, RecipientResult, Reply } from '#smtp'
+import type { AttemptTls, EmailStatus } from '#emails'
+import type { Failure, Peer, RecipientResult, Reply, TlsFacts } from '#smtp'
 import { type Claimed, type RetrySchedule, retryDelayMs } from '#spool'
 import type { AutomaticReason } from '#suppressions'
+import type { GuardedHost } from './tls-policy.ts'
 
 /** Where an attempt ended: the address connected to, or only the host that was looked for. */
 export interface RemoteEnd {
@@ -15,6 +16,8 @@ export interface RemoteEnd {
   address: string | null
   port: number | null
   secure: boolean
+  /** Null: nothing was connected to, or nothing is known. */
+  tls: AttemptTls | null
 }
 
 /** What is known about one try for one recipient, before it is decided what follows. */
@@ -39,6 +42,7 @@ export interface Outcome {
   code: number | null
   enhanced: string | null
   secure: boolean
+  tls: AttemptTls | null
   classification: ClassificationName | null
   classificationCode: number | null
   remoteHost: string | null
@@ -148,6 +152,7 @@ export function decide(claimed: Claimed, finding: Finding, facts: DecisionFacts)
     code: finding.reply?.code ?? null,
     enhanced: finding.enhanced,
     secure: facts.remote.secure,
+    tls: facts.remote.tls,
     classification: finding.classification,
     classificationCode: finding.classification === null ? null : classification(finding.classification),
     remoteHost: facts.remote.host,
@@ -212,5 +217,26 @@ function detailsOf(recipient: string, finding: Finding, remote: RemoteEnd): stri
   }
 }
 
-export const remoteOf = (peer: Peer, secure: boolean): RemoteEnd => ({ host: peer.host, address: peer.address, port: peer.port, secure })
-export const nowhere: RemoteEnd = { host: null, address: null, port: null, secure: false }
+/** `tls`: null is in the clear. */
+export const remoteOf = (peer: Peer, { secure, tls }: { secure: boolean; tls: TlsFacts | null }, host: GuardedHost): RemoteEnd => ({
+  host: peer.host,
+  address: peer.address,
+  port: peer.port,
+  secure,
+  tls: {
+    version: tls?.version ?? null,
+    cipher: tls?.cipher ?? null,
+    certificate: tls?.certificate ?? null,
+    policy: host.policy,
+    wouldFail: host.policy === 'mta-sts testing' ? shortcoming(tls, host) : null,
+  },
+})
+
+/** What an enforced MTA-STS policy would not let pass. */
+function shortcoming(tls: TlsFacts | null, { isUnlisted }: GuardedHost): string | null {
+  if (isUnlisted) return 'the policy does not name this mail server'
+  if (!tls) return 'there is no TLS'
+  return tls.certificate === 'valid' ? null : `the certificate does not do: ${tls.certificate}`
+}
+
+export const nowhere: RemoteEnd = { host: null, address: null, port: null, secure: false, tls: null }

@@ -21,7 +21,7 @@ const recordOutcomes = sql<{ emailId: string }>`
     select *
     from json_to_recordset($1::json) as given (
       tenant_id text, email_id text, epoch bigint, failures integer, status text, queue text, due_at timestamptz, at timestamptz,
-      duration_ms integer, details text, output text, code integer, enhanced text, secure boolean, classification text,
+      duration_ms integer, details text, output text, code integer, enhanced text, secure boolean, tls jsonb, classification text,
       remote_host text, outcome_unknown boolean, conversation text, attempt_status text, held_because text, event text, classification_code integer, was text, simulated boolean, told_at timestamptz)
   ),
   finished as (
@@ -46,9 +46,9 @@ const recordOutcomes = sql<{ emailId: string }>`
     select * from postponed
   ),
   attempted as (
-    insert into attempts (tenant_id, email_id, number, status, at, duration_ms, details, output, code, enhanced, secure, classification,
+    insert into attempts (tenant_id, email_id, number, status, at, duration_ms, details, output, code, enhanced, secure, tls, classification,
                           remote_host, outcome_unknown, conversation)
-    select tenant_id, email_id, failures, attempt_status, coalesce(told_at, at), duration_ms, details, output, code, enhanced, secure, classification,
+    select tenant_id, email_id, failures, attempt_status, coalesce(told_at, at), duration_ms, details, output, code, enhanced, secure, tls, classification,
            remote_host, outcome_unknown, conversation
     from recorded
   ),
@@ -201,6 +201,7 @@ const rowOf = (one: Outcome) => ({
   code: one.code,
   enhanced: one.enhanced,
   secure: one.secure,
+  tls: one.tls,
   classification: one.classification,
   remote_host: one.remoteHost,
   outcome_unknown: one.outcomeUnknown,

@@ -37,6 +37,19 @@ export const emailTables: readonly PartitionedTable[] = [
   { table: 'attempts', key: 'email-id' },
 ]
 
+/** What is known of an attempt's encryption. Without TLS the first three are null. */
+export interface AttemptTls {
+  /** As `TLSv1.3`. */
+  version: string | null
+  cipher: string | null
+  /** `valid`, or what is wrong with it, in words. */
+  certificate: string | null
+  /** Which demand was in force: `dane`, `mta-sts`, `mta-sts testing`, `required` or `opportunistic`. */
+  policy: string
+  /** What the policy would not have let pass, were it in force. */
+  wouldFail: string | null
+}
+
 export interface Attempt {
   id: number
   number: number
@@ -48,6 +61,7 @@ export interface Attempt {
   code: number | null
   enhanced: string | null
   secure: boolean
+  tls: AttemptTls | null
   classification: string | null
   remoteHost: string | null
   outcomeUnknown: boolean
@@ -60,7 +74,7 @@ const emailById = sql<Email>`
   where id = $1 and ($2::text is null or tenant_id = $2)`
 
 const attemptsOfEmail = sql<Attempt>`
-  select id, number, status, at, duration_ms as "durationMs", details, output, code, enhanced, secure, classification,
+  select id, number, status, at, duration_ms as "durationMs", details, output, code, enhanced, secure, tls, classification,
          remote_host as "remoteHost", outcome_unknown as "outcomeUnknown", conversation
   from attempts
   where tenant_id = $1 and email_id = $2
@@ -134,7 +148,7 @@ export async function lastAttempts(
 export async function appendAttempt(
   tx: Tx,
   email: Pick<Email, 'tenantId' | 'id'>,
-  later: Omit<Attempt, 'id' | 'number' | 'outcomeUnknown' | 'conversation'>,
+  later: Omit<Attempt, 'id' | 'number' | 'outcomeUnknown' | 'conversation' | 'tls'>,
 ): Promise<void> {
   const { status, at, durationMs, details, output, code, enhanced, secure, classification, remoteHost } = later
   await tx.run(insertAttempt, [

@@ -9,7 +9,7 @@
 import { forgetExpiredKeys } from '#accept'
 import { type Clock, type Log, pause } from '#base'
 import { type Db, ensurePartitions, sql } from '#db'
-import { expireHolds, followQueueChanges } from '#delivery'
+import { expireHolds, followQueueChanges, forgetExpiredPolicies } from '#delivery'
 import { emailTables, findOldestEmailMs, forgetSeconds, rollUpCounts } from '#emails'
 import { eventTables } from '#events'
 import type { LimitSettings } from '#limits'
@@ -82,6 +82,7 @@ export function startHousekeeping(deps: HousekeepingDeps): Housekeeping {
     },
     { name: 'failing holds whose time is up', everyMs: 60_000, run: (nowMs) => expireHolds(db, nowMs) },
     { name: 'forgetting idempotency keys', everyMs: 60_000, run: (nowMs) => forgetExpiredKeys(db, nowMs) },
+    { name: 'forgetting expired MTA-STS policies', everyMs: hourMs, run: (nowMs) => forgetExpiredPolicies(db, nowMs) },
     { name: 'checking track domains', everyMs: 10_000, run: () => checkDueTrackDomains(deps) },
     { name: 'dropping what has passed its retention', everyMs: hourMs, run: (nowMs) => applyRetention(db, deps.keep, nowMs) },
     { name: 'making partitions', everyMs: hourMs, run: (nowMs) => prepareDays(db, nowMs) },

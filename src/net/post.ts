@@ -31,10 +31,31 @@ export interface PostOutcome {
   retryAfter: string | null
 }
 
+export interface GetRequest {
+  url: string
+  withinMs: number
+  /** Of the body; what comes behind is not read. */
+  mostOctets: number
+}
+
+export interface GetOutcome {
+  /** Null: no HTTP answer. */
+  statusCode: number | null
+  contentType: string | null
+  body: string | null
+  /** The whole body was read. */
+  isWhole: boolean
+  error: string | null
+}
+
+export type Get = (request: GetRequest) => Promise<GetOutcome>
+
 export interface Post {
   /** Where a URL would lead now. */
   look(url: string): Promise<UrlVerdict>
   post(request: PostRequest): Promise<PostOutcome>
+  /** On a connection of its own. */
+  get: Get
   /** Ends the connections that are kept. */
   close(): void
 }
@@ -45,6 +66,24 @@ export interface PostDeps extends TargetDeps {
   trusted?: string
   /** How long an unused connection is kept; without, each request has one of its own. */
   keepIdleMs?: number
+}
+
+interface Asked {
+  method: 'POST' | 'GET'
+  headers: Readonly<Record<string, string>>
+  body?: Buffer | undefined
+  /** Of the answer's body; what comes behind is not read. */
+  mostOctets: number
+  /** The connection is not used again. */
+  closes: boolean
+}
+
+interface Answered {
+  statusCode: number
+  contentType: string | null
+  retryAfter: string | null
+  body: Buffer
+  isWhole: boolean
 }
 
 /** One connection with what speaks HTTP on it. */
@@ -116,9 +155,10 @@ export function openPost(deps: PostDeps): Post {
       })
       const ask = async (line: Line) => {
         mayHaveArrived = true
-        const answer = await exchange(line, line.url, request, keepIdleMs === undefined, stop.signal)
+        const asked = { ...request, method: 'POST' as const, mostOctets: longestBodyOctets, closes: keepIdleMs === undefined }
+        const { statusCode, retryAfter, body } = await exchange(line, asked, stop.signal)
         keep(url, line)
-        return outcome({ ...answer, error: null })
+        return outcome({ statusCode, retryAfter, body: storable(body, longestBody), error: null })
       }
       const anew = async () => {
         mayHaveArrived = false
@@ -140,6 +180,24 @@ export function openPost(deps: PostDeps): Post {
       } finally {
         cancel()
         if (keptCount >= mostKept) sweep()
+      }
+    },
+    async get({ url, withinMs, mostOctets }) {
+      const stop = new AbortController()
+      const cancel = clock.after(withinMs, () => stop.abort(new Failed(`no answer within ${withinMs / 1000} s`)))
+      let line: Line | undefined
+      try {
+        const target = await unless(stop.signal, look(url))
+        if (target.kind !== 'addresses') throw new Failed(target.message)
+        line = lineOn(await connect(target, withinMs, stop.signal, deps), target.url, clock)
+        const asked = { method: 'GET' as const, headers: {}, mostOctets, closes: true }
+        const { body, statusCode, contentType, isWhole } = await exchange(line, asked, stop.signal)
+        return { statusCode, contentType, isWhole, body: storable(body, mostOctets), error: null }
+      } catch (error) {
+        return { statusCode: null, contentType: null, body: null, isWhole: false, error: inWords(error) }
+      } finally {
+        cancel()
+        line?.end()
       }
     },
     close() {
@@ -243,20 +301,14 @@ function opened<S extends Socket>(socket: S, event: 'connect' | 'secureConnect',
 }
 
 /** Sends the request. The status decides, so trouble after it costs no more than the rest of the body. */
-function exchange(
-  line: Line,
-  url: URL,
-  { headers, body }: PostRequest,
-  closes: boolean,
-  signal: AbortSignal,
-): Promise<{ statusCode: number; body: string; retryAfter: string | null }> {
+function exchange(line: Line, { method, headers, body, mostOctets, closes }: Asked, signal: AbortSignal): Promise<Answered> {
   return new Promise((resolve, reject) => {
-    let answer: { statusCode: number; retryAfter: string | null } | undefined
+    let answer: Pick<Answered, 'statusCode' | 'contentType' | 'retryAfter'> | undefined
     const pieces: Buffer[] = []
     let octets = 0
     const settle = (error: Error | undefined) => {
       signal.removeEventListener('abort', onAbort)
-      if (answer) resolve({ ...answer, body: textOf(pieces) })
+      if (answer) resolve({ ...answer, body: Buffer.concat(pieces), isWhole: error === undefined })
       else reject(error ?? new Failed('it answered without a status'))
       // What is left of an answer would be taken for the next one.
       if (error) line.end()
@@ -266,10 +318,10 @@ function exchange(
     signal.addEventListener('abort', onAbort, { once: true })
     line.client.dispatch(
       {
-        method: 'POST',
-        path: url.pathname + url.search,
+        method,
+        path: line.url.pathname + line.url.search,
         headers: { 'accept-encoding': 'identity', ...headers },
-        body,
+        body: body ?? null,
         reset: closes,
       },
       {
@@ -278,12 +330,13 @@ function exchange(
         onResponseStart(_, statusCode, received) {
           if (statusCode < 200) return
           const [retryAfter = null] = [received['retry-after']].flat()
-          answer = { statusCode, retryAfter }
+          const [contentType = null] = [received['content-type']].flat()
+          answer = { statusCode, contentType, retryAfter }
         },
         onResponseData(_, piece) {
           pieces.push(piece)
           octets += piece.length
-          if (octets >= longestBodyOctets) settle(new Failed('enough was read'))
+          if (octets >= mostOctets) settle(new Failed('enough was read'))
         },
         onResponseEnd: () => settle(undefined),
         onResponseError: (_, error) =>
@@ -293,7 +346,6 @@ function exchange(
   })
 }
 
-const textOf = (pieces: readonly Buffer[]) => storable(new TextDecoder().decode(Buffer.concat(pieces)), longestBody)
-
 /** At most so many characters, whatever the octets were; without NUL, which no database could store. */
-const storable = (text: string, longest: number) => text.slice(0, longest).toWellFormed().replaceAll('\0', '\ufffd')
+const storable = (given: Buffer | string, longest: number) =>
+  (typeof given === 'string' ? given : new TextDecoder().decode(given)).slice(0, longest).toWellFormed().replaceAll('\0', '\ufffd')

@@ -2,6 +2,7 @@
  * A socket on which replies are awaited in order, each within its time, in the clear or under TLS. Knows replies, not what they mean.
  * Promises: a reply that nobody awaits ends the channel; an ended channel says so once, and no event of the socket throws.
  */
+import type { X509Certificate } from 'node:crypto'
 import type { Socket } from 'node:net'
 import { type ConnectionOptions, connect as connectTls, type TLSSocket } from 'node:tls'
 import type { Clock } from '#base'
@@ -31,11 +32,21 @@ export interface Channel {
   allow(what: string, withinMs: number): void
   /** STARTTLS is answered: octets behind its reply are thrown away, never honoured (injection before the handshake). */
   discardRest(): void
-  /** Resolves with a complaint when the handshake fails or is late; the channel is then broken. */
-  secureWith(options: ConnectionOptions, withinMs: number): Promise<string | undefined>
+  /** Resolves with the reason when the handshake fails or is late; the channel is then broken. */
+  secureWith(options: ConnectionOptions, withinMs: number): Promise<Break | Session>
   end(reason: Break): void
   /** Says goodbye and closes, whatever the peer does. */
   quit(): void
+}
+
+/** What came of a handshake. */
+export interface Session {
+  version: string
+  cipher: string
+  /** What the usual rules have against the peer's certificate, in words; undefined: nothing. */
+  complaint: string | undefined
+  /** As the peer has sent them, its own first. */
+  certificates(): X509Certificate[]
 }
 
 interface Expectation {
@@ -152,12 +163,12 @@ export function openChannel(plain: Socket, limits: SmtpLimits, clock: Clock): Ch
     secureWith(options, withinMs) {
       return new Promise((resolve) => {
         if (broken) {
-          resolve(broken.message)
+          resolve(broken)
           return
         }
         plain.off('data', onData)
         const before = listener
-        listener = { ended: (reason) => resolve(reason.message) }
+        listener = { ended: resolve }
         let encrypted: TLSSocket
         try {
           encrypted = connectTls({ ...options, socket: plain })
@@ -175,7 +186,7 @@ export function openChannel(plain: Socket, limits: SmtpLimits, clock: Clock): Ch
           discarding = false
           reader = openReplyReader(limits, takeReply)
           listener = before
-          resolve(undefined)
+          resolve(sessionOf(encrypted))
         })
       })
     },
@@ -188,3 +199,34 @@ export function openChannel(plain: Socket, limits: SmtpLimits, clock: Clock): Ch
     },
   }
 }
+
+/** A peer may send as many as it likes. */
+const mostCertificates = 20
+
+function sessionOf(socket: TLSSocket): Session {
+  const { standardName, name } = socket.getCipher()
+  return {
+    version: socket.getProtocol() ?? 'TLS',
+    cipher: standardName ?? name,
+    complaint: socket.authorized ? undefined : inWords(String(socket.authorizationError)),
+    certificates() {
+      const all: X509Certificate[] = []
+      for (let one = socket.getPeerX509Certificate(); one && all.length < mostCertificates; one = one.issuerCertificate) all.push(one)
+      return all
+    },
+  }
+}
+
+const complaints: Record<string, string> = {
+  CERT_HAS_EXPIRED: 'expired',
+  CERT_NOT_YET_VALID: 'not yet valid',
+  DEPTH_ZERO_SELF_SIGNED_CERT: 'self-signed',
+  ERR_TLS_CERT_ALTNAME_INVALID: 'for another name',
+  SELF_SIGNED_CERT_IN_CHAIN: 'of an unknown issuer',
+  UNABLE_TO_GET_ISSUER_CERT: 'of an unknown issuer',
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: 'of an unknown issuer',
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'of an unknown issuer',
+}
+
+/** The codes of OpenSSL. */
+const inWords = (code: string) => complaints[code] ?? code.slice(0, 100).toLowerCase().replaceAll('_', ' ')

@@ -7,15 +7,27 @@ import { type Channel, openChannel } from './channel.ts'
 import { openConnection } from './connection.ts'
 import { type Hello, noExtensions, parseExtensions } from './extensions.ts'
 import { openTranscript, type Transcript } from './transcript.ts'
-import { type ConnectOptions, type ConnectResult, defaultLimits, type Failure, type Reply, type SmtpLimits, type Stage } from './types.ts'
+import {
+  type ConnectOptions,
+  type ConnectResult,
+  defaultLimits,
+  type Failure,
+  type Reply,
+  type SmtpLimits,
+  type Stage,
+  type TlsFacts,
+} from './types.ts'
 
 /** Carries a failure up through the steps; never leaves this file. */
 class Stopped extends Error {
   readonly stage: Stage
   readonly kind: Failure['kind']
   readonly reply: Reply | undefined
-  constructor(stage: Stage, kind: Failure['kind'], message: string, reply?: Reply) {
+  /** What else the failure says. */
+  readonly facts: Pick<Failure, 'tls' | 'mayBeOldTls'>
+  constructor(stage: Stage, kind: Failure['kind'], message: string, reply?: Reply, facts: Stopped['facts'] = {}) {
     super(message)
+    this.facts = facts
     this.stage = stage
     this.kind = kind
     this.reply = reply
@@ -27,6 +39,8 @@ interface Setup {
   limits: SmtpLimits
   channel: Channel
   transcript: Transcript
+  /** Set by the handshake. */
+  tls: TlsFacts | null
 }
 
 export async function connect(options: ConnectOptions): Promise<ConnectResult> {
@@ -37,18 +51,19 @@ export async function connect(options: ConnectOptions): Promise<ConnectResult> {
   try {
     transcript.note(`connecting to ${peer.host} [${peer.address}]:${peer.port}`)
     channel = openChannel(await openSocket(options, limits), limits, options.clock)
-    const setup: Setup = { options, limits, channel, transcript }
+    const setup: Setup = { options, limits, channel, transcript, tls: null }
     if (options.tls === 'implicit') await handshake(setup)
     await greeting(setup)
     const hello = await introduce(setup)
-    return { ok: true, connection: openConnection({ peer, channel, hello, limits, clock: options.clock, beginning: transcript.text }) }
+    const { clock } = options
+    return { ok: true, connection: openConnection({ peer, channel, tls: setup.tls, hello, limits, clock, beginning: transcript.text }) }
   } catch (error) {
     const stopped =
       error instanceof Stopped ? error : new Stopped('connect', 'protocol', error instanceof Error ? error.message : 'unknown trouble')
     transcript.note(stopped.message)
     channel?.quit()
-    const { stage, kind, reply, message } = stopped
-    return { ok: false, failure: { stage, kind, reply, message, transcript: transcript.text } }
+    const { stage, kind, reply, message, facts } = stopped
+    return { ok: false, failure: { stage, kind, reply, message, transcript: transcript.text, ...facts } }
   }
 }
 
@@ -96,7 +111,7 @@ async function introduce(setup: Setup): Promise<Hello> {
     if (hello.startTls) {
       await startTls(setup)
       hello = await sayHello(setup)
-    } else if (options.tls === 'require') {
+    } else if (options.tls === 'require' || typeof options.tls === 'object') {
       throw new Stopped('tls', 'tls', 'TLS is required and the peer does not offer STARTTLS')
     }
   }
@@ -126,21 +141,31 @@ async function startTls(setup: Setup): Promise<void> {
 
 /**
  * Opportunistic TLS takes any certificate: encrypted to somebody is better than readable by everybody (RFC 7435). Where TLS was
- * asked for, the certificate must be valid for the host, except on this machine itself.
+ * asked for, the certificate must be valid for the host, except on this machine itself, or such as the demand wants it.
  */
-async function handshake({ channel, options, limits, transcript }: Setup): Promise<void> {
-  const { host, address } = options.peer
-  const complaint = await channel.secureWith(
+async function handshake(setup: Setup): Promise<void> {
+  const { channel, options, limits, transcript } = setup
+  const { tls, peer } = options
+  const demand = typeof tls === 'object' ? tls : undefined
+  const host = demand?.serverName ?? peer.host
+  const takesAny = tls === 'opportunistic' || tls === 'old' || demand !== undefined
+  const session = await channel.secureWith(
     {
       host,
       ...(isIP(host) === 0 ? { servername: host } : {}),
-      minVersion: 'TLSv1.2',
-      rejectUnauthorized: options.tls !== 'opportunistic' && !isLoopback(address),
+      // OpenSSL has TLS 1.0 at its lowest level of security only.
+      ...(tls === 'old' ? { minVersion: 'TLSv1', ciphers: 'DEFAULT:@SECLEVEL=0' } : { minVersion: 'TLSv1.2' }),
+      rejectUnauthorized: !takesAny && !isLoopback(peer.address),
     },
     limits.tlsMs,
   )
-  if (complaint !== undefined) throw new Stopped('tls', 'tls', `the TLS handshake failed: ${complaint}`)
-  transcript.note('TLS')
+  if ('kind' in session)
+    throw new Stopped('tls', 'tls', `the TLS handshake failed: ${session.message}`, undefined, { mayBeOldTls: session.kind !== 'timeout' })
+  const { version, cipher, complaint } = session
+  const { isContent, verdict } = demand?.judge(session.certificates(), complaint) ?? { isContent: true, verdict: complaint ?? 'valid' }
+  setup.tls = { version, cipher, certificate: verdict }
+  transcript.note(`TLS: ${version}, ${cipher}, certificate ${verdict}`)
+  if (!isContent) throw new Stopped('tls', 'tls', `the certificate does not do: ${verdict}`, undefined, { tls: setup.tls })
 }
 
 async function authenticate(setup: Setup, hello: Hello, auth: { user: string; password: string }): Promise<void> {

@@ -8,11 +8,12 @@ import type { Break, Channel } from './channel.ts'
 import type { Hello } from './extensions.ts'
 import { openTranscript } from './transcript.ts'
 import { breakTurn, checkTurn, giveAll, isOpen, mailCommand, openTurn, type Turn } from './turn.ts'
-import type { Peer, Reply, SmtpConnection, SmtpLimits, Stage, Transaction, TransactionResult } from './types.ts'
+import type { Peer, Reply, SmtpConnection, SmtpLimits, Stage, TlsFacts, Transaction, TransactionResult } from './types.ts'
 
 export interface ConnectionDeps {
   peer: Peer
   channel: Channel
+  tls: TlsFacts | null
   hello: Hello
   limits: SmtpLimits
   clock: Clock
@@ -26,7 +27,7 @@ const blockOctets = 65_536
 const finalDot = Buffer.from('.\r\n')
 const noOctets = Buffer.alloc(0)
 
-export function openConnection({ peer, channel, hello, limits, clock, beginning }: ConnectionDeps): SmtpConnection {
+export function openConnection({ peer, channel, tls, hello, limits, clock, beginning }: ConnectionDeps): SmtpConnection {
   const { extensions } = hello
   /** Begun turns first, in the order of their commands. */
   const turns: Turn[] = []
@@ -229,6 +230,7 @@ export function openConnection({ peer, channel, hello, limits, clock, beginning 
 
   return {
     peer,
+    tls,
     extensions,
     get secure() {
       return channel.secure

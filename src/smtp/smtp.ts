@@ -14,6 +14,8 @@ export type {
   Reply,
   SmtpConnection,
   SmtpLimits,
+  TlsDemand,
+  TlsFacts,
   Transaction,
   TransactionResult,
 } from './types.ts'

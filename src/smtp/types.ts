@@ -1,4 +1,5 @@
 /** What one SMTP conversation is asked for and what it comes to. Types and default limits only. */
+import type { X509Certificate } from 'node:crypto'
 import type { Clock } from '#base'
 
 /** Where to connect: the address, its port, and the name it was found under (for SNI, certificates and records). */
@@ -45,16 +46,37 @@ export interface ConnectOptions {
   ehloName: string
   localAddress?: string | undefined
   /**
-   * `opportunistic`: STARTTLS when offered, any certificate; `none`: never; `implicit`: TLS before the greeting; `require`: STARTTLS
-   * or nothing. The last two are promises to an operator, so they also want a certificate that is valid for the peer's host.
+   * `opportunistic`: STARTTLS when offered, any certificate; `old`: likewise, TLS 1.0 and weak keys too; `none`: never; `implicit`: TLS
+   * before the greeting; `require`: STARTTLS or nothing. The last two are promises to an operator, so they also want a certificate that
+   * is valid for the peer's host. A demand: STARTTLS or nothing, with certificates that it is content with.
    */
-  tls: 'opportunistic' | 'none' | 'implicit' | 'require'
+  tls: 'opportunistic' | 'old' | 'none' | 'implicit' | 'require' | TlsDemand
   /** Sent only over TLS or to a loopback address. */
   auth?: { user: string; password: string } | undefined
   /** `never`: one command at a time, for a peer that lost its way among several. */
   pipelining?: 'when offered' | 'never'
   clock: Clock
   limits?: Partial<SmtpLimits>
+}
+
+/** What a recipient's domain, or the operator, wants of TLS. */
+export interface TlsDemand {
+  /** For SNI and the usual rules; the peer's host when absent. */
+  serverName?: string | undefined
+  /**
+   * The peer's certificates as sent, its own first, and what the usual rules have against them (undefined: nothing). Returns a verdict in
+   * words for the record.
+   */
+  judge(certificates: readonly X509Certificate[], complaint: string | undefined): { isContent: boolean; verdict: string }
+}
+
+/** What is known of a connection's encryption. */
+export interface TlsFacts {
+  /** As `TLSv1.3`. */
+  version: string
+  cipher: string
+  /** `valid`, or what is wrong, in words. */
+  certificate: string
 }
 
 export type Stage = 'connect' | 'greeting' | 'ehlo' | 'tls' | 'auth' | 'mail' | 'rcpt' | 'data' | 'content' | 'final'
@@ -67,6 +89,10 @@ export interface Failure {
   reply?: Reply | undefined
   message: string
   transcript: string
+  /** Of a handshake that came about, where its certificate was not good enough. */
+  tls?: TlsFacts | undefined
+  /** The handshake was refused, which an older version of TLS may mend. */
+  mayBeOldTls?: boolean
 }
 
 export interface Reply {
@@ -118,6 +144,8 @@ export interface Extensions {
 export interface SmtpConnection {
   readonly peer: Peer
   readonly secure: boolean
+  /** Null in the clear. */
+  readonly tls: TlsFacts | null
   readonly extensions: Extensions
   /** Never rejects. A transaction given while another runs follows it; with PIPELINING right behind its final dot. */
   transact(transaction: Transaction): Promise<TransactionResult>

@@ -1,6 +1,9 @@
 /** From TCP to a usable connection: greetings, EHLO, STARTTLS, AUTH, as they should be and as they are. */
 import { connect, createServer, type Server, type Socket } from 'node:net'
+import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 import { afterEach, describe, expect, test } from 'vitest'
+import type { TlsDemand } from '#smtp'
+import { makeAuthority, type Wanted } from '../support/authority.ts'
 import { type FakeMxOptions, startFakeMx } from '../support/fake-mx.ts'
 import { message, open, outcomes, tryConnect } from './ask.ts'
 
@@ -154,6 +157,64 @@ describe('STARTTLS', () => {
     ).toBe('tls tls')
     expect(await failure(await barePeer(answering('220 x\r\n', { EHLO: hello })))).toBe('tls tls')
     expect(await failure(await peer(), { tls: 'require' })).toBe('tls tls')
+  })
+
+  test('tells what was negotiated, and what is wrong with the certificate', async () => {
+    const connection = await open(await peer({ starttls: true }))
+    expect(connection.tls).toEqual({ version: 'TLSv1.3', cipher: 'TLS_AES_256_GCM_SHA384', certificate: 'self-signed' })
+    const plain = await open(await peer())
+    expect(plain.tls).toBeNull()
+    const authority = makeAuthority()
+    const verdict = async (wanted: Wanted) => {
+      const issued = authority.issue(wanted)
+      return (await open(await peer({ starttls: true, tls: { cert: issued.cert, key: issued.key } }))).tls?.certificate
+    }
+    const before = getCACertificates('default')
+    setDefaultCACertificates([...before, authority.cert])
+    expect(await verdict({ names: ['mx.example.test'] })).toBe('valid')
+    expect(await verdict({ names: ['*.example.test'] })).toBe('valid')
+    expect(await verdict({ names: ['other.test'] })).toBe('for another name')
+    expect(await verdict({ names: ['mx.example.test'], toMs: Date.now() - 1000 })).toBe('expired')
+    setDefaultCACertificates(before)
+    expect(await verdict({ names: ['mx.example.test'] })).toBe('of an unknown issuer')
+  })
+
+  test('under a demand the certificates as sent are judged, and those that do not do end it before any mail', async () => {
+    const authority = makeAuthority()
+    const between = authority.issue({ names: ['Between'], isAuthority: true })
+    const { cert, key } = between.issue({ names: ['base.test'] })
+    const commands: string[] = []
+    const script: FakeMxOptions['script'] = ({ stage }) => void commands.push(stage)
+    const mx = await peer({ starttls: true, tls: { cert: cert + between.cert + authority.cert, key }, script })
+    const seen: unknown[] = []
+    const judged = (isContent: boolean): TlsDemand => ({
+      serverName: 'base.test',
+      judge(certificates, complaint) {
+        seen.push([certificates.map((one) => one.subject), complaint])
+        return { isContent, verdict: 'as judged' }
+      },
+    })
+    expect((await open(mx, { tls: judged(true) })).tls?.certificate).toBe('as judged')
+    commands.splice(0)
+    const refused = await tryConnect(mx, { tls: judged(false) })
+    expect(refused).toMatchObject({
+      ok: false,
+      failure: { stage: 'tls', kind: 'tls', tls: { version: 'TLSv1.3', certificate: 'as judged' } },
+    })
+    expect(seen).toEqual([
+      [['CN=base.test', 'CN=Between', 'CN=Test Authority'], 'of an unknown issuer'],
+      [['CN=base.test', 'CN=Between', 'CN=Test Authority'], 'of an unknown issuer'],
+    ])
+    await expect.poll(() => commands).toEqual(['connect', 'ehlo', 'quit'])
+    expect(await failure(await peer(), { tls: judged(true) })).toBe('tls tls')
+  })
+
+  test.each(['TLSv1', 'TLSv1.1'] as const)('%s is spoken when asked for, and said to be what may help', async (version) => {
+    const tls = { minVersion: version, maxVersion: version, ciphers: 'DEFAULT:@SECLEVEL=0' }
+    const mx = await peer({ starttls: true, tls })
+    expect(await tryConnect(mx)).toMatchObject({ ok: false, failure: { kind: 'tls', mayBeOldTls: true } })
+    expect((await open(mx, { tls: 'old' })).tls?.version).toBe(version)
+    expect(await failure(mx, { tls: { judge: () => ({ isContent: true, verdict: '' }) } })).toBe('tls tls')
   })
 
   test('replies injected before the handshake are not heard', async () => {

@@ -1,7 +1,7 @@
 /** The DNS wire format (RFC 1035 section 4) as TestDns needs it: questions read, answers written without compression. */
 import ipaddr from 'ipaddr.js'
 
-export const types = { A: 1, NS: 2, CNAME: 5, SOA: 6, PTR: 12, MX: 15, TXT: 16, AAAA: 28 } as const
+export const types = { A: 1, NS: 2, CNAME: 5, SOA: 6, PTR: 12, MX: 15, TXT: 16, AAAA: 28, TLSA: 52 } as const
 export const rcodes = { NOERROR: 0, SERVFAIL: 2, NXDOMAIN: 3, REFUSED: 5 } as const
 
 export type RecordType = Exclude<keyof typeof types, 'SOA'>
@@ -19,6 +19,8 @@ export interface Query {
   question: Buffer
   name: string
   type: string
+  /** It asks for the verdict of DNSSEC: the DO bit. */
+  wantsDnssec: boolean
   /** What the asker takes over UDP (RFC 6891). */
   mostOctets: number
 }
@@ -41,15 +43,16 @@ export function readQuery(octets: Buffer): Query | undefined {
     question: octets.subarray(12, end),
     name: labels.join('.').toLowerCase(),
     type: Object.entries(types).find(([, code]) => code === number)?.[0] ?? `TYPE${number}`,
+    wantsDnssec: hasOpt && end + 9 <= octets.length && (octets.readUInt16BE(end + 7) & 0x8000) !== 0,
     mostOctets: Math.max(smallestUdp, hasOpt ? octets.readUInt16BE(end + 3) : 0),
   }
 }
 
 /** RFC 1035 section 4.1, with an SOA record where there is nothing to answer, for negative caching (RFC 2308). */
-export function message(query: Query, rcode: number, answers: readonly Buffer[], { truncated = false } = {}): Buffer {
+export function message(query: Query, rcode: number, answers: readonly Buffer[], { truncated = false, authentic = false } = {}): Buffer {
   const authority = answers.length === 0 && !truncated && (rcode === rcodes.NOERROR || rcode === rcodes.NXDOMAIN) ? [soa] : []
   const recursionDesired = query.flags & 0x0100
-  const flags = 0x8400 | recursionDesired | 0x0080 | (truncated ? 0x0200 : 0) | rcode
+  const flags = 0x8400 | recursionDesired | 0x0080 | (truncated ? 0x0200 : 0) | (authentic ? 0x0020 : 0) | rcode
   const header = Buffer.concat([query.id, flags, 1, answers.length, authority.length, 0].map(u16))
   return Buffer.concat([header, query.question, ...answers, ...authority])
 }
@@ -72,6 +75,10 @@ function dataOf(type: RecordType, value: RecordValue): Buffer {
     }
     case 'TXT':
       return Buffer.concat((typeof value === 'string' ? piecesOf(value) : value).map(characterString))
+    case 'TLSA': {
+      const [usage, selector, matchingType, data = ''] = text.split(' ')
+      return Buffer.concat([Buffer.from([Number(usage), Number(selector), Number(matchingType)]), Buffer.from(data, 'hex')])
+    }
     case 'CNAME':
     case 'NS':
     case 'PTR':

@@ -3,7 +3,7 @@
  * rather than a library, because a library keeps to the RFCs.
  */
 import { createServer, type Socket } from 'node:net'
-import { type SecureContextOptions, TLSSocket } from 'node:tls'
+import { TLSSocket, type TLSSocketOptions } from 'node:tls'
 import { testCertificate } from './certificate.ts'
 
 export interface MxEvent {
@@ -20,14 +20,15 @@ export type MxAnswer = string | { reply?: string; close?: boolean; silent?: bool
 
 export interface FakeMxOptions {
   extensions?: string[]
-  starttls?: boolean
+  /** A function is asked each time. */
+  starttls?: boolean | (() => boolean)
+  /** Of the server's side: certificate, versions. */
+  tls?: TLSSocketOptions | (() => TLSSocketOptions)
   script?: (event: MxEvent) => MxAnswer
   closed?: (session: number) => void
   /** 127.0.0.1 and any port, unless said. */
   host?: string
   port?: number
-  /** Instead of the test certificate: what `node:tls` takes. */
-  tls?: SecureContextOptions
   /** As it stands, with CRLF. */
   startTlsReply?: string
 }
@@ -139,11 +140,13 @@ function converse(plain: Socket, session: number, options: FakeMxOptions, keep: 
     recipients = []
   }
 
+  const offersTls = () => (typeof options.starttls === 'function' ? options.starttls() : options.starttls === true)
+
   const onCommand = (line: string) => {
     const verb = line.slice(0, 4).toUpperCase()
     const address = /<([^>]*)>/.exec(line)?.[1] ?? ''
     if (verb === 'EHLO' || verb === 'HELO') {
-      const extensions = [...(options.extensions ?? defaultExtensions), ...(options.starttls && !secure ? ['STARTTLS'] : [])]
+      const extensions = [...(options.extensions ?? defaultExtensions), ...(offersTls() && !secure ? ['STARTTLS'] : [])]
       const lines = verb === 'HELO' ? ['fake.test'] : ['fake.test', ...extensions]
       answer('ehlo', line, lines.map((text, index) => `250${index === lines.length - 1 ? ' ' : '-'}${text}`).join('\n'))
     } else if (verb === 'STAR') {
@@ -202,7 +205,11 @@ function converse(plain: Socket, session: number, options: FakeMxOptions, keep: 
     unread = Buffer.alloc(0)
     forget()
     secure = true
-    socket = new TLSSocket(plain, { isServer: true, ...testCertificate, ...options.tls })
+    socket = new TLSSocket(plain, {
+      isServer: true,
+      ...testCertificate,
+      ...(typeof options.tls === 'function' ? options.tls() : options.tls),
+    })
     socket.on('data', onData).on('error', () => plain.destroy())
   }
 

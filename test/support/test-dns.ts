@@ -40,6 +40,9 @@ export interface TestDns extends AsyncDisposable {
   set(name: string, type: RecordType, values: readonly RecordValue[], ttlS?: number): void
   /** Every question for the name, or only one type's, goes wrong. */
   fail(name: string, how: Misbehaviour, type?: RecordType): void
+  /** From now on what is in the zone is told as validated by DNSSEC to who asks for it; `unsign` ends it. */
+  sign(zone: string): void
+  unsign(zone: string): void
   /** Ends the misbehaviour of a name. */
   mend(name: string): void
   close(): Promise<void>
@@ -55,6 +58,7 @@ const longestChain = 64
 export async function startTestDns(zones: Zones = {}): Promise<TestDns> {
   const names = new Map<string, Map<RecordType, Records>>()
   const failures = new Map<string, Misbehaviour>()
+  const signed = new Set<string>()
   const questions: Question[] = []
   const sockets = new Set<Socket>()
 
@@ -82,22 +86,26 @@ export async function startTestDns(zones: Zones = {}): Promise<TestDns> {
   }
   const exists = (name: string) => recordsOf(name) !== undefined || [...names.keys()].some((known) => known.endsWith(`.${name}`))
 
+  const isSigned = (name: string) => [...signed].some((zone) => name === zone || name.endsWith(`.${zone}`))
+
   /** The true answer, CNAMEs followed as a recursive resolver does. */
-  const answerTo = ({ name, type }: Question): { rcode: number; answers: Buffer[] } => {
+  const answerTo = ({ name, type }: Question): { rcode: number; answers: Buffer[]; authentic: boolean } => {
     const answers: Buffer[] = []
     let at = name
+    let authentic = isSigned(at)
     for (let step = 0; step < longestChain; step++) {
       const records = recordsOf(at)
-      if (!records) return { rcode: exists(at) ? rcodes.NOERROR : rcodes.NXDOMAIN, answers }
+      if (!records) return { rcode: exists(at) ? rcodes.NOERROR : rcodes.NXDOMAIN, answers, authentic }
       const alias = type === 'CNAME' ? undefined : records.get('CNAME')
       const found = alias ? undefined : records.get(type as RecordType)
       if (found) for (const value of found.values) answers.push(record(at, type as RecordType, value, found.ttlS))
-      if (!alias) return { rcode: rcodes.NOERROR, answers }
+      if (!alias) return { rcode: rcodes.NOERROR, answers, authentic }
       const target = String(alias.values[0])
       answers.push(record(at, 'CNAME', target, alias.ttlS))
       at = plain(target)
+      authentic &&= isSigned(at)
     }
-    return { rcode: rcodes.SERVFAIL, answers }
+    return { rcode: rcodes.SERVFAIL, answers, authentic: false }
   }
 
   /** What goes on the wire for a query, in order; nothing is silence. */
@@ -106,8 +114,8 @@ export async function startTestDns(zones: Zones = {}): Promise<TestDns> {
     if (!asked) return []
     const question: Question = { name: asked.name, type: asked.type, over }
     questions.push(question)
-    const { rcode, answers } = answerTo(question)
-    const truth = { octets: message(asked, rcode, answers) }
+    const { rcode, answers, authentic } = answerTo(question)
+    const truth = { octets: message(asked, rcode, answers, { authentic: authentic && asked.wantsDnssec }) }
     const cut = { octets: message(asked, rcodes.NOERROR, [], { truncated: true }) }
     const forgery = (header = asked) => ({ octets: message(header, rcodes.NXDOMAIN, []) })
     const how = failures.get(`${asked.name} ${asked.type}`) ?? failures.get(asked.name)
@@ -173,6 +181,8 @@ export async function startTestDns(zones: Zones = {}): Promise<TestDns> {
     questions,
     set,
     fail: (name, how, type) => void failures.set(type ? `${plain(name)} ${type}` : plain(name), how),
+    sign: (zone) => void signed.add(plain(zone)),
+    unsign: (zone) => void signed.delete(plain(zone)),
     mend(name) {
       for (const key of failures.keys()) if (key.split(' ')[0] === plain(name)) failures.delete(key)
     },

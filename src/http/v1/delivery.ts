@@ -17,6 +17,18 @@ export const Delivery = Type.Object({
   classificationCode: nullable(Type.Integer()),
   smtpEnhancedCode: nullable(Type.String({ pattern: '^[245]\\.\\d{1,3}\\.\\d{1,3}$' })),
   remoteHost: nullable(Type.String()),
+  tls: Type.Optional(
+    Type.Object(
+      {
+        version: nullable(Type.String({ description: 'Null: it was not encrypted' })),
+        cipher: nullable(Type.String()),
+        certificate: nullable(Type.String({ description: '`valid`, or what is wrong with it' })),
+        policy: Type.String({ description: '`dane`, `mta-sts`, `mta-sts testing`, `required` or `opportunistic`' }),
+        wouldFail: nullable(Type.String({ description: 'What an MTA-STS policy in testing would not have let pass' })),
+      },
+      { description: 'The encryption of the connection; absent when none was made' },
+    ),
+  ),
   outcomeUnknown: Type.Optional(Type.Boolean({ description: 'Only when it is not known whether the remote took the message' })),
 })
 
@@ -34,6 +46,7 @@ export function deliveryToWire(attempt: Attempt): Static<typeof Delivery> {
     classificationCode: name === null ? null : classification(name as ClassificationName),
     smtpEnhancedCode: attempt.enhanced,
     remoteHost: attempt.remoteHost,
+    ...(attempt.tls === null ? {} : { tls: attempt.tls }),
     ...(attempt.outcomeUnknown ? { outcomeUnknown: true } : {}),
   }
 }

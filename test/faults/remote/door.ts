@@ -126,7 +126,7 @@ const tlsRows: Row[] = [
     name: 'TLS 1.0 only',
     peer: tls({ tls: { minVersion: 'TLSv1', maxVersion: 'TLSv1', ciphers: 'DEFAULT@SECLEVEL=0' } }),
     comesTo: ['sent'],
-    secure: false,
+    secure: true,
   },
   {
     name: 'extensions that differ after TLS',

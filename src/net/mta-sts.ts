@@ -1,0 +1,72 @@
+/**
+ * MTA-STS (RFC 8461): a domain says over https which mail servers it has and that their certificates are valid. Its record and policy are
+ * read here and fetched through the guarded client; how long a policy is kept is the caller's affair.
+ */
+import type { Get } from './post.ts'
+import type { DnsAnswer, Resolver } from './resolver.ts'
+
+export interface StsPolicy {
+  mode: 'enforce' | 'testing' | 'none'
+  /** Host names; the first label may be `*`. */
+  mx: string[]
+  maxAgeSeconds: number
+}
+
+const longestPolicyOctets = 65_536
+const mostPatterns = 200
+/** RFC 8461 section 3.2. */
+const longestAgeSeconds = 31_557_600
+/** Mail for the domain waits meanwhile, once. */
+const fetchWithinMs = 15_000
+
+/** The id of the policy now in force (RFC 8461 section 3.1); `none`: the domain has no policy. */
+export async function findStsId(domain: string, resolver: Resolver): Promise<DnsAnswer<string>> {
+  const answer = await resolver.txt(`_mta-sts.${domain}`)
+  if (answer.kind !== 'found') return answer
+  const records = answer.value.filter((text) => /^v=STSv1[ \t]*;/.test(text))
+  const id = records.length === 1 ? /;[ \t]*id[ \t]*=[ \t]*([A-Za-z0-9]{1,32})[ \t]*(?:;|$)/.exec(records[0] ?? '')?.[1] : undefined
+  return id === undefined ? { kind: 'none' } : { kind: 'found', value: id }
+}
+
+/** The policy the domain's web server shows, or in words why there is none. */
+export async function fetchStsPolicy(domain: string, port: number, get: Get): Promise<StsPolicy | string> {
+  const host = `mta-sts.${domain}${port === 443 ? '' : `:${port}`}`
+  const { statusCode, contentType, body, isWhole, error } = await get({
+    url: `https://${host}/.well-known/mta-sts.txt`,
+    withinMs: fetchWithinMs,
+    mostOctets: longestPolicyOctets,
+  })
+  if (statusCode === null || body === null) return error ?? 'no answer'
+  // RFC 8461 section 3.3: redirects are not followed, so anything but 200 is no policy.
+  if (statusCode !== 200) return `it answered ${statusCode}`
+  if (!/^text\/plain\b/i.test(contentType ?? '')) return 'it is not text/plain'
+  if (!isWhole) return 'it is too long, or broke off'
+  return parseStsPolicy(body) ?? 'it is no policy'
+}
+
+/** RFC 8461 section 3.2. Fields it does not know are passed over; of a field that comes twice the first counts. */
+function parseStsPolicy(text: string): StsPolicy | undefined {
+  const fields = new Map<string, string>()
+  const mx: string[] = []
+  for (const line of text.split(/\r?\n/)) {
+    const [, name, value = ''] = /^([A-Za-z0-9][A-Za-z0-9_.-]{0,31})[ \t]*:[ \t]*(.*?)[ \t]*$/.exec(line) ?? []
+    if (name === undefined) continue
+    if (name === 'mx') mx.push(value.toLowerCase().replace(/\.$/, ''))
+    else if (!fields.has(name)) fields.set(name, value)
+  }
+  const mode = fields.get('mode')
+  const age = fields.get('max_age') ?? ''
+  if (fields.get('version') !== 'STSv1' || !/^\d{1,10}$/.test(age)) return undefined
+  if (mode !== 'enforce' && mode !== 'testing' && mode !== 'none') return undefined
+  const areNames = mx.length <= mostPatterns && mx.every((pattern) => /^(\*\.)?[a-z0-9_-]+(\.[a-z0-9_-]+)*$/.test(pattern))
+  if (!areNames || (mode !== 'none' && mx.length === 0)) return undefined
+  return { mode, mx, maxAgeSeconds: Math.min(Number(age), longestAgeSeconds) }
+}
+
+/** RFC 8461 section 4.1: a `*` stands for one label. */
+export function isListedMx({ mx }: Pick<StsPolicy, 'mx'>, host: string): boolean {
+  const name = host.toLowerCase().replace(/\.$/, '')
+  return mx.some((pattern) =>
+    pattern.startsWith('*.') ? name.slice(name.indexOf('.')) === pattern.slice(1) && !name.startsWith('.') : name === pattern,
+  )
+}

@@ -1,0 +1,97 @@
+/**
+ * TLSA records against the certificates of a peer (RFC 6698, with the rules for mail of RFC 7672 section 3): usages DANE-TA(2) and
+ * DANE-EE(3), both selectors, all matching types. Pure: certificates and the time come in, a complaint or nothing goes out.
+ */
+import { createHash, createPublicKey, type KeyObject, X509Certificate } from 'node:crypto'
+import type { TlsaRecord } from './dnssec.ts'
+
+const daneTa = 2
+const daneEe = 3
+const digestOctets: Record<number, number> = { 1: 32, 2: 64 }
+const digestNames: Record<number, string> = { 1: 'sha256', 2: 'sha512' }
+const serverAuth = '1.3.6.1.5.5.7.3.1'
+/** No chain of the real world is longer; what a peer sends beyond is not looked at. */
+const longestChain = 10
+
+/** The records that say something to a mail client. Usages 0 and 1 do not (RFC 7672 section 3.1.3). */
+export function usableTlsa(records: readonly TlsaRecord[]): TlsaRecord[] {
+  return records.filter(({ usage, selector, matchingType, data }) => {
+    if ((usage !== daneTa && usage !== daneEe) || selector > 1) return false
+    return matchingType === 0 ? data.length > 0 : data.length === digestOctets[matchingType]
+  })
+}
+
+/** Whether a certificate's names count, which they do not for DANE-EE (RFC 7672 section 3.1.1). */
+export const needsNames = (records: readonly TlsaRecord[]) => records.some(({ usage }) => usage === daneTa)
+
+/** What is wrong with the peer's certificates, the leaf first; undefined: one of the records vouches for them. `names`: any will do. */
+export function daneComplaint(
+  records: readonly TlsaRecord[],
+  certificates: readonly X509Certificate[],
+  names: readonly string[],
+  nowMs: number,
+): string | undefined {
+  const [leaf, ...others] = certificates.slice(0, longestChain)
+  if (!leaf) return 'missing'
+  // RFC 7672 section 3.1.1: neither names nor dates of the certificate count, the record's own life does.
+  if (records.some((record) => record.usage === daneEe && matches(record, leaf))) return undefined
+  const anchors = records.filter(({ usage }) => usage === daneTa)
+  if (anchors.length === 0) return 'matches no TLSA record'
+  const broken = chainComplaint(leaf, others, anchors, nowMs)
+  if (broken !== undefined) return broken
+  return names.some((name) => leaf.checkHost(name) !== undefined) ? undefined : `not for ${names.join(', ')}`
+}
+
+function matches({ selector, matchingType, data }: TlsaRecord, certificate: X509Certificate): boolean {
+  const chosen = selector === 0 ? certificate.raw : keyOctets(certificate.publicKey)
+  const name = digestNames[matchingType]
+  return data.equals(name === undefined ? chosen : createHash(name).update(chosen).digest())
+}
+
+const keyOctets = (key: KeyObject) => key.export({ type: 'spki', format: 'der' })
+
+const isInForce = (certificate: X509Certificate, nowMs: number) =>
+  certificate.validFromDate.getTime() <= nowMs && nowMs <= certificate.validToDate.getTime()
+
+/** From the leaf upwards, each signed by the next, to one that a record names. Path lengths and name constraints are not looked at. */
+function chainComplaint(
+  leaf: X509Certificate,
+  others: readonly X509Certificate[],
+  anchors: readonly TlsaRecord[],
+  nowMs: number,
+): string | undefined {
+  if (leaf.keyUsage !== undefined && !leaf.keyUsage.includes(serverAuth)) return 'not for servers'
+  const named = anchors.flatMap(wholeCertificate)
+  const candidates = [...others, ...named]
+  let at = leaf
+  for (let step = 0; step < longestChain; step++) {
+    if (!isInForce(at, nowMs)) return at === leaf ? 'expired or not yet valid' : 'of an issuer out of date'
+    const below = at
+    // RFC 7671 section 5.2.1: a bare key may be named without its certificate being sent.
+    if (anchors.some((record) => isSignedByKey(record, below))) return undefined
+    const issuer = candidates.find((one) => one.ca && below.checkIssued(one) && below.verify(one.publicKey))
+    if (!issuer) break
+    if (anchors.some((record) => matches(record, issuer))) return isInForce(issuer, nowMs) ? undefined : 'of an issuer out of date'
+    if (issuer.fingerprint256 === below.fingerprint256) break
+    at = issuer
+  }
+  return 'matches no TLSA record'
+}
+
+function wholeCertificate({ selector, matchingType, data }: TlsaRecord): X509Certificate[] {
+  if (selector !== 0 || matchingType !== 0) return []
+  try {
+    return [new X509Certificate(data)]
+  } catch {
+    return []
+  }
+}
+
+function isSignedByKey({ selector, matchingType, data }: TlsaRecord, certificate: X509Certificate): boolean {
+  if (selector !== 1 || matchingType !== 0) return false
+  try {
+    return certificate.verify(createPublicKey({ key: data, format: 'der', type: 'spki' }))
+  } catch {
+    return false
+  }
+}

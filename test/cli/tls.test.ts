@@ -1,0 +1,67 @@
+/** The operator's commands about encryption, with a database of the test's own. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { openIds, openSecrets, readConfig, systemClock, systemRandom } from '#base'
+import type { House } from '#cli'
+import { readEvents, startOfLog } from '#events'
+import { runHere } from '../support/command.ts'
+import { type TestDatabase, testDatabase } from '../support/database.ts'
+
+let database: TestDatabase
+beforeAll(async () => {
+  database = await testDatabase()
+})
+afterAll(() => database.close())
+
+async function ran(...words: string[]): Promise<{ code: number; text: string }> {
+  const printed: string[] = []
+  const house: House = {
+    config: readConfig({}),
+    db: database.db,
+    clock: systemClock,
+    ids: openIds(systemRandom),
+    random: systemRandom,
+    secrets: openSecrets('a secret for tests only', systemRandom),
+    version: 'test',
+  }
+  const code = await runHere(words, { withHouse: (work) => work(house), print: (text) => void printed.push(text) })
+  return { code, text: printed.join('\n') }
+}
+
+describe('postrider tls', () => {
+  test('requires TLS for a domain, lists it, and waives it; the event log tells', async () => {
+    expect((await ran('tls', 'list')).text).toBe('TLS is required for no domain')
+    expect(JSON.parse((await ran('tls', 'require', 'Partner.example', '--json')).text)).toEqual({
+      domain: 'partner.example',
+      certificate: 'valid',
+      required: true,
+    })
+    expect((await ran('tls', 'require', 'bücher.example', '--any-certificate')).text).toBe(
+      'mail for xn--bcher-kva.example is sent over TLS with any certificate only',
+    )
+    expect((await ran('tls', 'require', 'partner.example', '--any-certificate')).code).toBe(0)
+    expect(JSON.parse((await ran('tls', 'list', '--json')).text)).toMatchObject({
+      required: [
+        { domain: 'partner.example', certificate: 'any' },
+        { domain: 'xn--bcher-kva.example', certificate: 'any' },
+      ],
+    })
+    expect((await ran('tls', 'waive', 'partner.example')).text).toBe('TLS is no longer required for partner.example')
+    expect((await ran('tls', 'waive', 'partner.example')).text).toBe('TLS was not required for partner.example')
+    // An event is shown once nothing older can still be written, by any test of the same server.
+    const actions = async () => (await readEvents(database.db, startOfLog, 100, null)).map((event) => [event.kind, event.data])
+    await expect.poll(actions, { timeout: 20_000 }).toEqual([
+      ['OperatorAction', { action: 'require tls', destination: 'partner.example', certificate: 'valid' }],
+      ['OperatorAction', { action: 'require tls', destination: 'xn--bcher-kva.example', certificate: 'any' }],
+      ['OperatorAction', { action: 'require tls', destination: 'partner.example', certificate: 'any' }],
+      ['OperatorAction', { action: 'waive tls', destination: 'partner.example' }],
+    ])
+  })
+
+  test.each([
+    ['tls', 'require', 'no domain'],
+    ['tls', 'require'],
+    ['tls', 'waive', 'a@b'],
+  ])('%s %s %s is told what is wrong', async (...words) => {
+    expect((await ran(...words)).code).toBe(2)
+  })
+})
