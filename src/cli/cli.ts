@@ -7,10 +7,12 @@
 import { spawn } from 'node:child_process'
 import { ConfigError, Refusal, settings } from '#base'
 import { migrate } from '#db'
+import { backup, restore } from './backup.ts'
 import { bounceParse } from './bounce.ts'
 import { classifyCommand } from './classify.ts'
 import { type Command, type CommandDeps, jsonOption, parseCall, printed, UsageError } from './command.ts'
 import { dns } from './dns.ts'
+import { doctor } from './doctor.ts'
 import { erase } from './erase.ts'
 import { listen } from './listen.ts'
 import {
@@ -27,7 +29,7 @@ import {
 import { domainAdd, keyCreate, limitsSet, memberAdd, tenantCreate } from './records.ts'
 import { send } from './send.ts'
 
-export type { CommandDeps, House } from './command.ts'
+export type { BareHouse, CommandDeps, House } from './command.ts'
 
 const serve: Command = {
   name: 'serve',
@@ -103,6 +105,9 @@ const commands: readonly Command[] = [
   queueShow,
   explainCommand,
   erase,
+  backup,
+  restore,
+  doctor,
   dns,
   send,
   listen,

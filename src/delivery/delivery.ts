@@ -50,6 +50,7 @@ export {
 } from './operate.ts'
 export { keysFor, rebuildMessage } from './prepare.ts'
 export { deleteDomain } from './remove-domain.ts'
+export { holdAfterRestore, restoreWaiting, resumeAfterRestore } from './restores.ts'
 
 /** Recipients in this process's hands at most: they are small, their bodies are not kept. */
 const mostHeld = 2000

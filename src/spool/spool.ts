@@ -1,6 +1,6 @@
 /**
  * The spool: what is still to be done. One row per recipient not yet final, with its due time and its shard.
- * Owns: spool, queue_changes, queue_stops, shard_leases, delivery_processes. Uses: base, db, limits, events. Used by: accept, delivery,
+ * Owns: spool, queue_changes, queue_stops, shard_leases, delivery_processes, restores. Uses: base, db, limits, events. Used by: accept, delivery,
  * returns, housekeeping, http, main.
  * Promises: a claimed recipient belongs to one process until its lease ends; a stale owner's finish changes nothing; no tenant's
  * backlog and no slow destination keeps another's mail waiting.
@@ -38,5 +38,15 @@ export {
   stopQueue,
   takeQueued,
 } from './operate.ts'
+export {
+  countHeldByRestore,
+  findRestore,
+  holdRestored,
+  noteHeld,
+  noteRestore,
+  noteResumed,
+  type Restore,
+  releaseRestored,
+} from './restores.ts'
 export { type RetrySchedule, retryDelayMs } from './retry.ts'
 export { shardCount, shardOf } from './shards.ts'

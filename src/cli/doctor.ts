@@ -1,0 +1,4 @@
+/** Placeholder. */
+import type { Command } from './command.ts'
+
+export const doctor: Command = { name: 'doctor', summary: '', help: '', options: {}, run: () => Promise.resolve() }
