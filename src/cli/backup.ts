@@ -91,7 +91,9 @@ function secretFor(header: BackupHeader, { secret, config }: BareHouse): string 
     )
   }
   if (openSecrets(usable, systemRandom).fingerprint !== header.secretFingerprint) {
-    throw new UsageError(`${from} was made with another POSTRIDER_SECRET than the one here: its keys could not be read. Give the original one`)
+    throw new UsageError(
+      `${from} was made with another POSTRIDER_SECRET than the one here: its keys could not be read. Give the original one`,
+    )
   }
   return usable
 }

@@ -5,16 +5,7 @@
 import type { Db, Queryable } from '#db'
 import { changeStatus } from '#emails'
 import { appendEvents } from '#events'
-import {
-  countHeldByRestore,
-  findRestore,
-  holdRestored,
-  noteHeld,
-  noteResumed,
-  type Restore,
-  releaseRestored,
-  statusBefore,
-} from '#spool'
+import { countHeldByRestore, findRestore, holdRestored, noteHeld, noteResumed, type Restore, releaseRestored, statusBefore } from '#spool'
 
 const mostAtOnce = 1000
 

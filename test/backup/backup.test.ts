@@ -91,11 +91,20 @@ beforeAll(async () => {
   house = await startHouse({ rateLimit: null, sendLimit: null, roles: ['delivery', 'housekeeping'] })
   const { db } = house
   for (const to of ['delivered', 'hardfail', 'softfail', 'bounce'])
-    expect((await house.call('POST', '/emails', {
-      key: house.testKey,
-      headers: { 'idempotency-key': to },
-      body: { from: 'a@simulator.test', to: [`${to}@simulator.test`], subject: '\\ and \u{1F600}', text: `tab\t, break\n, \\N ${'x'.repeat(100_000)}` },
-    })).status).toBe(200)
+    expect(
+      (
+        await house.call('POST', '/emails', {
+          key: house.testKey,
+          headers: { 'idempotency-key': to },
+          body: {
+            from: 'a@simulator.test',
+            to: [`${to}@simulator.test`],
+            subject: '\\ and \u{1F600}',
+            text: `tab\t, break\n, \\N ${'x'.repeat(100_000)}`,
+          },
+        })
+      ).status,
+    ).toBe(200)
   await house.call('POST', '/suppressions', { key: house.testKey, body: { address: 'no@example.org', reason: 'test' } })
   await house.call('POST', '/webhooks', {
     key: house.testKey,
@@ -125,9 +134,22 @@ describe('a backup', () => {
     expect(migrated).toEqual([])
     const filled = Object.entries(here).filter(([, { rows }]) => rows > 0)
     expect(filled.map(([name]) => name)).toEqual(
-      expect.arrayContaining(['attempts', 'contents', 'credentials', 'domains', 'emails', 'events', 'spool', 'suppressions', 'track_domains', 'webhooks']),
+      expect.arrayContaining([
+        'attempts',
+        'contents',
+        'credentials',
+        'domains',
+        'emails',
+        'events',
+        'spool',
+        'suppressions',
+        'track_domains',
+        'webhooks',
+      ]),
     )
-    expect(tables).toEqual(Object.fromEntries(Object.entries(here).flatMap(([name, { rows }]) => (name === 'migrations' ? [] : [[name, rows]]))))
+    expect(tables).toEqual(
+      Object.fromEntries(Object.entries(here).flatMap(([name, { rows }]) => (name === 'migrations' ? [] : [[name, rows]]))),
+    )
     expect(await empty.db.first(logAsRead)).toEqual(await still.db.first(logAsRead))
   })
 
