@@ -18,12 +18,14 @@ import {
   startChildren,
   systemClock,
   systemRandom,
+  tellParent,
 } from '#base'
 import { readReport } from '#bounces'
 import { type BareHouse, type House, runCommand } from '#cli'
 import { type Credentials, createKey, openCredentials } from '#credentials'
 import { type Db, durabilityProblems, embeddedUrlIfRunning, migrate, openDb, startEmbedded } from '#db'
 import { holdAfterRestore, startDelivery } from '#delivery'
+import { startMeasuring } from '#doctor'
 import { addDomain, ensurePlatformKey, openDomainDesk, openDomains } from '#domains'
 import { prepareDays, startHousekeeping } from '#housekeeping'
 import { startHttp } from '#http'
@@ -196,6 +198,7 @@ async function serve(): Promise<void> {
         }),
       )
     if (config.roles.includes('api')) open.push(await startApi(config, db, secrets, log))
+    open.push(startMeasuring({ db, clock, log, dataFolder: config.dataFolder }))
     console.log(shown ? welcome(config, shown) : `Postrider is running at ${config.publicUrl}`)
     if (config.roles.includes('inbound')) console.log(smtpPorts(config))
     await stop
@@ -373,6 +376,7 @@ function untilSignal(): Promise<void> {
   })
 }
 
+tellParent(clock)
 const exitCode = await runCommand(process.argv.slice(2), {
   environment,
   clock,

@@ -2,7 +2,7 @@
 import { stat, statfs } from 'node:fs/promises'
 import { durabilityProblems, sql } from '#db'
 import { restoreWaiting } from '#delivery'
-import { type Check, finding, ok } from './finding.ts'
+import { type Check, type DoctorDeps, finding, ok } from './finding.ts'
 
 /** Receivers of webhooks refuse five minutes, signatures from the future fail. */
 const clockWarningMs = 30_000
@@ -20,11 +20,22 @@ const serverFacts = sql<{ number: number; name: string; checksums: string; conne
     current_setting('data_checksums') as checksums, current_setting('max_connections')::integer as connections,
     (select count(*) from pg_stat_activity where backend_type = 'client backend') as used`
 
-export const checkClock: Check = async ({ db, clock }) => {
-  const name = 'clock'
-  const beforeMs = clock.nowMs()
+/** How far the database's clock is ahead of ours, and how long asking took. */
+export async function askClock({ db, clock }: Pick<DoctorDeps, 'db' | 'clock'>): Promise<{ differenceMs: number; tookMs: number }> {
+  const [beforeMs, begunMs] = [clock.nowMs(), clock.monotonicMs()]
   const theirs = (await db.first(databaseClock))?.ms ?? 0
-  const differenceMs = Math.round(theirs - (beforeMs + clock.nowMs()) / 2)
+  return { differenceMs: Math.round(theirs - (beforeMs + clock.nowMs()) / 2), tookMs: clock.monotonicMs() - begunMs }
+}
+
+/** At the state folder; undefined: it cannot be looked at. */
+export async function askDisk(folder: string): Promise<{ freeOctets: number; freePercent: number } | undefined> {
+  const facts = await statfs(folder).catch(() => undefined)
+  return facts && { freeOctets: facts.bavail * facts.bsize, freePercent: facts.blocks > 0 ? (facts.bavail / facts.blocks) * 100 : 100 }
+}
+
+export const checkClock: Check = async (deps) => {
+  const name = 'clock'
+  const { differenceMs } = await askClock(deps)
   const found = `${differenceMs} ms from the database's`
   const todo = 'Run a time service (chrony, systemd-timesyncd) on this machine and on that of the database'
   if (Math.abs(differenceMs) > clockProblemMs) return [finding(name, 'problem', found, todo)]
@@ -33,10 +44,9 @@ export const checkClock: Check = async ({ db, clock }) => {
 
 export const checkDisk: Check = async ({ config: { dataFolder, databaseUrl } }) => {
   const name = databaseUrl === undefined ? 'disk' : 'disk of this machine (not of the database)'
-  const facts = await statfs(dataFolder).catch(() => undefined)
+  const facts = await askDisk(dataFolder)
   if (!facts) return [finding(name, 'unknown', `${dataFolder} cannot be looked at`, 'Is POSTRIDER_DATA right?')]
-  const free = facts.bavail * facts.bsize
-  const share = facts.blocks > 0 ? (facts.bavail / facts.blocks) * 100 : 100
+  const { freeOctets: free, freePercent: share } = facts
   const found = `${(free / 1e9).toFixed(1)} GB free (${share.toFixed(0)} %) at ${dataFolder}`
   const todo = 'Make room, or keep less (POSTRIDER_KEEP_CONTENT_DAYS): when it is full nothing is accepted'
   if (free < outOctets) return [finding(name, 'problem', found, todo)]

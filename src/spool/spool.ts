@@ -26,6 +26,7 @@ export {
   findQueued,
   flushDeferred,
   listStops,
+  measureQueue,
   mostAhead,
   openStops,
   type Queued,
