@@ -35,7 +35,7 @@ async function intoFile<T>(name: string, work: (write: (octets: Buffer) => Promi
   const unfinished = `${name}.unfinished`
   const file = await open(unfinished, 'w', 0o600)
   try {
-    const result = await work(async (octets) => void (await file.writeFile(octets)))
+    const result = await work((octets) => file.writeFile(octets))
     await file.sync()
     await file.close()
     await rename(unfinished, name)
@@ -69,7 +69,7 @@ postrider restore FILE         brings it back`,
       const progress = showProgress(deps)
       const done = await intoFile(name, (write) =>
         writeBackup(db, { version, nowMs: clock.nowMs(), secretFingerprint: secrets.fingerprint, secret, write, progress: progress.show }),
-      ).finally(progress.end)
+      ).finally(() => progress.end())
       const said = withSecret
         ? 'It holds POSTRIDER_SECRET: whoever has this file can read and sign everything.'
         : 'POSTRIDER_SECRET is not in it: keep that apart, for without it this file cannot be restored (--with-secret puts it in).'
@@ -139,7 +139,7 @@ function bringBack(name: string, given: Given, deps: CommandDeps): Promise<void>
       isEmpty: async (on) => (await findOrganisation(on)) === undefined,
       finish: async (on, found) => void (await noteRestore(on, new Date(found.madeAt), clock.nowMs())),
       progress: progress.show,
-    }).finally(progress.end)
+    }).finally(() => progress.end())
     const isKept = house.secret === undefined && house.config.databaseUrl === undefined
     if (isKept && secret !== undefined) house.keepSecret(secret)
     await holdAfterRestore(db, clock.nowMs())

@@ -1,7 +1,7 @@
 /**
  * Delivery: one process's turn of claim, prepare, attempt, record.
- * Owns: shaping, shaping_slots. Uses: base, mail, dkim, net, smtp, bounces, simulator, db, tenants, limits, suppressions, domains, events, emails,
- * spool. Used by: usage, housekeeping, http, cli, main.
+ * Owns: shaping, shaping_slots. Uses: base, mail, dkim, net, smtp, bounces, simulator, db, tenants, limits, suppressions, domains,
+ * events, emails, spool. Used by: usage, housekeeping, doctor, http, cli, main.
  * Promises: a recipient is handed to a connection only after its claim is committed; a lost lease stops its owner before the next
  * final dot; an outcome is kept and recorded however long the database is away; an orderly stop repeats nothing.
  */

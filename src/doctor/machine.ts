@@ -12,8 +12,11 @@ const outOctets = 300e6
 const leastVersion = 15
 const leastConnections = 60
 
+/** When the server began this very statement, by its own clock. */
 const databaseClock = sql<{ ms: number }>`
-  select (extract(epoch from clock_timestamp()) * 1000)::bigint as ms`
+  select (extract(epoch from query_start) * 1000)::bigint as ms
+  from pg_stat_activity
+  where pid = pg_backend_pid()`
 
 const serverFacts = sql<{ number: number; name: string; checksums: string; connections: number; used: number }>`
   select current_setting('server_version_num')::integer as number, current_setting('server_version') as name,

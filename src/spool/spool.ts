@@ -1,7 +1,7 @@
 /**
  * The spool: what is still to be done. One row per recipient not yet final, with its due time and its shard.
- * Owns: spool, queue_changes, queue_stops, shard_leases, delivery_processes, restores. Uses: base, db, limits, events. Used by: accept, delivery,
- * returns, housekeeping, http, main.
+ * Owns: spool, queue_changes, queue_stops, shard_leases, delivery_processes, restores. Uses: base, db, limits, events. Used by: accept,
+ * delivery, returns, housekeeping, doctor, http, cli, main.
  * Promises: a claimed recipient belongs to one process until its lease ends; a stale owner's finish changes nothing; no tenant's
  * backlog and no slow destination keeps another's mail waiting.
  */
