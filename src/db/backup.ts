@@ -1,13 +1,15 @@
 /**
  * Writing a backup while everything runs: all tables as they are at one moment, with the facts needed to make them anew. Memory does not
- * grow with the database, and nobody waits for it but the dropping of old days.
+ * grow with the database, and nobody waits for it; old days are dropped afterwards.
  */
 import { promisify } from 'node:util'
 import { zstdCompress } from 'node:zlib'
-import { copyText, findMarks, highestNumber, quoted, readCatalogue, readSequences, type StoredPartition } from './backup-catalog.ts'
+import { copyText, findMarks, highestNumber, readCatalogue, readSequences, type StoredPartition } from './backup-catalog.ts'
 import { type FrameWriter, openFrameWriter } from './backup-frames.ts'
 import { listApplied, type MigrationMark } from './migrate.ts'
+import { droppingLock } from './partitions.ts'
 import type { Db, Session } from './queryable.ts'
+import { sql } from './sql.ts'
 
 /** The first frame of a backup. */
 export interface BackupHeader {
@@ -39,7 +41,12 @@ export interface BackupOptions {
   progress?: ((now: BackupProgress) => void) | undefined
 }
 
+const waitForDropping = sql`
+  select pg_advisory_lock_shared($1::bigint)`
+
 const compress = promisify(zstdCompress)
+/** However slowly the file is read or written, the server waits. */
+export const unhurried = 'set local idle_in_transaction_session_timeout = 0; set local statement_timeout = 0'
 /** Of a table's data before compression. */
 const frameOctets = 1024 * 1024
 
@@ -47,10 +54,9 @@ const frameOctets = 1024 * 1024
 export async function writeBackup(db: Db, options: BackupOptions): Promise<{ tables: Record<string, number>; octets: number }> {
   const session = await db.session()
   try {
-    await session.script('begin isolation level repeatable read read only')
+    await session.rows(waitForDropping, [droppingLock])
+    await session.script(`begin isolation level repeatable read read only; ${unhurried}`)
     const catalogue = await readCatalogue(session)
-    // Before the first data is read, so that no day is dropped while it is.
-    await session.script(`lock table ${catalogue.tables.map(({ name }) => quoted(name)).join(', ')} in access share mode`)
     const marks = await findMarks(session, catalogue)
     const frames = openFrameWriter(options.write)
     const { version, nowMs, secretFingerprint, secret } = options

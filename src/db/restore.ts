@@ -5,7 +5,7 @@
 import { promisify } from 'node:util'
 import { zstdDecompress } from 'node:zlib'
 import type { Clock } from '#base'
-import type { BackupHeader, BackupProgress } from './backup.ts'
+import { type BackupHeader, type BackupProgress, unhurried } from './backup.ts'
 import { quoted, type StoredSequence, type StoredTable } from './backup-catalog.ts'
 import { type Frame, readFrames } from './backup-frames.ts'
 import { migrate, refuseUnknown } from './migrate.ts'
@@ -52,7 +52,7 @@ export async function restoreBackup(
   await migrate(db, options.clock, undefined, header.migrations.length)
   const session = await db.session()
   try {
-    await session.script('begin')
+    await session.script(`begin; ${unhurried}`)
     if (!(await options.isEmpty(session))) {
       throw new Error(
         'this installation is not empty: restore into an empty state folder (POSTRIDER_DATA) or an empty database (DATABASE_URL)',

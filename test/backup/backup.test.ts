@@ -1,7 +1,7 @@
 /** A backup of a database with something in every kind of table, restored into an empty one, and compared table by table. */
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import { openIds, systemClock, systemRandom } from '#base'
-import { type BackupHeader, type Db, openDb, restoreBackup, sql, writeBackup } from '#db'
+import { type BackupHeader, type Db, dropPartitions, ensurePartitions, openDb, restoreBackup, sql, writeBackup } from '#db'
 import { findOrganisation } from '#tenants'
 import { databaseAt } from '../support/database.ts'
 import { type House, startHouse } from '../support/house.ts'
@@ -121,7 +121,7 @@ beforeAll(async () => {
 })
 afterAll(() => house.stop())
 
-describe('a backup', () => {
+describe('a backup', { timeout: 90_000 }, () => {
   test('restored into an empty database has every row of every table, and the log in the same order for its readers', async () => {
     // What runs beside must not change between the backup and the comparison.
     await using still = await emptyDatabase()
@@ -171,6 +171,19 @@ describe('a backup', () => {
       union all
       select email_id from spool where not exists (select from emails where emails.id = spool.email_id)`)
     expect(torn).toEqual([])
+  })
+
+  test('has every day in it, for none is dropped while it runs, and whoever drops them does not wait', async () => {
+    await using old = await emptyDatabase()
+    await restoreInto(old.db, file)
+    const dropped: string[][] = []
+    const drop = async () => void dropped.push(await dropPartitions(old.db, 'events', systemClock.nowMs()))
+    await ensurePartitions(old.db, [{ table: 'events', key: 'time' }], Date.UTC(2020, 0, 1), 1)
+    await writeBackup(old.db, { version: 'test', nowMs: 0, secretFingerprint: 'f', write: drop })
+    expect(dropped.length).toBeGreaterThan(0)
+    expect(dropped.flat()).toEqual([])
+    await drop()
+    expect(dropped.at(-1)).toContain('events_20200101')
   })
 
   test('leaves new events behind all old ones, under numbers that no event ever had', async () => {
