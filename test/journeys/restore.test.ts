@@ -33,7 +33,7 @@ beforeAll(async () => {
     POSTRIDER_SEND_LIMIT: 'unlimited',
   })
   await service.command('domain', 'add', 'shop.example.com', '--trust')
-})
+}, 120_000)
 afterAll(async () => {
   await service[Symbol.asyncDispose]()
   await peer.close()
@@ -89,7 +89,7 @@ describe('restoring a backup', () => {
     expect(new Set(peer.messages.slice(queued).flatMap(({ recipients }) => recipients)).size).toBe(queued + 1)
     await vi.waitFor(async () => expect(await queue()).toEqual([]), soon)
     expect(await service.command('restore', '--resume')).toEqual({ resumed: false, released: 0 })
-  }, 180_000)
+  }, 240_000)
 
   test('with the secret in the file needs nothing else, and with --resume the queue goes at the start', async () => {
     isOpen = false
@@ -105,5 +105,5 @@ describe('restoring a backup', () => {
     isOpen = true
     await service.start()
     await vi.waitFor(() => expect(peer.messages).toHaveLength(before + 2), soon)
-  }, 120_000)
+  }, 180_000)
 })
