@@ -19,12 +19,14 @@ import {
   startChildren,
   systemClock,
   systemRandom,
+  tellParent,
 } from '#base'
 import { readReport } from '#bounces'
-import { type House, runCommand } from '#cli'
+import { type BareHouse, type House, runCommand } from '#cli'
 import { type Credentials, createKey, openCredentials } from '#credentials'
 import { type Db, durabilityProblems, embeddedUrlIfRunning, migrate, openDb, startEmbedded } from '#db'
-import { startDelivery } from '#delivery'
+import { holdAfterRestore, startDelivery } from '#delivery'
+import { startMeasuring } from '#doctor'
 import { addDomain, ensurePlatformKey, openDomainDesk, openDomains } from '#domains'
 import { prepareDays, startHousekeeping } from '#housekeeping'
 import { startHttp } from '#http'
@@ -66,10 +68,18 @@ function readSecret(config: Config): string {
   if (config.secret !== undefined) return config.secret
   if (config.databaseUrl !== undefined)
     throw new Error('POSTRIDER_SECRET is required when DATABASE_URL is set: every process of the installation needs the same one')
-  const file = join(config.dataFolder, 'secret')
+  return keptSecret(config) ?? keepSecret(config, ids.token(43))
+}
+
+const secretFile = (config: Config) => join(config.dataFolder, 'secret')
+
+const keptSecret = (config: Config): string | undefined =>
+  existsSync(secretFile(config)) ? readFileSync(secretFile(config), 'utf8').trim() : undefined
+
+function keepSecret(config: Config, secret: string): string {
   mkdirSync(config.dataFolder, { recursive: true, mode: 0o700 })
-  if (!existsSync(file)) writeFileSync(file, ids.token(43), { mode: 0o600 })
-  return readFileSync(file, 'utf8').trim()
+  writeFileSync(secretFile(config), secret, { mode: 0o600, flag: 'wx' })
+  return secret
 }
 
 async function refuseOtherSecret(db: Db, secrets: Secrets): Promise<void> {
@@ -84,17 +94,35 @@ async function refuseOtherSecret(db: Db, secrets: Secrets): Promise<void> {
 /** A database for one command: the running service's, or the embedded one started for as long as the command takes. */
 async function withHouse<T>(work: (house: House) => Promise<T>, { whileServing = false } = {}): Promise<T> {
   const config = readConfig(environment)
-  const log = openLog('warn', 'command')
   const secrets = openSecrets(readSecret(config), systemRandom)
+  return withDatabase(config, { whileServing }, async (db, isOurs) => {
+    if (isOurs) await migrate(db, clock)
+    await refuseOtherSecret(db, secrets)
+    await firstStart(config, db, secrets)
+    return work({ config, db, clock, ids, random: systemRandom, secrets, version })
+  })
+}
+
+function withBareHouse<T>(work: (house: BareHouse) => Promise<T>): Promise<T> {
+  const config = readConfig(environment)
+  const secret = config.secret ?? (config.databaseUrl === undefined ? keptSecret(config) : undefined)
+  const keep = (given: string) => void keepSecret(config, given)
+  return withDatabase(config, { whileServing: false }, (db) => work({ config, db, clock, secret, keepSecret: keep }))
+}
+
+/** `isOurs`: it was started for this. */
+async function withDatabase<T>(
+  config: Config,
+  { whileServing }: { whileServing: boolean },
+  work: (db: Db, isOurs: boolean) => Promise<T>,
+): Promise<T> {
+  const log = openLog('warn', 'command')
   const running = config.databaseUrl ?? (await embeddedUrlIfRunning(config.dataFolder))
   if (running === undefined && whileServing) throw new Error('the service is not running here; start it with: postrider serve')
   const embedded = running === undefined ? await startEmbedded({ folder: config.dataFolder, clock, log }) : undefined
   const db = await openDb({ url: running ?? (embedded?.url as string), poolSize: 3, applicationName: 'postrider command', log })
   try {
-    if (embedded) await migrate(db, clock)
-    await refuseOtherSecret(db, secrets)
-    await firstStart(config, db, secrets)
-    return await work({ config, db, clock, ids, random: systemRandom, secrets, version })
+    return await work(db, embedded !== undefined)
   } finally {
     await db.close()
     await embedded?.stop()
@@ -156,6 +184,7 @@ async function serve(): Promise<void> {
     await migrate(db, clock)
     await prepareDays(db, clock.nowMs())
     await refuseOtherSecret(db, secrets)
+    await holdAfterRestore(db, clock.nowMs())
     for (const problem of await durabilityProblems(db)) log.warn(problem)
     const shown = await firstStart(config, db, secrets)
     const delivery = {
@@ -186,6 +215,7 @@ async function serve(): Promise<void> {
         }),
       )
     if (config.roles.includes('api')) open.push(await startApi(config, db, secrets, log))
+    open.push(startMeasuring({ db, clock, log, dataFolder: config.dataFolder }))
     console.log(shown ? welcome(config, shown) : `Postrider is running at ${config.publicUrl}`)
     if (config.roles.includes('inbound')) console.log(smtpPorts(config))
     await stop
@@ -374,10 +404,13 @@ function untilSignal(): Promise<void> {
   })
 }
 
+tellParent(clock)
 const exitCode = await runCommand(process.argv.slice(2), {
   environment,
   clock,
   withHouse,
+  withBareHouse,
+  secretOf: readSecret,
   untilSignal,
   serve,
   deliver,

@@ -277,6 +277,15 @@ CREATE INDEX request_logs_by_id ON request_logs (request_id);
 CREATE INDEX request_logs_by_time ON request_logs (at, request_id);
 CREATE INDEX request_logs_errors ON request_logs (at, request_id) WHERE (status_code >= 400);
 
+create table restores (
+  id bigint not null generated always as identity,
+  backup_made_at timestamptz not null,
+  at timestamptz not null,
+  held_at timestamptz,
+  resumed_at timestamptz,
+  constraint restores_pkey PRIMARY KEY (id)
+);
+
 create table sandbox_days (
   day date not null,
   used integer not null,

@@ -2,6 +2,7 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import type { Clock } from './clock.ts'
 import type { Log } from './log.ts'
+import { hearChild } from './metrics-page.ts'
 
 export interface ChildrenOptions {
   /** The script of the program. */
@@ -43,6 +44,7 @@ export function startChildren(options: ChildrenOptions): Children {
       stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
     })
     living.add(child)
+    hearChild(child)
     const end = new Promise<void>((resolve) =>
       child.once('exit', (code, signal) => {
         living.delete(child)

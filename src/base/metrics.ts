@@ -61,6 +61,34 @@ export const metrics = {
     labelNames: ['outcome'],
     registers,
   }),
+  queued: new Gauge({
+    name: 'postrider_queue_recipients',
+    help: 'Recipients in the spool of the installation by state',
+    labelNames: ['state'],
+    registers,
+  }),
+  overdue: new Gauge({
+    name: 'postrider_queue_overdue_seconds',
+    help: 'How long the recipient that waits longest is past its time, in the installation',
+    registers,
+  }),
+  shardsUnowned: new Gauge({ name: 'postrider_shards_unowned', help: 'Spool shards that no process delivers from', registers }),
+  restoreWaiting: new Gauge({
+    name: 'postrider_restore_waiting',
+    help: '1 while what a restored backup had queued is held and webhooks wait',
+    registers,
+  }),
+  databaseSeconds: new Gauge({
+    name: 'postrider_database_round_trip_seconds',
+    help: 'The last round trip to the database',
+    registers,
+  }),
+  clockDifference: new Gauge({
+    name: 'postrider_clock_difference_seconds',
+    help: "How far the database's clock is ahead of this machine's",
+    registers,
+  }),
+  diskFree: new Gauge({ name: 'postrider_disk_free_bytes', help: 'Free space where the state folder lies', registers }),
   requestSeconds: new Histogram({
     name: 'postrider_http_request_duration_seconds',
     help: 'HTTP requests by endpoint and status',

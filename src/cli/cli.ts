@@ -1,18 +1,19 @@
 /**
  * The command line door: one file for each kind of command.
- * Owns: nothing. Uses: base, mail, net, bounces, db, tenants, members, credentials, limits, domains, emails, delivery, webhooks, housekeeping,
- * crash-test.
- * Used by: main.
+ * Owns: nothing. Uses: base, mail, net, bounces, db, tenants, members, credentials, limits, domains, emails, spool, delivery, webhooks,
+ * housekeeping, crash-test, doctor. Used by: main.
  * Promises: every command has --help; those that print data take --json; a wrong call says what to do instead and exits with 2.
  */
 import { spawn } from 'node:child_process'
 import { ConfigError, Refusal, settings } from '#base'
 import { migrate } from '#db'
+import { backup, restore } from './backup.ts'
 import { bounceParse } from './bounce.ts'
 import { classifyCommand } from './classify.ts'
 import { type Command, type CommandDeps, jsonOption, parseCall, printed, UsageError } from './command.ts'
 import { crashTest } from './crash-test.ts'
 import { dns } from './dns.ts'
+import { doctor } from './doctor.ts'
 import { erase } from './erase.ts'
 import { listen } from './listen.ts'
 import {
@@ -31,7 +32,7 @@ import { send } from './send.ts'
 import { tlsList, tlsRequire, tlsWaive } from './tls.ts'
 import { webhookReplay } from './webhook.ts'
 
-export type { CommandDeps, House } from './command.ts'
+export type { BareHouse, CommandDeps, House } from './command.ts'
 
 const serve: Command = {
   name: 'serve',
@@ -121,6 +122,9 @@ const commands: readonly Command[] = [
   tlsWaive,
   tlsList,
   erase,
+  backup,
+  restore,
+  doctor,
   dns,
   webhookReplay,
   send,

@@ -15,6 +15,17 @@ export interface House {
   version: string
 }
 
+/** A database as it is, which may hold nothing: for restoring. */
+export interface BareHouse {
+  config: Config
+  db: Db
+  clock: Clock
+  /** Given, or in the state folder. */
+  secret: string | undefined
+  /** Puts a secret into a state folder that has none. */
+  keepSecret(secret: string): void
+}
+
 export interface CommandDeps {
   environment: Record<string, string | undefined>
   clock: Clock
@@ -23,6 +34,10 @@ export interface CommandDeps {
    * the work goes on for long and would keep the service from starting.
    */
   withHouse<T>(work: (house: House) => Promise<T>, options?: { whileServing?: boolean }): Promise<T>
+  /** POSTRIDER_SECRET as it is, for a backup that is to hold it. */
+  secretOf(config: Config): string
+  /** As `withHouse`, without migrations, a secret, or a first start. */
+  withBareHouse<T>(work: (house: BareHouse) => Promise<T>): Promise<T>
   /** Resolves when the command is told to stop; without it, Ctrl-C ends the command as it stands. */
   untilSignal(): Promise<void>
   /** Runs the service until it is told to stop. */
@@ -42,7 +57,7 @@ export interface Command {
   summary: string
   help: string
   options: ParseArgsOptionsConfig
-  /** Names of positional arguments, in order; all are needed, and a name that ends with `...` takes one or more. */
+  /** Names of positional arguments, in order; all are needed but a last one that ends with `?`; one that ends with `...` takes one or more. */
   positionals?: readonly string[]
   hidden?: boolean
   run(given: Given, deps: CommandDeps): Promise<void>
@@ -59,7 +74,8 @@ export class UsageError extends Error {}
 export function parseCall(command: Command, words: readonly string[]): Given {
   const { values, positionals } = parseArgs({ args: [...words], options: command.options, allowPositionals: true, strict: true })
   const wanted = command.positionals ?? []
-  const fits = wanted.at(-1)?.endsWith('...') ? positionals.length >= wanted.length : positionals.length === wanted.length
+  const least = wanted.at(-1)?.endsWith('?') ? wanted.length - 1 : wanted.length
+  const fits = positionals.length >= least && (wanted.at(-1)?.endsWith('...') || positionals.length <= wanted.length)
   if (!fits) {
     throw new UsageError(
       wanted.length === 0 ? `${command.name} takes no arguments besides its options` : `${command.name} needs ${wanted.join(', ')}`,

@@ -1,8 +1,8 @@
 /** `postrider dns`: what the operator publishes for the platform's own names, and what DNS says of it now. */
-import { networkInterfaces } from 'node:os'
-import { ensurePlatformKey, type PlatformRecord, platformRecords } from '#domains'
-import { openGuard, openResolver } from '#net'
+import type { PlatformRecord } from '#domains'
+import { openResolver } from '#net'
 import { type Command, jsonOption } from './command.ts'
+import { readPlatform } from './platform.ts'
 
 const says: Record<string, string> = {
   OK: 'is published',
@@ -27,16 +27,8 @@ answers now. The addresses are those DNS has for the host name, else those of th
 With --json: [{type, name, value, status, found}]; status is OK, Missing, Invalid, or null when DNS could not be asked.`,
   options: jsonOption,
   run: (given, deps) =>
-    deps.withHouse(async ({ config, db, clock, ids, secrets }) => {
-      const guard = openGuard([])
-      const ownAddresses = Object.values(networkInterfaces())
-        .flatMap((some) => some ?? [])
-        .filter(({ internal, address }) => !internal && guard.allows(address))
-        .map(({ address }) => address)
-      const sender = config.sandboxSender.slice(config.sandboxSender.lastIndexOf('@') + 1)
-      const key = await ensurePlatformKey(db, sender, { nowMs: clock.nowMs(), ids, secrets })
-      const resolver = openResolver({ servers: config.resolvers, clock })
-      const records = await platformRecords({ resolver, hostname: config.hostname, key, ownAddresses })
+    deps.withHouse(async (house) => {
+      const records = await readPlatform(house, openResolver({ servers: house.config.resolvers, clock: house.clock }))
       deps.print(given.options.json === true ? JSON.stringify(records) : records.map(line).join('\n'))
     }),
 }

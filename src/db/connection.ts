@@ -3,7 +3,9 @@
  * lost, and whether a wait for a standby was cancelled behind a successful reply.
  */
 
+import type { Readable, Writable } from 'node:stream'
 import { Client, type CustomTypesConfig, type QueryResult, types } from 'pg'
+import { from as copyFrom, to as copyTo } from 'pg-copy-streams'
 import { pause, systemClock } from '#base'
 import { DatabaseUnreachable, NotDurable, saysServerIsLeaving, spoilsConnection } from './errors.ts'
 import type { Host } from './hosts.ts'
@@ -27,6 +29,10 @@ export interface Connection {
   ask<Row>(statement: Sql<Row>, parameters: readonly unknown[]): Promise<Answer<Row>>
   /** The simple protocol: several statements in one round trip; the answer is that of the last one with rows. */
   script<Row>(text: string): Promise<Answer<Row>>
+  /** `copy … to stdout`: what the server sends, as fast as it is read. */
+  copyOut(text: string): Readable
+  /** `copy … from stdin`: what is written goes to the server; it finishes when the server has taken all. */
+  copyIn(text: string): Writable
   onNotification(heard: (channel: string, payload: string) => void): void
   /** Runs once, when the connection is lost or ended. */
   onEnd(ended: () => void): void
@@ -137,6 +143,8 @@ function wrap(client: Client, host: Host): Connection & { timeline: number } {
     },
     ask: (statement, parameters) => answer(client.query({ name: statement.name, text: statement.text, values: parameters as unknown[] })),
     script: (text) => answer(client.query(text)),
+    copyOut: (text) => client.query(copyTo(text)),
+    copyIn: (text) => client.query(copyFrom(text)),
     onNotification(heard) {
       client.on('notification', ({ channel, payload }) => heard(channel, payload ?? ''))
     },

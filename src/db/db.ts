@@ -4,6 +4,7 @@
  * Promises: success means committed; a commit whose outcome is unknown is thrown as such; nothing is written to a server that a
  * failover left behind.
  */
+export { type BackupHeader, type BackupProgress, writeBackup } from './backup.ts'
 export { durabilityProblems } from './durability.ts'
 export { type Embedded, embeddedUrlIfRunning, startEmbedded } from './embedded.ts'
 export { CommitUnknown, DatabaseUnreachable, NotDurable, sqlState } from './errors.ts'
@@ -11,6 +12,7 @@ export { migrate } from './migrate.ts'
 export { type DbConfig, openDb } from './open.ts'
 export { dropPartitions, ensurePartitions, type PartitionedTable } from './partitions.ts'
 export type { Db, Queryable, Session, Tx } from './queryable.ts'
+export { restoreBackup } from './restore.ts'
 export { openScratchDatabase } from './scratch.ts'
 export { findPostmaster } from './server-process.ts'
 export { inSnapshot } from './snapshot.ts'

@@ -5,7 +5,7 @@
 import { hash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import type { Clock } from '#base'
-import type { Db } from './queryable.ts'
+import type { Db, Queryable } from './queryable.ts'
 import { sql } from './sql.ts'
 
 const leastMajorVersion = 15
@@ -20,7 +20,7 @@ const serverVersion = sql<{ name: string; number: number }>`
 const waitForLock = sql`
   select pg_advisory_lock($1::bigint)`
 
-const appliedMigrations = sql<{ number: number; name: string; sha256: string }>`
+const appliedMigrations = sql<MigrationMark>`
   select number, name, sha256
   from migrations
   order by number`
@@ -36,11 +36,22 @@ const makeTable = `create table if not exists migrations (
   applied_at timestamptz not null
 )`
 
-interface Migration {
+export interface MigrationMark {
   number: number
   name: string
-  text: string
   sha256: string
+}
+
+interface Migration extends MigrationMark {
+  text: string
+}
+
+/** The migrations that have run on a database. */
+export const listApplied = (on: Queryable): Promise<MigrationMark[]> => on.rows(appliedMigrations)
+
+/** Throws a sentence for the operator unless this version can make the schema that these migrations made. */
+export async function refuseUnknown(applied: readonly MigrationMark[], what: string): Promise<void> {
+  refuseStrangers(applied, await readMigrations(ownFolder), what)
 }
 
 async function readMigrations(folder: URL): Promise<Migration[]> {
@@ -57,8 +68,11 @@ async function readMigrations(folder: URL): Promise<Migration[]> {
   return migrations
 }
 
-/** Brings the schema up to date and returns the names of what ran. Throws a sentence for the operator when it must not or cannot. */
-export async function migrate(db: Db, clock: Clock, folder = ownFolder): Promise<string[]> {
+/**
+ * Brings the schema up to date, or to the migration with the number `last`, and returns the names of what ran. Throws a sentence for the
+ * operator when it must not or cannot.
+ */
+export async function migrate(db: Db, clock: Clock, folder = ownFolder, last = Number.POSITIVE_INFINITY): Promise<string[]> {
   const version = await db.first(serverVersion)
   if (!version || version.number < leastMajorVersion * 10_000) {
     throw new Error(`PostgreSQL ${leastMajorVersion} or later is needed; this server is ${version?.name}`)
@@ -71,7 +85,7 @@ export async function migrate(db: Db, clock: Clock, folder = ownFolder): Promise
     await session.script(makeTable)
     const applied = await session.rows(appliedMigrations)
     refuseStrangers(applied, known)
-    const missing = known.slice(applied.length)
+    const missing = known.slice(applied.length).filter(({ number }) => number <= last)
     for (const migration of missing) await apply(db, migration, clock)
     return missing.map(({ name }) => name)
   } finally {
@@ -90,14 +104,14 @@ async function apply(db: Db, { number, name, text, sha256 }: Migration, clock: C
   }
 }
 
-function refuseStrangers(applied: readonly { number: number; name: string; sha256: string }[], known: readonly Migration[]): void {
+function refuseStrangers(applied: readonly MigrationMark[], known: readonly Migration[], what = 'the database'): void {
   applied.forEach((done, index) => {
     const migration = known[index]
     if (!migration) {
-      throw new Error(`the database has migration ${done.number} (${done.name}), which this version does not know: start a newer version`)
+      throw new Error(`${what} has migration ${done.number} (${done.name}), which this version does not know: use a newer version`)
     }
     if (migration.number !== done.number || migration.sha256 !== done.sha256) {
-      throw new Error(`migration ${done.number} (${done.name}) was changed after it ran on this database: restore the file`)
+      throw new Error(`migration ${done.number} (${done.name}) was changed after it ran on ${what}: restore the file`)
     }
   })
 }

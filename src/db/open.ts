@@ -107,6 +107,8 @@ export async function openDb({ log = silentLog, waitMs = 0, ...config }: DbConfi
       const session: Session = {
         scope: 'session',
         lost: lost.signal,
+        copyOut: (text) => connection.copyOut(text),
+        copyIn: (text) => connection.copyIn(text),
         ...verbs(
           (statement, parameters) => connection.ask(statement, parameters),
           (text) => connection.script(text),

@@ -16,7 +16,8 @@ export interface PartitionedTable {
 
 const dayMs = 86_400_000
 const makingLock = 7_305_002
-const droppingLock = 7_305_003
+/** Shared by backups: while one runs nothing is dropped, and nobody has to wait for it to end. */
+export const droppingLock = 7_305_003
 
 const waitForLock = sql`
   select pg_advisory_xact_lock($1::bigint)`

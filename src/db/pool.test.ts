@@ -1,3 +1,4 @@
+import { Readable, Writable } from 'node:stream'
 import { describe, expect, test } from 'vitest'
 import { silentLog } from '#base'
 import type { Connection } from './connection.ts'
@@ -24,6 +25,8 @@ function world(timelines: Record<string, number | undefined>) {
       socketLost: false,
       ask: nothing,
       script: nothing,
+      copyOut: () => new Readable(),
+      copyIn: () => new Writable(),
       onNotification: () => undefined,
       onEnd: (ended: () => void) => endings.push(ended),
       spoil: () => {

@@ -1,4 +1,5 @@
 /** What rooms are given to speak to PostgreSQL with: the same three verbs on a transaction, on a session and on the database. */
+import type { Readable, Writable } from 'node:stream'
 import type { Sql } from './sql.ts'
 
 export interface Queryable {
@@ -20,6 +21,10 @@ export interface Session extends Queryable {
   readonly scope: 'session'
   /** Aborts when the connection is lost, and with it every lock it held. */
   readonly lost: AbortSignal
+  /** `copy … to stdout`: what the server sends, as fast as it is read. */
+  copyOut(text: string): Readable
+  /** `copy … from stdin`: what is written goes to the server; it finishes when the server has taken all. */
+  copyIn(text: string): Writable
   /** Ends the connection, and with it every lock it held. */
   close(): Promise<void>
 }

@@ -1,7 +1,7 @@
 /**
  * Delivery: one process's turn of claim, prepare, attempt, record.
  * Owns: shaping, shaping_slots, simulated_later, sts_policies, tls_requirements. Uses: base, mail, dkim, net, smtp, bounces, simulator, db, tenants,
- * limits, suppressions, domains, events, emails, spool, tracking. Used by: usage, housekeeping, http, cli, main.
+ * limits, suppressions, domains, events, emails, spool, tracking. Used by: usage, housekeeping, doctor, http, cli, main.
  * Promises: a recipient is handed to a connection only after its claim is committed; a lost lease stops its owner before the next
  * final dot; an outcome is kept and recorded however long the database is away; an orderly stop repeats nothing.
  */
@@ -53,6 +53,7 @@ export {
 } from './operate.ts'
 export { keysFor, rebuildMessage } from './prepare.ts'
 export { deleteDomain } from './remove-domain.ts'
+export { holdAfterRestore, restoreWaiting, resumeAfterRestore } from './restores.ts'
 export { forgetExpiredPolicies, openSts } from './sts.ts'
 export { listTlsRequirements, requireTls, waiveTls } from './tls-required.ts'
 

@@ -153,6 +153,13 @@ function explainedHold({ heldBecause, dueAt }: Queued, tenant: Facts['tenant'], 
       next: `It is released when the tenant is active again.${until}`,
       cause: tenant?.pausedBecause != null ? 'tenant_paused' : 'tenant_suspended',
     }
+  if (heldBecause === 'restored')
+    return {
+      ...held,
+      now: 'Held: it comes from a restored backup, and may have been sent since that was made.',
+      next: `It is released by the operator: postrider restore --resume.${until}`,
+      cause: 'restored',
+    }
   if (heldBecause === 'domain')
     return {
       ...held,

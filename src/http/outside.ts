@@ -3,7 +3,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import ipaddr from 'ipaddr.js'
-import { type Clock, type Config, type Log, metricsRegistry, pause } from '#base'
+import { type Clock, type Config, type Log, metricsPage, pause } from '#base'
 import { type Db, sql } from '#db'
 import type { Webhooks } from '#webhooks'
 
@@ -37,7 +37,8 @@ export async function serveOutside(app: FastifyInstance, document: object, deps:
 
   app.get('/metrics', async (request, reply) => {
     if (!mayReadMetrics(request, deps.config.metricsToken)) return reply.code(404).type('text/plain; charset=utf-8').send('not found\n')
-    return reply.type(metricsRegistry.contentType).send(await metricsRegistry.metrics())
+    const { contentType, text } = await metricsPage()
+    return reply.type(contentType).send(text)
   })
 
   app.get('/.well-known/jwks.json', async (_request, reply) =>

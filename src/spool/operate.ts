@@ -1,5 +1,5 @@
 /** The queue as its operator sees and handles it: what lies where, what is paused, and rows moved by hand. Nothing on the hot path. */
-import { type Clock, remembered } from '#base'
+import { type Clock, emailIdTimeMs, remembered } from '#base'
 import { type Db, type Queryable, sql, type Tx } from '#db'
 import { aheadOfRow } from './test-clocks.ts'
 
@@ -108,6 +108,30 @@ const byDestination = sql<QueuedAt>`
 /** Live mail in the queue by destination, the longest first. Reads the whole queue. */
 export const queueByDestination = (on: Queryable, tenantId: string | null, most: number): Promise<QueuedAt[]> =>
   on.rows(byDestination, [tenantId, most])
+
+const measured = sql<{ state: Queued['state']; recipients: number; dueAt: Date | null; firstEmailId: string | null }>`
+  select state, count(*) as recipients, min(due_at) as "dueAt", min(email_id) filter (where failures = 0) as "firstEmailId"
+  from spool
+  group by state`
+
+const unowned = sql<{ shards: number }>`
+  select count(*) as shards
+  from shard_leases
+  where owner is null`
+
+/** The queue as numbers, for metrics: what lies there, for how long the one that waits longest is past its time, shards without an owner. */
+export async function measureQueue(
+  on: Queryable,
+  nowMs: number,
+): Promise<{ states: Map<Queued['state'], number>; overdueMs: number; unowned: number }> {
+  const rows = await on.rows(measured)
+  const states = new Map(rows.map(({ state, recipients }) => [state, recipients]))
+  const dueMs = rows.flatMap(({ state, dueAt, firstEmailId }) => {
+    if (state === 'deferred' && dueAt) return [dueAt.getTime()]
+    return state === 'ready' && firstEmailId ? [emailIdTimeMs(firstEmailId) ?? nowMs] : []
+  })
+  return { states, overdueMs: Math.max(0, nowMs - Math.min(...dueMs, nowMs)), unowned: (await on.first(unowned))?.shards ?? 0 }
+}
 
 export interface QueueStop {
   /** '' for a destination, which is paused for all. */

@@ -1,7 +1,7 @@
 /**
  * The spool: what is still to be done. One row per recipient not yet final, with its due time and its shard.
- * Owns: spool, queue_changes, queue_stops, shard_leases, delivery_processes, test_clocks. Uses: base, db, limits, events. Used by: accept, delivery,
- * returns, webhooks, housekeeping, http, main.
+ * Owns: spool, queue_changes, queue_stops, shard_leases, delivery_processes, test_clocks, restores. Uses: base, db, limits, events. Used by: accept, delivery,
+ * returns, webhooks, housekeeping, doctor, http, cli, main.
  * Promises: a claimed recipient belongs to one process until its lease ends; a stale owner's finish changes nothing; no tenant's
  * backlog and no slow destination keeps another's mail waiting.
  */
@@ -26,6 +26,7 @@ export {
   findQueued,
   flushDeferred,
   listStops,
+  measureQueue,
   mostAhead,
   openStops,
   type Queued,
@@ -38,6 +39,16 @@ export {
   stopQueue,
   takeQueued,
 } from './operate.ts'
+export {
+  countHeldByRestore,
+  findRestore,
+  holdRestored,
+  noteHeld,
+  noteRestore,
+  noteResumed,
+  type Restore,
+  releaseRestored,
+} from './restores.ts'
 export { type RetrySchedule, retryDelayMs } from './retry.ts'
 export { shardCount, shardOf } from './shards.ts'
 export { findTestAheadMs, moveTestClock, readTestQueue, removeTestClockOfTenant } from './test-clocks.ts'

@@ -6,7 +6,7 @@ import { type Clock, type Ids, type Log, pause, type Secrets } from '#base'
 import type { Db } from '#db'
 import { findEventsAt } from '#events'
 import type { Post } from '#net'
-import { openLeases } from '#spool'
+import { findRestore, openLeases } from '#spool'
 import { type Endpoint, openEndpoint } from './endpoint.ts'
 import { endpointLeases } from './leases.ts'
 import { openPages, type PageEvent } from './pages.ts'
@@ -78,6 +78,8 @@ export async function startSending(deps: SendingDeps): Promise<Sending> {
 
   /** Takes up what was leased, and leaves what was lost: what a left one has under way is still recorded. */
   const adopt = async () => {
+    // After a restore nothing is sent until the operator says so.
+    if (await findRestore(db)) return
     const owned = leases.owned()
     // Without belief in the lease nothing is started; when it is renewed, all goes on from where it was.
     if (owned.length === 0) return

@@ -7,6 +7,18 @@ type Deps = Parameters<typeof runCommand>[1]
 /** Resolves with the exit code. */
 export function runHere(words: readonly string[], given: Partial<Deps>): Promise<number> {
   const never = () => Promise.reject(new Error('not here'))
-  const refused = { withHouse: never, untilSignal: never, serve: never, deliver: never, receive: never, sendWebhooks: never }
+  const secretOf = (): string => {
+    throw new Error('not here')
+  }
+  const refused = {
+    secretOf,
+    withHouse: never,
+    withBareHouse: never,
+    untilSignal: never,
+    serve: never,
+    deliver: never,
+    receive: never,
+    sendWebhooks: never,
+  }
   return runCommand(words, { environment: {}, clock: systemClock, ...refused, print: () => undefined, ...given })
 }

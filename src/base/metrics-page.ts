@@ -1,0 +1,55 @@
+/**
+ * The metrics of the service and of all its child processes on one page. Children tell their parent what they have counted; what one
+ * that ended had counted stays, so that no counter ever falls.
+ */
+import type { ChildProcess } from 'node:child_process'
+import { AggregatorRegistry, type MetricObject } from 'prom-client'
+import type { Clock } from './clock.ts'
+import { metricsRegistry } from './metrics.ts'
+
+type Numbers = MetricObject[]
+
+const tellEveryMs = 2000
+const ours = 'postrider_'
+
+const ofChildren = new Map<ChildProcess, Numbers>()
+let ofTheEnded: Numbers = []
+
+const together = (all: Numbers[]) => AggregatorRegistry.aggregate(all)
+/** A gauge says how it is now, of which an ended process has no part. */
+const lasting = (numbers: Numbers) => numbers.filter(({ type }) => String(type) !== 'gauge')
+
+/** In a child: tells its parent again and again, until the end of the process. Elsewhere: nothing. */
+export function tellParent(clock: Clock): void {
+  if (process.send === undefined) return
+  const tell = async () => {
+    const numbers = (await metricsRegistry.getMetricsAsJSON()).filter(({ name }) => name.startsWith(ours))
+    if (!process.connected) return
+    process.send?.({ numbers })
+    clock.after(tellEveryMs, () => void tell())
+  }
+  void tell()
+}
+
+/** In a parent: hears what the child tells. */
+export function hearChild(child: ChildProcess): void {
+  child.on('message', (message) => {
+    if (typeof message === 'object' && 'numbers' in message) ofChildren.set(child, message.numbers as Numbers)
+  })
+  child.once('exit', () => {
+    const last = ofChildren.get(child)
+    ofChildren.delete(child)
+    if (!last) return
+    void together([ofTheEnded, lasting(last)])
+      .getMetricsAsJSON()
+      .then((numbers) => {
+        ofTheEnded = numbers
+      })
+  })
+}
+
+/** In the text form of Prometheus. */
+export async function metricsPage(): Promise<{ contentType: string; text: string }> {
+  const all = together([await metricsRegistry.getMetricsAsJSON(), ...ofChildren.values(), ofTheEnded])
+  return { contentType: metricsRegistry.contentType, text: await all.metrics() }
+}

@@ -1,0 +1,156 @@
+/** `postrider backup` and `postrider restore`: the whole installation into one file, and back; nothing is sent by restoring. */
+import { createReadStream } from 'node:fs'
+import { open, rename, rm } from 'node:fs/promises'
+import { openSecrets, systemRandom } from '#base'
+import { type BackupHeader, type BackupProgress, restoreBackup, writeBackup } from '#db'
+import { holdAfterRestore, restoreWaiting, resumeAfterRestore } from '#delivery'
+import { noteRestore } from '#spool'
+import { findOrganisation } from '#tenants'
+import { type BareHouse, type Command, type CommandDeps, type Given, jsonOption, printed, UsageError } from './command.ts'
+
+const progressEveryMs = 200
+
+const total = (tables: Record<string, number>) => Object.values(tables).reduce((sum, rows) => sum + rows, 0)
+const megabytes = (octets: number) => `${(octets / 1e6).toFixed(1)} MB`
+
+/** On a terminal: one line that changes. */
+function showProgress({ clock }: CommandDeps): { show: ((now: BackupProgress) => void) | undefined; end(): void } {
+  if (!process.stderr.isTTY) return { show: undefined, end: () => undefined }
+  let shownMs = Number.NEGATIVE_INFINITY
+  return {
+    show({ table, rows, octets }) {
+      if (clock.monotonicMs() - shownMs < progressEveryMs) return
+      shownMs = clock.monotonicMs()
+      process.stderr.write(`\r\x1b[K${table}${rows > 0 ? ` ${rows} rows` : ''}, ${megabytes(octets)}`)
+    },
+    end: () => void process.stderr.write('\r\x1b[K'),
+  }
+}
+
+/** Runs `work` with a writer; the file appears under its name when it is whole, and readable by its owner only. */
+async function intoFile<T>(name: string, work: (write: (octets: Buffer) => Promise<void>) => Promise<T>): Promise<T> {
+  if (name === '-') {
+    return work((octets) => new Promise((resolve, reject) => process.stdout.write(octets, (error) => (error ? reject(error) : resolve()))))
+  }
+  const unfinished = `${name}.unfinished`
+  const file = await open(unfinished, 'w', 0o600)
+  try {
+    const result = await work((octets) => file.writeFile(octets))
+    await file.sync()
+    await file.close()
+    await rename(unfinished, name)
+    return result
+  } catch (error) {
+    await file.close().catch(() => undefined)
+    await rm(unfinished, { force: true })
+    throw error
+  }
+}
+
+export const backup: Command = {
+  name: 'backup',
+  summary: 'save the whole installation into a file, while it runs',
+  help: `postrider backup FILE|- [--with-secret] [--json]
+
+Writes all tables as they are at one moment, compressed, with a digest at the end; the service goes on. FILE appears when it is whole;
+- is standard output. Works with the embedded database and with DATABASE_URL.
+
+The file holds addresses, contents and hashed keys: keep it as you keep the database. POSTRIDER_SECRET is left out unless --with-secret is
+given: without the secret nobody can read the DKIM keys in the file, and you cannot restore it; with it, whoever has the file has all.
+
+postrider restore FILE         brings it back`,
+  options: { 'with-secret': { type: 'boolean' }, ...jsonOption },
+  positionals: ['FILE'],
+  run: (given, deps) =>
+    deps.withHouse(async ({ db, clock, config, secrets, version }) => {
+      const name = given.positionals[0] as string
+      const withSecret = given.options['with-secret'] === true
+      const secret = withSecret ? deps.secretOf(config) : undefined
+      const progress = showProgress(deps)
+      const done = await intoFile(name, (write) =>
+        writeBackup(db, { version, nowMs: clock.nowMs(), secretFingerprint: secrets.fingerprint, secret, write, progress: progress.show }),
+      ).finally(() => progress.end())
+      const said = withSecret
+        ? 'It holds POSTRIDER_SECRET: whoever has this file can read and sign everything.'
+        : 'POSTRIDER_SECRET is not in it: keep that apart, for without it this file cannot be restored (--with-secret puts it in).'
+      const record = { file: name, rows: total(done.tables), octets: done.octets, withSecret, tables: done.tables }
+      const lines = `${record.rows} rows of ${Object.keys(done.tables).length} tables, ${megabytes(done.octets)}\n${said}`
+      // Standard output is the file then.
+      if (name === '-') process.stderr.write(`${given.options.json === true ? JSON.stringify(record) : lines}\n`)
+      else printed(given, deps, record, lines)
+    }),
+}
+
+/** The secret the backup needs: from the file, or given, or in the state folder. Throws a sentence for the operator. */
+function secretFor(header: BackupHeader, { secret, config }: BareHouse): string {
+  const usable = secret ?? header.secret
+  const from = `the backup of ${header.madeAt}`
+  if (usable === undefined) {
+    throw new UsageError(
+      `${from} does not hold its installation's POSTRIDER_SECRET, and none is given. Set POSTRIDER_SECRET (or POSTRIDER_SECRET_FILE) to the one of the installation it was made from${config.databaseUrl === undefined ? "; with the embedded database it was the file 'secret' in the state folder" : ''}`,
+    )
+  }
+  if (openSecrets(usable, systemRandom).fingerprint !== header.secretFingerprint) {
+    throw new UsageError(
+      `${from} was made with another POSTRIDER_SECRET than the one here: its keys could not be read. Give the original one`,
+    )
+  }
+  return usable
+}
+
+export const restore: Command = {
+  name: 'restore',
+  summary: 'bring a backup back into an empty installation; it sends nothing by itself',
+  help: `postrider restore FILE|- [--resume] [--json]
+postrider restore --resume [--json]
+
+Brings the backup into an empty state folder (POSTRIDER_DATA) or an empty database (DATABASE_URL), all of it or nothing, and runs the newer
+migrations. Stop the service first. The POSTRIDER_SECRET must be that of the installation the backup was made from.
+
+Everything that was queued in the backup is held afterwards, because it may have been sent since, and webhooks wait. Look at it (postrider
+queue), cancel what must not go (postrider queue cancel), then let the rest go: postrider restore --resume, also while the service runs.
+With FILE, --resume does so at once. New mail is sent in any case.`,
+  options: { resume: { type: 'boolean' }, ...jsonOption },
+  positionals: ['FILE?'],
+  run: async (given, deps) => {
+    const name = given.positionals[0]
+    if (name !== undefined) return bringBack(name, given, deps)
+    if (given.options.resume !== true) throw new UsageError('say which FILE to restore, or --resume to let go what a restore holds')
+    await deps.withHouse(async ({ db, clock }) => {
+      const waiting = await restoreWaiting(db)
+      const released = await resumeAfterRestore(db, clock.nowMs())
+      const lines = waiting ? `${released} emails go, and webhooks are sent` : 'no restore waits to be resumed'
+      printed(given, deps, { resumed: waiting !== undefined, released }, lines)
+    })
+  },
+}
+
+function bringBack(name: string, given: Given, deps: CommandDeps): Promise<void> {
+  return deps.withBareHouse(async (house) => {
+    const { db, clock } = house
+    const progress = showProgress(deps)
+    let secret: string | undefined
+    const { header, tables, migrated } = await restoreBackup(db, {
+      source: name === '-' ? process.stdin : createReadStream(name),
+      clock,
+      accept: (found) => {
+        secret = secretFor(found, house)
+      },
+      isEmpty: async (on) => (await findOrganisation(on)) === undefined,
+      finish: async (on, found) => void (await noteRestore(on, new Date(found.madeAt), clock.nowMs())),
+      progress: progress.show,
+    }).finally(() => progress.end())
+    const isKept = house.secret === undefined && house.config.databaseUrl === undefined
+    if (isKept && secret !== undefined) house.keepSecret(secret)
+    await holdAfterRestore(db, clock.nowMs())
+    const held = (await restoreWaiting(db))?.emails ?? 0
+    const resumed = given.options.resume === true
+    const released = resumed ? await resumeAfterRestore(db, clock.nowMs()) : 0
+    const record = { madeAt: header.madeAt, rows: total(tables), migrated, held: held - released, released, secretKept: isKept }
+    const next = resumed
+      ? `${released} emails that were queued then go when the service starts.`
+      : `${held} emails that were queued then are held, and webhooks wait: postrider restore --resume lets them go.`
+    const kept = isKept ? '\nThe secret from the backup is now in the state folder.' : ''
+    printed(given, deps, record, `${record.rows} rows of the backup of ${header.madeAt} are here.${kept}\n${next}`)
+  })
+}

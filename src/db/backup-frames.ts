@@ -1,0 +1,85 @@
+/**
+ * The file of a backup: a line that says what it is, then frames (a letter, a length, the octets), the last of which holds the digest of
+ * all before it. Written and read as it passes, a frame at a time; a file that was cut off or changed is told from a whole one.
+ */
+import { createHash } from 'node:crypto'
+
+/** header, table, data of the table, end of the table, what comes after the tables, digest. */
+export type FrameKind = 'h' | 't' | 'd' | 'e' | 'a' | 'z'
+
+export interface Frame {
+  kind: FrameKind
+  octets: Buffer
+}
+
+const firstLine = Buffer.from('POSTRIDER BACKUP 1\n')
+const headOctets = 5
+/** Ours are far smaller; a length beyond this is damage. */
+const longestFrame = 64 * 1024 * 1024
+const kinds = 'htdeaz'
+
+/** Writes go one after the other; the digest is the last. */
+export function openFrameWriter(write: (octets: Buffer) => Promise<void>) {
+  const digest = createHash('sha256')
+  let octetsWritten = 0
+  const put = async (octets: Buffer) => {
+    digest.update(octets)
+    octetsWritten += octets.length
+    await write(octets)
+  }
+  const frame = async (kind: FrameKind, octets: Buffer) => {
+    const head = Buffer.alloc(headOctets)
+    head.write(kind, 'latin1')
+    head.writeUInt32BE(octets.length, 1)
+    await put(Buffer.concat([head, octets]))
+  }
+  return {
+    begin: () => put(firstLine),
+    frame,
+    json: (kind: FrameKind, value: unknown) => frame(kind, Buffer.from(JSON.stringify(value))),
+    end: () => frame('z', digest.copy().digest()),
+    get octetsWritten() {
+      return octetsWritten
+    },
+  }
+}
+
+export type FrameWriter = ReturnType<typeof openFrameWriter>
+
+/** Throws a sentence for the operator when it is no backup, was cut off or changed: then everything read so far is void. */
+export async function* readFrames(source: AsyncIterable<Uint8Array>): AsyncGenerator<Frame> {
+  const digest = createHash('sha256')
+  const iterator = source[Symbol.asyncIterator]()
+  let unread: Buffer = Buffer.alloc(0)
+  const take = async (octets: number): Promise<Buffer | undefined> => {
+    const pieces = [unread]
+    let have = unread.length
+    while (have < octets) {
+      const next = await iterator.next()
+      if (next.done) return undefined
+      pieces.push(Buffer.from(next.value))
+      have += next.value.length
+    }
+    const all = pieces.length === 1 ? unread : Buffer.concat(pieces)
+    unread = all.subarray(octets)
+    return all.subarray(0, octets)
+  }
+  const line = await take(firstLine.length)
+  if (!line?.equals(firstLine)) throw new Error('this is not a backup made by postrider backup, or one of another format')
+  digest.update(line)
+  for (;;) {
+    const head = await take(headOctets)
+    if (!head) throw new Error('the backup was cut off: its end is missing, and nothing of it is used')
+    const kind = head.toString('latin1', 0, 1) as FrameKind
+    const length = head.readUInt32BE(1)
+    if (!kinds.includes(kind) || length > longestFrame) throw new Error('the backup is damaged: nothing of it is used')
+    const octets = await take(length)
+    if (!octets) throw new Error('the backup was cut off: its end is missing, and nothing of it is used')
+    if (kind === 'z') {
+      if (!digest.digest().equals(octets)) throw new Error('the backup is damaged (its digest is another): nothing of it is used')
+      return
+    }
+    digest.update(head).update(octets)
+    yield { kind, octets }
+  }
+}

@@ -1,0 +1,114 @@
+/**
+ * Writing a backup while everything runs: all tables as they are at one moment, with the facts needed to make them anew. Memory does not
+ * grow with the database, and nobody waits for it; old days are dropped afterwards.
+ */
+import { promisify } from 'node:util'
+import { zstdCompress } from 'node:zlib'
+import { copyText, findMarks, highestNumber, readCatalogue, readSequences, type StoredPartition } from './backup-catalog.ts'
+import { type FrameWriter, openFrameWriter } from './backup-frames.ts'
+import { listApplied, type MigrationMark } from './migrate.ts'
+import { droppingLock } from './partitions.ts'
+import type { Db, Session } from './queryable.ts'
+import { sql } from './sql.ts'
+
+/** The first frame of a backup. */
+export interface BackupHeader {
+  /** Of the program. */
+  version: string
+  madeAt: string
+  migrations: MigrationMark[]
+  partitions: StoredPartition[]
+  /** A new server must have counted beyond it before it writes to the log. */
+  highestNumber: number
+  /** Tells which secret the sealed values need. */
+  secretFingerprint: string
+  secret?: string
+}
+
+export interface BackupProgress {
+  table: string
+  rows: number
+  octets: number
+}
+
+export interface BackupOptions {
+  version: string
+  nowMs: number
+  secretFingerprint: string
+  /** Only when the file is to hold it. */
+  secret?: string | undefined
+  write: (octets: Buffer) => Promise<void>
+  progress?: ((now: BackupProgress) => void) | undefined
+}
+
+const waitForDropping = sql`
+  select pg_advisory_lock_shared($1::bigint)`
+
+const compress = promisify(zstdCompress)
+/** However slowly the file is read or written, the server waits. */
+export const unhurried = 'set local idle_in_transaction_session_timeout = 0; set local statement_timeout = 0'
+/** Of a table's data before compression. */
+const frameOctets = 1024 * 1024
+
+/** Returns the rows of each table and the size of the file. */
+export async function writeBackup(db: Db, options: BackupOptions): Promise<{ tables: Record<string, number>; octets: number }> {
+  const session = await db.session()
+  try {
+    await session.rows(waitForDropping, [droppingLock])
+    await session.script(`begin isolation level repeatable read read only; ${unhurried}`)
+    const catalogue = await readCatalogue(session)
+    const marks = await findMarks(session, catalogue)
+    const frames = openFrameWriter(options.write)
+    const { version, nowMs, secretFingerprint, secret } = options
+    const header: BackupHeader = {
+      version,
+      madeAt: new Date(nowMs).toISOString(),
+      migrations: await listApplied(session),
+      partitions: catalogue.partitions,
+      highestNumber: highestNumber(marks.length),
+      secretFingerprint,
+      ...(secret === undefined ? {} : { secret }),
+    }
+    await frames.begin()
+    await frames.json('h', header)
+    const tables: Record<string, number> = {}
+    for (const table of catalogue.tables) {
+      await frames.json('t', table)
+      const progress = (rows: number) => options.progress?.({ table: table.name, rows, octets: frames.octetsWritten })
+      const rows = await writeData(session, copyText(table, catalogue, marks), frames, progress)
+      await frames.json('e', { rows })
+      tables[table.name] = rows
+    }
+    // Read last: every number in the tables above was drawn before.
+    await frames.json('a', { sequences: await readSequences(session, catalogue) })
+    await frames.end()
+    await session.script('commit')
+    return { tables, octets: frames.octetsWritten }
+  } finally {
+    await session.close()
+  }
+}
+
+async function writeData(session: Session, text: string, frames: FrameWriter, progress: (rows: number) => void): Promise<number> {
+  const newline = 0x0a
+  let rows = 0
+  let pieces: Buffer[] = []
+  let octets = 0
+  const flush = async () => {
+    if (octets === 0) return
+    await frames.frame('d', await compress(Buffer.concat(pieces)))
+    pieces = []
+    octets = 0
+    progress(rows)
+  }
+  for await (const piece of session.copyOut(text) as AsyncIterable<Buffer>) {
+    // In COPY's text form a line break inside a value is escaped.
+    for (let at = piece.indexOf(newline); at >= 0; at = piece.indexOf(newline, at + 1)) rows++
+    pieces.push(piece)
+    octets += piece.length
+    if (octets >= frameOctets) await flush()
+  }
+  await flush()
+  progress(rows)
+  return rows
+}

@@ -1,0 +1,142 @@
+/**
+ * Restoring a backup into a database that holds nothing: the schema as it was then, every row, and only then the newer migrations. The
+ * rows come in one transaction: all of them or none, and none of a file that was cut off or changed.
+ */
+import { promisify } from 'node:util'
+import { zstdDecompress } from 'node:zlib'
+import type { Clock } from '#base'
+import { type BackupHeader, type BackupProgress, unhurried } from './backup.ts'
+import { quoted, type StoredSequence, type StoredTable } from './backup-catalog.ts'
+import { type Frame, readFrames } from './backup-frames.ts'
+import { migrate, refuseUnknown } from './migrate.ts'
+import type { Db, Queryable, Session } from './queryable.ts'
+import { sql } from './sql.ts'
+
+export interface RestoreOptions {
+  source: AsyncIterable<Uint8Array>
+  clock: Clock
+  /** Sees the header before anything is done, and may throw. */
+  accept: (header: BackupHeader) => void | Promise<void>
+  /** Of a database with the backup's schema. */
+  isEmpty: (on: Queryable) => Promise<boolean>
+  /** Runs in the transaction that brings the rows, after the last of them. */
+  finish: (on: Queryable, header: BackupHeader) => Promise<void>
+  progress?: ((now: BackupProgress) => void) | undefined
+}
+
+const decompress = promisify(zstdDecompress)
+/** A frame of ours holds a megabyte and what one message of the server's adds to it. */
+const mostOctets = 256 * 1024 * 1024
+/** So that what was numbered between backup and loss is not numbered again: receivers of webhooks would take the new for the old. */
+const logGap = 1_000_000_000
+
+const currentNumber = sql<{ number: number }>`
+  select pg_snapshot_xmin(pg_current_snapshot())::text::bigint as number`
+
+const setSequence = sql`
+  select setval(format('public.%I', $1::text)::regclass, $2::bigint)`
+
+const relationsNamed = sql<{ name: string }>`
+  select relname::text as name
+  from pg_class
+  where relnamespace = 'public'::regnamespace and relname = any($1::text[])`
+
+export async function restoreBackup(
+  db: Db,
+  options: RestoreOptions,
+): Promise<{ header: BackupHeader; tables: Record<string, number>; migrated: string[] }> {
+  const frames = readFrames(options.source)
+  const header = read<BackupHeader>(await next(frames), 'h')
+  await options.accept(header)
+  await refuseUnknown(header.migrations, 'the backup')
+  await migrate(db, options.clock, undefined, header.migrations.length)
+  const session = await db.session()
+  try {
+    await session.script(`begin; ${unhurried}`)
+    if (!(await options.isEmpty(session))) {
+      throw new Error(
+        'this installation is not empty: restore into an empty state folder (POSTRIDER_DATA) or an empty database (DATABASE_URL)',
+      )
+    }
+    await makePartitions(session, header)
+    const tables = await loadTables(session, frames, options.progress)
+    await options.finish(session, header)
+    await session.script('commit')
+    await countBeyond(db, session, header.highestNumber)
+    return { header, tables, migrated: await migrate(db, options.clock) }
+  } finally {
+    await session.close()
+  }
+}
+
+const damaged = () => new Error('the backup is damaged: nothing of it is used')
+
+async function next(frames: AsyncGenerator<Frame>): Promise<Frame> {
+  const { value, done } = await frames.next()
+  if (done) throw damaged()
+  return value
+}
+
+function read<T>(frame: Frame, kind: Frame['kind']): T {
+  if (frame.kind !== kind) throw damaged()
+  return JSON.parse(frame.octets.toString()) as T
+}
+
+async function makePartitions(session: Session, { partitions }: BackupHeader): Promise<void> {
+  const here = new Set((await session.rows(relationsNamed, [partitions.map(({ name }) => name)])).map(({ name }) => name))
+  for (const { table, name, bounds, settings } of partitions) {
+    if (here.has(name)) continue
+    const storage = settings ? ` with (${settings})` : ''
+    await session.script(`create table ${quoted(name)} partition of ${quoted(table)} ${bounds}${storage}`)
+  }
+}
+
+/** Each table is emptied first: migrations leave rows too. */
+async function loadTables(
+  session: Session,
+  frames: AsyncGenerator<Frame>,
+  progress: RestoreOptions['progress'],
+): Promise<Record<string, number>> {
+  const tables: Record<string, number> = {}
+  let octets = 0
+  let frame = await next(frames)
+  for (; frame.kind === 't'; frame = await next(frames)) {
+    const table = read<StoredTable>(frame, 't')
+    await session.script(`delete from ${quoted(table.name)}`)
+    const into = session.copyIn(`copy ${quoted(table.name)} (${table.columns.map(quoted).join(', ')}) from stdin`)
+    const failed = new Promise<never>((_, reject) => into.once('error', reject))
+    failed.catch(() => undefined)
+    const finished = new Promise<void>((resolve) => into.once('finish', resolve))
+    try {
+      for (frame = await next(frames); frame.kind === 'd'; frame = await next(frames)) {
+        const data = await decompress(frame.octets, { maxOutputLength: mostOctets })
+        octets += data.length
+        if (!into.write(data)) await Promise.race([new Promise((resolve) => into.once('drain', resolve)), failed])
+        progress?.({ table: table.name, rows: 0, octets })
+      }
+    } catch (error) {
+      into.destroy(error as Error)
+      throw error
+    }
+    into.end()
+    await Promise.race([finished, failed])
+    tables[table.name] = read<{ rows: number }>(frame, 'e').rows
+    const taken = (into as { rowCount?: number }).rowCount
+    if (taken !== tables[table.name]) throw new Error(`of table ${table.name}, ${taken} rows came instead of ${tables[table.name]}`)
+  }
+  const { sequences } = read<{ sequences: StoredSequence[] }>(frame, 'a')
+  for (const { name, value, ofLog } of sequences) {
+    const next = ofLog ? value + logGap : value
+    if (next > 0) await session.rows(setSequence, [name, next])
+  }
+  // The digest, behind everything.
+  if (!(await frames.next()).done) throw damaged()
+  return tables
+}
+
+/** A server that is fresh may not have counted so many transactions yet; what is written to the log now must come behind all that is there. */
+async function countBeyond(db: Db, session: Session, number: number): Promise<void> {
+  const missing = number + 1 - ((await db.first(currentNumber))?.number ?? 0)
+  if (missing <= 0) return
+  await session.script(`do $$ begin for nth in 1..${Math.ceil(missing)} loop perform pg_current_xact_id(); commit; end loop; end $$`)
+}

@@ -1,0 +1,77 @@
+/**
+ * What becomes of the queue when a backup was restored: all of it is held before anything may be sent, and goes when the operator says so.
+ * Both may be interrupted and begun again.
+ */
+import type { Db, Queryable } from '#db'
+import { changeStatus } from '#emails'
+import { appendEvents } from '#events'
+import { countHeldByRestore, findRestore, holdRestored, noteHeld, noteResumed, type Restore, releaseRestored, statusBefore } from '#spool'
+
+const mostAtOnce = 1000
+
+/** Before any role starts; does nothing where nothing was restored. Returns how many emails it held. */
+export async function holdAfterRestore(db: Db, nowMs: number): Promise<number> {
+  const restore = await findRestore(db)
+  if (!restore || restore.heldAt !== null) return 0
+  let held = 0
+  for (;;) {
+    const some = await holdSome(db, restore, nowMs)
+    held += some
+    if (some < mostAtOnce) return held
+  }
+}
+
+function holdSome(db: Db, restore: Restore, nowMs: number): Promise<number> {
+  return db.transaction(async (tx) => {
+    const some = await holdRestored(tx, mostAtOnce)
+    for (const one of some) await changeStatus(tx, { tenantId: one.tenantId, id: one.emailId }, ['pending', 'softfail'], 'held')
+    const details = `held: it was queued in the backup of ${restore.backupMadeAt.toISOString()}, and may have been sent since`
+    const data = { details, output: '', secure: false, seconds: 0, classification: null, classificationCode: null, enhanced: null }
+    const at = new Date(nowMs)
+    await appendEvents(
+      tx,
+      some
+        .filter((one) => statusBefore(one) !== 'held')
+        .map((one) => ({
+          tenantId: one.tenantId,
+          kind: 'MessageHeld' as const,
+          emailId: one.emailId,
+          at,
+          data: { ...data, remoteHost: null, was: statusBefore(one) },
+        })),
+    )
+    if (some.length < mostAtOnce) await noteHeld(tx, nowMs)
+    return some.length
+  })
+}
+
+/** Lets everything go that a restore holds, webhooks too; returns how many emails. */
+export async function resumeAfterRestore(db: Db, nowMs: number): Promise<number> {
+  await holdAfterRestore(db, nowMs)
+  let released = 0
+  for (;;) {
+    const some = await releaseSome(db, nowMs)
+    released += some
+    if (some < mostAtOnce) return released
+  }
+}
+
+function releaseSome(db: Db, nowMs: number): Promise<number> {
+  return db.transaction(async (tx) => {
+    const some = await releaseRestored(tx, mostAtOnce)
+    for (const { tenantId, emailId } of some) await changeStatus(tx, { tenantId, id: emailId }, ['held'], 'pending')
+    const at = new Date(nowMs)
+    await appendEvents(
+      tx,
+      some.map((one) => ({ ...one, kind: 'EmailReleased' as const, at, data: { was: 'held' } })),
+    )
+    if (some.length < mostAtOnce) await noteResumed(tx, nowMs)
+    return some.length
+  })
+}
+
+/** What waits for the operator's word; undefined: nothing was restored, or it was resumed. */
+export async function restoreWaiting(on: Queryable): Promise<{ backupMadeAt: Date; emails: number } | undefined> {
+  const restore = await findRestore(on)
+  return restore && { backupMadeAt: restore.backupMadeAt, emails: await countHeldByRestore(on) }
+}

@@ -1,0 +1,85 @@
+/**
+ * Whether our addresses and name are on lists that receivers ask. A list that does not answer this resolver is not one that says "not
+ * listed": each is first asked for the entry that it always has (RFC 5782 section 5, and what Spamhaus names for names).
+ */
+import ipaddr from 'ipaddr.js'
+import type { DnsAnswer, Resolver } from '#net'
+import { addressesOf, type Check, type Finding, finding, ok } from './finding.ts'
+
+interface List {
+  zone: string
+  of: 'addresses' | 'names'
+  /** Always listed. */
+  known: string
+  removal: string
+}
+
+const lists: readonly List[] = [
+  { zone: 'zen.spamhaus.org', of: 'addresses', known: '2.0.0.127', removal: 'https://check.spamhaus.org/' },
+  { zone: 'bl.spamcop.net', of: 'addresses', known: '2.0.0.127', removal: 'https://www.spamcop.net/bl.shtml' },
+  { zone: 'psbl.surriel.com', of: 'addresses', known: '2.0.0.127', removal: 'https://psbl.org/' },
+  { zone: 'dbl.spamhaus.org', of: 'names', known: 'dbltest.com', removal: 'https://check.spamhaus.org/' },
+]
+
+/** Spamhaus: wrong name, asked through an open resolver, too many questions. Others answer 127.0.0.1 or outside 127/8 for "not to you". */
+const isRefusal = (code: string) => code.startsWith('127.255.255.') || code === '127.0.0.1' || !code.startsWith('127.')
+
+/** Spamhaus' policy list: not for what was sent, but because the provider says that such addresses send no mail. */
+const isPolicy = (code: string) => code === '127.0.0.10' || code === '127.0.0.11'
+
+const reversed = (address: string): string => {
+  const parsed = ipaddr.parse(address)
+  const hex = () =>
+    parsed
+      .toByteArray()
+      .map((octet) => octet.toString(16).padStart(2, '0'))
+      .join('')
+  return parsed.kind() === 'ipv4' ? parsed.toByteArray().reverse().join('.') : [...hex()].reverse().join('.')
+}
+
+const ownResolver = 'Let POSTRIDER_DNS be a resolver of your own (unbound on this machine): the large public ones are refused by such lists'
+
+async function judge(list: List, subject: string, question: string, resolver: Resolver): Promise<Finding> {
+  const name = `blocklist ${list.zone}: ${subject}`
+  const known = codesOf(await resolver.addresses(`${list.known}.${list.zone}`, 'fresh'))
+  if (known.kind !== 'codes') return finding(name, 'unknown', `the list does not answer this resolver (${known.why})`, ownResolver)
+  if (known.codes.every(isRefusal))
+    return finding(name, 'unknown', `the list refuses this resolver (${known.codes.join(', ')})`, ownResolver)
+  const answer = codesOf(await resolver.addresses(`${question}.${list.zone}`, 'fresh'))
+  if (answer.kind === 'absent') return ok(name, 'not listed')
+  if (answer.kind === 'trouble') return finding(name, 'unknown', `the list did not answer (${answer.why})`, 'Try again')
+  const said = answer.codes.join(', ')
+  if (answer.codes.every(isRefusal)) return finding(name, 'unknown', `the list refuses this resolver (${said})`, ownResolver)
+  if (answer.codes.every(isPolicy))
+    return finding(
+      name,
+      'problem',
+      `listed by policy (${said}): its provider says it sends no mail itself`,
+      `Have the address taken off at ${list.removal}, or send through POSTRIDER_RELAY`,
+    )
+  return finding(name, 'problem', `listed (${said})`, `Find out why at ${list.removal}, mend it, and ask there for removal`)
+}
+
+type Codes = { kind: 'codes'; codes: string[] } | { kind: 'absent'; why: string } | { kind: 'trouble'; why: string }
+
+function codesOf(answer: DnsAnswer<string[]>): Codes {
+  if (answer.kind === 'found') return { kind: 'codes', codes: answer.value }
+  if (answer.kind === 'trouble') return { kind: 'trouble', why: answer.code }
+  return { kind: 'absent', why: 'its own test entry is missing' }
+}
+
+export const checkBlocklists: Check = async (deps) => {
+  const { resolver, config } = deps
+  const addresses = addressesOf(deps)
+  const asked = lists.flatMap((list) =>
+    list.of === 'names'
+      ? [judge(list, config.hostname, config.hostname, resolver)]
+      : addresses.map((address) => judge(list, address, reversed(address), resolver)),
+  )
+  if (addresses.length === 0)
+    return [
+      ...(await Promise.all(asked)),
+      finding('blocklists', 'unknown', 'no public address of this machine is known', 'Publish the address of POSTRIDER_HOSTNAME'),
+    ]
+  return Promise.all(asked)
+}

@@ -1,0 +1,102 @@
+/** The machine and its database: time, space, settings that the promise rests on, and what waits for the operator. */
+import { stat, statfs } from 'node:fs/promises'
+import { durabilityProblems, sql } from '#db'
+import { restoreWaiting } from '#delivery'
+import { type Check, type DoctorDeps, finding, ok } from './finding.ts'
+
+/** Receivers of webhooks refuse five minutes, signatures from the future fail. */
+const clockWarningMs = 30_000
+const clockProblemMs = 300_000
+const scarceOctets = 2e9
+const outOctets = 300e6
+const leastVersion = 15
+const leastConnections = 60
+
+/** When the server began this very statement, by its own clock. */
+const databaseClock = sql<{ ms: number }>`
+  select (extract(epoch from query_start) * 1000)::bigint as ms
+  from pg_stat_activity
+  where pid = pg_backend_pid()`
+
+const serverFacts = sql<{ number: number; name: string; checksums: string; connections: number; used: number }>`
+  select current_setting('server_version_num')::integer as number, current_setting('server_version') as name,
+    current_setting('data_checksums') as checksums, current_setting('max_connections')::integer as connections,
+    (select count(*) from pg_stat_activity where backend_type = 'client backend') as used`
+
+/** How far the database's clock is ahead of ours, and how long asking took. */
+export async function askClock({ db, clock }: Pick<DoctorDeps, 'db' | 'clock'>): Promise<{ differenceMs: number; tookMs: number }> {
+  const [beforeMs, begunMs] = [clock.nowMs(), clock.monotonicMs()]
+  const theirs = (await db.first(databaseClock))?.ms ?? 0
+  return { differenceMs: Math.round(theirs - (beforeMs + clock.nowMs()) / 2), tookMs: clock.monotonicMs() - begunMs }
+}
+
+/** At the state folder; undefined: it cannot be looked at. */
+export async function askDisk(folder: string): Promise<{ freeOctets: number; freePercent: number } | undefined> {
+  const facts = await statfs(folder).catch(() => undefined)
+  return facts && { freeOctets: facts.bavail * facts.bsize, freePercent: facts.blocks > 0 ? (facts.bavail / facts.blocks) * 100 : 100 }
+}
+
+export const checkClock: Check = async (deps) => {
+  const name = 'clock'
+  const { differenceMs } = await askClock(deps)
+  const found = `${differenceMs} ms from the database's`
+  const todo = 'Run a time service (chrony, systemd-timesyncd) on this machine and on that of the database'
+  if (Math.abs(differenceMs) > clockProblemMs) return [finding(name, 'problem', found, todo)]
+  return [Math.abs(differenceMs) > clockWarningMs ? finding(name, 'warning', found, todo) : ok(name, found)]
+}
+
+export const checkDisk: Check = async ({ config: { dataFolder, databaseUrl } }) => {
+  const name = databaseUrl === undefined ? 'disk' : 'disk of this machine (not of the database)'
+  const facts = await askDisk(dataFolder)
+  if (!facts) return [finding(name, 'unknown', `${dataFolder} cannot be looked at`, 'Is POSTRIDER_DATA right?')]
+  const { freeOctets: free, freePercent: share } = facts
+  const found = `${(free / 1e9).toFixed(1)} GB free (${share.toFixed(0)} %) at ${dataFolder}`
+  const todo = 'Make room, or keep less (POSTRIDER_KEEP_CONTENT_DAYS): when it is full nothing is accepted'
+  if (free < outOctets) return [finding(name, 'problem', found, todo)]
+  return [free < scarceOctets || share < 5 ? finding(name, 'warning', found, todo) : ok(name, found)]
+}
+
+export const checkStateFolder: Check = async ({ config: { dataFolder } }) => {
+  const name = 'state folder'
+  const mode = (await stat(dataFolder).catch(() => undefined))?.mode
+  if (mode === undefined || (mode & 0o077) === 0) return []
+  return [finding(name, 'warning', `${dataFolder} is open to other users of this machine`, `chmod 700 ${dataFolder}`)]
+}
+
+export const checkPostgres: Check = async ({ db }) => {
+  const facts = await db.first(serverFacts)
+  if (!facts) return []
+  const version =
+    facts.number < leastVersion * 10_000
+      ? finding('PostgreSQL', 'problem', facts.name, `Version ${leastVersion} or later is needed`)
+      : ok('PostgreSQL', facts.name)
+  const durability = (await durabilityProblems(db)).map((sentence) => {
+    const cut = sentence.lastIndexOf('Set ')
+    return finding('PostgreSQL, durability', 'problem', sentence.slice(0, cut).trim(), sentence.slice(cut))
+  })
+  if (durability.length === 0) durability.push(ok('PostgreSQL, durability', 'fsync, full_page_writes and synchronous_commit are on'))
+  const checksums =
+    facts.checksums === 'on'
+      ? ok('PostgreSQL, checksums', 'on')
+      : finding('PostgreSQL, checksums', 'warning', 'off: damage on disk goes unseen', 'Stop the server and run pg_checksums --enable')
+  const room = `${facts.used} of ${facts.connections} connections in use`
+  const connections =
+    facts.connections < leastConnections || facts.used > facts.connections * 0.9
+      ? finding(
+          'PostgreSQL, connections',
+          'warning',
+          room,
+          'Raise max_connections: an instance uses about 12, and 7 for each delivery process',
+        )
+      : ok('PostgreSQL, connections', room)
+  return [version, ...durability, checksums, connections]
+}
+
+export const checkRestore: Check = async ({ db }) => {
+  const waiting = await restoreWaiting(db)
+  if (!waiting) return []
+  const found = `${waiting.emails} emails of the backup of ${waiting.backupMadeAt.toISOString()} are held, and webhooks wait`
+  return [
+    finding('restored backup', 'warning', found, 'Cancel what must not go (postrider queue cancel), then: postrider restore --resume'),
+  ]
+}

@@ -1,0 +1,107 @@
+/** What DNS says of this installation: whether it can be asked at all, the names that mail rests on, and the policies beside them. */
+import { getDomain } from 'tldts'
+import type { PlatformRecord } from '#domains'
+import type { DnsAnswer } from '#net'
+import { type Check, type Finding, finding, ok } from './finding.ts'
+
+/** Known to have mail servers for as long as there has been mail. */
+const knownDomain = 'gmail.com'
+
+export const checkResolver: Check = async ({ resolver }) => {
+  const name = 'resolver'
+  const answer = await resolver.mx(knownDomain, 'fresh')
+  if (answer.kind === 'found') return [ok(name, `answers for ${knownDomain}`)]
+  const said =
+    answer.kind === 'trouble'
+      ? `could not say where mail for ${knownDomain} goes (${answer.code})`
+      : `says that ${knownDomain} takes no mail`
+  return [finding(name, 'problem', said, 'Set POSTRIDER_DNS to a resolver that works, best one on this machine (unbound)')]
+}
+
+export const checkHostname: Check = async ({ config: { hostname } }) => {
+  const name = 'EHLO name'
+  const isPublic =
+    getDomain(hostname, { allowPrivateDomains: true }) !== null &&
+    !/\.(local|internal|lan|home|arpa|test|invalid|localhost)$/i.test(hostname)
+  if (isPublic) return [ok(name, hostname)]
+  return [
+    finding(
+      name,
+      'problem',
+      `"${hostname}" is no name on the internet`,
+      'Set POSTRIDER_HOSTNAME to the public name of this machine, as mail.example.com',
+    ),
+  ]
+}
+
+const titles: Record<string, (record: PlatformRecord, hostname: string) => string> = {
+  A: () => 'address of the host',
+  AAAA: () => 'address of the host',
+  MX: () => 'return path, MX',
+  CNAME: () => 'tracking name',
+  PTR: ({ name }) => `PTR ${name}`,
+  TXT: ({ name }, hostname) =>
+    name === `rp.${hostname}` ? 'return path, SPF' : name === `spf.${hostname}` ? 'SPF of the platform' : 'DKIM of the sandbox sender',
+}
+
+/** Without these no receiver trusts the mail; the others are for what comes with it. */
+const needed = new Set(['A', 'AAAA', 'PTR', 'MX', 'SPF'])
+
+function judged(record: PlatformRecord, hostname: string): Finding {
+  const name = titles[record.type]?.(record, hostname) ?? record.name
+  const at = `${record.type} ${record.name}`
+  const isNeeded = needed.has(record.type) || name.endsWith('SPF') || name.startsWith('SPF')
+  const status = isNeeded ? 'problem' : 'warning'
+  if (record.status === 'OK') return ok(name, `${at}: ${(record.found ?? []).join(', ')}`)
+  if (record.status === null) return finding(name, 'unknown', `${at}: DNS could not be asked`, 'Try again, or see the finding "resolver"')
+  const where = record.type === 'PTR' ? 'At whoever gave you the address (the hoster), set its name to' : 'Publish'
+  const what = record.type === 'PTR' ? record.value : `${at} with the value ${record.value}`
+  if (record.status === 'Missing') return finding(name, status, `${at}: nothing`, `${where} ${what}`)
+  const also = record.type === 'PTR' ? `, and let ${hostname} lead back to the address` : ''
+  return finding(name, status, `${at}: ${(record.found ?? []).join(', ')}`, `${where} ${what} instead${also}`)
+}
+
+export const checkPlatform: Check = async ({ records, config }) => records.map((record) => judged(record, config.hostname))
+
+const texts = (answer: DnsAnswer<string[]>, start: RegExp) => (answer.kind === 'found' ? answer.value.filter((one) => start.test(one)) : [])
+
+export const checkDmarc: Check = async ({ resolver, config: { sandboxSender } }) => {
+  const domain = sandboxSender.slice(sandboxSender.lastIndexOf('@') + 1)
+  const name = `DMARC of ${domain}`
+  const top = getDomain(domain, { allowPrivateDomains: true }) ?? domain
+  for (const at of new Set([domain, top])) {
+    const answer = await resolver.txt(`_dmarc.${at}`, 'fresh')
+    if (answer.kind === 'trouble') return [finding(name, 'unknown', `_dmarc.${at}: DNS did not say (${answer.code})`, 'Try again')]
+    const found = texts(answer, /^v=DMARC1\s*;/i)
+    if (found.length === 1) return [ok(name, `_dmarc.${at}: ${found[0]}`)]
+    if (found.length > 1) return [finding(name, 'warning', `_dmarc.${at} has ${found.length} records, so none counts`, 'Leave one')]
+  }
+  return [
+    finding(name, 'warning', 'none', `Publish TXT _dmarc.${top} with the value v=DMARC1; p=none, and sharpen it when all your mail passes`),
+  ]
+}
+
+/** Protects what comes to us: bounces and complaints. Few have it, so that it is missing is no fault. */
+export const checkIncomingPolicies: Check = async ({ resolver, config: { hostname } }) => {
+  const at = `rp.${hostname}`
+  const ask = async (name: string, where: string, start: RegExp, what: string): Promise<Finding> => {
+    const answer = await resolver.txt(where, 'fresh')
+    if (answer.kind === 'trouble') return finding(name, 'unknown', `${where}: DNS did not say (${answer.code})`, 'Try again')
+    const [found] = texts(answer, start)
+    return found === undefined ? { name, status: 'ok', found: 'none (optional)', do: what } : ok(name, `${where}: ${found}`)
+  }
+  return Promise.all([
+    ask(
+      'MTA-STS of the return path',
+      `_mta-sts.${at}`,
+      /^v=STSv1\s*;/i,
+      'Optional: with a policy, bounces reach you over verified TLS only',
+    ),
+    ask(
+      'TLS-RPT of the return path',
+      `_smtp._tls.${at}`,
+      /^v=TLSRPTv1\s*;/i,
+      'Optional: with a record, others tell you when TLS to you fails',
+    ),
+  ])
+}

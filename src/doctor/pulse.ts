@@ -1,0 +1,43 @@
+/** The state of the installation as metrics, taken again and again: what alerts rest on. Every process that serves reports the same. */
+import { type Clock, type Log, metrics, pause } from '#base'
+import type { Db } from '#db'
+import { restoreWaiting } from '#delivery'
+import { measureQueue } from '#spool'
+import { askClock, askDisk } from './machine.ts'
+
+/** Reads the whole queue, which takes a tenth of a second for a million. */
+const everyMs = 10_000
+const states = ['ready', 'sending', 'deferred', 'waiting', 'held'] as const
+
+export function startMeasuring({ db, clock, log, dataFolder }: { db: Db; clock: Clock; log: Log; dataFolder: string }): {
+  stop(): Promise<void>
+} {
+  const stopping = new AbortController()
+
+  const measure = async () => {
+    const disk = await askDisk(dataFolder)
+    if (disk) metrics.diskFree.set(disk.freeOctets)
+    const { differenceMs, tookMs } = await askClock({ db, clock })
+    metrics.databaseSeconds.set(tookMs / 1000)
+    metrics.clockDifference.set(differenceMs / 1000)
+    const queue = await measureQueue(db, clock.nowMs())
+    for (const state of states) metrics.queued.set({ state }, queue.states.get(state) ?? 0)
+    metrics.overdue.set(queue.overdueMs / 1000)
+    metrics.shardsUnowned.set(queue.unowned)
+    metrics.restoreWaiting.set((await restoreWaiting(db)) ? 1 : 0)
+  }
+
+  const loop = async () => {
+    while (!stopping.signal.aborted) {
+      await measure().catch((error: unknown) => log.warn({ err: error }, 'the state of the installation could not be measured'))
+      await pause(clock, everyMs, stopping.signal)
+    }
+  }
+  const ended = loop()
+  return {
+    async stop() {
+      stopping.abort()
+      await ended
+    },
+  }
+}

@@ -1,0 +1,85 @@
+/**
+ * After a backup was restored, what was queued then may have been delivered since: it stays held until the operator says otherwise. The note
+ * that says so comes with the rows themselves, so that no process can ever see the one without the other.
+ */
+import { type Queryable, sql, type Tx } from '#db'
+import type { Taken } from './operate.ts'
+
+export interface Restore {
+  id: number
+  backupMadeAt: Date
+  at: Date
+  /** When all that was queued was held; null: not yet, and nothing may be sent. */
+  heldAt: Date | null
+}
+
+const addRestore = sql`
+  insert into restores (backup_made_at, at)
+  values ($1, $2)`
+
+const notResumed = sql<Restore>`
+  select id, backup_made_at as "backupMadeAt", at, held_at as "heldAt"
+  from restores
+  where resumed_at is null
+  order by id desc
+  limit 1`
+
+const markHeld = sql`
+  update restores
+  set held_at = $1
+  where held_at is null`
+
+const markResumed = sql`
+  update restores
+  set resumed_at = $1
+  where resumed_at is null`
+
+const holdSome = sql<Taken>`
+  with chosen as (
+    select tenant_id, email_id, held_because, manual, failures
+    from spool
+    where state <> 'held' or held_because is distinct from 'restored'
+    limit $1
+  )
+  update spool
+  set state = 'held', due_at = null, held_because = 'restored'
+  from chosen
+  where spool.tenant_id = chosen.tenant_id and spool.email_id = chosen.email_id
+  returning spool.tenant_id as "tenantId", spool.email_id as "emailId", chosen.held_because as "heldBecause", chosen.manual, chosen.failures`
+
+const releaseSome = sql<{ tenantId: string; emailId: string }>`
+  update spool
+  set state = 'ready', held_because = 'released'
+  where (tenant_id, email_id) in (
+    select tenant_id, email_id
+    from spool
+    where state = 'held' and held_because = 'restored'
+    order by email_id
+    limit $1
+  ) and state || '' = 'held'
+  returning tenant_id as "tenantId", email_id as "emailId"`
+
+const countRestored = sql<{ emails: number }>`
+  select count(*) as emails
+  from spool
+  where state = 'held' and held_because = 'restored'`
+
+/** In the transaction that brings the rows. */
+export const noteRestore = (on: Queryable, backupMadeAt: Date, nowMs: number): Promise<number> =>
+  on.run(addRestore, [backupMadeAt, new Date(nowMs)])
+
+/** The restore that was not resumed yet, if there is one. While there is, webhooks send nothing. */
+export const findRestore = (on: Queryable): Promise<Restore | undefined> => on.first(notResumed)
+
+/** Holds `most` of what is queued, whatever its state, also what is held for another reason, which is judged anew when it goes. */
+export const holdRestored = (tx: Tx, most: number): Promise<Taken[]> => tx.rows(holdSome, [most])
+
+/** Lets `most` go, in the order of acceptance; the caller makes their emails pending. */
+export const releaseRestored = (tx: Tx, most: number): Promise<{ tenantId: string; emailId: string }[]> => tx.rows(releaseSome, [most])
+
+/** Emails that a restore holds. */
+export const countHeldByRestore = async (on: Queryable): Promise<number> => (await on.first(countRestored))?.emails ?? 0
+
+export const noteHeld = (tx: Tx, nowMs: number): Promise<number> => tx.run(markHeld, [new Date(nowMs)])
+
+export const noteResumed = (tx: Tx, nowMs: number): Promise<number> => tx.run(markResumed, [new Date(nowMs)])

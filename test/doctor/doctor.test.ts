@@ -1,0 +1,207 @@
+/** The doctor against a DNS, a mail server and certificates of the test's own: each finding, when it is well and when it is not. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createServer, type Server } from 'node:tls'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { openIds, readConfig, systemClock, systemRandom } from '#base'
+import { type DoctorDeps, examine, type Finding } from '#doctor'
+import { ensurePlatformKey, platformRecords } from '#domains'
+import { openResolver } from '#net'
+import { testCertificate } from '../support/certificate.ts'
+import { runHere } from '../support/command.ts'
+import { type FakeMx, startFakeMx } from '../support/fake-mx.ts'
+import { type House, startHouse } from '../support/house.ts'
+import { startTestDns, type TestDns } from '../support/test-dns.ts'
+
+const hostname = 'mail.postrider-host.com'
+const zen = 'zen.spamhaus.org'
+const ids = openIds(systemRandom)
+let dns: TestDns
+let mx: FakeMx
+let https: Server
+let house: House
+let folder: string
+let greeting: string | undefined
+
+beforeAll(async () => {
+  mx = await startFakeMx({ script: ({ stage }) => (stage === 'connect' ? greeting : undefined) })
+  https = createServer(testCertificate)
+  await new Promise<void>((resolve) => https.listen(0, '127.0.0.1', resolve))
+  house = await startHouse()
+  folder = await mkdtemp(join(tmpdir(), 'postrider-doctor-'))
+})
+afterAll(async () => {
+  await house.stop()
+  await mx.close()
+  await new Promise((resolve) => https.close(resolve))
+  await rm(folder, { recursive: true })
+  await dns.close()
+})
+
+const configOf = () =>
+  readConfig({
+    POSTRIDER_HOSTNAME: hostname,
+    POSTRIDER_DATA: folder,
+    POSTRIDER_DNS: dns.address,
+    POSTRIDER_MX_PORT: String(mx.port),
+    POSTRIDER_ALLOWED_NETWORKS: '127.0.0.0/8',
+  })
+
+async function depsOf(): Promise<DoctorDeps> {
+  const config = configOf()
+  const resolver = openResolver({ servers: [dns.address], clock: systemClock })
+  const key = await ensurePlatformKey(house.db, hostname, { nowMs: systemClock.nowMs(), ids, secrets: house.secrets })
+  const records = await platformRecords({ resolver, hostname, key, ownAddresses: ['203.0.113.9'] })
+  const httpsPort = (https.address() as { port: number }).port
+  return { db: house.db, clock: systemClock, config, resolver, records, httpsPort }
+}
+
+/** By name; of the machine we know nothing here. */
+const found = async (change: Partial<DoctorDeps> = {}): Promise<Record<string, Finding>> =>
+  Object.fromEntries((await examine({ ...(await depsOf()), ...change })).map((one) => [one.name, one]))
+
+/** All is as it should be. */
+beforeEach(async () => {
+  await dns?.close()
+  greeting = undefined
+  dns = await startTestDns({
+    'gmail.com': { MX: ['5 mx.gmail.com'] },
+    'outlook.com': { MX: ['5 mx.gmail.com'] },
+    'yahoo.com': { MX: ['5 mx.gmail.com'] },
+    'mx.gmail.com': { A: ['127.0.0.1'] },
+    '_dmarc.postrider-host.com': { TXT: ['v=DMARC1; p=none'] },
+    [`2.0.0.127.${zen}`]: { A: ['127.0.0.2'] },
+    '2.0.0.127.bl.spamcop.net': { A: ['127.0.0.2'] },
+    '2.0.0.127.psbl.surriel.com': { A: ['127.0.0.2'] },
+    'dbltest.com.dbl.spamhaus.org': { A: ['127.0.1.2'] },
+  })
+  for (const { type, name, value } of (await depsOf()).records) dns.set(name, type, [value])
+})
+
+describe('the doctor', () => {
+  test('finds nothing wrong where all is published, reached and set, and says what is optional', async () => {
+    await writeFile(join(folder, 'smtp-certificate.pem'), testCertificate.cert)
+    const all = await found()
+    // The certificate and PostgreSQL of the tests are not what one would run.
+    const others = Object.values(all).filter(({ name }) => !/^(certificate of SMTP|PostgreSQL|disk)/.test(name))
+    expect(others.filter(({ status }) => status !== 'ok')).toEqual([])
+    expect(Object.keys(all)).toEqual(
+      expect.arrayContaining([
+        'resolver',
+        'EHLO name',
+        'address of the host',
+        'return path, MX',
+        'return path, SPF',
+        'SPF of the platform',
+        'tracking name',
+        'DKIM of the sandbox sender',
+        'PTR 9.113.0.203.in-addr.arpa',
+        `DMARC of ${hostname}`,
+        'MTA-STS of the return path',
+        `port ${mx.port} out`,
+        `blocklist ${zen}: 203.0.113.9`,
+        `blocklist dbl.spamhaus.org: ${hostname}`,
+        'certificate of SMTP',
+        'clock',
+        'disk',
+        'PostgreSQL',
+      ]),
+    )
+    expect(all['MTA-STS of the return path']).toMatchObject({ found: 'none (optional)' })
+  })
+
+  test('names each record that is missing or says something else, with what to publish', async () => {
+    dns.set(hostname, 'A', ['203.0.113.9'])
+    dns.set('9.113.0.203.in-addr.arpa', 'PTR', ['customer-9.hoster.net'])
+    dns.set(`spf.${hostname}`, 'TXT', ['v=spf1 ip4:198.51.100.1 -all'])
+    dns.set(`rp.${hostname}`, 'MX', [])
+    dns.set(`track.${hostname}`, 'CNAME', [])
+    dns.set('_dmarc.postrider-host.com', 'TXT', [])
+    const all = await found()
+    expect(all['PTR 9.113.0.203.in-addr.arpa']).toMatchObject({ status: 'problem', do: expect.stringContaining('hoster') })
+    expect(all['SPF of the platform']).toMatchObject({ status: 'problem', do: expect.stringContaining('v=spf1 ip4:203.0.113.9 ~all') })
+    expect(all['return path, MX']).toMatchObject({ status: 'problem', do: expect.stringContaining(`10 ${hostname}`) })
+    expect(all['tracking name']?.status).toBe('warning')
+    expect(all[`DMARC of ${hostname}`]).toMatchObject({ status: 'warning', do: expect.stringContaining('_dmarc.postrider-host.com') })
+  })
+
+  test('tells a list that refuses the resolver, or does not answer, from one that lists the address, and that from a policy', async () => {
+    const name = `blocklist ${zen}: 203.0.113.9`
+    dns.set(`9.113.0.203.${zen}`, 'A', ['127.0.0.4'])
+    expect((await found())[name]).toMatchObject({ status: 'problem', found: 'listed (127.0.0.4)' })
+    dns.set(`9.113.0.203.${zen}`, 'A', ['127.0.0.10'])
+    expect((await found())[name]).toMatchObject({ status: 'problem', found: expect.stringContaining('by policy') })
+    dns.set(`9.113.0.203.${zen}`, 'A', ['127.255.255.254'])
+    expect((await found())[name]).toMatchObject({ status: 'unknown', do: expect.stringContaining('POSTRIDER_DNS') })
+    dns.set(`2.0.0.127.${zen}`, 'A', ['127.255.255.254'])
+    expect((await found())[name]).toMatchObject({ status: 'unknown', found: expect.stringContaining('refuses this resolver') })
+    dns.set(`2.0.0.127.${zen}`, 'A', [])
+    dns.set(`9.113.0.203.${zen}`, 'A', [])
+    expect((await found())[name]).toMatchObject({ status: 'unknown', found: expect.stringContaining('does not answer') })
+  })
+
+  test('tells a closed port from servers that do not want the address, and both from a resolver that fails', async () => {
+    const name = `port ${mx.port} out`
+    greeting = '554 5.7.1 Your address is not welcome'
+    expect((await found())[name]).toMatchObject({ status: 'problem', found: expect.stringContaining('not welcome') })
+    dns.set('mx.gmail.com', 'A', ['127.0.0.99'])
+    expect((await found())[name]).toMatchObject({ status: 'problem', do: expect.stringContaining('POSTRIDER_RELAY') })
+    for (const domain of ['gmail.com', 'outlook.com', 'yahoo.com']) dns.fail(domain, 'SERVFAIL')
+    const all = await found()
+    expect(all[name]?.status).toBe('unknown')
+    expect(all.resolver).toMatchObject({ status: 'problem', do: expect.stringContaining('POSTRIDER_DNS') })
+  })
+
+  test('looks at the certificates of SMTP and of track domains: name, end, and whether others can verify them', async () => {
+    await rm(join(folder, 'smtp-certificate.pem'), { force: true })
+    expect((await found())['certificate of SMTP']?.status).toBe('unknown')
+    await writeFile(join(folder, 'smtp-certificate.pem'), testCertificate.cert)
+    expect((await found())['certificate of SMTP']).toMatchObject({ status: 'warning' })
+    const later = { ...systemClock, nowMs: () => systemClock.nowMs() + 200 * 365 * 86_400_000 }
+    expect((await found({ clock: later }))['certificate of SMTP']).toMatchObject({
+      status: 'problem',
+      found: expect.stringContaining('ended'),
+    })
+    const config = { ...configOf(), tlsCert: join(folder, 'none.pem') }
+    expect((await found({ config }))['certificate of SMTP']?.status).toBe('problem')
+
+    await house.addDomain(house.tenantId, 'shop.example')
+    await house.db.script(`insert into track_domains (tenant_id, domain_id, name, full_name, track_clicks, track_opens, ssl_enabled, created_at, dns_status)
+      select tenant_id, id, 'track', 'track.shop.example', true, true, true, created_at, 'ok' from domains where name = 'shop.example'`)
+    expect((await found())['certificate of track.shop.example']?.status).toBe('unknown')
+    dns.set('track.shop.example', 'A', ['127.0.0.1'])
+    const shown = (await found())['certificate of track.shop.example']
+    expect(shown?.status).not.toBe('ok')
+    expect(shown?.do).toContain('docs/tracking-https.md')
+  })
+
+  test('measures the clock against the database, and warns where PostgreSQL may lose mail', async () => {
+    const wrong = (ms: number) => ({ ...systemClock, nowMs: () => systemClock.nowMs() + ms })
+    expect((await found({ clock: wrong(-60_000) })).clock).toMatchObject({ status: 'warning' })
+    expect((await found({ clock: wrong(3_600_000) })).clock).toMatchObject({
+      status: 'problem',
+      do: expect.stringContaining('time service'),
+    })
+    // The tests' server runs without fsync.
+    expect((await found())['PostgreSQL, durability']).toMatchObject({ status: 'problem', do: expect.stringMatching(/^Set \w+ = on/) })
+  })
+
+  test('says what a restore holds', async () => {
+    await house.db.script(`insert into restores (backup_made_at, at, held_at) values ('2026-01-02', '2026-01-03', '2026-01-03')`)
+    expect((await found())['restored backup']).toMatchObject({ status: 'warning', do: expect.stringContaining('restore --resume') })
+    await house.db.script('delete from restores')
+  })
+
+  test('by its command prints every finding, and ends with 1 when there is a problem', async () => {
+    const { db, secrets } = house
+    const given = { clock: systemClock, ids, random: systemRandom, secrets, version: 'test', db, config: configOf() }
+    let printed = ''
+    const run = (...words: string[]) => runHere(words, { withHouse: (work) => work(given), print: (text) => void (printed = text) })
+    expect(await run('doctor', '--json')).toBe(1)
+    const findings = JSON.parse(printed) as Finding[]
+    expect(findings.every((one) => Object.keys(one).join() === 'name,status,found,do')).toBe(true)
+    expect(await run('doctor')).toBe(1)
+    expect(printed).toContain('\n         → ')
+  })
+})

@@ -1,0 +1,48 @@
+/** The metrics of a running service: one page for all its processes, and nothing is lost with one that dies. */
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { type Service, startService } from '../support/service.ts'
+
+let service: Service
+beforeAll(async () => {
+  service = await startService({ POSTRIDER_DELIVERY_PROCESSES: '2', POSTRIDER_SEND_LIMIT: 'unlimited', POSTRIDER_LEASE_MS: '1000' })
+})
+afterAll(() => service[Symbol.asyncDispose]())
+
+const soon = { timeout: 30_000, interval: 100 }
+const page = async () => (await fetch(`${service.url}/metrics`)).text()
+const value = async (name: string) =>
+  Number(
+    (await page())
+      .split('\n')
+      .find((line) => line.startsWith(`${name} `))
+      ?.slice(name.length + 1) ?? Number.NaN,
+  )
+const send = async () =>
+  expect(
+    (
+      await service.call(
+        'POST',
+        '/emails',
+        { from: 'a@simulator.test', to: ['delivered@simulator.test'], subject: 's', text: 't' },
+        service.testKey,
+      )
+    ).status,
+  ).toBe(200)
+
+describe('the metrics page', () => {
+  test('adds up what delivery processes count, keeps it when they are killed, and tells the state of the installation', async () => {
+    const sent = 'postrider_attempts_total{outcome="sent"}'
+    await send()
+    await vi.waitFor(async () => expect(await value(sent)).toBe(1), soon)
+    const { delivery } = await service.processes()
+    for (const pid of delivery) process.kill(pid, 'SIGKILL')
+    await send()
+    await vi.waitFor(async () => expect(await value(sent)).toBe(2), soon)
+    await vi.waitFor(async () => expect(await value('postrider_shards_unowned')).toBe(0), soon)
+    expect(await value('postrider_disk_free_bytes')).toBeGreaterThan(0)
+    expect(await value('postrider_queue_recipients{state="held"}')).toBe(0)
+    expect(Math.abs(await value('postrider_clock_difference_seconds'))).toBeLessThan(5)
+    expect(await value('postrider_restore_waiting')).toBe(0)
+    expect((await page()).match(/^postrider_shards_owned /gm)).toHaveLength(1)
+  }, 90_000)
+})

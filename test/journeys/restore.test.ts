@@ -1,0 +1,109 @@
+/**
+ * The whole program is lost and comes back from a backup made before its queue was delivered: it sends nothing by itself, takes new
+ * mail at once, and lets the old go when it is told to.
+ */
+import { execFile } from 'node:child_process'
+import { mkdtemp, readFile, rm, stat } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { type FakeMx, startFakeMx } from '../support/fake-mx.ts'
+import { type Service, startService } from '../support/service.ts'
+
+const queued = 1000
+const batchSize = 100
+const script = join(process.cwd(), 'bin/postrider.js')
+const soon = { timeout: 40_000, interval: 50 }
+
+let peer: FakeMx
+/** While it is not, nobody at the old places is delivered to. */
+let isOpen = false
+let service: Service
+let folder: string
+beforeAll(async () => {
+  const old = ({ stage, argument }: { stage: string; argument: string }) => stage === 'rcpt' && !argument.includes('new@')
+  peer = await startFakeMx({ script: (event) => (old(event) && !isOpen ? '450 4.2.1 The mailbox is busy' : undefined) })
+  folder = await mkdtemp(join(tmpdir(), 'postrider-restore-'))
+  service = await startService({
+    POSTRIDER_RELAY: `smtp://127.0.0.1:${peer.port}`,
+    POSTRIDER_DELIVERY_PROCESSES: '1',
+    POSTRIDER_RETRY_BASE_SECONDS: '600',
+    POSTRIDER_RATE_LIMIT: 'unlimited',
+    POSTRIDER_SEND_LIMIT: 'unlimited',
+  })
+  await service.command('domain', 'add', 'shop.example.com', '--trust')
+}, 120_000)
+afterAll(async () => {
+  await service[Symbol.asyncDispose]()
+  await peer.close()
+  await rm(folder, { recursive: true, force: true })
+})
+
+const send = (to: string[]) =>
+  service.call('POST', '/emails/batch', {
+    from: 'orders@shop.example.com',
+    emails: to.map((one) => ({ to: [one], subject: 's', text: 't' })),
+  })
+const refusal = (...words: string[]) =>
+  promisify(execFile)(process.execPath, [script, ...words], { env: service.environment as NodeJS.ProcessEnv }).then(
+    () => '',
+    ({ stderr, code }: { stderr: string; code: number }) => `${code}: ${stderr}`,
+  )
+
+describe('restoring a backup', () => {
+  test('sends nothing of what was queued until it is resumed, and takes and sends new mail meanwhile', async () => {
+    const queue = async () => ((await service.command('queue')) as { destinations: Record<string, unknown>[] }).destinations
+    for (let batch = 0; batch < queued / batchSize; batch++)
+      expect((await send(Array.from({ length: batchSize }, (_, at) => `n${batch}-${at}@one.example`))).status).toBe(200)
+    await vi.waitFor(async () => expect(await queue()).toMatchObject([{ deferred: queued }]), soon)
+    const file = join(folder, 'saved')
+    const made = await service.command('backup', file)
+    expect(made).toMatchObject({ file, withSecret: false })
+    expect((await stat(file)).mode & 0o777).toBe(0o600)
+    const secret = (await readFile(join(service.folder, 'secret'), 'utf8')).trim()
+    expect((await readFile(file)).includes(secret)).toBe(false)
+
+    isOpen = true
+    await service.command('queue', 'flush')
+    await vi.waitFor(() => expect(peer.messages).toHaveLength(queued), soon)
+    await service.stop()
+
+    // Another machine: an empty state folder, then with a wrong secret, then with the right one.
+    service.environment.POSTRIDER_DATA = join(folder, 'data')
+    expect(await refusal('restore', file)).toMatch(/^2: .*does not hold its installation's POSTRIDER_SECRET/)
+    service.environment.POSTRIDER_SECRET = 'a secret of somebody else, long enough'
+    expect(await refusal('restore', file)).toMatch(/^2: .*was made with another POSTRIDER_SECRET/)
+    service.environment.POSTRIDER_SECRET = secret
+    expect(await service.command('restore', file)).toMatchObject({ held: queued, released: 0 })
+    expect(await refusal('restore', file)).toMatch(/^1: this installation is not empty/)
+
+    await service.start()
+    await service.command('queue', 'flush')
+    expect((await send(['new@one.example'])).status).toBe(200)
+    await vi.waitFor(() => expect(peer.messages.map(({ recipients }) => recipients[0]).slice(queued)).toEqual(['new@one.example']), soon)
+    expect(await queue()).toMatchObject([{ held: queued, ready: 0, deferred: 0, sending: 0 }])
+
+    expect(await service.command('restore', '--resume')).toEqual({ resumed: true, released: queued })
+    await vi.waitFor(() => expect(peer.messages).toHaveLength(2 * queued + 1), soon)
+    expect(new Set(peer.messages.slice(queued).flatMap(({ recipients }) => recipients)).size).toBe(queued + 1)
+    await vi.waitFor(async () => expect(await queue()).toEqual([]), soon)
+    expect(await service.command('restore', '--resume')).toEqual({ resumed: false, released: 0 })
+  }, 240_000)
+
+  test('with the secret in the file needs nothing else, and with --resume the queue goes at the start', async () => {
+    isOpen = false
+    expect((await send(['a@two.example', 'b@two.example'])).status).toBe(200)
+    const file = join(folder, 'with-secret')
+    expect(await service.command('backup', file, '--with-secret')).toMatchObject({ withSecret: true })
+    await service.stop()
+    service.environment.POSTRIDER_DATA = join(folder, 'third')
+    delete service.environment.POSTRIDER_SECRET
+    expect(await service.command('restore', file, '--resume')).toMatchObject({ held: 0, released: 2, secretKept: true })
+    expect((await stat(join(folder, 'third', 'secret'))).mode & 0o777).toBe(0o600)
+    const before = peer.messages.length
+    isOpen = true
+    await service.start()
+    await vi.waitFor(() => expect(peer.messages).toHaveLength(before + 2), soon)
+  }, 180_000)
+})

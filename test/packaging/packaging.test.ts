@@ -1,0 +1,63 @@
+/** What is handed out besides the program says nothing that the program does not have: metrics, settings, files, commands. */
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { describe, expect, test } from 'vitest'
+import { metricsPage, readConfig, settings } from '#base'
+import { commandsHelp } from '#cli'
+
+const read = (path: string) => readFileSync(path, 'utf8')
+const found = (text: string, pattern: RegExp) => [...new Set([...text.matchAll(pattern)].map(([all, one]) => one ?? all))]
+const known = new Set(Object.values(settings).map(({ env }) => env))
+const packaged = [
+  'Dockerfile',
+  'compose.yaml',
+  ...readdirSync('packaging').map((name) => `packaging/${name}`),
+  ...['install', 'backup', 'doctor', 'operating'].map((name) => `docs/${name}.md`),
+]
+
+describe('what comes with the program', () => {
+  test.each(['packaging/grafana.json', 'packaging/alerts.yml', 'docs/operating.md'])('%s names only metrics that exist', async (path) => {
+    const { text } = await metricsPage()
+    const types = new Map([...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name, type]) => [name, type]))
+    const names = found(read(path), /\bpostrider_[a-z_]+[a-z]\b/g)
+    expect(names.length).toBeGreaterThan(0)
+    const unknown = names.filter((name) => !types.has(name) && types.get(name.replace(/_(bucket|count|sum)$/, '')) !== 'histogram')
+    expect(unknown).toEqual([])
+  })
+
+  test('the dashboard shows every metric of ours', async () => {
+    const { text } = await metricsPage()
+    const ours = found(text, /^# TYPE (postrider_\S+)/gm)
+    const dashboard = JSON.stringify(JSON.parse(read('packaging/grafana.json')))
+    expect(ours.filter((name) => !dashboard.includes(name))).toEqual([])
+  })
+
+  test.each(packaged)('%s names only settings that exist', (path) => {
+    const names = found(read(path), /\bPOSTRIDER_[A-Z_]*[A-Z]\b/g)
+    expect(names.filter((name) => !known.has(name))).toEqual([])
+  })
+
+  test('the settings file of the service is one that the program takes', () => {
+    const lines = read('packaging/postrider.env')
+      .split('\n')
+      .filter((line) => /^\w/.test(line))
+    expect(readConfig(Object.fromEntries(lines.map((line) => line.split('=') as [string, string]))).smtpPort).toBe(25)
+  })
+
+  test('the image is made of files that exist, and needs nothing that is left out', () => {
+    const copied = [...read('Dockerfile').matchAll(/^COPY (?!--from)(.+) \S+$/gm)].flatMap(([, from = '']) => from.split(' '))
+    expect(copied.filter((path) => !existsSync(path))).toEqual([])
+    const left = read('.dockerignore').split('\n')
+    expect(copied.filter((path) => left.includes(path))).toEqual([])
+  })
+
+  test.each(packaged.filter((path) => path.endsWith('.md')))('%s names only commands that exist, and options they have', (path) => {
+    const commands = commandsHelp()
+    const typed = found(read(path), /^```sh\n([^]*?)^```/gm).join('')
+    const wrong = found(typed, /^(?:.*\s)?postrider ((?:[a-z]+ ?)+[^\n]*)/gm).filter((line) => {
+      const command = commands.find(({ name }) => `${line} `.startsWith(`${name} `))
+      return !command || found(line, /(--[a-z-]+)/g).some((option) => !command.help.includes(option))
+    })
+    expect(typed).toContain('postrider')
+    expect(wrong).toEqual([])
+  })
+})
