@@ -24,7 +24,7 @@ import {
   tenantPause,
   tenantResume,
 } from './operate.ts'
-import { domainAdd, keyCreate, limitsSet, memberAdd, tenantCreate } from './records.ts'
+import { domainAdd, keyCreate, limitsSet, memberAdd, memberReset, tenantCreate } from './records.ts'
 import { send } from './send.ts'
 
 export type { CommandDeps, House } from './command.ts'
@@ -93,6 +93,7 @@ const commands: readonly Command[] = [
   tenantResume,
   domainAdd,
   memberAdd,
+  memberReset,
   limitsSet,
   // Before `queue`, which their first word is too.
   queuePause,

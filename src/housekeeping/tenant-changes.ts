@@ -2,6 +2,7 @@
 import { revokeCredentialsOfTenant } from '#credentials'
 import type { Db, Tx } from '#db'
 import { removeDomainsOfTenant } from '#domains'
+import { removeMembersOfTenant } from '#members'
 import { noteTenantChange } from '#spool'
 import { removeSuppressionsOfTenant } from '#suppressions'
 import { changeTenant, removeTenant, type Tenant, type TenantChanges } from '#tenants'
@@ -31,4 +32,5 @@ const removals: readonly ((tx: Tx, tenantId: string) => Promise<unknown>)[] = [
   removeDomainsOfTenant, // and with them, by reference, its track domains
   removeSuppressionsOfTenant,
   removeWebhooksOfTenant,
+  removeMembersOfTenant,
 ]
