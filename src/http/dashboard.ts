@@ -184,7 +184,7 @@ export async function serveDashboard(app: FastifyInstance, deps: DashboardDeps &
           },
           deps,
         )
-        const { data } = JSON.parse(String(body)) as { data: { htmlBody?: string } }
+        const { data } = JSON.parse(body as string) as { data: { htmlBody?: string } }
         return reply.headers(previewHeaders).send(previewDocument(data.htmlBody))
       })
     },
