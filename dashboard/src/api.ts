@@ -66,3 +66,19 @@ export async function getPage<Item>(path: string): Promise<Page<Item>> {
   const { data, page = 1, total = 0, totalPages = 0 } = await ask<Item[]>('GET', path)
   return { items: data, page, total, totalPages }
 }
+
+/** A file of the API, kept by the browser. */
+export async function download(path: string, name: string): Promise<void> {
+  const answer = await fetch(path, { headers: { 'x-postrider-session': '1' } })
+  if (!answer.ok)
+    throw new ApiError(answer.status, 'internal_error', `answered ${answer.status}`, 'Try again', answer.headers.get('x-request-id') ?? '')
+  save(name, await answer.blob())
+}
+
+/** Always as a download: what a stranger sent is never opened in our origin. */
+export function save(name: string, octets: Blob): void {
+  const url = URL.createObjectURL(octets)
+  const link = Object.assign(document.createElement('a'), { href: url, download: name })
+  link.click()
+  URL.revokeObjectURL(url)
+}

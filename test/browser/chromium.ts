@@ -1,6 +1,6 @@
 /** Chromium on a house with its dashboard; every page is watched for errors, and for requests that leave the origin. */
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
 import { expect } from 'vitest'
@@ -68,9 +68,7 @@ interface Violation {
 export async function expectFine({ page, complaints }: Watched, name: string, { width, theme }: Look): Promise<void> {
   mkdirSync(pictures, { recursive: true })
   await page.screenshot({ path: `${pictures}/${name}-${width}-${theme}.png`, fullPage: true })
-  await page.evaluate(`window.axe ?? (${JSON.stringify('')}, 0)`)
   const session = await page.context().newCDPSession(page)
-  const { readFileSync } = await import('node:fs')
   // The pages' policy allows no inline script; the debugger is not bound by it.
   await session.send('Runtime.evaluate', { expression: readFileSync(axePath, 'utf8') })
   const answered = await session.send('Runtime.evaluate', {

@@ -51,6 +51,28 @@ afterAll(async () => {
   await receiver[Symbol.asyncDispose]()
 })
 
+describe.skipIf(!hasChromium)('the first load', () => {
+  test('of the emails page is under 200 kB', async () => {
+    const { page, context } = await openPage(browser, house, { width: 1440, theme: 'light' })
+    let octets = 0
+    page.on('requestfinished', (request) => {
+      void request.sizes().then(({ responseBodySize }) => (octets += responseBodySize))
+    })
+    await page.goto(`/sign-in/${await invite(house, 'first@house.test', 'owner')}`)
+    await page.getByLabel('Password').fill(password)
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    await page
+      .getByRole('link', { name: /delivered@simulator\.test/ })
+      .first()
+      .waitFor()
+    await page.waitForTimeout(500)
+    console.log(`the first load: ${octets} octets`)
+    expect(octets).toBeGreaterThan(50_000)
+    expect(octets).toBeLessThan(200_000)
+    await context.close()
+  })
+})
+
 describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
   let watched: Watched
   beforeAll(async () => {
@@ -130,6 +152,7 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
     await page.getByText('1. attempt').waitFor()
     await page.getByText('Reply of the server').first().click()
     await page.frameLocator('iframe').getByRole('heading', { name: 'Your invoice' }).waitFor()
+    await page.locator('iframe').scrollIntoViewIfNeeded()
     await expectFine(watched, 'email', look)
     for (const [form, text] of [
       ['Text', 'Your invoice. Thank you.'],
@@ -242,6 +265,9 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
     const { page } = watched
     await go('Usage')
     await page.locator('canvas').waitFor()
+    const saved = page.waitForEvent('download')
+    await page.getByRole('button', { name: 'Download CSV' }).click()
+    expect((await saved).suggestedFilename()).toBe('usage-last_7_days.csv')
     await page.getByLabel('Period').selectOption('today')
     await page.getByText('The same as a table').click()
     await page.getByRole('columnheader', { name: 'Delivered' }).waitFor()

@@ -1,9 +1,9 @@
 /** How much was sent and what became of it, in numbers and over time. */
-import { useQuery } from '@tanstack/react-query'
+import { useMutation, useQuery } from '@tanstack/react-query'
 import { useEffect, useRef } from 'react'
 import uPlot from 'uplot'
-import { get, withQuery } from '../api.ts'
-import { Empty, Heading, Problem, Section, Select, Table } from '../parts/basics.tsx'
+import { download, get, withQuery } from '../api.ts'
+import { Button, Empty, Heading, Problem, Section, Select, Table } from '../parts/basics.tsx'
 import { useFilters } from '../parts/params.ts'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
@@ -32,6 +32,9 @@ interface Usage {
 
 type Point = Counts & { timestamp: string }
 
+const ofLimit = ({ used, limit }: { used: number; limit: number | null }) =>
+  `${used.toLocaleString()}${limit === null ? ', no limit' : ` of ${limit.toLocaleString()}`}`
+
 const percent = (share: number) => `${(share * 100).toLocaleString(undefined, { maximumFractionDigits: 1 })} %`
 
 export function UsagePage() {
@@ -51,23 +54,20 @@ export function UsagePage() {
   })
   const { data } = total
   const exportPath = withQuery('/v1/usage/export', { period, timezone, format: 'csv' })
+  const file = useMutation({ mutationFn: () => download(exportPath, `usage-${period}.csv`) })
   return (
     <>
       <Heading title={texts.pages.usage}>
+        {member.tenantId === null && <Button onClick={() => file.mutate()}>Download CSV</Button>}
         <Select label="Period" value={period} choices={periods} onChange={(next) => change({ period: next })} />
       </Heading>
-      <Problem error={total.error ?? series.error} />
+      <Problem error={total.error ?? series.error ?? file.error} />
       {data && (
         <dl className="grid grid-cols-2 gap-3 md:grid-cols-4">
           <Number name="Accepted" value={data.emails.sent.toLocaleString()} />
           <Number name="Delivered" value={percent(data.rates.delivery_rate)} />
           <Number name="Bounced" value={percent(data.rates.bounce_rate)} />
-          {data.sendLimit && (
-            <Number
-              name="This hour"
-              value={`${data.sendLimit.used.toLocaleString()} of ${data.sendLimit.limit?.toLocaleString() ?? 'any'}`}
-            />
-          )}
+          {data.sendLimit && <Number name="This hour" value={ofLimit(data.sendLimit)} />}
         </dl>
       )}
       {series.data && (
@@ -89,7 +89,6 @@ export function UsagePage() {
           </details>
         </Section>
       )}
-      {member.tenantId === null && <p className="mt-4 text-sm text-soft">As a file, with a key: GET {exportPath}</p>}
     </>
   )
 }

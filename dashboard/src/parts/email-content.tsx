@@ -1,7 +1,7 @@
 /** What an email says, in several forms. The HTML is shown in a frame that can run, fetch and reach nothing. */
 import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
-import { get } from '../api.ts'
+import { get, save } from '../api.ts'
 import { texts } from '../texts.ts'
 import type { EmailDetails } from '../types.ts'
 import { Button, Empty, Pre, Problem, Section } from './basics.tsx'
@@ -97,7 +97,7 @@ function Source({ id, form }: { id: string; form: Form }) {
     <>
       <Pre label={names[form]}>{text}</Pre>
       {form === 'raw' && data.rawMessage !== undefined && (
-        <Button className="mt-2" onClick={() => save(`${id}.eml`, octetsOf(data.rawMessage ?? ''), 'message/rfc822')}>
+        <Button className="mt-2" onClick={() => save(`${id}.eml`, new Blob([octetsOf(data.rawMessage ?? '')], { type: 'message/rfc822' }))}>
           Download
         </Button>
       )}
@@ -116,7 +116,7 @@ function Attachments({ of: { attachments = [] } }: { of: EmailDetails }) {
           <span className="text-soft">
             {one.contentType}, {one.size.toLocaleString()} octets
           </span>
-          <Button onClick={() => save(one.filename, octetsOf(one.data), 'application/octet-stream')}>Download</Button>
+          <Button onClick={() => save(one.filename, new Blob([octetsOf(one.data)], { type: 'application/octet-stream' }))}>Download</Button>
         </li>
       ))}
     </ul>
@@ -124,11 +124,3 @@ function Attachments({ of: { attachments = [] } }: { of: EmailDetails }) {
 }
 
 const octetsOf = (base64: string): Uint8Array<ArrayBuffer> => Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0))
-
-/** Always as a download: what a stranger sent is never opened in our origin. */
-function save(name: string, octets: Uint8Array<ArrayBuffer>, type: string): void {
-  const url = URL.createObjectURL(new Blob([octets], { type }))
-  const link = Object.assign(document.createElement('a'), { href: url, download: name })
-  link.click()
-  URL.revokeObjectURL(url)
-}
