@@ -40,7 +40,7 @@ export function sessionCookie({ headers }: Pick<FastifyRequest, 'headers'>): str
 type Asked = Pick<FastifyRequest, 'headers' | 'protocol' | 'host'>
 
 /** Sec-Fetch-Site where the browser sends it, Origin where it does not; what contradicts is not believed. */
-export function isSameOrigin({ headers, protocol, host }: Asked, publicUrl: string): boolean {
+function isSameOrigin({ headers, protocol, host }: Asked, publicUrl: string): boolean {
   const { 'sec-fetch-site': site, origin } = headers
   if (site === undefined && origin === undefined) return false
   if (site !== undefined && site !== 'same-origin') return false

@@ -7,7 +7,6 @@
 export {
   addMember,
   listMembers,
-  type Member,
   membersAmong,
   type Role,
   removeMember,

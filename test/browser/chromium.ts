@@ -1,7 +1,7 @@
 /** Chromium on a house with its dashboard; every page is watched for errors, and for requests that leave the origin. */
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, readFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
+import { existsSync, mkdirSync } from 'node:fs'
+import axe from 'axe-core'
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
 import { expect } from 'vitest'
 import { type House, startHouse, type Wish } from '../support/house.ts'
@@ -9,7 +9,6 @@ import { type House, startHouse, type Wish } from '../support/house.ts'
 const executable = process.env.CHROMIUM ?? '/usr/bin/chromium'
 export const hasChromium = existsSync(executable)
 
-const axePath = createRequire(import.meta.url).resolve('axe-core/axe.min.js')
 const pictures = 'artifacts/dashboard'
 
 export interface Watched {
@@ -70,7 +69,7 @@ export async function expectFine({ page, complaints }: Watched, name: string, { 
   await page.screenshot({ path: `${pictures}/${name}-${width}-${theme}.png`, fullPage: true })
   const session = await page.context().newCDPSession(page)
   // The pages' policy allows no inline script; the debugger is not bound by it.
-  await session.send('Runtime.evaluate', { expression: readFileSync(axePath, 'utf8') })
+  await session.send('Runtime.evaluate', { expression: axe.source })
   const answered = await session.send('Runtime.evaluate', {
     expression: `axe.run(document, { iframes: false, runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] }).then((found) => JSON.stringify(found.violations))`,
     awaitPromise: true,
