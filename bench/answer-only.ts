@@ -6,6 +6,7 @@ import { openDb } from '#db'
 import { openDomainDesk, openDomains } from '#domains'
 import { startHttp } from '#http'
 import { openLimitSettings, openRateLimiter } from '#limits'
+import { openSessions } from '#members'
 import { openGuard, openPost, openResolver } from '#net'
 import { openRequestLogs } from '#request-logs'
 import { openTenants } from '#tenants'
@@ -47,6 +48,8 @@ const http = await startHttp({
   hits: openHits({ db, clock, log: silentLog, ids, keepEmailDays: config.keepEmailDays }),
   tokens: openTokens(secrets),
   trackHosts: openTrackHosts({ db, clock }),
+  sessions: openSessions({ db, clock, ids }),
+  dashboardFolder: 'none',
   tenants,
   secrets,
   resolver,

@@ -32,7 +32,7 @@ import { prepareDays, startHousekeeping } from '#housekeeping'
 import { startHttp } from '#http'
 import { ensureCertificate, startInbound } from '#inbound'
 import { openLimitSettings, openRateLimiter } from '#limits'
-import { addMember } from '#members'
+import { addMember, openSessions } from '#members'
 import { openGuard, openPost, openResolver } from '#net'
 import { openRequestLogs } from '#request-logs'
 import { openReturns } from '#returns'
@@ -50,6 +50,7 @@ const environment = process.env
 const reached = openCrashPoints(environment.POSTRIDER_CRASH_POINTS)
 const script = new URL('../bin/postrider.js', import.meta.url).pathname
 const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }
+const dashboardFolder = new URL('../dashboard/dist', import.meta.url).pathname
 const apiConnections = 12
 const deliveryConnections = 6
 const inboundConnections = 8
@@ -154,7 +155,7 @@ Postrider is running at ${config.publicUrl} (API ${config.publicUrl}/v1, referen
 These are shown once:
   live key          ${shown.liveKey}
   test key          ${shown.testKey}
-  owner's sign-in   ${shown.signInUrl} (24 hours, once; the dashboard is not part of this release)
+  owner's sign-in   ${shown.signInUrl} (24 hours, once)
 
 Send a first email with the test key; nothing leaves this machine:
 
@@ -246,6 +247,8 @@ async function startApi(config: Config, db: Db, secrets: Secrets, log: Log): Pro
     hits,
     tokens: openTokens(secrets),
     trackHosts: openTrackHosts({ db, clock }),
+    sessions: openSessions({ db, clock, ids }),
+    dashboardFolder,
     db,
     clock,
     ids,

@@ -42,6 +42,7 @@ const steps: Step[] = [
       return missing.length === 0 ? undefined : `outside tsconfig's include: ${missing.join(', ')}`
     },
   },
+  { name: 'types of the dashboard', command: ['tsc', '-p', 'dashboard', '--pretty', 'false'] },
   { name: 'house, faces, tables', command: ['node', 'tools/house.ts'], show: (line) => /^\d+ modules/.test(line) },
   { name: 'unused (knip)', command: ['knip', '--no-progress', '--no-config-hints'] },
   { name: 'goldens', command: ['node', 'tools/golden.ts'], show: (line) => line !== '' },

@@ -193,7 +193,10 @@ create table members (
   sign_in_hash bytea,
   sign_in_until timestamptz,
   created_at timestamptz not null,
+  id bigint not null generated always as identity,
+  password text,
   constraint members_pkey PRIMARY KEY (address),
+  constraint members_id_key UNIQUE (id),
   constraint members_role_check CHECK ((role = ANY (ARRAY['owner'::text, 'admin'::text, 'viewer'::text])))
 );
 
@@ -302,6 +305,15 @@ create table send_capacity (
   exceeded_told timestamptz,
   constraint send_capacity_pkey PRIMARY KEY (subject, test)
 ) with (fillfactor=50);
+
+create table sessions (
+  token_hash bytea not null,
+  member_id bigint not null,
+  started_at timestamptz not null,
+  seen_at timestamptz not null,
+  constraint sessions_pkey PRIMARY KEY (token_hash)
+);
+CREATE INDEX sessions_of_member ON sessions (member_id);
 
 create table shaping (
   source text collate "C" not null,

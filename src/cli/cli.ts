@@ -27,7 +27,7 @@ import {
   tenantPause,
   tenantResume,
 } from './operate.ts'
-import { domainAdd, keyCreate, limitsSet, memberAdd, tenantCreate } from './records.ts'
+import { domainAdd, keyCreate, limitsSet, memberAdd, memberReset, tenantCreate } from './records.ts'
 import { send } from './send.ts'
 import { tlsList, tlsRequire, tlsWaive } from './tls.ts'
 import { webhookReplay } from './webhook.ts'
@@ -109,6 +109,7 @@ const commands: readonly Command[] = [
   tenantResume,
   domainAdd,
   memberAdd,
+  memberReset,
   limitsSet,
   // Before `queue`, which their first word is too.
   queuePause,

@@ -4,7 +4,7 @@ import { createKey, type Permission, permissions } from '#credentials'
 import { addDomain, recordsOf } from '#domains'
 import { keySubject, organisationSubject, setLimits, tenantSubject } from '#limits'
 import { parseAddress } from '#mail'
-import { addMember, type Role } from '#members'
+import { addMember, resetMember, roles } from '#members'
 import { addTenant, openTenants, type Tenant } from '#tenants'
 import { type Command, type House, jsonOption, needed, printed, text, UsageError } from './command.ts'
 
@@ -97,8 +97,6 @@ verification (private networks, relays), and is recorded as trusted.`,
     }),
 }
 
-const roles: readonly Role[] = ['owner', 'admin', 'viewer']
-
 export const memberAdd: Command = {
   name: 'member add',
   summary: 'add a member; organisation members may receive sandbox mail',
@@ -116,6 +114,25 @@ recipient.`,
     await deps.withHouse(async (house) => {
       const tenantId = text(given, 'tenant') === undefined ? null : (await tenantOf(house, text(given, 'tenant'))).id
       const { member, signInToken } = await addMember(house.db, { address: address.text, role, tenantId }, facts(house))
+      const signInUrl = `${house.config.publicUrl}/sign-in/${signInToken}`
+      printed(given, deps, { ...member, signInUrl }, `${member.address} (${member.role})\n${signInUrl}`)
+    })
+  },
+}
+
+export const memberReset: Command = {
+  name: 'member reset',
+  summary: "end a member's sessions and print a new sign-in link",
+  help: `postrider member reset ADDRESS [--json]
+
+Forgets the password of a member, ends all sessions within a second, and prints a new sign-in link, valid once for 24 hours.`,
+  options: { ...jsonOption },
+  positionals: ['ADDRESS'],
+  async run(given, deps) {
+    const address = parseAddress(given.positionals[0] as string)
+    if (!address) throw new UsageError(`"${given.positionals[0]}" is not an email address`)
+    await deps.withHouse(async (house) => {
+      const { member, signInToken } = await house.db.transaction((tx) => resetMember(tx, address.text, null, facts(house)))
       const signInUrl = `${house.config.publicUrl}/sign-in/${signInToken}`
       printed(given, deps, { ...member, signInUrl }, `${member.address} (${member.role})\n${signInUrl}`)
     })

@@ -1,6 +1,6 @@
 /**
  * Housekeeping: the timetable of chores. Every process that has the role keeps one; a lock in the database lets one at a time work.
- * Owns: nothing. Uses: base, net, db, tenants, credentials, limits, suppressions, domains, events, emails, spool, request-logs,
+ * Owns: nothing. Uses: base, net, db, tenants, members, credentials, limits, suppressions, domains, events, emails, spool, request-logs,
  * tracking, accept, delivery, returns, webhooks, usage. Used by: http, cli, main.
  * Promises: partitions exist days before they are needed; what waits for send capacity goes at the top of the hour; a chore that fails is
  * logged and tried again, and keeps no other from its turn.

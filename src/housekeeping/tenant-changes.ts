@@ -3,6 +3,7 @@ import { revokeCredentialsOfTenant } from '#credentials'
 import type { Db, Tx } from '#db'
 import { removeDomainsOfTenant } from '#domains'
 import { removeInboxOfTenant } from '#emails'
+import { removeMembersOfTenant } from '#members'
 import { noteTenantChange, removeTestClockOfTenant } from '#spool'
 import { removeSuppressionsOfTenant } from '#suppressions'
 import { changeTenant, removeTenant, type Tenant, type TenantChanges } from '#tenants'
@@ -34,4 +35,5 @@ const removals: readonly ((tx: Tx, tenantId: string) => Promise<unknown>)[] = [
   removeWebhooksOfTenant,
   removeTestClockOfTenant,
   removeInboxOfTenant,
+  removeMembersOfTenant,
 ]

@@ -12,6 +12,7 @@ import type { Standing } from '#limits'
 import type { RequestLogs } from '#request-logs'
 import { openBodyRoom, readBody } from './body.ts'
 import { answerBrokenRequest } from './broken-requests.ts'
+import { type DashboardDeps, serveDashboard } from './dashboard.ts'
 import { type GateDeps, passAgain, passGate, rateHeaders } from './gate.ts'
 import { type LinkDeps, serveLinks } from './links.ts'
 import { fastifyPath } from './openapi.ts'
@@ -24,7 +25,7 @@ import { failure, jsonType } from './v1/envelope.ts'
 import { type ApiDeps, type Endpoint, usualBodyLimit } from './v1/route.ts'
 import { pathsOf, routes } from './v1/routes.ts'
 
-export interface AppDeps extends ApiDeps, GateDeps, Omit<LinkDeps, 'config'> {
+export interface AppDeps extends ApiDeps, Omit<GateDeps, 'config'>, Omit<LinkDeps, 'config'>, Omit<DashboardDeps, 'config'> {
   clock: Clock
   ids: Ids
   log: Log
@@ -157,6 +158,7 @@ export async function buildApp(deps: AppDeps): Promise<FastifyInstance> {
     },
     { prefix: '/v1' },
   )
+  await serveDashboard(app, deps)
   return app
 }
 

@@ -7,10 +7,11 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Refusal } from '#base'
 import type { Credential, Credentials } from '#credentials'
 import { keySubject, type LimitSettings, type RateLimiter, type RateVerdict } from '#limits'
+import { type Person, personOf, refuseBeyondRole, type SessionDeps, sessionCookie, sessionRate } from './session.ts'
 import type { Endpoint } from './v1/route.ts'
 import { namedTenant } from './v1/wire.ts'
 
-export interface GateDeps {
+export interface GateDeps extends SessionDeps {
   credentials: Credentials
   limitSettings: LimitSettings
   rateLimiter: RateLimiter
@@ -46,10 +47,11 @@ export async function passGate(
   endpoint: Endpoint | undefined,
   deps: GateDeps,
 ): Promise<void> {
-  const credential = await deps.credentials.authenticate(keyIn(request.headers.authorization))
+  const credential = await whoAsks(request, deps)
   request.credential = credential
-  const allowance = await deps.limitSettings.rateOf(credential.id)
-  const rate = deps.rateLimiter(keySubject(credential.id), allowance)
+  const person = 'role' in credential ? credential : undefined
+  const allowance = person ? sessionRate : await deps.limitSettings.rateOf(credential.id)
+  const rate = deps.rateLimiter(person ? `session:${person.token}` : keySubject(credential.id), allowance)
   request.rate = allowance === null ? null : rate
   reply.headers(rateHeaders(rate))
   if (!rate.allowed) {
@@ -63,12 +65,20 @@ export async function passGate(
       message: `there is no ${request.method} ${pathOf(request.url)}`,
       suggestion: 'Check the method and the path; all of them are listed under /docs',
     })
+  if (person) refuseBeyondRole(person, request)
   request.admission = { credential, rate, tenantId: tenantScope(credential, endpoint, request) }
 }
 
 /** Throws once the caller of a request that goes on may not make it any more. */
-export async function passAgain(request: FastifyRequest, endpoint: Endpoint, { credentials }: GateDeps): Promise<void> {
-  tenantScope(await credentials.authenticate(keyIn(request.headers.authorization)), endpoint, request)
+export async function passAgain(request: FastifyRequest, endpoint: Endpoint, deps: GateDeps): Promise<void> {
+  tenantScope(await whoAsks(request, deps), endpoint, request)
+}
+
+/** A key, or without one the person of a session. */
+function whoAsks(request: FastifyRequest, deps: GateDeps): Promise<Credential | Person> {
+  const { authorization } = request.headers
+  if (!authorization?.trim() && sessionCookie(request) !== undefined) return personOf(request, deps)
+  return deps.credentials.authenticate(keyIn(authorization))
 }
 
 const longestShownPath = 200

@@ -26,7 +26,6 @@ const referencePolicy =
   "default-src 'self'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; frame-ancestors 'none'"
 
 export async function serveOutside(app: FastifyInstance, document: object, deps: OutsideDeps): Promise<void> {
-  app.get('/', async () => ({ service: 'postrider', api: '/v1', reference: '/docs', openapi: '/v1/openapi.json' }))
   app.get('/healthz', { exposeHeadRoute: true }, async () => ({ status: 'ok' }))
 
   app.get('/readyz', { exposeHeadRoute: true }, async (_request, reply) => {

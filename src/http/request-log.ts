@@ -15,6 +15,8 @@ declare module 'fastify' {
 export function logEntryOf(request: FastifyRequest, reply: FastifyReply, payload: unknown, clock: Clock): NewEntry | undefined {
   const { credential, refusal, rate } = request
   if (!credential) return undefined
+  // What a person looks at in the dashboard, every few seconds, is no request of a program.
+  if ('role' in credential && request.method === 'GET') return undefined
   const endpoint = request.is404 ? undefined : request.routeOptions.config.endpoint
   const text = typeof payload === 'string' || Buffer.isBuffer(payload) ? payload : undefined
   const durationMs = Math.max(0, clock.monotonicMs() - request.arrivedMs)

@@ -16,6 +16,7 @@ import { prepareDays, startHousekeeping } from '#housekeeping'
 import { type HttpDeps, startHttp } from '#http'
 import { ensureCertificate, type Inbound, type InboundDeps, type Returns, startInbound } from '#inbound'
 import { openLimitSettings, openRateLimiter } from '#limits'
+import { openSessions } from '#members'
 import { openGuard, openPost, openResolver } from '#net'
 import { openRequestLogs } from '#request-logs'
 import { openReturns } from '#returns'
@@ -41,6 +42,8 @@ export interface Wish {
   smtpBounds?: InboundDeps['bounds']
   deliveryBounds?: DeliveryDeps['bounds']
   bounds?: HttpDeps['bounds']
+  /** A built dashboard. */
+  dashboardFolder?: string
   /** Its emails go before they have to, so that counts outlive them. */
   ages?: boolean
 }
@@ -173,6 +176,8 @@ export async function startHouse(wish: Wish = {}): Promise<House> {
     hits,
     tokens: openTokens(secrets),
     trackHosts: openTrackHosts({ db, clock }),
+    sessions: openSessions({ db, clock, ids }),
+    dashboardFolder: wish.dashboardFolder ?? 'no such folder',
     db,
     clock,
     ids,

@@ -1,0 +1,84 @@
+/** How the pages ask: /v1 and the dashboard's own endpoints, with the session's header. A refusal becomes an `ApiError` with its words. */
+
+export class ApiError extends Error {
+  readonly status: number
+  readonly code: string
+  readonly suggestion: string
+  readonly requestId: string
+  constructor(status: number, code: string, message: string, suggestion: string, requestId: string) {
+    super(message)
+    this.status = status
+    this.code = code
+    this.suggestion = suggestion
+    this.requestId = requestId
+  }
+}
+
+interface Envelope<Data> {
+  success: boolean
+  data: Data
+  page?: number
+  totalPages?: number
+  total?: number
+  error?: { code: string; message: string; suggestion: string }
+  meta: { requestId: string }
+}
+
+export interface Page<Item> {
+  items: Item[]
+  page: number
+  total: number
+  totalPages: number
+}
+
+const giveUpAfterMs = 35_000
+
+async function ask<Data>(method: string, path: string, body?: object): Promise<Envelope<Data>> {
+  const answer = await fetch(path, {
+    method,
+    headers: { 'x-postrider-session': '1', accept: 'application/json', ...(body ? { 'content-type': 'application/json' } : {}) },
+    ...(body ? { body: JSON.stringify(body) } : {}),
+    signal: AbortSignal.timeout(giveUpAfterMs),
+  }).catch(() => {
+    throw new ApiError(0, 'unreachable', 'Postrider cannot be reached', 'Check the connection; this page tries again by itself', '')
+  })
+  const read = (await answer.json().catch(() => ({}))) as Partial<Envelope<Data>>
+  const requestId = read.meta?.requestId ?? answer.headers.get('x-request-id') ?? ''
+  if (!answer.ok || !read.success) {
+    const { code = 'internal_error', message = `answered ${answer.status}`, suggestion = 'Try again' } = read.error ?? {}
+    throw new ApiError(answer.status, code, message, suggestion, requestId)
+  }
+  return read as Envelope<Data>
+}
+
+/** Without what is undefined or empty. */
+export function withQuery(path: string, query: Record<string, string | number | undefined>): string {
+  const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== '')
+  return given.length === 0 ? path : `${path}?${new URLSearchParams(given.map(([name, value]) => [name, String(value)]))}`
+}
+
+export const get = async <Data>(path: string): Promise<Data> => (await ask<Data>('GET', path)).data
+export const post = async <Data>(path: string, body: object = {}): Promise<Data> => (await ask<Data>('POST', path, body)).data
+export const patch = async <Data>(path: string, body: object): Promise<Data> => (await ask<Data>('PATCH', path, body)).data
+export const remove = async <Data>(path: string): Promise<Data> => (await ask<Data>('DELETE', path)).data
+
+export async function getPage<Item>(path: string): Promise<Page<Item>> {
+  const { data, page = 1, total = 0, totalPages = 0 } = await ask<Item[]>('GET', path)
+  return { items: data, page, total, totalPages }
+}
+
+/** A file of the API, kept by the browser. */
+export async function download(path: string, name: string): Promise<void> {
+  const answer = await fetch(path, { headers: { 'x-postrider-session': '1' } })
+  if (!answer.ok)
+    throw new ApiError(answer.status, 'internal_error', `answered ${answer.status}`, 'Try again', answer.headers.get('x-request-id') ?? '')
+  save(name, await answer.blob())
+}
+
+/** Always as a download: what a stranger sent is never opened in our origin. */
+export function save(name: string, octets: Blob): void {
+  const url = URL.createObjectURL(octets)
+  const link = Object.assign(document.createElement('a'), { href: url, download: name })
+  link.click()
+  URL.revokeObjectURL(url)
+}

@@ -1,0 +1,74 @@
+/** The browser program: its pages and where they are. */
+import { QueryClient, QueryClientProvider } from '@tanstack/react-query'
+import { createRootRoute, createRoute, createRouter, lazyRouteComponent, Navigate, RouterProvider } from '@tanstack/react-router'
+import { StrictMode } from 'react'
+import { createRoot } from 'react-dom/client'
+import { ApiError } from './api.ts'
+import { SignInPage } from './pages/sign-in.tsx'
+import { Shell } from './shell.tsx'
+import './theme.ts'
+import './style.css'
+
+const root = createRootRoute({ notFoundComponent: () => <p className="p-8">There is no such page.</p> })
+const signIn = createRoute({ getParentRoute: () => root, path: '/sign-in', component: () => <SignInPage /> })
+const signInLink = createRoute({
+  getParentRoute: () => root,
+  path: '/sign-in/$token',
+  component: () => <SignInPage token={signInLink.useParams().token} />,
+})
+const shell = createRoute({ getParentRoute: () => root, id: 'shell', component: Shell })
+
+const text = (value: unknown) => (typeof value === 'string' || typeof value === 'number' ? String(value) : undefined)
+/** Filters stand in the address: a list can be bookmarked, and the way back leads to the same one. */
+const search = (given: Record<string, unknown>) =>
+  Object.fromEntries(Object.entries(given).flatMap(([name, value]) => (text(value) === undefined ? [] : [[name, text(value)]]))) as Record<
+    string,
+    string
+  >
+
+const at = <Path extends string>(path: Path, load: () => Promise<Record<string, unknown>>, name: string) =>
+  createRoute({
+    getParentRoute: () => shell,
+    path,
+    validateSearch: search,
+    component: lazyRouteComponent(load as () => Promise<Record<string, () => React.ReactNode>>, name),
+  })
+
+const pages = [
+  createRoute({ getParentRoute: () => shell, path: '/', component: () => <Navigate to="/emails" /> }),
+  at('/emails', () => import('./pages/emails.tsx'), 'EmailsPage'),
+  at('/emails/$emailId', () => import('./pages/email.tsx'), 'EmailPage'),
+  at('/domains', () => import('./pages/domains.tsx'), 'DomainsPage'),
+  at('/domains/$domainId', () => import('./pages/domains.tsx'), 'DomainPage'),
+  at('/suppressions', () => import('./pages/suppressions.tsx'), 'SuppressionsPage'),
+  at('/webhooks', () => import('./pages/webhooks.tsx'), 'WebhooksPage'),
+  at('/webhooks/$webhookId', () => import('./pages/webhook.tsx'), 'WebhookPage'),
+  at('/keys', () => import('./pages/keys.tsx'), 'KeysPage'),
+  at('/usage', () => import('./pages/usage.tsx'), 'UsagePage'),
+  at('/logs', () => import('./pages/logs.tsx'), 'LogsPage'),
+  at('/logs/$requestId', () => import('./pages/logs.tsx'), 'LogPage'),
+  at('/members', () => import('./pages/members.tsx'), 'MembersPage'),
+]
+
+const router = createRouter({ routeTree: root.addChildren([signIn, signInLink, shell.addChildren(pages)]), defaultPreload: 'intent' })
+
+const mayHelp = (error: unknown) => !(error instanceof ApiError) || error.status === 0 || error.status >= 500 || error.status === 429
+const client = new QueryClient({
+  defaultOptions: {
+    queries: { retry: (count, error) => count < 2 && mayHelp(error), staleTime: 1000 },
+  },
+})
+client.getQueryCache().subscribe(({ type, query }) => {
+  const { error } = query.state
+  if (type === 'updated' && error instanceof ApiError && error.status === 401) void client.invalidateQueries({ queryKey: ['session'] })
+})
+
+const place = document.getElementById('root')
+if (!place) throw new Error('the page has no place for the program')
+createRoot(place).render(
+  <StrictMode>
+    <QueryClientProvider client={client}>
+      <RouterProvider router={router} />
+    </QueryClientProvider>
+  </StrictMode>,
+)

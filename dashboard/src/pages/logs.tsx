@@ -1,0 +1,103 @@
+/** What was asked of the API, and what it answered. */
+import { keepPreviousData, useQuery } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
+import { get, getPage } from '../api.ts'
+import { Badge, Empty, Heading, Pager, Pre, Problem, Section, Select, Table, Time } from '../parts/basics.tsx'
+import { useFilters, useParam } from '../parts/params.ts'
+import { useHere } from '../session.tsx'
+import { texts } from '../texts.ts'
+import type { LogEntry } from '../types.ts'
+
+const outcomes = [
+  { value: '', label: 'Any answer' },
+  { value: 'success', label: 'Success' },
+  { value: 'error', label: 'Error' },
+] as const
+
+const Answered = ({ code }: { code: number }) => <Badge tone={code < 400 ? 'good' : 'bad'}>{code}</Badge>
+
+export function LogsPage() {
+  const { scoped } = useHere()
+  const [filters, change] = useFilters()
+  const path = scoped('/v1/logs', { status: filters.status, page: filters.page })
+  const { data, error } = useQuery({
+    queryKey: ['logs', path],
+    queryFn: () => getPage<LogEntry>(path),
+    refetchInterval: 5000,
+    placeholderData: keepPreviousData,
+  })
+  return (
+    <>
+      <Heading title={texts.pages.logs}>
+        <Select label="Answer" value={filters.status ?? ''} choices={outcomes} onChange={(status) => change({ status })} />
+      </Heading>
+      <Problem error={error} />
+      {data?.total === 0 && <Empty>No requests yet.</Empty>}
+      {data && data.items.length > 0 && (
+        <Table label={texts.pages.logs} columns={['When', 'Answer', 'Request', 'Key', 'Took']}>
+          {data.items.map((one) => (
+            <tr key={one.requestId}>
+              <td>
+                <Time at={one.timestamp} />
+              </td>
+              <td>
+                <Answered code={one.statusCode} />
+              </td>
+              <td className="[overflow-wrap:anywhere]">
+                <Link to="/logs/$requestId" params={{ requestId: one.requestId }} search={{}} className="text-accent underline">
+                  {one.method} {one.path}
+                </Link>
+                {one.error && <span className="block text-bad">{one.error.code}</span>}
+              </td>
+              <td className="font-mono text-xs">{one.credential.keyPrefix}</td>
+              <td className="whitespace-nowrap">{one.durationMs} ms</td>
+            </tr>
+          ))}
+        </Table>
+      )}
+      {data && <Pager {...data} onPage={(page) => change({ page: String(page) })} />}
+    </>
+  )
+}
+
+const written = (body: object | string | null | undefined) => (typeof body === 'string' ? body : JSON.stringify(body ?? null, null, 2))
+
+export function LogPage() {
+  const id = useParam('requestId')
+  const { data: entry, error } = useQuery({ queryKey: ['log', id], queryFn: () => get<LogEntry>(`/v1/logs/${encodeURIComponent(id)}`) })
+  if (!entry) return error ? <Problem error={error} /> : <p className="text-soft">Loading</p>
+  return (
+    <>
+      <p className="mb-2 text-sm">
+        <Link to="/logs" search={{}} className="text-accent underline">
+          {texts.pages.logs}
+        </Link>
+      </p>
+      <Heading title={`${entry.method} ${entry.path}`}>
+        <Answered code={entry.statusCode} />
+      </Heading>
+      <p className="text-sm text-soft [overflow-wrap:anywhere]">
+        <Time at={entry.timestamp} /> · {entry.durationMs} ms · {entry.credential.keyPrefix} · {entry.context.ipAddress} ·{' '}
+        {entry.context.userAgent} · {entry.requestId}
+      </p>
+      {entry.error && (
+        <p className="mt-3 text-bad">
+          {entry.error.code}: {entry.error.message}
+        </p>
+      )}
+      {entry.email && (
+        <p className="mt-3">
+          <Link to="/emails/$emailId" params={{ emailId: entry.email.id }} search={{}} className="text-accent underline">
+            The email
+          </Link>
+        </p>
+      )}
+      <Section title="Request">
+        <Pre label="Request body">{written(entry.request?.body)}</Pre>
+      </Section>
+      <Section title="Answer">
+        <Pre label="Answer body">{written(entry.response?.body)}</Pre>
+      </Section>
+    </>
+  )
+}

@@ -1,0 +1,84 @@
+/** Signing in: by password, or by the one-time link, which sets the password. */
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useNavigate } from '@tanstack/react-router'
+import { type FormEvent, useState } from 'react'
+import { post } from '../api.ts'
+import { Button, Field, Problem } from '../parts/basics.tsx'
+import { texts } from '../texts.ts'
+
+const { signIn: words } = texts
+
+export function SignInPage({ token }: { token?: string }) {
+  const [address, setAddress] = useState('')
+  const [password, setPassword] = useState('')
+  const navigate = useNavigate()
+  const client = useQueryClient()
+  const link = useQuery({
+    queryKey: ['link', token],
+    queryFn: () => post<{ address: string }>('/dashboard/api/sign-in-link', { token }),
+    enabled: token !== undefined,
+    retry: false,
+    staleTime: Number.POSITIVE_INFINITY,
+  })
+  const signIn = useMutation({
+    mutationFn: () =>
+      token === undefined
+        ? post('/dashboard/api/sign-in', { address, password })
+        : post('/dashboard/api/sign-in-link/password', { token, password }),
+    onSuccess: async () => {
+      client.removeQueries({ queryKey: ['session'] })
+      // The token is used up and has no business in the history.
+      await navigate({ to: '/emails', search: {}, replace: true })
+    },
+  })
+  const submit = (event: FormEvent) => {
+    event.preventDefault()
+    signIn.mutate()
+  }
+  const isLink = token !== undefined
+  return (
+    <main className="mx-auto flex min-h-dvh max-w-sm flex-col justify-center gap-4 p-6">
+      <h1 className="text-2xl font-bold">{texts.name}</h1>
+      {!window.isSecureContext && <p className="rounded-md bg-wait-back p-3 text-sm text-wait">{texts.insecure}</p>}
+      {link.error ? (
+        <>
+          <h2 className="text-lg font-semibold">{words.wrongLink}</h2>
+          <Problem error={link.error} />
+          <a href="/sign-in" className="text-accent underline">
+            {words.title}
+          </a>
+        </>
+      ) : (
+        <form onSubmit={submit} className="flex flex-col gap-4">
+          <h2 className="text-lg font-semibold">{isLink ? words.choose : words.title}</h2>
+          {isLink && <p className="text-sm text-soft">{words.chooseHelp}</p>}
+          <Field
+            label={words.address}
+            type="email"
+            name="username"
+            autoComplete="username"
+            required
+            readOnly={isLink}
+            value={isLink ? (link.data?.address ?? '') : address}
+            onChange={(event) => setAddress(event.target.value)}
+          />
+          <Field
+            label={words.password}
+            type="password"
+            name="password"
+            autoComplete={isLink ? 'new-password' : 'current-password'}
+            required
+            minLength={isLink ? 10 : undefined}
+            value={password}
+            onChange={(event) => setPassword(event.target.value)}
+          />
+          <Problem error={signIn.error} />
+          <Button kind="main" type="submit" disabled={signIn.isPending}>
+            {words.title}
+          </Button>
+          {!isLink && <p className="text-sm text-soft">{words.forgotten}</p>}
+        </form>
+      )}
+    </main>
+  )
+}

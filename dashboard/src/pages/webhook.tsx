@@ -1,0 +1,186 @@
+/** One webhook: its secret, a test request, what was delivered, and replay. */
+import { keepPreviousData, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { Link, useNavigate } from '@tanstack/react-router'
+import { useState } from 'react'
+import { get, getPage, patch, post, remove } from '../api.ts'
+import {
+  Badge,
+  Button,
+  Code,
+  Confirm,
+  Copy,
+  Dialog,
+  Empty,
+  Heading,
+  Pager,
+  Pre,
+  Problem,
+  Section,
+  Select,
+  Table,
+  Time,
+} from '../parts/basics.tsx'
+import { useFilters, useParam } from '../parts/params.ts'
+import { useHere } from '../session.tsx'
+import { type Webhook, type WebhookDelivery, type WebhookDeliveryDetails, webhookEvents } from '../types.ts'
+
+interface Tested {
+  success: boolean
+  statusCode: number | null
+  durationMs: number
+  error: string | null
+}
+
+export function WebhookPage() {
+  const id = useParam('webhookId')
+  const { mayChange } = useHere()
+  const client = useQueryClient()
+  const navigate = useNavigate()
+  const [secret, setSecret] = useState<string>()
+  const [event, setEvent] = useState<string>('MessageSent')
+  const [removing, setRemoving] = useState(false)
+  const key = ['webhook', id]
+  const { data: webhook, error } = useQuery({ queryKey: key, queryFn: () => get<Webhook>(`/v1/webhooks/${id}`) })
+  const reveal = useMutation({
+    mutationFn: () => get<Webhook>(`/v1/webhooks/${id}?reveal=true`),
+    onSuccess: (shown) => setSecret(shown.secret),
+  })
+  const toggle = useMutation({
+    mutationFn: (enabled: boolean) => patch<Webhook>(`/v1/webhooks/${id}`, { enabled }),
+    onSuccess: () => client.invalidateQueries({ queryKey: key }),
+  })
+  const test = useMutation({ mutationFn: () => post<Tested>(`/v1/webhooks/${id}/test`, { event }) })
+  const drop = useMutation({
+    mutationFn: () => remove(`/v1/webhooks/${id}`),
+    onSuccess: () => navigate({ to: '/webhooks', search: {} }),
+  })
+  if (!webhook) return error ? <Problem error={error} /> : <p className="text-soft">Loading</p>
+  return (
+    <>
+      <p className="mb-2 text-sm">
+        <Link to="/webhooks" search={{}} className="text-accent underline">
+          Webhooks
+        </Link>
+      </p>
+      <Heading title={webhook.name}>
+        <Badge tone={webhook.enabled ? 'good' : 'wait'}>{webhook.enabled ? 'On' : 'Off'}</Badge>
+        {mayChange && <Button onClick={() => toggle.mutate(!webhook.enabled)}>{webhook.enabled ? 'Switch off' : 'Switch on'}</Button>}
+        {mayChange && <Button onClick={() => reveal.mutate()}>Show secret</Button>}
+        {mayChange && (
+          <Button kind="danger" onClick={() => setRemoving(true)}>
+            Delete
+          </Button>
+        )}
+      </Heading>
+      <Problem error={error ?? toggle.error ?? reveal.error} />
+      <Code>{webhook.url}</Code>
+      <p className="mt-2 text-sm text-soft">{webhook.allEvents ? 'All events' : webhook.events.join(', ')}</p>
+      {secret && (
+        <div className="mt-3 flex flex-wrap items-center gap-2">
+          <Code>{secret}</Code>
+          <Copy text={secret} label="Copy secret" />
+        </div>
+      )}
+      {mayChange && (
+        <Section title="Test">
+          <div className="flex flex-wrap items-end gap-2">
+            <Select label="Event" value={event} onChange={setEvent} choices={webhookEvents.map((value) => ({ value, label: value }))} />
+            <Button kind="main" disabled={test.isPending} onClick={() => test.mutate()}>
+              Send a sample
+            </Button>
+          </div>
+          <div aria-live="polite" className="mt-2 text-sm">
+            <Problem error={test.error} />
+            {test.data && (
+              <p>
+                <Badge tone={test.data.success ? 'good' : 'bad'}>{test.data.statusCode ?? 'no answer'}</Badge> {test.data.durationMs} ms{' '}
+                {test.data.error}
+              </p>
+            )}
+          </div>
+        </Section>
+      )}
+      <Deliveries id={id} mayChange={mayChange} />
+      {removing && (
+        <Confirm
+          title={`Delete ${webhook.name}?`}
+          text="No more events are sent to it, and what was delivered can no longer be replayed."
+          action="Delete"
+          busy={drop.isPending}
+          error={drop.error}
+          onYes={() => drop.mutate()}
+          onClose={() => setRemoving(false)}
+        />
+      )}
+    </>
+  )
+}
+
+function Deliveries({ id, mayChange }: { id: string; mayChange: boolean }) {
+  const [filters, change] = useFilters()
+  const [shown, setShown] = useState<string>()
+  const client = useQueryClient()
+  const { data, error } = useQuery({
+    queryKey: ['deliveries', id, filters.page],
+    queryFn: () => getPage<WebhookDelivery>(`/v1/webhooks/${id}/deliveries?page=${filters.page ?? 1}`),
+    refetchInterval: 5000,
+    placeholderData: keepPreviousData,
+  })
+  const replay = useMutation({
+    mutationFn: (delivery: string) => post(`/v1/webhooks/${id}/deliveries/${delivery}/replay`),
+    onSettled: () => client.invalidateQueries({ queryKey: ['deliveries', id] }),
+  })
+  return (
+    <Section title="Deliveries">
+      <Problem error={replay.error ?? error} />
+      {data?.total === 0 && <Empty>Nothing has been delivered yet.</Empty>}
+      {data && data.items.length > 0 && (
+        <Table label="Deliveries" columns={['When', 'Event', 'Attempt', 'Answer', '']}>
+          {data.items.map((one) => (
+            <tr key={one.id}>
+              <td>
+                <Time at={one.timestamp} />
+              </td>
+              <td>{one.event}</td>
+              <td>{one.attempt}</td>
+              <td>
+                <Badge tone={one.success ? 'good' : one.willRetry ? 'wait' : 'bad'}>{one.statusCode ?? 'no answer'}</Badge>
+              </td>
+              <td className="flex justify-end gap-2">
+                <Button onClick={() => setShown(one.id)}>Look</Button>
+                {mayChange && (
+                  <Button disabled={replay.isPending} onClick={() => replay.mutate(one.id)}>
+                    Replay
+                  </Button>
+                )}
+              </td>
+            </tr>
+          ))}
+        </Table>
+      )}
+      {data && <Pager {...data} onPage={(page) => change({ page: String(page) })} />}
+      {shown && <OneDelivery webhook={id} id={shown} onClose={() => setShown(undefined)} />}
+    </Section>
+  )
+}
+
+function OneDelivery({ webhook, id, onClose }: { webhook: string; id: string; onClose: () => void }) {
+  const { data, error } = useQuery({
+    queryKey: ['delivery', id],
+    queryFn: () => get<WebhookDeliveryDetails>(`/v1/webhooks/${webhook}/deliveries/${id}`),
+  })
+  return (
+    <Dialog title="Delivery" onClose={onClose}>
+      <Problem error={error} />
+      {data && (
+        <div className="flex flex-col gap-3">
+          <Pre label="Request">{JSON.stringify(data.request, null, 2)}</Pre>
+          <Pre label="Response">{JSON.stringify(data.response, null, 2)}</Pre>
+        </div>
+      )}
+      <div className="mt-4 flex justify-end">
+        <Button onClick={onClose}>Close</Button>
+      </div>
+    </Dialog>
+  )
+}

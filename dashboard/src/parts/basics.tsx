@@ -1,0 +1,242 @@
+/** The small parts that every page is made of. */
+import { type ButtonHTMLAttributes, type InputHTMLAttributes, type ReactNode, useEffect, useId, useRef, useState } from 'react'
+import { ApiError } from '../api.ts'
+import { texts } from '../texts.ts'
+import type { Status } from '../types.ts'
+
+type Kind = 'plain' | 'main' | 'danger'
+const kinds: Record<Kind, string> = {
+  plain: 'border border-line bg-sheet text-ink hover:border-soft',
+  main: 'border border-accent bg-accent text-on-accent hover:opacity-90',
+  danger: 'border border-bad text-bad hover:bg-bad-back',
+}
+
+export function Button({ kind = 'plain', className = '', ...rest }: { kind?: Kind } & ButtonHTMLAttributes<HTMLButtonElement>) {
+  return (
+    <button
+      type="button"
+      {...rest}
+      className={`inline-flex min-h-9 items-center justify-center gap-2 rounded-md px-3 text-sm font-medium disabled:opacity-50 ${kinds[kind]} ${className}`}
+    />
+  )
+}
+
+const control = 'min-h-9 w-full rounded-md border border-line bg-paper px-2.5 py-1.5 text-sm text-ink placeholder:text-soft'
+
+export function Field({ label, help, ...rest }: { label: string; help?: string } & InputHTMLAttributes<HTMLInputElement>) {
+  const id = useId()
+  return (
+    <div className="flex flex-col gap-1">
+      <label htmlFor={id} className="text-sm font-medium">
+        {label}
+      </label>
+      <input id={id} {...rest} {...(help ? { 'aria-describedby': `${id}-help` } : {})} className={control} />
+      {help && (
+        <p id={`${id}-help`} className="text-sm text-soft">
+          {help}
+        </p>
+      )}
+    </div>
+  )
+}
+
+interface Choice {
+  value: string
+  label: string
+}
+
+export function Select(props: { label: string; value: string; choices: readonly Choice[]; onChange: (value: string) => void }) {
+  const id = useId()
+  return (
+    <div className="flex flex-col gap-1">
+      <label htmlFor={id} className="text-sm font-medium">
+        {props.label}
+      </label>
+      <select id={id} value={props.value} onChange={(event) => props.onChange(event.target.value)} className={control}>
+        {props.choices.map(({ value, label }) => (
+          <option key={value} value={value}>
+            {label}
+          </option>
+        ))}
+      </select>
+    </div>
+  )
+}
+
+type Tone = 'good' | 'wait' | 'bad' | 'none'
+const tones: Record<Tone, string> = {
+  good: 'bg-good-back text-good',
+  wait: 'bg-wait-back text-wait',
+  bad: 'bg-bad-back text-bad',
+  none: 'bg-sheet text-soft border border-line',
+}
+
+export const Badge = ({ tone, title, children }: { tone: Tone; title?: string; children: ReactNode }) => (
+  <span title={title} className={`inline-block rounded px-1.5 py-0.5 text-xs font-semibold whitespace-nowrap ${tones[tone]}`}>
+    {children}
+  </span>
+)
+
+const statusTones: Record<Status, Tone> = { pending: 'none', sent: 'good', softfail: 'wait', hardfail: 'bad', bounced: 'bad', held: 'wait' }
+export const StatusBadge = ({ status }: { status: Status }) => (
+  <Badge tone={statusTones[status]} title={texts.statusMeans[status]}>
+    {texts.status[status]}
+  </Badge>
+)
+
+/** In the reader's own time zone; the exact instant as a tooltip. */
+export function Time({ at }: { at: string }) {
+  const shown = new Date(at).toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'medium' })
+  return (
+    <time dateTime={at} title={at} className="whitespace-nowrap tabular-nums">
+      {shown}
+    </time>
+  )
+}
+
+export function Copy({ text, label = 'Copy' }: { text: string; label?: string }) {
+  const [copied, setCopied] = useState(false)
+  useEffect(() => {
+    if (!copied) return undefined
+    const timer = setTimeout(() => setCopied(false), 2000)
+    return () => clearTimeout(timer)
+  }, [copied])
+  const copy = () =>
+    void navigator.clipboard.writeText(text).then(
+      () => setCopied(true),
+      () => undefined,
+    )
+  return (
+    <Button onClick={copy} aria-live="polite">
+      {copied ? 'Copied' : label}
+    </Button>
+  )
+}
+
+export const Code = ({ children }: { children: string }) => (
+  <code className="block rounded-md border border-line bg-sheet px-2.5 py-1.5 font-mono text-xs break-all select-all">{children}</code>
+)
+
+/** Long text as it is; reachable by keyboard because it may scroll. */
+export const Pre = ({ label, children }: { label: string; children: string }) => (
+  // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable
+  <section aria-label={label} tabIndex={0} className="max-h-[36rem] overflow-auto rounded-md border border-line bg-sheet p-3">
+    <pre className="font-mono text-xs whitespace-pre-wrap [overflow-wrap:anywhere]">{children}</pre>
+  </section>
+)
+
+export function Problem({ error }: { error: unknown }) {
+  if (!error) return null
+  const told = error instanceof ApiError ? error : undefined
+  return (
+    <div role="alert" className="rounded-md bg-bad-back p-3 text-sm text-bad">
+      <p className="font-semibold">{error instanceof Error ? error.message : 'Something went wrong'}</p>
+      {told && <p>{told.suggestion}</p>}
+      {told?.requestId && <p className="font-mono text-xs">{told.requestId}</p>}
+    </div>
+  )
+}
+
+export const Empty = ({ children }: { children: ReactNode }) => (
+  <p className="rounded-md border border-dashed border-line p-6 text-center text-sm text-soft">{children}</p>
+)
+
+export const Heading = ({ title, children }: { title: string; children?: ReactNode }) => (
+  <div className="mb-4 flex flex-wrap items-center justify-between gap-3">
+    <h1 className="text-xl font-semibold [overflow-wrap:anywhere]">{title}</h1>
+    <div className="flex flex-wrap gap-2">{children}</div>
+  </div>
+)
+
+export const Section = ({ title, children }: { title: string; children: ReactNode }) => (
+  <section className="mt-6">
+    <h2 className="mb-2 text-base font-semibold">{title}</h2>
+    {children}
+  </section>
+)
+
+/** A table that scrolls by itself on a narrow screen. */
+export function Table({ label, columns, children }: { label: string; columns: readonly string[]; children: ReactNode }) {
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable
+    <section aria-label={label} tabIndex={0} className="overflow-x-auto rounded-md border border-line">
+      <table className="w-full text-left text-sm">
+        <thead className="bg-sheet text-soft">
+          <tr>
+            {columns.map((name) => (
+              <th key={name} scope="col" className="px-3 py-2 font-medium whitespace-nowrap">
+                {name}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody className="divide-y divide-line [&_td]:px-3 [&_td]:py-2 [&_td]:align-top">{children}</tbody>
+      </table>
+    </section>
+  )
+}
+
+export function Pager(props: { page: number; totalPages: number; total: number; onPage: (page: number) => void }) {
+  if (props.total === 0) return null
+  return (
+    <nav aria-label="Pages" className="mt-3 flex flex-wrap items-center justify-between gap-2 text-sm text-soft">
+      <span>
+        {props.total.toLocaleString()} in all · page {props.page} of {Math.max(1, props.totalPages)}
+      </span>
+      <span className="flex gap-2">
+        <Button disabled={props.page <= 1} onClick={() => props.onPage(props.page - 1)}>
+          Newer
+        </Button>
+        <Button disabled={props.page >= props.totalPages} onClick={() => props.onPage(props.page + 1)}>
+          Older
+        </Button>
+      </span>
+    </nav>
+  )
+}
+
+/** The browser's own dialog: keeps the focus inside, closes with Escape, and gives the focus back. */
+export function Dialog({ title, onClose, children }: { title: string; onClose: () => void; children: ReactNode }) {
+  const ref = useRef<HTMLDialogElement>(null)
+  const id = useId()
+  useEffect(() => {
+    if (!ref.current?.open) ref.current?.showModal()
+  }, [])
+  return (
+    <dialog
+      ref={ref}
+      aria-labelledby={id}
+      onClose={onClose}
+      className="m-auto w-[min(36rem,calc(100vw-2rem))] rounded-lg border border-line bg-paper p-5 backdrop:bg-[rgb(0_0_0/0.5)]"
+    >
+      <h2 id={id} className="mb-3 text-lg font-semibold">
+        {title}
+      </h2>
+      {children}
+    </dialog>
+  )
+}
+
+/** Asks again before what cannot be undone. */
+export function Confirm(props: {
+  title: string
+  text: string
+  action: string
+  busy: boolean
+  error: unknown
+  onYes: () => void
+  onClose: () => void
+}) {
+  return (
+    <Dialog title={props.title} onClose={props.onClose}>
+      <p className="mb-4 text-sm">{props.text}</p>
+      <Problem error={props.error} />
+      <div className="mt-4 flex justify-end gap-2">
+        <Button onClick={props.onClose}>Cancel</Button>
+        <Button kind="danger" disabled={props.busy} onClick={props.onYes}>
+          {props.action}
+        </Button>
+      </div>
+    </Dialog>
+  )
+}

@@ -1,0 +1,126 @@
+/** What an email says, in several forms. The HTML is shown in a frame that can run, fetch and reach nothing. */
+import { useQuery } from '@tanstack/react-query'
+import { useState } from 'react'
+import { get, save } from '../api.ts'
+import { texts } from '../texts.ts'
+import type { EmailDetails } from '../types.ts'
+import { Button, Empty, Pre, Problem, Section } from './basics.tsx'
+
+const forms = ['preview', 'text', 'html', 'headers', 'raw', 'attachments'] as const
+type Form = (typeof forms)[number]
+const names: Record<Form, string> = {
+  preview: 'Preview',
+  text: 'Text',
+  html: 'HTML source',
+  headers: 'Headers',
+  raw: 'Raw',
+  attachments: 'Attachments',
+}
+const expansions: Record<Form, string> = {
+  preview: '',
+  text: 'content',
+  html: 'content',
+  headers: 'headers',
+  raw: 'raw',
+  attachments: 'attachments',
+}
+
+export function EmailContent({ id }: { id: string }) {
+  const [form, setForm] = useState<Form>('preview')
+  return (
+    <Section title="Content">
+      <fieldset className="mb-3 flex flex-wrap gap-2">
+        <legend className="sr-only">Form</legend>
+        {forms.map((one) => (
+          <Button
+            key={one}
+            aria-pressed={one === form}
+            className="aria-pressed:border-accent aria-pressed:text-accent"
+            onClick={() => setForm(one)}
+          >
+            {names[one]}
+          </Button>
+        ))}
+      </fieldset>
+      {form === 'preview' ? <Preview id={id} /> : <Source id={id} form={form} />}
+    </Section>
+  )
+}
+
+function Preview({ id }: { id: string }) {
+  const [isPhone, setIsPhone] = useState(false)
+  const [isDark, setIsDark] = useState(false)
+  return (
+    <>
+      <p className="mb-2 flex flex-wrap items-center gap-2 text-sm text-soft">
+        <Button aria-pressed={isPhone} onClick={() => setIsPhone(!isPhone)}>
+          {isPhone ? 'Full width' : 'Phone width'}
+        </Button>
+        <Button aria-pressed={isDark} onClick={() => setIsDark(!isDark)}>
+          {isDark ? 'On light' : 'On dark'}
+        </Button>
+        {texts.previewInert}
+      </p>
+      <iframe
+        title="The email as a page"
+        sandbox=""
+        referrerPolicy="no-referrer"
+        src={`/dashboard/api/emails/${encodeURIComponent(id)}/preview`}
+        style={{ colorScheme: isDark ? 'dark' : 'light', background: isDark ? '#111' : '#fff' }}
+        className={`h-[32rem] rounded-md border border-line ${isPhone ? 'w-[375px] max-w-full' : 'w-full'}`}
+      />
+    </>
+  )
+}
+
+function Source({ id, form }: { id: string; form: Form }) {
+  const { data, error } = useQuery({
+    queryKey: ['email', id, expansions[form]],
+    queryFn: () => get<EmailDetails>(`/v1/emails/${id}?expand=${expansions[form]}`),
+    staleTime: Number.POSITIVE_INFINITY,
+  })
+  if (!data) return error ? <Problem error={error} /> : <p className="text-soft">Loading</p>
+  if (form === 'attachments') return <Attachments of={data} />
+  const shown: Record<Exclude<Form, 'preview' | 'attachments'>, string | undefined> = {
+    text: data.plainBody,
+    html: data.htmlBody,
+    headers:
+      data.headers &&
+      Object.entries(data.headers)
+        .map(([name, value]) => `${name}: ${value}`)
+        .join('\n'),
+    raw: data.rawMessage === undefined ? undefined : new TextDecoder().decode(octetsOf(data.rawMessage)),
+  }
+  const text = form === 'preview' ? undefined : shown[form]
+  if (!text) return <Empty>There is none, or it has passed its retention.</Empty>
+  return (
+    <>
+      <Pre label={names[form]}>{text}</Pre>
+      {form === 'raw' && data.rawMessage !== undefined && (
+        <Button className="mt-2" onClick={() => save(`${id}.eml`, new Blob([octetsOf(data.rawMessage ?? '')], { type: 'message/rfc822' }))}>
+          Download
+        </Button>
+      )}
+    </>
+  )
+}
+
+function Attachments({ of: { attachments = [] } }: { of: EmailDetails }) {
+  if (attachments.length === 0) return <Empty>No attachments.</Empty>
+  return (
+    <ul className="flex flex-col gap-2 text-sm">
+      {attachments.map((one, index) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: attachments may share a name, and never move
+        <li key={index} className="flex flex-wrap items-center gap-3">
+          <span className="font-medium [overflow-wrap:anywhere]">{one.filename}</span>
+          <span className="text-soft">
+            {one.contentType}, {one.size.toLocaleString()} octets
+          </span>
+          <Button onClick={() => save(one.filename, new Blob([octetsOf(one.data)], { type: 'application/octet-stream' }))}>Download</Button>
+        </li>
+      ))}
+    </ul>
+  )
+}
+
+const octetsOf = (base64: string): Uint8Array<ArrayBuffer> => Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0))

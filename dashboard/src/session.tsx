@@ -1,0 +1,52 @@
+/** Who is signed in, and which tenant is looked at: what every page needs to know. */
+import { useQuery } from '@tanstack/react-query'
+import { createContext, type ReactNode, useContext, useState } from 'react'
+import { get, getPage, withQuery } from './api.ts'
+import type { Member, Tenant } from './types.ts'
+
+interface Here {
+  member: Member
+  mayChange: boolean
+  tenants: Tenant[]
+  /** The tenant chosen, or the member's own; undefined: all. */
+  tenantId: string | undefined
+  choose: (tenantId: string) => void
+  /** The path with the tenant in its query. */
+  scoped: (path: string, query?: Record<string, string | number | undefined>) => string
+  /** What a body says of the tenant. */
+  inBody: { tenantId?: string }
+}
+
+const Context = createContext<Here | undefined>(undefined)
+
+export const useMember = () => useQuery({ queryKey: ['session'], queryFn: () => get<{ member: Member | null }>('/dashboard/api/session') })
+
+export function HereProvider({ member, children }: { member: Member; children: ReactNode }) {
+  const [chosen, setChosen] = useState(sessionStorage.getItem('tenant') ?? '')
+  const isOfOrganisation = member.tenantId === null
+  const tenants = useQuery({
+    queryKey: ['tenants'],
+    queryFn: () => getPage<Tenant>('/v1/tenants?perPage=100'),
+    enabled: isOfOrganisation,
+  })
+  const tenantId = member.tenantId ?? (chosen || undefined)
+  const here: Here = {
+    member,
+    mayChange: member.role !== 'viewer',
+    tenants: tenants.data?.items ?? [],
+    tenantId,
+    choose(next) {
+      sessionStorage.setItem('tenant', next)
+      setChosen(next)
+    },
+    scoped: (path, query = {}) => withQuery(path, { ...query, tenantId }),
+    inBody: tenantId === undefined ? {} : { tenantId },
+  }
+  return <Context value={here}>{children}</Context>
+}
+
+export function useHere(): Here {
+  const here = useContext(Context)
+  if (!here) throw new Error('a page was shown to nobody')
+  return here
+}

@@ -1,0 +1,128 @@
+/** What stands around every page: where one can go, which tenant is looked at, and who is signed in. */
+import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { Link, Navigate, Outlet } from '@tanstack/react-router'
+import { useState } from 'react'
+import { post } from './api.ts'
+import { Button, Problem } from './parts/basics.tsx'
+import { HereProvider, useHere, useMember } from './session.tsx'
+import { texts } from './texts.ts'
+import { readTheme, showTheme, type Theme, themes } from './theme.ts'
+
+export function Shell() {
+  const asked = useMember()
+  if (asked.isPending) return <p className="p-8 text-soft">Loading</p>
+  if (asked.error) {
+    return (
+      <main className="mx-auto max-w-md p-8">
+        <Problem error={asked.error} />
+        {!window.isSecureContext && <p className="mt-4 text-sm">{texts.insecure}</p>}
+      </main>
+    )
+  }
+  if (!asked.data.member) return <Navigate to="/sign-in" />
+  return (
+    <HereProvider member={asked.data.member}>
+      <Frame />
+    </HereProvider>
+  )
+}
+
+const places = [
+  ['/emails', texts.pages.emails],
+  ['/domains', texts.pages.domains],
+  ['/suppressions', texts.pages.suppressions],
+  ['/webhooks', texts.pages.webhooks],
+  ['/keys', texts.pages.keys],
+  ['/usage', texts.pages.usage],
+  ['/logs', texts.pages.logs],
+] as const
+
+const small = 'min-h-9 rounded-md border border-line bg-paper px-2 text-sm'
+
+function Frame() {
+  const { member, tenants, tenantId, choose } = useHere()
+  const [open, setOpen] = useState(false)
+  const [theme, setTheme] = useState<Theme>(readTheme)
+  const client = useQueryClient()
+  const signOut = useMutation({
+    mutationFn: () => post('/dashboard/api/sign-out'),
+    onSuccess: () => {
+      client.clear()
+      location.assign('/sign-in')
+    },
+  })
+  const all = member.role === 'owner' ? [...places, ['/members', texts.pages.members] as const] : places
+  return (
+    <div className="min-h-dvh lg:grid lg:grid-cols-[14rem_1fr]">
+      <a href="#content" className="sr-only focus:not-sr-only focus:absolute focus:bg-paper focus:p-2">
+        To the content
+      </a>
+      <header className="border-b border-line bg-sheet p-3 lg:sticky lg:top-0 lg:h-dvh lg:overflow-y-auto lg:border-r lg:border-b-0">
+        <div className="flex items-center justify-between">
+          <Link to="/emails" search={{}} className="text-lg font-bold">
+            {texts.name}
+          </Link>
+          <Button className="lg:hidden" aria-expanded={open} aria-controls="places" onClick={() => setOpen(!open)}>
+            Menu
+          </Button>
+        </div>
+        <div id="places" className={`${open ? 'block' : 'hidden'} lg:block`}>
+          <nav aria-label="Main" className="mt-4 flex flex-col gap-0.5">
+            {all.map(([to, name]) => (
+              <Link
+                key={to}
+                to={to}
+                search={{}}
+                onClick={() => setOpen(false)}
+                className="rounded-md px-2.5 py-2 text-sm hover:bg-paper aria-[current=page]:bg-paper aria-[current=page]:font-semibold"
+              >
+                {name}
+              </Link>
+            ))}
+            <a href="/docs" className="rounded-md px-2.5 py-2 text-sm hover:bg-paper">
+              API reference
+            </a>
+          </nav>
+          <div className="mt-6 flex flex-col gap-3 text-sm">
+            {tenants.length > 1 && (
+              <label className="flex flex-col gap-1">
+                Tenant
+                <select className={small} value={tenantId ?? ''} onChange={(event) => choose(event.target.value)}>
+                  <option value="">All tenants</option>
+                  {tenants.map(({ id, name }) => (
+                    <option key={id} value={id}>
+                      {name}
+                    </option>
+                  ))}
+                </select>
+              </label>
+            )}
+            <label className="flex flex-col gap-1">
+              Colours
+              <select
+                className={small}
+                value={theme}
+                onChange={(event) => {
+                  const next = themes.find((one) => one === event.target.value) ?? 'system'
+                  setTheme(next)
+                  showTheme(next)
+                }}
+              >
+                <option value="system">As the system</option>
+                <option value="light">Light</option>
+                <option value="dark">Dark</option>
+              </select>
+            </label>
+            <p className="text-soft [overflow-wrap:anywhere]">
+              {member.address} ({member.role})
+            </p>
+            <Button onClick={() => signOut.mutate()}>Sign out</Button>
+          </div>
+        </div>
+      </header>
+      <main id="content" className="mx-auto w-full max-w-6xl min-w-0 p-4 lg:p-8">
+        <Outlet />
+      </main>
+    </div>
+  )
+}

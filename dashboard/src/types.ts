@@ -1,0 +1,179 @@
+/** What the API answers with, as far as the pages use it (docs/generated/openapi.json). */
+
+export type Status = 'pending' | 'sent' | 'softfail' | 'hardfail' | 'bounced' | 'held'
+export const statuses: readonly Status[] = ['pending', 'sent', 'softfail', 'hardfail', 'bounced', 'held']
+
+export interface Member {
+  address: string
+  role: 'owner' | 'admin' | 'viewer'
+  tenantId: string | null
+}
+
+export interface Email {
+  id: string
+  tenantId: string
+  to: string
+  from: string
+  subject: string
+  status: Status
+  timestampIso: string
+  tag?: string
+}
+
+export interface Attempt {
+  id: string
+  status: Status
+  timestampIso: string
+  details: string
+  output: string
+  code?: number
+  sentWithSsl: boolean
+  classification: string | null
+  smtpEnhancedCode: string | null
+  remoteHost: string | null
+  outcomeUnknown?: boolean
+}
+
+export interface Hit {
+  url?: string
+  ipAddress: string
+  userAgent: string
+  timestampIso: string
+  source: 'human' | 'machine' | 'unknown'
+  reason: string
+}
+
+export interface EmailDetails extends Email {
+  messageId: string
+  test: boolean
+  explanation: { now: string; next: string; nextAt: string | null; cause: string | null; ahead: number | null }
+  metadata?: Record<string, string>
+  htmlBody?: string
+  plainBody?: string
+  headers?: Record<string, string>
+  deliveries?: Attempt[]
+  activity?: { opens: Hit[]; clicks: Hit[] }
+  attachments?: { filename: string; contentType: string; size: number; data: string }[]
+  rawMessage?: string
+}
+
+export interface DnsRecord {
+  type: string
+  fullName: string
+  value: string
+  status: 'OK' | 'Missing' | 'Invalid' | null
+  found: string[]
+  problem: string | null
+  suggestion: string | null
+}
+
+export interface DomainItem {
+  id: number
+  name: string
+  verified: boolean
+  tenantId: string
+  tenant_name: string
+  createdAt: string
+}
+
+export interface Domain extends DomainItem {
+  dnsCheckedAt: string | null
+  dnsRecords: { zone: string } & Record<'spf' | 'dkim' | 'dkimEd25519' | 'returnPath' | 'dmarc' | 'mx', DnsRecord | undefined>
+}
+
+export interface Suppression {
+  id: string
+  address: string
+  reason?: string
+  createdAt: string
+  tenantId: string | null
+  source: 'manual' | 'automatic'
+}
+
+export const webhookEvents = [
+  'MessageSent',
+  'MessageDelayed',
+  'MessageDeliveryFailed',
+  'MessageBounced',
+  'MessageLoaded',
+  'MessageLinkClicked',
+  'MessageHeld',
+  'DomainDNSError',
+] as const
+
+export interface Webhook {
+  id: string
+  name: string
+  url: string
+  events: string[]
+  allEvents: boolean
+  enabled: boolean
+  createdAt: string
+  tenantId: string | null
+  secret?: string
+}
+
+export interface WebhookDelivery {
+  id: string
+  event: string
+  url: string
+  attempt: number
+  success: boolean
+  statusCode: number | null
+  willRetry: boolean
+  timestamp: string
+}
+
+export interface WebhookDeliveryDetails extends WebhookDelivery {
+  request: { headers: Record<string, string>; payload: object }
+  response: { statusCode: number | null; body: string | null; duration: number; error: string | null }
+}
+
+export const permissions = ['emails:send', 'emails:read', 'domains:manage', 'webhooks:manage', 'suppressions:manage'] as const
+
+export interface Key {
+  id: number
+  name: string
+  type: 'api' | 'smtp'
+  mode: 'live' | 'test'
+  hold: boolean
+  key?: string
+  smtpUsername?: string
+  lastUsedAt: string | null
+  createdAt: string
+  tenantId: string | null
+  permissions: string[] | null
+  keyPrefix: string
+}
+
+export interface Tenant {
+  id: string
+  name: string
+  status: string
+  isDefault: boolean
+}
+
+export interface Counts {
+  sent: number
+  delivered: number
+  soft_failed: number
+  hard_failed: number
+  bounced: number
+  held: number
+}
+
+export interface LogEntry {
+  requestId: string
+  timestamp: string
+  method: string
+  path: string
+  endpoint: string
+  statusCode: number
+  durationMs: number
+  credential: { id: string; keyPrefix: string | null }
+  context: { ipAddress: string | null; userAgent: string | null; idempotencyKey: string | null; queryParams: object | null }
+  error?: { code: string; message: string | null }
+  email?: { id: string }
+  request?: { body: object | string | null; bodySize: number | null }
+  response?: { body: object | string | null; bodySize: number | null }
+}

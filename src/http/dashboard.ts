@@ -1,0 +1,193 @@
+/**
+ * The dashboard's own endpoints (docs/dashboard.md): signing in and out, members, and the HTML of an email in a page that can do nothing.
+ * Everything else the dashboard asks of /v1. All but the HTML need the header and the origin of our pages, signing in too.
+ */
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import Type, { type Static, type TSchema } from 'typebox'
+import { type Clock, type Config, type Ids, Refusal } from '#base'
+import type { Db } from '#db'
+import type { RateLimiter } from '#limits'
+import { parseAddress } from '#mail'
+import { addMember, listMembers, removeMember, resetMember, roles, type Session } from '#members'
+import type { Tenants } from '#tenants'
+import { networkOf } from './networks.ts'
+import { previewDocument, previewHeaders } from './preview.ts'
+import { isFromOurPages, type Person, personOf, type SessionDeps, sessionCookie, sessionRate, setSessionCookie } from './session.ts'
+import { retrieveEmail } from './v1/email-details.ts'
+import { jsonType, success } from './v1/envelope.ts'
+import type { ApiDeps } from './v1/route.ts'
+import { refusalOf, shapeOf } from './v1/shape.ts'
+
+export interface DashboardDeps extends SessionDeps {
+  db: Db
+  clock: Clock
+  ids: Ids
+  tenants: Tenants
+  rateLimiter: RateLimiter
+  config: Pick<Config, 'publicUrl'>
+}
+
+const mostBodyOctets = 16_384
+/** Attempts to sign in per second and network, the good ones too. */
+const signInRate = 5
+
+const Text = Type.String({ maxLength: 1024 })
+const SignIn = Type.Object({ address: Text, password: Text })
+const Link = Type.Object({ token: Text })
+const LinkPassword = Type.Object({ token: Text, password: Text })
+const NewMember = Type.Object({
+  address: Text,
+  role: Type.Unsafe<(typeof roles)[number]>({ type: 'string', enum: roles }),
+  tenantId: Type.Optional(Type.String({ maxLength: 64 })),
+})
+const OneMember = Type.Object({ address: Text })
+
+const shown = ({ address, role, tenantId }: Pick<Session, 'address' | 'role' | 'tenantId'>) => ({ address, role, tenantId })
+
+function reader<Schema extends TSchema>(schema: Schema): (body: unknown) => Static<Schema> {
+  const problemsOf = shapeOf(schema)
+  return (body) => {
+    const problems = problemsOf(body)
+    if (problems.length > 0) throw refusalOf(problems)
+    return body as Static<Schema>
+  }
+}
+const readSignIn = reader(SignIn)
+const readLink = reader(Link)
+const readLinkPassword = reader(LinkPassword)
+const readNewMember = reader(NewMember)
+const readOneMember = reader(OneMember)
+
+/** Under /dashboard/api. The app's error handler answers what is refused. */
+export async function serveDashboard(app: FastifyInstance, deps: DashboardDeps & ApiDeps): Promise<void> {
+  const { sessions, config, db, clock, ids, rateLimiter } = deps
+  const answer = (request: FastifyRequest, reply: FastifyReply, data: unknown) =>
+    reply.header('cache-control', 'no-store').type(jsonType).send(success(data, request.id))
+
+  const refuseTooFast = (subject: string, limit: number) => {
+    const rate = rateLimiter(subject, limit)
+    if (!rate.allowed) throw new Refusal('rate_limit_exceeded', { retryAfterSeconds: rate.retryAfterSeconds })
+  }
+  const asPerson = async (request: FastifyRequest, as?: 'frame'): Promise<Person> => {
+    const person = await personOf(request, deps, as)
+    refuseTooFast(`session:${person.token}`, sessionRate)
+    return person
+  }
+  const asOwner = async (request: FastifyRequest): Promise<Person> => {
+    const person = await asPerson(request)
+    if (person.role !== 'owner') throw new Refusal('permission_denied', { message: 'only an owner manages members' })
+    return person
+  }
+  const networkTrying = (request: FastifyRequest): string => {
+    const network = networkOf(request.ip)
+    refuseTooFast(`sign-in:${network}`, signInRate)
+    return network
+  }
+
+  const withLink = ({ member, signInToken }: Awaited<ReturnType<typeof addMember>>) => ({
+    member,
+    signInUrl: `${config.publicUrl}/sign-in/${signInToken}`,
+  })
+
+  await app.register(
+    async (api) => {
+      api.addHook('onRequest', async (request) => {
+        if (request.routeOptions.url?.endsWith('/preview')) return
+        if (!isFromOurPages(request, config.publicUrl))
+          throw new Refusal('permission_denied', {
+            message: 'this is answered to pages of the dashboard only',
+            suggestion: 'Open the dashboard over https or at localhost; programs use the API with a key',
+          })
+      })
+
+      api.get('/session', async (request, reply) => {
+        const session = await sessions.find(sessionCookie(request) ?? '')
+        return answer(request, reply, { member: session ? shown(session) : null })
+      })
+
+      api.post('/sign-in', { bodyLimit: mostBodyOctets }, async (request, reply) => {
+        const network = networkTrying(request)
+        const { token, session } = await sessions.signIn({ ...readSignIn(request.body), network })
+        setSessionCookie(request, reply, token, config.publicUrl)
+        return answer(request, reply, { member: shown(session) })
+      })
+
+      api.post('/sign-in-link', { bodyLimit: mostBodyOctets }, async (request, reply) => {
+        const address = await sessions.ownerOfLink(readLink(request.body).token, networkTrying(request))
+        return answer(request, reply, { address })
+      })
+
+      api.post('/sign-in-link/password', { bodyLimit: mostBodyOctets }, async (request, reply) => {
+        const network = networkTrying(request)
+        const { token: signInToken, password } = readLinkPassword(request.body)
+        const { token, session } = await sessions.useLink({ signInToken, password, network })
+        setSessionCookie(request, reply, token, config.publicUrl)
+        return answer(request, reply, { member: shown(session) })
+      })
+
+      api.post('/sign-out', { bodyLimit: mostBodyOctets }, async (request, reply) => {
+        await sessions.end(sessionCookie(request) ?? '')
+        setSessionCookie(request, reply, '', config.publicUrl)
+        return answer(request, reply, { member: null })
+      })
+
+      api.get('/members', async (request, reply) => {
+        const { tenantId } = await asOwner(request)
+        return answer(request, reply, { members: await listMembers(db, tenantId) })
+      })
+
+      api.post('/members', { bodyLimit: mostBodyOctets }, async (request, reply) => {
+        const owner = await asOwner(request)
+        const wanted = readNewMember(request.body)
+        const address = parseAddress(wanted.address)
+        if (!address) throw new Refusal('invalid_email_format', { field: 'address', message: 'address is not an email address' })
+        const tenantId = owner.tenantId ?? wanted.tenantId ?? null
+        if (owner.tenantId !== null && (wanted.tenantId ?? owner.tenantId) !== owner.tenantId) throw new Refusal('tenant_mismatch')
+        if (tenantId !== null && !(await deps.tenants.find(tenantId)))
+          throw new Refusal('not_found', { field: 'tenantId', message: 'there is no such tenant' })
+        const made = await addMember(db, { address: address.text, role: wanted.role, tenantId }, { nowMs: clock.nowMs(), ids })
+        return answer(request, reply, withLink(made))
+      })
+
+      api.post('/members/reset', { bodyLimit: mostBodyOctets }, async (request, reply) => {
+        const owner = await asOwner(request)
+        const { address } = readOneMember(request.body)
+        const made = await db.transaction((tx) => resetMember(tx, address, owner.tenantId, { nowMs: clock.nowMs(), ids }))
+        sessions.forget()
+        return answer(request, reply, withLink(made))
+      })
+
+      api.post('/members/remove', { bodyLimit: mostBodyOctets }, async (request, reply) => {
+        const owner = await asOwner(request)
+        const { address } = readOneMember(request.body)
+        if (address.toLowerCase() === owner.name)
+          throw new Refusal('validation_error', { field: 'address', message: 'nobody removes themselves', suggestion: 'Ask another owner' })
+        await db.transaction((tx) => removeMember(tx, address, owner.tenantId))
+        sessions.forget()
+        return answer(request, reply, { message: 'The member was removed' })
+      })
+
+      api.get('/emails/:emailId/preview', async (request, reply) => {
+        const person = await asPerson(request, 'frame')
+        const { body } = await retrieveEmail.respond(
+          {
+            requestId: request.id,
+            params: request.params,
+            query: { expand: 'content' },
+            body: {},
+            credential: person,
+            tenantId: person.tenantId,
+            rate: rateLimiter('preview', null),
+            idempotencyKey: undefined,
+            accept: undefined,
+            lastEventId: undefined,
+          },
+          deps,
+        )
+        const { data } = JSON.parse(body as string) as { data: { htmlBody?: string } }
+        return reply.headers(previewHeaders).send(previewDocument(data.htmlBody))
+      })
+    },
+    { prefix: '/dashboard/api' },
+  )
+}

@@ -1,0 +1,87 @@
+/**
+ * The dashboard's built files, read once at the start and served from memory: what is not among them does not exist. Its pages may load
+ * from here only, run no inline script, and be framed by nobody.
+ */
+import { createHash } from 'node:crypto'
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { join, relative } from 'node:path'
+import { constants, gzipSync } from 'node:zlib'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+
+interface Page {
+  type: string
+  octets: Buffer
+  zipped: Buffer
+  tag: string
+}
+
+const types: Readonly<Record<string, string>> = {
+  html: 'text/html; charset=utf-8',
+  js: 'text/javascript; charset=utf-8',
+  css: 'text/css; charset=utf-8',
+  svg: 'image/svg+xml',
+  json: 'application/json; charset=utf-8',
+  woff2: 'font/woff2',
+}
+
+/** First words of the addresses that the browser program shows something under; below them any depth. */
+const places = 'sign-in emails domains suppressions webhooks keys usage logs tenants members'.split(' ')
+
+const policy =
+  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; frame-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+
+const pageHeaders = {
+  'content-security-policy': policy,
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+  'cross-origin-opener-policy': 'same-origin',
+  'permissions-policy': 'camera=(), geolocation=(), microphone=()',
+} as const
+
+/** By path, such as `/assets/index-1a2b.js`; empty when the dashboard was not built. */
+export function readPages(folder: string): Map<string, Page> {
+  if (!existsSync(join(folder, 'index.html'))) return new Map()
+  const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) => statSync(join(folder, name)).isFile())
+  return new Map(
+    files.map((name) => {
+      const octets = readFileSync(join(folder, name))
+      const path = `/${relative(folder, join(folder, name)).replaceAll('\\', '/')}`
+      const zipped = gzipSync(octets, { level: constants.Z_BEST_COMPRESSION })
+      const type = types[name.slice(name.lastIndexOf('.') + 1)] ?? 'application/octet-stream'
+      return [path, { type, octets, zipped, tag: `"${createHash('sha256').update(octets).digest('base64url').slice(0, 16)}"` }]
+    }),
+  )
+}
+
+export function servePages(app: FastifyInstance, pages: ReadonlyMap<string, Page>): void {
+  const index = pages.get('/index.html')
+  if (!index) {
+    app.get('/', async () => ({
+      service: 'postrider',
+      api: '/v1',
+      reference: '/docs',
+      openapi: '/v1/openapi.json',
+      dashboard: 'not built: npm start builds it',
+    }))
+    return
+  }
+  const showIndex = async (request: FastifyRequest, reply: FastifyReply) => send(index, request, reply, 'no-cache')
+  app.get('/', showIndex)
+  for (const place of places) {
+    app.get(`/${place}`, showIndex)
+    app.get(`/${place}/*`, showIndex)
+  }
+  for (const [path, page] of pages) {
+    if (page === index) continue
+    const isHashed = path.startsWith('/assets/')
+    app.get(path, async (request, reply) => send(page, request, reply, isHashed ? 'public, max-age=31536000, immutable' : 'no-cache'))
+  }
+}
+
+function send({ type, octets, zipped, tag }: Page, request: FastifyRequest, reply: FastifyReply, caching: string): FastifyReply {
+  reply.headers({ ...pageHeaders, etag: tag, vary: 'accept-encoding', 'cache-control': caching })
+  if (request.headers['if-none-match'] === tag) return reply.code(304).send()
+  const takesGzip = /\bgzip\b/.test(String(request.headers['accept-encoding'] ?? ''))
+  if (takesGzip) reply.header('content-encoding', 'gzip')
+  return reply.type(type).send(takesGzip ? zipped : octets)
+}

@@ -1,0 +1,125 @@
+/** Members as they are managed: added, listed, given a new sign-in link, removed. */
+import { createHash } from 'node:crypto'
+import { type Ids, Refusal } from '#base'
+import { type Db, type Queryable, sql, type Tx } from '#db'
+
+export const roles = ['owner', 'admin', 'viewer'] as const
+export type Role = (typeof roles)[number]
+
+export interface Member {
+  address: string
+  role: Role
+  /** null: of the organisation. */
+  tenantId: string | null
+}
+
+const signInLifeMs = 24 * 3_600_000
+const signInTokenLength = 43
+
+export const hashOf = (token: string): Buffer => createHash('sha256').update(token).digest()
+
+const insertMember = sql<Member>`
+  insert into members (address, tenant_id, role, sign_in_hash, sign_in_until, created_at)
+  values ($1, $2, $3, $4, $5, $6)
+  on conflict (address) do nothing
+  returning address, role, tenant_id as "tenantId"`
+
+const renewMember = sql<Member & { id: number }>`
+  update members
+  set sign_in_hash = $3, sign_in_until = $4, password = null
+  where address = $1 and ($2::text is null or tenant_id = $2)
+  returning id, address, role, tenant_id as "tenantId"`
+
+const organisationMembersAmong = sql<{ address: string }>`
+  select address
+  from members
+  where tenant_id is null and address = any($1)`
+
+/** $1: only of this tenant; null: all there are. */
+const allMembers = sql<Member & { hasPassword: boolean; createdAt: Date }>`
+  select address, role, tenant_id as "tenantId", password is not null as "hasPassword", created_at as "createdAt"
+  from members
+  where $1::text is null or tenant_id = $1
+  order by address
+  limit 1000`
+
+const deleteMember = sql<{ id: number }>`
+  delete from members
+  where address = $1 and ($2::text is null or tenant_id = $2)
+  returning id`
+
+const deleteSessionsOf = sql`
+  delete from sessions
+  where member_id = $1`
+
+const deleteSessionsOfTenant = sql`
+  delete from sessions
+  where member_id in (select id from members where tenant_id = $1)`
+
+const deleteMembersOfTenant = sql`
+  delete from members
+  where tenant_id = $1`
+
+const noSuchMember = () => new Refusal('not_found', { message: 'there is no such member', suggestion: 'Check the address' })
+
+/** Adds a member and makes the sign-in token of the link, to be shown once. */
+export async function addMember(
+  on: Queryable,
+  member: { address: string; role: Role; tenantId: string | null },
+  facts: { nowMs: number; ids: Ids },
+): Promise<{ member: Member; signInToken: string }> {
+  const { signInToken, hash, until } = newSignIn(facts)
+  const parameters = [member.address.toLowerCase(), member.tenantId, member.role, hash, until, new Date(facts.nowMs)]
+  const added = await on.first(insertMember, parameters)
+  if (!added) {
+    throw new Refusal('validation_error', {
+      field: 'address',
+      message: `address: ${member.address} is a member already`,
+      suggestion: 'Use the existing member',
+    })
+  }
+  return { member: added, signInToken }
+}
+
+/** Forgets the password, ends every session and makes a new sign-in token. `tenantId` null: a member of any tenant or of none. */
+export async function resetMember(
+  tx: Tx,
+  address: string,
+  tenantId: string | null,
+  facts: { nowMs: number; ids: Ids },
+): Promise<{ member: Member; signInToken: string }> {
+  const { signInToken, hash, until } = newSignIn(facts)
+  const found = await tx.first(renewMember, [address.toLowerCase(), tenantId, hash, until])
+  if (!found) throw noSuchMember()
+  const { id, ...member } = found
+  await tx.run(deleteSessionsOf, [id])
+  return { member, signInToken }
+}
+
+function newSignIn({ nowMs, ids }: { nowMs: number; ids: Ids }) {
+  const signInToken = ids.token(signInTokenLength)
+  return { signInToken, hash: hashOf(signInToken), until: new Date(nowMs + signInLifeMs) }
+}
+
+/** By address; `tenantId` null: of the organisation and of every tenant. The first thousand. */
+export const listMembers = (on: Queryable, tenantId: string | null): Promise<(Member & { hasPassword: boolean; createdAt: Date })[]> =>
+  on.rows(allMembers, [tenantId])
+
+/** With every session. `tenantId` null: of any tenant or of none. */
+export async function removeMember(tx: Tx, address: string, tenantId: string | null): Promise<void> {
+  const removed = await tx.first(deleteMember, [address.toLowerCase(), tenantId])
+  if (!removed) throw noSuchMember()
+  await tx.run(deleteSessionsOf, [removed.id])
+}
+
+/** Everybody of a tenant that goes. */
+export async function removeMembersOfTenant(tx: Tx, tenantId: string): Promise<void> {
+  await tx.run(deleteSessionsOfTenant, [tenantId])
+  await tx.run(deleteMembersOfTenant, [tenantId])
+}
+
+/** Those of `addresses` that belong to members of the organisation, in lower case. */
+export async function membersAmong(db: Db, addresses: readonly string[]): Promise<Set<string>> {
+  const rows = await db.rows(organisationMembersAmong, [addresses.map((address) => address.toLowerCase())])
+  return new Set(rows.map((row) => row.address))
+}

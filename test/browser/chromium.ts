@@ -1,0 +1,89 @@
+/** Chromium on a house with its dashboard; every page is watched for errors, and for requests that leave the origin. */
+import { spawnSync } from 'node:child_process'
+import { existsSync, mkdirSync } from 'node:fs'
+import axe from 'axe-core'
+import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
+import { expect } from 'vitest'
+import { type House, startHouse, type Wish } from '../support/house.ts'
+
+const executable = process.env.CHROMIUM ?? '/usr/bin/chromium'
+export const hasChromium = existsSync(executable)
+
+const pictures = 'artifacts/dashboard'
+
+export interface Watched {
+  page: Page
+  context: BrowserContext
+  origin: string
+  /** Errors in the console, exceptions, and requests to elsewhere. */
+  complaints: string[]
+}
+
+export interface Look {
+  width: number
+  theme: 'light' | 'dark'
+}
+
+export const startBrowser = (): Promise<Browser> =>
+  chromium.launch({ executablePath: executable, args: ['--no-sandbox', '--disable-dev-shm-usage'] })
+
+export async function startDashboardHouse(wish: Wish = {}): Promise<House> {
+  const built = spawnSync(process.execPath, ['tools/build-dashboard.ts'], { stdio: 'inherit' })
+  expect(built.status).toBe(0)
+  return startHouse({ roles: ['delivery'], rateLimit: null, sendLimit: null, dashboardFolder: 'dashboard/dist', ...wish })
+}
+
+export async function openPage(browser: Browser, house: House, { width, theme }: Look): Promise<Watched> {
+  const origin = `http://localhost:${house.port}`
+  const context = await browser.newContext({
+    baseURL: origin,
+    viewport: { width, height: 900 },
+    colorScheme: theme,
+    permissions: ['clipboard-read', 'clipboard-write'],
+  })
+  context.setDefaultTimeout(15_000)
+  const complaints: string[] = []
+  const page = await context.newPage()
+  page.on('console', (message) => message.type() === 'error' && complaints.push(`console: ${message.text()} ${message.location().url}`))
+  page.on('pageerror', (error) => complaints.push(`exception: ${error.message}`))
+  page.on('dialog', (dialog) => {
+    complaints.push(`a dialog: ${dialog.message()}`)
+    void dialog.dismiss()
+  })
+  context.on('request', (request) => {
+    const url = new URL(request.url())
+    if (url.protocol.startsWith('http') && url.origin !== origin) complaints.push(`left the origin: ${request.url()}`)
+  })
+  return { page, context, origin, complaints }
+}
+
+interface Violation {
+  id: string
+  impact: string | null
+  nodes: { html: string; failureSummary?: string }[]
+}
+
+/** No serious or critical violation of WCAG 2.2 AA as far as axe-core can tell, nothing wider than the screen; keeps a picture. */
+export async function expectFine({ page, complaints }: Watched, name: string, { width, theme }: Look): Promise<void> {
+  mkdirSync(pictures, { recursive: true })
+  await page.screenshot({ path: `${pictures}/${name}-${width}-${theme}.png`, fullPage: true })
+  const session = await page.context().newCDPSession(page)
+  // The pages' policy allows no inline script; the debugger is not bound by it.
+  await session.send('Runtime.evaluate', { expression: axe.source })
+  const answered = await session.send('Runtime.evaluate', {
+    expression: `axe.run(document, { iframes: false, runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] }).then((found) => JSON.stringify(found.violations))`,
+    awaitPromise: true,
+    returnByValue: true,
+  })
+  await session.detach()
+  const violations = JSON.parse(String(answered.result.value)) as Violation[]
+  const serious = violations.filter(({ impact }) => impact === 'serious' || impact === 'critical')
+  expect(
+    serious.map(({ id, nodes }) => `${id}: ${nodes.map(({ html, failureSummary }) => `${html} ${failureSummary}`).join(' | ')}`),
+  ).toEqual([])
+  expect(
+    await page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth'),
+    `${name} is wider than the screen`,
+  ).toBe(0)
+  expect(complaints, name).toEqual([])
+}

@@ -1,0 +1,322 @@
+/** Every page's main task in a real browser, on a phone and on a wide screen, light and dark. */
+import type { Browser } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { invite, password } from '../dashboard/browser.ts'
+import type { House } from '../support/house.ts'
+import { type Receiver, startReceiver } from '../support/receiver.ts'
+import { startTestDns, type TestDns } from '../support/test-dns.ts'
+import { expectFine, hasChromium, type Look, openPage, startBrowser, startDashboardHouse, type Watched } from './chromium.ts'
+
+const looks: Look[] = [390, 1440].flatMap((width) => (['light', 'dark'] as const).map((theme) => ({ width, theme })))
+const at = ({ width, theme }: Look) => `${width}-${theme}`
+
+let house: House
+let browser: Browser
+let dns: TestDns
+let receiver: Receiver
+beforeAll(async () => {
+  if (!hasChromium) return
+  dns = await startTestDns()
+  receiver = await startReceiver()
+  house = await startDashboardHouse({ settings: { POSTRIDER_DNS: dns.address, POSTRIDER_ALLOWED_NETWORKS: '127.0.0.0/8' } })
+  browser = await startBrowser()
+  for (const [to, subject] of [
+    ['delivered', 'Your order'],
+    ['hardfail', 'Your invoice'],
+    ['softfail', 'Later'],
+  ] as const)
+    await house.call('POST', '/emails', {
+      key: house.testKey,
+      body: {
+        from: 'shop@simulator.test',
+        to: [`${to}@simulator.test`],
+        subject,
+        html: `<h1>${subject}</h1><p>Thank you.</p>`,
+        text: `${subject}. Thank you.`,
+        tag: 'orders',
+        metadata: { order_id: '4711' },
+      },
+    })
+  const settled = async () => {
+    const { data } = (await house.call('GET', '/emails', { key: house.testKey })).body
+    return (data as { status: string }[]).filter(({ status }) => status === 'pending').length
+  }
+  await vi.waitUntil(async () => (await settled()) === 0, { timeout: 20_000, interval: 100 })
+})
+afterAll(async () => {
+  if (!hasChromium) return
+  await browser.close()
+  await house.stop()
+  await dns.close()
+  await receiver[Symbol.asyncDispose]()
+})
+
+describe.skipIf(!hasChromium)('the first load', () => {
+  test('of the emails page is under 200 kB', async () => {
+    const { page, context } = await openPage(browser, house, { width: 1440, theme: 'light' })
+    let octets = 0
+    page.on('requestfinished', (request) => {
+      void request.sizes().then(({ responseBodySize }) => (octets += responseBodySize))
+    })
+    await page.goto(`/sign-in/${await invite(house, 'first@house.test', 'owner')}`)
+    await page.getByLabel('Password').fill(password)
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    await page
+      .getByRole('link', { name: /delivered@simulator\.test/ })
+      .first()
+      .waitFor()
+    await page.waitForTimeout(500)
+    console.log(`the first load: ${octets} octets`)
+    expect(octets).toBeGreaterThan(50_000)
+    expect(octets).toBeLessThan(200_000)
+    await context.close()
+  })
+})
+
+describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
+  let watched: Watched
+  beforeAll(async () => {
+    watched = await openPage(browser, house, look)
+  })
+  afterAll(() => watched.context.close())
+
+  const go = async (name: string) => {
+    const { page } = watched
+    const menu = page.getByRole('button', { name: 'Menu' })
+    if (await menu.isVisible()) await menu.click()
+    await page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name, exact: true }).click()
+    await page.getByRole('heading', { level: 1, name, exact: true }).waitFor()
+  }
+
+  test('the one-time link sets a password, by keyboard alone, and signing out and in again works', async () => {
+    const { page } = watched
+    const address = `owner-${at(look)}@house.test`
+    const token = await invite(house, address, 'owner')
+    await page.goto(`/sign-in/${token}`)
+    await page.getByRole('heading', { name: 'Choose a password' }).waitFor()
+    await expect.poll(() => page.getByLabel('Email address').inputValue()).toBe(address)
+    await expectFine(watched, 'sign-in-link', look)
+    await page.getByLabel('Email address').focus()
+    await page.keyboard.press('Tab')
+    await page.keyboard.type(password)
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { level: 1, name: 'Emails' }).waitFor()
+    expect(new URL(page.url()).pathname).toBe('/emails')
+    const menu = page.getByRole('button', { name: 'Menu' })
+    if (await menu.isVisible()) await menu.click()
+    await page.getByRole('button', { name: 'Sign out' }).click()
+    await page.getByRole('heading', { name: 'Sign in' }).waitFor()
+    await page.goto('/emails')
+    await page.waitForURL('**/sign-in')
+    await page.getByRole('heading', { name: 'Sign in' }).waitFor()
+    await expectFine(watched, 'sign-in', look)
+    await page.getByLabel('Email address').fill(address)
+    await page.getByLabel('Password').fill(password)
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    await page.getByRole('heading', { level: 1, name: 'Emails' }).waitFor()
+  })
+
+  test('emails are listed, new ones appear by themselves, and are found by recipient', async () => {
+    const { page } = watched
+    await page
+      .getByRole('link', { name: /delivered@simulator\.test/ })
+      .first()
+      .waitFor()
+    const subject = `Live ${at(look)}`
+    await house.call('POST', '/emails', {
+      key: house.testKey,
+      body: { from: 'shop@simulator.test', to: [`delivered+${at(look)}@simulator.test`], subject, text: 'Now' },
+    })
+    await page.getByText(subject).waitFor()
+    await page.getByLabel('Recipient').fill('hardfail@simulator.test')
+    await page.getByRole('button', { name: 'Search' }).click()
+    await page.getByText(subject).waitFor({ state: 'detached' })
+    await page
+      .getByRole('link', { name: /hardfail@simulator\.test/ })
+      .first()
+      .waitFor()
+    await expectFine(watched, 'emails', look)
+    await page.getByRole('button', { name: 'Clear' }).click()
+    await page.getByText(subject).waitFor()
+  })
+
+  test('an email says where it is and why, shows its attempts and content, and can be tried again', async () => {
+    const { page, context } = watched
+    await page.getByLabel('Recipient').fill('hardfail@simulator.test')
+    await page.getByRole('button', { name: 'Search' }).click()
+    await page
+      .getByRole('link', { name: /hardfail@simulator\.test/ })
+      .first()
+      .click()
+    await page.getByRole('heading', { level: 1, name: 'hardfail@simulator.test' }).waitFor()
+    await page.getByText('1. attempt').waitFor()
+    await page.getByText('Reply of the server').first().click()
+    await page.frameLocator('iframe').getByRole('heading', { name: 'Your invoice' }).waitFor()
+    await page.locator('iframe').scrollIntoViewIfNeeded()
+    await expectFine(watched, 'email', look)
+    for (const [form, text] of [
+      ['Text', 'Your invoice. Thank you.'],
+      ['HTML source', '<h1>Your invoice</h1>'],
+      ['Headers', 'shop@simulator.test'],
+      ['Raw', 'MIME-Version: 1.0'],
+    ] as const) {
+      await page.getByRole('button', { name: form, exact: true }).click()
+      await page.getByRole('region', { name: form }).getByText(text).first().waitFor()
+    }
+    await page.getByRole('button', { name: 'Copy as curl' }).click()
+    await page.getByRole('button', { name: 'Copied' }).waitFor()
+    expect(await page.evaluate('navigator.clipboard.readText()')).toMatch(/^curl 'http:\/\/localhost:\d+\/v1\/emails\/\w{22}\?expand=full'/)
+    const before = await page.getByText(/^\d+\. attempt$/).count()
+    await page.getByRole('button', { name: 'Retry now' }).click()
+    await page.getByText(`${before + 1}. attempt`).waitFor()
+    expect(context.pages()).toHaveLength(1)
+    await expectFine(watched, 'email-raw', look)
+  })
+
+  test('a domain is added, its records can be copied, and it is checked again', async () => {
+    const { page } = watched
+    await go('Domains')
+    await expectFine(watched, 'domains', look)
+    await page.getByRole('button', { name: 'Add domain' }).click()
+    const name = `mail-${at(look)}.example.com`
+    await page.getByRole('dialog').getByLabel('Domain').fill(name)
+    await expectFine(watched, 'domain-add', look)
+    await page.getByRole('dialog').getByRole('button', { name: 'Add' }).click()
+    await page.getByRole('heading', { level: 1, name }).waitFor()
+    await page.getByRole('button', { name: 'Copy value' }).first().click()
+    expect(await page.evaluate('navigator.clipboard.readText()')).toMatch(/^v=spf1 /)
+    await page.getByRole('button', { name: 'Check again' }).click()
+    await page.getByText('Last checked').waitFor()
+    await page.getByText('Missing').first().waitFor()
+    await expectFine(watched, 'domain', look)
+  })
+
+  test('an address is suppressed, found, and let go again', async () => {
+    const { page } = watched
+    await go('Suppressions')
+    const address = `ann-${at(look)}@example.org`
+    await page.getByRole('button', { name: 'Add address' }).click()
+    await page.getByRole('dialog').getByLabel('Address').fill(address)
+    await page.getByRole('dialog').getByLabel('Reason').fill('asked by phone')
+    await page.getByRole('dialog').getByRole('button', { name: 'Suppress' }).click()
+    await page.getByRole('cell', { name: address, exact: true }).waitFor()
+    await page.getByLabel('Address contains').fill(`ann-${at(look)}`)
+    await page.getByRole('button', { name: 'Search' }).click()
+    await expectFine(watched, 'suppressions', look)
+    await page.getByRole('button', { name: `Remove ${address}` }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click()
+    await page.getByText('No address is suppressed here.').waitFor()
+  })
+
+  test('a webhook is added, its secret shown, and a sample sent', async () => {
+    const { page } = watched
+    await go('Webhooks')
+    await page.getByRole('button', { name: 'Add webhook' }).click()
+    await page
+      .getByRole('dialog')
+      .getByLabel('Name')
+      .fill(`hook-${at(look)}`)
+    await page
+      .getByRole('dialog')
+      .getByLabel('URL')
+      .fill(`${receiver.url}/${at(look)}`)
+    await page.getByRole('dialog').getByLabel('MessageBounced').check()
+    await page.getByRole('dialog').getByRole('button', { name: 'Add' }).click()
+    await page.getByRole('heading', { level: 1, name: `hook-${at(look)}` }).waitFor()
+    await page.getByRole('button', { name: 'Show secret' }).click()
+    await page.getByRole('button', { name: 'Copy secret' }).waitFor()
+    await page.getByRole('button', { name: 'Send a sample' }).click()
+    await page.getByText('200', { exact: true }).first().waitFor()
+    expect(receiver.received.some(({ path }) => path === `/${at(look)}`)).toBe(true)
+    await expectFine(watched, 'webhook', look)
+    await go('Webhooks')
+    await expectFine(watched, 'webhooks', look)
+  })
+
+  test('a key is created, shown once, put on hold and revoked', async () => {
+    const { page } = watched
+    await go('Keys')
+    await page.getByRole('button', { name: 'Create key' }).click()
+    await page
+      .getByRole('dialog')
+      .getByLabel('Name')
+      .fill(`key-${at(look)}`)
+    await page.getByRole('dialog').getByLabel('emails:send').check()
+    await page.getByRole('dialog').getByRole('button', { name: 'Create' }).click()
+    const key =
+      (await page
+        .getByRole('dialog')
+        .getByText(/^svc_test_\w{32}$/)
+        .textContent()) ?? ''
+    await expectFine(watched, 'key-made', look)
+    await page.getByRole('dialog').getByRole('button', { name: 'Done' }).click()
+    expect(await page.content()).not.toContain(key)
+    const row = page.getByRole('row', { name: `key-${at(look)}` })
+    await row.getByRole('button', { name: 'Hold' }).click()
+    await row.getByText('On hold').waitFor()
+    await expectFine(watched, 'keys', look)
+    await row.getByRole('button', { name: 'Revoke' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click()
+    await row.waitFor({ state: 'detached' })
+    expect((await house.call('GET', '/limits', { key })).status).toBe(401)
+  })
+
+  test('usage is shown in numbers, as a chart and as a table', async () => {
+    const { page } = watched
+    await go('Usage')
+    await page.locator('canvas').waitFor()
+    const saved = page.waitForEvent('download')
+    await page.getByRole('button', { name: 'Download CSV' }).click()
+    expect((await saved).suggestedFilename()).toBe('usage-last_7_days.csv')
+    await page.getByLabel('Period').selectOption('today')
+    await page.getByText('The same as a table').click()
+    await page.getByRole('columnheader', { name: 'Delivered' }).waitFor()
+    await expectFine(watched, 'usage', look)
+  })
+
+  test('a request is found in the log, with what was sent and answered', async () => {
+    const { page } = watched
+    await go('Request logs')
+    await page.getByRole('link', { name: 'POST /v1/emails', exact: true }).first().click()
+    await page.getByRole('region', { name: 'Request body' }).getByText('shop@simulator.test').waitFor()
+    await expectFine(watched, 'log', look)
+    await go('Request logs')
+    await page.getByLabel('Answer').selectOption('error')
+    await page
+      .getByRole('link', { name: /^GET \/v1\/limits/ })
+      .or(page.getByText('No requests yet.'))
+      .first()
+      .waitFor()
+    await expectFine(watched, 'logs', look)
+  })
+
+  test('a member is added with a link, and removed', async () => {
+    const { page } = watched
+    await go('Members')
+    const address = `new-${at(look)}@house.test`
+    await page.getByRole('button', { name: 'Add member' }).click()
+    await page.getByRole('dialog').getByLabel('Email address').fill(address)
+    await page.getByRole('dialog').getByRole('button', { name: 'Add' }).click()
+    await page
+      .getByRole('dialog')
+      .getByText(/\/sign-in\/\w{43}$/)
+      .waitFor()
+    await page.getByRole('dialog').getByRole('button', { name: 'Done' }).click()
+    await expectFine(watched, 'members', look)
+    await page.getByRole('button', { name: `Remove ${address}` }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click()
+    await page.getByRole('button', { name: `Remove ${address}` }).waitFor({ state: 'detached' })
+  })
+
+  test('the other colours can be chosen, and stay chosen', async () => {
+    const { page } = watched
+    const other = look.theme === 'light' ? 'dark' : 'light'
+    const menu = page.getByRole('button', { name: 'Menu' })
+    if (await menu.isVisible()) await menu.click()
+    await page.getByLabel('Colours').selectOption(other)
+    await page.reload()
+    await page.getByRole('heading', { level: 1, name: 'Members' }).waitFor()
+    expect(await page.evaluate('getComputedStyle(document.documentElement).colorScheme')).toBe(other)
+    expect(watched.complaints).toEqual([])
+  })
+})

@@ -1,0 +1,56 @@
+/** A signed-in browser, as far as its requests go: the cookie, the header, and what it says of where a request comes from. */
+import { openIds, systemRandom } from '#base'
+import { addMember, type Role } from '#members'
+import type { House } from '../support/house.ts'
+
+export const password = 'correct horse battery'
+
+export interface Reply {
+  status: number
+  headers: Headers
+  text: string
+  data: never
+  code: string | undefined
+}
+
+export const fromOurPages = { 'x-postrider-session': '1', 'sec-fetch-site': 'same-origin' }
+
+let networks = 0
+/** A network of its own each time, so that no sign-in uses up another's attempts; the house must trust this machine as a proxy. */
+export const elsewhere = (): Record<string, string> => ({ ...fromOurPages, 'x-forwarded-for': `198.51.100.${++networks}` })
+
+/** `path` from the root. */
+export async function ask(house: House, method: string, path: string, headers: Record<string, string>, body?: object): Promise<Reply> {
+  const answer = await fetch(`http://127.0.0.1:${house.port}${path}`, {
+    method,
+    headers: { ...(body ? { 'content-type': 'application/json' } : {}), ...headers },
+    ...(body ? { body: JSON.stringify(body) } : {}),
+    redirect: 'manual',
+  })
+  const text = await answer.text()
+  const isJson = answer.headers.get('content-type')?.startsWith('application/json') === true
+  const parsed = isJson ? (JSON.parse(text) as { data?: never; error?: { code: string } }) : {}
+  return { status: answer.status, headers: answer.headers, text, data: parsed.data as never, code: parsed.error?.code }
+}
+
+export const cookieOf = ({ headers }: Pick<Reply, 'headers'>): string => headers.get('set-cookie')?.split(';')[0] ?? ''
+
+export async function invite(
+  house: House,
+  address: string,
+  role: Role,
+  tenantId: string | null = null,
+  nowMs = Date.now(),
+): Promise<string> {
+  const { signInToken } = await addMember(house.db, { address, role, tenantId }, { nowMs, ids: openIds(systemRandom) })
+  return signInToken
+}
+
+export const useLink = (house: House, token: string, chosen = password): Promise<Reply> =>
+  ask(house, 'POST', '/dashboard/api/sign-in-link/password', elsewhere(), { token, password: chosen })
+
+/** Headers of a member's requests. */
+export async function signedIn(house: House, address: string, role: Role, tenantId: string | null = null): Promise<Record<string, string>> {
+  const reply = await useLink(house, await invite(house, address, role, tenantId))
+  return { ...fromOurPages, cookie: cookieOf(reply) }
+}

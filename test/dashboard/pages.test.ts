@@ -1,0 +1,102 @@
+/** How the dashboard's built files are served, and what a preview leaves of a stranger's HTML. */
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type House, startHouse } from '../support/house.ts'
+import { ask, elsewhere, fromOurPages, invite, signedIn, useLink } from './browser.ts'
+
+let house: House
+let folder: string
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'postrider-pages-'))
+  await mkdir(join(folder, 'dist/assets'), { recursive: true })
+  await writeFile(join(folder, 'secret.txt'), 'not to be served')
+  await writeFile(join(folder, 'dist/index.html'), '<!doctype html><title>Postrider</title>')
+  await writeFile(join(folder, 'dist/assets/main-1a2b.js'), 'export {}')
+  house = await startHouse({ dashboardFolder: join(folder, 'dist'), settings: { POSTRIDER_TRUSTED_PROXIES: '127.0.0.0/8' } })
+})
+afterAll(async () => {
+  await house.stop()
+  await rm(folder, { recursive: true })
+})
+
+const get = (path: string, headers: Record<string, string> = {}) => ask(house, 'GET', path, headers)
+
+describe('the pages', () => {
+  test.each(['/', '/sign-in', '/sign-in/abc', '/emails', '/emails/0Vbb606RWYNNrJMaoyfupr', '/webhooks/1', '/logs/req_1'])(
+    'are shown at %s, and may load from here only',
+    async (path) => {
+      const { status, headers, text } = await get(path)
+      expect([status, text]).toEqual([200, '<!doctype html><title>Postrider</title>'])
+      const policy = headers.get('content-security-policy') ?? ''
+      expect(policy).toMatch(/^default-src 'none'; script-src 'self'; style-src 'self';/)
+      expect(policy).toContain("frame-ancestors 'none'")
+      expect(policy).not.toMatch(/unsafe|https?:|\*/)
+      expect(headers.get('referrer-policy')).toBe('no-referrer')
+    },
+  )
+
+  test('are kept by the browser for good when their name changes with their content, and asked for again otherwise', async () => {
+    expect((await get('/assets/main-1a2b.js')).headers.get('cache-control')).toContain('immutable')
+    const { headers } = await get('/emails')
+    expect(headers.get('cache-control')).toBe('no-cache')
+    expect((await get('/emails', { 'if-none-match': headers.get('etag') ?? '' })).status).toBe(304)
+  })
+
+  test.each([
+    '/../secret.txt',
+    '/%2e%2e/secret.txt',
+    '/assets/..%2f..%2fsecret.txt',
+    '/assets/',
+    '/assets/other.js',
+    '/index.html',
+    '/favicon.ico',
+  ])('are nothing but the built files: %s is not found', async (path) => {
+    const answer = await get(path)
+    expect(answer.text).not.toContain('not to be served')
+    expect(answer.status).toBe(404)
+  })
+
+  test('are not needed by the service: without a build, / says so', async () => {
+    await using bare = await startHouse()
+    expect((await ask(bare, 'GET', '/', {})).text).toContain('not built')
+    expect((await ask(bare, 'GET', '/emails', {})).status).toBe(404)
+  })
+})
+
+describe('the preview', () => {
+  test('leaves no element that could load, send or lead anywhere', async () => {
+    const html =
+      '<base href=x><META http-equiv=refresh><link rel=preconnect><script>1</script><IFRAME src=x></iframe><form><object><embed><b>bold</b>'
+    const sent = await house.call('POST', '/emails', {
+      key: house.testKey,
+      body: { from: 'a@simulator.test', to: ['delivered@simulator.test'], subject: 'A', html },
+    })
+    const { id } = sent.body.data as { id: string }
+    const { cookie = '' } = await signedIn(house, 'viewer@house.test', 'viewer')
+    const shown = await get(`/dashboard/api/emails/${id}/preview`, { cookie, 'sec-fetch-site': 'same-origin', 'sec-fetch-dest': 'iframe' })
+    expect(shown.text).not.toMatch(/<(base|meta http|link|script|iframe|form|object|embed)/i)
+    expect(shown.text).toContain('<b>bold</b>')
+    expect(shown.headers.get('content-security-policy')).toMatch(/^sandbox; default-src 'none'; .*img-src data:; form-action 'none'/)
+  })
+})
+
+describe('the internal endpoints', () => {
+  test('refuse what is not of their form, and say nothing of a link but its owner', async () => {
+    const post = (path: string, body: object) => ask(house, 'POST', `/dashboard/api${path}`, elsewhere(), body)
+    for (const body of [{}, { address: 1, password: 'x' }, { address: 'a@b.test', password: 'x'.repeat(2000) }])
+      expect(await post('/sign-in', body)).toMatchObject({ status: 400, code: 'validation_error' })
+    expect(await post('/sign-in', { address: 'a\0@b.test', password: 'x' })).toMatchObject({ status: 401 })
+    expect(await post('/sign-in-link', { token: 'x'.repeat(43) })).toMatchObject({ status: 404 })
+    const big = { address: 'a'.repeat(20_000), password: 'x' }
+    expect(await post('/sign-in', big)).toMatchObject({ status: 400, code: 'payload_too_large' })
+    expect((await get('/dashboard/api/session', fromOurPages)).data).toEqual({ member: null })
+  })
+
+  test('take one use of a link when two come at the same time', async () => {
+    const token = await invite(house, 'twice@house.test', 'viewer')
+    const both = await Promise.all([useLink(house, token), useLink(house, token)])
+    expect(both.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([200, 404])
+  })
+})

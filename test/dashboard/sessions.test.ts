@@ -1,0 +1,296 @@
+/** Signing in to the dashboard, and what a session may do: who, from where, for how long, and in whose name. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { openIds, systemClock, systemRandom } from '#base'
+import { sql } from '#db'
+import { openSessions, resetMember } from '#members'
+import { type House, startHouse } from '../support/house.ts'
+import { ask, cookieOf, elsewhere, fromOurPages, invite, password, signedIn, useLink } from './browser.ts'
+
+const keptPasswords = sql<{ password: string | null; signInHash: Buffer | null }>`
+  select password, sign_in_hash as "signInHash"
+  from members
+  where address = $1`
+
+let house: House
+beforeAll(async () => {
+  house = await startHouse({ rateLimit: null, sendLimit: null, settings: { POSTRIDER_TRUSTED_PROXIES: '127.0.0.0/8' } })
+})
+afterAll(() => house.stop())
+
+const signIn = (address: string, chosen = password, headers = elsewhere()) =>
+  ask(house, 'POST', '/dashboard/api/sign-in', headers, { address, password: chosen })
+const limits = (headers: Record<string, string>) => ask(house, 'GET', '/v1/limits', headers)
+
+describe('a sign-in link', () => {
+  test('sets the password and signs in, once', async () => {
+    const token = await invite(house, 'Once@House.test', 'owner')
+    expect((await ask(house, 'POST', '/dashboard/api/sign-in-link', elsewhere(), { token })).data).toEqual({ address: 'once@house.test' })
+    const first = await useLink(house, token)
+    expect(first).toMatchObject({ status: 200, data: { member: { address: 'once@house.test', role: 'owner', tenantId: null } } })
+    expect((await limits({ ...fromOurPages, cookie: cookieOf(first) })).status).toBe(200)
+    expect(await useLink(house, token)).toMatchObject({ status: 404, code: 'not_found' })
+  })
+
+  test('is refused after 24 hours', async () => {
+    const token = await invite(house, 'late@house.test', 'owner', null, Date.now() - 24 * 3_600_000 - 1000)
+    expect(await useLink(house, token)).toMatchObject({ status: 404 })
+  })
+
+  test('stays good while the password chosen is too weak', async () => {
+    const token = await invite(house, 'weak@house.test', 'owner')
+    expect(await useLink(house, token, 'short')).toMatchObject({ status: 400, code: 'validation_error' })
+    expect(await useLink(house, token, 'weak@house.test')).toMatchObject({ status: 400 })
+    expect((await useLink(house, token)).status).toBe(200)
+  })
+})
+
+describe('a password', () => {
+  test('is kept as argon2id only, and signs in', async () => {
+    await signedIn(house, 'kept@house.test', 'viewer')
+    const [row] = await house.db.rows(keptPasswords, ['kept@house.test'])
+    expect(row?.password).toMatch(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$/)
+    expect(row?.signInHash).toBeNull()
+    expect((await signIn('KEPT@house.test')).status).toBe(200)
+  })
+
+  test('that is wrong is refused in the same words as an unknown address', async () => {
+    await signedIn(house, 'words@house.test', 'viewer')
+    const [wrong, unknown] = [await signIn('words@house.test', 'not this one'), await signIn('nobody@house.test')]
+    expect(wrong).toMatchObject({ status: 401, code: 'authentication_required' })
+    const told = ({ text }: { text: string }) => (JSON.parse(text) as { error: object }).error
+    expect(told(unknown)).toEqual(told(wrong))
+    expect(wrong.headers.get('set-cookie')).toBeNull()
+  })
+
+  test('cannot be guessed from one network more than ten times, and the member gets in from another', async () => {
+    const clock = { ...systemClock }
+    const sessions = openSessions({ db: house.db, clock, ids: openIds(systemRandom) })
+    await signedIn(house, 'guessed@house.test', 'viewer')
+    const guess = (word: string, network: string) => sessions.signIn({ address: 'guessed@house.test', password: word, network })
+    for (let index = 0; index < 10; index++)
+      await expect(guess('wrong', '192.0.2.1')).rejects.toMatchObject({ code: 'authentication_required' })
+    await expect(guess(password, '192.0.2.1')).rejects.toMatchObject({ code: 'rate_limit_exceeded' })
+    await expect(guess(password, '192.0.2.2')).resolves.toMatchObject({ session: { role: 'viewer' } })
+    clock.monotonicMs = () => systemClock.monotonicMs() + 15 * 60_000
+    await expect(guess(password, '192.0.2.1')).resolves.toBeDefined()
+  })
+
+  test('cannot be tried faster than five times a second from one network', async () => {
+    const headers = elsewhere()
+    const tried = await Promise.all(Array.from({ length: 12 }, () => signIn('nobody@house.test', 'wrong', headers)))
+    expect(tried.filter(({ status }) => status === 429).length).toBeGreaterThanOrEqual(6)
+  })
+})
+
+describe('the cookie', () => {
+  test('is out of reach of scripts, other sites and other hosts', async () => {
+    await signedIn(house, 'cookie@house.test', 'viewer')
+    const set = (await signIn('cookie@house.test')).headers.get('set-cookie') ?? ''
+    expect(set).toMatch(/; HttpOnly(;|$)/)
+    expect(set).toMatch(/; SameSite=Strict(;|$)/)
+    expect(set).not.toMatch(/Domain|Secure/i)
+    const https = (await signIn('cookie@house.test', password, { ...elsewhere(), 'x-forwarded-proto': 'https' })).headers
+    expect(https.get('set-cookie')).toMatch(/^__Host-postrider=.*; Secure$/)
+  })
+
+  test.each<[string, Record<string, string>]>([
+    ['without the header', { 'sec-fetch-site': 'same-origin' }],
+    ['with another value in the header', { 'x-postrider-session': 'true', 'sec-fetch-site': 'same-origin' }],
+    ['from another site', { 'x-postrider-session': '1', 'sec-fetch-site': 'cross-site' }],
+    ['from a sibling host', { 'x-postrider-session': '1', 'sec-fetch-site': 'same-site' }],
+    ['from another origin', { 'x-postrider-session': '1', origin: 'https://evil.example' }],
+    [
+      'from another origin that says it is ours',
+      { 'x-postrider-session': '1', 'sec-fetch-site': 'same-origin', origin: 'https://evil.example' },
+    ],
+    ['from an opaque origin', { 'x-postrider-session': '1', origin: 'null' }],
+    ['from nowhere that is told', { 'x-postrider-session': '1' }],
+  ])('is not believed %s', async (what, headers) => {
+    const { cookie = '' } = await signedIn(house, `${what.replaceAll(' ', '-')}@house.test`, 'owner')
+    for (const [method, path] of [
+      ['GET', '/v1/limits'],
+      ['POST', '/v1/suppressions'],
+    ] as const)
+      expect(await ask(house, method, path, { ...headers, cookie })).toMatchObject({ status: 401, code: 'authentication_required' })
+    expect((await ask(house, 'GET', '/dashboard/api/members', { ...headers, cookie })).status).toBe(403)
+    const attempt = await ask(
+      house,
+      'POST',
+      '/dashboard/api/sign-in',
+      { ...headers, 'x-forwarded-for': '203.0.113.7' },
+      { address: 'a@b.test', password },
+    )
+    expect(attempt).toMatchObject({ status: 403, code: 'permission_denied' })
+  })
+
+  test('is believed by the Origin of our own host where a browser says no more', async () => {
+    const { cookie = '' } = await signedIn(house, 'origin@house.test', 'owner')
+    const headers = { cookie, 'x-postrider-session': '1', origin: `http://127.0.0.1:${house.port}` }
+    expect((await limits(headers)).status).toBe(200)
+  })
+
+  test('counts for nothing beside a key', async () => {
+    const headers = await signedIn(house, 'beside@house.test', 'owner')
+    expect(await limits({ ...headers, authorization: 'Bearer svc_live_x' })).toMatchObject({ status: 401, code: 'invalid_api_key' })
+  })
+})
+
+describe('a session', () => {
+  test('has a rate of its own, 50 a second', async () => {
+    const headers = await signedIn(house, 'rate@house.test', 'viewer')
+    expect((await limits(headers)).headers.get('x-ratelimit-limit')).toBe('50')
+    const many = await Promise.all(Array.from({ length: 70 }, () => limits(headers)))
+    expect(many.some(({ status }) => status === 429)).toBe(true)
+  })
+
+  test('ends with signing out, with a new link, and after a day without use or seven days', async () => {
+    const out = await signedIn(house, 'out@house.test', 'viewer')
+    await ask(house, 'POST', '/dashboard/api/sign-out', out)
+    expect(await limits(out)).toMatchObject({ status: 401, code: 'authentication_required' })
+
+    const reset = await signedIn(house, 'reset@house.test', 'viewer')
+    const facts = { nowMs: Date.now(), ids: openIds(systemRandom) }
+    const { signInToken } = await house.db.transaction((tx) => resetMember(tx, 'reset@house.test', null, facts))
+    await expect.poll(async () => (await limits(reset)).status, { timeout: 3000 }).toBe(401)
+    expect((await signIn('reset@house.test')).status).toBe(401)
+    expect((await useLink(house, signInToken)).status).toBe(200)
+
+    const clock = { ...systemClock }
+    const sessions = openSessions({ db: house.db, clock, ids: openIds(systemRandom) })
+    const after = (delayMs: number) => {
+      clock.nowMs = () => systemClock.nowMs() + delayMs
+      clock.monotonicMs = () => systemClock.monotonicMs() + delayMs
+    }
+    await signedIn(house, 'long@house.test', 'viewer')
+    const { token } = await sessions.signIn({ address: 'long@house.test', password, network: '192.0.2.9' })
+    const hour = 3_600_000
+    for (let passed = 0; passed < 168; passed += 23) {
+      after(passed * hour)
+      expect(await sessions.find(token)).toMatchObject({ address: 'long@house.test' })
+    }
+    after(168 * hour + 1000)
+    expect(await sessions.find(token)).toBeUndefined()
+    after(0)
+    const { token: idle } = await sessions.signIn({ address: 'long@house.test', password, network: '192.0.2.9' })
+    after(24 * hour + 1000)
+    expect(await sessions.find(idle)).toBeUndefined()
+  })
+
+  test('does not exist on track domains', async () => {
+    const headers = await signedIn(house, 'track@house.test', 'owner')
+    await house.addDomain(house.tenantId, 'tracked.test')
+    const { domains } = (await ask(house, 'GET', '/v1/domains', headers)).data as { domains: { id: number; name: string }[] }
+    const domainId = domains.find(({ name }) => name === 'tracked.test')?.id
+    const made = await ask(house, 'POST', '/v1/tracking', headers, { domainId, name: 'click' })
+    expect(made.status).toBe(201)
+    const there = { ...headers, 'x-forwarded-host': 'click.tracked.test' }
+    for (const [method, path] of [
+      ['GET', '/v1/limits'],
+      ['GET', '/dashboard/api/session'],
+      ['POST', '/dashboard/api/sign-in'],
+      ['GET', '/'],
+    ] as const)
+      expect((await ask(house, method, path, there)).status).toBe(404)
+  })
+})
+
+describe('a role', () => {
+  test('viewer reads everything but secrets, and changes nothing', async () => {
+    const viewer = await signedIn(house, 'viewer@house.test', 'viewer')
+    for (const path of ['/emails', '/credentials', '/domains', '/webhooks', '/logs', '/usage', '/tenants', '/suppressions'])
+      expect((await ask(house, 'GET', `/v1${path}`, viewer)).status, path).toBe(200)
+    const changes = [
+      ['POST', '/suppressions', { address: 'a@b.test' }],
+      ['POST', '/credentials', { name: 'k', type: 'api' }],
+      ['POST', '/emails', {}],
+    ] as const
+    for (const [method, path, body] of changes)
+      expect(await ask(house, method, `/v1${path}`, viewer, body), path).toMatchObject({ status: 403, code: 'permission_denied' })
+    expect(await ask(house, 'GET', '/v1/webhooks/1?reveal=true', viewer)).toMatchObject({ status: 403 })
+    expect(await ask(house, 'GET', '/dashboard/api/members', viewer)).toMatchObject({ status: 403, code: 'permission_denied' })
+  })
+
+  test('admin changes everything but members', async () => {
+    const admin = await signedIn(house, 'admin@house.test', 'admin')
+    expect((await ask(house, 'POST', '/v1/suppressions', admin, { address: 'a@b.test' })).status).toBe(201)
+    expect((await ask(house, 'POST', '/v1/tenants', admin, { name: 'By an admin' })).status).toBe(201)
+    for (const path of ['', '/reset', '/remove'])
+      expect(await ask(house, 'POST', `/dashboard/api/members${path}`, admin, { address: 'x@y.test', role: 'owner' })).toMatchObject({
+        status: 403,
+      })
+  })
+
+  test('owner adds, resets and removes members, but not themselves', async () => {
+    const owner = await signedIn(house, 'owner@house.test', 'owner')
+    const added = await ask(house, 'POST', '/dashboard/api/members', owner, { address: 'new@house.test', role: 'viewer' })
+    const { signInUrl } = added.data as { signInUrl: string }
+    const session = await useLink(house, signInUrl.slice(signInUrl.lastIndexOf('/') + 1))
+    expect(session.status).toBe(200)
+    const theirs = { ...fromOurPages, cookie: cookieOf(session) }
+    expect((await ask(house, 'POST', '/dashboard/api/members/remove', owner, { address: 'new@house.test' })).status).toBe(200)
+    expect((await limits(theirs)).status).toBe(401)
+    expect((await ask(house, 'POST', '/dashboard/api/members/remove', owner, { address: 'owner@house.test' })).status).toBe(400)
+  })
+})
+
+describe('a member of a tenant', () => {
+  test('sees that tenant only, whatever the request names', async () => {
+    const other = await house.makeTenant('Other')
+    const otherKey = await house.makeKey({ tenantId: other })
+    await house.call('POST', '/suppressions', { key: otherKey, body: { address: 'theirs@example.org' } })
+    await house.call('POST', '/suppressions', { key: house.testKey, body: { address: 'ours@example.org', tenantId: house.tenantId } })
+    const member = await signedIn(house, 'member@other.test', 'owner', other)
+    const listed = await ask(house, 'GET', '/v1/suppressions', member)
+    expect(listed.text).toContain('theirs@example.org')
+    expect(listed.text).not.toContain('ours@example.org')
+    expect(await ask(house, 'GET', `/v1/suppressions?tenantId=${house.tenantId}`, member)).toMatchObject({
+      status: 403,
+      code: 'tenant_mismatch',
+    })
+    expect((await ask(house, 'GET', '/v1/tenants', member)).status).toBe(403)
+    const members = await ask(house, 'GET', '/dashboard/api/members', member)
+    expect((members.data as { members: { address: string }[] }).members.map(({ address }) => address)).toEqual(['member@other.test'])
+    expect(
+      (await ask(house, 'POST', '/dashboard/api/members', member, { address: 'x@y.test', role: 'owner', tenantId: house.tenantId })).status,
+    ).toBe(403)
+    expect((await ask(house, 'POST', '/dashboard/api/members/reset', member, { address: 'owner@house.test' })).status).toBe(404)
+  })
+
+  test("cannot preview another tenant's mail, and is signed out when the tenant goes", async () => {
+    const own = await house.makeTenant('Going')
+    await house.addDomain(own, 'going.test')
+    const key = await house.makeKey({ tenantId: own })
+    const send = async (sender: string, from: string) => {
+      const answer = await house.call('POST', '/emails', {
+        key: sender,
+        body: { from, to: ['delivered@simulator.test'], subject: 'A', html: '<p>secret of the mail</p>' },
+      })
+      return (answer.body.data as { id: string }).id
+    }
+    const [theirs, ours] = [await send(key, 'a@going.test'), await send(house.testKey, 'a@simulator.test')]
+    const member = await signedIn(house, 'member@going.test', 'admin', own)
+    const frame = { cookie: member.cookie ?? '', 'sec-fetch-site': 'same-origin', 'sec-fetch-dest': 'iframe' }
+    const shown = await ask(house, 'GET', `/dashboard/api/emails/${theirs}/preview`, frame)
+    expect(shown.text).toContain('secret of the mail')
+    expect(shown.headers.get('content-security-policy')).toMatch(/^sandbox; default-src 'none'/)
+    expect((await ask(house, 'GET', `/dashboard/api/emails/${ours}/preview`, frame)).status).toBe(404)
+    for (const other of [{ 'sec-fetch-site': 'cross-site' }, { 'sec-fetch-dest': 'document' }])
+      expect((await ask(house, 'GET', `/dashboard/api/emails/${theirs}/preview`, { ...frame, ...other })).status).toBe(401)
+    expect((await house.call('DELETE', `/tenants/${own}`, { key: house.testKey })).status).toBe(200)
+    await expect.poll(async () => (await limits(member)).status, { timeout: 3000 }).toBe(401)
+  })
+})
+
+describe('the request log', () => {
+  test('keeps what a person changed, and not what they looked at', async () => {
+    const admin = await signedIn(house, 'logged@house.test', 'admin')
+    await ask(house, 'GET', '/v1/suppressions', admin)
+    await ask(house, 'POST', '/v1/suppressions', admin, { address: 'logged@example.org' })
+    const logged = async () =>
+      ((await ask(house, 'GET', '/v1/logs?perPage=100', admin)).data as { method: string; credential: { keyPrefix: string } }[]).filter(
+        ({ credential }) => credential.keyPrefix === 'session',
+      )
+    await expect.poll(async () => (await logged()).length, { timeout: 5000 }).toBeGreaterThan(0)
+    expect((await logged()).every(({ method }) => method !== 'GET')).toBe(true)
+  })
+})

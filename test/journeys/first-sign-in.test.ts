@@ -1,0 +1,42 @@
+/** What the first start and the command line print is a way into the dashboard. */
+import { expect, onTestFinished, test } from 'vitest'
+import { openIds, readConfig, systemClock, systemRandom } from '#base'
+import { ask, cookieOf, fromOurPages, signedIn, useLink } from '../dashboard/browser.ts'
+import { runHere } from '../support/command.ts'
+import { startHouse } from '../support/house.ts'
+import { startService } from '../support/service.ts'
+
+test("the first start prints the owner's sign-in link, which works", { timeout: 90_000 }, async () => {
+  const service = await startService()
+  onTestFinished(() => service[Symbol.asyncDispose]())
+  const token = /\/sign-in\/(\w{43}) /.exec(service.output())?.[1]
+  const headers = { ...fromOurPages, 'content-type': 'application/json' }
+  const body = JSON.stringify({ token, password: 'a long enough password' })
+  const answer = await fetch(`${service.url}/dashboard/api/sign-in-link/password`, { method: 'POST', headers, body })
+  expect(answer.status).toBe(200)
+  expect(await answer.json()).toMatchObject({ data: { member: { address: 'owner@mail.postrider.test', role: 'owner' } } })
+})
+
+test('postrider member reset ends the sessions of a member and prints a link that works', async () => {
+  await using house = await startHouse({ settings: { POSTRIDER_TRUSTED_PROXIES: '127.0.0.0/8' } })
+  const before = await signedIn(house, 'lost@house.test', 'admin')
+  const printed: string[] = []
+  const { db, secrets } = house
+  const given = {
+    config: readConfig({}),
+    db,
+    secrets,
+    clock: systemClock,
+    ids: openIds(systemRandom),
+    random: systemRandom,
+    version: 'test',
+  }
+  const run = (...words: string[]) => runHere(words, { withHouse: (work) => work(given), print: (text) => printed.push(text) })
+  expect(await run('member', 'reset', 'LOST@house.test', '--json')).toBe(0)
+  const { signInUrl, role } = JSON.parse(printed[0] ?? '') as { signInUrl: string; role: string }
+  expect(role).toBe('admin')
+  await expect.poll(async () => (await ask(house, 'GET', '/v1/limits', before)).status, { timeout: 3000 }).toBe(401)
+  const again = await useLink(house, signInUrl.slice(signInUrl.lastIndexOf('/') + 1))
+  expect((await ask(house, 'GET', '/v1/limits', { ...fromOurPages, cookie: cookieOf(again) })).status).toBe(200)
+  expect(await run('member', 'reset', 'nobody@house.test')).toBe(2)
+})
