@@ -1,4 +1,5 @@
 /** What one SMTP conversation is asked for and what it comes to. Types and default limits only. */
+import type { Socket } from 'node:net'
 import type { Clock } from '#base'
 
 /** Where to connect: the address, its port, and the name it was found under (for SNI, certificates and records). */
@@ -44,6 +45,8 @@ export interface ConnectOptions {
   /** Our name in EHLO. */
   ehloName: string
   localAddress?: string | undefined
+  /** Connected already (see `reach`): it belongs to the conversation from now on. */
+  socket?: Socket | undefined
   /**
    * `opportunistic`: STARTTLS when offered, any certificate; `none`: never; `implicit`: TLS before the greeting; `require`: STARTTLS
    * or nothing. The last two are promises to an operator, so they also want a certificate that is valid for the peer's host.

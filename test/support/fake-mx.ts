@@ -1,5 +1,5 @@
 /**
- * A mail server for tests on 127.0.0.1: real TCP and STARTTLS, keeps what it was given, and misbehaves by script. Its own small code
+ * A mail server for tests on loopback: real TCP and STARTTLS, keeps what it was given, and misbehaves by script. Its own small code
  * rather than a library, because a library keeps to the RFCs.
  */
 import { createServer, type Socket } from 'node:net'
@@ -22,6 +22,10 @@ export interface FakeMxOptions {
   starttls?: boolean
   script?: (event: MxEvent) => MxAnswer
   closed?: (session: number) => void
+  /** 127.0.0.1 unless given. */
+  host?: string
+  /** Any unless given. */
+  port?: number
 }
 
 export interface MxMessage {
@@ -33,6 +37,10 @@ export interface MxMessage {
   octets: Buffer
   secure: boolean
   session: number
+  /** The address it came from. */
+  source: string
+  /** What was said in EHLO. */
+  ehloName: string
 }
 
 export interface FakeMx extends AsyncDisposable {
@@ -67,7 +75,7 @@ export async function startFakeMx(options: FakeMxOptions = {}): Promise<FakeMx> 
     })
     converse(socket, session, options, keep)
   })
-  await new Promise<void>((resolve, reject) => server.once('error', reject).listen(0, '127.0.0.1', resolve))
+  await new Promise<void>((resolve, reject) => server.once('error', reject).listen(options.port ?? 0, options.host ?? '127.0.0.1', resolve))
   const address = server.address()
   const port = typeof address === 'object' && address ? address.port : 0
 
@@ -107,8 +115,10 @@ export async function startFakeMx(options: FakeMxOptions = {}): Promise<FakeMx> 
 
 function converse(plain: Socket, session: number, options: FakeMxOptions, keep: (message: MxMessage) => void): void {
   let socket: Socket = plain
+  const source = plain.remoteAddress ?? ''
   let unread: Buffer = Buffer.alloc(0)
   let secure = false
+  let ehloName = ''
   let from: string | undefined
   let recipients: string[] = []
   /** Set while content is read: where to look on for its end. */
@@ -135,6 +145,7 @@ function converse(plain: Socket, session: number, options: FakeMxOptions, keep: 
     const verb = line.slice(0, 4).toUpperCase()
     const address = /<([^>]*)>/.exec(line)?.[1] ?? ''
     if (verb === 'EHLO' || verb === 'HELO') {
+      ehloName = line.slice(5)
       const extensions = [...(options.extensions ?? defaultExtensions), ...(options.starttls && !secure ? ['STARTTLS'] : [])]
       const lines = verb === 'HELO' ? ['fake.test'] : ['fake.test', ...extensions]
       answer('ehlo', line, lines.map((text, index) => `250${index === lines.length - 1 ? ' ' : '-'}${text}`).join('\n'))
@@ -160,7 +171,7 @@ function converse(plain: Socket, session: number, options: FakeMxOptions, keep: 
 
   const onContent = (wire: Buffer) => {
     if (answer('content', String(wire.length), '250 2.0.0 queued') === 250) {
-      keep({ from: from ?? '', recipients, wire, octets: unstuff(wire), secure, session })
+      keep({ from: from ?? '', recipients, wire, octets: unstuff(wire), secure, session, source, ehloName })
     }
     forget()
   }
