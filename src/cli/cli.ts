@@ -26,6 +26,7 @@ import {
 } from './operate.ts'
 import { domainAdd, keyCreate, limitsSet, memberAdd, tenantCreate } from './records.ts'
 import { send } from './send.ts'
+import { poolAssign, poolList, poolUnassign, sourceAdd, sourceList, sourceRemove } from './sources.ts'
 
 export type { CommandDeps, House } from './command.ts'
 
@@ -94,6 +95,12 @@ const commands: readonly Command[] = [
   domainAdd,
   memberAdd,
   limitsSet,
+  sourceAdd,
+  sourceList,
+  sourceRemove,
+  poolAssign,
+  poolUnassign,
+  poolList,
   // Before `queue`, which their first word is too.
   queuePause,
   queueResume,

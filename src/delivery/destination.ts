@@ -4,12 +4,14 @@
  */
 import { type Clock, type Config, impossible, type Log } from '#base'
 import { type AddressesResult, type AddressGuard, findAddresses, type Resolver, type RouteHost } from '#net'
-import { type ConnectOptions, connect, type SmtpConnection, type Transaction } from '#smtp'
+import { type ConnectOptions, connect, type Failure, reach, type SmtpConnection, type Transaction } from '#smtp'
 import type { Claimed } from '#spool'
 import { fairQueue } from './fair-queue.ts'
 import { type Job, type PreparedMessage, transactionsOf } from './job.ts'
+import { type End, endRestMs, isLeftOut, type Lane, takePlaces, targetsOf } from './lane.ts'
 import { type Finding, findingOf, findingOfFailure, nowhere, type RemoteEnd, remoteOf } from './outcome.ts'
-import type { Shape } from './shaping.ts'
+import type { Slot } from './shaping.ts'
+import type { WarmUp } from './warm-up.ts'
 
 const mostConnections = 10
 /** A connection is kept this long for the next message. */
@@ -54,8 +56,8 @@ export interface DestinationDeps {
   done(result: FindingFor): void
   /** The lease was lost before the final dot: nothing was sent. */
   abandoned(job: Job): void
-  /** How much the provider takes, over all processes. */
-  shape: Shape
+  /** From which of our addresses, and how much the provider takes from them, over all processes. */
+  lane: Lane
   /** Not begun, and not to be claimed again for so long: the provider takes no more now. */
   surplus(jobs: Job[], forMs: number): void
 }
@@ -71,6 +73,8 @@ export interface Way {
 
 export interface Destination {
   add(job: Job, way: Way): void
+  /** More may be added: it neither rests nor has its fill. */
+  readonly hasRoom: boolean
   /** Nothing waits and no connection is open. */
   readonly idle: boolean
   /** Takes back what no connection has begun. */
@@ -83,7 +87,9 @@ export interface Destination {
 export function openDestination(name: string, deps: DestinationDeps): Destination {
   const { clock } = deps
   const queue = fairQueue<Job>()
-  const open = new Set<SmtpConnection>()
+  const { lane } = deps
+  const anyEnd = (lane.four ?? lane.six) as End
+  const open = new Map<SmtpConnection, End>()
   let way: Way | undefined
   let working = 0
   /** Grows with every success, so that a destination which answers nobody costs one connection. */
@@ -127,7 +133,7 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
    */
   const press = () => {
     if (queue.size === 0 || waking) return
-    if (deps.shape.restMs > 0) return deps.surplus(queue.takeAll(), deps.shape.restMs)
+    if (lane.restMs > 0) return deps.surplus(queue.takeAll(), lane.restMs)
     const [wake] = chaining.size > 0 ? chaining : resting
     if (wake) {
       waking = true
@@ -152,13 +158,13 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
 
   /** One connection's life: open, send what there is, wait a little for more, quit. */
   const work = async () => {
-    const slot = await deps.shape.connect()
-    if (!slot) return denied()
+    const places = await takePlaces(lane, queue.size)
+    if (places.size === 0) return denied()
     try {
-      await workOn()
+      await workOn(places)
     } finally {
-      slot.release()
-      if (deps.shape.isScarce && clock.monotonicMs() >= deniedUntilMs) denied()
+      for (const slot of places.values()) slot.release()
+      if (lane.isScarce && clock.monotonicMs() >= deniedUntilMs) denied()
     }
   }
 
@@ -167,13 +173,17 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
     clock.after(forMs, press)
   }
 
-  const workOn = async () => {
+  const workOn = async (places: ReadonlyMap<End, Slot>) => {
     const beganMs = clock.monotonicMs()
-    const opened = await openConnection(way as Way, deps)
+    const opened = await openConnection(way as Way, places, deps)
+    if (opened === 'left out') {
+      if (open.size === 0) deps.surplus(queue.takeAll(), Math.max(surplusMs, ...restsOf(lane)))
+      return
+    }
     if (!opened.ok) {
       const { reply } = opened.finding
-      if (reply && deps.shape.isThrottle(reply)) {
-        deps.shape.refused(reply.text)
+      if (reply && opened.end?.shape.isThrottle(reply)) {
+        opened.end.shape.refused(reply.text)
         allowed = Math.max(1, open.size)
         // One email tells what was said; the others wait until the provider takes more.
         const job = open.size === 0 ? queue.take() : undefined
@@ -192,10 +202,11 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
       failAll(opened.finding, opened.remote, opened.conversation, clock.monotonicMs() - beganMs)
       return
     }
-    const { connection } = opened
-    open.add(connection)
+    const { connection, end } = opened
+    for (const [other, slot] of places) if (other !== end) slot.release()
+    open.set(connection, end)
     try {
-      await sendOver(connection)
+      await sendOver(connection, end)
     } catch (error) {
       deps.log.error({ err: error, destination: name }, 'a delivery loop broke')
       connection.destroy()
@@ -205,15 +216,15 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
     }
   }
 
-  const sendOver = async (connection: SmtpConnection) => {
+  const sendOver = async (connection: SmtpConnection, end: End) => {
     const running = new Set<Promise<void>>()
     const endMs = clock.monotonicMs() + scarceLifeMs
     let sent = 0
-    while (connection.usable && !closing && sent < mostPerConnection && deps.shape.restMs === 0) {
+    while (connection.usable && !closing && sent < mostPerConnection && endRestMs(end) === 0) {
       waking = false
-      if (deps.shape.isScarce && clock.monotonicMs() > endMs) break
-      if (deps.shape.isPaced && queue.size > 0) {
-        await deps.shape.turn()
+      if (end.shape.isScarce && clock.monotonicMs() > endMs) break
+      if (end.shape.isPaced && queue.size > 0) {
+        await end.shape.turn()
         if (!connection.usable || closing) break
       }
       const job = queue.take()
@@ -225,6 +236,7 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
         }
         continue
       }
+      if (end.warmUp && !(await keepAllowed(job, end.warmUp))) continue
       if (!job.body || running.size + 1 >= mostChained()) press()
       const prepared = await deps.prepare(job)
       if (!prepared) continue
@@ -236,6 +248,20 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
       sent += await sendParts(connection, job, prepared, running)
     }
     await Promise.all(running)
+  }
+
+  /** Leaves as many recipients in the job as the warm-up allows; false when that is none. */
+  const keepAllowed = async (job: Job, warmUp: WarmUp): Promise<boolean> => {
+    const granted = await warmUp.take(job.recipients.length)
+    const later = job.recipients.slice(granted)
+    if (later.length === 0) return true
+    if (granted === 0) {
+      deps.surplus([job], Math.max(surplusMs, lane.restMs))
+      return false
+    }
+    job.recipients = job.recipients.slice(0, granted)
+    deps.surplus([{ ...job, recipients: later }], Math.max(surplusMs, lane.restMs))
+    return true
   }
 
   /** The job's transactions, chained behind those that are `running`; returns how many the connection took. */
@@ -286,14 +312,15 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
       press()
       return
     }
-    const throttled = result.recipients.find((one) => one.state === 'refused' && deps.shape.isThrottle(one.reply))
-    if (throttled?.state === 'refused') deps.shape.throttled(throttled.reply.text)
-    else if (first?.state === 'accepted' || first?.state === 'refused') deps.shape.accepted(1)
+    const { shape, source } = open.get(connection) ?? anyEnd
+    const throttled = result.recipients.find((one) => one.state === 'refused' && shape.isThrottle(one.reply))
+    if (throttled?.state === 'refused') shape.throttled(throttled.reply.text)
+    else if (first?.state === 'accepted' || first?.state === 'refused') shape.accepted(1)
     if (result.recipients.some((one) => one.state === 'accepted')) allowed = Math.min(mostConnections, allowed + 1)
     deps.done({
       job,
       findings: result.recipients.map(findingOf),
-      remote: remoteOf(connection.peer, result.secure),
+      remote: { ...remoteOf(connection.peer, result.secure), source },
       durationMs: result.durationMs,
       conversation: result.transcript,
     })
@@ -302,9 +329,12 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
   return {
     add(job, newWay) {
       way = newWay
-      if (queue.size >= deps.shape.mostWaiting) return deps.surplus([job], surplusMs)
+      if (queue.size >= lane.mostWaiting) return deps.surplus([job], surplusMs)
       queue.push(job.tenantId, job)
       press()
+    },
+    get hasRoom() {
+      return queue.size < lane.mostWaiting && lane.restMs === 0
     },
     get idle() {
       return queue.size === 0 && working === 0
@@ -315,7 +345,7 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
       for (const wake of [...chaining, ...resting]) wake()
     },
     destroy() {
-      for (const connection of open) connection.destroy()
+      for (const connection of open.keys()) connection.destroy()
     },
   }
 }
@@ -325,42 +355,75 @@ interface Unopened {
   finding: Finding
   remote: RemoteEnd
   conversation: string
+  end: End | undefined
 }
 
-type Opened = { ok: true; connection: SmtpConnection } | Unopened
+type Opened = { ok: true; connection: SmtpConnection; end: End } | Unopened
 
-/** Tries hosts in order of preference and their addresses in turn; a host that says 5xx at the door is passed over for the next. */
-async function openConnection(way: Way, deps: DestinationDeps): Promise<Opened> {
+/** How long each of the lane's ends rests. */
+const restsOf = ({ four, six }: Lane) => [four, six].flatMap((end) => (end ? [endRestMs(end)] : []))
+
+/**
+ * Tries hosts in order of preference, and of their addresses the first that answers; a host that says 5xx at the door is passed over for
+ * the next. `left out`: it has addresses only of a family that has no place for a connection now.
+ */
+async function openConnection(way: Way, places: ReadonlyMap<End, Slot>, deps: DestinationDeps): Promise<Opened | 'left out'> {
+  const { lane, clock } = deps
   let last: Unopened | undefined
+  let wasLeftOut = false
   for (const { host } of way.hosts) {
     const found = await findAddresses(host, deps.resolver, way.guard)
     if (found.kind !== 'addresses') {
       last = gentler(last, unopened(unreachable(host, found), { ...nowhere, host }))
       continue
     }
-    for (const address of found.addresses) {
+    const peers = found.addresses.map((address) => ({ host, address, port: way.port }))
+    const targets = targetsOf(lane, places, peers)
+    if (targets.length === 0 && isLeftOut(lane, peers)) wasLeftOut = true
+    else if (targets.length === 0) last = gentler(last, unopened(ofOtherFamily(host), { ...nowhere, host }))
+    for await (const reached of reach(targets, { clock })) {
+      const { peer, end } = reached.target
+      const told = (failure: Failure) =>
+        unopened(findingOfFailure(failure), { ...remoteOf(peer, false), source: end.source }, failure.transcript, end)
+      if ('failure' in reached) {
+        last = gentler(last, told(reached.failure))
+        continue
+      }
       const options: ConnectOptions = {
-        peer: { host, address, port: way.port },
-        ehloName: deps.config.hostname,
+        peer,
+        ehloName: end.ehloName,
+        localAddress: end.source,
+        socket: reached.socket,
         tls: way.tls,
         auth: way.auth,
-        clock: deps.clock,
+        clock,
       }
       let result = await connect(options)
       // Opportunistic TLS: a handshake that fails must not cost the mail (RFC 7435), so it goes in the clear over a new connection.
-      if (!result.ok && result.failure.kind === 'tls' && way.tls === 'opportunistic') result = await connect({ ...options, tls: 'none' })
-      if (result.ok) return result
-      last = gentler(last, unopened(findingOfFailure(result.failure), remoteOf(options.peer, false), result.failure.transcript))
+      if (!result.ok && result.failure.kind === 'tls' && way.tls === 'opportunistic')
+        result = await connect({ ...options, socket: undefined, tls: 'none' })
+      if (result.ok) return { ...result, end }
+      last = gentler(last, told(result.failure))
     }
   }
+  if (!last && wasLeftOut) return 'left out'
   return last ?? unopened(unreachable('the domain', { kind: 'none' }), nowhere)
 }
 
-const unopened = (finding: Finding, remote: RemoteEnd, conversation = finding.message): Unopened => ({
+const unopened = (finding: Finding, remote: RemoteEnd, conversation = finding.message, end?: End): Unopened => ({
   ok: false,
   finding,
   remote,
   conversation,
+  end,
+})
+
+const ofOtherFamily = (host: string): Finding => ({
+  kind: 'temporary',
+  reply: null,
+  classification: 'connection_error',
+  enhanced: '4.4.4',
+  message: `${host} has no address of the family that this mail is sent from`,
 })
 
 /** Only when every host says a permanent no is it one (RFC 5321 section 5.1); of several reasons to wait, the last one is told. */

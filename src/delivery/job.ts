@@ -3,6 +3,7 @@
  * connection. Each recipient has an envelope sender of its own and so a transaction of its own; without envelope senders they share one.
  */
 import type { Claimed } from '#spool'
+import type { Pool } from './sources.ts'
 
 /** RFC 5321 section 4.5.3.1.8: a server must take at least 100. */
 const mostRecipientsPerJob = 100
@@ -15,6 +16,10 @@ export interface Job {
   needsSmtpUtf8: boolean
   /** It was given back once by a connection that had closed. */
   again: boolean
+  /** The only addresses that it may go from; undefined: the system's choice. */
+  pool: Pool | undefined
+  /** How often it was passed on to another lane of the pool. */
+  moves: number
   /** Compressed content, when it was small enough to be loaded with the claim. */
   body: Buffer | undefined
 }
@@ -53,6 +58,8 @@ export function jobsOf(claimed: readonly Claimed[]): Job[] {
         sizeOctets: one.sizeOctets,
         needsSmtpUtf8: false,
         again: false,
+        pool: undefined,
+        moves: 0,
         body: undefined,
       }
       open.set(key, job)

@@ -101,7 +101,10 @@ function attemptAt({ peer, localAddress }: Target, clock: Clock, connectMs: numb
     socket.on('error', (error: NodeJS.ErrnoException) => {
       if (error.syscall === 'bind') fail('aborted', `${localAddress} is not an address of this machine`)
       else
-        fail(error.code === 'ETIMEDOUT' ? 'timeout' : 'refused', `${address} port ${port} cannot be reached: ${error.code ?? error.message}`)
+        fail(
+          error.code === 'ETIMEDOUT' ? 'timeout' : 'refused',
+          `${address} port ${port} cannot be reached: ${error.code ?? error.message}`,
+        )
     })
     socket.once('close', () => cancel())
     socket.once('connect', () => {

@@ -17,6 +17,7 @@ export const Delivery = Type.Object({
   classificationCode: nullable(Type.Integer()),
   smtpEnhancedCode: nullable(Type.String({ pattern: '^[245]\\.\\d{1,3}\\.\\d{1,3}$' })),
   remoteHost: nullable(Type.String()),
+  sourceAddress: Type.Optional(Type.String({ description: 'Our address it was sent from, where sources are set up' })),
   outcomeUnknown: Type.Optional(Type.Boolean({ description: 'Only when it is not known whether the remote took the message' })),
 })
 
@@ -34,6 +35,7 @@ export function deliveryToWire(attempt: Attempt): Static<typeof Delivery> {
     classificationCode: name === null ? null : classification(name as ClassificationName),
     smtpEnhancedCode: attempt.enhanced,
     remoteHost: attempt.remoteHost,
+    ...(attempt.source === null ? {} : { sourceAddress: attempt.source }),
     ...(attempt.outcomeUnknown ? { outcomeUnknown: true } : {}),
   }
 }
