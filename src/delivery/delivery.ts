@@ -64,6 +64,7 @@ export {
   type Source,
   unassignPool,
 } from './sources.ts'
+export { openWarmUp } from './warm-up.ts'
 
 /** Recipients in this process's hands at most: they are small, their bodies are not kept. */
 const mostHeld = 2000

@@ -252,7 +252,7 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
 
   /** Leaves as many recipients in the job as the warm-up allows; false when that is none. */
   const keepAllowed = async (job: Job, warmUp: WarmUp): Promise<boolean> => {
-    const granted = await warmUp.take(job.recipients.length)
+    const granted = await warmUp.take(job.recipients.length, queue.size)
     const later = job.recipients.slice(granted)
     if (later.length === 0) return true
     if (granted === 0) {

@@ -55,12 +55,12 @@ export const laneName = ({ four, six }: LaneAddresses<Source>): string =>
 /** A place for a connection from each end that may have one now. */
 export async function takePlaces({ four, six }: Lane, wanted: number): Promise<Map<End, Slot>> {
   const places = new Map<End, Slot>()
-  const take = async (end: End) => {
-    if (endRestMs(end) > 0 || (end.warmUp && !(await end.warmUp.ready(wanted)))) return
+  const take = async (end: End | undefined) => {
+    if (!end || endRestMs(end) > 0 || (end.warmUp && !(await end.warmUp.ready(wanted)))) return
     const slot = await end.shape.connect()
     if (slot) places.set(end, slot)
   }
-  await Promise.all([...new Set([six, four])].map((end) => end && take(end)))
+  await Promise.all([...new Set([six, four])].map(take))
   return places
 }
 

@@ -70,8 +70,8 @@ export interface WarmUp {
   readonly because: string
   /** Sees to it that there is an allowance for one message at least; false when there is none today. */
   ready(wanted: number): Promise<boolean>
-  /** How many of `wanted` messages may go. */
-  take(wanted: number): Promise<number>
+  /** How many of `wanted` messages may go; `after`: how many more wait behind them. */
+  take(wanted: number, after?: number): Promise<number>
 }
 
 interface WarmUpDeps {
@@ -129,8 +129,8 @@ export function openWarmUp(
       return `the warm-up of ${source} allows ${warmUpCeiling(day) ?? 'any number of'} messages to ${provider} on its day ${day + 1}`
     },
     ready,
-    async take(wanted) {
-      if (!(await ready(wanted))) return 0
+    async take(wanted, after = 0) {
+      if (!(await ready(wanted + after))) return 0
       if (today() === undefined) return wanted
       const taken = Math.min(left, wanted)
       left -= taken
