@@ -60,8 +60,7 @@ const dropAssignment = sql`
   where tenant_id = $1 and tag = $2`
 
 /** Commands one after another: each looks at both tables before it changes one. */
-const oneAtATime = sql`
-  lock table source_addresses in share row exclusive mode`
+const oneAtATime = (tx: Tx) => tx.script('lock table source_addresses in share row exclusive mode')
 
 export const listSources = (on: Queryable): Promise<Source[]> => on.rows(allSources)
 export const listAssignments = (on: Queryable): Promise<PoolAssignment[]> => on.rows(allAssignments)
@@ -102,7 +101,7 @@ export function addSource(db: Db, wanted: NewSource, nowMs: number): Promise<Sou
   if (wanted.ehloName !== null && !/^(?=.{1,253}$)[a-z0-9-]{1,63}(?:\.[a-z0-9-]{1,63})+$/i.test(wanted.ehloName))
     throw refused(`"${wanted.ehloName}" is not a host name`, 'Give the name that the PTR of the address leads to')
   return db.transaction(async (tx) => {
-    await tx.run(oneAtATime)
+    await oneAtATime(tx)
     const known = (await listSources(tx)).find((one) => one.address === address)
     if (known && known.pool !== pool) await refuseIfLast(tx, known)
     const warmUpFrom = wanted.warmUp === 'none' ? null : (known?.warmUpFrom ?? new Date(nowMs))
@@ -128,7 +127,7 @@ async function refuseIfLast(tx: Tx, source: Source): Promise<void> {
 export function removeSource(db: Db, text: string, nowMs: number): Promise<Source> {
   const address = sourceAddress(text)
   return db.transaction(async (tx) => {
-    await tx.run(oneAtATime)
+    await oneAtATime(tx)
     const source = (await listSources(tx)).find((one) => one.address === address)
     if (!source) throw new Refusal('not_found', { message: `${address} is not a source`, suggestion: 'See: postrider source list' })
     await refuseIfLast(tx, source)
@@ -143,7 +142,7 @@ export function removeSource(db: Db, text: string, nowMs: number): Promise<Sourc
 export function assignPool(db: Db, wanted: PoolAssignment, nowMs: number): Promise<void> {
   const pool = poolName(wanted.pool)
   return db.transaction(async (tx) => {
-    await tx.run(oneAtATime)
+    await oneAtATime(tx)
     if (!(await listSources(tx)).some((one) => one.pool === pool))
       throw refused(`the pool ${pool} has no addresses`, `Add one first: postrider source add ADDRESS --pool ${pool}`)
     await tx.run(putAssignment, [wanted.tenantId, wanted.tag, pool])
