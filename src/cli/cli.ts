@@ -28,6 +28,7 @@ import {
 } from './operate.ts'
 import { domainAdd, keyCreate, limitsSet, memberAdd, tenantCreate } from './records.ts'
 import { send } from './send.ts'
+import { poolAssign, poolList, poolUnassign, sourceAdd, sourceList, sourceRemove } from './sources.ts'
 import { tlsList, tlsRequire, tlsWaive } from './tls.ts'
 import { webhookReplay } from './webhook.ts'
 
@@ -109,6 +110,12 @@ const commands: readonly Command[] = [
   domainAdd,
   memberAdd,
   limitsSet,
+  sourceAdd,
+  sourceList,
+  sourceRemove,
+  poolAssign,
+  poolUnassign,
+  poolList,
   // Before `queue`, which their first word is too.
   queuePause,
   queueResume,

@@ -1,5 +1,6 @@
 /** `postrider dns`: what the operator publishes for the platform's own names, and what DNS says of it now. */
 import { networkInterfaces } from 'node:os'
+import { listSources } from '#delivery'
 import { ensurePlatformKey, type PlatformRecord, platformRecords } from '#domains'
 import { openGuard, openResolver } from '#net'
 import { type Command, jsonOption } from './command.ts'
@@ -22,8 +23,9 @@ export const dns: Command = {
   help: `postrider dns [--json]
 
 Lists the records of the names below POSTRIDER_HOSTNAME that mail and tracking need: its addresses, the MX and SPF of the return path
-(rp.), SPF (spf.), the tracking name (track.), the DKIM key of the sandbox sender's domain, and the PTR of each address; with what DNS
-answers now. The addresses are those DNS has for the host name, else those of this machine that are public.
+(rp.), SPF (spf.), the tracking name (track.), the DKIM key of the sandbox sender's domain, the PTR of each address, and the names and
+PTR of the addresses that mail is sent from (postrider source); with what DNS answers now. The addresses are those DNS has for the host
+name, else those of this machine that are public.
 With --json: [{type, name, value, status, found}]; status is OK, Missing, Invalid, or null when DNS could not be asked.`,
   options: jsonOption,
   run: (given, deps) =>
@@ -36,7 +38,8 @@ With --json: [{type, name, value, status, found}]; status is OK, Missing, Invali
       const sender = config.sandboxSender.slice(config.sandboxSender.lastIndexOf('@') + 1)
       const key = await ensurePlatformKey(db, sender, { nowMs: clock.nowMs(), ids, secrets })
       const resolver = openResolver({ servers: config.resolvers, clock })
-      const records = await platformRecords({ resolver, hostname: config.hostname, key, ownAddresses })
+      const sources = (await listSources(db)).map(({ address, ehloName }) => ({ address, ehloName: ehloName ?? config.hostname }))
+      const records = await platformRecords({ resolver, hostname: config.hostname, key, ownAddresses, sources })
       deps.print(given.options.json === true ? JSON.stringify(records) : records.map(line).join('\n'))
     }),
 }
