@@ -18,6 +18,7 @@ create table attempts (
   outcome_unknown boolean not null,
   conversation text,
   tls jsonb,
+  source text,
   constraint attempts_pkey PRIMARY KEY (tenant_id, email_id, id)
 ) partition by RANGE (email_id);
 
@@ -226,6 +227,13 @@ create table platform_keys (
   constraint platform_keys_pkey PRIMARY KEY (name)
 );
 
+create table pool_assignments (
+  tenant_id text collate "C" not null,
+  tag text collate "C" not null,
+  pool text collate "C" not null,
+  constraint pool_assignments_pkey PRIMARY KEY (tenant_id, tag)
+);
+
 create table queue_changes (
   tenant_id text collate "C" not null,
   id bigint not null generated always as identity,
@@ -364,6 +372,15 @@ create table simulated_later (
 );
 CREATE INDEX simulated_later_due ON simulated_later (due_at);
 
+create table source_addresses (
+  address text collate "C" not null,
+  ehlo_name text,
+  pool text collate "C" not null,
+  warm_up_from timestamptz,
+  added_at timestamptz not null,
+  constraint source_addresses_pkey PRIMARY KEY (address)
+);
+
 create table spool (
   tenant_id text collate "C" not null,
   email_id text collate "C" not null,
@@ -379,6 +396,7 @@ create table spool (
   size_octets integer not null,
   due_at timestamptz,
   held_because text,
+  waits_for text,
   constraint spool_pkey PRIMARY KEY (tenant_id, email_id)
 ) with (autovacuum_vacuum_scale_factor=0.01, autovacuum_vacuum_threshold=5000, autovacuum_vacuum_insert_threshold=20000, autovacuum_vacuum_cost_delay=0);
 CREATE INDEX spool_due ON spool (shard, due_at) WHERE (state = ANY (ARRAY['deferred'::text, 'held'::text]));
@@ -481,6 +499,15 @@ CREATE UNIQUE INDEX track_domains_by_full_name ON track_domains (full_name);
 CREATE INDEX track_domains_by_id ON track_domains (id);
 CREATE INDEX track_domains_due ON track_domains (next_check_at) WHERE (next_check_at IS NOT NULL);
 CREATE INDEX track_domains_of_domain ON track_domains (tenant_id, domain_id);
+
+create table warm_up_days (
+  source text collate "C" not null,
+  provider text collate "C" not null,
+  day integer not null,
+  taken integer not null,
+  granted integer not null,
+  constraint warm_up_days_pkey PRIMARY KEY (source, provider)
+) with (fillfactor=50);
 
 create table webhook_deliveries (
   tenant_id text collate "C" not null,

@@ -29,6 +29,7 @@ import {
 } from './operate.ts'
 import { domainAdd, keyCreate, limitsSet, memberAdd, memberReset, tenantCreate } from './records.ts'
 import { send } from './send.ts'
+import { poolAssign, poolList, poolUnassign, sourceAdd, sourceList, sourceRemove } from './sources.ts'
 import { tlsList, tlsRequire, tlsWaive } from './tls.ts'
 import { webhookReplay } from './webhook.ts'
 
@@ -111,6 +112,12 @@ const commands: readonly Command[] = [
   memberAdd,
   memberReset,
   limitsSet,
+  sourceAdd,
+  sourceList,
+  sourceRemove,
+  poolAssign,
+  poolUnassign,
+  poolList,
   // Before `queue`, which their first word is too.
   queuePause,
   queueResume,

@@ -22,8 +22,9 @@ export const dns: Command = {
   help: `postrider dns [--json]
 
 Lists the records of the names below POSTRIDER_HOSTNAME that mail and tracking need: its addresses, the MX and SPF of the return path
-(rp.), SPF (spf.), the tracking name (track.), the DKIM key of the sandbox sender's domain, and the PTR of each address; with what DNS
-answers now. The addresses are those DNS has for the host name, else those of this machine that are public.
+(rp.), SPF (spf.), the tracking name (track.), the DKIM key of the sandbox sender's domain, the PTR of each address, and the names and
+PTR of the addresses that mail is sent from (postrider source); with what DNS answers now. The addresses are those DNS has for the host
+name, else those of this machine that are public.
 With --json: [{type, name, value, status, found}]; status is OK, Missing, Invalid, or null when DNS could not be asked.`,
   options: jsonOption,
   run: (given, deps) =>

@@ -29,7 +29,7 @@ const table = (queue: readonly QueueLine[]) =>
           [
             one.destination.padEnd(34),
             ...[one.ready, one.sending, one.deferred, one.waiting, one.held].map((count) => String(count).padStart(7)),
-            `  ${one.pausedBecause !== null ? `PAUSED (${one.pausedBecause}) ` : ''}${one.lastReply?.details.slice(0, 120) ?? ''}`,
+            `  ${one.pausedBecause !== null ? `PAUSED (${one.pausedBecause}) ` : ''}${(one.waitsFor ?? one.lastReply?.details ?? '').slice(0, 120)}`,
           ].join(' '),
         ),
       ].join('\n')
@@ -40,7 +40,7 @@ export const queueShow: Command = {
   help: `postrider queue [--tenant ID] [--json]
 
 Shows the ${mostShown} longest queues of live mail by destination: how many recipients are ready, being sent, deferred, waiting for send capacity
-and held, what the last deferred one was told, what is paused, and what is allowed toward each provider.
+and held, what the last deferred one was told or waits for, what is paused, what is allowed toward each provider, and how far warm-ups are.
 
 postrider queue pause|resume   stop or go on for a destination or a sending domain
 postrider queue flush          try deferred mail now
@@ -48,8 +48,8 @@ postrider queue release        let held mail go
 postrider queue cancel         fail queued mail for good`,
   options: { tenant: { type: 'string' }, ...jsonOption },
   run: (given, deps) =>
-    deps.withHouse(async ({ db }) => {
-      const queue = await readQueue(db, text(given, 'tenant') ?? null, mostShown)
+    deps.withHouse(async ({ db, clock }) => {
+      const queue = await readQueue(db, text(given, 'tenant') ?? null, mostShown, clock.nowMs())
       const paused = queue.stops.map(
         (one) => `paused: ${one.kind} ${one.name}${one.tenantId ? ` of ${one.tenantId}` : ''} (${one.because})`,
       )
@@ -58,7 +58,10 @@ postrider queue cancel         fail queued mail for good`,
           `${one.provider}${one.source ? ` from ${one.source}` : ''}: ${one.open} of ${one.connections} connections, ` +
           `${one.rate === null ? 'any rate' : `${one.rate.toFixed(1)} a second`}${one.cause === null ? '' : ` (${one.cause.slice(0, 120)})`}`,
       )
-      printed(given, deps, { ...queue }, [table(queue.destinations), ...paused, ...shaped].join('\n'))
+      const warming = queue.warmUps.map(
+        (one) => `warm-up: ${one.source} to ${one.provider}: ${one.taken} of ${one.ceiling} today, its day ${one.day}`,
+      )
+      printed(given, deps, { ...queue }, [table(queue.destinations), ...paused, ...shaped, ...warming].join('\n'))
     }),
 }
 

@@ -1,5 +1,6 @@
 /** The platform's own records as DNS has them now: for the commands that show or judge them. */
 import { networkInterfaces } from 'node:os'
+import { listSources } from '#delivery'
 import { ensurePlatformKey, type PlatformRecord, platformRecords } from '#domains'
 import { openGuard, type Resolver } from '#net'
 import type { House } from './command.ts'
@@ -12,5 +13,6 @@ export async function readPlatform({ config, db, clock, ids, secrets }: House, r
     .map(({ address }) => address)
   const sender = config.sandboxSender.slice(config.sandboxSender.lastIndexOf('@') + 1)
   const key = await ensurePlatformKey(db, sender, { nowMs: clock.nowMs(), ids, secrets })
-  return platformRecords({ resolver, hostname: config.hostname, key, ownAddresses })
+  const sources = (await listSources(db)).map(({ address, ehloName }) => ({ address, ehloName: ehloName ?? config.hostname }))
+  return platformRecords({ resolver, hostname: config.hostname, key, ownAddresses, sources })
 }

@@ -1,7 +1,8 @@
 /**
  * Delivery: one process's turn of claim, prepare, attempt, record.
- * Owns: shaping, shaping_slots, simulated_later, sts_policies, tls_requirements. Uses: base, mail, dkim, net, smtp, bounces, simulator, db, tenants,
- * limits, suppressions, domains, events, emails, spool, tracking. Used by: usage, housekeeping, doctor, http, cli, main.
+ * Owns: shaping, shaping_slots, simulated_later, source_addresses, pool_assignments, sts_policies, tls_requirements, warm_up_days.
+ * Uses: base, mail, dkim, net, smtp, bounces, simulator, db, tenants, limits, suppressions, domains, events, emails, spool, tracking.
+ * Used by: usage, housekeeping, doctor, http, cli, main.
  * Promises: a recipient is handed to a connection only after its claim is committed; a lost lease stops its owner before the next
  * final dot; an outcome is kept and recorded however long the database is away; an orderly stop repeats nothing.
  */
@@ -9,16 +10,18 @@ import { readFileSync } from 'node:fs'
 import { type Clock, type Config, ConfigError, type Ids, type Log, pause, type Reached, type Secrets } from '#base'
 import type { Db } from '#db'
 import type { Domains } from '#domains'
-import { emailsOfDomain, loadContentBodies } from '#emails'
+import { emailsOfDomain, loadContentBodies, tagsOf } from '#emails'
 import { isSimulatedSuppression, readScenario } from '#simulator'
 import {
   type Claimed,
   claim,
   findInterrupted,
   giveBack,
+  type Lane,
   type OwnedShard,
   openLeases,
   openStops,
+  postpone,
   promote,
   type RetrySchedule,
   shardLeases,
@@ -34,6 +37,7 @@ import { cancelled, decide, type Finding, nowhere, type Outcome } from './outcom
 import { openProviders } from './providers.ts'
 import { openRecorder } from './record.ts'
 import { openShaper } from './shaping.ts'
+import { openSources, type Pools } from './sources.ts'
 
 export { advanceTestClock } from './advance.ts'
 export { followQueueChanges } from './changes.ts'
@@ -54,8 +58,20 @@ export {
 export { keysFor, rebuildMessage } from './prepare.ts'
 export { deleteDomain } from './remove-domain.ts'
 export { holdAfterRestore, restoreWaiting, resumeAfterRestore } from './restores.ts'
+export {
+  addSource,
+  assignPool,
+  defaultPool,
+  listAssignments,
+  listSources,
+  type PoolAssignment,
+  removeSource,
+  type Source,
+  unassignPool,
+} from './sources.ts'
 export { forgetExpiredPolicies, openSts } from './sts.ts'
 export { listTlsRequirements, requireTls, waiveTls } from './tls-required.ts'
+export { openWarmUp } from './warm-up.ts'
 
 /** Recipients in this process's hands at most: they are small, their bodies are not kept. */
 const mostHeld = 2000
@@ -151,11 +167,16 @@ export async function startDelivery(deps: DeliveryDeps): Promise<Delivery> {
   }
 
   /** Kept in hand until it is given back: what nobody holds and the spool calls claimed would lie there. */
-  const abandoned = (claimed: Claimed[]) => {
+  const abandoned = (claimed: Claimed[]) => letGo(claimed, () => giveBack(db, claimed))
+  const putOff = (claimed: Claimed[], forMs: number, waitsFor: string) => {
+    const due = new Date(clock.nowMs() + forMs)
+    letGo(claimed, () => postpone(db, claimed, { due, waitsFor }))
+  }
+  const letGo = (claimed: Claimed[], back: () => Promise<void>) => {
     const giveAllBack = async () => {
       for (;;) {
         try {
-          await giveBack(db, claimed)
+          await back()
           break
         } catch (error) {
           log.warn({ err: error, emails: claimed.length }, 'what was not sent could not be given back yet')
@@ -171,7 +192,17 @@ export async function startDelivery(deps: DeliveryDeps): Promise<Delivery> {
   const scenario = config.scenario === undefined ? undefined : readScenarioFile(config.scenario)
   const shaper = openShaper({ ...deps, providers })
   const { takeReport } = deps
-  const dispatch: Dispatch = openDispatch({ ...deps, scenario, shaper, providers, leases: () => leases, schedule, finished, abandoned })
+  const dispatch: Dispatch = openDispatch({
+    ...deps,
+    scenario,
+    shaper,
+    providers,
+    leases: () => leases,
+    schedule,
+    finished,
+    abandoned,
+    putOff,
+  })
 
   const loop = async (name: string, everyMs: number, turn: () => Promise<number | undefined>) => {
     while (!signal.aborted) {
@@ -189,6 +220,7 @@ export async function startDelivery(deps: DeliveryDeps): Promise<Delivery> {
 
   const cursors = openCursors(lanesPerClaim)
   const stops = openStops(deps)
+  const sources = openSources(deps)
   let sweepAtMs = 0
 
   const claimTurn = async (): Promise<number> => {
@@ -200,7 +232,7 @@ export async function startDelivery(deps: DeliveryDeps): Promise<Delivery> {
     }
     const most = Math.min(mostPerClaim, mostHeld - hands.size)
     if (shards.length === 0 || most <= 0) return idlePollMs
-    const windows = hands.windows()
+    const windows = withoutResting(hands.windows())
     const claimed = await claim(db, {
       shards,
       most,
@@ -221,7 +253,16 @@ export async function startDelivery(deps: DeliveryDeps): Promise<Delivery> {
     return claimed.length >= busyFrom ? busyPollMs : idlePollMs
   }
 
+  const withoutResting = (windows: ReturnType<typeof hands.windows>) => {
+    const resting = dispatch.restingLanes()
+    if (resting.length === 0) return windows
+    const isResting = (one: Lane) => resting.some((lane) => lane.tenantId === one.tenantId && lane.destination === one.destination)
+    const none = resting.map(({ tenantId, destination }) => ({ tenantId, destination, size: 0 }))
+    return [...windows.filter((one) => !isResting(one)), ...none]
+  }
+
   const begin = async (claimed: readonly Claimed[]) => {
+    const pools = config.relay ? undefined : await sources.current()
     const isSuppressed = await suppressed(
       db,
       claimed.map((one) => ({ tenantId: one.tenantId, address: one.recipient })),
@@ -242,7 +283,18 @@ export async function startDelivery(deps: DeliveryDeps): Promise<Delivery> {
     if (undue.length > 0) finished(undue)
     const jobs = jobsOf(due)
     await loadSmall(jobs)
+    if (pools && !pools.isEmpty) await givePools(jobs, pools)
     dispatch.send(jobs)
+  }
+
+  /** Tags are asked for only where mail is assigned by them. */
+  const givePools = async (jobs: readonly Job[], pools: Pools) => {
+    for (const [tenantId, some] of Map.groupBy(jobs, (job) => job.tenantId)) {
+      const tags = pools.tagsFor(tenantId)
+      const idOf = (job: Job) => (job.recipients[0] as Claimed).emailId
+      const known = tags.length === 0 ? undefined : await tagsOf(db, tenantId, some.map(idOf), tags)
+      for (const job of some) job.pool = pools.poolOf(tenantId, known?.get(idOf(job)) ?? null)
+    }
   }
 
   /** What becomes of the mail of tenants that are not active. */

@@ -2,25 +2,19 @@
  * One destination: the mail servers that domains share, a small pool of reused connections, and the jobs that wait for one. It never
  * holds up another destination; a host that cannot be reached fails what waits for it now and is asked again a little later.
  */
-import { type Clock, type Config, impossible, type Log } from '#base'
+import type { Clock, Log } from '#base'
 import { classify } from '#bounces'
-import { type AddressesResult, type AddressGuard, findAddresses, type Resolver } from '#net'
-import {
-  type ConnectOptions,
-  type ConnectResult,
-  connect,
-  type RecipientResult,
-  type SmtpConnection,
-  type SmtpLimits,
-  type Transaction,
-} from '#smtp'
+import type { Resolver } from '#net'
+import type { RecipientResult, SmtpConnection, SmtpLimits, Transaction } from '#smtp'
 import type { Claimed } from '#spool'
 import { fairQueue } from './fair-queue.ts'
 import { type Job, type PreparedMessage, transactionsOf } from './job.ts'
-import { type Finding, findingOf, findingOfFailure, nowhere, type RemoteEnd, remoteOf } from './outcome.ts'
-import type { Shape } from './shaping.ts'
-import { openStumbles, type Stumbles } from './stumbles.ts'
-import type { GuardedHost } from './tls-policy.ts'
+import { type End, endRestMs, type Lane, takePlaces } from './lane.ts'
+import { openConnection, type Unopened, type Way } from './open-connection.ts'
+import { type Finding, findingOf, nowhere, type RemoteEnd } from './outcome.ts'
+import type { Shape, Slot } from './shaping.ts'
+import { openStumbles } from './stumbles.ts'
+import type { WarmUp } from './warm-up.ts'
 
 const mostConnections = 10
 /** A connection is kept this long for the next message. */
@@ -54,7 +48,6 @@ export interface FindingFor {
 export interface DestinationDeps {
   clock: Clock
   log: Log
-  config: Pick<Config, 'hostname' | 'mxPort'>
   resolver: Resolver
   /**
    * Loads, builds and signs; undefined when there is nothing to send any more. When each recipient's message is its own, the job
@@ -68,23 +61,17 @@ export interface DestinationDeps {
   done(result: FindingFor): void
   /** The lease was lost before the final dot: nothing was sent. */
   abandoned(job: Job): void
-  /** How much the provider takes, over all processes. */
-  shape: Shape
+  /** From which of our addresses, and how much the provider takes from them, over all processes. */
+  lane: Lane
   /** Not begun, and not to be claimed again for so long: the provider takes no more now. */
   surplus(jobs: Job[], forMs: number): void
   smtpLimits?: Partial<SmtpLimits> | undefined
 }
 
-/** How a destination is reached: MX hosts, or the operator's relay. */
-export interface Way {
-  hosts: readonly GuardedHost[]
-  port: number
-  auth: ConnectOptions['auth']
-  guard: AddressGuard
-}
-
 export interface Destination {
   add(job: Job, way: Way): void
+  /** More may be added: it neither rests nor has its fill. */
+  readonly hasRoom: boolean
   /** Nothing waits and no connection is open. */
   readonly idle: boolean
   /** Takes back what no connection has begun. */
@@ -97,8 +84,10 @@ export interface Destination {
 export function openDestination(name: string, deps: DestinationDeps): Destination {
   const { clock } = deps
   const queue = fairQueue<Job>()
-  /** With where each leads. */
-  const open = new Map<SmtpConnection, RemoteEnd>()
+  const { lane } = deps
+  const anyEnd = (lane.four ?? lane.six) as End
+  /** With where each comes from and leads. */
+  const open = new Map<SmtpConnection, { end: End; remote: RemoteEnd }>()
   const stumbles = openStumbles(clock)
   /** Those on which a message was answered: what breaks then is the connection, and each such break had its progress. */
   const carried = new WeakSet<SmtpConnection>()
@@ -145,7 +134,7 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
    */
   const press = () => {
     if (queue.size === 0 || waking) return
-    if (deps.shape.restMs > 0) return deps.surplus(queue.takeAll(), deps.shape.restMs)
+    if (lane.restMs > 0) return deps.surplus(queue.takeAll(), lane.restMs)
     const [wake] = chaining.size > 0 ? chaining : resting
     if (wake) {
       waking = true
@@ -170,13 +159,13 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
 
   /** One connection's life: open, send what there is, wait a little for more, quit. */
   const work = async () => {
-    const slot = await deps.shape.connect()
-    if (!slot) return denied()
+    const places = await takePlaces(lane, queue.size)
+    if (places.size === 0) return denied()
     try {
-      await workOn()
+      await workOn(places)
     } finally {
-      slot.release()
-      if (deps.shape.isScarce && clock.monotonicMs() >= deniedUntilMs) denied()
+      for (const slot of places.values()) slot.release()
+      if (lane.isScarce && clock.monotonicMs() >= deniedUntilMs) denied()
     }
   }
 
@@ -185,13 +174,17 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
     clock.after(forMs, press)
   }
 
-  const workOn = async () => {
+  const workOn = async (places: ReadonlyMap<End, Slot>) => {
     const beganMs = clock.monotonicMs()
-    const opened = await openConnection(way as Way, deps, stumbles)
+    const opened = await openConnection(way as Way, places, { ...deps, stumbles })
+    if (opened === 'left out') {
+      if (open.size === 0) deps.surplus(queue.takeAll(), Math.max(surplusMs, ...restsOf(lane)))
+      return
+    }
     if (!opened.ok) {
       const { reply } = opened.finding
-      if (reply && deps.shape.isThrottle(reply)) {
-        deps.shape.refused(reply.text)
+      if (reply && opened.end?.shape.isThrottle(reply)) {
+        opened.end.shape.refused(reply.text)
         allowed = Math.max(1, open.size)
         // One email tells what was said; the others wait until the provider takes more.
         const job = open.size === 0 ? queue.take() : undefined
@@ -210,10 +203,11 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
       failAll(opened.finding, opened.remote, opened.conversation, clock.monotonicMs() - beganMs)
       return
     }
-    const { connection, remote } = opened
-    open.set(connection, remote)
+    const { connection, end, remote } = opened
+    for (const [other, slot] of places) if (other !== end) slot.release()
+    open.set(connection, { end, remote })
     try {
-      await sendOver(connection)
+      await sendOver(connection, end)
     } catch (error) {
       deps.log.error({ err: error, destination: name }, 'a delivery loop broke')
       connection.destroy()
@@ -223,15 +217,15 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
     }
   }
 
-  const sendOver = async (connection: SmtpConnection) => {
+  const sendOver = async (connection: SmtpConnection, end: End) => {
     const running = new Set<Promise<void>>()
     const endMs = clock.monotonicMs() + scarceLifeMs
     let sent = 0
-    while (connection.usable && !closing && sent < mostPerConnection && deps.shape.restMs === 0) {
+    while (connection.usable && !closing && sent < mostPerConnection && endRestMs(end) === 0) {
       waking = false
-      if (deps.shape.isScarce && clock.monotonicMs() > endMs) break
-      if (deps.shape.isPaced && queue.size > 0) {
-        await deps.shape.turn()
+      if (end.shape.isScarce && clock.monotonicMs() > endMs) break
+      if (end.shape.isPaced && queue.size > 0) {
+        await end.shape.turn()
         if (!connection.usable || closing) break
       }
       const job = queue.take()
@@ -246,6 +240,8 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
       if (!job.body || running.size + 1 >= mostChained()) press()
       const prepared = await deps.prepare(job, addAll)
       if (!prepared) continue
+      // Not before, because what is split off waits in the queue, which is emptied when the allowance is used up.
+      if (end.warmUp && !(await keepAllowed(job, end.warmUp))) continue
       if (!connection.usable) {
         queue.push(job.tenantId, job)
         press()
@@ -263,6 +259,22 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
       else queue.push(job.tenantId, job)
     }
     press()
+  }
+
+  /** Leaves as many recipients in the job as the warm-up allows; false when that is none. */
+  const keepAllowed = async (job: Job, warmUp: WarmUp): Promise<boolean> => {
+    // It comes back from a connection that broke.
+    if (job.allowedBy === warmUp) return true
+    const granted = await warmUp.take(job.recipients.length, queue.size)
+    if (granted === 0) {
+      deps.surplus([job], Math.max(surplusMs, lane.restMs))
+      return false
+    }
+    const later = job.recipients.slice(granted)
+    if (later.length > 0) deps.surplus([{ ...job, recipients: later }], Math.max(surplusMs, lane.restMs))
+    job.recipients = job.recipients.slice(0, granted)
+    job.allowedBy = warmUp
+    return true
   }
 
   /** The job's transactions, chained behind those that are `running`; returns how many the connection took. */
@@ -289,13 +301,13 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
   const mostChained = () => (lastMs < fastMs ? depthOfFast : depth)
 
   /** What the provider's answers say of how we may send. */
-  const shapeBy = (recipients: readonly RecipientResult[]) => {
+  const shapeBy = (shape: Shape, recipients: readonly RecipientResult[]) => {
     const refusals = recipients.flatMap((one) => (one.state === 'refused' ? [one.reply] : []))
     const distrust = refusals.find((reply) => classify(reply).fault === 'reputation')
-    const throttle = refusals.find((reply) => deps.shape.isThrottle(reply))
-    if (distrust) deps.shape.distrusted(distrust.text)
-    else if (throttle) deps.shape.throttled(throttle.text)
-    else if (refusals.length > 0 || recipients[0]?.state === 'accepted') deps.shape.accepted(1)
+    const throttle = refusals.find((reply) => shape.isThrottle(reply))
+    if (distrust) shape.distrusted(distrust.text)
+    else if (throttle) shape.throttled(throttle.text)
+    else if (refusals.length > 0 || recipients[0]?.state === 'accepted') shape.accepted(1)
   }
 
   const transact = async (connection: SmtpConnection, job: Job, message: PreparedMessage) => {
@@ -326,12 +338,13 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
       return
     }
     if (first?.state !== 'failed') carried.add(connection)
-    shapeBy(result.recipients)
+    const { end, remote } = open.get(connection) ?? { end: anyEnd, remote: nowhere }
+    shapeBy(end.shape, result.recipients)
     if (result.recipients.some((one) => one.state === 'accepted')) allowed = Math.min(mostConnections, allowed + 1)
     deps.done({
       job,
       findings: result.recipients.map(findingOf),
-      remote: open.get(connection) ?? nowhere,
+      remote,
       durationMs: result.durationMs,
       conversation: result.transcript,
     })
@@ -340,9 +353,12 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
   return {
     add(job, newWay) {
       way = newWay
-      if (queue.size >= deps.shape.mostWaiting) return deps.surplus([job], surplusMs)
+      if (queue.size >= lane.mostWaiting) return deps.surplus([job], surplusMs)
       queue.push(job.tenantId, job)
       press()
+    },
+    get hasRoom() {
+      return queue.size < lane.mostWaiting && lane.restMs === 0
     },
     get idle() {
       return queue.size === 0 && working === 0
@@ -358,92 +374,5 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
   }
 }
 
-interface Unopened {
-  ok: false
-  finding: Finding
-  remote: RemoteEnd
-  conversation: string
-}
-
-type Opened = { ok: true; connection: SmtpConnection; remote: RemoteEnd } | Unopened
-
-/** Tries hosts in order of preference and their addresses in turn; a host that says 5xx at the door is passed over for the next. */
-async function openConnection(way: Way, deps: DestinationDeps, stumbles: Stumbles): Promise<Opened> {
-  let last: Unopened | undefined
-  for (const guarded of way.hosts) {
-    const { host, tls } = guarded
-    if (typeof tls === 'object' && 'unusable' in tls) {
-      last = gentler(last, unopened(untrusted(tls.unusable), { ...nowhere, host }))
-      continue
-    }
-    const found = await findAddresses(host, deps.resolver, way.guard)
-    if (found.kind !== 'addresses') {
-      last = gentler(last, unopened(unreachable(host, found), { ...nowhere, host }))
-      continue
-    }
-    for (const address of found.addresses) {
-      const options: ConnectOptions = {
-        peer: { host, address, port: way.port },
-        ehloName: deps.config.hostname,
-        tls,
-        auth: way.auth,
-        pipelining: stumbles.has(address) ? 'never' : 'when offered',
-        clock: deps.clock,
-        limits: deps.smtpLimits ?? {},
-      }
-      let result = await connect(options)
-      if (tls === 'opportunistic') result = await orWithLess(options, result)
-      if (result.ok) return { ...result, remote: remoteOf(options.peer, result.connection, guarded) }
-      const { failure } = result
-      const remote = remoteOf(options.peer, { secure: false, tls: failure.tls ?? null }, guarded)
-      last = gentler(last, unopened(findingOfFailure(failure), remote, failure.transcript))
-    }
-  }
-  return last ?? unopened(unreachable('the domain', { kind: 'none' }), nowhere)
-}
-
-/**
- * Opportunistic TLS: a handshake that fails must not cost the mail (RFC 7435), so an older TLS is tried over a new connection, then none.
- */
-async function orWithLess(options: ConnectOptions, first: ConnectResult): Promise<ConnectResult> {
-  let result = first
-  for (const tls of ['old', 'none'] as const) {
-    if (result.ok || result.failure.kind !== 'tls') return result
-    if (tls === 'none' || result.failure.mayBeOldTls) result = await connect({ ...options, tls })
-  }
-  return result
-}
-
-const untrusted = (message: string): Finding => ({
-  kind: 'temporary',
-  reply: null,
-  classification: 'tls_required',
-  enhanced: '4.7.5',
-  message,
-})
-
-const unopened = (finding: Finding, remote: RemoteEnd, conversation = finding.message): Unopened => ({
-  ok: false,
-  finding,
-  remote,
-  conversation,
-})
-
-/** Only when every host says a permanent no is it one (RFC 5321 section 5.1); of several reasons to wait, the last one is told. */
-const gentler = (before: Unopened | undefined, now: Unopened): Unopened =>
-  before && before.finding.kind !== 'permanent' && now.finding.kind === 'permanent' ? before : now
-
-/** A host without an address to connect to. One that names only refused networks will not change its mind (contract section 7.2). */
-function unreachable(host: string, found: Exclude<AddressesResult, { kind: 'addresses' }>): Finding {
-  const facts = { reply: null, classification: 'dns_error' as const }
-  switch (found.kind) {
-    case 'refused':
-      return { ...facts, kind: 'permanent', enhanced: '5.4.4', message: found.message }
-    case 'none':
-      return { ...facts, kind: 'temporary', enhanced: '4.4.4', message: `${host} has no address` }
-    case 'trouble':
-      return { ...facts, kind: 'temporary', enhanced: '4.4.3', message: `the address of ${host} could not be looked up (${found.code})` }
-    default:
-      return impossible(found)
-  }
-}
+/** How long each of the lane's ends rests. */
+const restsOf = ({ four, six }: Lane) => [four, six].flatMap((end) => (end ? [endRestMs(end)] : []))

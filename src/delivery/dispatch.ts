@@ -10,26 +10,37 @@ import { dotStuff } from '#mail'
 import { findRoute, openDnssec, openGuard, openPost, openResolver, type Route } from '#net'
 import { type Scenario, simulate, simulatedHost, simulatorDomain } from '#simulator'
 import type { SmtpLimits } from '#smtp'
-import type { Claimed, Leases, RetrySchedule } from '#spool'
+import type { Claimed, Lane as ClaimLane, Leases, RetrySchedule } from '#spool'
 import { openTokens } from '#tracking'
-import { type Destination, type FindingFor, openDestination, type Way } from './destination.ts'
+import { type Destination, type FindingFor, openDestination } from './destination.ts'
 import { type Job, jobsOf, type PreparedMessage, splitOff } from './job.ts'
+import { laneName, laneOf } from './lane.ts'
 import { type Later, noteLater } from './later.ts'
+import type { Way } from './open-connection.ts'
 import { cancelled, decide, type Finding, findingOfReply, nowhere, type Outcome, type RemoteEnd } from './outcome.ts'
 import { keysFor, needsOnly8bit, rebuildMessage } from './prepare.ts'
 import type { Provider, Providers } from './providers.ts'
 import type { Shaper } from './shaping.ts'
+import type { Source } from './sources.ts'
 import { openSts } from './sts.ts'
 import { type Guarded, type GuardedHost, guardHosts } from './tls-policy.ts'
 import { openTlsRequirements } from './tls-required.ts'
+import { type LaneAddresses, nextTurn, type Turn } from './turns.ts'
+import { openWarmUp, type WarmUp } from './warm-up.ts'
 
 /** Large messages are loaded only when a connection is ready for them, and together weigh no more than this. */
 const largeOctetsAtOnce = 64 * 1_048_576
-/** A password on its way to these stays on the machine, so it may go without TLS. */
 /** Looked at again by then: another process may have learnt more. */
 const longestRestMs = 30_000
 const mostResting = 2000
-const relayProvider: Provider = { name: 'relay', connections: 40, rate: null }
+/** Put off for no longer, because an operator may change what it waits for. */
+const longestPutOffMs = 900_000
+/** A shorter rest is waited for in the queue. */
+const shortestPutOffMs = 1500
+/** No address of the pool is of this machine; perhaps soon one is. */
+const addresslessMs = 60_000
+const relayProvider: Provider = { name: 'relay', isNamed: true, connections: 40, rate: null }
+/** A password on its way to these stays on the machine, so it may go without TLS. */
 const loopbackHosts = ['127.0.0.1', '::1', 'localhost']
 
 export interface DispatchDeps {
@@ -50,6 +61,8 @@ export interface DispatchDeps {
   scenario?: Scenario | undefined
   /** Not sent, and not ours to send any more. */
   abandoned(claimed: Claimed[]): void
+  /** Not sent, and not to be claimed again for so long; no attempt. */
+  putOff(claimed: Claimed[], forMs: number, waitsFor: string): void
   /** Other limits of time than the usual ones. */
   bounds?: { smtp?: Partial<SmtpLimits>; dnsQueryMs?: number } | undefined
 }
@@ -58,6 +71,8 @@ export interface Dispatch {
   send(jobs: readonly Job[]): void
   /** Recipients' domains that nothing more is to be claimed for now. */
   resting(): string[]
+  /** The same, of one tenant's mail. */
+  restingLanes(): ClaimLane[]
   /** Takes back every recipient that no connection has begun. */
   takeBack(): Claimed[]
   close(): void
@@ -182,8 +197,35 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
     for (const domain of resting.keys()) if (resting.size > mostResting) resting.delete(domain)
   }
 
-  const destinationFor = (name: string, provider: Provider): Destination => {
-    let destination = destinations.get(name)
+  const endFor = (source: Source, provider: Provider) => {
+    const { address, ehloName, warmUpFrom } = source
+    return {
+      source: address,
+      ehloName: ehloName ?? config.hostname,
+      shape: deps.shaper.shape(address, provider),
+      warmUp: warmUpFrom === null ? undefined : warmUpOf(address, provider.isNamed ? provider.name : 'others', warmUpFrom.getTime()),
+    }
+  }
+  const warmUps = new Map<string, WarmUp>()
+  const warmUpOf = (source: string, provider: string, fromMs: number): WarmUp => {
+    const key = `${source} ${provider} ${fromMs}`
+    const warmUp = warmUps.get(key) ?? openWarmUp(deps, { source, provider, fromMs })
+    warmUps.set(key, warmUp)
+    return warmUp
+  }
+  const laneFor = (addresses: LaneAddresses<Source> | undefined, provider: Provider) => {
+    if (addresses) {
+      const { four, six } = addresses
+      return laneOf({ four: four && endFor(four, provider), six: six && endFor(six, provider) })
+    }
+    const end = { source: undefined, ehloName: config.hostname, shape: deps.shaper.shape('', provider), warmUp: undefined }
+    return laneOf({ four: end, six: end })
+  }
+
+  /** `addresses`: of ours to send from; undefined: the system's choice. */
+  const destinationFor = (name: string, provider: Provider, addresses?: LaneAddresses<Source>): Destination => {
+    const key = addresses ? `${name} ${laneName(addresses)}` : name
+    let destination = destinations.get(key)
     if (!destination) {
       if (destinations.size > mostDestinations) forgetIdle()
       destination = openDestination(name, {
@@ -194,14 +236,67 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
         mayFinish: (job) => deps.leases().holds((job.recipients[0] as Claimed).shard, (job.recipients[0] as Claimed).epoch),
         done: report,
         abandoned: abandon,
-        shape: deps.shaper.shape('', provider),
-        surplus,
+        lane: laneFor(addresses, provider),
+        surplus: addresses ? (jobs, forMs) => passOn(name, provider, jobs, forMs) : surplus,
         smtpLimits: deps.bounds?.smtp,
       })
-      destinations.set(name, destination)
+      destinations.set(key, destination)
     }
     return destination
   }
+
+  /** By destination and pool: whose turn it is, and how it is reached. */
+  const turns = new Map<string, { turn: Turn; way: Way }>()
+  let begun = 0
+
+  /** Gives the job to one of its pool's lanes; false when none has room. */
+  const addToPool = (name: string, provider: Provider, job: Job, way: Way): boolean => {
+    const { lanes = [], name: pool = '' } = job.pool ?? {}
+    const key = `${pool} ${name}`
+    const before = turns.get(key)
+    const among = lanes.map((addresses) => destinationFor(name, provider, addresses))
+    // New destinations begin with another lane each, so that many of one message are spread too.
+    const turn = nextTurn(
+      before?.turn,
+      among.map((one) => one.hasRoom),
+      before ? 0 : begun++ % Math.max(1, among.length),
+    )
+    if (!turn) return false
+    if (turns.size > mostDestinations) turns.clear()
+    turns.set(key, { turn, way })
+    among[turn.lane]?.add(job, way)
+    return true
+  }
+
+  /** What one lane of a pool does not take now goes to another, or waits. */
+  const passOn = (name: string, provider: Provider, jobs: Job[], forMs: number) => {
+    for (const job of jobs) {
+      const way = turns.get(`${job.pool?.name} ${name}`)?.way
+      if (way && !closing && job.moves++ < (job.pool?.lanes.length ?? 0) && addToPool(name, provider, job, way)) continue
+      waitForPool(provider, job, forMs)
+    }
+  }
+
+  const waitForPool = (provider: Provider, job: Job, forMs: number) => {
+    const lanes = (job.pool?.lanes ?? []).map((addresses) => laneFor(addresses, provider))
+    const restMs = lanes.length === 0 ? addresslessMs : Math.min(forMs, ...lanes.map((lane) => lane.restMs))
+    freeLarge(job)
+    if (restMs > shortestPutOffMs) {
+      const reached = lanes.flatMap(({ four, six }) => [four, six]).find((end) => (end?.warmUp?.restMs ?? 0) > 0)
+      const waitsFor =
+        lanes.length === 0
+          ? `no address of the pool ${job.pool?.name} is of the machine that has this mail`
+          : (reached?.warmUp?.because ?? `${provider.name} takes nothing more from the pool ${job.pool?.name} for now`)
+      deps.putOff(job.recipients, Math.min(restMs, longestPutOffMs), waitsFor)
+      return
+    }
+    const untilMs = clock.monotonicMs() + shortestPutOffMs
+    for (const { tenantId, destination } of job.recipients.slice(0, 1))
+      restingLanes.set(`${tenantId} ${destination}`, { tenantId, destination, untilMs })
+    for (const key of restingLanes.keys()) if (restingLanes.size > mostResting) restingLanes.delete(key)
+    deps.abandoned(job.recipients)
+  }
+  const restingLanes = new Map<string, ClaimLane & { untilMs: number }>()
 
   const forgetIdle = () => {
     for (const [name, destination] of destinations) if (destination.idle) destinations.delete(name)
@@ -262,14 +357,14 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
 
   const sendByRoute = (domain: string, route: GuardedRoute, jobs: readonly Job[]) => {
     if (route.kind === 'hosts') {
-      const destination = destinationFor(
-        `${route.destination} ${route.hosts
-          .map(({ host }) => host)
-          .sort()
-          .join(' ')} ${route.key}`,
-        deps.providers.of(route.destination),
-      )
-      for (const job of jobs) destination.add(job, { hosts: route.hosts, port: config.mxPort, auth: undefined, guard })
+      const hosts = route.hosts.map(({ host }) => host).sort()
+      const name = `${route.destination} ${hosts.join(' ')} ${route.key}`
+      const provider = deps.providers.of(route.destination)
+      const way: Way = { hosts: route.hosts, port: config.mxPort, auth: undefined, guard }
+      for (const job of jobs) {
+        if (!job.pool) destinationFor(name, provider).add(job, way)
+        else if (!addToPool(name, provider, job, way)) waitForPool(provider, job, Number.MAX_SAFE_INTEGER)
+      }
       return
     }
     const finding: Finding = {
@@ -321,6 +416,11 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
       const nowMs = clock.monotonicMs()
       for (const [domain, untilMs] of resting) if (untilMs <= nowMs) resting.delete(domain)
       return [...resting.keys()]
+    },
+    restingLanes() {
+      const nowMs = clock.monotonicMs()
+      for (const [key, { untilMs }] of restingLanes) if (untilMs <= nowMs) restingLanes.delete(key)
+      return [...restingLanes.values()]
     },
     takeBack: () => [...destinations.values()].flatMap((destination) => destination.takeBack()).flatMap((job) => job.recipients),
     close() {

@@ -119,6 +119,14 @@ function explainedQueued(queued: Queued, { last, ahead, stops, tenant, organisat
         ahead: null,
       }
     case 'deferred':
+      if (queued.waitsFor !== null)
+        return {
+          now: `It is due and waits: ${queued.waitsFor}${paused ? ', and its destination is paused' : ''}.`,
+          next: `It is looked at again at ${queued.dueAt?.toISOString() ?? 'the next turn'}; waiting costs no attempt.`,
+          nextAt: queued.dueAt,
+          cause: 'source_limit',
+          ahead: null,
+        }
       return {
         now: `Attempt ${queued.failures} failed for now${last ? `: ${last.details}` : ''}.`,
         next: `Attempt ${queued.failures + 1} at ${queued.dueAt?.toISOString() ?? 'the next turn'}${paused ? ', once the destination is resumed' : ''}.`,

@@ -4,6 +4,8 @@
  * Whether their message is the same shows when it is built.
  */
 import type { Claimed } from '#spool'
+import type { Pool } from './sources.ts'
+import type { WarmUp } from './warm-up.ts'
 
 /** RFC 5321 section 4.5.3.1.8: a server must take at least 100. */
 const mostRecipientsPerJob = 100
@@ -16,6 +18,12 @@ export interface Job {
   needsSmtpUtf8: boolean
   /** It was given back once by a connection that had closed. */
   again: boolean
+  /** The only addresses that it may go from; undefined: the system's choice. */
+  pool: Pool | undefined
+  /** How often it was passed on to another lane of the pool. */
+  moves: number
+  /** It has its recipients counted there, however often it comes back to the queue. */
+  allowedBy: WarmUp | undefined
   /** Compressed content, when it was small enough to be loaded with the claim. */
   body: Buffer | undefined
 }
@@ -56,6 +64,9 @@ export function jobsOf(claimed: readonly Claimed[]): Job[] {
         sizeOctets: one.sizeOctets,
         needsSmtpUtf8: false,
         again: false,
+        pool: undefined,
+        moves: 0,
+        allowedBy: undefined,
         body: undefined,
       }
       open.set(key, job)

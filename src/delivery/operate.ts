@@ -22,6 +22,7 @@ import {
 } from '#spool'
 import { setPause } from '#tenants'
 import { type InForce, listShaping } from './shaping.ts'
+import { listWarmUps, type WarmUpLine } from './warm-up.ts'
 
 const mostAtOnce = 500
 
@@ -151,6 +152,8 @@ export interface QueueLine {
   nextDueAt: Date | null
   /** What the last deferred email was told. */
   lastReply: LastAttempt | null
+  /** Why the last deferred email waits, when that is no failed attempt. */
+  waitsFor: string | null
   /** Why it is paused; null: it is not. */
   pausedBecause: string | null
 }
@@ -160,8 +163,14 @@ export async function readQueue(
   on: Queryable,
   tenantId: string | null,
   most: number,
-): Promise<{ destinations: QueueLine[]; stops: QueueStop[]; providers: InForce[] }> {
-  const [queues, stops, providers] = await Promise.all([queueByDestination(on, tenantId, most), listStops(on), listShaping(on)])
+  nowMs: number,
+): Promise<{ destinations: QueueLine[]; stops: QueueStop[]; providers: InForce[]; warmUps: WarmUpLine[] }> {
+  const [queues, stops, providers, warmUps] = await Promise.all([
+    queueByDestination(on, tenantId, most),
+    listStops(on),
+    listShaping(on),
+    listWarmUps(on, nowMs),
+  ])
   const replies = await lastAttempts(
     on,
     queues.flatMap(({ deferredTenantId: tenantId, deferredEmailId: emailId }) =>
@@ -169,7 +178,7 @@ export async function readQueue(
     ),
   )
   const destinations = queues.map(
-    ({ destination, ready, sending, deferred, waiting, held, oldestEmailId, nextDueAt, deferredEmailId }) => ({
+    ({ destination, ready, sending, deferred, waiting, held, oldestEmailId, nextDueAt, deferredEmailId, waitsFor }) => ({
       destination,
       ready,
       sending,
@@ -179,8 +188,9 @@ export async function readQueue(
       oldestEmailId,
       nextDueAt,
       lastReply: replies.get(deferredEmailId ?? '') ?? null,
+      waitsFor,
       pausedBecause: stops.find((one) => one.kind === 'destination' && one.name === destination)?.because ?? null,
     }),
   )
-  return { destinations, stops, providers }
+  return { destinations, stops, providers, warmUps }
 }

@@ -148,6 +148,7 @@ describe('what follows from it', () => {
       classification: null,
       classificationCode: null,
       remoteHost: 'mx.example.org',
+      source: null,
       outcomeUnknown: false,
       conversation: 'what was said',
       suppress: null,

@@ -18,6 +18,8 @@ export interface RemoteEnd {
   secure: boolean
   /** Null: nothing was connected to, or nothing is known. */
   tls: AttemptTls | null
+  /** Ours, where it was not left to the system. */
+  source?: string | undefined
 }
 
 /** What is known about one try for one recipient, before it is decided what follows. */
@@ -46,6 +48,7 @@ export interface Outcome {
   classification: ClassificationName | null
   classificationCode: number | null
   remoteHost: string | null
+  source: string | null
   outcomeUnknown: boolean
   conversation: string | null
   /** Why it is held, when it is. */
@@ -156,6 +159,7 @@ export function decide(claimed: Claimed, finding: Finding, facts: DecisionFacts)
     classification: finding.classification,
     classificationCode: finding.classification === null ? null : classification(finding.classification),
     remoteHost: facts.remote.host,
+    source: facts.remote.source ?? null,
     outcomeUnknown: false,
     conversation: facts.conversation,
     details: detailsOf(claimed.recipient, finding, facts.remote),

@@ -5,6 +5,8 @@ import type { Bounds } from './learn.ts'
 
 export interface Provider extends Bounds {
   name: string
+  /** A rule names it, ours or the operator's. */
+  isNamed: boolean
 }
 
 interface Rule {
@@ -47,7 +49,8 @@ export function openProviders(file: string | undefined): Providers {
   return {
     of(destination) {
       const rule = ruleFor(destination)
-      return { name: rule?.name ?? destination, connections: rule?.connections ?? usualConnections, rate: rule?.rate ?? null }
+      const isNamed = rule !== undefined
+      return { isNamed, name: rule?.name ?? destination, connections: rule?.connections ?? usualConnections, rate: rule?.rate ?? null }
     },
     isThrottle({ code, text }, provider) {
       if (code < 400 || code >= 500 || aboutTheMessage.test(text)) return false

@@ -22,7 +22,7 @@ const recordOutcomes = sql<{ emailId: string }>`
     from json_to_recordset($1::json) as given (
       tenant_id text, email_id text, epoch bigint, failures integer, status text, queue text, due_at timestamptz, at timestamptz,
       duration_ms integer, details text, output text, code integer, enhanced text, secure boolean, tls jsonb, classification text,
-      remote_host text, outcome_unknown boolean, conversation text, attempt_status text, held_because text, event text, classification_code integer, was text, simulated boolean, told_at timestamptz)
+      remote_host text, outcome_unknown boolean, conversation text, attempt_status text, held_because text, source text, event text, classification_code integer, was text, simulated boolean, told_at timestamptz)
   ),
   finished as (
     delete from spool
@@ -34,7 +34,7 @@ const recordOutcomes = sql<{ emailId: string }>`
   postponed as (
     update spool
     set state = outcome.queue, due_at = outcome.due_at, failures = outcome.failures, manual = false,
-      held_because = outcome.held_because
+      held_because = outcome.held_because, waits_for = null
     from outcome
     where outcome.queue is not null and spool.tenant_id = outcome.tenant_id and spool.email_id = outcome.email_id
       and spool.state || '' = 'sending' and spool.epoch = outcome.epoch
@@ -47,9 +47,9 @@ const recordOutcomes = sql<{ emailId: string }>`
   ),
   attempted as (
     insert into attempts (tenant_id, email_id, number, status, at, duration_ms, details, output, code, enhanced, secure, tls, classification,
-                          remote_host, outcome_unknown, conversation)
+                          remote_host, outcome_unknown, conversation, source)
     select tenant_id, email_id, failures, attempt_status, coalesce(told_at, at), duration_ms, details, output, code, enhanced, secure, tls, classification,
-           remote_host, outcome_unknown, conversation
+           remote_host, outcome_unknown, conversation, source
     from recorded
   ),
   marked as (
@@ -206,6 +206,7 @@ const rowOf = (one: Outcome) => ({
   remote_host: one.remoteHost,
   outcome_unknown: one.outcomeUnknown,
   conversation: one.conversation,
+  source: one.source,
   // The contract shows an unknown outcome as softfail, also where it was the last try (7.8).
   attempt_status: one.outcomeUnknown ? 'softfail' : one.status,
   held_because: one.heldBecause,

@@ -25,6 +25,8 @@ export interface PlatformDeps {
   key: PlatformKey
   /** Public addresses of this machine's interfaces. */
   ownAddresses: readonly string[]
+  /** Addresses that mail is sent from, with their names in EHLO. */
+  sources?: readonly { address: string; ehloName: string }[]
 }
 
 const noAddress = '<the public IPv4 address of this server>'
@@ -73,7 +75,7 @@ function reverseName(address: string): string {
   return `${[...digits].reverse().join('.')}.ip6.arpa`
 }
 
-export async function platformRecords({ resolver, hostname, key, ownAddresses }: PlatformDeps): Promise<PlatformRecord[]> {
+export async function platformRecords({ resolver, hostname, key, ownAddresses, sources = [] }: PlatformDeps): Promise<PlatformRecord[]> {
   const [host, returnPath, spf, tracking] = [hostname, `rp.${hostname}`, `spf.${hostname}`, `track.${hostname}`]
   const published = await resolver.addresses(host, 'fresh')
   const addresses = published.kind === 'found' ? published.value : ownAddresses
@@ -87,7 +89,8 @@ export async function platformRecords({ resolver, hostname, key, ownAddresses }:
     mx.kind === 'found' ? { kind: 'found', value: mx.value.map(({ priority, exchange }) => `${priority} ${exchange}`) } : mx
   const isMx = (found: string[]) => found.some((one) => sameName(one.split(' ')[1] ?? '', host))
 
-  const permitted = addresses.length === 0 ? '<ip4: and the public IPv4 address>' : addresses.map(mechanismOf).join(' ')
+  const sending = [...new Set([...addresses, ...sources.map((one) => one.address)])]
+  const permitted = sending.length === 0 ? '<ip4: and the public IPv4 address>' : sending.map(mechanismOf).join(' ')
   const [returnPathTexts, spfTexts, keyTexts, alias] = await Promise.all([
     resolver.txt(returnPath, 'fresh'),
     resolver.txt(spf, 'fresh'),
@@ -112,6 +115,7 @@ export async function platformRecords({ resolver, hostname, key, ownAddresses }:
       )
     }),
   )
+  const others = sources.filter((one) => !(sameName(one.ehloName, host) && addresses.includes(one.address)))
   return [
     ...hostRecords,
     judge({ type: 'MX', name: returnPath, value: `10 ${host}` }, mxTexts, isMx),
@@ -124,11 +128,24 @@ export async function platformRecords({ resolver, hostname, key, ownAddresses }:
     judge(
       { type: 'TXT', name: spf, value: `v=spf1 ${permitted} ~all` },
       spfTexts,
-      (found) => found.length === 1 && addresses.length > 0 && allows(found[0] ?? '', addresses),
+      (found) => found.length === 1 && sending.length > 0 && allows(found[0] ?? '', sending),
       isSpf,
     ),
     judge({ type: 'CNAME', name: tracking, value: host }, track, isTrack),
     judge({ type: 'TXT', name: `${key.selector}._domainkey.${key.name}`, value: dnsText('rsa', key.rsaPublic) }, keyTexts, isKey),
     ...reverse,
+    ...(await Promise.all(others.map((one) => recordsOfSource(resolver, one)))).flat(),
+  ]
+}
+
+/** Its name leads to it, and its PTR to the name. */
+async function recordsOfSource(
+  resolver: Resolver,
+  { address, ehloName }: { address: string; ehloName: string },
+): Promise<PlatformRecord[]> {
+  const [named, names] = await Promise.all([resolver.addresses(ehloName, 'fresh'), resolver.ptr(address, 'fresh')])
+  return [
+    judge({ type: typeOf(address), name: ehloName, value: address }, named, (found) => found.includes(address)),
+    judge({ type: 'PTR', name: reverseName(address), value: ehloName }, names, (found) => found.some((one) => sameName(one, ehloName))),
   ]
 }

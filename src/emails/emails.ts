@@ -66,6 +66,8 @@ export interface Attempt {
   remoteHost: string | null
   outcomeUnknown: boolean
   conversation: string | null
+  /** Our address it was sent from, where that was not left to the system. */
+  source: string | null
 }
 
 const emailById = sql<Email>`
@@ -75,7 +77,7 @@ const emailById = sql<Email>`
 
 const attemptsOfEmail = sql<Attempt>`
   select id, number, status, at, duration_ms as "durationMs", details, output, code, enhanced, secure, tls, classification,
-         remote_host as "remoteHost", outcome_unknown as "outcomeUnknown", conversation
+         remote_host as "remoteHost", outcome_unknown as "outcomeUnknown", conversation, source
   from attempts
   where tenant_id = $1 and email_id = $2
   order by id`
@@ -119,6 +121,21 @@ const idsOfDomain = sql<{ id: string }>`
   from emails
   where tenant_id = $1 and id = any($2) and sender like '%@' || $3`
 
+const tagsOfEmails = sql<{ id: string; tag: string }>`
+  select id, tag
+  from emails
+  where tenant_id = $1 and id = any($2) and tag = any($3)`
+
+/** The tags of those among `ids` that have one of `tags`. */
+export async function tagsOf(
+  on: Queryable,
+  tenantId: string,
+  ids: readonly string[],
+  tags: readonly string[],
+): Promise<Map<string, string>> {
+  return new Map((await on.rows(tagsOfEmails, [tenantId, ids, tags])).map((row) => [row.id, row.tag]))
+}
+
 /** Those among `ids` whose sender is at `domain`. */
 export async function emailsOfDomain(on: Queryable, tenantId: string, ids: readonly string[], domain: string): Promise<string[]> {
   return (await on.rows(idsOfDomain, [tenantId, ids, domain])).map((row) => row.id)
@@ -148,7 +165,7 @@ export async function lastAttempts(
 export async function appendAttempt(
   tx: Tx,
   email: Pick<Email, 'tenantId' | 'id'>,
-  later: Omit<Attempt, 'id' | 'number' | 'outcomeUnknown' | 'conversation' | 'tls'>,
+  later: Omit<Attempt, 'id' | 'number' | 'outcomeUnknown' | 'conversation' | 'tls' | 'source'>,
 ): Promise<void> {
   const { status, at, durationMs, details, output, code, enhanced, secure, classification, remoteHost } = later
   await tx.run(insertAttempt, [

@@ -2,10 +2,11 @@
  * From nothing to a connection ready for its first transaction: TCP, greeting, EHLO, STARTTLS, AUTH (RFC 5321, 3207, 4954).
  * Promises: never rejects, whatever the peer does; every stage is bounded in time; a password never crosses a network in the clear.
  */
-import { connect as connectTcp, isIP, type Socket } from 'node:net'
+import { isIP, type Socket } from 'node:net'
 import { type Channel, openChannel } from './channel.ts'
 import { openConnection } from './connection.ts'
 import { type Hello, noExtensions, parseExtensions } from './extensions.ts'
+import { connectingTo, reach } from './reach.ts'
 import { openTranscript, type Transcript } from './transcript.ts'
 import {
   type ConnectOptions,
@@ -49,7 +50,7 @@ export async function connect(options: ConnectOptions): Promise<ConnectResult> {
   const { peer } = options
   let channel: Channel | undefined
   try {
-    transcript.note(`connecting to ${peer.host} [${peer.address}]:${peer.port}`)
+    transcript.note(connectingTo(options))
     channel = openChannel(await openSocket(options, limits), limits, options.clock)
     const setup: Setup = { options, limits, channel, transcript, tls: null }
     if (options.tls === 'implicit') await handshake(setup)
@@ -67,33 +68,14 @@ export async function connect(options: ConnectOptions): Promise<ConnectResult> {
   }
 }
 
-function openSocket({ peer, localAddress, clock }: ConnectOptions, limits: SmtpLimits): Promise<Socket> {
-  return new Promise((resolve, reject) => {
-    const socket = connectTcp({
-      host: peer.address,
-      port: peer.port,
-      noDelay: true,
-      ...(localAddress === undefined ? {} : { localAddress }),
-    })
-    const fail = (kind: Failure['kind'], message: string) => {
-      cancel()
-      socket.destroy()
-      reject(new Stopped('connect', kind, message))
-    }
-    const onError = (error: NodeJS.ErrnoException) => {
-      fail(
-        error.code === 'ETIMEDOUT' ? 'timeout' : 'refused',
-        `${peer.address} port ${peer.port} cannot be reached: ${error.code ?? error.message}`,
-      )
-    }
-    const cancel = clock.after(limits.connectMs, () => fail('timeout', `${peer.address} port ${peer.port} did not answer in time`))
-    socket.once('error', onError)
-    socket.once('connect', () => {
-      cancel()
-      socket.off('error', onError)
-      resolve(socket)
-    })
-  })
+/** The socket that was reached before, or one made now. */
+async function openSocket({ peer, localAddress, socket, clock }: ConnectOptions, limits: SmtpLimits): Promise<Socket> {
+  if (socket) return socket
+  for await (const reached of reach([{ peer, localAddress }], { clock, connectMs: limits.connectMs })) {
+    if ('socket' in reached) return reached.socket
+    throw new Stopped('connect', reached.failure.kind, reached.failure.message)
+  }
+  throw new Stopped('connect', 'refused', `${peer.address} was not tried`)
 }
 
 async function greeting({ channel, limits, transcript }: Setup): Promise<void> {

@@ -5,6 +5,7 @@
  * `unknown` is said exactly when the final dot was handed to the network and its reply never seen.
  */
 export { connect } from './connect.ts'
+export { reach, type Target } from './reach.ts'
 export type {
   ConnectOptions,
   ConnectResult,

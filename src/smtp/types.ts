@@ -1,5 +1,6 @@
 /** What one SMTP conversation is asked for and what it comes to. Types and default limits only. */
 import type { X509Certificate } from 'node:crypto'
+import type { Socket } from 'node:net'
 import type { Clock } from '#base'
 
 /** Where to connect: the address, its port, and the name it was found under (for SNI, certificates and records). */
@@ -45,6 +46,8 @@ export interface ConnectOptions {
   /** Our name in EHLO. */
   ehloName: string
   localAddress?: string | undefined
+  /** Connected already (see `reach`): it belongs to the conversation from now on. */
+  socket?: Socket | undefined
   /**
    * `opportunistic`: STARTTLS when offered, any certificate; `old`: likewise, TLS 1.0 and weak keys too; `none`: never; `implicit`: TLS
    * before the greeting; `require`: STARTTLS or nothing. The last two are promises to an operator, so they also want a certificate that

@@ -135,6 +135,12 @@ const unclaim = sql`
   from unnest($1::text[], $2::text[], $3::bigint[]) as given (tenant_id, email_id, epoch)
   where spool.tenant_id = given.tenant_id and spool.email_id = given.email_id and ${isNow} = 'sending' and spool.epoch = given.epoch`
 
+const putOff = sql`
+  update spool
+  set state = 'deferred', due_at = $4, waits_for = $5
+  from unnest($1::text[], $2::text[], $3::bigint[]) as given (tenant_id, email_id, epoch)
+  where spool.tenant_id = given.tenant_id and spool.email_id = given.email_id and ${isNow} = 'sending' and spool.epoch = given.epoch`
+
 const interrupted = sql<Claimed>`
   select ${claimedColumns}
   from spool
@@ -197,6 +203,17 @@ type ClaimKey = Pick<Claimed, 'tenantId' | 'emailId' | 'epoch'>
 export async function giveBack(on: Queryable, claimed: readonly ClaimKey[]): Promise<void> {
   if (claimed.length === 0) return
   await on.run(unclaim, [claimed.map((one) => one.tenantId), claimed.map((one) => one.emailId), claimed.map((one) => one.epoch)])
+}
+
+/** As `giveBack`, not to be claimed again before `due`; no attempt is counted. `waitsFor`: for people. */
+export async function postpone(
+  on: Queryable,
+  claimed: readonly ClaimKey[],
+  { due, waitsFor }: { due: Date; waitsFor: string },
+): Promise<void> {
+  if (claimed.length === 0) return
+  const keys = [claimed.map((one) => one.tenantId), claimed.map((one) => one.emailId), claimed.map((one) => one.epoch)]
+  await on.run(putOff, [...keys, due, waitsFor])
 }
 
 /** Recipients of these shards that are claimed and not in the owner's hands (`heldEmailIds`): perhaps sent. */

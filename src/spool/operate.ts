@@ -90,6 +90,7 @@ export interface QueuedAt {
   /** The youngest deferred one; its attempts tell why. */
   deferredEmailId: string | null
   deferredTenantId: string | null
+  waitsFor: string | null
 }
 
 const byDestination = sql<QueuedAt>`
@@ -98,7 +99,8 @@ const byDestination = sql<QueuedAt>`
     count(*) filter (where state = 'deferred') as deferred, count(*) filter (where state = 'waiting') as waiting,
     count(*) filter (where state = 'held') as held, min(email_id) as "oldestEmailId",
     min(due_at) filter (where state = 'deferred') as "nextDueAt", max(email_id) filter (where state = 'deferred') as "deferredEmailId",
-    (array_agg(tenant_id order by email_id desc) filter (where state = 'deferred'))[1] as "deferredTenantId"
+    (array_agg(tenant_id order by email_id desc) filter (where state = 'deferred'))[1] as "deferredTenantId",
+    (array_agg(waits_for order by email_id desc) filter (where state = 'deferred'))[1] as "waitsFor"
   from spool
   where ($1::text is null or tenant_id = $1) and not test
   group by destination
@@ -181,11 +183,13 @@ export interface Queued {
   /** Of test mail by its tenant's test clock. */
   dueAt: Date | null
   heldBecause: string | null
+  /** Why a deferred one waits, when that is no failed attempt. */
+  waitsFor: string | null
 }
 
 const queuedEmail = sql<Queued>`
   select state, destination, failures, manual, due_at + ${aheadOfRow} * interval '1 millisecond' as "dueAt",
-    held_because as "heldBecause"
+    held_because as "heldBecause", waits_for as "waitsFor"
   from spool
   where tenant_id = $1 and email_id = $2`
 

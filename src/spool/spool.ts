@@ -18,7 +18,7 @@ export {
   wake,
   wakeEmails,
 } from './changes.ts'
-export { type Claimed, claim, findInterrupted, giveBack, type Lane, type OwnedShard, promote, statusBefore } from './claim.ts'
+export { type Claimed, claim, findInterrupted, giveBack, type Lane, type OwnedShard, postpone, promote, statusBefore } from './claim.ts'
 export { contentsStillQueued, oldestQueuedMs, releaseWaiting, requeue, takeExpiredHolds } from './holds.ts'
 export { forgetProcess, type Leased, type Leases, livingProcesses, openLeases, shardLeases } from './leases.ts'
 export {

@@ -1,5 +1,6 @@
 /** A provider that refuses us for our reputation: it is left alone, and the mail that waits for it is not spent on it. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { systemClock } from '#base'
 import { readQueue } from '#delivery'
 import { readEvents, startOfLog } from '#events'
 import { type FakeMx, startFakeMx } from '../support/fake-mx.ts'
@@ -33,8 +34,10 @@ test('a refusal for our reputation rests the provider, costs few emails, suppres
   const [first] = await shaped()
   expect(first?.data).toMatchObject({ provider: 'relay', cause: refusal, to: { restsUntil: expect.stringMatching(/^\d{4}-/) } })
 
-  await expect.poll(async () => (await readQueue(house.db, null, 10)).destinations[0]?.sending, { timeout: 15_000 }).toBe(0)
-  const { destinations, providers } = await readQueue(house.db, null, 10)
+  await expect
+    .poll(async () => (await readQueue(house.db, null, 10, systemClock.nowMs())).destinations[0]?.sending, { timeout: 15_000 })
+    .toBe(0)
+  const { destinations, providers } = await readQueue(house.db, null, 10, systemClock.nowMs())
   expect(destinations[0]?.ready).toBeGreaterThan(40)
   expect(providers).toMatchObject([{ provider: 'relay', cause: refusal, restsUntilMs: expect.any(Number) }])
   const suppressions = await house.call('GET', '/suppressions', { key: house.liveKey })

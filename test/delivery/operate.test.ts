@@ -83,7 +83,7 @@ describe('a paused destination', () => {
     }
     await expect.poll(staysBehind, { timeout: 10_000 }).toBe('destination_paused')
     expect(await details(kept)).toMatchObject({ status: 'pending', explanation: { nextAt: null } })
-    expect((await readQueue(house.db, tenantId, 10)).stops).toMatchObject([{ name: 'paused.example' }])
+    expect((await readQueue(house.db, tenantId, 10, nowMs())).stops).toMatchObject([{ name: 'paused.example' }])
     expect(await resumePaused(house.db, place, nowMs())).toBe(true)
     await becomes(kept, 'sent')
   })

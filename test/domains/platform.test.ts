@@ -21,9 +21,9 @@ afterAll(async () => {
 })
 
 const keyOf = (name: string) => ensurePlatformKey(house.db, name, { nowMs: nowMs(), ids, secrets: house.secrets })
-const records = async (ownAddresses: string[] = []) => {
+const records = async (ownAddresses: string[] = [], sources: { address: string; ehloName: string }[] = []) => {
   const resolver = openResolver({ servers: [dns.address], clock: systemClock })
-  return platformRecords({ resolver, hostname: 'mail.host.example', key: await keyOf('host.example'), ownAddresses })
+  return platformRecords({ resolver, hostname: 'mail.host.example', key: await keyOf('host.example'), ownAddresses, sources })
 }
 const statusesOf = async (own?: string[]) =>
   Object.fromEntries((await records(own)).map(({ type, name, status }) => [`${type} ${name.replace(/^pr-\w{6}/, 'pr')}`, status]))
@@ -43,6 +43,20 @@ describe("the platform's own records", () => {
       'PTR 9.113.0.203.in-addr.arpa mail.host.example',
       'PTR 9.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.8.b.d.0.1.0.0.2.ip6.arpa mail.host.example',
     ])
+  })
+
+  test('permit every address that mail is sent from, and name each', async () => {
+    const found = await records(
+      ['203.0.113.9'],
+      [
+        { address: '203.0.113.9', ehloName: 'mail.host.example' },
+        { address: '203.0.113.10', ehloName: 'out.host.example' },
+      ],
+    )
+    const told = found.map(({ type, name, value }) => `${type} ${name} ${value}`)
+    expect(told).toContain('TXT spf.mail.host.example v=spf1 ip4:203.0.113.9 ip4:203.0.113.10 ~all')
+    expect(told.slice(-2)).toEqual(['A out.host.example 203.0.113.10', 'PTR 10.113.0.203.in-addr.arpa out.host.example'])
+    expect(told.filter((one) => one.startsWith('PTR'))).toHaveLength(2)
   })
 
   test('are right when they are published as told, wrong when they say something else, and unknown when DNS fails', async () => {

@@ -1,5 +1,5 @@
 /**
- * A mail server for tests on 127.0.0.1: real TCP and STARTTLS, keeps what it was given, and misbehaves by script. Its own small code
+ * A mail server for tests on loopback: real TCP and STARTTLS, keeps what it was given, and misbehaves by script. Its own small code
  * rather than a library, because a library keeps to the RFCs.
  */
 import { createServer, type Socket } from 'node:net'
@@ -42,6 +42,10 @@ export interface MxMessage {
   octets: Buffer
   secure: boolean
   session: number
+  /** The address it came from. */
+  source: string
+  /** What was said in EHLO. */
+  ehloName: string
 }
 
 export interface FakeMx extends AsyncDisposable {
@@ -116,8 +120,10 @@ export async function startFakeMx(options: FakeMxOptions = {}): Promise<FakeMx> 
 
 function converse(plain: Socket, session: number, options: FakeMxOptions, keep: (message: MxMessage) => void): void {
   let socket: Socket = plain
+  const source = plain.remoteAddress ?? ''
   let unread: Buffer = Buffer.alloc(0)
   let secure = false
+  let ehloName = ''
   let from: string | undefined
   let recipients: string[] = []
   /** Set while content is read: where to look on for its end. */
@@ -146,6 +152,7 @@ function converse(plain: Socket, session: number, options: FakeMxOptions, keep: 
     const verb = line.slice(0, 4).toUpperCase()
     const address = /<([^>]*)>/.exec(line)?.[1] ?? ''
     if (verb === 'EHLO' || verb === 'HELO') {
+      ehloName = line.slice(5)
       const extensions = [...(options.extensions ?? defaultExtensions), ...(offersTls() && !secure ? ['STARTTLS'] : [])]
       const lines = verb === 'HELO' ? ['fake.test'] : ['fake.test', ...extensions]
       answer('ehlo', line, lines.map((text, index) => `250${index === lines.length - 1 ? ' ' : '-'}${text}`).join('\n'))
@@ -171,7 +178,7 @@ function converse(plain: Socket, session: number, options: FakeMxOptions, keep: 
 
   const onContent = (wire: Buffer) => {
     if (answer('content', String(wire.length), '250 2.0.0 queued') === 250) {
-      keep({ from: from ?? '', recipients, wire, octets: unstuff(wire), secure, session })
+      keep({ from: from ?? '', recipients, wire, octets: unstuff(wire), secure, session, source, ehloName })
     }
     forget()
   }

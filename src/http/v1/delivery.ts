@@ -29,6 +29,7 @@ export const Delivery = Type.Object({
       { description: 'The encryption of the connection; absent when none was made' },
     ),
   ),
+  sourceAddress: Type.Optional(Type.String({ description: 'Our address it was sent from, where sources are set up' })),
   outcomeUnknown: Type.Optional(Type.Boolean({ description: 'Only when it is not known whether the remote took the message' })),
 })
 
@@ -47,6 +48,7 @@ export function deliveryToWire(attempt: Attempt): Static<typeof Delivery> {
     smtpEnhancedCode: attempt.enhanced,
     remoteHost: attempt.remoteHost,
     ...(attempt.tls === null ? {} : { tls: attempt.tls }),
+    ...(attempt.source === null ? {} : { sourceAddress: attempt.source }),
     ...(attempt.outcomeUnknown ? { outcomeUnknown: true } : {}),
   }
 }

@@ -1,0 +1,179 @@
+/** Commands for the addresses that mail is sent from: in pools, which tenants and tags are given. */
+import { isIP } from 'node:net'
+import { Refusal } from '#base'
+import {
+  addSource,
+  assignPool,
+  defaultPool,
+  listAssignments,
+  listSources,
+  type PoolAssignment,
+  removeSource,
+  type Source,
+  unassignPool,
+} from '#delivery'
+import { openResolver, type Resolver } from '#net'
+import { openTenants } from '#tenants'
+import { type Command, type Given, type House, jsonOption, printed, text, UsageError } from './command.ts'
+
+interface Advice {
+  /** What the PTR of the address says; null: DNS could not be asked. */
+  ptr: string[] | null
+  /** What to mend; null: nothing. */
+  advice: string | null
+}
+
+/** What receivers look up of an address that connects: its PTR, and that the name leads back to it. */
+async function adviceOn(resolver: Resolver, address: string, name: string): Promise<Advice> {
+  const [ptr, addresses] = await Promise.all([resolver.ptr(address, 'fresh'), resolver.addresses(name, 'fresh')])
+  if (ptr.kind === 'trouble' || addresses.kind === 'trouble')
+    return { ptr: null, advice: 'DNS could not be asked: try again, or see POSTRIDER_DNS' }
+  const found = ptr.kind === 'found' ? ptr.value : []
+  const isNamed = found.some((one) => one.toLowerCase().replace(/\.$/, '') === name.toLowerCase())
+  const leadsBack = addresses.kind === 'found' && addresses.value.includes(address)
+  const type = isIP(address) === 6 ? 'AAAA' : 'A'
+  const missing = [
+    ...(isNamed ? [] : [`set the PTR of ${address} to ${name}`]),
+    ...(leadsBack ? [] : [`publish ${type} ${address} for ${name}`]),
+  ]
+  return { ptr: found, advice: missing.length === 0 ? null : missing.join(', and ') }
+}
+
+const shown = ({ address, ehloName, pool, warmUpFrom }: Source, { config }: House) => ({
+  address,
+  ehloName: ehloName ?? config.hostname,
+  pool,
+  warmUpFrom: warmUpFrom?.toISOString() ?? null,
+})
+
+const line = (one: ReturnType<typeof shown> & Advice) =>
+  `${one.address.padEnd(40)}${one.pool.padEnd(16)}${one.ehloName}` +
+  (one.warmUpFrom === null ? '' : `  warm-up since ${one.warmUpFrom.slice(0, 10)}`) +
+  (one.advice === null ? '' : `\n  advice: ${one.advice}`)
+
+async function withAdvice(house: House, sources: readonly Source[]) {
+  const resolver = openResolver({ servers: house.config.resolvers, clock: house.clock })
+  return Promise.all(
+    sources.map(async (one) => ({
+      ...shown(one, house),
+      ...(await adviceOn(resolver, one.address, one.ehloName ?? house.config.hostname)),
+    })),
+  )
+}
+
+export const sourceAdd: Command = {
+  name: 'source add',
+  summary: 'send from this address of the machine',
+  help: `postrider source add ADDRESS [--name EHLO_NAME] [--pool POOL] [--warm-up] [--json]
+
+Mail without a pool of its own goes from the pool "${defaultPool}"; while that has no address, from the one that the system chooses.
+--name     what is said in EHLO, and what the address's PTR should say (default: POSTRIDER_HOSTNAME)
+--pool     which pool it is in (default: ${defaultPool})
+--warm-up  a new address: its messages a day to each provider grow by a schedule over 30 days; what is over waits and costs no attempt
+Given again, it changes what was said of the address. In force within a second. Prints what DNS lacks for it.`,
+  options: { name: { type: 'string' }, pool: { type: 'string' }, 'warm-up': { type: 'boolean' }, ...jsonOption },
+  positionals: ['ADDRESS'],
+  run: (given, deps) =>
+    deps.withHouse(async (house) => {
+      const wanted = {
+        address: given.positionals[0] as string,
+        ehloName: text(given, 'name') ?? null,
+        pool: text(given, 'pool') ?? defaultPool,
+        warmUp: given.options['warm-up'] === true ? ('from now' as const) : ('none' as const),
+      }
+      const source = await addSource(house.db, wanted, house.clock.nowMs())
+      const [added] = await withAdvice(house, [source])
+      if (added) printed(given, deps, added, line(added))
+    }),
+}
+
+export const sourceList: Command = {
+  name: 'source list',
+  summary: 'the addresses that mail is sent from',
+  help: `postrider source list [--json]
+
+Shows each address with its pool, its name in EHLO and its warm-up, and what DNS lacks: a PTR that says the name, and the name leading back.`,
+  options: jsonOption,
+  run: (given, deps) =>
+    deps.withHouse(async (house) => {
+      const sources = await withAdvice(house, await listSources(house.db))
+      printed(given, deps, { sources }, sources.length === 0 ? 'the system chooses the address' : sources.map(line).join('\n'))
+    }),
+}
+
+export const sourceRemove: Command = {
+  name: 'source remove',
+  summary: 'send from this address no more',
+  help: 'postrider source remove ADDRESS [--json]\n\nConnections that are open finish what they have. The last address of a pool that mail is assigned to stays.',
+  options: jsonOption,
+  positionals: ['ADDRESS'],
+  run: (given, deps) =>
+    deps.withHouse(async (house) => {
+      const source = await removeSource(house.db, given.positionals[0] as string, house.clock.nowMs())
+      printed(given, deps, { address: source.address, removed: true }, `${source.address} is no longer sent from`)
+    }),
+}
+
+const placeOptions = { tenant: { type: 'string' }, tag: { type: 'string' } } as const
+
+async function placeOf(given: Given, house: House): Promise<Omit<PoolAssignment, 'pool'>> {
+  const [tenantId = '', tag = ''] = [text(given, 'tenant'), text(given, 'tag')]
+  if (tenantId === '' && tag === '') throw new UsageError('give --tenant, --tag, or both')
+  if (tenantId !== '' && !(await openTenants(house).find(tenantId)))
+    throw new Refusal('not_found', { message: `there is no tenant ${tenantId}`, suggestion: 'Give the id of a tenant' })
+  return { tenantId, tag }
+}
+
+const mailOf = ({ tenantId, tag }: Omit<PoolAssignment, 'pool'>) =>
+  ['mail', ...(tag === '' ? [] : [`tagged ${tag}`]), ...(tenantId === '' ? [] : [`of ${tenantId}`])].join(' ')
+
+export const poolAssign: Command = {
+  name: 'pool assign',
+  summary: "send a tenant's or a tag's mail from one pool only",
+  help: `postrider pool assign POOL [--tenant ID] [--tag TAG] [--json]
+
+Of several that fit, the one for the tenant and the tag counts, then the one for the tenant, then the one for the tag. Queued mail follows.`,
+  options: { ...placeOptions, ...jsonOption },
+  positionals: ['POOL'],
+  run: (given, deps) =>
+    deps.withHouse(async (house) => {
+      const assigned = { ...(await placeOf(given, house)), pool: given.positionals[0] as string }
+      await assignPool(house.db, assigned, house.clock.nowMs())
+      printed(given, deps, assigned, `${mailOf(assigned)} goes from the pool ${assigned.pool}`)
+    }),
+}
+
+export const poolUnassign: Command = {
+  name: 'pool unassign',
+  summary: 'undo pool assign',
+  help: 'postrider pool unassign [--tenant ID] [--tag TAG] [--json]',
+  options: { ...placeOptions, ...jsonOption },
+  run: (given, deps) =>
+    deps.withHouse(async (house) => {
+      const [tenantId = '', tag = ''] = [text(given, 'tenant'), text(given, 'tag')]
+      const unassigned = await unassignPool(house.db, { tenantId, tag }, house.clock.nowMs())
+      const mail = mailOf({ tenantId, tag })
+      printed(given, deps, { tenantId, tag, unassigned }, unassigned ? `${mail} has no pool of its own` : `${mail} had no pool of its own`)
+    }),
+}
+
+export const poolList: Command = {
+  name: 'pool list',
+  summary: 'the pools, their addresses and whose mail goes from them',
+  help: 'postrider pool list [--json]',
+  options: jsonOption,
+  run: (given, deps) =>
+    deps.withHouse(async ({ db }) => {
+      const [sources, assignments] = await Promise.all([listSources(db), listAssignments(db)])
+      const pools = [...Map.groupBy(sources, (one) => one.pool)].map(([pool, some]) => ({
+        pool,
+        addresses: some.map((one) => one.address),
+        assigned: assignments.filter((one) => one.pool === pool).map(({ tenantId, tag }) => ({ tenantId, tag })),
+      }))
+      const lines = pools.map(({ pool, addresses, assigned }) => {
+        const mail = pool === defaultPool ? ['all other mail', ...assigned.map(mailOf)] : assigned.map(mailOf)
+        return `${pool.padEnd(16)}${addresses.join(', ')}${mail.length === 0 ? '' : `\n  ${mail.join('\n  ')}`}`
+      })
+      printed(given, deps, { pools }, pools.length === 0 ? 'there are no pools: the system chooses the address' : lines.join('\n'))
+    }),
+}

@@ -1,0 +1,77 @@
+/**
+ * A lane: the addresses of ours, one of either family at most, from which one destination is sent to together, each with what it may
+ * take. Without sources it is the system's default address, of whatever family.
+ */
+import { isIP } from 'node:net'
+import type { Peer, Target } from '#smtp'
+import type { Shape, Slot } from './shaping.ts'
+import type { Source } from './sources.ts'
+import type { LaneAddresses } from './turns.ts'
+import type { WarmUp } from './warm-up.ts'
+
+/** One of our addresses toward one provider. */
+export interface End {
+  /** undefined: the system's choice. */
+  source: string | undefined
+  ehloName: string
+  shape: Shape
+  warmUp: WarmUp | undefined
+}
+
+export interface Lane {
+  readonly four: End | undefined
+  readonly six: End | undefined
+  /** Nothing may be sent by any end before; 0: now. */
+  readonly restMs: number
+  /** How many messages may lie in memory. */
+  readonly mostWaiting: number
+  readonly isScarce: boolean
+}
+
+export const endRestMs = ({ shape, warmUp }: End) => Math.max(shape.restMs, warmUp?.restMs ?? 0)
+
+/** Both ends may be the same. */
+export function laneOf({ four, six }: LaneAddresses<End>): Lane {
+  const ends = [...new Set([six, four])].filter((end) => end !== undefined)
+  return {
+    four,
+    six,
+    get restMs() {
+      return ends.reduce((least, end) => Math.min(least, endRestMs(end)), Infinity)
+    },
+    get mostWaiting() {
+      return Math.max(...ends.map(({ shape }) => shape.mostWaiting))
+    },
+    get isScarce() {
+      return ends.every(({ shape }) => shape.isScarce)
+    },
+  }
+}
+
+/** The same for one set of addresses as they are now. */
+export const laneName = ({ four, six }: LaneAddresses<Source>): string =>
+  JSON.stringify([six, four].map((one) => one && [one.address, one.ehloName, one.warmUpFrom]))
+
+/** A place for a connection from each end that may have one now. */
+export async function takePlaces({ four, six }: Lane, wanted: number): Promise<Map<End, Slot>> {
+  const places = new Map<End, Slot>()
+  const take = async (end: End | undefined) => {
+    if (!end || endRestMs(end) > 0 || (end.warmUp && !(await end.warmUp.ready(wanted)))) return
+    const slot = await end.shape.connect()
+    if (slot) places.set(end, slot)
+  }
+  await Promise.all([...new Set([six, four])].map(take))
+  return places
+}
+
+/** Where to connect to and from which end; only from those that have a place. */
+export function targetsOf(lane: Lane, places: ReadonlyMap<End, Slot>, peers: readonly Peer[]): (Target & { end: End })[] {
+  return peers.flatMap((peer) => {
+    const end = isIP(peer.address) === 6 ? lane.six : lane.four
+    return end && places.has(end) ? [{ peer, end, localAddress: end.source }] : []
+  })
+}
+
+/** The lane has an address for one of these, but it has no place for a connection now. */
+export const isLeftOut = (lane: Lane, peers: readonly Peer[]): boolean =>
+  peers.some(({ address }) => (isIP(address) === 6 ? lane.six : lane.four) !== undefined)

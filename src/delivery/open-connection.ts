@@ -1,0 +1,146 @@
+/**
+ * How a connection to a destination comes about: hosts in order of preference, of their addresses the first that answers, from an end of
+ * ours that has a place, with as much TLS as the host's policy wants. Promises: never rejects for what a remote does.
+ */
+import { type Clock, impossible } from '#base'
+import { type AddressesResult, type AddressGuard, findAddresses, type Resolver } from '#net'
+import { type ConnectOptions, type ConnectResult, connect, type Failure, reach, type SmtpConnection, type SmtpLimits } from '#smtp'
+import { type End, isLeftOut, type Lane, targetsOf } from './lane.ts'
+import { type Finding, findingOfFailure, nowhere, type RemoteEnd, remoteOf } from './outcome.ts'
+import type { Slot } from './shaping.ts'
+import type { Stumbles } from './stumbles.ts'
+import type { GuardedHost } from './tls-policy.ts'
+
+/** How a destination is reached: MX hosts, or the operator's relay. */
+export interface Way {
+  hosts: readonly GuardedHost[]
+  port: number
+  auth: ConnectOptions['auth']
+  guard: AddressGuard
+}
+
+export interface Unopened {
+  ok: false
+  finding: Finding
+  remote: RemoteEnd
+  conversation: string
+  /** Whose connection it would have been; undefined: it did not come so far. */
+  end: End | undefined
+}
+
+type Opened = { ok: true; connection: SmtpConnection; end: End; remote: RemoteEnd } | Unopened
+
+export interface OpeningDeps {
+  clock: Clock
+  resolver: Resolver
+  lane: Lane
+  stumbles: Stumbles
+  smtpLimits?: Partial<SmtpLimits> | undefined
+}
+
+/** A host that says 5xx at the door is passed over for the next. `left out`: there are addresses only of a family that has no place now. */
+export async function openConnection(way: Way, places: ReadonlyMap<End, Slot>, deps: OpeningDeps): Promise<Opened | 'left out'> {
+  const { lane, clock, stumbles, smtpLimits: limits = {} } = deps
+  let last: Unopened | undefined
+  let wasLeftOut = false
+  for (const guarded of way.hosts) {
+    const { host, tls } = guarded
+    if (typeof tls === 'object' && 'unusable' in tls) {
+      last = gentler(last, unopened(untrusted(tls.unusable), { ...nowhere, host }))
+      continue
+    }
+    const found = await findAddresses(host, deps.resolver, way.guard)
+    if (found.kind !== 'addresses') {
+      last = gentler(last, unopened(unreachable(host, found), { ...nowhere, host }))
+      continue
+    }
+    const peers = found.addresses.map((address) => ({ host, address, port: way.port }))
+    const targets = targetsOf(lane, places, peers)
+    if (targets.length === 0 && isLeftOut(lane, peers)) wasLeftOut = true
+    else if (targets.length === 0) last = gentler(last, unopened(ofOtherFamily(host), { ...nowhere, host }))
+    for await (const reached of reach(targets, { clock, connectMs: limits.connectMs })) {
+      const { peer, end } = reached.target
+      const told = (failure: Failure) => {
+        const remote = remoteOf(peer, { secure: false, tls: failure.tls ?? null }, guarded)
+        return unopened(findingOfFailure(failure), { ...remote, source: end.source }, failure.transcript, end)
+      }
+      if ('failure' in reached) {
+        last = gentler(last, told(reached.failure))
+        continue
+      }
+      const options: ConnectOptions = {
+        peer,
+        ehloName: end.ehloName,
+        localAddress: end.source,
+        socket: reached.socket,
+        tls,
+        auth: way.auth,
+        pipelining: stumbles.has(peer.address) ? 'never' : 'when offered',
+        clock,
+        limits,
+      }
+      let result = await connect(options)
+      if (tls === 'opportunistic') result = await orWithLess(options, result)
+      if (result.ok) return { ...result, end, remote: { ...remoteOf(peer, result.connection, guarded), source: end.source } }
+      last = gentler(last, told(result.failure))
+    }
+  }
+  // A host that was not asked has not refused.
+  if (wasLeftOut && last?.finding.kind !== 'temporary') return 'left out'
+  return last ?? unopened(unreachable('the domain', { kind: 'none' }), nowhere)
+}
+
+/**
+ * Opportunistic TLS: a handshake that fails must not cost the mail (RFC 7435), so an older TLS is tried over a new connection, then none.
+ */
+async function orWithLess(options: ConnectOptions, first: ConnectResult): Promise<ConnectResult> {
+  let result = first
+  for (const tls of ['old', 'none'] as const) {
+    if (result.ok || result.failure.kind !== 'tls') return result
+    if (tls === 'none' || result.failure.mayBeOldTls) result = await connect({ ...options, socket: undefined, tls })
+  }
+  return result
+}
+
+const untrusted = (message: string): Finding => ({
+  kind: 'temporary',
+  reply: null,
+  classification: 'tls_required',
+  enhanced: '4.7.5',
+  message,
+})
+
+const unopened = (finding: Finding, remote: RemoteEnd, conversation = finding.message, end?: End): Unopened => ({
+  ok: false,
+  finding,
+  remote,
+  conversation,
+  end,
+})
+
+const ofOtherFamily = (host: string): Finding => ({
+  kind: 'temporary',
+  reply: null,
+  classification: 'connection_error',
+  enhanced: '4.4.4',
+  message: `${host} has no address of the family that this mail is sent from`,
+})
+
+/** Only when every host says a permanent no is it one (RFC 5321 section 5.1); of several reasons to wait, the last one is told. */
+const gentler = (before: Unopened | undefined, now: Unopened): Unopened =>
+  before && before.finding.kind !== 'permanent' && now.finding.kind === 'permanent' ? before : now
+
+/** A host without an address to connect to. One that names only refused networks will not change its mind (contract section 7.2). */
+function unreachable(host: string, found: Exclude<AddressesResult, { kind: 'addresses' }>): Finding {
+  const facts = { reply: null, classification: 'dns_error' as const }
+  switch (found.kind) {
+    case 'refused':
+      return { ...facts, kind: 'permanent', enhanced: '5.4.4', message: found.message }
+    case 'none':
+      return { ...facts, kind: 'temporary', enhanced: '4.4.4', message: `${host} has no address` }
+    case 'trouble':
+      return { ...facts, kind: 'temporary', enhanced: '4.4.3', message: `the address of ${host} could not be looked up (${found.code})` }
+    default:
+      return impossible(found)
+  }
+}

@@ -1,0 +1,236 @@
+/**
+ * The addresses that mail is sent from: in pools, which tenants and tags are given. Without any, the system chooses. What an operator
+ * changes is in force in every process within a second. A process uses those addresses that its own machine has.
+ */
+import { createServer, isIP, SocketAddress } from 'node:net'
+import { type Clock, type Log, Refusal, remembered } from '#base'
+import { type Db, type Queryable, sql, type Tx } from '#db'
+import { appendEvents } from '#events'
+import { type LaneAddresses, lanesOf } from './turns.ts'
+import { forgetWarmUp } from './warm-up.ts'
+
+export const defaultPool = 'default'
+
+export interface Source {
+  address: string
+  /** null: POSTRIDER_HOSTNAME. */
+  ehloName: string | null
+  pool: string
+  warmUpFrom: Date | null
+}
+
+export interface PoolAssignment {
+  /** '': any. */
+  tenantId: string
+  /** '': any. */
+  tag: string
+  pool: string
+}
+
+const sourceColumns = sql.part`address, ehlo_name as "ehloName", pool, warm_up_from as "warmUpFrom"`
+
+const allSources = sql<Source>`
+  select ${sourceColumns}
+  from source_addresses
+  order by pool, added_at, address`
+
+const allAssignments = sql<PoolAssignment>`
+  select tenant_id as "tenantId", tag, pool
+  from pool_assignments
+  order by pool, tenant_id, tag`
+
+const putSource = sql`
+  insert into source_addresses (address, ehlo_name, pool, warm_up_from, added_at)
+  values ($1, $2, $3, $4, $5)
+  on conflict (address) do update
+  set ehlo_name = excluded.ehlo_name, pool = excluded.pool, warm_up_from = excluded.warm_up_from`
+
+const dropSource = sql`
+  delete from source_addresses
+  where address = $1`
+
+const putAssignment = sql`
+  insert into pool_assignments (tenant_id, tag, pool)
+  values ($1, $2, $3)
+  on conflict (tenant_id, tag) do update
+  set pool = excluded.pool`
+
+const dropAssignment = sql`
+  delete from pool_assignments
+  where tenant_id = $1 and tag = $2`
+
+/** Commands one after another: each looks at both tables before it changes one. */
+const oneAtATime = (tx: Tx) => tx.script('lock table source_addresses in share row exclusive mode')
+
+export const listSources = (on: Queryable): Promise<Source[]> => on.rows(allSources)
+export const listAssignments = (on: Queryable): Promise<PoolAssignment[]> => on.rows(allAssignments)
+
+const refused = (message: string, suggestion: string) => new Refusal('validation_error', { message, suggestion })
+
+/** As addresses are written once; refuses what is no address of a single host. */
+function sourceAddress(text: string): string {
+  const family = isIP(text)
+  const suggestion = 'Give an IPv4 or IPv6 address of this machine'
+  if (family === 0 || text.includes('%')) throw refused(`"${text}" is not an IP address`, suggestion)
+  const { address } = new SocketAddress({ address: text, family: family === 6 ? 'ipv6' : 'ipv4' })
+  const isMany = address === '0.0.0.0' || address === '::' || /^(?:22[4-9]|23\d|255)\./.test(address) || /^(?:ff|::ffff:)/i.test(address)
+  if (isMany) throw refused(`nothing can be sent from ${address}`, suggestion)
+  return address
+}
+
+function poolName(text: string): string {
+  if (!/^[a-z0-9][a-z0-9_-]{0,62}$/.test(text)) throw refused(`"${text}" is not a pool's name`, 'Use small letters, digits, - and _')
+  return text
+}
+
+/** Leaves an entry in the event log, as every act of the operator does. */
+const note = (tx: Tx, nowMs: number, data: Record<string, unknown>) =>
+  appendEvents(tx, [{ tenantId: '', kind: 'OperatorAction', emailId: null, at: new Date(nowMs), data }])
+
+export interface NewSource {
+  address: string
+  ehloName: string | null
+  pool: string
+  warmUp: 'from now' | 'none'
+}
+
+/** Adds an address, or changes the one that is there; a running warm-up goes on. Refuses `validation_error`. */
+export function addSource(db: Db, wanted: NewSource, nowMs: number): Promise<Source> {
+  const address = sourceAddress(wanted.address)
+  const pool = poolName(wanted.pool)
+  if (wanted.ehloName !== null && !/^(?=.{1,253}$)[a-z0-9-]{1,63}(?:\.[a-z0-9-]{1,63})+$/i.test(wanted.ehloName))
+    throw refused(`"${wanted.ehloName}" is not a host name`, 'Give the name that the PTR of the address leads to')
+  return db.transaction(async (tx) => {
+    await oneAtATime(tx)
+    const known = (await listSources(tx)).find((one) => one.address === address)
+    if (known && known.pool !== pool) await refuseIfLast(tx, known)
+    const warmUpFrom = wanted.warmUp === 'none' ? null : (known?.warmUpFrom ?? new Date(nowMs))
+    if (known?.warmUpFrom == null) await forgetWarmUp(tx, address)
+    const source = { address, ehloName: wanted.ehloName, pool, warmUpFrom }
+    await tx.run(putSource, [address, wanted.ehloName, pool, warmUpFrom, new Date(nowMs)])
+    await note(tx, nowMs, { action: 'source add', ...source })
+    return source
+  })
+}
+
+/** Mail of a pool that was given away must not be left without an address. */
+async function refuseIfLast(tx: Tx, source: Source): Promise<void> {
+  const others = (await listSources(tx)).some((one) => one.pool === source.pool && one.address !== source.address)
+  if (!others && (await listAssignments(tx)).some((one) => one.pool === source.pool))
+    throw refused(
+      `${source.address} is the last address of the pool ${source.pool}, which mail is assigned to`,
+      'Assign that mail to another pool first (postrider pool list)',
+    )
+}
+
+/** Refuses `not_found`, and the last address of a pool that is in use. */
+export function removeSource(db: Db, text: string, nowMs: number): Promise<Source> {
+  const address = sourceAddress(text)
+  return db.transaction(async (tx) => {
+    await oneAtATime(tx)
+    const source = (await listSources(tx)).find((one) => one.address === address)
+    if (!source) throw new Refusal('not_found', { message: `${address} is not a source`, suggestion: 'See: postrider source list' })
+    await refuseIfLast(tx, source)
+    await tx.run(dropSource, [address])
+    await forgetWarmUp(tx, address)
+    await note(tx, nowMs, { action: 'source remove', address, pool: source.pool })
+    return source
+  })
+}
+
+/** Mail of the tenant, of the tag, or of both together goes from this pool only. Refuses a pool without addresses. */
+export function assignPool(db: Db, wanted: PoolAssignment, nowMs: number): Promise<void> {
+  const pool = poolName(wanted.pool)
+  return db.transaction(async (tx) => {
+    await oneAtATime(tx)
+    if (!(await listSources(tx)).some((one) => one.pool === pool))
+      throw refused(`the pool ${pool} has no addresses`, `Add one first: postrider source add ADDRESS --pool ${pool}`)
+    await tx.run(putAssignment, [wanted.tenantId, wanted.tag, pool])
+    await note(tx, nowMs, { action: 'pool assign', ...wanted })
+  })
+}
+
+/** Returns whether it was assigned. */
+export function unassignPool(db: Db, place: Omit<PoolAssignment, 'pool'>, nowMs: number): Promise<boolean> {
+  return db.transaction(async (tx) => {
+    if ((await tx.run(dropAssignment, [place.tenantId, place.tag])) === 0) return false
+    await note(tx, nowMs, { action: 'pool unassign', ...place })
+    return true
+  })
+}
+
+export interface Pool {
+  name: string
+  /** Empty when none of its addresses is of this machine. */
+  lanes: readonly LaneAddresses<Source>[]
+}
+
+export interface Pools {
+  /** There are no sources: nothing more need be asked. */
+  readonly isEmpty: boolean
+  /** Tags that mail of this tenant may be assigned by. */
+  tagsFor(tenantId: string): string[]
+  /** undefined: the system's default address. */
+  poolOf(tenantId: string, tag: string | null): Pool | undefined
+}
+
+/** `hasAddress`: whether this machine can send from it. */
+export function poolsOf(
+  sources: readonly Source[],
+  assignments: readonly PoolAssignment[],
+  hasAddress: (address: string) => boolean,
+): Pools {
+  const pools = new Map<string, Pool>()
+  for (const [name, some] of Map.groupBy(sources, (one) => one.pool)) {
+    const mine = some.filter((one) => hasAddress(one.address))
+    const of = (family: number) => mine.filter((one) => isIP(one.address) === family)
+    pools.set(name, { name, lanes: lanesOf(of(4), of(6)) })
+  }
+  const key = (tenantId: string, tag: string) => JSON.stringify([tenantId, tag])
+  const assigned = new Map(assignments.map(({ tenantId, tag, pool }) => [key(tenantId, tag), pool]))
+  return {
+    isEmpty: pools.size === 0,
+    tagsFor: (tenantId) =>
+      assignments.filter((one) => one.tag !== '' && (one.tenantId === '' || one.tenantId === tenantId)).map((one) => one.tag),
+    // What was said of a tenant goes before what was said of a tag, which any tenant may write on its mail.
+    poolOf(tenantId, tag) {
+      const name =
+        (tag === null ? undefined : assigned.get(key(tenantId, tag))) ??
+        assigned.get(key(tenantId, '')) ??
+        (tag === null ? undefined : assigned.get(key('', tag))) ??
+        defaultPool
+      return pools.get(name) ?? (name === defaultPool ? undefined : { name, lanes: [] })
+    },
+  }
+}
+
+/** How long it is believed that this machine has an address, or has it not. */
+const believedMs = 10_000
+
+/** The pools as this machine can use them, at most a second old. */
+export function openSources({ db, clock, log }: { db: Db; clock: Clock; log: Log }): { current(): Promise<Pools> } {
+  const known = new Map<string, { has: boolean; untilMs: number }>()
+  const look = async (address: string) => {
+    const before = known.get(address)
+    if (before && clock.monotonicMs() < before.untilMs) return
+    const has = await canBind(address)
+    if (!has && before?.has !== false) log.warn({ address }, 'this machine does not have the source address; others may send from it')
+    known.set(address, { has, untilMs: clock.monotonicMs() + believedMs })
+  }
+  const pools = remembered(clock, async () => {
+    const [sources, assignments] = await Promise.all([listSources(db), listAssignments(db)])
+    await Promise.all(sources.map((one) => look(one.address)))
+    const named = new Set(sources.map((one) => one.address))
+    for (const address of known.keys()) if (!named.has(address)) known.delete(address)
+    return poolsOf(sources, assignments, (address) => known.get(address)?.has === true)
+  })
+  return { current: () => pools.get('') }
+}
+
+/** Asks the system itself: interfaces do not list all that can be sent from (127.0.0.2, say). */
+function canBind(host: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const server = createServer().once('error', () => resolve(false))
+    server.listen({ host, port: 0, exclusive: true, ipv6Only: isIP(host) === 6 }, () => server.close(() => resolve(true)))
+  })
+}

@@ -1,0 +1,140 @@
+/**
+ * Warm-up: how many messages a new address may send today to a provider, over all processes together, by the schedule in warm-up.json.
+ * A process takes allowances from the day's row before it connects; what it took and did not use is lost to that day, never exceeded.
+ */
+import { readFileSync } from 'node:fs'
+import type { Clock, Log } from '#base'
+import { type Db, type Queryable, sql } from '#db'
+
+const dayMs = 86_400_000
+/** Taken at once at most: a process that ends loses so many. */
+const mostAtOnce = 50
+
+const { messages: schedule } = JSON.parse(readFileSync(new URL('./warm-up.json', import.meta.url), 'utf8')) as { messages: number[] }
+
+/** Days since the warm-up began, counted from 0. */
+export const warmUpDay = (fromMs: number, nowMs: number): number => Math.max(0, Math.floor((nowMs - fromMs) / dayMs))
+
+/** Messages to one provider on that day; undefined: as many as it takes. */
+export const warmUpCeiling = (day: number): number | undefined => schedule[day]
+
+const takeAllowance = sql<{ granted: number }>`
+  insert into warm_up_days (source, provider, day, taken, granted)
+  values ($1, $2, $3, least($4::integer, $5::integer), least($4, $5))
+  on conflict (source, provider) do update
+  set day = excluded.day,
+    granted = greatest(0, least($4, $5 - case when warm_up_days.day = excluded.day then warm_up_days.taken else 0 end)),
+    taken = case when warm_up_days.day = excluded.day then greatest(warm_up_days.taken, least($5, warm_up_days.taken + $4))
+      else least($4, $5) end
+  where warm_up_days.day <= excluded.day
+  returning granted`
+
+const listTaken = sql<{ source: string; provider: string; day: number; taken: number; warmUpFrom: Date }>`
+  select source, provider, day, taken, warm_up_from as "warmUpFrom"
+  from warm_up_days
+  join source_addresses on source_addresses.address = warm_up_days.source
+  where warm_up_from is not null
+  order by source, provider`
+
+const forgetTaken = sql`
+  delete from warm_up_days
+  where source = $1`
+
+export interface WarmUpLine {
+  source: string
+  /** `others`: all that providers.json does not name. */
+  provider: string
+  /** From 1. */
+  day: number
+  taken: number
+  ceiling: number
+}
+
+/** What each address in its warm-up has sent today, as far as processes have taken it. */
+export async function listWarmUps(on: Queryable, nowMs: number): Promise<WarmUpLine[]> {
+  return (await on.rows(listTaken)).flatMap(({ source, provider, day, taken, warmUpFrom }) => {
+    const today = warmUpDay(warmUpFrom.getTime(), nowMs)
+    const ceiling = warmUpCeiling(today)
+    return ceiling === undefined ? [] : [{ source, provider, day: today + 1, taken: day === today ? taken : 0, ceiling }]
+  })
+}
+
+/** Begins the count of an address anew. */
+export const forgetWarmUp = (on: Queryable, source: string): Promise<number> => on.run(forgetTaken, [source])
+
+/** One address toward one provider. */
+export interface WarmUp {
+  /** Until the next day begins, once today's ceiling is reached; 0: more may go. */
+  readonly restMs: number
+  /** Why it rests, for people. */
+  readonly because: string
+  /** Sees to it that there is an allowance for one message at least; false when there is none today. */
+  ready(wanted: number): Promise<boolean>
+  /** How many of `wanted` messages may go; `after`: how many more wait behind them. */
+  take(wanted: number, after?: number): Promise<number>
+}
+
+interface WarmUpDeps {
+  db: Db
+  clock: Clock
+  log: Log
+}
+
+export function openWarmUp(
+  { db, clock, log }: WarmUpDeps,
+  { source, provider, fromMs }: { source: string; provider: string; fromMs: number },
+): WarmUp {
+  let day = -1
+  let left = 0
+  let isReached = false
+  let asking: Promise<void> | undefined
+
+  const today = () => {
+    const now = warmUpDay(fromMs, clock.nowMs())
+    if (now !== day) {
+      day = now
+      left = 0
+      isReached = false
+    }
+    return warmUpCeiling(day)
+  }
+  const ask = async (ceiling: number, wanted: number) => {
+    const asked = Math.min(mostAtOnce, ceiling, Math.max(1, wanted))
+    const row = await db.first(takeAllowance, [source, provider, day, asked, ceiling])
+    left += row?.granted ?? 0
+    isReached = left === 0
+  }
+  const ready = async (wanted: number): Promise<boolean> => {
+    for (;;) {
+      const ceiling = today()
+      if (ceiling === undefined || left > 0) return true
+      if (isReached) return false
+      asking ??= ask(ceiling, wanted).finally(() => {
+        asking = undefined
+      })
+      try {
+        await asking
+      } catch (error) {
+        // Without the database nothing could be recorded either.
+        log.warn({ err: error, source }, 'no allowance of a warm-up could be had')
+        return false
+      }
+    }
+  }
+  return {
+    get restMs() {
+      return today() !== undefined && isReached && left === 0 ? fromMs + (day + 1) * dayMs - clock.nowMs() : 0
+    },
+    get because() {
+      return `the warm-up of ${source} allows ${warmUpCeiling(day) ?? 'any number of'} messages to ${provider} on its day ${day + 1}`
+    },
+    ready,
+    async take(wanted, after = 0) {
+      if (!(await ready(wanted + after))) return 0
+      if (today() === undefined) return wanted
+      const taken = Math.min(left, wanted)
+      left -= taken
+      return taken
+    },
+  }
+}

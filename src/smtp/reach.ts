@@ -1,0 +1,119 @@
+/**
+ * TCP to the first of several addresses that answers, without waiting for those that do not (RFC 8305): the next is tried when one
+ * fails, or after a moment of silence. Promises: never rejects; what is not handed over is closed.
+ */
+import { connect as connectTcp, type Socket } from 'node:net'
+import type { Clock } from '#base'
+import { openTranscript } from './transcript.ts'
+import { defaultLimits, type Failure, type Peer } from './types.ts'
+
+/** Where to connect to, and from which of our addresses. */
+export interface Target {
+  peer: Peer
+  localAddress?: string | undefined
+}
+
+export type Reached<T extends Target> = { target: T; socket: Socket } | { target: T; failure: Failure }
+
+/** RFC 8305 section 5: the recommended Connection Attempt Delay. */
+const nextAfterMs = 250
+
+interface Attempt {
+  answer: Promise<Socket | Failure>
+  stop(): void
+}
+
+/**
+ * What comes of each target, in the order in which it is known. Whoever takes a socket and asks for more has found it of no use: the
+ * attempts that were given up for it begin again.
+ */
+export async function* reach<T extends Target>(
+  targets: readonly T[],
+  { clock, connectMs = defaultLimits.connectMs }: { clock: Clock; connectMs?: number | undefined },
+): AsyncGenerator<Reached<T>> {
+  const waiting = [...targets]
+  const trying = new Map<T, Attempt>()
+  const answers: { target: T; answer: Socket | Failure }[] = []
+  let wake = () => {}
+
+  const start = () => {
+    const target = waiting.shift()
+    if (!target) return
+    const attempt = attemptAt(target, clock, connectMs)
+    trying.set(target, attempt)
+    void attempt.answer.then((answer) => {
+      if (!trying.delete(target)) return
+      answers.push({ target, answer })
+      wake()
+    })
+  }
+  const stopAll = () => {
+    for (const attempt of trying.values()) attempt.stop()
+    for (const { answer } of answers) if (isSocket(answer)) answer.destroy()
+    const stopped = [...trying.keys(), ...answers.filter(({ answer }) => isSocket(answer)).map(({ target }) => target)]
+    trying.clear()
+    return stopped
+  }
+
+  try {
+    while (answers.length + trying.size + waiting.length > 0) {
+      if (trying.size === 0 && answers.length === 0) start()
+      while (answers.length === 0) {
+        let cancel = () => {}
+        const isAnswered = await new Promise<boolean>((resolve) => {
+          wake = () => resolve(true)
+          if (waiting.length > 0) cancel = clock.after(nextAfterMs, () => resolve(false))
+        })
+        cancel()
+        if (!isAnswered) start()
+      }
+      const { target, answer } = answers.shift() as (typeof answers)[number]
+      if (isSocket(answer)) {
+        waiting.unshift(...stopAll())
+        for (let at = answers.length - 1; at >= 0; at--) if (isSocket(answers[at]?.answer)) answers.splice(at, 1)
+        yield { target, socket: answer }
+      } else {
+        start()
+        yield { target, failure: answer }
+      }
+    }
+  } finally {
+    stopAll()
+  }
+}
+
+const isSocket = (answer: Socket | Failure | undefined): answer is Socket => answer !== undefined && 'destroy' in answer
+
+function attemptAt({ peer, localAddress }: Target, clock: Clock, connectMs: number): Attempt {
+  const { address, port } = peer
+  const socket = connectTcp({ host: address, port, noDelay: true, ...(localAddress === undefined ? {} : { localAddress }) })
+  const answer = new Promise<Socket | Failure>((resolve) => {
+    const fail = (kind: Failure['kind'], message: string) => {
+      cancel()
+      socket.destroy()
+      const transcript = openTranscript()
+      transcript.note(connectingTo({ peer, localAddress }))
+      transcript.note(message)
+      resolve({ stage: 'connect', kind, message, transcript: transcript.text })
+    }
+    const cancel = clock.after(connectMs, () => fail('timeout', `${address} port ${port} did not answer in time`))
+    // Stays: a socket that breaks between two owners must not bring the process down.
+    socket.on('error', (error: NodeJS.ErrnoException) => {
+      if (error.syscall === 'bind') fail('aborted', `${localAddress} is not an address of this machine`)
+      else
+        fail(
+          error.code === 'ETIMEDOUT' ? 'timeout' : 'refused',
+          `${address} port ${port} cannot be reached: ${error.code ?? error.message}`,
+        )
+    })
+    socket.once('close', () => cancel())
+    socket.once('connect', () => {
+      cancel()
+      resolve(socket)
+    })
+  })
+  return { answer, stop: () => socket.destroy() }
+}
+
+export const connectingTo = ({ peer, localAddress }: Target) =>
+  `connecting to ${peer.host} [${peer.address}]:${peer.port}${localAddress === undefined ? '' : ` from ${localAddress}`}`
