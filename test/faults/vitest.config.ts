@@ -1,0 +1,13 @@
+/** What takes its time: kills, crashes, restores, hostile peers. `npm run faults`; `.ci/run` calls it after `npm test`. */
+import { defineConfig } from 'vitest/config'
+
+export default defineConfig({
+  test: {
+    include: ['test/faults/**/*.test.ts'],
+    globalSetup: ['test/support/global-setup.ts'],
+    pool: 'forks',
+    maxWorkers: 2,
+    testTimeout: 20_000,
+    hookTimeout: 60_000,
+  },
+})
