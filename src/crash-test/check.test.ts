@@ -117,6 +117,16 @@ test('what nobody asked for is invented; what was asked for without an answer is
   expect(reconcile(facts({ requests: [unanswered], ...nothing })).violations).toEqual([])
 })
 
+test('what the relay refuses fails and is never taken, also of a request whose answer was lost', () => {
+  const refused = 'refused-0-1@one.example'
+  for (const state of ['acknowledged', 'unanswered'] as const) {
+    const request = asked({ state, texts: new Map([[refused, text]]), emails: new Map([[refused, 'e1']]) })
+    const told = email({ recipient: refused, status: 'hardfail', events: ['MessageDeliveryFailed'] })
+    const found = reconcile({ requests: [request], taken: new Map(), emails: new Map([[refused, [told]]]), faults: [] })
+    expect(found.violations).toEqual([])
+  }
+})
+
 test('an event that is missing or comes twice is named', () => {
   counted(facts({ emails: new Map([[recipient, [email({ events: [] })]]]) }), { deliveredOnce: 1, eventsMissing: 1 })
   const both = ['MessageSent', 'MessageSent']

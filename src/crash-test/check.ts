@@ -117,7 +117,8 @@ export function reconcile({ requests, taken, emails, faults }: Facts): Findings 
     const isRefused = recipient.startsWith('refused')
     if (isRefused ? status !== 'hardfail' : status !== 'sent')
       return broken('lost', `${recipient}: ended as ${status}, and the relay took it ${copies.length} times`)
-    if (isRefused && isAcknowledged) counts.refused++
+    // The relay refuses it, so nothing is taken: also of a request whose answer was lost.
+    if (isRefused) counts.refused += isAcknowledged ? 1 : 0
     else if (copies.length === 0) broken('lost', `${recipient}: is ${status}, and the relay never took it`)
     else if (copies.length === 1 && isAcknowledged) counts.deliveredOnce++
     checkCopies(email, copies)
