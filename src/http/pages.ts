@@ -67,6 +67,9 @@ export function servePages(app: FastifyInstance, pages: ReadonlyMap<string, Page
   }
   const showIndex = async (request: FastifyRequest, reply: FastifyReply) => send(index, request, reply, 'no-cache')
   app.get('/', showIndex)
+  // Browsers ask for it by themselves, whatever a page says of its icon.
+  const icon = pages.get('/icon.svg')
+  if (icon) app.get('/favicon.ico', async (request, reply) => send(icon, request, reply, 'no-cache'))
   for (const place of places) {
     app.get(`/${place}`, showIndex)
     app.get(`/${place}/*`, showIndex)
