@@ -3,7 +3,7 @@
  * a slot of the provider's row first; where a rate is in force, messages take their times from the row. What is refused changes the row
  * (learn.ts) and is told in the event log. A provider that has refused nothing costs two statements for each connection.
  */
-import { type Clock, type Log, pause } from '#base'
+import { type Clock, type Log, pause, startLoop } from '#base'
 import { type Db, type Queryable, sql, type Tx } from '#db'
 import { appendEvents } from '#events'
 import { livingProcesses } from '#spool'
@@ -366,30 +366,15 @@ export function openShaper({ db, clock, log, processId, providers }: ShaperDeps)
     if (lost.length > 0) await db.run(takeBackSlots, [lost])
   }
 
-  const every = (ms: number, work: () => Promise<unknown>) => {
-    let running = Promise.resolve<unknown>(undefined)
-    const once = () => {
-      if (stopped) return
-      running = work()
-        .catch((error) => log.warn({ err: error }, 'shaping did not get its turn; it is tried again'))
-        .finally(() => {
-          cancel = clock.after(ms, once)
-        })
-    }
-    let cancel = clock.after(ms, once)
-    return async () => {
-      cancel()
-      await running
-    }
-  }
   const hasNews = (one: State) =>
     one.throttle !== undefined || one.refusal !== undefined || (one.accepted > 0 && (one.isLearned || one.provider.rate !== null))
+  const tellAll = async () => {
+    for (const state of [...states.values()].filter(hasNews)) await tell(state)
+    for (const state of states.values()) if (!hasNews(state)) state.accepted = 0
+  }
   const loops = [
-    every(tellEveryMs, async () => {
-      for (const state of [...states.values()].filter(hasNews)) await tell(state)
-      for (const state of states.values()) if (!hasNews(state)) state.accepted = 0
-    }),
-    every(reapEveryMs, reap),
+    startLoop({ clock, log, name: 'telling what was accepted and refused', everyMs: tellEveryMs }, tellAll),
+    startLoop({ clock, log, name: 'taking back the connections of ended processes', everyMs: reapEveryMs }, reap),
   ]
 
   const stateFor = (source: string, provider: Provider): State => {
@@ -468,7 +453,7 @@ export function openShaper({ db, clock, log, processId, providers }: ShaperDeps)
     },
     async stop() {
       stopped = true
-      for (const end of loops) await end()
+      await Promise.all(loops.map((loop) => loop.stop()))
       await db.run(takeBackSlots, [[processId]])
     },
   }

@@ -18,12 +18,13 @@ const show = sql`
 const provider = { name: 'one', isNamed: true, connections: 1, rate: null }
 
 async function openPlace(within: (db: Db) => Db = (db) => db) {
-  const { db, close } = await testDatabase()
+  const database = await testDatabase()
+  const { db } = database
   const deps = { clock: systemClock, log: silentLog, processId: 'a', providers: openProviders(undefined) }
   const shaper = openShaper({ ...deps, db: within(db) })
   onTestFinished(async () => {
     await shaper.stop()
-    await close()
+    await database.close()
   })
   const shape = shaper.shape('192.0.2.1', provider)
   const untilFree = () =>
