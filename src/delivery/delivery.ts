@@ -29,9 +29,9 @@ import {
 import { suppressed } from '#suppressions'
 import type { Tenants } from '#tenants'
 import { openCursors } from './cursors.ts'
-import { type Dispatch, type DispatchDeps, jobsOf, openDispatch } from './dispatch.ts'
+import { type Dispatch, type DispatchDeps, openDispatch } from './dispatch.ts'
 import { openHands } from './hands.ts'
-import type { Job } from './job.ts'
+import { type Job, jobsOf } from './job.ts'
 import { doLater, type LaterDeps } from './later.ts'
 import { cancelled, decide, type Finding, nowhere, type Outcome } from './outcome.ts'
 import { openProviders } from './providers.ts'
@@ -386,7 +386,7 @@ export async function startDelivery(deps: DeliveryDeps): Promise<Delivery> {
       if (hands.size > 0) dispatch.destroy()
       while (recorder.waiting > 0 && clock.monotonicMs() < deadlineMs + 5000) await pause(clock, 10)
       await beating.stop()
-      await shaper.stop().catch((error) => log.warn({ err: error }, 'places for connections were not given back'))
+      await shaper.stop().catch((error) => log.warn({ err: error }, 'slots for connections were not given back'))
       await leases.close()
     },
   }
