@@ -155,8 +155,11 @@ export const settings = {
   roles: setting('POSTRIDER_ROLES', 'all', `comma list of roles: ${roleNames.join(', ')}`, (v) =>
     v === undefined || v === 'all' ? [...roleNames] : list(v).map((name) => oneOf(name, roleNames, 'api')),
   ),
-  deliveryProcesses: setting('POSTRIDER_DELIVERY_PROCESSES', 'cores', 'delivery processes of this instance', (v) =>
-    count(v, availableParallelism()),
+  deliveryProcesses: setting(
+    'POSTRIDER_DELIVERY_PROCESSES',
+    'half the cores',
+    'delivery processes of this instance; each signs on threads of its own',
+    (v) => count(v, Math.ceil(availableParallelism() / 2)),
   ),
   relay: setting(
     'POSTRIDER_RELAY',

@@ -316,7 +316,7 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
     const transaction: Transaction = {
       returnPath: message.returnPathOf?.(job.recipients[0] as Claimed) ?? '',
       recipients: job.recipients.map((one) => one.recipient),
-      data: sevenBit?.() ?? message.data,
+      data: sevenBit ? await sevenBit() : message.data,
       needs8bit: message.needs8bit && !sevenBit,
       needsSmtpUtf8: message.needsSmtpUtf8 || job.needsSmtpUtf8,
       mayFinish: () => deps.mayFinish(job),

@@ -1,8 +1,4 @@
-/**
- * From stored content to the octets that one recipient gets: built, tracked and signed the same way every time, so the API can show
- * what was sent.
- */
-
+/** From stored content to the octets that one recipient gets: built and tracked the same way every time, so the API can show what was sent. */
 import { type SigningKey, sign } from '#dkim'
 import type { Domains } from '#domains'
 import type { Content, PartsContent } from '#emails'
@@ -15,23 +11,25 @@ export interface RebuiltMessage extends BuiltMessage {
 }
 
 /**
- * The complete message, DKIM signatures first. With `sevenBit` for a server without 8BITMIME: written anew where it is not ASCII, and
- * then signed. Throws when the content could not have come from acceptance.
+ * The message as it is signed. With `sevenBit` for a server without 8BITMIME: written anew where it is not ASCII. Throws when the content
+ * could not have come from acceptance.
  */
-export function rebuildMessage(
-  content: Content,
-  keys: readonly SigningKey[],
-  recipient: Recipient,
-  tokens: Tokens,
-  form?: 'sevenBit',
-): RebuiltMessage {
+export function rebuildMessage(content: Content, recipient: Recipient, tokens: Tokens, form?: 'sevenBit'): RebuiltMessage {
   const given =
     content.message.kind === 'raw'
       ? fromRaw(content.message.raw, content, recipient, tokens)
       : fromParts(content.message, content, recipient, tokens)
-  const built = form === 'sevenBit' && needsOnly8bit(given) ? { ...given, octets: toSevenBit(given.octets), needs8bit: false } : given
-  if (keys.length === 0) return built
-  return { ...built, octets: Buffer.concat([sign(built.octets, keys, content.acceptedAtMs), built.octets]) }
+  return form === 'sevenBit' && needsOnly8bit(given) ? { ...given, octets: toSevenBit(given.octets), needs8bit: false } : given
+}
+
+/** Signed; without signatures where the sending domain is gone. */
+export async function messageAsSent(
+  content: Content,
+  recipient: Recipient,
+  { domains, tokens }: { domains: Domains; tokens: Tokens },
+): Promise<Buffer> {
+  const keys = await keysFor(content, recipient.tenantId, domains)
+  return sign(rebuildMessage(content, recipient, tokens).octets, keys ?? [], content.acceptedAtMs)
 }
 
 /** The keys that sign this content; undefined when its domain is gone. */

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import Type, { type Static } from 'typebox'
 import { Refusal } from '#base'
-import { explain, keysFor, rebuildMessage } from '#delivery'
+import { explain, messageAsSent, rebuildMessage } from '#delivery'
 import type { Domains } from '#domains'
 import { type Content, decodeContent, type Email, emailStatuses, findContentBody, findEmail, listAttempts } from '#emails'
 import { readMessage, textFromHtml } from '#mail'
@@ -174,13 +174,11 @@ async function contentToWire(
   const { message } = content
   const recipient = { tenantId: email.tenantId, emailId: email.id }
   const needsSent = wanted.has('headers') || wanted.has('raw')
-  const sent = needsSent
-    ? rebuildMessage(content, (await keysFor(content, email.tenantId, domains)) ?? [], recipient, tokens).octets
-    : Buffer.alloc(0)
+  const sent = needsSent ? await messageAsSent(content, recipient, { domains, tokens }) : Buffer.alloc(0)
   const { tracking: _, ...given } = content
   const read =
     message.kind === 'raw' && (wanted.has('content') || wanted.has('attachments'))
-      ? readMessage(rebuildMessage(given, [], recipient, tokens).octets)
+      ? readMessage(rebuildMessage(given, recipient, tokens).octets)
       : undefined
   return {
     ...(wanted.has('content') ? bodiesOf(message, read) : {}),

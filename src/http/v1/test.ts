@@ -123,7 +123,7 @@ async function itemToWire(email: ReceivedEmail, { db, secrets }: Pick<ApiDeps, '
   const body = await findContentBody(db, email)
   const recipient = { tenantId: email.tenantId, emailId: email.id }
   const read = body
-    ? readMessage(rebuildMessage(decodeContent(body), [], recipient, openTokens(secrets)).octets)
+    ? readMessage(rebuildMessage(decodeContent(body), recipient, openTokens(secrets)).octets)
     : { html: undefined, text: undefined }
   return {
     id: email.id,
