@@ -71,7 +71,7 @@ function hoist(kind: string, places: readonly { name: string; part: object; put(
     const [first] = alike
     if (!first || alike.length < 2) continue
     kept[first.name] = first.part
-    for (const { put } of alike) put(ref(kind, first.name))
+    for (const place of alike) place.put(ref(kind, first.name))
   }
   return kept
 }
