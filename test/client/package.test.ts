@@ -47,6 +47,25 @@ console.log(status)
   expect(await run(process.execPath, ['send.mjs'], { cwd: folder, env })).toMatchObject({ stdout: 'pending\n' })
 })
 
+test('its types hold in the examples', async () => {
+  await cp('examples/nextjs', join(folder, 'nextjs'), { recursive: true })
+  const strict = [
+    '--strict',
+    '--noEmit',
+    '--target',
+    'es2022',
+    '--module',
+    'esnext',
+    '--moduleResolution',
+    'bundler',
+    '--lib',
+    'es2022,dom',
+  ]
+  const types = ['--types', 'node', '--typeRoots', join(process.cwd(), 'node_modules/@types')]
+  const routes = ['welcome', 'webhooks'].map((name) => `nextjs/app/api/${name}/route.ts`)
+  await run(tsc, [...strict, ...types, ...routes], { cwd: folder })
+})
+
 test('its types hold in a strict program, for browsers, and know what is wrong', async () => {
   await writeFile(
     join(folder, 'use.ts'),
