@@ -50,6 +50,7 @@ const http = await startHttp({
   trackHosts: openTrackHosts({ db, clock }),
   sessions: openSessions({ db, clock, ids }),
   dashboardFolder: 'none',
+  docsFolder: 'docs',
   tenants,
   secrets,
   resolver,

@@ -52,6 +52,7 @@ const reached = openCrashPoints(environment.POSTRIDER_CRASH_POINTS)
 const script = new URL('../bin/postrider.js', import.meta.url).pathname
 const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }
 const dashboardFolder = new URL('../dashboard/dist', import.meta.url).pathname
+const docsFolder = new URL('../docs', import.meta.url).pathname
 const apiConnections = 12
 const deliveryConnections = 6
 const inboundConnections = 8
@@ -250,6 +251,7 @@ async function startApi(config: Config, db: Db, secrets: Secrets, log: Log): Pro
     trackHosts: openTrackHosts({ db, clock }),
     sessions: openSessions({ db, clock, ids }),
     dashboardFolder,
+    docsFolder,
     db,
     clock,
     ids,

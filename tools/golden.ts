@@ -6,6 +6,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { refusals, settings } from '#base'
+import { type ApiDocument, clientApi } from './client-api.ts'
 import { coverageDocument, readContractEndpoints, type ServedDocument } from './coverage.ts'
 import { commandsDocument, configDocument, errorsDocument } from './documents.ts'
 import { houseDocument, readFaces } from './faces.ts'
@@ -70,6 +71,10 @@ function goldens(root: string): Golden[] {
     { file: '../remote-misbehaviour.md', make: async () => (await import('../test/faults/remote/document.ts')).document() },
     { file: 'schema.sql', make: () => schemaOf(root) },
     { file: 'openapi.json', make: async () => `${JSON.stringify(await callFace(root, 'http', 'openApiDocument'), null, 2)}\n` },
+    {
+      file: '../../packages/client/src/generated.ts',
+      make: async () => clientApi((await callFace(root, 'http', 'openApiDocument')) as ApiDocument),
+    },
     {
       file: '../api-coverage.md',
       make: async () => coverageDocument(readContractEndpoints(), (await callFace(root, 'http', 'openApiDocument')) as ServedDocument),

@@ -178,6 +178,7 @@ export async function startHouse(wish: Wish = {}): Promise<House> {
     trackHosts: openTrackHosts({ db, clock }),
     sessions: openSessions({ db, clock, ids }),
     dashboardFolder: wish.dashboardFolder ?? 'no such folder',
+    docsFolder: 'docs',
     db,
     clock,
     ids,
