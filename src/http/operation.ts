@@ -3,8 +3,8 @@
  * they are made of; what an operator does on the command line is for owners of the organisation, and leaves the same entries.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import Type from 'typebox'
-import { type Clock, Refusal } from '#base'
+import Type, { type Static } from 'typebox'
+import { type Clock, emailIdTimeMs, Refusal } from '#base'
 import type { Db } from '#db'
 import {
   cancelQueue,
@@ -54,8 +54,10 @@ const OverTime = query({
   granularity: Type.Unsafe<Granularity>({ type: 'string', enum: granularities, default: 'day' }),
 })
 const Because = Type.Optional(Type.String({ maxLength: 200 }))
-const Place = Type.Object({ destination: Type.String({ maxLength: 255 }), because: Because })
-const AnyPlace = Type.Object({ destination: Type.Optional(Type.String({ maxLength: 255 })) })
+const Domain = Type.Optional(Type.String({ maxLength: 255 }))
+/** Either the recipients' domain, or a tenant's sending domain. */
+const Place = Type.Object({ destination: Domain, domain: Domain, tenantId: Type.Optional(Id), because: Because })
+const AnyPlace = Type.Object({ destination: Domain })
 const Pause = Type.Object({ because: Because })
 const Ceiling = Type.Object({ sendPerHour: nullable(Type.Integer({ minimum: 1, maximum: 1_000_000_000 })) })
 
@@ -118,7 +120,11 @@ export function serveOperation(api: FastifyInstance, deps: OperationDeps, { asPe
     const [queue, { perMinute }] = await Promise.all([readQueue(db, tenantId, mostDestinations, clock.nowMs()), recent.get(tenantId ?? '')])
     return answer(request, reply, {
       ...queue,
-      destinations: queue.destinations.map((one) => ({ ...one, perMinute: perMinute.get(one.destination) ?? 0 })),
+      destinations: queue.destinations.map(({ oldestEmailId, ...one }) => ({
+        ...one,
+        oldestAt: new Date(emailIdTimeMs(oldestEmailId) ?? clock.nowMs()),
+        perMinute: perMinute.get(one.destination) ?? 0,
+      })),
     })
   })
 
@@ -128,15 +134,20 @@ export function serveOperation(api: FastifyInstance, deps: OperationDeps, { asPe
       return answer(request, reply, await act(owner, read(request.body)))
     })
 
-  change('/queue/pause', readPlace, async ({ name: by }, { destination, because }) => {
-    await pauseQueue(db, placeOf(destination), because ?? `paused by ${by}`, clock.nowMs(), by)
+  const placeOf = async ({ destination, domain, tenantId }: Static<typeof Place>) => {
+    if (destination !== undefined) return { tenantId: '', kind: 'destination' as const, name: domainName('destination', destination) }
+    const { id } = tenantId === undefined ? await tenants.default() : await getTenant(db, tenantId)
+    return { tenantId: id, kind: 'domain' as const, name: domainName('domain', domain ?? '') }
+  }
+  change('/queue/pause', readPlace, async ({ name: by }, wanted) => {
+    await pauseQueue(db, await placeOf(wanted), wanted.because ?? `paused by ${by}`, clock.nowMs(), by)
     return { paused: true }
   })
-  change('/queue/resume', readPlace, async ({ name: by }, { destination }) => ({
-    resumed: await resumePaused(db, placeOf(destination), clock.nowMs(), by),
+  change('/queue/resume', readPlace, async ({ name: by }, wanted) => ({
+    resumed: await resumePaused(db, await placeOf(wanted), clock.nowMs(), by),
   }))
   change('/queue/flush', readAnyPlace, async ({ name: by }, { destination }) => ({
-    emails: await flushQueue(db, { destination: destination && placeOf(destination).name }, clock.nowMs(), by),
+    emails: await flushQueue(db, { destination: destination && domainName('destination', destination) }, clock.nowMs(), by),
   }))
 
   api.get('/tenants', async (request, reply) => {
@@ -186,16 +197,11 @@ export function serveOperation(api: FastifyInstance, deps: OperationDeps, { asPe
   changeEmail('cancel', cancelQueue)
 }
 
-/** A recipients' domain, as the queue has it. */
-function placeOf(destination: string) {
-  const name = parseAddress(`a@${destination}`)?.domain
+function domainName(field: string, text: string): string {
+  const name = parseAddress(`a@${text}`)?.domain
   if (name === undefined)
-    throw new Refusal('validation_error', {
-      field: 'destination',
-      message: 'destination is not a domain',
-      suggestion: 'Give the part after the @',
-    })
-  return { tenantId: '', kind: 'destination' as const, name }
+    throw new Refusal('validation_error', { field, message: `${field} is not a domain`, suggestion: 'Give the part after the @' })
+  return name
 }
 
 const countsToWire = ({ accepted, test, complained, sent, softfail, hardfail, bounced, held }: Counts) => ({
