@@ -158,6 +158,41 @@ export const texts = {
     byTenant: 'By tenant',
     tenantColumns: ['Tenant', 'Accepted', 'Delivered', 'Failed', 'Bounced'],
   },
+  emails: {
+    noSubject: '(no subject)',
+    any: 'Any',
+    search: 'Search',
+    clear: 'Clear',
+    more: 'More filters',
+    filters: {
+      to: 'Recipient',
+      from: 'Sender',
+      subject: 'Words in the subject',
+      status: 'Status',
+      tag: 'Tag',
+      domain: 'Sending domain',
+      credentialId: 'Key',
+      metadata: 'Metadata (name:value)',
+      after: 'Accepted after',
+      before: 'Accepted before',
+    },
+  },
+  files: {
+    save: 'Download CSV',
+    soFar: (done: string, total: string) => `${done} of ${total}`,
+  },
+  suppressions: {
+    ofAll: 'The list of the organisation, which counts for every tenant.',
+    ofTenant: 'The list of this tenant.',
+    add: 'Add address',
+    import: 'Import CSV',
+    importHelp: 'The first column holds the address, the second, if there is one, the reason. A first line without an address is left out.',
+    file: 'File',
+    none: 'The file has no addresses.',
+    done: (added: number, updated: number, failed: number) =>
+      `${added.toLocaleString()} added, ${updated.toLocaleString()} were listed already, ${failed.toLocaleString()} are no addresses.`,
+    close: 'Close',
+  },
   insecure:
     'This page was loaded over plain http from another machine, so the browser does not say where requests come from. Use https, or an SSH tunnel to localhost.',
   signIn: {

@@ -176,12 +176,13 @@ export function Table({ label, columns, children }: { label: string; columns: re
   )
 }
 
-export function Pager(props: { page: number; totalPages: number; total: number; onPage: (page: number) => void }) {
+/** `isAtLeast`: counting ended at `total`. */
+export function Pager(props: { page: number; totalPages: number; total: number; isAtLeast?: boolean; onPage: (page: number) => void }) {
   if (props.total === 0) return null
   return (
     <nav aria-label="Pages" className="mt-3 flex flex-wrap items-center justify-between gap-2 text-sm text-soft">
       <span>
-        {props.total.toLocaleString()} in all · page {props.page} of {Math.max(1, props.totalPages)}
+        {props.total.toLocaleString()} {props.isAtLeast ? 'or more' : 'in all'} · page {props.page} of {Math.max(1, props.totalPages)}
       </span>
       <span className="flex gap-2">
         <Button disabled={props.page <= 1} onClick={() => props.onPage(props.page - 1)}>
