@@ -149,8 +149,9 @@ export interface Key {
 export interface Tenant {
   id: string
   name: string
-  status: string
+  status: 'active' | 'suspended' | 'archived'
   isDefault: boolean
+  createdAt: string
 }
 
 export interface Counts {
@@ -160,6 +161,79 @@ export interface Counts {
   hard_failed: number
   bounced: number
   held: number
+}
+
+export interface Point extends Counts {
+  timestamp: string
+  complained: number
+}
+
+export interface OverTime {
+  firstDay: string
+  lastDay: string
+  points: Point[]
+}
+
+export interface SendLimit {
+  limit: number | null
+  used: number
+}
+
+export interface Recent {
+  isSimulated: boolean
+  delivered: { emails: number; p50Ms: number | null; p99Ms: number | null }
+  failing: {
+    destination: string
+    deferred: number
+    failed: number
+    bounced: number
+    classification: string | null
+    lastReply: string
+    lastAt: string
+  }[]
+}
+
+export interface Health {
+  queue: Record<string, number>
+  overdueMs: number
+  shardsUnowned: number
+  restoreWaiting: boolean
+}
+
+export interface Stop {
+  tenantId: string
+  kind: 'destination' | 'domain'
+  name: string
+  because: string
+  at: string
+}
+
+export interface Queue {
+  destinations: {
+    destination: string
+    ready: number
+    sending: number
+    deferred: number
+    waiting: number
+    held: number
+    oldestAt: string
+    nextDueAt: string | null
+    perMinute: number
+    lastReply: { details: string; output: string } | null
+    waitsFor: string | null
+    pausedBecause: string | null
+  }[]
+  stops: Stop[]
+  providers: {
+    source: string
+    provider: string
+    open: number
+    connections: number
+    rate: number | null
+    cause: string | null
+    changedAt: string | null
+  }[]
+  warmUps: { source: string; provider: string; day: number; taken: number; ceiling: number }[]
 }
 
 export interface LogEntry {

@@ -10,7 +10,7 @@ import { forgetExpiredKeys } from '#accept'
 import { type Clock, type Log, startLoop } from '#base'
 import { type Db, ensurePartitions, sql } from '#db'
 import { expireHolds, followQueueChanges, forgetExpiredPolicies } from '#delivery'
-import { emailTables, findOldestEmailMs, forgetSeconds, rollUpCounts } from '#emails'
+import { emailTables, findOldestEmailMs, forgetSeconds, indexEndedDays, rollUpCounts } from '#emails'
 import { eventTables } from '#events'
 import type { LimitSettings } from '#limits'
 import type { Resolver } from '#net'
@@ -24,6 +24,7 @@ import { startDomainChecks } from './domain-checks.ts'
 
 import { applyRetention, type Keep } from './retention.ts'
 
+const indexEveryMs = 600_000
 const tickMs = 500
 const daysAhead = 7
 const hourMs = 3_600_000
@@ -101,8 +102,14 @@ export function startHousekeeping(deps: HousekeepingDeps): Housekeeping {
   }
 
   const loops = [startLoop({ clock, log, name: 'housekeeping', everyMs: tickMs }, turn), startDomainChecks(deps)]
+  // On a timetable of its own: it may take minutes, and keeps no other chore from its turn.
+  const indexing = startLoop({ clock, log, name: 'indexing ended days', everyMs: indexEveryMs }, async () => {
+    await indexEndedDays(db, clock.nowMs())
+  })
   return {
     async stop() {
+      // Not waited for: what is left half made is made anew.
+      void indexing.stop()
       await Promise.all(loops.map((loop) => loop.stop()))
     },
   }

@@ -3,7 +3,7 @@
  * Everything else the dashboard asks of /v1. All but the HTML need the header and the origin of our pages, signing in too.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import Type, { type Static, type TSchema } from 'typebox'
+import Type from 'typebox'
 import { type Clock, type Config, type Ids, Refusal } from '#base'
 import type { Db } from '#db'
 import type { RateLimiter } from '#limits'
@@ -11,12 +11,13 @@ import { parseAddress } from '#mail'
 import { addMember, listMembers, removeMember, resetMember, roles, type Session } from '#members'
 import type { Tenants } from '#tenants'
 import { networkOf } from './networks.ts'
+import { type OperationDeps, serveOperation } from './operation.ts'
 import { previewDocument, previewHeaders } from './preview.ts'
+import { reader } from './reader.ts'
 import { isFromOurPages, type Person, personOf, type SessionDeps, sessionCookie, sessionRate, setSessionCookie } from './session.ts'
 import { retrieveEmail } from './v1/email-details.ts'
 import { jsonType, success } from './v1/envelope.ts'
 import type { ApiDeps } from './v1/route.ts'
-import { refusalOf, shapeOf } from './v1/shape.ts'
 
 export interface DashboardDeps extends SessionDeps {
   db: Db
@@ -44,14 +45,6 @@ const OneMember = Type.Object({ address: Text })
 
 const shown = ({ address, role, tenantId }: Pick<Session, 'address' | 'role' | 'tenantId'>) => ({ address, role, tenantId })
 
-function reader<Schema extends TSchema>(schema: Schema): (body: unknown) => Static<Schema> {
-  const problemsOf = shapeOf(schema)
-  return (body) => {
-    const problems = problemsOf(body)
-    if (problems.length > 0) throw refusalOf(problems)
-    return body as Static<Schema>
-  }
-}
 const readSignIn = reader(SignIn)
 const readLink = reader(Link)
 const readLinkPassword = reader(LinkPassword)
@@ -59,7 +52,7 @@ const readNewMember = reader(NewMember)
 const readOneMember = reader(OneMember)
 
 /** Under /dashboard/api. The app's error handler answers what is refused. */
-export async function serveDashboard(app: FastifyInstance, deps: DashboardDeps & ApiDeps): Promise<void> {
+export async function serveDashboard(app: FastifyInstance, deps: DashboardDeps & OperationDeps & ApiDeps): Promise<void> {
   const { sessions, config, db, clock, ids, rateLimiter } = deps
   const answer = (request: FastifyRequest, reply: FastifyReply, data: unknown) =>
     reply.header('cache-control', 'no-store').type(jsonType).send(success(data, request.id))
@@ -166,6 +159,8 @@ export async function serveDashboard(app: FastifyInstance, deps: DashboardDeps &
         sessions.forget()
         return answer(request, reply, { message: 'The member was removed' })
       })
+
+      serveOperation(api, deps, { asPerson, answer })
 
       api.get('/emails/:emailId/preview', async (request, reply) => {
         const person = await asPerson(request, 'frame')
