@@ -48,7 +48,7 @@ const http = await startHttp({
   hits: openHits({ db, clock, log: silentLog, ids, keepEmailDays: config.keepEmailDays }),
   tokens: openTokens(secrets),
   trackHosts: openTrackHosts({ db, clock }),
-  sessions: openSessions({ db, clock, ids }),
+  sessions: openSessions({ db, clock, ids, secrets }),
   dashboardFolder: 'none',
   tenants,
   secrets,

@@ -247,7 +247,7 @@ async function startApi(config: Config, db: Db, secrets: Secrets, log: Log): Pro
     hits,
     tokens: openTokens(secrets),
     trackHosts: openTrackHosts({ db, clock }),
-    sessions: openSessions({ db, clock, ids }),
+    sessions: openSessions({ db, clock, ids, secrets }),
     dashboardFolder,
     db,
     clock,

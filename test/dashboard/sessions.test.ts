@@ -64,7 +64,7 @@ describe('a password', () => {
 
   test('cannot be guessed from one network more than ten times, and the member gets in from another', async () => {
     const clock = { ...systemClock }
-    const sessions = openSessions({ db: house.db, clock, ids: openIds(systemRandom) })
+    const sessions = openSessions({ db: house.db, clock, ids: openIds(systemRandom), secrets: house.secrets })
     await signedIn(house, 'guessed@house.test', 'viewer')
     const guess = (word: string, network: string) => sessions.signIn({ address: 'guessed@house.test', password: word, network })
     for (let index = 0; index < 10; index++)
@@ -156,7 +156,7 @@ describe('a session', () => {
     expect((await useLink(house, signInToken)).status).toBe(200)
 
     const clock = { ...systemClock }
-    const sessions = openSessions({ db: house.db, clock, ids: openIds(systemRandom) })
+    const sessions = openSessions({ db: house.db, clock, ids: openIds(systemRandom), secrets: house.secrets })
     const after = (delayMs: number) => {
       clock.nowMs = () => systemClock.nowMs() + delayMs
       clock.monotonicMs = () => systemClock.monotonicMs() + delayMs

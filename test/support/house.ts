@@ -176,7 +176,7 @@ export async function startHouse(wish: Wish = {}): Promise<House> {
     hits,
     tokens: openTokens(secrets),
     trackHosts: openTrackHosts({ db, clock }),
-    sessions: openSessions({ db, clock, ids }),
+    sessions: openSessions({ db, clock, ids, secrets }),
     dashboardFolder: wish.dashboardFolder ?? 'no such folder',
     db,
     clock,
