@@ -4,8 +4,10 @@ import { Link } from '@tanstack/react-router'
 import { get, post } from '../api.ts'
 import { Badge, Button, Copy, Empty, Heading, Problem, Section, StatusBadge, Time } from '../parts/basics.tsx'
 import { EmailContent } from '../parts/email-content.tsx'
+import { BackTo, Waiting } from '../parts/listing.tsx'
 import { useParam } from '../parts/params.ts'
 import { useHere } from '../session.tsx'
+import { texts } from '../texts.ts'
 import type { Attempt, EmailDetails, Hit } from '../types.ts'
 
 const everyMs = 3000
@@ -27,15 +29,11 @@ export function EmailPage() {
     mutationFn: (one: EmailDetails) =>
       post('/v1/suppressions', { address: one.to, reason: `by ${member.address}`, tenantId: one.tenantId }),
   })
-  if (!email) return error ? <Problem error={error} /> : <p className="text-soft">Loading</p>
+  if (!email) return <Waiting error={error} />
   const { explanation } = email
   return (
     <>
-      <p className="mb-2 text-sm">
-        <Link to="/emails" search={{}} className="text-accent underline">
-          Emails
-        </Link>
-      </p>
+      <BackTo to="/emails">{texts.pages.emails}</BackTo>
       <Heading title={email.to}>
         {mayChange && retryable.includes(email.status) && (
           <Button kind="main" disabled={retry.isPending} onClick={() => retry.mutate()}>

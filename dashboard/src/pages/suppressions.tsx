@@ -1,8 +1,10 @@
 /** Addresses that are not written to: searched, added, removed. */
-import { keepPreviousData, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useQueryClient } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
-import { getPage, post, remove } from '../api.ts'
-import { Badge, Button, Confirm, Dialog, Empty, Field, Heading, Pager, Problem, Table, Time } from '../parts/basics.tsx'
+import { post, remove } from '../api.ts'
+import { Badge, Button, Field, Heading, Time } from '../parts/basics.tsx'
+import { Confirm, FormDialog } from '../parts/dialogs.tsx'
+import { Listing, useList } from '../parts/listing.tsx'
 import { useFilters } from '../parts/params.ts'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
@@ -16,19 +18,8 @@ export function SuppressionsPage() {
   const [removing, setRemoving] = useState<Suppression>()
   const client = useQueryClient()
   const path = scoped('/v1/suppressions', { address: filters.address, page: filters.page })
-  const { data, error } = useQuery({
-    queryKey: ['suppressions', path],
-    queryFn: () => getPage<Suppression>(path),
-    placeholderData: keepPreviousData,
-  })
+  const list = useList<Suppression>('suppressions', path)
   const refresh = () => client.invalidateQueries({ queryKey: ['suppressions'] })
-  const drop = useMutation({
-    mutationFn: (one: Suppression) => remove(scoped(`/v1/suppressions/${encodeURIComponent(one.address)}`)),
-    onSuccess: async () => {
-      setRemoving(undefined)
-      await refresh()
-    },
-  })
   const submit = (event: FormEvent) => {
     event.preventDefault()
     change({ address: address.trim() })
@@ -53,41 +44,42 @@ export function SuppressionsPage() {
           <Button type="submit">Search</Button>
         </form>
       </search>
-      <Problem error={error} />
-      {data?.total === 0 && <Empty>No address is suppressed here.</Empty>}
-      {data && data.items.length > 0 && (
-        <Table label={texts.pages.suppressions} columns={['Address', 'Reason', 'Source', 'Since', '']}>
-          {data.items.map((one) => (
-            <tr key={one.id}>
-              <td className="font-medium">{one.address}</td>
-              <td>{one.reason}</td>
-              <td>
-                <Badge tone="none">{one.source}</Badge>
-              </td>
-              <td>
-                <Time at={one.createdAt} />
-              </td>
-              <td className="text-right">
-                {mayChange && (
-                  <Button aria-label={`Remove ${one.address}`} onClick={() => setRemoving(one)}>
-                    Remove
-                  </Button>
-                )}
-              </td>
-            </tr>
-          ))}
-        </Table>
-      )}
-      {data && <Pager {...data} onPage={(page) => change({ page: String(page) })} />}
+      <Listing
+        label={texts.pages.suppressions}
+        list={list}
+        columns={['Address', 'Reason', 'Source', 'Since', '']}
+        empty="No address is suppressed here."
+        row={(one) => (
+          <tr key={one.id}>
+            <td className="font-medium">{one.address}</td>
+            <td>{one.reason}</td>
+            <td>
+              <Badge tone="none">{one.source}</Badge>
+            </td>
+            <td>
+              <Time at={one.createdAt} />
+            </td>
+            <td className="text-right">
+              {mayChange && (
+                <Button aria-label={`Remove ${one.address}`} onClick={() => setRemoving(one)}>
+                  Remove
+                </Button>
+              )}
+            </td>
+          </tr>
+        )}
+      />
       {adding && <Add onClose={() => setAdding(false)} onAdded={refresh} />}
       {removing && (
         <Confirm
           title={`Write to ${removing.address} again?`}
           text="The address comes off the list. If it failed or complained before, it may do so again."
           action="Remove"
-          busy={drop.isPending}
-          error={drop.error}
-          onYes={() => drop.mutate(removing)}
+          run={() => remove(scoped(`/v1/suppressions/${encodeURIComponent(removing.address)}`))}
+          onDone={async () => {
+            setRemoving(undefined)
+            await refresh()
+          }}
           onClose={() => setRemoving(undefined)}
         />
       )}
@@ -99,30 +91,19 @@ function Add({ onClose, onAdded }: { onClose: () => void; onAdded: () => Promise
   const { inBody } = useHere()
   const [address, setAddress] = useState('')
   const [reason, setReason] = useState('')
-  const add = useMutation({
-    mutationFn: () => post('/v1/suppressions', { address: address.trim(), ...(reason ? { reason } : {}), ...inBody }),
-    onSuccess: async () => {
-      await onAdded()
-      onClose()
-    },
-  })
-  const submit = (event: FormEvent) => {
-    event.preventDefault()
-    add.mutate()
-  }
   return (
-    <Dialog title="Suppress an address" onClose={onClose}>
-      <form onSubmit={submit} className="flex flex-col gap-4">
-        <Field label="Address" type="email" required value={address} onChange={(event) => setAddress(event.target.value)} />
-        <Field label="Reason" value={reason} onChange={(event) => setReason(event.target.value)} />
-        <Problem error={add.error} />
-        <div className="flex justify-end gap-2">
-          <Button onClick={onClose}>Cancel</Button>
-          <Button kind="main" type="submit" disabled={add.isPending}>
-            Suppress
-          </Button>
-        </div>
-      </form>
-    </Dialog>
+    <FormDialog
+      title="Suppress an address"
+      action="Suppress"
+      run={() => post('/v1/suppressions', { address: address.trim(), ...(reason ? { reason } : {}), ...inBody })}
+      onDone={async () => {
+        await onAdded()
+        onClose()
+      }}
+      onClose={onClose}
+    >
+      <Field label="Address" type="email" required value={address} onChange={(event) => setAddress(event.target.value)} />
+      <Field label="Reason" value={reason} onChange={(event) => setReason(event.target.value)} />
+    </FormDialog>
   )
 }

@@ -216,27 +216,3 @@ export function Dialog({ title, onClose, children }: { title: string; onClose: (
     </dialog>
   )
 }
-
-/** Asks again before what cannot be undone. */
-export function Confirm(props: {
-  title: string
-  text: string
-  action: string
-  busy: boolean
-  error: unknown
-  onYes: () => void
-  onClose: () => void
-}) {
-  return (
-    <Dialog title={props.title} onClose={props.onClose}>
-      <p className="mb-4 text-sm">{props.text}</p>
-      <Problem error={props.error} />
-      <div className="mt-4 flex justify-end gap-2">
-        <Button onClick={props.onClose}>Cancel</Button>
-        <Button kind="danger" disabled={props.busy} onClick={props.onYes}>
-          {props.action}
-        </Button>
-      </div>
-    </Dialog>
-  )
-}
