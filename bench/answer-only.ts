@@ -50,6 +50,7 @@ const http = await startHttp({
   trackHosts: openTrackHosts({ db, clock }),
   sessions: openSessions({ db, clock, ids, secrets }),
   dashboardFolder: 'none',
+  installation: { version: 'bench', settings: [], examine: async () => [] },
   tenants,
   secrets,
   resolver,

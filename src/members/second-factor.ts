@@ -94,7 +94,8 @@ interface UseFacts {
   secrets: Secrets
 }
 
-const isRecoveryCodeUsed = async (on: Queryable, { id }: Factor, code: string) => (await on.run(useRecoveryCode, [id, hashOfCode(code)])) > 0
+const isRecoveryCodeUsed = async (on: Queryable, { id }: Factor, code: string) =>
+  (await on.run(useRecoveryCode, [id, hashOfCode(code)])) > 0
 
 async function getFactor(on: Queryable, memberId: number) {
   const found = await on.first(factorOf, [memberId])

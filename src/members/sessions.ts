@@ -234,15 +234,14 @@ function openFailures(clock: Clock) {
 type Counts = readonly (readonly [name: string, most: number])[]
 
 /** What a failed attempt counts for. `address` empty: for no member. */
-const counted = (address: string, network: string): Counts =>
-  [
-    [`network ${network}`, mostFailures.network] as const,
-    ...(address === ''
-      ? []
-      : ([
-          [`pair ${network} ${address}`, mostFailures.pair],
-          [`address ${address}`, mostFailures.address],
-        ] as const)),
-  ]
+const counted = (address: string, network: string): Counts => [
+  [`network ${network}`, mostFailures.network] as const,
+  ...(address === ''
+    ? []
+    : ([
+        [`pair ${network} ${address}`, mostFailures.pair],
+        [`address ${address}`, mostFailures.address],
+      ] as const)),
+]
 
 const codeCounts = (address: string, network: string): Counts => [...counted(address, network), [`code ${address}`, mostWrongCodes]]
