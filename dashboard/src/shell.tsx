@@ -29,12 +29,19 @@ export function Shell() {
 
 const places = [
   ['/emails', texts.pages.emails],
+  ['/inbox', texts.pages.inbox],
   ['/domains', texts.pages.domains],
+  ['/tracking', texts.pages.tracking],
   ['/suppressions', texts.pages.suppressions],
   ['/webhooks', texts.pages.webhooks],
   ['/keys', texts.pages.keys],
   ['/usage', texts.pages.usage],
   ['/logs', texts.pages.logs],
+  ['/settings', texts.pages.settings],
+] as const
+const ownersPlaces = [
+  ['/members', texts.pages.members],
+  ['/audit', texts.pages.audit],
 ] as const
 
 const small = 'min-h-9 rounded-md border border-line bg-paper px-2 text-sm'
@@ -51,7 +58,7 @@ function Frame() {
       location.assign('/sign-in')
     },
   })
-  const all = member.role === 'owner' ? [...places, ['/members', texts.pages.members] as const] : places
+  const all = member.role === 'owner' ? [...places, ...ownersPlaces] : places
   return (
     <div className="min-h-dvh lg:grid lg:grid-cols-[14rem_1fr]">
       <a href="#content" className="sr-only focus:not-sr-only focus:absolute focus:bg-paper focus:p-2">

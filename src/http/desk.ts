@@ -28,14 +28,14 @@ export interface DashboardDeps extends SessionDeps {
 }
 
 export interface Desk {
-  answer(request: FastifyRequest, reply: FastifyReply, data: unknown): FastifyReply
+  answer: (request: FastifyRequest, reply: FastifyReply, data: unknown) => FastifyReply
   /** Who is signed in. `frame`: as `personOf`. */
-  asPerson(request: FastifyRequest, as?: 'frame'): Promise<Person>
-  asOwner(request: FastifyRequest): Promise<Person>
+  asPerson: (request: FastifyRequest, as?: 'frame') => Promise<Person>
+  asOwner: (request: FastifyRequest) => Promise<Person>
   /** The network that somebody tries to sign in from, who may be anybody. */
-  networkTrying(request: FastifyRequest): string
+  networkTrying: (request: FastifyRequest) => string
   /** In the audit log, in the transaction of what is noted. `data` holds no secrets. */
-  note(on: Queryable, request: FastifyRequest, person: Person, act: string, data: Record<string, unknown>): Promise<void>
+  note: (on: Queryable, request: FastifyRequest, person: Person, act: string, data: Record<string, unknown>) => Promise<void>
 }
 
 export const mostBodyOctets = 16_384

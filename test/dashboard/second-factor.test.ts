@@ -55,7 +55,7 @@ describe('a second factor', () => {
     expect((await signIn('app@house.test', wrongOf(app))).status).toBe(401)
     const code = codeOf(app)
     const both = await Promise.all([signIn('app@house.test', code), signIn('app@house.test', code)])
-    expect(both.map(({ status }) => status).sort()).toEqual([200, 401])
+    expect(both.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([200, 401])
     expect((await signIn('app@house.test', code)).status).toBe(401)
     const [used] = both.filter(({ status }) => status === 200)
     expect(used && (await isIn(session(used)))).toBe(true)
@@ -86,7 +86,7 @@ describe('a second factor', () => {
     const { app, recoveryCodes } = await enrol(headers)
     const [one = '', other = ''] = recoveryCodes
     const both = await Promise.all([signIn('codes@house.test', one), signIn('codes@house.test', one.toUpperCase().replace('-', ' '))])
-    expect(both.map(({ status }) => status).sort()).toEqual([200, 401])
+    expect(both.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([200, 401])
     expect((await ask(house, 'GET', '/dashboard/api/second-factor', headers)).data).toMatchObject({ isOn: true, recoveryCodesLeft: 9 })
     const renewed = await post('/second-factor/recovery-codes', headers, { password, code: codeOf(app) })
     expect(renewed.status, renewed.text).toBe(200)
