@@ -109,6 +109,7 @@ export const texts = {
   installation: {
     title: 'Settings of the installation',
     about: 'Read from the environment at the start, and changed there. Secrets are only said to be set.',
+    defaults: 'Settings as by default',
     ownersOnly: 'What concerns the whole installation is shown to its owners.',
   },
   audit: {

@@ -1,7 +1,7 @@
 /** One's own second factor; and for owners of the organisation, what the doctor finds and the settings in force. */
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { get, post } from '../api.ts'
-import { Badge, Button, Heading, Problem, Section, Table } from '../parts/basics.tsx'
+import { Badge, Button, Heading, Problem, Section } from '../parts/basics.tsx'
 import { Waiting } from '../parts/listing.tsx'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
@@ -96,17 +96,27 @@ function Installation() {
           <p className="mb-3 text-sm text-soft">
             Postrider {data.version}. {words.about}
           </p>
-          <Table label={words.title} columns={['Setting', 'Value', 'Meaning']}>
-            {data.settings.map(({ name, value, default: usual, means }) => (
-              <tr key={name}>
-                <td className="font-mono text-xs">{name}</td>
-                <td className="max-w-64 [overflow-wrap:anywhere]">{value ?? <span className="text-soft">{usual} (default)</span>}</td>
-                <td className="min-w-64 text-soft">{means}</td>
-              </tr>
-            ))}
-          </Table>
+          <Settings of={data.settings.filter(({ value }) => value !== null)} />
+          <details className="mt-3">
+            <summary className="min-h-9 py-2 text-sm font-medium">{words.defaults}</summary>
+            <Settings of={data.settings.filter(({ value }) => value === null)} />
+          </details>
         </>
       )}
     </Section>
   )
 }
+
+const Settings = ({ of }: { of: Installed['settings'] }) => (
+  <dl className="divide-y divide-line text-sm">
+    {of.map(({ name, value, default: usual, means }) => (
+      <div key={name} className="grid gap-x-6 gap-y-1 py-2 [overflow-wrap:anywhere] md:grid-cols-[18rem_1fr]">
+        <dt className="font-mono text-xs md:pt-0.5">{name}</dt>
+        <dd>
+          <p className="font-medium">{value ?? usual}</p>
+          <p className="text-soft">{means}</p>
+        </dd>
+      </div>
+    ))}
+  </dl>
+)

@@ -72,7 +72,13 @@ function Track({ track, refresh }: { track: TrackDomain; refresh: () => Promise<
   const { mayChange } = useHere()
   const [removing, setRemoving] = useState(false)
   const path = `/v1/tracking/${track.id}`
-  const change = useMutation({ mutationFn: (changes: object) => patch(path, changes), onSuccess: refresh })
+  // Shown at once, until the service has said what is so.
+  const [wanted, setWanted] = useState<Partial<TrackDomain>>({})
+  const change = useMutation({
+    mutationFn: (changes: Partial<TrackDomain>) => patch(path, changes),
+    onSuccess: refresh,
+    onSettled: () => setWanted({}),
+  })
   const check = useMutation({ mutationFn: () => post(`${path}/verify`), onSuccess: refresh })
   const origin = `${track.sslEnabled ? 'https' : 'http'}://${track.fullName}`
   return (
@@ -107,9 +113,12 @@ function Track({ track, refresh }: { track: TrackDomain; refresh: () => Promise<
           <label key={name} className="flex min-h-9 items-center gap-2">
             <input
               type="checkbox"
-              checked={track[name]}
+              checked={wanted[name] ?? track[name]}
               disabled={!mayChange || change.isPending}
-              onChange={({ target }) => change.mutate({ [name]: target.checked })}
+              onChange={({ target }) => {
+                setWanted({ [name]: target.checked })
+                change.mutate({ [name]: target.checked })
+              }}
             />
             {label}
           </label>
