@@ -49,6 +49,10 @@ const pages = [
   at('/usage', () => import('./pages/usage.tsx'), 'UsagePage'),
   at('/logs', () => import('./pages/logs.tsx'), 'LogsPage'),
   at('/logs/$requestId', () => import('./pages/logs.tsx'), 'LogPage'),
+  at('/inbox', () => import('./pages/inbox.tsx'), 'InboxPage'),
+  at('/tracking', () => import('./pages/tracking.tsx'), 'TrackingPage'),
+  at('/audit', () => import('./pages/audit.tsx'), 'AuditPage'),
+  at('/settings', () => import('./pages/settings.tsx'), 'SettingsPage'),
   at('/members', () => import('./pages/members.tsx'), 'MembersPage'),
 ]
 

@@ -30,12 +30,19 @@ export function Shell() {
 const places = [
   ['/', texts.pages.overview],
   ['/emails', texts.pages.emails],
+  ['/inbox', texts.pages.inbox],
   ['/domains', texts.pages.domains],
+  ['/tracking', texts.pages.tracking],
   ['/suppressions', texts.pages.suppressions],
   ['/webhooks', texts.pages.webhooks],
   ['/keys', texts.pages.keys],
   ['/usage', texts.pages.usage],
   ['/logs', texts.pages.logs],
+  ['/settings', texts.pages.settings],
+] as const
+const ownersPlaces = [
+  ['/members', texts.pages.members],
+  ['/audit', texts.pages.audit],
 ] as const
 
 /** For owners of the organisation. */
@@ -58,12 +65,9 @@ function Frame() {
       location.assign('/sign-in')
     },
   })
-  const isOperator = member.role === 'owner' && member.tenantId === null
-  const all = [
-    ...places,
-    ...(isOperator ? operatorPlaces : []),
-    ...(member.role === 'owner' ? [['/members', texts.pages.members] as const] : []),
-  ]
+  const isOwner = member.role === 'owner'
+  const isOperator = isOwner && member.tenantId === null
+  const all = [...places, ...(isOperator ? operatorPlaces : []), ...(isOwner ? ownersPlaces : [])]
   return (
     <div className="min-h-dvh lg:grid lg:grid-cols-[14rem_1fr]">
       <a href="#content" className="sr-only focus:not-sr-only focus:absolute focus:bg-paper focus:p-2">

@@ -326,3 +326,22 @@ export function readConfig(environment: Record<string, string | undefined>): Con
     publicUrl: rest.publicUrl ?? `http://localhost:${rest.port}`,
   }
 }
+
+export interface ShownSetting {
+  name: string
+  means: string
+  default: string
+  /** null: as the default. What holds a secret is only said to be set. */
+  value: string | null
+}
+
+const secretSettings = new Set(['DATABASE_URL', 'POSTRIDER_RELAY', 'POSTRIDER_SECRET', 'POSTRIDER_METRICS_TOKEN'])
+
+/** The settings in force, as people may see them. */
+export const shownSettings = (environment: Record<string, string | undefined>): ShownSetting[] =>
+  Object.values(settings).map(({ env, default: usual, means }) => ({
+    name: env,
+    means,
+    default: usual,
+    value: environment[env] ? (secretSettings.has(env) ? 'set' : environment[env]) : null,
+  }))

@@ -13,6 +13,7 @@ import { expireHolds, followQueueChanges, forgetExpiredPolicies } from '#deliver
 import { emailTables, findOldestEmailMs, forgetSeconds, indexEndedDays, rollUpCounts } from '#emails'
 import { eventTables } from '#events'
 import type { LimitSettings } from '#limits'
+import { dropOldAudit } from '#members'
 import type { Resolver } from '#net'
 import { logTables } from '#request-logs'
 import { returnTables } from '#returns'
@@ -28,6 +29,8 @@ const indexEveryMs = 600_000
 const tickMs = 500
 const daysAhead = 7
 const hourMs = 3_600_000
+/** How long the audit log is kept: a year, and time to look back over it. */
+const auditMs = 400 * 86_400_000
 /** So that other chores have their turn when much is to be counted. */
 const mostCountingRounds = 10
 const choreLock = 7_305_010
@@ -85,6 +88,7 @@ export function startHousekeeping(deps: HousekeepingDeps): Housekeeping {
     { name: 'forgetting expired MTA-STS policies', everyMs: hourMs, run: (nowMs) => forgetExpiredPolicies(db, nowMs) },
     { name: 'checking track domains', everyMs: 10_000, run: () => checkDueTrackDomains(deps) },
     { name: 'dropping what has passed its retention', everyMs: hourMs, run: (nowMs) => applyRetention(db, deps.keep, nowMs) },
+    { name: 'forgetting old changes', everyMs: hourMs, run: (nowMs) => dropOldAudit(db, nowMs - auditMs) },
     { name: 'making partitions', everyMs: hourMs, run: (nowMs) => prepareDays(db, nowMs) },
   ]
   const due = new Map<string, number>()

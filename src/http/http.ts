@@ -2,7 +2,7 @@
  * The HTTP door: the API under /v1, the dashboard, the reference and the guide under /docs, the links in mail, health and metrics.
  * Translates between the wire contract and the rooms.
  * Owns: nothing. Uses: base, mail, net, bounces, db, tenants, members, credentials, limits, suppressions, domains, events, emails, spool,
- * request-logs, tracking, accept, delivery, webhooks, usage, housekeeping. Used by: main.
+ * request-logs, tracking, accept, delivery, webhooks, usage, housekeeping, doctor. Used by: main.
  * Promises: every answer under /v1 is in the contract's envelope with a status of its closed set, whatever is sent; who may do something
  * is decided before the body is read; nothing read is unbounded in octets, depth or time.
  */

@@ -2,7 +2,7 @@
  * What the pages Overview, Queue and Tenants show and do beyond /v1 (docs/dashboard.md). The numbers are for whoever may read the emails
  * they are made of; what an operator does on the command line is for owners of the organisation, and leaves the same entries.
  */
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import Type, { type Static } from 'typebox'
 import { type Clock, emailIdTimeMs, Refusal } from '#base'
 import type { Db } from '#db'
@@ -23,7 +23,7 @@ import { parseAddress } from '#mail'
 import { measureQueue } from '#spool'
 import { getTenant, listPauses, type Tenants } from '#tenants'
 import { type Counts, type Granularity, granularities, openRecent, type Usage } from '#usage'
-import { reader } from './reader.ts'
+import { type Desk, mostBodyOctets, reader } from './desk.ts'
 import { type Person, refuseBeyondRole } from './session.ts'
 import { query, queryReader } from './v1/query.ts'
 import { knownEmailId, nullable } from './v1/wire.ts'
@@ -36,13 +36,6 @@ export interface OperationDeps {
   limitSettings: LimitSettings
 }
 
-/** How dashboard.ts admits and answers. */
-export interface Desk {
-  asPerson(request: FastifyRequest): Promise<Person>
-  answer(request: FastifyRequest, reply: FastifyReply, data: unknown): FastifyReply
-}
-
-const mostBodyOctets = 16_384
 const mostDestinations = 100
 
 const Id = Type.String({ maxLength: 64 })
@@ -68,7 +61,8 @@ const readAnyPlace = reader(AnyPlace)
 const readPause = reader(Pause)
 const readCeiling = reader(Ceiling)
 
-export function serveOperation(api: FastifyInstance, deps: OperationDeps, { asPerson, answer }: Desk): void {
+export function serveOperation(api: FastifyInstance, desk: Desk, deps: OperationDeps): void {
+  const { asPerson, answer } = desk
   const { db, clock, tenants, usage, limitSettings } = deps
   const recent = openRecent(deps)
 
@@ -128,10 +122,18 @@ export function serveOperation(api: FastifyInstance, deps: OperationDeps, { asPe
     })
   })
 
-  const change = <Read>(path: string, read: (body: unknown) => Read, act: (owner: Person, wanted: Read) => Promise<object>) =>
-    api.post(path, { bodyLimit: mostBodyOctets }, async (request, reply) => {
+  /** Noted in the audit log under the name of the command that does the same. */
+  const change = <Read extends Record<string, unknown>>(
+    path: string,
+    read: (body: unknown) => Read,
+    act: (owner: Person, wanted: Read) => Promise<object>,
+  ) =>
+    api.post(`/queue/${path}`, { bodyLimit: mostBodyOctets }, async (request, reply) => {
       const owner = await asOperator(request)
-      return answer(request, reply, await act(owner, read(request.body)))
+      const wanted = read(request.body)
+      const done = await act(owner, wanted)
+      await desk.note(db, request, owner, `queue.${path}`, { ...wanted, ...done })
+      return answer(request, reply, done)
     })
 
   const placeOf = async ({ destination, domain, tenantId }: Static<typeof Place>) => {
@@ -139,14 +141,14 @@ export function serveOperation(api: FastifyInstance, deps: OperationDeps, { asPe
     const { id } = tenantId === undefined ? await tenants.default() : await getTenant(db, tenantId)
     return { tenantId: id, kind: 'domain' as const, name: domainName('domain', domain ?? '') }
   }
-  change('/queue/pause', readPlace, async ({ name: by }, wanted) => {
+  change('pause', readPlace, async ({ name: by }, wanted) => {
     await pauseQueue(db, await placeOf(wanted), wanted.because ?? `paused by ${by}`, clock.nowMs(), by)
     return { paused: true }
   })
-  change('/queue/resume', readPlace, async ({ name: by }, wanted) => ({
+  change('resume', readPlace, async ({ name: by }, wanted) => ({
     resumed: await resumePaused(db, await placeOf(wanted), clock.nowMs(), by),
   }))
-  change('/queue/flush', readAnyPlace, async ({ name: by }, { destination }) => ({
+  change('flush', readAnyPlace, async ({ name: by }, { destination }) => ({
     emails: await flushQueue(db, { destination: destination && domainName('destination', destination) }, clock.nowMs(), by),
   }))
 
@@ -160,7 +162,7 @@ export function serveOperation(api: FastifyInstance, deps: OperationDeps, { asPe
     })
   })
 
-  const changeTenant = <Read>(
+  const changeTenant = <Read extends Record<string, unknown>>(
     path: string,
     read: (body: unknown) => Read,
     act: (owner: Person, id: string, wanted: Read) => Promise<object>,
@@ -171,6 +173,7 @@ export function serveOperation(api: FastifyInstance, deps: OperationDeps, { asPe
       const { id } = await getTenant(db, param(request, 'tenantId'))
       const done = await act(owner, id, wanted)
       tenants.forget()
+      await desk.note(db, request, owner, `tenant.${path}`, { tenantId: id, ...wanted, ...done })
       return answer(request, reply, done)
     })
 
@@ -191,6 +194,7 @@ export function serveOperation(api: FastifyInstance, deps: OperationDeps, { asPe
       const email = await findEmail(db, knownEmailId(param(request, 'emailId')), person.tenantId)
       if (!email) throw new Refusal('not_found', { message: 'there is no such email' })
       const emails = await act(db, { emailId: email.id, tenantId: email.tenantId }, clock.nowMs(), person.name)
+      await desk.note(db, request, person, `queue.${path}`, { emailId: email.id, emails })
       return answer(request, reply, { emails })
     })
   changeEmail('release', releaseQueue)

@@ -8,17 +8,20 @@ import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
 import type { Member } from '../types.ts'
 
-type Listed = Member & { hasPassword: boolean }
+type Listed = Member & { hasPassword: boolean; hasSecondFactor: boolean }
+type What = 'reset' | 'reset-second-factor' | 'remove'
 interface Invited {
   member: Member
   signInUrl: string
 }
 
+const { members: words } = texts
+
 export function MembersPage() {
   const { member: self, tenants } = useHere()
   const [adding, setAdding] = useState(false)
   const [invited, setInvited] = useState<Invited>()
-  const [asked, setAsked] = useState<{ what: 'reset' | 'remove'; member: Listed }>()
+  const [asked, setAsked] = useState<{ what: What; member: Listed }>()
   const client = useQueryClient()
   const { data, error } = useQuery({ queryKey: ['members'], queryFn: () => get<{ members: Listed[] }>('/dashboard/api/members') })
   const done = () => client.invalidateQueries({ queryKey: ['members'] })
@@ -36,13 +39,17 @@ export function MembersPage() {
           {data.members.map((one) => (
             <tr key={one.address}>
               <td className="font-medium">
-                {one.address} {!one.hasPassword && <Badge tone="wait">Has not signed in</Badge>}
+                {one.address} {!one.hasPassword && <Badge tone="wait">Has not signed in</Badge>}{' '}
+                {one.hasSecondFactor && <Badge tone="good">{words.has}</Badge>}
               </td>
               <td>{one.role}</td>
               <td>{tenantName(one.tenantId)}</td>
               <td>
                 {one.address !== self.address && (
                   <span className="flex justify-end gap-2">
+                    {one.hasSecondFactor && (
+                      <Button onClick={() => setAsked({ what: 'reset-second-factor', member: one })}>{words.takeAway}</Button>
+                    )}
                     <Button onClick={() => setAsked({ what: 'reset', member: one })}>New link</Button>
                     <Button kind="danger" aria-label={`Remove ${one.address}`} onClick={() => setAsked({ what: 'remove', member: one })}>
                       Remove
@@ -75,9 +82,9 @@ export function MembersPage() {
       )}
       {asked && (
         <Confirm
-          title={asked.what === 'reset' ? `New sign-in link for ${asked.member.address}?` : `Remove ${asked.member.address}?`}
-          text={asked.what === 'reset' ? 'Their password stops working and every session of theirs ends.' : 'Every session of theirs ends.'}
-          action={asked.what === 'reset' ? 'Make link' : 'Remove'}
+          title={`${words.asks[asked.what].title} ${asked.member.address}?`}
+          text={words.asks[asked.what].text}
+          action={words.asks[asked.what].action}
           run={() => post<Partial<Invited>>(`/dashboard/api/members/${asked.what}`, { address: asked.member.address })}
           onDone={async ({ member, signInUrl }) => {
             setAsked(undefined)

@@ -95,6 +95,14 @@ export interface EmailsListQuery {
   after?: string | undefined
   /** Accepted earlier than */
   before?: string | undefined
+  /** Words of the subject, or their beginnings; with it, total counts to 10,000 */
+  subject?: string | undefined
+  /** The sender's domain; with it, total counts to 10,000 */
+  domain?: string | undefined
+  /** The key it was sent with; with it, total counts to 10,000 */
+  credentialId?: number | undefined
+  /** name:value; with it, total counts to 10,000 */
+  metadata?: string | undefined
   /** Only this tenant */
   tenantId?: string | undefined
 }
@@ -1255,6 +1263,8 @@ export interface TestInboxListQuery {
   perPage?: number | undefined
   /** Recipient address */
   to?: string | undefined
+  /** Part of the recipient, the sender or the subject */
+  search?: string | undefined
   /** Seconds to wait for the first that matches */
   wait?: number | undefined
   /** Only this tenant */
