@@ -94,7 +94,7 @@ test('HTML in Markdown is shown, and links elsewhere than to pages and the web a
   await writeFile(join(folder, 'guide.css'), '')
   await writeFile(
     join(folder, 'index.md'),
-    '# A <b>title</b>\n\n<script>alert(1)</script>\n\nA <img src=x onerror=alert(1)> in it, [one](javascript:alert%281%29), [two](../secret.md), [three](other.md#here), ![x](y)\n\n<https://example.org/?a=1&b="2>\n',
+    '# A <b>title</b>\n\n<script>alert(1)</script>\n\nA <img src=x onerror=alert(1)> in it, [one](javascript:alert%281%29), [two](../secret.md), [three](other.md#here), [other.md](other.md), ![x](y)\n\n<https://example.org/?a=1&b="2>\n',
   )
   await writeFile(join(folder, 'other.md'), '# Other\n\n## Here\n')
   const { serveGuide } = await import('../../src/http/guide.ts')
@@ -107,4 +107,5 @@ test('HTML in Markdown is shown, and links elsewhere than to pages and the web a
   expect(main).not.toMatch(/<script|<img|<b>|javascript:|secret/)
   expect(main).toContain('&lt;script&gt;alert(1)&lt;/script&gt;')
   expect(hrefsOf(main)[0]).toBe('/docs/guide/other#here')
+  expect(main).toContain('<a href="/docs/guide/other">Other</a>')
 })

@@ -113,7 +113,7 @@ test.for(shellPages.filter((page) => page !== 'CONTRIBUTING.md'))(
   },
 )
 
-test.for(['docs/quick-start.md', 'packages/client/README.md'])('the first program of %s works', async (page) => {
+test.for(['docs/quick-start.md', 'packages/client/README.md'])('the first program of %s works', { timeout: 60_000 }, async (page) => {
   const file = join(folder, 'program.ts')
   await writeFile(file, filled(blocksIn(page, 'ts')[0]?.text ?? ''))
   await run(process.execPath, [file], { cwd: folder, env: { ...environment, POSTRIDER_KEY: service.testKey } })
