@@ -3,7 +3,7 @@
  * differ, with the first line that does; `--write` makes them anew. A document whose room is not written yet is skipped, aloud.
  */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { refusals, settings } from '#base'
 import { type ApiDocument, clientApi } from './client-api.ts'
@@ -110,7 +110,7 @@ export async function compareGoldens(root: string, write: boolean): Promise<{ li
       lines.push(old === undefined ? `${file} skipped: ${fresh.message}` : `${file} exists, but cannot be made: ${fresh.message}`)
     } else if (fresh === old) continue
     else if (write) {
-      mkdirSync(join(root, folder), { recursive: true })
+      mkdirSync(dirname(path), { recursive: true })
       writeFileSync(path, fresh)
       lines.push(`${file} written`)
     } else {

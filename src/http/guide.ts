@@ -51,10 +51,10 @@ function readGuide(folder: string): Guide {
 }
 
 /** `index.md` is the home page, `generated/config.md` is at `/docs/guide/generated/config`. */
-export const addressOf = (file: string): string => (file === 'index.md' ? home : `${home}/${file.replace(/\.(md|sql)$/, '')}`)
+const addressOf = (file: string): string => (file === 'index.md' ? home : `${home}/${file.replace(/\.(md|sql)$/, '')}`)
 
 /** Where a link in a page leads; undefined: nowhere that is served. */
-export function targetOf(href: string, file: string, files: ReadonlyMap<string, string>): string | undefined {
+function targetOf(href: string, file: string, files: ReadonlyMap<string, string>): string | undefined {
   if (/^https?:\/\//.test(href) || href.startsWith('#')) return href
   const [path = '', anchor] = href.split('#', 2)
   const named = posix.join(posix.dirname(file), path)
@@ -66,7 +66,7 @@ const escapes: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '
 const escaped = (text: string) => text.replace(/[&<>"']/g, (letter) => escapes[letter] ?? letter)
 
 /** As GitHub makes them, so that links hold in both places. */
-export const anchorOf = (heading: string): string =>
+const anchorOf = (heading: string): string =>
   heading
     .toLowerCase()
     .replace(/[^\p{L}\p{N}_ -]/gu, '')
@@ -80,9 +80,9 @@ function render(file: string, files: ReadonlyMap<string, string>): string {
       heading({ depth, tokens, text }) {
         return `<h${depth} id="${escaped(anchorOf(plain(tokens, text)))}">${this.parser.parseInline(tokens)}</h${depth}>\n`
       },
-      link({ href, tokens }) {
+      link({ href, tokens, text: words }) {
         const target = targetOf(href, file, files)
-        const text = this.parser.parseInline(tokens)
+        const text = /^[\w-]+\.md$/.test(words) ? escaped(titleAt(href, file, files)) : this.parser.parseInline(tokens)
         return target === undefined ? text : `<a href="${escaped(target)}">${text}</a>`
       },
     },
@@ -92,12 +92,18 @@ function render(file: string, files: ReadonlyMap<string, string>): string {
   return html.replaceAll('<table>', '<div class="wide"><table>').replaceAll('</table>', '</table></div>')
 }
 
+/** A link whose text is the file's name has the page's title instead. */
+const titleAt = (href: string, file: string, files: ReadonlyMap<string, string>): string => {
+  const [path = ''] = href.split('#', 1)
+  return titleOf(files.get(posix.join(posix.dirname(file), path)) ?? '') || path
+}
+
 const plain = (tokens: readonly Token[], text: string): string =>
   tokens
     .map((token) => ('tokens' in token && token.tokens ? plain(token.tokens, token.raw) : 'text' in token ? String(token.text) : ''))
     .join('') || text
 
-const titleOf = (text: string): string => /^# (.+)$/m.exec(text)?.[1] ?? ''
+const titleOf = (text: string): string => (/^# (.+)$/m.exec(text)?.[1] ?? '').replaceAll('`', '')
 
 /** The links of index.md in its order, under its headings, by the titles of the pages they lead to. */
 function navigationOf(files: ReadonlyMap<string, string>): string {
@@ -110,14 +116,14 @@ function navigationOf(files: ReadonlyMap<string, string>): string {
       const title = titleOf(files.get(href) ?? '')
       if (!title || seen.has(href)) continue
       seen.add(href)
-      parts.push(`<li><a href="${escaped(addressOf(href))}">${escaped(title.replace(/`/g, ''))}</a></li>`)
+      parts.push(`<li><a href="${escaped(addressOf(href))}">${escaped(title)}</a></li>`)
     }
   }
   return `<ul>${parts.join('')}</ul>`
 }
 
 function documentOf(file: string, { files, navigation }: Guide): string {
-  const title = titleOf(files.get(file) ?? '').replace(/`/g, '')
+  const title = titleOf(files.get(file) ?? '')
   const here = `<a href="${escaped(addressOf(file))}"`
   return `<!doctype html>
 <html lang="en">

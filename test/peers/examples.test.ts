@@ -85,7 +85,7 @@ function need(program: string, skip: (why: string) => void, how: readonly string
 const senders = [
   { program: 'sh', words: ['examples/curl/send.sh', 'order-1042'], needs: 'curl' },
   { program: 'python3', words: ['examples/python/send.py'], needs: 'python3' },
-  { program: 'go', words: ['run', 'examples/go/main.go'], needs: 'go', how: ['version'] },
+  { program: 'go', words: ['run', './examples/go/send/main.go'], needs: 'go', how: ['version'] },
   { program: 'ruby', words: ['examples/ruby/send.rb'], needs: 'ruby' },
   { program: 'php', words: ['examples/php/send.php'], needs: 'php' },
 ]
@@ -128,34 +128,37 @@ async function answerOf(program: string, words: string[], body: Buffer, more: Re
   return output
 }
 
-test('examples/python/verify.py believes a real webhook, and no other', async ({ skip }) => {
-  need('python3', skip)
-  const words = ['examples/python/verify.py']
-  expect(await answerOf('python3', words, hook.request.body)).toContain('Status: 204')
-  expect(await answerOf('python3', words, Buffer.concat([hook.request.body, Buffer.from(' ')]))).toContain('Status: 400')
-  expect(await answerOf('python3', words, hook.request.body, { HTTP_WEBHOOK_TIMESTAMP: '1' })).toContain('Status: 400')
+test.for([
+  { program: 'python3', name: 'examples/python/verify.py' },
+  { program: 'ruby', name: 'examples/ruby/verify.rb' },
+])('$name believes a real webhook, and no other', async ({ program, name }, { skip }) => {
+  need(program, skip)
+  expect(await answerOf(program, [name], hook.request.body)).toContain('Status: 204')
+  expect(await answerOf(program, [name], Buffer.concat([hook.request.body, Buffer.from(' ')]))).toContain('Status: 400')
+  expect(await answerOf(program, [name], hook.request.body, { HTTP_WEBHOOK_TIMESTAMP: '1' })).toContain('Status: 400')
 })
 
-test('examples/php/verify.php believes a real webhook, and no other', async ({ skip }) => {
-  need('php', skip)
-  const server = spawn('php', ['-S', '127.0.0.1:0', 'examples/php/verify.php'], { env: environment })
+test.for([
+  { program: 'php', words: ['-S', '127.0.0.1:0', 'examples/php/verify.php'], how: ['--version'] },
+  { program: 'go', words: [], how: ['version'] },
+])('the receiver in $program believes a real webhook, and no other', async ({ program, words, how }, { skip }) => {
+  need(program, skip, how)
+  const built = join(folder, 'verify')
+  if (program === 'go') await run(program, ['build', '-o', built, './examples/go/verify/main.go'], { env: environment })
+  const server = program === 'go' ? spawn(built, [], { env: { ...environment, PORT: '0' } }) : spawn(program, words, { env: environment })
   try {
     const address = await new Promise<string>((resolve, reject) => {
       server.stderr.on('data', (piece: Buffer) => {
         const found = /http:\/\/[\d.:]+/.exec(piece.toString())?.[0]
         if (found) resolve(found)
       })
-      server.once('exit', () => reject(new Error('php ended')))
+      server.once('exit', () => reject(new Error(`${program} ended`)))
     })
-    const headers = hook.request.headers as Record<string, string>
-    const post = async (body: Buffer) =>
-      (
-        await fetch(address, {
-          method: 'POST',
-          headers: Object.fromEntries(Object.entries(headers).filter(([name]) => /^webhook-/.test(name))),
-          body: new Uint8Array(body),
-        })
-      ).status
+    const headers = Object.fromEntries(Object.entries(hook.request.headers).filter(([name]) => name.startsWith('webhook-'))) as Record<
+      string,
+      string
+    >
+    const post = async (body: Buffer) => (await fetch(address, { method: 'POST', headers, body: new Uint8Array(body) })).status
     expect(await post(hook.request.body)).toBe(204)
     expect(await post(Buffer.concat([hook.request.body, Buffer.from(' ')]))).toBe(400)
   } finally {
@@ -182,7 +185,7 @@ console.log(JSON.stringify({ ids, wrong: (await ask('nobody')).status, told: [aw
   )
   const { headers, body } = hook.request
   const REQUEST = JSON.stringify({
-    headers: Object.fromEntries(Object.entries(headers).filter(([name]) => /^webhook-/.test(name))),
+    headers: Object.fromEntries(Object.entries(headers).filter(([name]) => name.startsWith('webhook-'))),
     body: body.toString(),
   })
   const { stdout } = await run(process.execPath, ['ask.mjs'], { cwd: folder, env: { ...environment, REQUEST } })

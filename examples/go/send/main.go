@@ -1,4 +1,4 @@
-// Sends an email; a lost answer is asked for again without sending twice. Go's own library only: go run main.go
+// Sends an email; a lost answer is asked for again without sending twice. Go's own library only: go run ./examples/go/send
 package main
 
 import (
