@@ -10,6 +10,7 @@ import type { RateLimiter } from '#limits'
 import { parseAddress } from '#mail'
 import { addMember, listMembers, removeMember, resetMember, roles, type Session } from '#members'
 import type { Tenants } from '#tenants'
+import { serveEmailDesk } from './email-desk.ts'
 import { networkOf } from './networks.ts'
 import { type OperationDeps, serveOperation } from './operation.ts'
 import { previewDocument, previewHeaders } from './preview.ts'
@@ -161,6 +162,7 @@ export async function serveDashboard(app: FastifyInstance, deps: DashboardDeps &
       })
 
       serveOperation(api, deps, { asPerson, answer })
+      serveEmailDesk(api, deps, { asPerson, answer })
 
       api.get('/emails/:emailId/preview', async (request, reply) => {
         const person = await asPerson(request, 'frame')

@@ -74,6 +74,26 @@ describe('the numbers', () => {
   })
 })
 
+describe('an email', () => {
+  test('tells its conversation, the request that sent it, and what webhooks were told, to whoever may read it', async () => {
+    const id = await send('ann@away.test', house.liveKey)
+    await until(id, 'softfail')
+    const more = async (who: string) =>
+      (await as(who, 'GET', `/emails/${id}/more`)).data as {
+        attempts: { conversation: string }[]
+        request: { path: string } | null
+        webhooks: object[]
+      }
+    await vi.waitUntil(async () => (await more('viewer')).request !== null, { timeout: 20_000, interval: 50 })
+    const told = await more('viewer')
+    expect(told.attempts[0]?.conversation).toContain('ECONNREFUSED')
+    expect(told.request).toMatchObject({ method: 'POST', path: '/v1/emails', email: { id } })
+    expect(told.webhooks).toEqual([])
+    expect((await as('landlord', 'GET', `/emails/${id}/more`)).status).toBe(404)
+    await as('admin', 'POST', `/emails/${id}/cancel`, {})
+  })
+})
+
 describe('the queue', () => {
   test('is for owners of the organisation only, and so is what they do to tenants', async () => {
     for (const who of ['admin', 'viewer', 'landlord']) {
@@ -120,7 +140,7 @@ describe('the queue', () => {
     await vi.waitUntil(async () => Object.keys((await listed()).ceilings).length === 0, { timeout: 20_000, interval: 50 })
     expect(await listed()).toMatchObject({ ceilings: {}, paused: {} })
     const told = (await house.db.rows(actions)).map(({ kind, data }) => [kind, data.action, data.by?.split('@')[0]])
-    expect(told.slice(0, 3)).toEqual(['pause', 'resume', 'flush'].map((action) => ['OperatorAction', action, 'owner']))
+    expect(told.slice(1, 4)).toEqual(['pause', 'resume', 'flush'].map((action) => ['OperatorAction', action, 'owner']))
     expect(told.slice(-3)).toEqual([
       ['OperatorAction', 'cancel', 'admin'],
       ['TenantPaused', undefined, 'owner'],
