@@ -15,11 +15,7 @@ export function startIndexing({ db, clock, log }: { db: Db; clock: Clock; log: L
       await pause(clock, everyMs, stopping.signal)
     }
   }
-  const ended = loop()
-  return {
-    async stop() {
-      stopping.abort()
-      await ended
-    },
-  }
+  void loop()
+  // An index under way is not waited for: it ends with the connection, or the next process makes it again.
+  return { stop: async () => stopping.abort() }
 }

@@ -27,8 +27,8 @@ export interface OperationDeps {
 
 /** How dashboard.ts admits and answers. */
 export interface Desk {
-  asPerson(request: FastifyRequest): Promise<Person>
-  answer(request: FastifyRequest, reply: FastifyReply, data: unknown): FastifyReply
+  asPerson: (request: FastifyRequest) => Promise<Person>
+  answer: (request: FastifyRequest, reply: FastifyReply, data: unknown) => FastifyReply
 }
 
 const mostBodyOctets = 16_384

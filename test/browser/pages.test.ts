@@ -416,7 +416,11 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
     const { page } = watched
     await go('Request logs')
     await page.getByRole('link', { name: 'POST /v1/emails', exact: true }).first().click()
-    await page.getByRole('region', { name: 'Request body' }).getByText(/shop@(simulator|shop)\.test/).first().waitFor()
+    await page
+      .getByRole('region', { name: 'Request body' })
+      .getByText(/shop@(simulator|shop)\.test/)
+      .first()
+      .waitFor()
     await expectFine(watched, 'log', look)
     await go('Request logs')
     await page.getByLabel('Answer').selectOption('error')

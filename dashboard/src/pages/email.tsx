@@ -114,7 +114,7 @@ export function EmailPage() {
       <Timeline email={email} more={more.data} />
       <EmailContent id={email.id} />
       <Activity of={email.activity} />
-      <WebhooksTold told={more.data?.webhooks ?? []} onReplayed={refresh} />
+      <WebhooksTold told={more.data?.webhooks ?? []} onReplayed={() => void refresh()} />
       {more.data && <MadeBy request={more.data.request} />}
       {cancelling && (
         <Confirm
