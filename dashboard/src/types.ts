@@ -31,6 +31,8 @@ export interface Attempt {
   classification: string | null
   smtpEnhancedCode: string | null
   remoteHost: string | null
+  tls?: { version: string | null; cipher: string | null; certificate: string | null; policy: string; wouldFail: string | null }
+  sourceAddress?: string
   outcomeUnknown?: boolean
 }
 
@@ -43,6 +45,14 @@ export interface Hit {
   reason: string
 }
 
+type HitCounts = Record<'opens' | 'clicks', Record<'human' | 'machine', number>>
+
+export interface EmailMore {
+  attempts: { id: string; durationMs: number; conversation: string | null }[]
+  request: Pick<LogEntry, 'requestId' | 'method' | 'path' | 'credential' | 'context'> | null
+  webhooks: (WebhookDelivery & { webhookId: string; webhookName: string })[]
+}
+
 export interface EmailDetails extends Email {
   messageId: string
   test: boolean
@@ -52,7 +62,7 @@ export interface EmailDetails extends Email {
   plainBody?: string
   headers?: Record<string, string>
   deliveries?: Attempt[]
-  activity?: { opens: Hit[]; clicks: Hit[] }
+  activity?: { opens: Hit[]; clicks: Hit[]; counts: HitCounts | undefined }
   attachments?: { filename: string; contentType: string; size: number; data: string }[]
   rawMessage?: string
 }

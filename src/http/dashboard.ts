@@ -8,6 +8,7 @@ import { Refusal } from '#base'
 import { parseAddress } from '#mail'
 import { addMember, listMembers, removeMember, resetMember, resetSecondFactor, roles, type Session } from '#members'
 import { type DashboardDeps, mostBodyOctets, openDesk, reader, Text } from './desk.ts'
+import { serveEmailDesk } from './email-desk.ts'
 import { serveInstallation } from './installation.ts'
 import { type OperationDeps, serveOperation } from './operation.ts'
 import { previewDocument, previewHeaders } from './preview.ts'
@@ -146,6 +147,7 @@ export async function serveDashboard(app: FastifyInstance, deps: DashboardDeps &
       serveSecondFactor(api, desk, deps)
       serveInstallation(api, desk, deps)
       serveOperation(api, desk, deps)
+      serveEmailDesk(api, desk, deps)
 
       api.get('/emails/:emailId/preview', async (request, reply) => {
         const person = await asPerson(request, 'frame')

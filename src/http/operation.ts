@@ -6,27 +6,16 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import Type, { type Static } from 'typebox'
 import { type Clock, emailIdTimeMs, Refusal } from '#base'
 import type { Db } from '#db'
-import {
-  cancelQueue,
-  flushQueue,
-  pauseQueue,
-  pauseTenant,
-  readQueue,
-  releaseQueue,
-  restoreWaiting,
-  resumePaused,
-  resumeTenant,
-} from '#delivery'
-import { findEmail } from '#emails'
+import { flushQueue, pauseQueue, pauseTenant, readQueue, restoreWaiting, resumePaused, resumeTenant } from '#delivery'
 import { type LimitSettings, setLimits, tenantSubject } from '#limits'
 import { parseAddress } from '#mail'
 import { measureQueue } from '#spool'
 import { getTenant, listPauses, type Tenants } from '#tenants'
 import { type Counts, type Granularity, granularities, openRecent, type Usage } from '#usage'
 import { type Desk, mostBodyOctets, reader } from './desk.ts'
-import { type Person, refuseBeyondRole } from './session.ts'
+import type { Person } from './session.ts'
 import { query, queryReader } from './v1/query.ts'
-import { knownEmailId, nullable } from './v1/wire.ts'
+import { nullable } from './v1/wire.ts'
 
 export interface OperationDeps {
   db: Db
@@ -186,19 +175,6 @@ export function serveOperation(api: FastifyInstance, desk: Desk, deps: Operation
     await setLimits(db, tenantSubject(id), { sendPerHour: sendPerHour ?? 'unlimited' })
     return { sendPerHour }
   })
-
-  const changeEmail = (path: string, act: typeof releaseQueue) =>
-    api.post(`/emails/:emailId/${path}`, { bodyLimit: mostBodyOctets }, async (request, reply) => {
-      const person = await asPerson(request)
-      refuseBeyondRole(person, request)
-      const email = await findEmail(db, knownEmailId(param(request, 'emailId')), person.tenantId)
-      if (!email) throw new Refusal('not_found', { message: 'there is no such email' })
-      const emails = await act(db, { emailId: email.id, tenantId: email.tenantId }, clock.nowMs(), person.name)
-      await desk.note(db, request, person, `queue.${path}`, { emailId: email.id, emails })
-      return answer(request, reply, { emails })
-    })
-  changeEmail('release', releaseQueue)
-  changeEmail('cancel', cancelQueue)
 }
 
 function domainName(field: string, text: string): string {

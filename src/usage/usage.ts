@@ -12,7 +12,7 @@ import { bucketsOf, type Granularity, openZone, type Period, readPeriod } from '
 export type { Counts } from '#emails'
 export { applyBrake, type BrakeLimits } from './brake.ts'
 export { type Granularity, granularities, type Period } from './periods.ts'
-export { type Failing, openRecent, type Recent } from './recent.ts'
+export { openRecent } from './recent.ts'
 
 export interface Asked {
   period: string

@@ -1,6 +1,8 @@
 /** What the pages Overview, Queue and Tenants ask for beyond /v1, and who may. */
+import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { sql } from '#db'
+import { recordDeliveries } from '#webhooks'
 import { type House, startHouse } from '../support/house.ts'
 import { ask, fromOurPages, signedIn } from './browser.ts'
 
@@ -74,6 +76,54 @@ describe('the numbers', () => {
   })
 })
 
+describe('an email', () => {
+  test('tells its conversation, the request that sent it, and what webhooks were told, to whoever may read it', async () => {
+    const id = await send('ann@away.test', house.liveKey)
+    await until(id, 'softfail')
+    const more = async (who: string) =>
+      (await as(who, 'GET', `/emails/${id}/more`)).data as {
+        attempts: { conversation: string }[]
+        request: { path: string } | null
+        webhooks: object[]
+      }
+    await vi.waitUntil(async () => (await more('viewer')).request !== null, { timeout: 20_000, interval: 50 })
+    const told = await more('viewer')
+    expect(told.attempts[0]?.conversation).toContain('ECONNREFUSED')
+    expect(told.request).toMatchObject({ method: 'POST', path: '/v1/emails', email: { id } })
+    expect(told.webhooks).toEqual([])
+    const webhook = await house.call('POST', '/webhooks', {
+      key: house.liveKey,
+      body: { name: 'hook', url: 'http://127.0.0.1:9/', allEvents: true },
+    })
+    const { id: webhookId } = webhook.body.data as { id: string }
+    const about = (token: string, subject: string) => JSON.stringify({ payload: { message: { id: 1, token, subject } } })
+    const delivery = {
+      webhookId: Number(webhookId),
+      tenantId: house.tenantId,
+      event: 'MessageDelayed',
+      url: 'http://127.0.0.1:9/',
+      attempt: 1,
+    }
+    const answered = {
+      success: false,
+      statusCode: 500,
+      willRetry: true,
+      requestHeaders: {},
+      responseBody: null,
+      durationMs: 1,
+      error: null,
+    }
+    const made = (payload: string) => ({ ...delivery, ...answered, id: randomUUID(), eventUuid: randomUUID(), at: new Date(), payload })
+    const elsewhere = '0'.repeat(22)
+    await recordDeliveries(house.db, [made(about(id, 'A')), made(about(elsewhere, `"token":"${id}"`))])
+    expect((await more('viewer')).webhooks).toEqual([
+      expect.objectContaining({ webhookId, webhookName: 'hook', event: 'MessageDelayed', statusCode: 500 }),
+    ])
+    expect((await as('landlord', 'GET', `/emails/${id}/more`)).status).toBe(404)
+    await as('admin', 'POST', `/emails/${id}/cancel`, {})
+  })
+})
+
 describe('the queue', () => {
   test('is for owners of the organisation only, and so is what they do to tenants', async () => {
     for (const who of ['admin', 'viewer', 'landlord']) {
@@ -120,7 +170,7 @@ describe('the queue', () => {
     await vi.waitUntil(async () => Object.keys((await listed()).ceilings).length === 0, { timeout: 20_000, interval: 50 })
     expect(await listed()).toMatchObject({ ceilings: {}, paused: {} })
     const told = (await house.db.rows(actions)).map(({ kind, data }) => [kind, data.action, data.by?.split('@')[0]])
-    expect(told.slice(0, 3)).toEqual(['pause', 'resume', 'flush'].map((action) => ['OperatorAction', action, 'owner']))
+    expect(told.slice(1, 4)).toEqual(['pause', 'resume', 'flush'].map((action) => ['OperatorAction', action, 'owner']))
     expect(told.slice(-3)).toEqual([
       ['OperatorAction', 'cancel', 'admin'],
       ['TenantPaused', undefined, 'owner'],

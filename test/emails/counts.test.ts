@@ -155,7 +155,7 @@ describe('counts from the log', () => {
       }),
       { numRuns: 40 },
     )
-  })
+  }, 60_000)
 })
 
 /** What a list must hold, from all emails in memory. */

@@ -15,7 +15,7 @@ import { type Email, type Key, statuses } from '../types.ts'
 /** Where the stream says nothing: accepted, and not yet tried. */
 const everyMs = 5000
 /** As far as the API counts where it looks through emails. */
-const mostCounted = 10_000
+const mostCounted = 1000
 const words = texts.emails
 const filterNames = ['to', 'from', 'subject', 'status', 'tag', 'domain', 'credentialId', 'metadata', 'after', 'before'] as const
 const typed = ['to', 'from', 'subject', 'tag', 'domain', 'metadata', 'after', 'before'] as const

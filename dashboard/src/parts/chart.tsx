@@ -5,15 +5,7 @@ import { get, withQuery } from '../api.ts'
 import { texts } from '../texts.ts'
 import type { OverTime, Point } from '../types.ts'
 import { Select, Table } from './basics.tsx'
-
-export interface Drawing {
-  label: string
-  /** Milliseconds. */
-  times: readonly number[]
-  lines: readonly { name: string; colour: string; values: readonly (number | null)[] }[]
-  /** Behind each value. */
-  unit: string
-}
+import type { Drawing } from './plot.tsx'
 
 const Plot = lazy(() => import('./plot.tsx'))
 

@@ -31,8 +31,9 @@ export function SaveList<Item>(props: {
       for (let page = 1; ; page++) {
         const read = await getPage<Item>(props.pathOf({ page, perPage }))
         rows.push(...read.items.map(props.row))
-        setProgress({ done: rows.length - 1, total: Math.min(read.total, mostRows) })
-        if (page >= read.totalPages || read.items.length === 0 || rows.length > mostRows) break
+        setProgress({ done: rows.length - 1, total: Math.min(Math.max(read.total, rows.length - 1), mostRows) })
+        // Not by the number of pages: a search is counted only so far.
+        if (read.items.length < perPage || rows.length > mostRows) break
       }
       saveCsv(props.name, rows)
     },

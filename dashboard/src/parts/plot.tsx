@@ -1,7 +1,15 @@
 /** Lines over time by uPlot, as wide as there is room. */
 import { useEffect, useRef } from 'react'
 import uPlot from 'uplot'
-import type { Drawing } from './chart.tsx'
+
+export interface Drawing {
+  label: string
+  /** Milliseconds. */
+  times: readonly number[]
+  lines: readonly { name: string; colour: string; values: readonly (number | null)[] }[]
+  /** Behind each value. */
+  unit: string
+}
 
 const heightPx = 240
 const faint = (share: number) => `rgb(128 128 128 / ${share})`
