@@ -11,7 +11,8 @@ RUN npm ci --omit=dev
 
 # Needs what the program itself does without: the compiler of the pages and its libraries.
 FROM packages AS dashboard
-RUN npm ci --ignore-scripts
+RUN npm ci
+COPY tsconfig.json ./
 COPY tools/build-dashboard.ts tools/source.ts ./tools/
 COPY dashboard ./dashboard
 RUN npm run build && test -f dashboard/dist/index.html

@@ -64,7 +64,9 @@ describe('what comes with the program', () => {
     expect(read('.dockerignore').split('\n')).toContain('dashboard/dist')
     // The build is one script with what it imports of its neighbours, and names the files it looks at.
     const needed = found(read('tools/build-dashboard.ts'), /from '\.\/(\S+)'/g).map((name) => `tools/${name}`)
-    for (const path of ['tools/build-dashboard.ts', ...needed]) expect(stages.dashboard).toContain(path)
+    const extended = found(read('dashboard/tsconfig.json'), /"extends": "\.\.\/([^"]+)"/g)
+    expect(extended).toHaveLength(1)
+    for (const path of ['tools/build-dashboard.ts', ...needed, ...extended]) expect(stages.dashboard).toContain(path)
     for (const path of needed) expect(read(path)).not.toMatch(/from '\.\//)
     expect(stages.packages).toMatch(/^COPY dashboard\/package\.json \.\/dashboard\/$/m)
   })
