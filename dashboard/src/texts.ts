@@ -276,8 +276,8 @@ export const texts = {
   },
   secondFactor: {
     title: 'Your second factor',
-    off: 'Off. Whoever knows your password is in.',
-    on: 'On. Signing in asks for a code of your authenticator app.',
+    off: 'Whoever knows your password is in.',
+    on: 'Signing in asks for a code of your authenticator app.',
     turnOn: 'Turn on',
     turnOff: 'Turn off',
     renew: 'New recovery codes',
@@ -314,7 +314,6 @@ export const texts = {
     run: 'Examine',
     running: 'Examining',
     status: { ok: 'Well', warning: 'Warning', problem: 'Problem', unknown: 'Unknown' },
-    well: 'Nothing to do.',
   },
   installation: {
     title: 'Settings of the installation',

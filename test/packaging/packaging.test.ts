@@ -57,6 +57,27 @@ describe('what comes with the program', () => {
     expect(copied.filter((path) => left.includes(path))).toEqual([])
   })
 
+  test('the image holds a dashboard that was built in it, from all that the build reads, and never one that lay about', () => {
+    const stages = Object.fromEntries(
+      read('Dockerfile')
+        .split(/^(?=FROM )/m)
+        .map((stage) => [/^FROM \S+(?: AS (\S+))?/.exec(stage)?.[1] ?? 'last', stage]),
+    )
+    expect(stages.dashboard).toMatch(/^FROM packages AS dashboard$/m)
+    expect(stages.dashboard).toMatch(/^RUN npm ci(?!.*--omit)/m)
+    expect(stages.dashboard).toMatch(/^COPY dashboard \.\/dashboard$/m)
+    expect(stages.dashboard).toMatch(/npm run build && test -f dashboard\/dist\/index\.html$/m)
+    expect(stages.last).toMatch(/^COPY --from=dashboard \/app\/dashboard\/dist \.\/dashboard\/dist$/m)
+    expect(read('.dockerignore').split('\n')).toContain('dashboard/dist')
+    // The build is one script with what it imports of its neighbours, and names the files it looks at.
+    const needed = found(read('tools/build-dashboard.ts'), /from '\.\/(\S+)'/g).map((name) => `tools/${name}`)
+    const extended = found(read('dashboard/tsconfig.json'), /"extends": "\.\.\/([^"]+)"/g)
+    expect(extended).toHaveLength(1)
+    for (const path of ['tools/build-dashboard.ts', ...needed, ...extended]) expect(stages.dashboard).toContain(path)
+    for (const path of needed) expect(read(path)).not.toMatch(/from '\.\//)
+    expect(stages.packages).toMatch(/^COPY dashboard\/package\.json \.\/dashboard\/$/m)
+  })
+
   test.each(packaged.filter((path) => path.endsWith('.md') && /\bpostrider /.test(typedIn(path))))(
     '%s names only commands that exist, and options they have',
     (path) => {

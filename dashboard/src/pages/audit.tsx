@@ -51,7 +51,7 @@ export function AuditPage() {
             <td>
               <Time at={one.at} />
             </td>
-            <td className="max-w-64 [overflow-wrap:anywhere]">
+            <td className="max-w-64 min-w-40 [overflow-wrap:anywhere]">
               <Badge tone="none">{texts.audit.kinds[one.actor.kind]}</Badge> {one.actor.name}
             </td>
             <td className="font-mono text-xs">

@@ -71,7 +71,7 @@ function Doctor() {
                   <span className="font-medium">{name}</span>
                 </p>
                 <p>{found}</p>
-                <p className="text-soft">{todo ?? words.well}</p>
+                {todo !== null && <p className="text-soft">{todo}</p>}
               </li>
             ))}
         </ul>
@@ -107,14 +107,17 @@ function Installation() {
   )
 }
 
+/** The same words stand in the documents, where names are set in another type. */
+const plain = (text: string) => text.replaceAll('`', '')
+
 const Settings = ({ of }: { of: Installed['settings'] }) => (
   <dl className="divide-y divide-line text-sm">
     {of.map(({ name, value, default: usual, means }) => (
       <div key={name} className="grid gap-x-6 gap-y-1 py-2 [overflow-wrap:anywhere] md:grid-cols-[18rem_1fr]">
         <dt className="font-mono text-xs md:pt-0.5">{name}</dt>
         <dd>
-          <p className="font-medium">{value ?? usual}</p>
-          <p className="text-soft">{means}</p>
+          <p className="font-medium">{value ?? plain(usual)}</p>
+          <p className="text-soft">{plain(means)}</p>
         </dd>
       </div>
     ))}
