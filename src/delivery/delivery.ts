@@ -56,8 +56,10 @@ export {
   resumeTenant,
 } from './operate.ts'
 export { keysFor, rebuildMessage } from './prepare.ts'
+export { openProviders } from './providers.ts'
 export { deleteDomain } from './remove-domain.ts'
 export { holdAfterRestore, restoreWaiting, resumeAfterRestore } from './restores.ts'
+export { openShaper } from './shaping.ts'
 export {
   addSource,
   assignPool,

@@ -3,7 +3,7 @@
  * a slot of the provider's row first; where a rate is in force, messages take their times from the row. What is refused changes the row
  * (learn.ts) and is told in the event log. A provider that has refused nothing costs two statements for each connection.
  */
-import type { Clock, Log } from '#base'
+import { type Clock, type Log, pause } from '#base'
 import { type Db, type Queryable, sql, type Tx } from '#db'
 import { appendEvents } from '#events'
 import { livingProcesses } from '#spool'
@@ -41,17 +41,29 @@ const takeSlots = sql<{ source: string; provider: string; granted: number; learn
   select source, provider, granted, learned
   from taken`
 
-const giveSlot = sql`
-  with mine as (
+/** Makes a process's places as many as it holds ($4): given back ones, and ones it was granted in an answer that was lost. */
+const settleSlots = sql`
+  with held as (
+    select source, provider, held
+    from unnest($2::text[], $3::text[], $4::integer[]) as held (source, provider, held)
+  ),
+  before as (
+    select source, provider, held, shaping_slots.open
+    from shaping_slots
+    join held using (source, provider)
+    where process = $1
+    for update of shaping_slots
+  ),
+  noted as (
     update shaping_slots
-    set open = open - 1
-    where process = $1 and source = $2 and provider = $3 and open > 0
-    returning source, provider
+    set open = before.held
+    from before
+    where process = $1 and shaping_slots.source = before.source and shaping_slots.provider = before.provider
   )
   update shaping
-  set open = greatest(0, shaping.open - 1)
-  from mine
-  where shaping.source = mine.source and shaping.provider = mine.provider`
+  set open = greatest(0, shaping.open - before.open + before.held)
+  from before
+  where shaping.source = before.source and shaping.provider = before.provider`
 
 const slotOwners = sql<{ process: string }>`
   select distinct process
@@ -160,6 +172,8 @@ export interface ShaperDeps {
 
 const gatherMs = 5
 const tellEveryMs = 500
+/** After the database did not answer. */
+const retryMs = 500
 const reapEveryMs = 2000
 /** Messages taken from the row at once: those of this time. */
 const paceAheadMs = 250
@@ -192,11 +206,43 @@ interface State {
 export function openShaper({ db, clock, log, processId, providers }: ShaperDeps): Shaper {
   const states = new Map<string, State>()
   let asking: { state: State; answer: (granted: boolean) => void }[] = []
+  /** Whose places in the row may be more than are held here. */
+  const unsettled = new Set<State>()
+  let moving = false
   let stopped = false
 
   const learn = (state: State, learned: Learned | null) => {
     state.isLearned = learned !== null
     state.learned = learned ?? unlearned(state.provider)
+  }
+
+  /** One statement after the other, so that what is held stands still while the row is made equal to it. */
+  const moveSlots = () => {
+    if (moving) return
+    moving = true
+    clock.after(gatherMs, async () => {
+      while (asking.length > 0 || unsettled.size > 0) {
+        if (asking.length > 0) await askAll()
+        if (!(await settle())) await pause(clock, retryMs)
+      }
+      moving = false
+    })
+  }
+
+  const settle = async (): Promise<boolean> => {
+    const some = [...unsettled]
+    if (some.length === 0) return true
+    unsettled.clear()
+    try {
+      const held = [some.map((one) => one.source), some.map((one) => one.provider.name), some.map((one) => one.held)]
+      await db.run(settleSlots, [processId, ...held])
+      return true
+    } catch (error) {
+      log.warn({ err: error }, 'places for connections could not be given back yet')
+      // All of them are taken back when the process ends.
+      if (!stopped) for (const state of some) unsettled.add(state)
+      return false
+    }
   }
 
   const askAll = async () => {
@@ -223,19 +269,14 @@ export function openShaper({ db, clock, log, processId, providers }: ShaperDeps)
     } catch (error) {
       // Without the database nothing could be recorded either.
       log.warn({ err: error }, 'no place for a connection could be had')
+      for (const state of keys) unsettled.add(state)
     }
     for (const { state, answer } of asked) {
       const granted = left.get(state) ?? 0
       left.set(state, granted - 1)
+      if (granted > 0) state.held++
       answer(granted > 0)
     }
-  }
-
-  const release = (state: State) => {
-    db.run(giveSlot, [processId, state.source, state.provider.name]).catch((error) =>
-      // The whole process's places are taken back when it ends.
-      log.warn({ err: error, provider: state.provider.name }, 'a place for a connection could not be given back'),
-    )
   }
 
   const takeMore = async (state: State) => {
@@ -257,7 +298,7 @@ export function openShaper({ db, clock, log, processId, providers }: ShaperDeps)
       const atMs = state.times.shift()
       if (atMs !== undefined) {
         const waitMs = atMs - clock.nowMs()
-        if (waitMs > 0) await new Promise<void>((resolve) => clock.after(waitMs, () => resolve()))
+        if (waitMs > 0) await pause(clock, waitMs)
         return
       }
       state.taking ??= takeMore(state).finally(() => {
@@ -265,7 +306,7 @@ export function openShaper({ db, clock, log, processId, providers }: ShaperDeps)
       })
       await state.taking.catch(async (error) => {
         log.warn({ err: error }, 'no turn could be had')
-        await new Promise<void>((resolve) => clock.after(tellEveryMs, () => resolve()))
+        await pause(clock, retryMs)
       })
     }
   }
@@ -380,17 +421,17 @@ export function openShaper({ db, clock, log, processId, providers }: ShaperDeps)
         async connect() {
           const granted = await new Promise<boolean>((answer) => {
             asking.push({ state, answer })
-            if (asking.length === 1) clock.after(gatherMs, () => void askAll())
+            moveSlots()
           })
           if (!granted) return undefined
-          state.held++
           let isHeld = true
           return {
             release() {
               if (!isHeld) return
               isHeld = false
               state.held--
-              release(state)
+              unsettled.add(state)
+              moveSlots()
             },
           }
         },
