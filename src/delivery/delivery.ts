@@ -55,7 +55,7 @@ export {
   resumePaused,
   resumeTenant,
 } from './operate.ts'
-export { keysFor, rebuildMessage } from './prepare.ts'
+export { keysFor, rebuildMessage, withMark } from './prepare.ts'
 export { openProviders } from './providers.ts'
 export { deleteDomain } from './remove-domain.ts'
 export { holdAfterRestore, restoreWaiting, resumeAfterRestore } from './restores.ts'

@@ -18,7 +18,7 @@ import { laneName, laneOf } from './lane.ts'
 import { type Later, noteLater } from './later.ts'
 import type { Way } from './open-connection.ts'
 import { cancelled, decide, type Finding, findingOfReply, nowhere, type Outcome, type RemoteEnd } from './outcome.ts'
-import { keysFor, needsOnly8bit, rebuildMessage } from './prepare.ts'
+import { keysFor, needsOnly8bit, rebuildMessage, withMark } from './prepare.ts'
 import type { Provider, Providers } from './providers.ts'
 import type { Shaper } from './shaping.ts'
 import type { Source } from './sources.ts'
@@ -135,6 +135,7 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
     return {
       messageId,
       acceptedAtMs: content.acceptedAtMs,
+      dataFor: ({ emailId }, data) => withMark(data, content, emailId, returnPaths),
       returnPathOf: domain === null ? null : ({ emailId }) => returnPaths.make(emailId, domain, clock.nowMs()),
       data: dotStuff(octets),
       needs8bit,

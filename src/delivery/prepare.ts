@@ -5,8 +5,18 @@
 
 import { type SigningKey, sign } from '#dkim'
 import type { Domains } from '#domains'
-import type { Content, PartsContent } from '#emails'
-import { type BuiltMessage, buildMessage, changeHtml, type Mailbox, parseMailbox, prepareRaw, textFromHtml, toSevenBit } from '#mail'
+import type { Content, PartsContent, ReturnPaths } from '#emails'
+import {
+  type BuiltMessage,
+  buildMessage,
+  changeHtml,
+  type Mailbox,
+  markField,
+  parseMailbox,
+  prepareRaw,
+  textFromHtml,
+  toSevenBit,
+} from '#mail'
 import { type Recipient, type Tokens, trackHtml, trackHtmlOctets, unsubscribeFields } from '#tracking'
 
 export interface RebuiltMessage extends BuiltMessage {
@@ -33,6 +43,17 @@ export function rebuildMessage(
   if (keys.length === 0) return built
   return { ...built, octets: Buffer.concat([sign(built.octets, keys, content.acceptedAtMs), built.octets]) }
 }
+
+/**
+ * With the field that names a recipient's email to whoever passes on a complaint. It stands on top of the signatures and outside of them,
+ * so that they are made once for all recipients; its tag is proof enough. `octets` may be dot-stuffed: it holds no dots.
+ */
+export const withMark = (
+  octets: Buffer,
+  { marked, acceptedAtMs }: Pick<Content, 'marked' | 'acceptedAtMs'>,
+  emailId: string,
+  paths: ReturnPaths,
+) => (marked ? Buffer.concat([Buffer.from(`${markField}: ${paths.mark(emailId, acceptedAtMs)}\r\n`), octets]) : octets)
 
 /** The keys that sign this content; undefined when its domain is gone. */
 export async function keysFor({ signing }: Content, tenantId: string, domains: Domains): Promise<SigningKey[] | undefined> {

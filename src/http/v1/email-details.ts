@@ -2,9 +2,19 @@
 import { createHash } from 'node:crypto'
 import Type, { type Static } from 'typebox'
 import { Refusal } from '#base'
-import { explain, keysFor, rebuildMessage } from '#delivery'
+import { explain, keysFor, rebuildMessage, withMark } from '#delivery'
 import type { Domains } from '#domains'
-import { type Content, decodeContent, type Email, emailStatuses, findContentBody, findEmail, listAttempts } from '#emails'
+import {
+  type Content,
+  decodeContent,
+  type Email,
+  emailStatuses,
+  findContentBody,
+  findEmail,
+  listAttempts,
+  openReturnPaths,
+  type ReturnPaths,
+} from '#emails'
 import { readMessage, textFromHtml } from '#mail'
 import { listHits, openTokens, type Tokens } from '#tracking'
 import { Delivery, deliveryToWire } from './delivery.ts'
@@ -120,7 +130,13 @@ export const retrieveEmail = route({
       test: email.test,
       explanation: { ...explanation, nextAt: explanation.nextAt?.toISOString() ?? null },
       ...(email.metadata === null ? {} : { metadata: email.metadata }),
-      ...(body ? await contentToWire(decodeContent(body), email, wanted, { domains, tokens: openTokens(secrets) }) : {}),
+      ...(body
+        ? await contentToWire(decodeContent(body), email, wanted, {
+            domains,
+            tokens: openTokens(secrets),
+            returnPaths: openReturnPaths(secrets),
+          })
+        : {}),
       ...(attempts ? { deliveries: attempts.map(deliveryToWire) } : {}),
       ...(activity ? { activity: activityToWire(activity) } : {}),
     }
@@ -162,6 +178,7 @@ type ContentFields = Pick<Static<typeof EmailDetails>, 'htmlBody' | 'plainBody' 
 interface ContentDeps {
   domains: Domains
   tokens: Tokens
+  returnPaths: ReturnPaths
 }
 
 /** Headers and the raw form are as sent; bodies and attachments are as given, before links were rewritten. */
@@ -169,13 +186,18 @@ async function contentToWire(
   content: Content,
   email: Email,
   wanted: ReadonlySet<Expansion>,
-  { domains, tokens }: ContentDeps,
+  { domains, tokens, returnPaths }: ContentDeps,
 ): Promise<ContentFields> {
   const { message } = content
   const recipient = { tenantId: email.tenantId, emailId: email.id }
   const needsSent = wanted.has('headers') || wanted.has('raw')
   const sent = needsSent
-    ? rebuildMessage(content, (await keysFor(content, email.tenantId, domains)) ?? [], recipient, tokens).octets
+    ? withMark(
+        rebuildMessage(content, (await keysFor(content, email.tenantId, domains)) ?? [], recipient, tokens).octets,
+        content,
+        email.id,
+        returnPaths,
+      )
     : Buffer.alloc(0)
   const { tracking: _, ...given } = content
   const read =
