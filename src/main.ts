@@ -17,6 +17,7 @@ import {
   readConfig,
   type Secrets,
   startChildren,
+  startLoop,
   systemClock,
   systemRandom,
   tellParent,
@@ -291,14 +292,10 @@ async function startApi(config: Config, db: Db, secrets: Secrets, log: Log): Pro
 
 /** Writes down when keys were last used, every few seconds and at the end. */
 function saveUsesOf(credentials: Credentials, log: Log): { stop(): Promise<void> } {
-  const save = () => {
-    credentials.saveUses().catch((error) => log.warn({ err: error }, 'the last uses of keys were not saved'))
-    cancel = clock.after(saveUsesEveryMs, save)
-  }
-  let cancel = clock.after(saveUsesEveryMs, save)
+  const saving = startLoop({ clock, log, name: 'saving the last uses of keys', everyMs: saveUsesEveryMs }, () => credentials.saveUses())
   return {
     async stop() {
-      cancel()
+      await saving.stop()
       await credentials.saveUses().catch(() => undefined)
     },
   }

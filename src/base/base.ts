@@ -11,6 +11,7 @@ export { type Config, ConfigError, type Network, type Relay, type Role, readConf
 export { openCrashPoints, type Reached } from './crash-points.ts'
 export { emailIdPrefix, emailIdTimeMs, type Ids, openIds, type Random, systemRandom } from './ids.ts'
 export { type Log, openLog, silentLog } from './log.ts'
+export { type Loop, startLoop } from './loop.ts'
 export { metrics } from './metrics.ts'
 export { metricsPage, tellParent } from './metrics-page.ts'
 export { type FieldProblem, Refusal, type RefusalCode, type RefusalOptions, refusals } from './refusals.ts'

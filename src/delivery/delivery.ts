@@ -7,7 +7,7 @@
  * final dot; an outcome is kept and recorded however long the database is away; an orderly stop repeats nothing.
  */
 import { readFileSync } from 'node:fs'
-import { type Clock, type Config, ConfigError, type Ids, type Log, pause, type Reached, type Secrets } from '#base'
+import { type Clock, type Config, ConfigError, type Ids, type Log, pause, type Reached, type Secrets, startLoop } from '#base'
 import type { Db } from '#db'
 import type { Domains } from '#domains'
 import { emailsOfDomain, loadContentBodies, tagsOf } from '#emails'
@@ -29,9 +29,9 @@ import {
 import { suppressed } from '#suppressions'
 import type { Tenants } from '#tenants'
 import { openCursors } from './cursors.ts'
-import { type Dispatch, type DispatchDeps, jobsOf, openDispatch } from './dispatch.ts'
+import { type Dispatch, type DispatchDeps, openDispatch } from './dispatch.ts'
 import { openHands } from './hands.ts'
-import type { Job } from './job.ts'
+import { type Job, jobsOf } from './job.ts'
 import { doLater, type LaterDeps } from './later.ts'
 import { cancelled, decide, type Finding, nowhere, type Outcome } from './outcome.ts'
 import { openProviders } from './providers.ts'
@@ -148,8 +148,6 @@ export async function startDelivery(deps: DeliveryDeps): Promise<Delivery> {
   }
   const hands = openHands()
   const recorder = openRecorder(deps)
-  const stopping = new AbortController()
-  const { signal } = stopping
   const leases = await openLeases({
     db,
     clock,
@@ -205,20 +203,6 @@ export async function startDelivery(deps: DeliveryDeps): Promise<Delivery> {
     abandoned,
     putOff,
   })
-
-  const loop = async (name: string, everyMs: number, turn: () => Promise<number | undefined>) => {
-    while (!signal.aborted) {
-      let nextMs: number | undefined
-      try {
-        nextMs = await turn()
-      } catch (error) {
-        log.warn({ err: error }, `${name} did not succeed; it is tried again`)
-        await pause(clock, Math.max(everyMs, 100), signal)
-      }
-      if (nextMs === undefined) await pause(clock, everyMs, signal)
-      else if (nextMs > 0) await pause(clock, nextMs, signal)
-    }
-  }
 
   const cursors = openCursors(lanesPerClaim)
   const stops = openStops(deps)
@@ -381,24 +365,19 @@ export async function startDelivery(deps: DeliveryDeps): Promise<Delivery> {
     if (shards.length > 0) await promote(db, shards, clock.nowMs(), mostPromoted)
   }
 
-  const laterTurn = (takeReport: LaterDeps['takeReport']) => async (): Promise<number | undefined> =>
-    (await doLater({ ...deps, takeReport })) > 0 ? 0 : undefined
+  const laterTurn = (takeReport: LaterDeps['takeReport']) => async () => ((await doLater({ ...deps, takeReport })) > 0 ? 0 : laterEveryMs)
 
+  /** Beats on until the last outcome is recorded: the lease must live as long as something is on the wire. */
+  const beating = startLoop({ clock, log, name: 'the lease', everyMs: leases.everyMs }, () => leases.turn())
   const loops = [
-    loop('the lease', leases.everyMs, async () => {
-      await leases.turn()
-      return undefined
-    }),
-    loop('claiming', idlePollMs, claimTurn),
-    loop('promotion', promoteMs, promoteTurn),
-    ...(takeReport ? [loop('the simulator', laterEveryMs, laterTurn(takeReport))] : []),
+    startLoop({ clock, log, name: 'claiming', everyMs: idlePollMs }, claimTurn),
+    startLoop({ clock, log, name: 'promotion', everyMs: promoteMs }, promoteTurn),
+    ...(takeReport ? [startLoop({ clock, log, name: 'the simulator', everyMs: laterEveryMs }, laterTurn(takeReport))] : []),
   ]
 
   return {
     async stop() {
-      stopping.abort()
-      const beating = keepBeating()
-      await Promise.all(loops)
+      await Promise.all(loops.map((loop) => loop.stop()))
       dispatch.close()
       const back = dispatch.takeBack()
       if (back.length > 0) abandoned(back)
@@ -406,22 +385,9 @@ export async function startDelivery(deps: DeliveryDeps): Promise<Delivery> {
       while (hands.size > 0 && clock.monotonicMs() < deadlineMs) await pause(clock, 10)
       if (hands.size > 0) dispatch.destroy()
       while (recorder.waiting > 0 && clock.monotonicMs() < deadlineMs + 5000) await pause(clock, 10)
-      beating.end()
-      await beating.ended
-      await shaper.stop().catch((error) => log.warn({ err: error }, 'places for connections were not given back'))
+      await beating.stop()
+      await shaper.stop().catch((error) => log.warn({ err: error }, 'slots for connections were not given back'))
       await leases.close()
     },
-  }
-
-  /** The lease must live as long as something is on the wire. */
-  function keepBeating(): { end: () => void; ended: Promise<void> } {
-    const over = new AbortController()
-    const beat = async () => {
-      while (!over.signal.aborted) {
-        await leases.turn().catch(() => undefined)
-        await pause(clock, leases.everyMs, over.signal)
-      }
-    }
-    return { end: () => over.abort(), ended: beat() }
   }
 }

@@ -9,10 +9,11 @@ import type { RecipientResult, SmtpConnection, SmtpLimits, Transaction } from '#
 import type { Claimed } from '#spool'
 import { fairQueue } from './fair-queue.ts'
 import { type Job, type PreparedMessage, transactionsOf } from './job.ts'
-import { type End, endRestMs, type Lane, takePlaces } from './lane.ts'
+import { type End, endRestMs, type Lane, takeSlots } from './lane.ts'
 import { openConnection, type Unopened, type Way } from './open-connection.ts'
 import { type Finding, findingOf, nowhere, type RemoteEnd } from './outcome.ts'
-import type { Shape, Slot } from './shaping.ts'
+import type { Shape } from './shaping.ts'
+import type { Slot } from './slots.ts'
 import { openStumbles } from './stumbles.ts'
 import type { WarmUp } from './warm-up.ts'
 
@@ -30,7 +31,7 @@ const downForMs = 15_000
 const depth = 2
 const depthOfFast = 3
 const fastMs = 50
-/** After no place for a connection was to be had; and between connections that processes take turns with. */
+/** After no slot for a connection was to be had; and between connections that processes take turns with. */
 const deniedMs = 100
 /** By then what a refusal means has been learnt. */
 const refusedMs = 700
@@ -96,7 +97,7 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
   /** Grows with every success, so that a destination which answers nobody costs one connection. */
   let allowed = 1
   let down: { untilMs: number; why: Unopened } | undefined
-  /** No place for a connection is asked for before. */
+  /** No slot for a connection is asked for before. */
   let deniedUntilMs = 0
   let closing = false
   /** How long the last transaction took. */
@@ -159,12 +160,12 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
 
   /** One connection's life: open, send what there is, wait a little for more, quit. */
   const work = async () => {
-    const places = await takePlaces(lane, queue.size)
-    if (places.size === 0) return denied()
+    const slots = await takeSlots(lane, queue.size)
+    if (slots.size === 0) return denied()
     try {
-      await workOn(places)
+      await workOn(slots)
     } finally {
-      for (const slot of places.values()) slot.release()
+      for (const slot of slots.values()) slot.release()
       if (lane.isScarce && clock.monotonicMs() >= deniedUntilMs) denied()
     }
   }
@@ -179,9 +180,9 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
     })
   }
 
-  const workOn = async (places: ReadonlyMap<End, Slot>) => {
+  const workOn = async (slots: ReadonlyMap<End, Slot>) => {
     const beganMs = clock.monotonicMs()
-    const opened = await openConnection(way as Way, places, { ...deps, stumbles })
+    const opened = await openConnection(way as Way, slots, { ...deps, stumbles })
     if (opened === 'left out') {
       if (open.size === 0) deps.surplus(queue.takeAll(), Math.max(surplusMs, ...restsOf(lane)))
       return
@@ -209,7 +210,7 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
       return
     }
     const { connection, end, remote } = opened
-    for (const [other, slot] of places) if (other !== end) slot.release()
+    for (const [other, slot] of slots) if (other !== end) slot.release()
     open.set(connection, { end, remote })
     try {
       await sendOver(connection, end)

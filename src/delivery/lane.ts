@@ -4,7 +4,8 @@
  */
 import { isIP } from 'node:net'
 import type { Peer, Target } from '#smtp'
-import type { Shape, Slot } from './shaping.ts'
+import type { Shape } from './shaping.ts'
+import type { Slot } from './slots.ts'
 import type { Source } from './sources.ts'
 import type { LaneAddresses } from './turns.ts'
 import type { WarmUp } from './warm-up.ts'
@@ -52,26 +53,26 @@ export function laneOf({ four, six }: LaneAddresses<End>): Lane {
 export const laneName = ({ four, six }: LaneAddresses<Source>): string =>
   JSON.stringify([six, four].map((one) => one && [one.address, one.ehloName, one.warmUpFrom]))
 
-/** A place for a connection from each end that may have one now. */
-export async function takePlaces({ four, six }: Lane, wanted: number): Promise<Map<End, Slot>> {
-  const places = new Map<End, Slot>()
+/** A slot for a connection from each end that may have one now. */
+export async function takeSlots({ four, six }: Lane, wanted: number): Promise<Map<End, Slot>> {
+  const slots = new Map<End, Slot>()
   const take = async (end: End | undefined) => {
     if (!end || endRestMs(end) > 0 || (end.warmUp && !(await end.warmUp.ready(wanted)))) return
     const slot = await end.shape.connect()
-    if (slot) places.set(end, slot)
+    if (slot) slots.set(end, slot)
   }
   await Promise.all([...new Set([six, four])].map(take))
-  return places
+  return slots
 }
 
-/** Where to connect to and from which end; only from those that have a place. */
-export function targetsOf(lane: Lane, places: ReadonlyMap<End, Slot>, peers: readonly Peer[]): (Target & { end: End })[] {
+/** Where to connect to and from which end; only from those that have a slot. */
+export function targetsOf(lane: Lane, slots: ReadonlyMap<End, Slot>, peers: readonly Peer[]): (Target & { end: End })[] {
   return peers.flatMap((peer) => {
     const end = isIP(peer.address) === 6 ? lane.six : lane.four
-    return end && places.has(end) ? [{ peer, end, localAddress: end.source }] : []
+    return end && slots.has(end) ? [{ peer, end, localAddress: end.source }] : []
   })
 }
 
-/** The lane has an address for one of these, but it has no place for a connection now. */
+/** The lane has an address for one of these, but it has no slot for a connection now. */
 export const isLeftOut = (lane: Lane, peers: readonly Peer[]): boolean =>
   peers.some(({ address }) => (isIP(address) === 6 ? lane.six : lane.four) !== undefined)

@@ -1,13 +1,13 @@
 /**
  * How a connection to a destination comes about: hosts in order of preference, of their addresses the first that answers, from an end of
- * ours that has a place, with as much TLS as the host's policy wants. Promises: never rejects for what a remote does.
+ * ours that has a slot, with as much TLS as the host's policy wants. Promises: never rejects for what a remote does.
  */
 import { type Clock, impossible } from '#base'
 import { type AddressesResult, type AddressGuard, findAddresses, type Resolver } from '#net'
 import { type ConnectOptions, type ConnectResult, connect, type Failure, reach, type SmtpConnection, type SmtpLimits } from '#smtp'
 import { type End, isLeftOut, type Lane, targetsOf } from './lane.ts'
 import { type Finding, findingOfFailure, nowhere, type RemoteEnd, remoteOf } from './outcome.ts'
-import type { Slot } from './shaping.ts'
+import type { Slot } from './slots.ts'
 import type { Stumbles } from './stumbles.ts'
 import type { GuardedHost } from './tls-policy.ts'
 
@@ -38,8 +38,8 @@ export interface OpeningDeps {
   smtpLimits?: Partial<SmtpLimits> | undefined
 }
 
-/** A host that says 5xx at the door is passed over for the next. `left out`: there are addresses only of a family that has no place now. */
-export async function openConnection(way: Way, places: ReadonlyMap<End, Slot>, deps: OpeningDeps): Promise<Opened | 'left out'> {
+/** A host that says 5xx at the door is passed over for the next. `left out`: there are addresses only of a family that has no slot now. */
+export async function openConnection(way: Way, slots: ReadonlyMap<End, Slot>, deps: OpeningDeps): Promise<Opened | 'left out'> {
   const { lane, clock, stumbles, smtpLimits: limits = {} } = deps
   let last: Unopened | undefined
   let wasLeftOut = false
@@ -55,7 +55,7 @@ export async function openConnection(way: Way, places: ReadonlyMap<End, Slot>, d
       continue
     }
     const peers = found.addresses.map((address) => ({ host, address, port: way.port }))
-    const targets = targetsOf(lane, places, peers)
+    const targets = targetsOf(lane, slots, peers)
     if (targets.length === 0 && isLeftOut(lane, peers)) wasLeftOut = true
     else if (targets.length === 0) last = gentler(last, unopened(ofOtherFamily(host), { ...nowhere, host }))
     for await (const reached of reach(targets, { clock, connectMs: limits.connectMs })) {

@@ -3,12 +3,12 @@
  * a slot of the provider's row first; where a rate is in force, messages take their times from the row. What is refused changes the row
  * (learn.ts) and is told in the event log. A provider that has refused nothing costs two statements for each connection.
  */
-import { type Clock, type Log, pause } from '#base'
+import { type Clock, type Log, pause, startLoop } from '#base'
 import { type Db, type Queryable, sql, type Tx } from '#db'
 import { appendEvents } from '#events'
-import { livingProcesses } from '#spool'
 import { afterRefusedConnection, afterSuccess, afterThrottle, type Learned, unlearned } from './learn.ts'
 import type { Provider, Providers } from './providers.ts'
+import { openSlots, type Slot, type SlotsHeld } from './slots.ts'
 
 interface Row {
   open: number
@@ -18,72 +18,6 @@ interface Row {
   accepted: number
   acceptedBefore: number
 }
-
-const takeSlots = sql<{ source: string; provider: string; granted: number; learned: Learned | null }>`
-  with taken as (
-    insert into shaping (source, provider, open, granted, connections, rate)
-    select source, provider, least(wanted, connections), least(wanted, connections), connections, rate
-    from unnest($2::text[], $3::text[], $4::integer[], $5::integer[], $6::double precision[]) as asked (source, provider, wanted, connections, rate)
-    order by source, provider
-    on conflict (source, provider) do update
-    set granted = greatest(0, least(excluded.granted, least(shaping.connections, excluded.connections) - shaping.open)),
-      open = shaping.open + greatest(0, least(excluded.granted, least(shaping.connections, excluded.connections) - shaping.open))
-    returning source, provider, granted, learned
-  ),
-  noted as (
-    insert into shaping_slots (process, source, provider, open)
-    select $1, source, provider, granted
-    from taken
-    where granted > 0
-    on conflict (process, source, provider) do update
-    set open = shaping_slots.open + excluded.open
-  )
-  select source, provider, granted, learned
-  from taken`
-
-/** Makes a process's places as many as it holds ($4): given back ones, and ones it was granted in an answer that was lost. */
-const settleSlots = sql`
-  with held as (
-    select source, provider, held
-    from unnest($2::text[], $3::text[], $4::integer[]) as held (source, provider, held)
-  ),
-  before as (
-    select source, provider, held, shaping_slots.open
-    from shaping_slots
-    join held using (source, provider)
-    where process = $1
-    for update of shaping_slots
-  ),
-  noted as (
-    update shaping_slots
-    set open = before.held
-    from before
-    where process = $1 and shaping_slots.source = before.source and shaping_slots.provider = before.provider
-  )
-  update shaping
-  set open = greatest(0, shaping.open - before.open + before.held)
-  from before
-  where shaping.source = before.source and shaping.provider = before.provider`
-
-const slotOwners = sql<{ process: string }>`
-  select distinct process
-  from shaping_slots`
-
-const takeBackSlots = sql`
-  with lost as (
-    delete from shaping_slots
-    where process = any($1)
-    returning source, provider, open
-  ),
-  summed as (
-    select source, provider, sum(open)::integer as open
-    from lost
-    group by source, provider
-  )
-  update shaping
-  set open = greatest(0, shaping.open - summed.open)
-  from summed
-  where shaping.source = summed.source and shaping.provider = summed.provider`
 
 const lockRow = sql<Row>`
   select open, learned, slot_at as "slotAt", second, accepted, accepted_before as "acceptedBefore"
@@ -128,14 +62,9 @@ export interface InForce {
 /** Providers with open connections, or with limits that were learnt. */
 export const listShaping = (on: Queryable): Promise<InForce[]> => on.rows(inForce)
 
-export interface Slot {
-  /** Gives the connection's place back. */
-  release(): void
-}
-
 /** One source address toward one provider. */
 export interface Shape {
-  /** A place for one more connection; undefined: not now. */
+  /** Undefined: not now. */
   connect(): Promise<Slot | undefined>
   /** Resolves when the next message may go; at once where no rate is in force. */
   turn(): Promise<void>
@@ -149,7 +78,7 @@ export interface Shape {
   throttled(cause: string): void
   /** Refused for what is thought of our address: nothing more is sent until it has been learnt from. */
   distrusted(cause: string): void
-  /** A connection was refused, for which a place was had. */
+  /** A connection was refused, for which a slot was had. */
   refused(cause: string): void
   /** So few connections are allowed that processes must take turns with them. */
   readonly isScarce: boolean
@@ -170,11 +99,9 @@ export interface ShaperDeps {
   providers: Providers
 }
 
-const gatherMs = 5
 const tellEveryMs = 500
 /** After the database did not answer. */
 const retryMs = 500
-const reapEveryMs = 2000
 /** Messages taken from the row at once: those of this time. */
 const paceAheadMs = 250
 const mostWaitingUnpaced = 2000
@@ -185,17 +112,13 @@ const scarceConnections = 4
 /** By then all processes know. */
 const haltMs = 2 * tellEveryMs
 
-interface State {
-  source: string
-  provider: Provider
+interface State extends SlotsHeld {
   learned: Learned
   isLearned: boolean
   /** Since the last report. */
   accepted: number
   throttle: string | undefined
   refusal: { cause: string; standing: number } | undefined
-  /** Places had and not given back. */
-  held: number
   /** Nothing is sent before (clock ms), whatever has been learnt. */
   haltUntilMs: number
   /** Times (clock ms) at which a message may go. */
@@ -205,79 +128,13 @@ interface State {
 
 export function openShaper({ db, clock, log, processId, providers }: ShaperDeps): Shaper {
   const states = new Map<string, State>()
-  let asking: { state: State; answer: (granted: boolean) => void }[] = []
-  /** Whose places in the row may be more than are held here. */
-  const unsettled = new Set<State>()
-  let moving = false
-  let stopped = false
+  let isStopped = false
 
   const learn = (state: State, learned: Learned | null) => {
     state.isLearned = learned !== null
     state.learned = learned ?? unlearned(state.provider)
   }
-
-  /** One statement after the other, so that what is held stands still while the row is made equal to it. */
-  const moveSlots = () => {
-    if (moving) return
-    moving = true
-    clock.after(gatherMs, async () => {
-      while (asking.length > 0 || unsettled.size > 0) {
-        if (asking.length > 0) await askAll()
-        if (!(await settle())) await pause(clock, retryMs)
-      }
-      moving = false
-    })
-  }
-
-  const settle = async (): Promise<boolean> => {
-    const some = [...unsettled]
-    if (some.length === 0) return true
-    unsettled.clear()
-    try {
-      const held = [some.map((one) => one.source), some.map((one) => one.provider.name), some.map((one) => one.held)]
-      await db.run(settleSlots, [processId, ...held])
-      return true
-    } catch (error) {
-      log.warn({ err: error }, 'places for connections could not be given back yet')
-      // All of them are taken back when the process ends.
-      if (!stopped) for (const state of some) unsettled.add(state)
-      return false
-    }
-  }
-
-  const askAll = async () => {
-    const asked = asking
-    asking = []
-    const groups = Map.groupBy(asked, ({ state }) => state)
-    const keys = [...groups.keys()]
-    const left = new Map<State, number>()
-    try {
-      const rows = await db.rows(takeSlots, [
-        processId,
-        keys.map((one) => one.source),
-        keys.map((one) => one.provider.name),
-        keys.map((one) => groups.get(one)?.length ?? 0),
-        keys.map((one) => one.provider.connections),
-        keys.map((one) => one.provider.rate),
-      ])
-      for (const row of rows) {
-        const state = states.get(`${row.source} ${row.provider}`)
-        if (!state) continue
-        learn(state, row.learned)
-        left.set(state, row.granted)
-      }
-    } catch (error) {
-      // Without the database nothing could be recorded either.
-      log.warn({ err: error }, 'no place for a connection could be had')
-      for (const state of keys) unsettled.add(state)
-    }
-    for (const { state, answer } of asked) {
-      const granted = left.get(state) ?? 0
-      left.set(state, granted - 1)
-      if (granted > 0) state.held++
-      answer(granted > 0)
-    }
-  }
+  const slots = openSlots({ db, clock, log, processId }, learn)
 
   const takeMore = async (state: State) => {
     const rate = state.learned.rate ?? 1
@@ -294,7 +151,7 @@ export function openShaper({ db, clock, log, processId, providers }: ShaperDeps)
   }
 
   const turn = async (state: State): Promise<void> => {
-    while (state.learned.rate !== null && !stopped) {
+    while (state.learned.rate !== null && !isStopped) {
       const atMs = state.times.shift()
       if (atMs !== undefined) {
         const waitMs = atMs - clock.nowMs()
@@ -358,39 +215,13 @@ export function openShaper({ db, clock, log, processId, providers }: ShaperDeps)
     return appendEvents(tx, [{ tenantId: '', kind: 'DeliveryShaped', emailId: null, at: new Date(nowMs), data }])
   }
 
-  const reap = async () => {
-    const owners = (await db.rows(slotOwners)).map((one) => one.process)
-    // Read after the owners: whoever has places has registered before.
-    const living = await livingProcesses(db)
-    const lost = owners.filter((owner) => owner !== processId && !living.some((id) => id === owner || id.startsWith(`${owner}-`)))
-    if (lost.length > 0) await db.run(takeBackSlots, [lost])
-  }
-
-  const every = (ms: number, work: () => Promise<unknown>) => {
-    let running = Promise.resolve<unknown>(undefined)
-    const once = () => {
-      if (stopped) return
-      running = work()
-        .catch((error) => log.warn({ err: error }, 'shaping did not get its turn; it is tried again'))
-        .finally(() => {
-          cancel = clock.after(ms, once)
-        })
-    }
-    let cancel = clock.after(ms, once)
-    return async () => {
-      cancel()
-      await running
-    }
-  }
   const hasNews = (one: State) =>
     one.throttle !== undefined || one.refusal !== undefined || (one.accepted > 0 && (one.isLearned || one.provider.rate !== null))
-  const loops = [
-    every(tellEveryMs, async () => {
-      for (const state of [...states.values()].filter(hasNews)) await tell(state)
-      for (const state of states.values()) if (!hasNews(state)) state.accepted = 0
-    }),
-    every(reapEveryMs, reap),
-  ]
+  const tellAll = async () => {
+    for (const state of [...states.values()].filter(hasNews)) await tell(state)
+    for (const state of states.values()) if (!hasNews(state)) state.accepted = 0
+  }
+  const telling = startLoop({ clock, log, name: 'telling what was accepted and refused', everyMs: tellEveryMs }, tellAll)
 
   const stateFor = (source: string, provider: Provider): State => {
     const key = `${source} ${provider.name}`
@@ -418,23 +249,7 @@ export function openShaper({ db, clock, log, processId, providers }: ShaperDeps)
     shape(source, provider) {
       const state = stateFor(source, provider)
       return {
-        async connect() {
-          const granted = await new Promise<boolean>((answer) => {
-            asking.push({ state, answer })
-            moveSlots()
-          })
-          if (!granted) return undefined
-          let isHeld = true
-          return {
-            release() {
-              if (!isHeld) return
-              isHeld = false
-              state.held--
-              unsettled.add(state)
-              moveSlots()
-            },
-          }
-        },
+        connect: () => slots.take(state),
         turn: () => turn(state),
         get isPaced() {
           return state.learned.rate !== null
@@ -467,9 +282,9 @@ export function openShaper({ db, clock, log, processId, providers }: ShaperDeps)
       }
     },
     async stop() {
-      stopped = true
-      for (const end of loops) await end()
-      await db.run(takeBackSlots, [[processId]])
+      isStopped = true
+      await telling.stop()
+      await slots.stop()
     },
   }
 }

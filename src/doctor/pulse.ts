@@ -1,5 +1,5 @@
 /** The state of the installation as metrics, taken again and again: what alerts rest on. Every process that serves reports the same. */
-import { type Clock, type Log, metrics, pause } from '#base'
+import { type Clock, type Log, type Loop, metrics, startLoop } from '#base'
 import type { Db } from '#db'
 import { restoreWaiting } from '#delivery'
 import { measureQueue } from '#spool'
@@ -9,12 +9,8 @@ import { askClock, askDisk } from './machine.ts'
 const everyMs = 10_000
 const states = ['ready', 'sending', 'deferred', 'waiting', 'held'] as const
 
-export function startMeasuring({ db, clock, log, dataFolder }: { db: Db; clock: Clock; log: Log; dataFolder: string }): {
-  stop(): Promise<void>
-} {
-  const stopping = new AbortController()
-
-  const measure = async () => {
+export function startMeasuring({ db, clock, log, dataFolder }: { db: Db; clock: Clock; log: Log; dataFolder: string }): Loop {
+  return startLoop({ clock, log, name: 'measuring the state of the installation', everyMs }, async () => {
     const disk = await askDisk(dataFolder)
     if (disk) metrics.diskFree.set(disk.freeOctets)
     const { differenceMs, tookMs } = await askClock({ db, clock })
@@ -25,19 +21,5 @@ export function startMeasuring({ db, clock, log, dataFolder }: { db: Db; clock: 
     metrics.overdue.set(queue.overdueMs / 1000)
     metrics.shardsUnowned.set(queue.unowned)
     metrics.restoreWaiting.set((await restoreWaiting(db)) ? 1 : 0)
-  }
-
-  const loop = async () => {
-    while (!stopping.signal.aborted) {
-      await measure().catch((error: unknown) => log.warn({ err: error }, 'the state of the installation could not be measured'))
-      await pause(clock, everyMs, stopping.signal)
-    }
-  }
-  const ended = loop()
-  return {
-    async stop() {
-      stopping.abort()
-      await ended
-    },
-  }
+  })
 }

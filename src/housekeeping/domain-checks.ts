@@ -2,7 +2,7 @@
  * The background checks of sending domains' DNS, on a timetable of their own: waiting for resolvers keeps no other chore from its
  * turn. Each round is bounded in number, in what it asks at once, and so in time.
  */
-import { type Clock, type Log, pause } from '#base'
+import { type Clock, type Log, type Loop, startLoop } from '#base'
 import type { Db, Tx } from '#db'
 import { type CheckedDomain, checkDomain, claimDueDomains, dnsErrorOf, saveCheck } from '#domains'
 import { appendEvents } from '#events'
@@ -53,22 +53,8 @@ async function tell(tx: Tx, domain: CheckedDomain): Promise<void> {
   await appendEvents(tx, [{ tenantId, kind: 'DomainDNSError', emailId: null, at: checkedAt ?? domain.createdAt, data }])
 }
 
-export function startDomainChecks(deps: DomainCheckDeps): { stop(): Promise<void> } {
-  const stopping = new AbortController()
-  const loop = async () => {
-    while (!stopping.signal.aborted) {
-      const checked = await checkDueDomains(deps, stopping.signal).catch((error) => {
-        deps.log.warn({ err: error }, 'the domains due for a check could not be read; it is tried again')
-        return 0
-      })
-      if (checked < mostPerRound) await pause(deps.clock, everyMs, stopping.signal)
-    }
-  }
-  const ended = loop()
-  return {
-    async stop() {
-      stopping.abort()
-      await ended
-    },
-  }
+export function startDomainChecks(deps: DomainCheckDeps): Loop {
+  return startLoop({ ...deps, name: 'finding domains that are due for a check', everyMs }, async (stopping) =>
+    (await checkDueDomains(deps, stopping)) < mostPerRound ? everyMs : 0,
+  )
 }

@@ -7,7 +7,7 @@
  */
 
 import { forgetExpiredKeys } from '#accept'
-import { type Clock, type Log, pause } from '#base'
+import { type Clock, type Log, startLoop } from '#base'
 import { type Db, ensurePartitions, sql } from '#db'
 import { expireHolds, followQueueChanges, forgetExpiredPolicies } from '#delivery'
 import { emailTables, findOldestEmailMs, forgetSeconds, rollUpCounts } from '#emails'
@@ -65,7 +65,6 @@ async function countAll(db: Db): Promise<void> {
 
 export function startHousekeeping(deps: HousekeepingDeps): Housekeeping {
   const { db, clock, log, limitSettings } = deps
-  const stopping = new AbortController()
   const chores: { name: string; everyMs: number; run: (nowMs: number) => Promise<unknown> }[] = [
     {
       name: 'releasing what waits for send capacity',
@@ -101,18 +100,10 @@ export function startHousekeeping(deps: HousekeepingDeps): Housekeeping {
     })
   }
 
-  const loop = async () => {
-    while (!stopping.signal.aborted) {
-      await turn().catch((error) => log.warn({ err: error }, 'housekeeping did not get its turn; it is tried again'))
-      await pause(clock, tickMs, stopping.signal)
-    }
-  }
-  const ended = loop()
-  const domainChecks = startDomainChecks(deps)
+  const loops = [startLoop({ clock, log, name: 'housekeeping', everyMs: tickMs }, turn), startDomainChecks(deps)]
   return {
     async stop() {
-      stopping.abort()
-      await Promise.all([ended, domainChecks.stop()])
+      await Promise.all(loops.map((loop) => loop.stop()))
     },
   }
 }

@@ -2,7 +2,7 @@
  * One process that sends: it owns some of the webhooks by lease, learns every half second what is new about them, and keeps each going
  * for itself, so that none waits for another.
  */
-import { type Clock, type Ids, type Log, pause, type Secrets } from '#base'
+import { type Clock, type Ids, type Log, pause, type Secrets, startLoop } from '#base'
 import type { Db } from '#db'
 import { findEventsAt } from '#events'
 import type { Post } from '#net'
@@ -139,43 +139,29 @@ export async function startSending(deps: SendingDeps): Promise<Sending> {
     for (const endpoint of endpoints.values()) endpoint.pump()
   }
 
-  /** One turn after another, never two at once; `nudge` begins the next without waiting. */
-  const every = (everyMs: number, until: AbortSignal, what: string, work: () => Promise<void>) => {
-    let nudged = new AbortController()
-    const loop = async () => {
-      while (!until.aborted) {
-        nudged = new AbortController()
-        await work().catch((error: unknown) => log.warn({ err: error }, `${what} did not succeed; it is tried again`))
-        await pause(clock, everyMs, AbortSignal.any([until, nudged.signal]))
-      }
-    }
-    return { ended: loop(), nudge: () => nudged.abort() }
-  }
-
+  const every = (everyMs: number, name: string, turn: () => Promise<void>) => startLoop({ clock, log, name, everyMs }, turn)
   /** Beats on until the last request is on record: another process would repeat it. */
-  const drained = new AbortController()
-  const leasing = every(leases.everyMs, drained.signal, 'leasing webhooks', async () => {
+  const leasing = every(leases.everyMs, 'leasing webhooks', async () => {
     await leases.turn()
     await adopt()
   })
-  const looking = every(refreshMs, signal, 'looking at webhooks', () => refresh([...endpoints.keys()]))
+  const looking = every(refreshMs, 'looking at webhooks', () => refresh([...endpoints.keys()]))
   const stopListening = await db.listen(webhookChanged, (id) => (endpoints.has(Number(id)) ? looking : leasing).nudge())
   const loops = [
     looking,
-    every(retryPollMs, signal, 'trying webhook requests again', retryDue),
-    every(moveMs, signal, 'saving positions', () => Promise.resolve(savePositions())),
-    every(tickMs, signal, 'sending', () => Promise.resolve(tick())),
+    every(retryPollMs, 'trying webhook requests again', retryDue),
+    every(moveMs, 'saving positions', async () => savePositions()),
+    every(tickMs, 'sending', async () => tick()),
   ]
   return {
     async stop() {
       stopping.abort()
-      await Promise.all([stopListening(), ...loops.map(({ ended }) => ended)])
+      await Promise.all([stopListening(), ...loops.map((loop) => loop.stop())])
       const untilMs = clock.monotonicMs() + stopWithinMs
       while ([...endpoints.values()].some((one) => one.inFlight > 0) && clock.monotonicMs() < untilMs) await pause(clock, tickMs)
       savePositions()
       await recorder.emptied()
-      drained.abort()
-      await leasing.ended
+      await leasing.stop()
       await leases.close()
       deps.post.close()
     },

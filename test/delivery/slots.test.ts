@@ -1,11 +1,11 @@
-/** Places for connections to a provider, when the database is away as they are taken or given back. */
+/** Slots for connections to a provider, when the database is away as they are taken or given back. */
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { silentLog, systemClock } from '#base'
 import { type Db, sql } from '#db'
 import { openProviders, openShaper } from '#delivery'
 import { testDatabase } from '../support/database.ts'
 
-const openPlaces = sql<{ open: number }>`
+const openSlots = sql<{ open: number }>`
   select open
   from shaping`
 const hide = sql`
@@ -17,45 +17,46 @@ const show = sql`
 
 const provider = { name: 'one', isNamed: true, connections: 1, rate: null }
 
-async function openPlace(within: (db: Db) => Db = (db) => db) {
-  const { db, close } = await testDatabase()
+async function startShape(within: (db: Db) => Db = (db) => db) {
+  const database = await testDatabase()
+  const { db } = database
   const deps = { clock: systemClock, log: silentLog, processId: 'a', providers: openProviders(undefined) }
   const shaper = openShaper({ ...deps, db: within(db) })
   onTestFinished(async () => {
     await shaper.stop()
-    await close()
+    await database.close()
   })
   const shape = shaper.shape('192.0.2.1', provider)
   const untilFree = () =>
     vi.waitFor(async () => {
       const slot = await shape.connect()
-      if (!slot) throw new Error('no place yet')
+      if (!slot) throw new Error('no slot yet')
       return slot
     }, 10_000)
   return { db, shape, untilFree }
 }
 
-test('only as many places are given as the provider has connections', async () => {
-  const { shape } = await openPlace()
+test('only as many slots are given as the provider has connections', async () => {
+  const { shape } = await startShape()
   const [first, second] = await Promise.all([shape.connect(), shape.connect()])
   expect([first, second].filter((one) => one !== undefined)).toHaveLength(1)
   expect(await shape.connect()).toBeUndefined()
 })
 
-test('a place whose return the database did not take is returned later', async () => {
-  const { db, shape, untilFree } = await openPlace()
+test('a slot whose return the database did not take is returned later', async () => {
+  const { db, shape, untilFree } = await startShape()
   const slot = await shape.connect()
   await db.run(hide)
   slot?.release()
   expect(await shape.connect()).toBeUndefined()
   await db.run(show)
   await untilFree()
-  expect((await db.rows(openPlaces)).map((row) => row.open)).toEqual([1])
+  expect((await db.rows(openSlots)).map((row) => row.open)).toEqual([1])
 })
 
-test('a place that was given in an answer that was lost is returned', async () => {
+test('a slot that was given in an answer that was lost is returned', async () => {
   let isLost = true
-  const { untilFree } = await openPlace((db) => ({
+  const { untilFree } = await startShape((db) => ({
     ...db,
     async rows(statement, values) {
       const rows = await db.rows(statement, values)

@@ -1,0 +1,67 @@
+/** Test mail and mail to simulated recipients: the whole way of a message but the wire, whose part the simulator plays. */
+import { type Clock, type Log, pause } from '#base'
+import type { Db } from '#db'
+import { type Scenario, simulate, simulatedHost } from '#simulator'
+import type { FindingFor } from './destination.ts'
+import type { Job } from './job.ts'
+import { type Later, noteLater } from './later.ts'
+import type { Messages } from './messages.ts'
+import { type Finding, findingOfReply } from './outcome.ts'
+
+export interface SimulatedDeps {
+  db: Db
+  clock: Clock
+  log: Log
+  messages: Messages
+  /** What hosts of the simulated world do besides the simulator's own addresses. */
+  scenario?: Scenario | undefined
+  done(result: FindingFor): void
+}
+
+const timedOut: Finding = {
+  kind: 'temporary',
+  reply: null,
+  classification: 'connection_error',
+  enhanced: null,
+  message: 'the connection timed out (simulated)',
+}
+
+export async function sendToSimulator(job: Job, deps: SimulatedDeps): Promise<void> {
+  const { clock } = deps
+  const others = (jobs: readonly Job[]) => {
+    for (const one of jobs) void sendToSimulator(one, deps)
+  }
+  const prepared = await deps.messages.prepare(job, others)
+  if (!prepared) return
+  const { returnPathOf, messageId, acceptedAtMs } = prepared
+  const findings: Finding[] = []
+  const later: Later[] = []
+  let conversation = ''
+  let durationMs = 0
+  for (const claimed of job.recipients) {
+    const { recipient, failures } = claimed
+    const elapsedMs = clock.nowMs() + claimed.aheadMs - acceptedAtMs
+    const simulated = simulate({ recipient, attempt: failures + 1, elapsedMs }, deps.scenario)
+    durationMs = Math.max(durationMs, simulated.delayMs)
+    conversation = simulated.transcript
+    for (const { kind, afterMs } of simulated.kind === 'reply' ? simulated.later : []) {
+      const { tenantId, emailId, test, contentId } = claimed
+      const returnPath = returnPathOf?.(claimed) ?? ''
+      const dueAt = new Date(clock.nowMs() + afterMs)
+      later.push({ tenantId, emailId, kind, test, contentId, recipient, returnPath, messageId, dueAt })
+    }
+    findings.push(
+      simulated.kind === 'timeout'
+        ? timedOut
+        : simulated.reply.code < 400
+          ? { kind: 'accepted', reply: simulated.reply, classification: null, enhanced: simulated.reply.enhanced, message: '' }
+          : findingOfReply(simulated.reply),
+    )
+  }
+  if (durationMs > 0) await pause(clock, durationMs)
+  // Before the outcome: what follows a delivery is not lost with this process.
+  if (later.length > 0)
+    await noteLater(deps.db, later).catch((error) => deps.log.warn({ err: error }, 'what simulated recipients do later was not noted'))
+  const remote = { host: simulatedHost, address: '192.0.2.1', port: 25, secure: true, tls: null }
+  deps.done({ job, findings, remote, durationMs, conversation })
+}

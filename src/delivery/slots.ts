@@ -1,0 +1,214 @@
+/**
+ * Slots: how many connections are open to a provider from a source address, over all processes together. The provider's row counts
+ * them, and a row for each process says how many of them are its own, so that those of an ended process come free.
+ */
+import { type Clock, type Log, pause, startLoop } from '#base'
+import { type Db, sql } from '#db'
+import { livingProcesses } from '#spool'
+import type { Learned } from './learn.ts'
+import type { Provider } from './providers.ts'
+
+const takeSlots = sql<{ source: string; provider: string; granted: number; learned: Learned | null }>`
+  with taken as (
+    insert into shaping (source, provider, open, granted, connections, rate)
+    select source, provider, least(wanted, connections), least(wanted, connections), connections, rate
+    from unnest($2::text[], $3::text[], $4::integer[], $5::integer[], $6::double precision[]) as asked (source, provider, wanted, connections, rate)
+    order by source, provider
+    on conflict (source, provider) do update
+    set granted = greatest(0, least(excluded.granted, least(shaping.connections, excluded.connections) - shaping.open)),
+      open = shaping.open + greatest(0, least(excluded.granted, least(shaping.connections, excluded.connections) - shaping.open))
+    returning source, provider, granted, learned
+  ),
+  noted as (
+    insert into shaping_slots (process, source, provider, open)
+    select $1, source, provider, granted
+    from taken
+    where granted > 0
+    on conflict (process, source, provider) do update
+    set open = shaping_slots.open + excluded.open
+  )
+  select source, provider, granted, learned
+  from taken`
+
+/** Makes a process's slots as many as it holds ($4): without those given back, and those it was granted in an answer that was lost. */
+const settleSlots = sql`
+  with held as (
+    select source, provider, held
+    from unnest($2::text[], $3::text[], $4::integer[]) as held (source, provider, held)
+  ),
+  before as (
+    select source, provider, held, shaping_slots.open
+    from shaping_slots
+    join held using (source, provider)
+    where process = $1
+    for update of shaping_slots
+  ),
+  noted as (
+    update shaping_slots
+    set open = before.held
+    from before
+    where process = $1 and shaping_slots.source = before.source and shaping_slots.provider = before.provider
+  )
+  update shaping
+  set open = greatest(0, shaping.open - before.open + before.held)
+  from before
+  where shaping.source = before.source and shaping.provider = before.provider`
+
+const slotOwners = sql<{ process: string }>`
+  select distinct process
+  from shaping_slots`
+
+const takeBackSlots = sql`
+  with lost as (
+    delete from shaping_slots
+    where process = any($1)
+    returning source, provider, open
+  ),
+  summed as (
+    select source, provider, sum(open)::integer as open
+    from lost
+    group by source, provider
+  )
+  update shaping
+  set open = greatest(0, shaping.open - summed.open)
+  from summed
+  where shaping.source = summed.source and shaping.provider = summed.provider`
+
+/** One connection's. */
+export interface Slot {
+  release(): void
+}
+
+/** Of one source address toward one provider. */
+export interface SlotsHeld {
+  source: string
+  provider: Provider
+  /** Slots had and not given back. */
+  held: number
+}
+
+export interface Slots<Of extends SlotsHeld> {
+  /** Undefined: not now. */
+  take(of: Of): Promise<Slot | undefined>
+  stop(): Promise<void>
+}
+
+export interface SlotsDeps {
+  db: Db
+  clock: Clock
+  log: Log
+  processId: string
+}
+
+const gatherMs = 5
+/** After the database did not answer. */
+const retryMs = 500
+const reapEveryMs = 2000
+
+/** `learn` is told what the provider's row says about its limits whenever slots were taken. */
+export function openSlots<Of extends SlotsHeld>(
+  { db, clock, log, processId }: SlotsDeps,
+  learn: (of: Of, learned: Learned | null) => void,
+): Slots<Of> {
+  let asking: { of: Of; answer: (granted: boolean) => void }[] = []
+  /** Whose slots in the row may be more than are held here. */
+  const unsettled = new Set<Of>()
+  let isMoving = false
+  let isStopped = false
+
+  /** One statement after the other, so that what is held stands still while the row is made equal to it. */
+  const move = async () => {
+    if (isMoving) return
+    isMoving = true
+    await pause(clock, gatherMs)
+    while (asking.length > 0 || unsettled.size > 0) {
+      if (asking.length > 0) await askAll()
+      if (!(await settle())) await pause(clock, retryMs)
+    }
+    isMoving = false
+  }
+
+  const askAll = async () => {
+    const asked = asking
+    asking = []
+    const wanted = Map.groupBy(asked, ({ of }) => of)
+    const all = [...wanted.keys()]
+    const left = new Map<Of, number>()
+    try {
+      const rows = await db.rows(takeSlots, [
+        processId,
+        all.map((one) => one.source),
+        all.map((one) => one.provider.name),
+        all.map((one) => wanted.get(one)?.length ?? 0),
+        all.map((one) => one.provider.connections),
+        all.map((one) => one.provider.rate),
+      ])
+      for (const { source, provider, granted, learned } of rows) {
+        const of = all.find((one) => one.source === source && one.provider.name === provider)
+        if (!of) continue
+        learn(of, learned)
+        left.set(of, granted)
+      }
+    } catch (error) {
+      // Without the database nothing could be recorded either.
+      log.warn({ err: error }, 'no slot for a connection could be had')
+      for (const of of all) unsettled.add(of)
+    }
+    for (const { of, answer } of asked) {
+      const granted = left.get(of) ?? 0
+      left.set(of, granted - 1)
+      if (granted > 0) of.held++
+      answer(granted > 0)
+    }
+  }
+
+  const settle = async (): Promise<boolean> => {
+    const some = [...unsettled]
+    if (some.length === 0) return true
+    unsettled.clear()
+    try {
+      const held = [some.map((one) => one.source), some.map((one) => one.provider.name), some.map((one) => one.held)]
+      await db.run(settleSlots, [processId, ...held])
+      return true
+    } catch (error) {
+      log.warn({ err: error }, 'slots for connections could not be given back yet')
+      // All of them are taken back when the process ends.
+      if (!isStopped) for (const of of some) unsettled.add(of)
+      return false
+    }
+  }
+
+  const reap = async () => {
+    const owners = (await db.rows(slotOwners)).map((one) => one.process)
+    // Read after the owners: whoever has slots has registered before.
+    const living = await livingProcesses(db)
+    const lost = owners.filter((owner) => owner !== processId && !living.some((id) => id === owner || id.startsWith(`${owner}-`)))
+    if (lost.length > 0) await db.run(takeBackSlots, [lost])
+  }
+  const reaping = startLoop({ clock, log, name: 'taking back the slots of ended processes', everyMs: reapEveryMs }, reap)
+
+  return {
+    async take(of) {
+      const granted = await new Promise<boolean>((answer) => {
+        asking.push({ of, answer })
+        void move()
+      })
+      if (!granted) return undefined
+      let isHeld = true
+      return {
+        release() {
+          if (!isHeld) return
+          isHeld = false
+          of.held--
+          unsettled.add(of)
+          void move()
+        },
+      }
+    },
+    async stop() {
+      isStopped = true
+      await reaping.stop()
+      await db.run(takeBackSlots, [[processId]])
+    },
+  }
+}
