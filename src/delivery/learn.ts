@@ -84,12 +84,16 @@ export const unlearned = (bounds: Bounds): Learned => ({
 export function afterRefusedConnection(before: Learned, standing: number, nowMs: number): Learned {
   if (standing < 1) return backedOff({ ...before, connections: 1 }, nowMs)
   if (standing >= before.connections && before.connectionCeiling !== null) return before
-  const again = before.connectionCeiling !== null && standing + 1 >= before.connectionCeiling
+  const { connections: allowed, connectionCeiling: ceiling } = before
+  // Connections that stood then may have ended before they were counted: what was learnt before is believed more than one count.
+  const isDare = ceiling !== null && allowed >= ceiling
+  const connections = isDare ? allowed - 1 : ceiling === null ? standing : Math.max(standing, Math.ceil(allowed / 2))
+  const again = ceiling !== null && connections + 1 >= ceiling
   const connectionWaitMs = again ? Math.min(longestConnectionWaitMs, before.connectionWaitMs * 2) : firstConnectionWaitMs
   return {
     ...before,
-    connections: standing,
-    connectionCeiling: standing + 1,
+    connections,
+    connectionCeiling: connections + 1,
     connectionWaitMs,
     raiseConnectionsAtMs: nowMs + connectionWaitMs,
   }
@@ -102,13 +106,12 @@ export function afterThrottle(before: Learned, accepted: number, nowMs: number):
   if (accepted === 0) return backedOff({ ...lowered, ...at(Math.max(slowest, (before.rate ?? 1) / 2), nowMs) }, nowMs)
   if (before.rate === null) return { ...lowered, ...at(accepted * safePart, nowMs) }
   const { rate, safeRate } = before
-  if (safeRate !== null && safeRate < rate) {
-    const wasDare = before.rateCeiling === null && before.step === 2 * firstStep
-    const messagesBeforeDare = wasDare ? Math.min(mostBeforeDare, before.messagesBeforeDare * 2) : before.messagesBeforeDare
+  const isDare = before.rateCeiling === null && before.step === 2 * firstStep
+  const isHeld = safeRate !== null && safeRate >= rate
+  const messagesBeforeDare = isDare || isHeld ? Math.min(mostBeforeDare, before.messagesBeforeDare * 2) : before.messagesBeforeDare
+  if (safeRate !== null && safeRate < rate)
     return { ...lowered, rate: safeRate, rateCeiling: rate, raiseRateAtMs: nowMs + betweenStepsMs, messagesBeforeDare }
-  }
-  const isChance = safeRate !== null && accepted >= rate * fallenPart
-  if (isChance) return { ...lowered, ...at(rate * chancePart, nowMs), rateCeiling: rate }
+  if (isHeld && accepted >= rate * fallenPart) return { ...lowered, ...at(rate * chancePart, nowMs), rateCeiling: rate, messagesBeforeDare }
   const seen = Math.min(rate, Math.max(accepted, rate / 2))
   return { ...lowered, ...at(Math.max(slowest, seen * safePart), nowMs), messagesBeforeDare: leastBeforeDare }
 }

@@ -46,7 +46,7 @@ export function rebuildMessage(
 
 /**
  * With the field that names a recipient's email to whoever passes on a complaint. It stands on top of the signatures and outside of them,
- * so that they are made once for all recipients; its tag is proof enough. `octets` may be dot-stuffed: it holds no dots.
+ * so that they are made once for all recipients; its tag is proof enough. `octets` may be dot-stuffed already.
  */
 export const withMark = (
   octets: Buffer,

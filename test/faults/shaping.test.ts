@@ -7,6 +7,8 @@ import { type FakeMx, type MxAnswer, startFakeMx } from '../support/fake-mx.ts'
 import { type Service, startService } from '../support/service.ts'
 
 const seconds = Number(process.env['SHAPING_SECONDS'] ?? 40)
+/** A few hundred messages hold a refusal more or less, and a busy machine sends unevenly. */
+const leeway = seconds < 120 ? { used: 0.1, refused: 3 } : { used: 0, refused: 0 }
 
 interface Allowed {
   connections: number
@@ -50,7 +52,7 @@ function strictReceiver(allowed: () => Allowed) {
       taken += rows.get(second)?.taken ?? 0
       refused += rows.get(second)?.refused ?? 0
     }
-    return { used: taken / ((to - from) * perSecond), refusedPart: refused / Math.max(1, taken + refused), refused }
+    return { used: taken / ((to - from) * perSecond), sent: taken + refused, refused }
   }
   return {
     options: { script, closed: (session: number) => standing.delete(session) },
@@ -107,11 +109,11 @@ describe('a receiver that allows 3 connections and 20 messages a second, then 40
       await vi.waitUntil(() => receiver.secondNow() > until - 1 - phase.seconds, { timeout: 2000, interval: 5 })
       allowed = { connections: 3, perSecond: phase.perSecond }
       await vi.waitUntil(() => receiver.secondNow() >= until, { timeout: (phase.seconds + 30) * 1000, interval: 100 })
-      const { used, refused, refusedPart } = receiver.figures(until - phase.counted, until, phase.perSecond)
-      const figures = `${(used * 100).toFixed(1)} % of ${phase.perSecond} a second used, ${(refusedPart * 100).toFixed(2)} % (${refused}) refused`
+      const { used, sent, refused } = receiver.figures(until - phase.counted, until, phase.perSecond)
+      const figures = `${(used * 100).toFixed(1)} % of ${phase.perSecond} a second used, ${((refused / sent) * 100).toFixed(2)} % of ${sent} refused`
       console.log(`shaping: ${figures}, ${receiver.connectionsRefused} connections refused so far`)
-      expect.soft(used, figures).toBeGreaterThanOrEqual(0.9)
-      expect.soft(refusedPart, figures).toBeLessThan(0.01)
+      expect.soft(used, figures).toBeGreaterThanOrEqual(0.9 - leeway.used)
+      expect.soft(refused, figures).toBeLessThan(0.01 * sent + leeway.refused)
     }
     expect(receiver.mostStanding).toBeLessThanOrEqual(allowed.connections)
     expect(receiver.connectionsRefused).toBeLessThan(100)
