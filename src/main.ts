@@ -343,7 +343,8 @@ async function deliver(processId: string): Promise<void> {
     log,
   })
   const tenants = openTenants({ db, clock })
-  const returns = openReturns({ db, clock, ids, log, secrets, tenants, hostname: config.hostname, readReport })
+  const resolver = openResolver({ servers: config.resolvers, clock })
+  const returns = openReturns({ db, clock, ids, log, secrets, tenants, resolver, hostname: config.hostname, readReport })
   const delivery = await startDelivery({
     db,
     clock,
@@ -384,7 +385,8 @@ async function receive(): Promise<void> {
     publicUrl: config.publicUrl,
     commit: openCommit({ db, clock, limitSettings, reached }),
   })
-  const returns = openReturns({ db, clock, ids, log, secrets, tenants, hostname: config.hostname, readReport })
+  const resolver = openResolver({ servers: config.resolvers, clock })
+  const returns = openReturns({ db, clock, ids, log, secrets, tenants, resolver, hostname: config.hostname, readReport })
   const uses = saveUsesOf(credentials, log)
   const inbound = await startInbound({ db, clock, log, accept, credentials, returns, config })
   await stop

@@ -85,6 +85,7 @@ export function prepareSubmission(
     messageId,
     acceptedAtMs: facts.nowMs + facts.aheadMs,
     returnPathDomain: facts.sender.returnPathDomain,
+    marked: true,
     signing: facts.sender.signing,
     ...(checked.html ? trackingFor(facts.sender) : {}),
     ...(checked.unsubscribe ? { unsubscribe: unsubscribeOrigin(facts) } : {}),
@@ -168,7 +169,7 @@ export function prepareRawSubmission(
     acceptedAtMs: facts.nowMs + facts.aheadMs,
     returnPathDomain: submission.bounce ? null : facts.sender.returnPathDomain,
     signing: facts.sender.signing,
-    ...(submission.bounce ? {} : trackingFor(facts.sender)),
+    ...(submission.bounce ? {} : { marked: true, ...trackingFor(facts.sender) }),
   }
   const from = checkSender(submission.from)
   return finish(content, from, {

@@ -55,7 +55,8 @@ export const failure = (meaning: Meaning, action: string) => ({ ...meaning, perm
 /** Some leave the action out, and some call a delay a failure; RFC 3464 section 2.3.3 has the five words. */
 function actionOf({ action, status, diagnostic }: StatusOfRecipient, words: string): string {
   if (action !== null && /^(?:fail|undeliver|error|reject|bounce)/.test(action)) return 'failed'
-  if (action !== null && /^(?:delay|defer)/.test(action)) return 'delayed'
+  // OpenSMTPD calls its last report a delay too.
+  if (action !== null && /^(?:delay|defer)/.test(action)) return /\benvelope expired\b/i.test(words) ? 'failed' : 'delayed'
   if (action !== null && /^(?:deliver|relay|expand)/.test(action)) return action
   const digit = status?.[0] ?? String(replyIn(diagnostic ?? '').code ?? '5')[0]
   if (digit === '2') return 'delivered'

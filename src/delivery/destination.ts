@@ -171,8 +171,13 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
   }
 
   const denied = (forMs = deniedMs) => {
-    deniedUntilMs = clock.monotonicMs() + forMs
-    clock.after(forMs, press)
+    const untilMs = clock.monotonicMs() + forMs
+    deniedUntilMs = Math.max(deniedUntilMs, untilMs)
+    clock.after(forMs, () => {
+      // A timer may be early by a part of a millisecond, and nobody else presses when nothing new comes.
+      if (deniedUntilMs <= untilMs) deniedUntilMs = 0
+      press()
+    })
   }
 
   const workOn = async (slots: ReadonlyMap<End, Slot>) => {
@@ -304,8 +309,12 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
   /** What the provider's answers say of how we may send. */
   const shapeBy = (shape: Shape, recipients: readonly RecipientResult[]) => {
     const refusals = recipients.flatMap((one) => (one.state === 'refused' ? [one.reply] : []))
-    const distrust = refusals.find((reply) => classify(reply).fault === 'reputation')
     const throttle = refusals.find((reply) => shape.isThrottle(reply))
+    const distrust = refusals.find((reply) => {
+      const { fault, classification } = classify(reply)
+      // Our rate is a matter of reputation too, and then nothing has to rest.
+      return fault === 'reputation' && (classification === 'spam_block' || !shape.isThrottle(reply))
+    })
     if (distrust) shape.distrusted(distrust.text)
     else if (throttle) shape.throttled(throttle.text)
     else if (refusals.length > 0 || recipients[0]?.state === 'accepted') shape.accepted(1)
@@ -316,7 +325,7 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
     const transaction: Transaction = {
       returnPath: message.returnPathOf?.(job.recipients[0] as Claimed) ?? '',
       recipients: job.recipients.map((one) => one.recipient),
-      data: sevenBit ? await sevenBit() : message.data,
+      data: message.dataFor(job.recipients[0] as Claimed, sevenBit ? await sevenBit() : message.data),
       needs8bit: message.needs8bit && !sevenBit,
       needsSmtpUtf8: message.needsSmtpUtf8 || job.needsSmtpUtf8,
       mayFinish: () => deps.mayFinish(job),

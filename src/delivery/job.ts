@@ -35,8 +35,10 @@ export interface PreparedMessage {
   messageId: string
   /** Of test mail by its tenant's test clock. */
   acceptedAtMs: number
-  /** Dot-stuffed. */
+  /** Dot-stuffed, and the same for all recipients of the job. */
   data: Buffer
+  /** What goes to one recipient of `data`, or of what `sevenBit` gives. */
+  dataFor(recipient: Claimed, data: Buffer): Buffer
   needs8bit: boolean
   needsSmtpUtf8: boolean
   /** Instead of `data`, for a server without 8BITMIME; where there is such a form. */

@@ -19,6 +19,8 @@ export interface Learned {
   raiseRateAtMs: number
   /** What the next step past all that is known adds, as a part of the rate. */
   step: number
+  /** So many messages go at a rate that holds before a higher one is dared. */
+  messagesBeforeDare: number
   /** Not lowered again before: what is refused until then was on its way. */
   lowerAtMs: number
   /** Nothing is sent until then; null: it may. */
@@ -33,19 +35,29 @@ export interface Bounds {
 }
 
 const shortestWaitMs = 10_000
-const messagesBetweenDares = 300
+/** A dare that fails has one or two refused: far less than a hundredth of these. */
+const leastBeforeDare = 300
+const mostBeforeDare = 1200
 const firstConnectionWaitMs = 30_000
 const longestWaitMs = 600_000
 const longestConnectionWaitMs = 3_600_000
 const firstBackoffMs = 30_000
 const longestBackoffMs = 1_800_000
 const betweenStepsMs = 2_000
-const firstStep = 0.02
+/** A dare must be felt: little above what is allowed, only a message in many seconds is refused. */
+const dareHoldMs = 5_000
+const firstStep = 0.05
 const largestStep = 0.5
+/** After so large a step the limit known before is history. */
+const farStep = 0.2
 /** Of what was taken while some was refused. */
 const safePart = 0.95
-/** Of a rate: a ceiling nearer than that is not worth another refusal. */
-const nearPart = 0.02
+/** Of a rate that held and then had one refused: receivers count in seconds of their own, and messages arrive unevenly. */
+const chancePart = 0.96
+/** Less than this taken of a rate that held: not chance, the limit has fallen. */
+const fallenPart = 0.5
+/** Of a rate: a ceiling nearer than that is not worth another refusal. More than the first step, and than what chance takes away. */
+const nearPart = 0.06
 const usedPart = 0.7
 const slowest = 1 / 60
 /** Faster than this nobody counts. */
@@ -62,6 +74,7 @@ export const unlearned = (bounds: Bounds): Learned => ({
   rateCeiling: null,
   raiseRateAtMs: 0,
   step: firstStep,
+  messagesBeforeDare: leastBeforeDare,
   lowerAtMs: 0,
   backoffUntilMs: null,
   backoffMs: 0,
@@ -71,12 +84,16 @@ export const unlearned = (bounds: Bounds): Learned => ({
 export function afterRefusedConnection(before: Learned, standing: number, nowMs: number): Learned {
   if (standing < 1) return backedOff({ ...before, connections: 1 }, nowMs)
   if (standing >= before.connections && before.connectionCeiling !== null) return before
-  const again = before.connectionCeiling !== null && standing + 1 >= before.connectionCeiling
+  const { connections: allowed, connectionCeiling: ceiling } = before
+  // Connections that stood then may have ended before they were counted: what was learnt before is believed more than one count.
+  const isDare = ceiling !== null && allowed >= ceiling
+  const connections = isDare ? allowed - 1 : ceiling === null ? standing : Math.max(standing, Math.ceil(allowed / 2))
+  const again = ceiling !== null && connections + 1 >= ceiling
   const connectionWaitMs = again ? Math.min(longestConnectionWaitMs, before.connectionWaitMs * 2) : firstConnectionWaitMs
   return {
     ...before,
-    connections: standing,
-    connectionCeiling: standing + 1,
+    connections,
+    connectionCeiling: connections + 1,
     connectionWaitMs,
     raiseConnectionsAtMs: nowMs + connectionWaitMs,
   }
@@ -85,15 +102,18 @@ export function afterRefusedConnection(before: Learned, standing: number, nowMs:
 /** Messages were refused for their number; `accepted` were taken in the second before, as far as they were counted. */
 export function afterThrottle(before: Learned, accepted: number, nowMs: number): Learned {
   if (nowMs < before.lowerAtMs) return before
-  const lowered = { ...before, step: firstStep, lowerAtMs: nowMs + settleMs }
+  const lowered = { ...before, step: 2 * firstStep, lowerAtMs: nowMs + settleMs }
   if (accepted === 0) return backedOff({ ...lowered, ...at(Math.max(slowest, (before.rate ?? 1) / 2), nowMs) }, nowMs)
   if (before.rate === null) return { ...lowered, ...at(accepted * safePart, nowMs) }
-  if (before.safeRate === null || before.safeRate >= before.rate) {
-    // What was safe is so no longer.
-    const seen = Math.min(before.rate, Math.max(accepted, before.rate / 2))
-    return { ...lowered, ...at(Math.max(slowest, seen * safePart), nowMs) }
-  }
-  return { ...lowered, rate: before.safeRate, rateCeiling: before.rate, raiseRateAtMs: nowMs + betweenStepsMs }
+  const { rate, safeRate } = before
+  const isDare = before.rateCeiling === null && before.step === 2 * firstStep
+  const isHeld = safeRate !== null && safeRate >= rate
+  const messagesBeforeDare = isDare || isHeld ? Math.min(mostBeforeDare, before.messagesBeforeDare * 2) : before.messagesBeforeDare
+  if (safeRate !== null && safeRate < rate)
+    return { ...lowered, rate: safeRate, rateCeiling: rate, raiseRateAtMs: nowMs + betweenStepsMs, messagesBeforeDare }
+  if (isHeld && accepted >= rate * fallenPart) return { ...lowered, ...at(rate * chancePart, nowMs), rateCeiling: rate, messagesBeforeDare }
+  const seen = Math.min(rate, Math.max(accepted, rate / 2))
+  return { ...lowered, ...at(Math.max(slowest, seen * safePart), nowMs), messagesBeforeDare: leastBeforeDare }
 }
 
 /** A rate of which nothing is known yet. */
@@ -133,11 +153,17 @@ function raisedRate(before: Learned, bounds: Bounds, nowMs: number): Learned {
   const raised = { ...before, safeRate: rate, raiseRateAtMs: nowMs + betweenStepsMs }
   if (rateCeiling !== null && rateCeiling - rate > rate * nearPart) return { ...raised, rate: (rate + rateCeiling) / 2 }
   if (rateCeiling !== null) {
-    // As near as it gets. So that far less than a hundredth is refused, the ceiling is dared again only after many messages.
-    const waitMs = Math.min(longestWaitMs, Math.max(shortestWaitMs, (messagesBetweenDares / rate) * 1000))
-    return { ...raised, rateCeiling: null, raiseRateAtMs: nowMs + waitMs }
+    // As near as it gets.
+    const waitMs = Math.min(longestWaitMs, Math.max(shortestWaitMs, (before.messagesBeforeDare / rate) * 1000))
+    return { ...raised, rateCeiling: null, step: firstStep, raiseRateAtMs: nowMs + waitMs }
   }
   const next = rate * (1 + before.step)
   if (bounds.rate === null && next > fastEnough) return { ...raised, rate: null, safeRate: null, step: firstStep }
-  return { ...raised, rate: Math.min(bounds.rate ?? next, next), step: Math.min(largestStep, before.step * 2) }
+  return {
+    ...raised,
+    rate: Math.min(bounds.rate ?? next, next),
+    step: Math.min(largestStep, before.step * 2),
+    raiseRateAtMs: nowMs + (before.step === firstStep ? dareHoldMs : betweenStepsMs),
+    messagesBeforeDare: before.step >= farStep ? leastBeforeDare : before.messagesBeforeDare,
+  }
 }

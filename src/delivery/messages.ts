@@ -12,7 +12,7 @@ import type { Claimed } from '#spool'
 import { openTokens } from '#tracking'
 import { type Job, type PreparedMessage, splitOff } from './job.ts'
 import { cancelled, type Finding } from './outcome.ts'
-import { keysFor, needsOnly8bit, rebuildMessage } from './prepare.ts'
+import { keysFor, needsOnly8bit, rebuildMessage, withMark } from './prepare.ts'
 
 const largeOctetsAtOnce = 64 * 1_048_576
 
@@ -73,6 +73,7 @@ export function openMessages(deps: MessagesDeps): Messages {
     return {
       messageId,
       acceptedAtMs: content.acceptedAtMs,
+      dataFor: ({ emailId }, data) => withMark(data, content, emailId, returnPaths),
       returnPathOf: domain === null ? null : ({ emailId }) => returnPaths.make(emailId, domain, clock.nowMs()),
       data: await signed(octets),
       needs8bit,

@@ -1,8 +1,18 @@
 /** From stored content to the octets that one recipient gets: built and tracked the same way every time, so the API can show what was sent. */
 import { type SigningKey, sign } from '#dkim'
 import type { Domains } from '#domains'
-import type { Content, PartsContent } from '#emails'
-import { type BuiltMessage, buildMessage, changeHtml, type Mailbox, parseMailbox, prepareRaw, textFromHtml, toSevenBit } from '#mail'
+import type { Content, PartsContent, ReturnPaths } from '#emails'
+import {
+  type BuiltMessage,
+  buildMessage,
+  changeHtml,
+  type Mailbox,
+  markField,
+  parseMailbox,
+  prepareRaw,
+  textFromHtml,
+  toSevenBit,
+} from '#mail'
 import { type Recipient, type Tokens, trackHtml, trackHtmlOctets, unsubscribeFields } from '#tracking'
 
 export interface RebuiltMessage extends BuiltMessage {
@@ -22,14 +32,26 @@ export function rebuildMessage(content: Content, recipient: Recipient, tokens: T
   return form === 'sevenBit' && needsOnly8bit(given) ? { ...given, octets: toSevenBit(given.octets), needs8bit: false } : given
 }
 
-/** Signed; without signatures where the sending domain is gone. */
+/**
+ * With the field that names a recipient's email to whoever passes on a complaint. It stands on top of the signatures and outside of them,
+ * so that they are made once for all recipients; its tag is proof enough. `octets` may be dot-stuffed already.
+ */
+export const withMark = (
+  octets: Buffer,
+  { marked, acceptedAtMs }: Pick<Content, 'marked' | 'acceptedAtMs'>,
+  emailId: string,
+  paths: ReturnPaths,
+) => (marked ? Buffer.concat([Buffer.from(`${markField}: ${paths.mark(emailId, acceptedAtMs)}\r\n`), octets]) : octets)
+
+/** Signed and marked; without signatures where the sending domain is gone. */
 export async function messageAsSent(
   content: Content,
   recipient: Recipient,
-  { domains, tokens }: { domains: Domains; tokens: Tokens },
+  { domains, tokens, returnPaths }: { domains: Domains; tokens: Tokens; returnPaths: ReturnPaths },
 ): Promise<Buffer> {
   const keys = await keysFor(content, recipient.tenantId, domains)
-  return sign(rebuildMessage(content, recipient, tokens).octets, keys ?? [], content.acceptedAtMs)
+  const signed = await sign(rebuildMessage(content, recipient, tokens).octets, keys ?? [], content.acceptedAtMs)
+  return withMark(signed, content, recipient.emailId, returnPaths)
 }
 
 /** The keys that sign this content; undefined when its domain is gone. */

@@ -179,7 +179,7 @@ export function openShaper({ db, clock, log, processId, providers }: ShaperDeps)
       if (!row) return
       const nowMs = clock.nowMs()
       const counted = count(row, accepted, nowMs)
-      const before = row.learned ?? unlearned(state.provider)
+      const before = { ...unlearned(state.provider), ...row.learned }
       let after = before
       if (throttle !== undefined) after = afterThrottle(after, Math.max(counted.accepted, counted.acceptedBefore), nowMs)
       if (refusal !== undefined) after = afterRefusedConnection(after, Math.max(refusal.standing, row.open), nowMs)

@@ -1,4 +1,4 @@
-/** Relaxed canonicalisation of headers and bodies (RFC 6376 sections 3.4.2 and 3.4.4), in one pass over the octets. */
+/** Canonical forms of headers and bodies (RFC 6376 section 3.4); the relaxed body, which all mail of ours needs, in one pass over the octets. */
 
 const carriageReturn = 13
 const lineFeed = 10
@@ -54,6 +54,13 @@ export function relaxedBody(message: Buffer, start: number): Buffer {
   if (end === 0) return out.subarray(0, 0)
   const trimmed = out.subarray(0, end)
   return end >= 2 && out[end - 1] === lineFeed && out[end - 2] === carriageReturn ? trimmed : Buffer.concat([trimmed, Buffer.from('\r\n')])
+}
+
+/** The body as it is, ended by one CRLF (RFC 6376 section 3.4.3). */
+export function simpleBody(message: Buffer, start: number): Buffer {
+  let end = message.length
+  while (end >= start + 2 && message[end - 1] === lineFeed && message[end - 2] === carriageReturn) end -= 2
+  return Buffer.concat([message.subarray(start, end), Buffer.from('\r\n')])
 }
 
 /** Where the first tab stands, or the first space that another space, a tab, a line end or the end follows; the length if nowhere. */

@@ -1,7 +1,8 @@
 /**
- * DKIM: a message in, its signatures out; keys and their DNS text.
- * Owns: nothing. Uses: nothing. Used by: domains, delivery, webhooks.
+ * DKIM: a message in, its signatures out; a signed message in, what its signatures are worth; keys and their DNS text.
+ * Owns: nothing. Uses: nothing. Used by: domains, delivery, returns, webhooks.
  * Promises: the same message, keys and time give the same signatures; header fields that matter cannot be added afterwards.
  */
 export { dnsText, makeEd25519Key, makeRsaKey, readPrivateKey, type SigningKey } from './keys.ts'
 export { sign } from './sign.ts'
+export { type DkimVerdict, verify } from './verify.ts'

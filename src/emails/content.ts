@@ -49,6 +49,8 @@ export interface Content {
   acceptedAtMs: number
   /** Of the envelope senders, one for each recipient; null for the null reverse-path. */
   returnPathDomain: string | null
+  /** A field on top names each recipient's email; absent: none does. */
+  marked?: true
   /** Which domain signs, decided at acceptance: one of the tenant's, or the platform's own; null: nobody. */
   signing: Signing | null
   /** Decided at acceptance too, so that a retry and the raw form shown later are the same octets. Absent: not tracked. */

@@ -24,7 +24,7 @@ export { type EmailFacts, findEmailFacts } from './facts.ts'
 export { clearInbox, listInbox, type ReceivedEmail, removeInboxOfTenant } from './inbox.ts'
 export { findOldestEmailMs, indexEndedDays, listEmails, mostCounted } from './list.ts'
 export type { Email } from './record.ts'
-export { openReturnPaths } from './return-path.ts'
+export { openReturnPaths, type ReturnPaths } from './return-path.ts'
 export { type EmailStatus, emailStatuses, queuedStatuses, retryableStatuses } from './status.ts'
 
 /**

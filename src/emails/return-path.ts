@@ -1,6 +1,7 @@
 /**
- * Return paths: an envelope sender for each email, so that whatever comes back names it (VERP). Its tag can be made by this
- * installation only, it is good for 60 days, and it survives being put into lower case on its way.
+ * Return paths: an envelope sender for each email, so that whatever comes back names it (VERP); and marks, which do the same in a
+ * message's header, for complaints. Their tags can be made by this installation only, they are good for 60 days, and survive being put
+ * into lower case on their way.
  */
 import { timingSafeEqual } from 'node:crypto'
 import type { Secrets } from '#base'
@@ -15,6 +16,10 @@ export interface ReturnPaths {
   read(address: string, nowMs: number): string | undefined
   /** The emails named by addresses in a text, each once. */
   readAll(text: string, nowMs: number): string[]
+  /** Names the email too, but is no address: whoever reads a message's header can send no bounces with it. */
+  mark(emailId: string, sentAtMs: number): string
+  /** The emails named by marks in a text, each once. */
+  readMarks(text: string, nowMs: number): string[]
 }
 
 const validDays = 60
@@ -39,8 +44,10 @@ const namedLength = 31
 const tagLength = 20
 
 /** RFC 5321 section 4.5.3.1.1 allows 64 octets before the @; these are 52. */
-const form = new RegExp(`^b([a-z2-7]{${namedLength}})([a-z2-7]{${tagLength}})$`)
-const anywhere = new RegExp(`\\bb[a-z2-7]{${namedLength + tagLength}}@`, 'gi')
+const addressOf = { purpose: 'return path', letter: 'b', anywhere: new RegExp(`\\bb[a-z2-7]{${namedLength + tagLength}}(?=@)`, 'gi') }
+const markOf = { purpose: 'mark', letter: 'm', anywhere: new RegExp(`\\bm[a-z2-7]{${namedLength + tagLength}}\\b(?!@)`, 'gi') }
+type Kind = typeof addressOf
+const form = new RegExp(`^([bm])([a-z2-7]{${namedLength}})([a-z2-7]{${tagLength}})$`)
 /** A report names one; more than a few say nothing more. */
 const mostInText = 100
 
@@ -78,36 +85,43 @@ function readName(named: string): { emailId: string; day: number } {
 }
 
 export function openReturnPaths(secrets: Secrets): ReturnPaths {
-  const tagOf = (named: string) => {
-    const mac = secrets.mac('return path', named)
+  const tagOf = ({ purpose }: Kind, named: string) => {
+    const mac = secrets.mac(purpose, named)
     return (
       textOf(mac.readUIntBE(0, 5), letters, 8) + textOf(mac.readUIntBE(5, 5), letters, 8) + textOf(mac.readUIntBE(10, 3) >> 4, letters, 4)
     )
   }
 
-  const readLocal = (local: string, nowMs: number): string | undefined => {
-    const [, named, tag] = form.exec(local.toLowerCase()) ?? []
-    if (named === undefined || tag === undefined || !timingSafeEqual(Buffer.from(tag), Buffer.from(tagOf(named)))) return undefined
+  const make = (kind: Kind, emailId: string, sentAtMs: number): string => {
+    const named = nameOf(emailId, Math.floor(sentAtMs / dayMs) % circleDays)
+    return kind.letter + named + tagOf(kind, named)
+  }
+
+  const read = (kind: Kind, text: string, nowMs: number): string | undefined => {
+    const [, letter, named, tag] = form.exec(text.toLowerCase()) ?? []
+    if (letter !== kind.letter || named === undefined || tag === undefined) return undefined
+    if (!timingSafeEqual(Buffer.from(tag), Buffer.from(tagOf(kind, named)))) return undefined
     const { emailId, day } = readName(named)
     const age = (Math.floor(nowMs / dayMs) - day + circleDays) % circleDays
     return age <= validDays || age >= circleDays - daysAhead ? emailId : undefined
   }
 
+  const readAll = (kind: Kind, text: string, nowMs: number): string[] => {
+    const found = new Set<string>()
+    let seen = 0
+    for (const [match] of text.matchAll(kind.anywhere)) {
+      if (++seen > mostInText) break
+      const id = read(kind, match, nowMs)
+      if (id !== undefined) found.add(id)
+    }
+    return [...found]
+  }
+
   return {
-    make(emailId, domain, sentAtMs) {
-      const named = nameOf(emailId, Math.floor(sentAtMs / dayMs) % circleDays)
-      return `b${named}${tagOf(named)}@${domain}`
-    },
-    read: (address, nowMs) => readLocal(address.slice(0, Math.max(0, address.lastIndexOf('@'))), nowMs),
-    readAll(text, nowMs) {
-      const found = new Set<string>()
-      let seen = 0
-      for (const [match] of text.matchAll(anywhere)) {
-        if (++seen > mostInText) break
-        const id = readLocal(match.slice(0, -1), nowMs)
-        if (id !== undefined) found.add(id)
-      }
-      return [...found]
-    },
+    make: (emailId, domain, sentAtMs) => `${make(addressOf, emailId, sentAtMs)}@${domain}`,
+    read: (address, nowMs) => read(addressOf, address.slice(0, Math.max(0, address.lastIndexOf('@'))), nowMs),
+    readAll: (text, nowMs) => readAll(addressOf, text, nowMs),
+    mark: (emailId, sentAtMs) => make(markOf, emailId, sentAtMs),
+    readMarks: (text, nowMs) => readAll(markOf, text, nowMs),
   }
 }

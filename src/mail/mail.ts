@@ -11,6 +11,6 @@ export { decodeCharset, fieldText, type RawField, splitMessage, structured } fro
 export { dateText } from './header.ts'
 export { textFromHtml } from './html-text.ts'
 export { linksOf } from './links.ts'
-export { prepareRaw, readFields, readRaw, toSevenBit, withoutFields } from './raw.ts'
+export { markField, prepareRaw, readFields, readRaw, toSevenBit, withoutFields } from './raw.ts'
 export { decodeBody, partsOf, readMessage } from './read.ts'
 export type { BuiltMessage } from './types.ts'

@@ -74,7 +74,10 @@ export function withoutFields(octets: Buffer, prefix: string): Buffer {
   return kept.length === head.length ? octets : Buffer.concat([Buffer.from(kept, 'latin1'), octets.subarray(head.length)])
 }
 
-const dropped = new Set(['bcc', 'resent-bcc', 'return-path'])
+/** Ours, which names the email of one recipient; one that came along names another's. */
+export const markField = 'X-Postrider-Email'
+
+const dropped = new Set(['bcc', 'resent-bcc', 'return-path', markField.toLowerCase()])
 
 /** The octets to send, of a message that `readRaw` has taken; a Message-ID that is none, or one of several, gives way to ours. */
 export function prepareRaw(octets: Buffer, add: { dateMs: number; messageId: string }): BuiltMessage {

@@ -1,7 +1,7 @@
 /**
  * What we ask of the outside: DNS, with its DNSSEC verdict too, the route of a domain's mail and its policies of TLS, HTTP requests to
  * addresses that others have given us, and which addresses may be connected to.
- * Owns: nothing. Uses: base. Used by: domains, tracking, delivery, webhooks, housekeeping, doctor, http, cli, main.
+ * Owns: nothing. Uses: base. Used by: domains, tracking, delivery, returns, webhooks, housekeeping, doctor, http, cli, main.
  * Promises: every question is bounded in time; an address is checked where it is connected to, whatever named it.
  */
 export { type Dnssec, openDnssec, type TlsaRecord } from './dnssec.ts'

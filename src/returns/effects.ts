@@ -5,6 +5,7 @@
 import { type Clock, emailIdTimeMs, type Ids, pause } from '#base'
 import { type ClassificationName, classification, suppresses } from '#bounces'
 import { type Db, ensurePartitions, sqlState, type Tx } from '#db'
+import type { DkimVerdict } from '#dkim'
 import { appendAttempt, changeStatus, type Email, findEmail, isErased, queuedStatuses } from '#emails'
 import { appendEvents, eventTables, simulatedAt } from '#events'
 import { findQueued, findTestAheadMs } from '#spool'
@@ -90,14 +91,20 @@ export async function bounce(deps: EffectDeps, emailId: string, report: Report, 
   })
 }
 
+export interface Proof {
+  matchedBy: 'return path' | 'mark'
+  /** What the report's own signature is worth; told, and asked of nobody who knows the email's name. */
+  dkim: DkimVerdict
+}
+
 /** Once for an email: its recipient says that it was not wanted. Its status stays. */
-export async function complain(deps: EffectDeps, emailId: string): Promise<Effect> {
+export async function complain(deps: EffectDeps, emailId: string, proof: Proof): Promise<Effect> {
   const email = await findEmail(deps.db, emailId, null)
   if (!email) return 'no email found'
   const at = new Date(deps.nowMs)
-  const data = simulatedAt(deps.nowMs, await aheadOf(deps, email))
+  const data = { dkim: proof.dkim, ...simulatedAt(deps.nowMs, await aheadOf(deps, email)) }
   return commit(deps, email, async (tx) => {
-    if (!(await addReport(tx, { ...refOf(email), key: 'complaint', kind: 'complaint', matchedBy: 'return path', at }))) return 'repeated'
+    if (!(await addReport(tx, { ...refOf(email), key: 'complaint', kind: 'complaint', matchedBy: proof.matchedBy, at }))) return 'repeated'
     if (!isErased(email)) await suppress(tx, [{ ...recipientOf(email), reason: 'complaint', at }])
     await appendEvents(tx, [{ ...refOf(email), kind: 'EmailComplained', at, data }])
     return 'complaint'

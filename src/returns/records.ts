@@ -9,7 +9,7 @@ export interface ReportRecord {
   emailId: string
   key: string
   kind: 'bounce' | 'complaint'
-  matchedBy: 'return path' | 'message id'
+  matchedBy: 'return path' | 'mark' | 'message id'
   at: Date
 }
 

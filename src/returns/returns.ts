@@ -1,16 +1,19 @@
 /**
- * What comes back later: a report matched to its email by the return path it was sent to, and what follows from it.
- * Owns: reports. Uses: base, mail, bounces, db, tenants, suppressions, events, emails, spool. Used by: housekeeping, main.
+ * What comes back later: a report matched to its email by the return path it was sent to, or a complaint by the mark in the message that it
+ * brings along, and what follows from it.
+ * Owns: reports. Uses: base, mail, dkim, net, bounces, db, tenants, suppressions, events, emails, spool. Used by: housekeeping, main.
  * Promises: who could not have had our message changes nothing; the same report twice does everything once; when `take` resolves, what
  * follows is on disk.
  */
-import { type Clock, type Ids, type Log, metrics } from '#base'
+import { type Clock, type Ids, type Log, metrics, pause } from '#base'
 import type { Db } from '#db'
+import { type DkimVerdict, verify } from '#dkim'
 import { findEmail, openReturnPaths } from '#emails'
 import { readMessage } from '#mail'
+import type { Resolver } from '#net'
 import type { Tenants } from '#tenants'
-import { bounce, complain, type Effect, type EffectDeps, note } from './effects.ts'
-import { headingOf, type Report } from './report.ts'
+import { bounce, complain, type Effect, type EffectDeps, note, type Proof } from './effects.ts'
+import { type Heading, headingOf, type Report } from './report.ts'
 
 export type { Effect } from './effects.ts'
 export { returnTables } from './records.ts'
@@ -23,6 +26,8 @@ export interface ReturnsDeps {
   log: Log
   secrets: Parameters<typeof openReturnPaths>[0]
   tenants: Pick<Tenants, 'find'>
+  /** For the keys of those who sign their reports. */
+  resolver: Pick<Resolver, 'txt'>
   hostname: string
   readReport(octets: Uint8Array): Report
 }
@@ -35,6 +40,8 @@ export interface Returns {
   /** One recipient's part of `take`; tells what came of it. */
   takeReport: (envelopeTo: string, octets: Uint8Array) => Promise<Effect>
 }
+
+const longestVerifyMs = 10_000
 
 /** Where mailbox providers send complaints: one address for the installation. */
 export const feedbackAddress = (hostname: string) => `fbl@rp.${hostname.toLowerCase()}`
@@ -56,21 +63,42 @@ export function openReturns(deps: ReturnsDeps): Returns {
     const heading = headingOf(octets)
     const facts: EffectDeps = { ...deps, nowMs }
     if (report.kind === 'complaint') {
-      const complained = named ?? nameIn(octets, nowMs)
-      if (complained !== undefined) return { report, emailId: complained, effect: await complain(facts, complained) }
+      const complained = named === undefined ? nameIn(octets, nowMs) : ({ emailId: named, matchedBy: 'return path' } as const)
+      if (complained !== undefined) {
+        const { emailId, matchedBy } = complained
+        return { report, emailId, effect: await complain(facts, emailId, { matchedBy, dkim: await dkimOf(heading, octets, nowMs) }) }
+      }
       return { report, ...(await noteByMessageId(report.originalMessageId, facts)) }
     }
     if (named === undefined || report.kind !== 'bounce') return { report, emailId: named ?? null, effect: 'nothing follows' }
     return { report, emailId: named, effect: await bounce(facts, named, report, { ...heading, to: envelopeTo }) }
   }
 
-  /** The email whose return path stands in a complaint; of two, none: it must be clear who complains. */
-  const nameIn = (octets: Uint8Array, nowMs: number): string | undefined => {
-    for (const text of textsOf(octets)) {
-      const [id, second] = returnPaths.readAll(text, nowMs)
-      if (id !== undefined) return second === undefined ? id : undefined
+  /** The email whose return path, or else whose mark, stands in a complaint; of two, none: it must be clear who complains. */
+  const nameIn = (octets: Uint8Array, nowMs: number): { emailId: string; matchedBy: Proof['matchedBy'] } | undefined => {
+    const { readAll, readMarks } = returnPaths
+    for (const [matchedBy, read] of [['return path', readAll] as const, ['mark', readMarks] as const]) {
+      for (const text of textsOf(octets)) {
+        const [emailId, second] = read(text, nowMs)
+        if (emailId !== undefined) return second === undefined ? { emailId, matchedBy } : undefined
+      }
     }
     return undefined
+  }
+
+  const findTxt = async (name: string) => {
+    const answer = await deps.resolver.txt(name)
+    return answer.kind === 'found' ? answer.value : []
+  }
+
+  /** Whoever reports waits for us meanwhile, so not for ever. */
+  const dkimOf = async ({ from }: Heading, octets: Uint8Array, nowMs: number): Promise<DkimVerdict> => {
+    const done = new AbortController()
+    const message = Buffer.from(octets.buffer, octets.byteOffset, octets.byteLength)
+    const inTime = pause(clock, longestVerifyMs, done.signal).then((): DkimVerdict => 'fail')
+    const verdict = await Promise.race([verify(message, from.slice(from.lastIndexOf('@') + 1), findTxt, nowMs), inTime])
+    done.abort()
+    return verdict
   }
 
   /** Anybody can have seen a Message-ID, so it suppresses nobody. Ours begins with the email's id. */

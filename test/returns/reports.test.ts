@@ -1,8 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openIds, silentLog, systemClock, systemRandom } from '#base'
 import { sql } from '#db'
+import { dnsText, makeEd25519Key, readPrivateKey, type SigningKey, sign } from '#dkim'
 import { openReturnPaths } from '#emails'
 import { eraseAddress } from '#housekeeping'
+import type { DnsAnswer } from '#net'
 import { feedbackAddress, openReturns, type Report, type Returns } from '#returns'
 import { openTenants } from '#tenants'
 import { type House, startHouse } from '../support/house.ts'
@@ -14,13 +16,18 @@ const ids = openIds(systemRandom)
 
 let house: House
 let returns: Returns
+let markOf: (emailId: string) => string
+/** TXT records. */
+const published = new Map<string, DnsAnswer<string[]>>()
 let addressOf: (emailId: string, atMs?: number) => string
 beforeAll(async () => {
   house = await startHouse({ rateLimit: null, sendLimit: null, roles: ['delivery', 'housekeeping'] })
   const { db, secrets } = house
+  const resolver = { txt: (name: string) => Promise.resolve(published.get(name) ?? { kind: 'nxdomain' as const }) }
   const readReport = (octets: Uint8Array) => JSON.parse(Buffer.from(octets).toString().split('\r\n\r\n')[1] ?? '') as Report
-  returns = openReturns({ db, clock, ids, log: silentLog, secrets, tenants: openTenants({ db, clock }), hostname, readReport })
+  returns = openReturns({ db, clock, ids, log: silentLog, secrets, tenants: openTenants({ db, clock }), resolver, hostname, readReport })
   const paths = openReturnPaths(secrets)
+  markOf = (emailId) => paths.mark(emailId, clock.nowMs())
   addressOf = (emailId, atMs = clock.nowMs()) => paths.make(emailId, `rp.${hostname}`, atMs)
 })
 afterAll(() => house.stop())
@@ -266,6 +273,51 @@ describe('a complaint', () => {
     const text = `${one.address}\r\n${other.address}`
     expect(await returns.takeReport(feedbackAddress(hostname), reportOf(complaint, { text }))).toBe('no email found')
     expect([await suppressionOf(one.to), await suppressionOf(other.to)]).toEqual([null, null])
+  })
+
+  test('is matched by the mark in the message that it brings along when no return path is left in it, and by it alone', async () => {
+    const { id, to } = await sent()
+    const feedback = feedbackAddress(hostname)
+    const forged = `m${'a'.repeat(51)}`
+    expect(await returns.takeReport(feedback, reportOf(complaint, { text: `X-Postrider-Email: ${forged}` }))).toBe('no email found')
+    expect(await suppressionOf(to)).toBeNull()
+    const text = `Return-Path: <redacted@house.test>\r\nX-Postrider-Email: ${markOf(id).toUpperCase()}\r\nX-Other: ${forged}`
+    expect(await returns.takeReport(feedback, reportOf(complaint, { text }))).toBe('complaint')
+    expect(await returns.takeReport(feedback, reportOf(complaint, { text }))).toBe('repeated')
+    expect(await suppressionOf(to)).toBe('complaint')
+    expect(await eventsOf(id, 'EmailComplained')).toHaveLength(1)
+  })
+
+  test('that names two of our marks complains about neither, and a mark is no address that bounces could be sent to', async () => {
+    const [one, other] = [await sent(), await sent()]
+    const text = `${markOf(one.id)}\r\n${markOf(other.id)}`
+    expect(await returns.takeReport(feedbackAddress(hostname), reportOf(complaint, { text }))).toBe('no email found')
+    expect([await suppressionOf(one.to), await suppressionOf(other.to)]).toEqual([null, null])
+    expect(await returns.takeReport(`${markOf(one.id)}@rp.${hostname}`, reportOf(noMailbox))).toBe('not ours')
+    expect(await returns.takeReport(`b${markOf(one.id).slice(1)}@rp.${hostname}`, reportOf(noMailbox))).toBe('not ours')
+  })
+
+  test('tells what the signature of its report is worth, and counts whatever that is', async () => {
+    const key = makeEd25519Key()
+    published.set('fbl._domainkey.example.org', { kind: 'found', value: [dnsText('ed25519', key.publicKey)] })
+    published.set('silent._domainkey.example.org', { kind: 'trouble', code: 'TIMEOUT' })
+    const signer = (selector: string): SigningKey => ({
+      domain: 'example.org',
+      selector,
+      algorithm: 'ed25519',
+      privateKey: readPrivateKey(key.privateKey),
+    })
+    const verdicts: Record<string, (octets: Buffer) => Buffer | Promise<Buffer>> = {
+      none: (octets) => octets,
+      pass: (octets) => sign(octets, [signer('fbl')], clock.nowMs()),
+      fail: (octets) => sign(octets, [signer('silent'), signer('absent')], clock.nowMs()),
+    }
+    for (const [dkim, make] of Object.entries(verdicts)) {
+      const { id, to, address } = await sent()
+      expect(await returns.takeReport(address, await make(reportOf(complaint))), dkim).toBe('complaint')
+      expect(await eventsOf(id, 'EmailComplained'), dkim).toEqual([expect.objectContaining({ dkim })])
+      expect(await suppressionOf(to)).toBe('complaint')
+    }
   })
 
   test('by a Message-ID alone is kept for the record and suppresses nobody', async () => {

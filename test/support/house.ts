@@ -209,7 +209,7 @@ export async function startHouse(wish: Wish = {}): Promise<House> {
     ready: () => true,
     ...(wish.bounds ? { bounds: wish.bounds } : {}),
   })
-  const returns = openReturns({ db, clock, ids, log, secrets, tenants, hostname, readReport })
+  const returns = openReturns({ db, clock, ids, log, secrets, tenants, resolver, hostname, readReport })
   const running: { stop(): Promise<void> }[] = [http]
   let ports: Inbound['ports'] = { smtp: 0, submission: 0, submissionTls: 0 }
   if (wish.roles?.includes('inbound')) {

@@ -4,7 +4,17 @@ import Type, { type Static } from 'typebox'
 import { Refusal } from '#base'
 import { explain, messageAsSent, rebuildMessage } from '#delivery'
 import type { Domains } from '#domains'
-import { type Content, decodeContent, type Email, emailStatuses, findContentBody, findEmail, listAttempts } from '#emails'
+import {
+  type Content,
+  decodeContent,
+  type Email,
+  emailStatuses,
+  findContentBody,
+  findEmail,
+  listAttempts,
+  openReturnPaths,
+  type ReturnPaths,
+} from '#emails'
 import { readMessage, textFromHtml } from '#mail'
 import { listHits, openTokens, type Tokens } from '#tracking'
 import { Delivery, deliveryToWire } from './delivery.ts'
@@ -120,7 +130,13 @@ export const retrieveEmail = route({
       test: email.test,
       explanation: { ...explanation, nextAt: explanation.nextAt?.toISOString() ?? null },
       ...(email.metadata === null ? {} : { metadata: email.metadata }),
-      ...(body ? await contentToWire(decodeContent(body), email, wanted, { domains, tokens: openTokens(secrets) }) : {}),
+      ...(body
+        ? await contentToWire(decodeContent(body), email, wanted, {
+            domains,
+            tokens: openTokens(secrets),
+            returnPaths: openReturnPaths(secrets),
+          })
+        : {}),
       ...(attempts ? { deliveries: attempts.map(deliveryToWire) } : {}),
       ...(activity ? { activity: activityToWire(activity) } : {}),
     }
@@ -162,23 +178,19 @@ type ContentFields = Pick<Static<typeof EmailDetails>, 'htmlBody' | 'plainBody' 
 interface ContentDeps {
   domains: Domains
   tokens: Tokens
+  returnPaths: ReturnPaths
 }
 
 /** Headers and the raw form are as sent; bodies and attachments are as given, before links were rewritten. */
-async function contentToWire(
-  content: Content,
-  email: Email,
-  wanted: ReadonlySet<Expansion>,
-  { domains, tokens }: ContentDeps,
-): Promise<ContentFields> {
+async function contentToWire(content: Content, email: Email, wanted: ReadonlySet<Expansion>, deps: ContentDeps): Promise<ContentFields> {
   const { message } = content
   const recipient = { tenantId: email.tenantId, emailId: email.id }
   const needsSent = wanted.has('headers') || wanted.has('raw')
-  const sent = needsSent ? await messageAsSent(content, recipient, { domains, tokens }) : Buffer.alloc(0)
+  const sent = needsSent ? await messageAsSent(content, recipient, deps) : Buffer.alloc(0)
   const { tracking: _, ...given } = content
   const read =
     message.kind === 'raw' && (wanted.has('content') || wanted.has('attachments'))
-      ? readMessage(rebuildMessage(given, recipient, tokens).octets)
+      ? readMessage(rebuildMessage(given, recipient, deps.tokens).octets)
       : undefined
   return {
     ...(wanted.has('content') ? bodiesOf(message, read) : {}),

@@ -1,0 +1,139 @@
+/**
+ * What the DKIM signatures of a stranger's message are worth (RFC 6376, RFC 8463): rsa-sha256 and ed25519-sha256, simple and relaxed.
+ * Never throws; bounded in signatures, fields and the size of keys, and in time by whoever asks DNS.
+ */
+import { createHash, createPublicKey, verify as cryptoVerify, type KeyObject } from 'node:crypto'
+import { bodyStart, relaxedBody, relaxedHeader, simpleBody } from './canonical.ts'
+
+/** `fail`: there are signatures, and none was shown to be the sender's: broken, without a key, or of another domain. */
+export type DkimVerdict = 'pass' | 'fail' | 'none'
+
+/** TXT records of a name; none when it has none or cannot be asked. */
+export type FindTxt = (name: string) => Promise<readonly string[]>
+
+/** More of one message are not looked at: each costs a DNS question and a check. */
+const mostSignatures = 3
+const mostHeaderOctets = 262_144
+const mostSignedFields = 200
+/** RFC 8301 section 3.2 forbids smaller ones; larger ones only cost time. */
+const leastRsaBits = 1024
+const mostRsaBits = 4096
+const ed25519Octets = 32
+/** What SPKI puts before the 32 octets of an Ed25519 key. */
+const ed25519Prefix = Buffer.from('302a300506032b6570032100', 'hex')
+const label = /^[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?$/i
+
+/** `domain`: whose word counts, that of the message's From; a signature of a domain above it counts too (RFC 7489 calls it relaxed). */
+export async function verify(message: Buffer, domain: string, findTxt: FindTxt, atMs: number): Promise<DkimVerdict> {
+  const start = bodyStart(message)
+  const fields = message
+    .toString('latin1', 0, Math.min(start, mostHeaderOctets))
+    .split(/\r\n(?![ \t])/)
+    .filter((field) => field.includes(':'))
+  const signatures = fields.filter((field) => nameOf(field) === 'dkim-signature')
+  if (signatures.length === 0) return 'none'
+  // Of two, one is shown and the other signed.
+  if (fields.filter((field) => nameOf(field) === 'from').length !== 1) return 'fail'
+  for (const field of signatures.slice(0, mostSignatures)) {
+    const tags = tagsOf(field.slice(field.indexOf(':') + 1))
+    if (!isAbout(tags, domain, atMs) || !bodyMatches(tags, message, start)) continue
+    const name = `${tags.get('s')}._domainkey.${tags.get('d')}`
+    const [record = '', second] = await findTxt(name)
+    const key = second === undefined ? keyOf(record, tags) : undefined
+    if (key && signatureHolds(tags, key, fields, field)) return 'pass'
+  }
+  return 'fail'
+}
+
+const nameOf = (field: string) => field.slice(0, field.indexOf(':')).trim().toLowerCase()
+
+/** A tag given twice makes the list void (RFC 6376 section 3.2): then it has none. */
+function tagsOf(list: string): ReadonlyMap<string, string> {
+  const tags = new Map<string, string>()
+  for (const one of list.split(';')) {
+    const at = one.indexOf('=')
+    if (at < 0) continue
+    const name = one.slice(0, at).trim()
+    if (tags.has(name)) return new Map()
+    tags.set(name, one.slice(at + 1).trim())
+  }
+  return tags
+}
+
+const bare = (text: string | undefined) => (text ?? '').replace(/\s+/g, '')
+const namesIn = (tags: ReadonlyMap<string, string>) => bare(tags.get('h')).toLowerCase().split(':')
+
+/** Whether it says all it must, of this sender and for this time. A length (l=) leaves the end of the body to anybody, so it counts for nothing. */
+function isAbout(tags: ReadonlyMap<string, string>, domain: string, atMs: number): boolean {
+  const of = (tags.get('d') ?? '').toLowerCase()
+  const from = domain.toLowerCase()
+  const [, identity = of] = /@(.+)$/.exec(tags.get('i') ?? '') ?? []
+  const areNames = [of, tags.get('s') ?? ''].every((name) => name.split('.').every((one) => label.test(one)))
+  const seconds = tags.get('x')
+  return (
+    tags.get('v') === '1' &&
+    areNames &&
+    of.includes('.') &&
+    (from === of || from.endsWith(`.${of}`)) &&
+    (identity.toLowerCase() === of || identity.toLowerCase().endsWith(`.${of}`)) &&
+    !tags.has('l') &&
+    namesIn(tags).includes('from') &&
+    namesIn(tags).length <= mostSignedFields &&
+    (seconds === undefined || Number(seconds) * 1000 > atMs)
+  )
+}
+
+const formsOf = (tags: ReadonlyMap<string, string>) => {
+  const [header, body = 'simple'] = (tags.get('c') ?? 'simple').toLowerCase().split('/')
+  return { header, body }
+}
+
+function bodyMatches(tags: ReadonlyMap<string, string>, message: Buffer, start: number): boolean {
+  const { body } = formsOf(tags)
+  if (body !== 'simple' && body !== 'relaxed') return false
+  const octets = body === 'relaxed' ? relaxedBody(message, start) : simpleBody(message, start)
+  return createHash('sha256').update(octets).digest('base64') === bare(tags.get('bh'))
+}
+
+/** The key that DNS has for this signature; none when it was revoked, is for something else or of an odd size. */
+function keyOf(record: string, tags: ReadonlyMap<string, string>): KeyObject | undefined {
+  const said = tagsOf(record)
+  const kind = said.get('k') ?? 'rsa'
+  const hashes = said.get('h')
+  const isForMail = ['*', 'email'].some((use) => (said.get('s') ?? '*').split(':').some((one) => one.trim() === use))
+  const given = Buffer.from(bare(said.get('p')), 'base64')
+  if ((said.get('v') ?? 'DKIM1') !== 'DKIM1' || given.length === 0 || !isForMail) return undefined
+  if (tags.get('a')?.toLowerCase() !== `${kind}-sha256` || (hashes !== undefined && !bare(hashes).split(':').includes('sha256')))
+    return undefined
+  try {
+    if (kind === 'ed25519')
+      return given.length === ed25519Octets
+        ? createPublicKey({ key: Buffer.concat([ed25519Prefix, given]), format: 'der', type: 'spki' })
+        : undefined
+    const key = createPublicKey({ key: given, format: 'der', type: 'spki' })
+    const bits = key.asymmetricKeyDetails?.modulusLength ?? 0
+    return key.asymmetricKeyType === 'rsa' && bits >= leastRsaBits && bits <= mostRsaBits ? key : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function signatureHolds(tags: ReadonlyMap<string, string>, key: KeyObject, fields: readonly string[], own: string): boolean {
+  const { header } = formsOf(tags)
+  if (header !== 'simple' && header !== 'relaxed') return false
+  const canonical = (field: string) =>
+    header === 'simple' ? field : relaxedHeader({ name: nameOf(field), value: field.slice(field.indexOf(':') + 1) })
+  // Of several fields of one name, the last one is signed first; names of fields that are not there sign their absence (section 5.4.2).
+  const left = [...fields]
+  let text = ''
+  for (const name of namesIn(tags)) {
+    const at = left.findLastIndex((field) => field !== own && nameOf(field) === name)
+    if (at >= 0) text += `${canonical(left.splice(at, 1)[0] as string)}\r\n`
+  }
+  const unsigned = own.replace(/([:;][ \t\r\n]*b[ \t\r\n]*=)[^;]*/, '$1')
+  const octets = Buffer.from(text + canonical(unsigned), 'latin1')
+  const signature = Buffer.from(bare(tags.get('b')), 'base64')
+  return key.asymmetricKeyType === 'ed25519'
+    ? cryptoVerify(null, createHash('sha256').update(octets).digest(), key, signature)
+    : cryptoVerify('sha256', octets, key, signature)
+}
