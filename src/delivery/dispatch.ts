@@ -7,9 +7,9 @@ import { CommitUnknown, DatabaseUnreachable, type Db } from '#db'
 import type { Domains } from '#domains'
 import { decodeContent, findContentBody, openReturnPaths } from '#emails'
 import { dotStuff } from '#mail'
-import { findRoute, openDnssec, openGuard, openPost, openResolver, type Route } from '#net'
+import { findRoute, openDnssec, openGuard, openPost, openResolver, type Resolver, type Route } from '#net'
 import { type Scenario, simulate, simulatedHost, simulatorDomain } from '#simulator'
-import type { SmtpLimits } from '#smtp'
+import type { Dial, SmtpLimits } from '#smtp'
 import type { Claimed, Lane as ClaimLane, Leases, RetrySchedule } from '#spool'
 import { openTokens } from '#tracking'
 import { type Destination, type FindingFor, openDestination } from './destination.ts'
@@ -63,6 +63,8 @@ export interface DispatchDeps {
   abandoned(claimed: Claimed[]): void
   /** Not sent, and not to be claimed again for so long; no attempt. */
   putOff(claimed: Claimed[], forMs: number, waitsFor: string): void
+  /** Another world than the real one: who answers questions about names, and where connections lead. */
+  outside?: { resolver: Resolver; dial: Dial } | undefined
   /** Other limits of time than the usual ones. */
   bounds?: { smtp?: Partial<SmtpLimits>; dnsQueryMs?: number } | undefined
 }
@@ -82,7 +84,7 @@ export interface Dispatch {
 export function openDispatch(deps: DispatchDeps): Dispatch {
   const { clock, config, ids, schedule } = deps
   const fraction = () => ids.fraction()
-  const resolver = openResolver({ servers: config.resolvers, clock, queryMs: deps.bounds?.dnsQueryMs })
+  const resolver = deps.outside?.resolver ?? openResolver({ servers: config.resolvers, clock, queryMs: deps.bounds?.dnsQueryMs })
   const guard = openGuard(config.allowedNetworks)
   const { get } = openPost({ resolver, guard, openedNetworks: config.allowedNetworks, clock })
   const tlsPolicies = {
@@ -239,6 +241,7 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
         lane: laneFor(addresses, provider),
         surplus: addresses ? (jobs, forMs) => passOn(name, provider, jobs, forMs) : surplus,
         smtpLimits: deps.bounds?.smtp,
+        dial: deps.outside?.dial,
       })
       destinations.set(key, destination)
     }
