@@ -6,10 +6,13 @@ const { values } = parseArgs({
     seeds: { type: 'string', default: '10' },
     from: { type: 'string', default: '1' },
     seed: { type: 'string' },
+    mutant: { type: 'string' },
+    'until-broken': { type: 'boolean', default: false },
     json: { type: 'boolean', default: false },
     story: { type: 'boolean', default: false },
   },
 })
+if (values.mutant !== undefined) (await import('./mutants.ts')).breakEngine(values.mutant)
 const { openStore, startServer } = await import('./store.ts')
 const { simulate } = await import('./run.ts')
 
@@ -28,6 +31,7 @@ try {
     if (violations.length === 0) continue
     broken.push(seed)
     for (const sentence of violations) console.log(`  seed ${seed}: ${sentence}`)
+    if (values['until-broken']) break
   }
 } finally {
   await store.close()

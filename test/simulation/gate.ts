@@ -38,6 +38,8 @@ export interface Gate {
   settle(): Promise<void>
   /** Statements and transactions so far. */
   readonly count: number
+  /** Those among them that have changed something besides leases. */
+  readonly changes: number
 }
 
 export interface GateDeps {
@@ -48,11 +50,15 @@ export interface GateDeps {
 }
 
 const isReading = (text: string) => /^(select|with recursive owned|begin)/.test(text) && !/\b(update|insert|delete)\b/.test(text)
+const isOfLeases = (text: string) => /delivery_processes|shard_leases|webhook_processes|webhook_endpoints/.test(text)
+const hasChanged = ({ text, isWrite }: Asked, result: unknown) =>
+  isWrite && result !== 0 && !(Array.isArray(result) && result.length === 0) && !isOfLeases(text)
 const stalledMs = 30_000
 
 export function openGate({ chance, fateOf, seen }: GateDeps): Gate {
   const asked: Operation[] = []
   let count = 0
+  let changes = 0
   /** Answers of the server that are awaited now. */
   let awaited = 0
   let changed = () => {}
@@ -112,6 +118,7 @@ export function openGate({ chance, fateOf, seen }: GateDeps): Gate {
     <T>(one: Asked, work: () => Promise<T>): Promise<T> =>
       submit(one, async () => {
         const result = await serverWork(work)
+        if (hasChanged(one, result)) changes++
         seen?.(one, result)
         return result
       })
@@ -124,6 +131,7 @@ export function openGate({ chance, fateOf, seen }: GateDeps): Gate {
       let isOver = false
       const inside = async (tx: Tx): Promise<T> => {
         const through = async <R>(one: Asked, ask: () => Promise<R>): Promise<R> => {
+          if (one.isWrite) changes++
           if (--left === 0) {
             life.end()
             throw await life.ended.catch((error) => error)
@@ -185,6 +193,9 @@ export function openGate({ chance, fateOf, seen }: GateDeps): Gate {
     get count() {
       return count
     },
+    get changes() {
+      return changes
+    },
     dbOf: (life, real) => ({
       scope: 'database',
       ...verbsOf(life, real, single(life)),
@@ -203,10 +214,12 @@ export function openGate({ chance, fateOf, seen }: GateDeps): Gate {
           await answer()
           continue
         }
+        // What was put off to the next turns of this thread comes first: else the server's answer would overtake it, or not.
+        await turn()
+        await turn()
         const ready = asked.filter(({ life }) => !life.isFrozen)
         const one = ready.length > 0 ? chance.pick(ready) : undefined
         if (!one) {
-          await turn()
           still++
           continue
         }
@@ -214,9 +227,7 @@ export function openGate({ chance, fateOf, seen }: GateDeps): Gate {
         asked.splice(asked.indexOf(one), 1)
         if (one.life.isOver) continue
         count++
-        const done = one.go(fateOf(one))
-        await done
-        await turn()
+        await one.go(fateOf(one))
       }
     },
   }

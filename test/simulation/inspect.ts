@@ -20,11 +20,13 @@ import {
   g8Hands,
   openHistories,
 } from './invariants.ts'
+import type { Gate } from './gate.ts'
 import type { Ledger } from './ledger.ts'
 import type { Operators } from './operators.ts'
 import type { Scenario } from './scenario.ts'
 import { startMs, type Tenancy } from './store.ts'
 import type { Time } from './time.ts'
+import { floodDeliversMs } from './operators.ts'
 import { openWatch, type QueueState } from './watch.ts'
 
 type Note = (sentences: readonly string[]) => void
@@ -79,15 +81,18 @@ export interface InspectionDeps {
   claims: readonly Claim[]
   tenants: readonly Tenancy[]
   operators: Operators
+  gate: Gate
 }
 
 export function openInspection(deps: InspectionDeps) {
-  const { real, time, ledger, scenario, config, claims, tenants, operators } = deps
+  const { real, time, ledger, scenario, config, claims, tenants, operators, gate } = deps
   const watch = openWatch(real, time)
   const histories = openHistories()
   const schedule = { baseMs: config.retryBaseSeconds * 1000, mostMs: config.retryMaxSeconds * 1000 }
   const canLoseAnswers = scenario.hosts.some(({ temper }) => temper.dropsAfterDot > 0 || temper.silentAfterDot > 0)
   let attempts = 0
+  let changesSeen = -1
+  let last: (QueueState & { paused: number; isEmpty: boolean }) | undefined
   let rests = 0
   let claimsSeen = 0
   let copiesSeen = 0
@@ -95,7 +100,6 @@ export function openInspection(deps: InspectionDeps) {
   const slots = new Map<number, number>()
   let waiting = new Set<string>()
   const known = new Set<string>()
-  const others = new Set<string>()
 
   const countSlots = async (queued: QueueState) => {
     if (scenario.sendLimit === null) return
@@ -147,6 +151,8 @@ export function openInspection(deps: InspectionDeps) {
     },
 
     async atStep(note: Note) {
+      if (last && changesSeen === gate.changes) return last
+      changesSeen = gate.changes
       const fresh = await watch.look()
       attempts += fresh.attempts.length
       note(histories.take(fresh.events))
@@ -161,7 +167,8 @@ export function openInspection(deps: InspectionDeps) {
       const { pausedDomains } = operators
       const paused = pausedDomains.size > 0 && queue.ready > 0 ? ((await real.first(pausedReady, [[...pausedDomains]]))?.paused ?? 0) : 0
       const isEmpty = queue.ready + queue.sending + queue.waiting + queue.deferred + queue.held === 0
-      return { ...queue, paused, isEmpty }
+      last = { ...queue, paused, isEmpty }
+      return last
     },
 
     async atRest(note: Note) {
@@ -196,8 +203,8 @@ export function openInspection(deps: InspectionDeps) {
       if (((await real.first(foreignRows))?.rows ?? 0) > 0) note(['G5: rows of one email belong to several tenants'])
       if (scenario.floods) {
         const first = tenants[0]?.tenantId ?? ''
-        for (const { tenantId, emails: ids, recipients } of ledger.requests)
-          if (tenantId !== first && recipients.length === 1) for (const id of ids.values()) others.add(id)
+        const early = ledger.requests.filter(({ answeredMs, tenantId }) => answeredMs > 0 && answeredMs < floodDeliversMs && tenantId !== first)
+        const others = new Map(early.flatMap(({ emails: ids, answeredMs }) => [...ids.values()].map((id) => [id, answeredMs] as const)))
         note(g7Turns(claims, first, others))
       }
     },

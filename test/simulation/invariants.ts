@@ -195,11 +195,13 @@ export function g4Webhooks(ledger: Ledger, events: readonly SeenEvent[], urlOf: 
     if (emailId === null || !hooks.has(kind)) continue
     kindsOf.set(emailId, [...(kindsOf.get(emailId) ?? []), kind])
   }
+  const taken = new Set(ledger.heard.filter(({ isTaken }) => isTaken).map(({ eventId }) => eventId))
   const heardOf = new Map<string, Map<string, string>>()
   for (const { emailId, eventId, kind } of ledger.heard) {
     const first = heardOf.get(emailId) ?? new Map<string, string>()
     heardOf.set(emailId, first)
     if (!first.has(eventId)) first.set(eventId, kind)
+    if (!taken.has(eventId)) broken.push(`G4: ${emailId}: its webhook never took ${kind}`)
   }
   for (const [emailId, kinds] of kindsOf) {
     const heard = [...(heardOf.get(emailId)?.values() ?? [])]
@@ -226,22 +228,24 @@ export function g6Connections(ledger: Ledger, most: number): string[] {
 
 export interface Claim {
   life: string
+  atMs: number
   rows: readonly { tenantId: string; emailId: string; shard: number }[]
 }
 
-/** G7: whoever's mail is in a shard when it is claimed from has its turn, however much another has there. */
-export function g7Turns(claims: readonly Claim[], firstTenant: string, others: Set<string>): string[] {
+/** G7: whose mail is in a shard when it is claimed from has its turn, however much another has there. `others`: since when it is there. */
+export function g7Turns(claims: readonly Claim[], firstTenant: string, others: Map<string, number>): string[] {
   const broken: string[] = []
-  const overtaken = new Map<string, number>()
-  for (const { life, rows } of claims) {
+  for (const [index, { life, rows }] of claims.entries()) {
     for (const { emailId, shard } of rows) {
-      if (!others.delete(emailId)) continue
-      const before = overtaken.get(`${life} ${shard}`) ?? 0
+      const sinceMs = others.get(emailId)
+      if (sinceMs === undefined) continue
+      others.delete(emailId)
+      const before = claims
+        .slice(0, index)
+        .filter((one) => one.life === life && one.atMs > sinceMs && one.rows.some((row) => row.shard === shard))
+        .reduce((sum, one) => sum + one.rows.filter(({ tenantId }) => tenantId === firstTenant).length, 0)
       if (before > 0) broken.push(`G7: ${emailId} was overtaken by ${before} emails of another tenant in claims on its shard`)
     }
-    const count = rows.filter(({ tenantId }) => tenantId === firstTenant).length
-    for (const shard of new Set(rows.map((row) => row.shard)))
-      overtaken.set(`${life} ${shard}`, (overtaken.get(`${life} ${shard}`) ?? 0) + count)
   }
   return broken
 }

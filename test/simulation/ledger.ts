@@ -41,7 +41,8 @@ export interface Heard {
   kind: string
   emailId: string
   attempt: number
-  atMs: number
+  /** It answered well, and so it was. */
+  isTaken: boolean
 }
 
 /** A process was struck; what it had in its hands may be repeated. */

@@ -40,6 +40,8 @@ export interface OperatorsDeps {
 }
 
 const orderAgainMs = 500
+/** When delivery begins, after the queue was filled. */
+export const floodDeliversMs = 3000
 
 export function openOperators(deps: OperatorsDeps): Operators {
   const { chance, time, self, ledger, scenario, tenants } = deps
@@ -116,7 +118,7 @@ export function openOperators(deps: OperatorsDeps): Operators {
       for (let n = 0; n < scenario.processes.webhooks; n++) start('webhooks')
       start('housekeeping')
       for (let n = 0; n < wanted; n++) {
-        if (scenario.floods) later(3000, () => start('delivery'))
+        if (scenario.floods) later(floodDeliversMs, () => start('delivery'))
         else start('delivery')
       }
     },

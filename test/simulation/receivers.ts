@@ -61,12 +61,11 @@ export function openReceivers(deps: { chance: Chance; time: Time; self: Life; le
           clock.after(chance.between(1, 30), () => {
             if (life.isOver) return
             const fails = !world.healed && chance.fraction() < 0.05
-            if (fails && chance.fraction() < 0.5) return end(503)
             const { event, uuid, tenant_id: tenantId, payload } = JSON.parse(body.toString()) as Body
             const emailId = payload.message?.token ?? payload.original_message?.token ?? ''
             const attempt = Number(headers['X-Webhook-Attempt'])
-            ledger.heard.push({ webhook: url, eventId: uuid, tenantId, kind: event, emailId, attempt, atMs: time.monotonicMs })
-            end(fails ? null : 200)
+            ledger.heard.push({ webhook: url, eventId: uuid, tenantId, kind: event, emailId, attempt, isTaken: !fails })
+            end(fails ? (chance.fraction() < 0.5 ? 503 : null) : 200)
           })
         }),
     }),

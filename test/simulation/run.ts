@@ -34,8 +34,8 @@ export interface Verdict {
 }
 
 const hourMs = 3_600_000
-const fewestStepMs = 20
-const longestStepMs = 1000
+const fewestStepMs = 25
+const longestStepMs = 1200
 /** One turn of every loop of the engine. */
 const leapMs = 600
 /** As long as something goes on without anything coming of it, it is stuck. */
@@ -46,7 +46,10 @@ const hotSettings = '-c enable_seqscan=off -c enable_hashjoin=off -c enable_merg
 
 export async function simulate(seed: number, store: Store): Promise<Verdict> {
   const began = performance.now()
-  const chance = openChance(seed)
+  /** Each part draws from a stream of its own. */
+  let streams = 0
+  const stream = () => openChance(Math.imul(seed, 0x9e3779b1) + Math.imul(++streams, 0x85ebca6b))
+  const chance = stream()
   const database = await store.copy()
   const options = `${database.url.includes('?') ? '&' : '?'}options=${encodeURIComponent(hotSettings)}`
   const real = {
@@ -65,31 +68,31 @@ export async function simulate(seed: number, store: Store): Promise<Verdict> {
     ...scenario.settings,
   })
   const world: World = { ...scenario, healed: false }
-  const outside = openOutside(world, { chance, time, self, ledger })
-  const receivers = openReceivers({ chance, time, self, ledger, world })
+  const outside = openOutside(world, { chance: stream(), time, self, ledger })
+  const receivers = openReceivers({ chance: stream(), time, self, ledger, world })
   const claims: Claim[] = []
   const gate = openGate({
-    chance,
+    chance: stream(),
     fateOf: (asked) => strikes.fateOf(asked),
     seen: ({ life, text }, rows) => {
-      if (text.includes('lane (shard, epoch')) claims.push({ life: life.name, rows: rows as Claim['rows'] })
+      if (text.includes('lane (shard, epoch')) claims.push({ life: life.name, atMs: time.monotonicMs, rows: rows as Claim['rows'] })
     },
   })
   const processes = openProcesses({
     config,
     time,
     gate,
-    chance,
+    chance: stream(),
     real,
     resolver: outside.resolver,
     dialOf: outside.dialOf,
     postOf: receivers.postOf,
     reached: (place, life) => strikes.reached(place, life),
   })
-  const operators = openOperators({ chance, time, self, gate, ledger, processes, real, scenario, tenants: store.tenants })
-  const strikes = openStrikes({ chance, time, self, ledger, ...operators })
-  const clients = openClients({ chance, time, self, ledger, tenants: store.tenants, apis: operators.apis })
-  const inspection = openInspection({ real: real.other, time, ledger, scenario, config, claims, tenants: store.tenants, operators })
+  const operators = openOperators({ chance: stream(), time, self, gate, ledger, processes, real, scenario, tenants: store.tenants })
+  const strikes = openStrikes({ chance: stream(), time, self, ledger, ...operators })
+  const clients = openClients({ chance: stream(), time, self, ledger, tenants: store.tenants, apis: operators.apis })
+  const inspection = openInspection({ real: real.other, time, ledger, scenario, config, claims, tenants: store.tenants, operators, gate })
   const violations: string[] = []
   const note = (sentences: readonly string[]) => {
     for (const one of sentences) if (violations.length < 50 && !violations.includes(one)) violations.push(one)
@@ -154,13 +157,13 @@ export async function simulate(seed: number, store: Store): Promise<Verdict> {
       if (isBusy) {
         const sign = `${queue.ready} ${queue.sending} ${queue.deferred} ${queue.held} ${clients.open} ${ledger.steps}`
         if (sign === lastSign && !strikes.isPending) {
-          stepMs = Math.min(stepMs * 2, longestStepMs)
+          stepMs = Math.min(stepMs * 2.5, longestStepMs)
           if (time.monotonicMs - stillSinceMs > stuckAfterMs) {
             note([`G2: nothing has come of ${queue.ready} ready and ${queue.sending} claimed emails for ${stuckAfterMs / 1000} s`])
             return
           }
         } else {
-          stepMs = sign === lastSign ? Math.min(stepMs * 2, longestStepMs) : fewestStepMs
+          stepMs = sign === lastSign ? Math.min(stepMs * 2.5, longestStepMs) : fewestStepMs
           stillSinceMs = time.monotonicMs
         }
         lastSign = sign

@@ -132,7 +132,7 @@ export function drawScenario(chance: Chance, tenants: readonly Tenancy[]): Scena
       POSTRIDER_RETRY_MAX_SECONDS: String(pick([6, 6, 12])! * 3600),
       POSTRIDER_MAX_ATTEMPTS: String(pick([5, 12, 18, 30])),
     },
-    leaseMs: pick([2000, 4000, 8000]) as number,
+    leaseMs: pick([4000, 6000, 8000]) as number,
     processes: { api: between(1, 3), delivery: pick([1, 1, 2, 2, 3, 4]) as number, webhooks: some(0.3) ? 2 : 1 },
     hosts,
     missing,

@@ -1,4 +1,5 @@
 /** The databases of a simulation: a template with tenants, sending domains and webhooks, and a copy of it for each seed. */
+import './one-thread.ts'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
