@@ -25,6 +25,8 @@ export interface Asked {
   /** Of the statement; of a transaction 'transaction'. */
   text: string
   isWrite: boolean
+  /** Of what was asked, with its parameters. */
+  key: string
 }
 
 interface Operation extends Asked {
@@ -49,11 +51,15 @@ export interface GateDeps {
   seen?: (asked: Asked, rows: unknown) => void
 }
 
-const isReading = (text: string) => /^(select|with recursive owned|begin)/.test(text) && !/\b(update|insert|delete)\b/.test(text)
+const isReading = (text: string) => !/\b(insert into|update|delete from|create|alter|drop)\b/.test(text.replaceAll(/\bfor update\b/g, ''))
 const isOfLeases = (text: string) => /delivery_processes|shard_leases|webhook_processes|webhook_endpoints/.test(text)
 const hasChanged = ({ text, isWrite }: Asked, result: unknown) =>
   isWrite && result !== 0 && !(Array.isArray(result) && result.length === 0) && !isOfLeases(text)
-const stalledMs = 30_000
+const stalledMs = 60_000
+const mostRemembered = 5000
+/** Rows are their readers' own. */
+const copyOf = (result: unknown) =>
+  Array.isArray(result) ? result.map((row) => ({ ...row })) : typeof result === 'object' && result !== null ? { ...result } : result
 
 export function openGate({ chance, fateOf, seen }: GateDeps): Gate {
   const asked: Operation[] = []
@@ -104,50 +110,93 @@ export function openGate({ chance, fateOf, seen }: GateDeps): Gate {
       changed()
     })
 
-  const statementOf = (life: Life, text: string): Asked => ({ life, text, isWrite: !isReading(text) })
+  /**
+   * What a statement answered is what it answers as long as nothing was changed since, because none asks for the time: most of what the engine's
+   * loops ask is the same question again. A statement that changes something when it is asked is not remembered.
+   */
+  const remembered = new Map<string, { changes: number; result: unknown }>()
+  const ask = async <T>(one: Asked, work: () => Promise<T>): Promise<T> => {
+    const known = remembered.get(one.key)
+    if (known?.changes === changes) return copyOf(known.result) as T
+    const result = await serverWork(work)
+    if (hasChanged(one, result)) changes++
+    else if (!isOfLeases(one.text)) remembered.set(one.key, { changes, result: copyOf(result) })
+    if (remembered.size > mostRemembered) remembered.clear()
+    return result
+  }
 
-  const verbsOf = (life: Life, on: Queryable, through: <T>(one: Asked, work: () => Promise<T>) => Promise<T>): Queryable => ({
-    rows: (statement, parameters) => through(statementOf(life, statement.text), () => on.rows(statement, parameters)),
-    first: (statement, parameters) => through(statementOf(life, statement.text), () => on.first(statement, parameters)),
-    run: (statement, parameters) => through(statementOf(life, statement.text), () => on.run(statement, parameters)),
-    script: (text) => through(statementOf(life, text), () => on.script(text)),
-  })
+  type Through = <T>(one: Asked, work: () => Promise<T>) => Promise<T>
+  const verbsOf = (life: Life, on: () => Promise<Queryable>, through: Through): Queryable => {
+    const statementOf = (verb: string, text: string, parameters: readonly unknown[] = []): Asked => ({
+      life,
+      text,
+      isWrite: !isReading(text),
+      key: `${verb} ${text} ${JSON.stringify(parameters)}`,
+    })
+    return {
+      rows: (statement, given) => through(statementOf('rows', statement.text, given), async () => (await on()).rows(statement, given)),
+      first: (statement, given) => through(statementOf('first', statement.text, given), async () => (await on()).first(statement, given)),
+      run: (statement, given) => through(statementOf('run', statement.text, given), async () => (await on()).run(statement, given)),
+      script: (text) => through({ ...statementOf('script', text), isWrite: true }, async () => (await on()).script(text)),
+    }
+  }
 
-  const single =
-    (_life: Life) =>
-    <T>(one: Asked, work: () => Promise<T>): Promise<T> =>
-      submit(one, async () => {
-        const result = await serverWork(work)
-        if (hasChanged(one, result)) changes++
-        seen?.(one, result)
-        return result
-      })
+  const single: Through = (one, work) =>
+    submit(one, async () => {
+      const result = await ask(one, work)
+      seen?.(one, result)
+      return result
+    })
 
+  /** Begun with the first statement whose answer is not known: of many transactions nothing comes. */
   const transaction = <T>(life: Life, real: Db, work: (tx: Tx) => Promise<T>): Promise<T> =>
-    submit({ life, text: 'transaction', isWrite: true }, async (fate) => {
+    submit({ life, text: 'transaction', isWrite: true, key: '' }, async (fate) => {
       /** Its owner waits for something else, so that others have their turn; what it says from now on waits for its own. */
       let isParked = false
       let left = fate === 'dies inside' ? chance.between(1, 3) : Infinity
       let isOver = false
-      const inside = async (tx: Tx): Promise<T> => {
-        const through = async <R>(one: Asked, ask: () => Promise<R>): Promise<R> => {
-          if (one.isWrite) changes++
-          if (--left === 0) {
-            life.end()
-            throw await life.ended.catch((error) => error)
-          }
-          return isParked ? submit(one, () => serverWork(ask)) : serverWork(ask)
-        }
-        awaited--
-        changed()
-        try {
-          return await Promise.race([work({ scope: 'transaction', ...verbsOf(life, tx, through) }), life.ended])
-        } finally {
-          awaited++
-        }
+      let begun: Promise<Tx> | undefined
+      let ended: Promise<T> | undefined
+      const outcome = Promise.withResolvers<T>()
+      outcome.promise.catch(() => undefined)
+      const begin = () => {
+        begun ??= new Promise<Tx>((resolve, reject) => {
+          ended = serverWork(() =>
+            real.transaction(async (tx) => {
+              awaited--
+              changed()
+              resolve(tx)
+              try {
+                return await outcome.promise
+              } finally {
+                awaited++
+              }
+            }),
+          )
+          ended.catch(reject)
+        })
+        return begun
       }
-      const done = serverWork(() => real.transaction(inside)).finally(() => {
+      const through: Through = async (one, work) => {
+        if (--left === 0) {
+          life.end()
+          throw await life.ended.catch((error) => error)
+        }
+        return isParked ? submit(one, () => ask(one, work)) : ask(one, work)
+      }
+      const inside = async (): Promise<T> => {
+        try {
+          outcome.resolve(await Promise.race([work({ scope: 'transaction', ...verbsOf(life, begin, through) }), life.ended]))
+        } catch (error) {
+          outcome.reject(error)
+        }
+        return ended ?? outcome.promise
+      }
+      const done = inside().finally(() => {
         isOver = true
+        // What it has seen of its own changes may be rolled back.
+        if (begun) changes++
+        changed()
       })
       await Promise.race([done.catch(() => undefined), idle(() => isOver)])
       if (!isOver) isParked = true
@@ -198,7 +247,7 @@ export function openGate({ chance, fateOf, seen }: GateDeps): Gate {
     },
     dbOf: (life, real) => ({
       scope: 'database',
-      ...verbsOf(life, real, single(life)),
+      ...verbsOf(life, async () => real, single),
       transaction: (work) => transaction(life, real, work),
       outcomeOf: (id) => real.outcomeOf(id),
       listen: async () => async () => {},

@@ -2,6 +2,7 @@
 import type { Config } from '#base'
 import { type Db, inSnapshot, sql } from '#db'
 import { countsIn } from '#emails'
+import type { Gate } from './gate.ts'
 import {
   type Claim,
   type Email,
@@ -20,13 +21,12 @@ import {
   g8Hands,
   openHistories,
 } from './invariants.ts'
-import type { Gate } from './gate.ts'
 import type { Ledger } from './ledger.ts'
 import type { Operators } from './operators.ts'
+import { floodDeliversMs } from './operators.ts'
 import type { Scenario } from './scenario.ts'
 import { startMs, type Tenancy } from './store.ts'
 import type { Time } from './time.ts'
-import { floodDeliversMs } from './operators.ts'
 import { openWatch, type QueueState } from './watch.ts'
 
 type Note = (sentences: readonly string[]) => void
@@ -203,7 +203,9 @@ export function openInspection(deps: InspectionDeps) {
       if (((await real.first(foreignRows))?.rows ?? 0) > 0) note(['G5: rows of one email belong to several tenants'])
       if (scenario.floods) {
         const first = tenants[0]?.tenantId ?? ''
-        const early = ledger.requests.filter(({ answeredMs, tenantId }) => answeredMs > 0 && answeredMs < floodDeliversMs && tenantId !== first)
+        const early = ledger.requests.filter(
+          ({ answeredMs, tenantId }) => answeredMs > 0 && answeredMs < floodDeliversMs && tenantId !== first,
+        )
         const others = new Map(early.flatMap(({ emails: ids, answeredMs }) => [...ids.values()].map((id) => [id, answeredMs] as const)))
         note(g7Turns(claims, first, others))
       }
