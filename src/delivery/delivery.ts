@@ -123,6 +123,7 @@ export interface DeliveryDeps {
   takeReport?: LaterDeps['takeReport'] | undefined
   /** Called where a crash test may strike. */
   reached?: Reached | undefined
+  outside?: DispatchDeps['outside']
   bounds?: DispatchDeps['bounds']
 }
 

@@ -5,7 +5,7 @@
 import type { Clock, Log } from '#base'
 import { classify } from '#bounces'
 import type { Resolver } from '#net'
-import type { RecipientResult, SmtpConnection, SmtpLimits, Transaction } from '#smtp'
+import type { Dial, RecipientResult, SmtpConnection, SmtpLimits, Transaction } from '#smtp'
 import type { Claimed } from '#spool'
 import { fairQueue } from './fair-queue.ts'
 import { type Job, type PreparedMessage, transactionsOf } from './job.ts'
@@ -67,6 +67,7 @@ export interface DestinationDeps {
   /** Not begun, and not to be claimed again for so long: the provider takes no more now. */
   surplus(jobs: Job[], forMs: number): void
   smtpLimits?: Partial<SmtpLimits> | undefined
+  dial?: Dial | undefined
 }
 
 export interface Destination {
