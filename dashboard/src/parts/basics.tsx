@@ -16,7 +16,7 @@ export function Button({ kind = 'plain', className = '', ...rest }: { kind?: Kin
     <button
       type="button"
       {...rest}
-      className={`inline-flex min-h-9 items-center justify-center gap-2 rounded-md px-3 text-sm font-medium disabled:opacity-50 ${kinds[kind]} ${className}`}
+      className={`inline-flex min-h-9 items-center justify-center gap-2 whitespace-nowrap rounded-md px-3 text-sm font-medium disabled:opacity-50 ${kinds[kind]} ${className}`}
     />
   )
 }
