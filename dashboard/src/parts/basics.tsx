@@ -144,7 +144,7 @@ export const Empty = ({ children }: { children: ReactNode }) => (
 export const Heading = ({ title, children }: { title: string; children?: ReactNode }) => (
   <div className="mb-4 flex flex-wrap items-center justify-between gap-3">
     <h1 className="text-xl font-semibold [overflow-wrap:anywhere]">{title}</h1>
-    <div className="flex flex-wrap gap-2">{children}</div>
+    <div className="flex flex-wrap items-end gap-2">{children}</div>
   </div>
 )
 
