@@ -6,7 +6,16 @@ RUN apt-get update \
   && rm -rf /var/lib/apt/lists/*
 WORKDIR /app
 COPY package.json package-lock.json ./
+COPY dashboard/package.json ./dashboard/
 RUN npm ci --omit=dev
+
+# Needs what the program itself does without: the compiler of the pages and its libraries.
+FROM packages AS dashboard
+RUN npm ci
+COPY tsconfig.json ./
+COPY tools/build-dashboard.ts tools/source.ts ./tools/
+COPY dashboard ./dashboard
+RUN npm run build && test -f dashboard/dist/index.html
 
 FROM debian:trixie-slim
 # Certificates of webhook receivers and of mail servers are verified against these.
@@ -22,6 +31,7 @@ COPY package.json LICENSE ./
 COPY bin ./bin
 COPY src ./src
 COPY docs ./docs
+COPY --from=dashboard /app/dashboard/dist ./dashboard/dist
 RUN printf '#!/bin/sh\nexec /app/node_modules/.bin/node /app/bin/postrider.js "$@"\n' > /usr/local/bin/postrider \
   && chmod 755 /usr/local/bin/postrider
 ENV POSTRIDER_DATA=/data HOST=0.0.0.0 NODE_ENV=production

@@ -16,6 +16,7 @@ import {
   openSecrets,
   readConfig,
   type Secrets,
+  shownSettings,
   startChildren,
   startLoop,
   systemClock,
@@ -27,7 +28,7 @@ import { type BareHouse, type House, runCommand } from '#cli'
 import { type Credentials, createKey, openCredentials } from '#credentials'
 import { type Db, durabilityProblems, embeddedUrlIfRunning, migrate, openDb, startEmbedded } from '#db'
 import { holdAfterRestore, startDelivery } from '#delivery'
-import { startMeasuring } from '#doctor'
+import { examine, readPlatform, startMeasuring } from '#doctor'
 import { addDomain, ensurePlatformKey, openDomainDesk, openDomains } from '#domains'
 import { prepareDays, startHousekeeping } from '#housekeeping'
 import { startHttp } from '#http'
@@ -52,6 +53,9 @@ const reached = openCrashPoints(environment.POSTRIDER_CRASH_POINTS)
 const script = new URL('../bin/postrider.js', import.meta.url).pathname
 const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }
 const dashboardFolder = new URL('../dashboard/dist', import.meta.url).pathname
+const docsFolder = new URL('../docs', import.meta.url).pathname
+/** Where https of track domains is asked for. */
+const httpsPort = 443
 const apiConnections = 12
 const deliveryConnections = 6
 const inboundConnections = 8
@@ -248,8 +252,9 @@ async function startApi(config: Config, db: Db, secrets: Secrets, log: Log): Pro
     hits,
     tokens: openTokens(secrets),
     trackHosts: openTrackHosts({ db, clock }),
-    sessions: openSessions({ db, clock, ids }),
+    sessions: openSessions({ db, clock, ids, secrets }),
     dashboardFolder,
+    docsFolder,
     db,
     clock,
     ids,
@@ -277,6 +282,14 @@ async function startApi(config: Config, db: Db, secrets: Secrets, log: Log): Pro
       version,
     }),
     config,
+    installation: {
+      version,
+      settings: shownSettings(environment),
+      examine: async () => {
+        const records = await readPlatform({ config, db, clock, ids, secrets }, resolver)
+        return examine({ db, clock, config, resolver, records, httpsPort })
+      },
+    },
     rateLimiter: openRateLimiter(clock),
     ready: () => true,
   })

@@ -53,7 +53,7 @@ describe('goldens', () => {
     db: `const row = { oid: 1, name: 'emails', partition_key: 'RANGE (id)', options: null, type: 'timestamp with time zone', required: true,
         identity: '', default_value: null, collation: null, storage: null, definition: 'CREATE INDEX x ON ONLY public.emails USING btree (id)' }
       export const openScratchDatabase = async () => ({ query: async () => [row], close: async () => {} })`,
-    http: 'export const openApiDocument = async () => ({ openapi: "3.1.0", paths: {} })',
+    http: 'export const openApiDocument = async () => ({ openapi: "3.1.0", components: { schemas: {} }, paths: {} })',
     cli: 'export const commandsHelp = () => [{ name: "serve", help: "usage" }]',
   }
 
@@ -65,7 +65,7 @@ describe('goldens', () => {
     }
     const generated = (file: string) => join(root, 'docs/generated', file)
     expect((await compareGoldens(root, false)).differ).toBe(true)
-    expect((await compareGoldens(root, true)).lines).toHaveLength(8)
+    expect((await compareGoldens(root, true)).lines).toHaveLength(9)
     expect(readFileSync(generated('schema.sql'), 'utf8')).toContain('emails timestamptz not null')
     expect(await compareGoldens(root, false)).toEqual({ lines: [], differ: false })
     rmSync(generated('schema.sql'))

@@ -3,9 +3,10 @@
  * differ, with the first line that does; `--write` makes them anew. A document whose room is not written yet is skipped, aloud.
  */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { refusals, settings } from '#base'
+import { type ApiDocument, clientApi } from './client-api.ts'
 import { coverageDocument, readContractEndpoints, type ServedDocument } from './coverage.ts'
 import { commandsDocument, configDocument, errorsDocument } from './documents.ts'
 import { houseDocument, readFaces } from './faces.ts'
@@ -71,6 +72,10 @@ function goldens(root: string): Golden[] {
     { file: 'schema.sql', make: () => schemaOf(root) },
     { file: 'openapi.json', make: async () => `${JSON.stringify(await callFace(root, 'http', 'openApiDocument'), null, 2)}\n` },
     {
+      file: '../../packages/client/src/generated.ts',
+      make: async () => clientApi((await callFace(root, 'http', 'openApiDocument')) as ApiDocument),
+    },
+    {
       file: '../api-coverage.md',
       make: async () => coverageDocument(readContractEndpoints(), (await callFace(root, 'http', 'openApiDocument')) as ServedDocument),
     },
@@ -105,7 +110,7 @@ export async function compareGoldens(root: string, write: boolean): Promise<{ li
       lines.push(old === undefined ? `${file} skipped: ${fresh.message}` : `${file} exists, but cannot be made: ${fresh.message}`)
     } else if (fresh === old) continue
     else if (write) {
-      mkdirSync(join(root, folder), { recursive: true })
+      mkdirSync(dirname(path), { recursive: true })
       writeFileSync(path, fresh)
       lines.push(`${file} written`)
     } else {

@@ -5,12 +5,14 @@ export class ApiError extends Error {
   readonly code: string
   readonly suggestion: string
   readonly requestId: string
-  constructor(status: number, code: string, message: string, suggestion: string, requestId: string) {
+  readonly field: string | undefined
+  constructor(status: number, code: string, message: string, suggestion: string, requestId: string, field?: string) {
     super(message)
     this.status = status
     this.code = code
     this.suggestion = suggestion
     this.requestId = requestId
+    this.field = field
   }
 }
 
@@ -20,7 +22,7 @@ interface Envelope<Data> {
   page?: number
   totalPages?: number
   total?: number
-  error?: { code: string; message: string; suggestion: string }
+  error?: { code: string; message: string; suggestion: string; field?: string }
   meta: { requestId: string }
 }
 
@@ -45,8 +47,8 @@ async function ask<Data>(method: string, path: string, body?: object): Promise<E
   const read = (await answer.json().catch(() => ({}))) as Partial<Envelope<Data>>
   const requestId = read.meta?.requestId ?? answer.headers.get('x-request-id') ?? ''
   if (!answer.ok || !read.success) {
-    const { code = 'internal_error', message = `answered ${answer.status}`, suggestion = 'Try again' } = read.error ?? {}
-    throw new ApiError(answer.status, code, message, suggestion, requestId)
+    const { code = 'internal_error', message = `answered ${answer.status}`, suggestion = 'Try again', field } = read.error ?? {}
+    throw new ApiError(answer.status, code, message, suggestion, requestId, field)
   }
   return read as Envelope<Data>
 }

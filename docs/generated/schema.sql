@@ -22,6 +22,21 @@ create table attempts (
   constraint attempts_pkey PRIMARY KEY (tenant_id, email_id, id)
 ) partition by RANGE (email_id);
 
+create table audit_entries (
+  id bigint not null generated always as identity,
+  at timestamptz not null,
+  actor_kind text not null,
+  actor text not null,
+  act text not null,
+  tenant_id text collate "C",
+  request_id text,
+  ip_address text,
+  data jsonb not null,
+  constraint audit_entries_pkey PRIMARY KEY (id),
+  constraint audit_entries_actor_kind_check CHECK ((actor_kind = ANY (ARRAY['member'::text, 'key'::text, 'command'::text])))
+);
+CREATE INDEX audit_entries_by_time ON audit_entries (at);
+
 create table brake_position (
   xact xid8 not null,
   id bigint not null
@@ -103,6 +118,7 @@ create table email_counts (
   hardfail bigint not null,
   bounced bigint not null,
   held bigint not null,
+  complained bigint not null default 0,
   constraint email_counts_pkey PRIMARY KEY (tenant_id, span, starts_at),
   constraint email_counts_span_check CHECK ((span = ANY (ARRAY['second'::text, 'quarter'::text, 'day'::text])))
 ) with (fillfactor=70);
@@ -196,6 +212,9 @@ create table members (
   created_at timestamptz not null,
   id bigint not null generated always as identity,
   password text,
+  totp_secret bytea,
+  totp_confirmed_at timestamptz,
+  totp_step bigint,
   constraint members_pkey PRIMARY KEY (address),
   constraint members_id_key UNIQUE (id),
   constraint members_role_check CHECK ((role = ANY (ARRAY['owner'::text, 'admin'::text, 'viewer'::text])))
@@ -252,6 +271,12 @@ create table queue_stops (
   at timestamptz not null,
   constraint queue_stops_pkey PRIMARY KEY (tenant_id, kind, name),
   constraint queue_stops_kind_check CHECK ((kind = ANY (ARRAY['destination'::text, 'domain'::text])))
+);
+
+create table recovery_codes (
+  member_id bigint not null,
+  code_hash bytea not null,
+  constraint recovery_codes_pkey PRIMARY KEY (member_id, code_hash)
 );
 
 create table reports (
@@ -526,9 +551,11 @@ create table webhook_deliveries (
   payload text not null,
   response_body text,
   error text,
+  email_id text collate "C",
   constraint webhook_deliveries_pkey PRIMARY KEY (tenant_id, id, at)
 ) partition by RANGE (at);
 CREATE INDEX webhook_deliveries_by_id ON webhook_deliveries (id);
+CREATE INDEX webhook_deliveries_of_email ON webhook_deliveries (email_id) WHERE (email_id IS NOT NULL);
 CREATE INDEX webhook_deliveries_of_webhook ON webhook_deliveries (webhook_id, at);
 
 create table webhook_endpoints (

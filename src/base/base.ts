@@ -7,7 +7,18 @@
  */
 export { type Children, startChildren } from './children.ts'
 export { type Clock, pause, systemClock } from './clock.ts'
-export { type Config, ConfigError, type Network, type Relay, type Role, readConfig, roleNames, settings } from './config.ts'
+export {
+  type Config,
+  ConfigError,
+  type Network,
+  type Relay,
+  type Role,
+  readConfig,
+  roleNames,
+  type ShownSetting,
+  settings,
+  shownSettings,
+} from './config.ts'
 export { openCrashPoints, type Reached } from './crash-points.ts'
 export { emailIdPrefix, emailIdTimeMs, type Ids, openIds, type Random, systemRandom } from './ids.ts'
 export { type Log, openLog, silentLog } from './log.ts'

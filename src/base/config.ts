@@ -155,8 +155,11 @@ export const settings = {
   roles: setting('POSTRIDER_ROLES', 'all', `comma list of roles: ${roleNames.join(', ')}`, (v) =>
     v === undefined || v === 'all' ? [...roleNames] : list(v).map((name) => oneOf(name, roleNames, 'api')),
   ),
-  deliveryProcesses: setting('POSTRIDER_DELIVERY_PROCESSES', 'cores', 'delivery processes of this instance', (v) =>
-    count(v, availableParallelism()),
+  deliveryProcesses: setting(
+    'POSTRIDER_DELIVERY_PROCESSES',
+    'half the cores',
+    'delivery processes of this instance; each signs on threads of its own',
+    (v) => count(v, Math.ceil(availableParallelism() / 2)),
   ),
   relay: setting(
     'POSTRIDER_RELAY',
@@ -323,3 +326,22 @@ export function readConfig(environment: Record<string, string | undefined>): Con
     publicUrl: rest.publicUrl ?? `http://localhost:${rest.port}`,
   }
 }
+
+export interface ShownSetting {
+  name: string
+  means: string
+  default: string
+  /** null: as the default. What holds a secret is only said to be set. */
+  value: string | null
+}
+
+const secretSettings = new Set(['DATABASE_URL', 'POSTRIDER_RELAY', 'POSTRIDER_SECRET', 'POSTRIDER_METRICS_TOKEN'])
+
+/** The settings in force, as people may see them. */
+export const shownSettings = (environment: Record<string, string | undefined>): ShownSetting[] =>
+  Object.values(settings).map(({ env, default: usual, means }) => ({
+    name: env,
+    means,
+    default: usual,
+    value: environment[env] ? (secretSettings.has(env) ? 'set' : environment[env]) : null,
+  }))

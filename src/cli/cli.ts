@@ -7,10 +7,11 @@
 import { spawn } from 'node:child_process'
 import { ConfigError, Refusal, settings } from '#base'
 import { migrate } from '#db'
+import { noteAct } from '#members'
 import { backup, restore } from './backup.ts'
 import { bounceParse } from './bounce.ts'
 import { classifyCommand } from './classify.ts'
-import { type Command, type CommandDeps, jsonOption, parseCall, printed, UsageError } from './command.ts'
+import { type Command, type CommandDeps, type Given, jsonOption, parseCall, printed, UsageError } from './command.ts'
 import { crashTest } from './crash-test.ts'
 import { dns } from './dns.ts'
 import { doctor } from './doctor.ts'
@@ -27,7 +28,7 @@ import {
   tenantPause,
   tenantResume,
 } from './operate.ts'
-import { domainAdd, keyCreate, limitsSet, memberAdd, memberReset, tenantCreate } from './records.ts'
+import { domainAdd, keyCreate, limitsSet, memberAdd, memberReset, memberResetTotp, tenantCreate } from './records.ts'
 import { send } from './send.ts'
 import { poolAssign, poolList, poolUnassign, sourceAdd, sourceList, sourceRemove } from './sources.ts'
 import { tlsList, tlsRequire, tlsWaive } from './tls.ts'
@@ -110,6 +111,7 @@ const commands: readonly Command[] = [
   tenantResume,
   domainAdd,
   memberAdd,
+  memberResetTotp,
   memberReset,
   limitsSet,
   sourceAdd,
@@ -174,10 +176,34 @@ export async function runCommand(words: readonly string[], deps: CommandDeps): P
   }
   if (command === bench) return runBench(rest)
   try {
-    await command.run(parseCall(command, rest), deps)
+    const given = parseCall(command, rest)
+    await command.run(given, command.audited ? noting(command, given, deps) : deps)
     return 0
   } catch (error) {
     return told(error, command)
+  }
+}
+
+/** The same house, and in the end a note of who has done what. */
+function noting({ name, audited }: Command, { options, positionals }: Given, deps: CommandDeps): CommandDeps {
+  const { SUDO_USER, USER, LOGNAME } = deps.environment
+  const { json: _, ...said } = options
+  const entry = {
+    actor: { kind: 'command' as const, name: SUDO_USER || USER || LOGNAME || 'unknown' },
+    act: name.replaceAll(' ', '.'),
+    tenantId: typeof options.tenant === 'string' ? options.tenant : null,
+    requestId: null,
+    ipAddress: null,
+    data: audited === 'unnamed' ? {} : { words: positionals, ...said },
+  }
+  return {
+    ...deps,
+    withHouse: (work, how) =>
+      deps.withHouse(async (house) => {
+        const done = await work(house)
+        await noteAct(house.db, entry, house.clock.nowMs())
+        return done
+      }, how),
   }
 }
 

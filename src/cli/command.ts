@@ -60,6 +60,8 @@ export interface Command {
   /** Names of positional arguments, in order; all are needed but a last one that ends with `?`; one that ends with `...` takes one or more. */
   positionals?: readonly string[]
   hidden?: boolean
+  /** Goes into the audit log when it succeeds; `unnamed`: without its words, which name a person to be forgotten. */
+  audited?: true | 'unnamed'
   run(given: Given, deps: CommandDeps): Promise<void>
 }
 

@@ -1,8 +1,8 @@
 /** `postrider dns`: what the operator publishes for the platform's own names, and what DNS says of it now. */
+import { readPlatform } from '#doctor'
 import type { PlatformRecord } from '#domains'
 import { openResolver } from '#net'
 import { type Command, jsonOption } from './command.ts'
-import { readPlatform } from './platform.ts'
 
 const says: Record<string, string> = {
   OK: 'is published',

@@ -1,8 +1,7 @@
 /** `postrider doctor`: is this installation fit to send, and what to do where it is not. */
-import { examine, type Finding } from '#doctor'
+import { examine, type Finding, readPlatform } from '#doctor'
 import { openResolver } from '#net'
 import { type Command, jsonOption } from './command.ts'
-import { readPlatform } from './platform.ts'
 
 const httpsPort = 443
 

@@ -6,6 +6,7 @@ import { type Command, jsonOption, printed, text, UsageError } from './command.t
 
 export const erase: Command = {
   name: 'erase',
+  audited: 'unnamed',
   summary: "remove a person's data; only their suppression stays",
   help: `postrider erase ADDRESS [--tenant ID] [--json]
 

@@ -82,6 +82,7 @@ async function placeOf(given: Given, house: House) {
 
 export const queuePause: Command = {
   name: 'queue pause',
+  audited: true,
   summary: 'stop sending to a destination, or from a sending domain',
   help: `postrider queue pause --destination DOMAIN | --domain NAME [--tenant ID] [--because TEXT] [--json]
 
@@ -100,6 +101,7 @@ In force within a second, and until \`postrider queue resume\`. Retries do not u
 
 export const queueResume: Command = {
   name: 'queue resume',
+  audited: true,
   summary: 'go on with a paused destination or sending domain',
   help: `postrider queue resume --destination DOMAIN | --domain NAME [--tenant ID] [--json]
 
@@ -133,6 +135,7 @@ const forQueue = (
   act: (house: House, filter: ReturnType<typeof filterOf>) => Promise<number>,
 ): Command => ({
   name: `queue ${verb}`,
+  audited: true,
   summary: about.summary,
   help: `postrider queue ${verb} [--email ID] [--tenant ID] [--destination DOMAIN] [--json]\n\n${about.help}`,
   options: { ...filterOptions, ...jsonOption },
@@ -172,6 +175,7 @@ export const queueCancel = forQueue(
 
 export const tenantPause: Command = {
   name: 'tenant pause',
+  audited: true,
   summary: "hold a tenant's mail",
   help: `postrider tenant pause ID [--because TEXT] [--json]
 
@@ -189,6 +193,7 @@ The tenant's mail is accepted and held, what is queued too, until \`postrider te
 
 export const tenantResume: Command = {
   name: 'tenant resume',
+  audited: true,
   summary: "let a paused tenant's mail go",
   help: 'postrider tenant resume ID [--json]\n\nIts held mail is released in the order of acceptance. What happened before counts no longer against it.',
   options: { ...jsonOption },

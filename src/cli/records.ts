@@ -4,7 +4,7 @@ import { createKey, type Permission, permissions } from '#credentials'
 import { addDomain, recordsOf } from '#domains'
 import { keySubject, organisationSubject, setLimits, tenantSubject } from '#limits'
 import { parseAddress } from '#mail'
-import { addMember, resetMember, roles } from '#members'
+import { addMember, resetMember, resetSecondFactor, roles } from '#members'
 import { addTenant, openTenants, type Tenant } from '#tenants'
 import { type Command, type House, jsonOption, needed, printed, text, UsageError } from './command.ts'
 
@@ -21,6 +21,7 @@ const facts = (house: House) => ({ nowMs: house.clock.nowMs(), ids: house.ids })
 
 export const keyCreate: Command = {
   name: 'key create',
+  audited: true,
   summary: 'make an API key; it is shown once',
   help: `postrider key create --type live|test [--tenant ID] [--permissions a,b] [--name N] [--json]
 
@@ -58,6 +59,7 @@ Permissions: ${permissions.join(', ')}`,
 
 export const tenantCreate: Command = {
   name: 'tenant create',
+  audited: true,
   summary: 'make a tenant',
   help: 'postrider tenant create --name N [--json]\n\nMakes a tenant: a customer with domains, keys, mail and lists of its own.',
   options: { name: { type: 'string' }, ...jsonOption },
@@ -71,6 +73,7 @@ export const tenantCreate: Command = {
 
 export const domainAdd: Command = {
   name: 'domain add',
+  audited: true,
   summary: 'add a sending domain with DKIM keys of its own',
   help: `postrider domain add NAME [--tenant ID] [--trust] [--json]
 
@@ -99,6 +102,7 @@ verification (private networks, relays), and is recorded as trusted.`,
 
 export const memberAdd: Command = {
   name: 'member add',
+  audited: true,
   summary: 'add a member; organisation members may receive sandbox mail',
   help: `postrider member add ADDRESS [--role owner|admin|viewer] [--tenant ID] [--json]
 
@@ -122,6 +126,7 @@ recipient.`,
 
 export const memberReset: Command = {
   name: 'member reset',
+  audited: true,
   summary: "end a member's sessions and print a new sign-in link",
   help: `postrider member reset ADDRESS [--json]
 
@@ -139,6 +144,25 @@ Forgets the password of a member, ends all sessions within a second, and prints 
   },
 }
 
+export const memberResetTotp: Command = {
+  name: 'member reset-totp',
+  summary: "take a member's second factor away",
+  help: `postrider member reset-totp ADDRESS [--json]
+
+For a member who has lost the authenticator and the recovery codes: the password alone signs in again. Ends all sessions within a second.`,
+  options: { ...jsonOption },
+  positionals: ['ADDRESS'],
+  audited: true,
+  async run(given, deps) {
+    const address = parseAddress(given.positionals[0] as string)
+    if (!address) throw new UsageError(`"${given.positionals[0]}" is not an email address`)
+    await deps.withHouse(async (house) => {
+      const member = await house.db.transaction((tx) => resetSecondFactor(tx, address.text, null))
+      printed(given, deps, { ...member }, `${member.address} (${member.role}) has no second factor now`)
+    })
+  },
+}
+
 const count = (name: string, value: string): number => {
   if (!/^\d{1,9}$/.test(value) || Number(value) < 1) throw new UsageError(`--${name} must be a whole number of at least 1`)
   return Number(value)
@@ -146,6 +170,7 @@ const count = (name: string, value: string): number => {
 
 export const limitsSet: Command = {
   name: 'limits set',
+  audited: true,
   summary: 'change the request rate or the hourly send limit',
   help: `postrider limits set [--rate N] [--send N|unlimited] [--tenant ID] [--key ID]
 

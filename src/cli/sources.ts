@@ -63,6 +63,7 @@ async function withAdvice(house: House, sources: readonly Source[]) {
 
 export const sourceAdd: Command = {
   name: 'source add',
+  audited: true,
   summary: 'send from this address of the machine',
   help: `postrider source add ADDRESS [--name EHLO_NAME] [--pool POOL] [--warm-up] [--json]
 
@@ -103,6 +104,7 @@ Shows each address with its pool, its name in EHLO and its warm-up, and what DNS
 
 export const sourceRemove: Command = {
   name: 'source remove',
+  audited: true,
   summary: 'send from this address no more',
   help: 'postrider source remove ADDRESS [--json]\n\nConnections that are open finish what they have. The last address of a pool that mail is assigned to stays.',
   options: jsonOption,
@@ -129,6 +131,7 @@ const mailOf = ({ tenantId, tag }: Omit<PoolAssignment, 'pool'>) =>
 
 export const poolAssign: Command = {
   name: 'pool assign',
+  audited: true,
   summary: "send a tenant's or a tag's mail from one pool only",
   help: `postrider pool assign POOL [--tenant ID] [--tag TAG] [--json]
 
@@ -145,6 +148,7 @@ Of several that fit, the one for the tenant and the tag counts, then the one for
 
 export const poolUnassign: Command = {
   name: 'pool unassign',
+  audited: true,
   summary: 'undo pool assign',
   help: 'postrider pool unassign [--tenant ID] [--tag TAG] [--json]',
   options: { ...placeOptions, ...jsonOption },

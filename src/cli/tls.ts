@@ -11,6 +11,7 @@ function domainOf({ positionals: [given = ''] }: Given): string {
 
 export const tlsRequire: Command = {
   name: 'tls require',
+  audited: true,
   summary: "send to a recipients' domain over TLS only",
   help: `postrider tls require DOMAIN [--any-certificate] [--json]
 
@@ -33,6 +34,7 @@ Not for mail that goes through POSTRIDER_RELAY.
 
 export const tlsWaive: Command = {
   name: 'tls waive',
+  audited: true,
   summary: 'take TLS as it comes again',
   help: 'postrider tls waive DOMAIN [--json]\n\nEnds what `postrider tls require` began.',
   options: jsonOption,

@@ -13,6 +13,7 @@ function moment(given: Given, name: string): Date {
 
 export const webhookReplay: Command = {
   name: 'webhook replay',
+  audited: true,
   summary: 'send what happened in a time to a webhook again',
   help: `postrider webhook replay ID --after T --before T [--json]
 

@@ -19,6 +19,7 @@ import { openService, type Service } from './service.ts'
 import { type Sink, startSink } from './sink.ts'
 
 export { type FaultKind, faultKinds } from './faults.ts'
+export { type Chance, openChance } from './random.ts'
 
 export interface CrashTestOptions {
   clock: Clock

@@ -55,7 +55,7 @@ export {
   resumePaused,
   resumeTenant,
 } from './operate.ts'
-export { keysFor, rebuildMessage, withMark } from './prepare.ts'
+export { messageAsSent, rebuildMessage } from './prepare.ts'
 export { openProviders } from './providers.ts'
 export { deleteDomain } from './remove-domain.ts'
 export { holdAfterRestore, restoreWaiting, resumeAfterRestore } from './restores.ts'
@@ -123,6 +123,7 @@ export interface DeliveryDeps {
   takeReport?: LaterDeps['takeReport'] | undefined
   /** Called where a crash test may strike. */
   reached?: Reached | undefined
+  outside?: DispatchDeps['outside']
   bounds?: DispatchDeps['bounds']
 }
 

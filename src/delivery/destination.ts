@@ -5,7 +5,7 @@
 import type { Clock, Log } from '#base'
 import { classify } from '#bounces'
 import type { Resolver } from '#net'
-import type { RecipientResult, SmtpConnection, SmtpLimits, Transaction } from '#smtp'
+import type { Dial, RecipientResult, SmtpConnection, SmtpLimits, Transaction } from '#smtp'
 import type { Claimed } from '#spool'
 import { fairQueue } from './fair-queue.ts'
 import { type Job, type PreparedMessage, transactionsOf } from './job.ts'
@@ -67,6 +67,7 @@ export interface DestinationDeps {
   /** Not begun, and not to be claimed again for so long: the provider takes no more now. */
   surplus(jobs: Job[], forMs: number): void
   smtpLimits?: Partial<SmtpLimits> | undefined
+  dial?: Dial | undefined
 }
 
 export interface Destination {
@@ -325,7 +326,7 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
     const transaction: Transaction = {
       returnPath: message.returnPathOf?.(job.recipients[0] as Claimed) ?? '',
       recipients: job.recipients.map((one) => one.recipient),
-      data: message.dataFor(job.recipients[0] as Claimed, sevenBit?.() ?? message.data),
+      data: message.dataFor(job.recipients[0] as Claimed, sevenBit ? await sevenBit() : message.data),
       needs8bit: message.needs8bit && !sevenBit,
       needsSmtpUtf8: message.needsSmtpUtf8 || job.needsSmtpUtf8,
       mayFinish: () => deps.mayFinish(job),

@@ -5,9 +5,9 @@
 import type { Clock, Config, Ids, Log, Secrets } from '#base'
 import { CommitUnknown, DatabaseUnreachable, type Db } from '#db'
 import type { Domains } from '#domains'
-import { findRoute, openDnssec, openGuard, openPost, openResolver, type Route } from '#net'
+import { findRoute, openDnssec, openGuard, openPost, openResolver, type Resolver, type Route } from '#net'
 import { type Scenario, simulatorDomain } from '#simulator'
-import type { SmtpLimits } from '#smtp'
+import type { Dial, SmtpLimits } from '#smtp'
 import type { Claimed, Lane as ClaimLane, Leases, RetrySchedule } from '#spool'
 import { type Destination, type FindingFor, openDestination } from './destination.ts'
 import type { Job } from './job.ts'
@@ -53,6 +53,8 @@ export interface DispatchDeps {
   abandoned(claimed: Claimed[]): void
   /** Not sent, and not to be claimed again for so long; no attempt. */
   putOff(claimed: Claimed[], forMs: number, waitsFor: string): void
+  /** Another world than the real one: who answers questions about names, and where connections lead. */
+  outside?: { resolver: Resolver; dial: Dial } | undefined
   /** Other limits of time than the usual ones. */
   bounds?: { smtp?: Partial<SmtpLimits>; dnsQueryMs?: number } | undefined
 }
@@ -72,7 +74,7 @@ export interface Dispatch {
 export function openDispatch(deps: DispatchDeps): Dispatch {
   const { clock, config, ids, schedule } = deps
   const fraction = () => ids.fraction()
-  const resolver = openResolver({ servers: config.resolvers, clock, queryMs: deps.bounds?.dnsQueryMs })
+  const resolver = deps.outside?.resolver ?? openResolver({ servers: config.resolvers, clock, queryMs: deps.bounds?.dnsQueryMs })
   const guard = openGuard(config.allowedNetworks)
   const { get } = openPost({ resolver, guard, openedNetworks: config.allowedNetworks, clock })
   const tlsPolicies = {
@@ -154,6 +156,7 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
         lane: laneFor(addresses, provider),
         surplus: (jobs, forMs) => (addresses && !closing ? pools.passOn(name, provider, jobs, forMs) : surplus(jobs, forMs)),
         smtpLimits: deps.bounds?.smtp,
+        dial: deps.outside?.dial,
       })
       destinations.set(key, destination)
     }

@@ -42,7 +42,7 @@ export interface PreparedMessage {
   needs8bit: boolean
   needsSmtpUtf8: boolean
   /** Instead of `data`, for a server without 8BITMIME; where there is such a form. */
-  sevenBit?: () => Buffer
+  sevenBit?: () => Promise<Buffer>
 }
 
 /** The parts of a job that take a transaction each. */

@@ -4,6 +4,7 @@
  */
 import type { Clock, Log, Secrets } from '#base'
 import { CommitUnknown, DatabaseUnreachable, type Db } from '#db'
+import { sign } from '#dkim'
 import type { Domains } from '#domains'
 import { decodeContent, findContentBody, openReturnPaths } from '#emails'
 import { dotStuff } from '#mail'
@@ -59,13 +60,14 @@ export function openMessages(deps: MessagesDeps): Messages {
       return undefined
     }
     const recipient = job.recipients[0] as Claimed
-    const { octets, needs8bit, needsSmtpUtf8, personal } = rebuildMessage(content, keys, recipient, tokens)
+    const { octets, needs8bit, needsSmtpUtf8, personal } = rebuildMessage(content, recipient, tokens)
     if (personal && job.recipients.length > 1) others(splitOff(job))
     job.body = undefined
     const { returnPathDomain: domain, messageId } = content
-    let written: Buffer | undefined
+    const signed = async (message: Buffer) => dotStuff(await sign(message, keys, content.acceptedAtMs))
+    let written: Promise<Buffer> | undefined
     const sevenBit = () => {
-      written ??= dotStuff(rebuildMessage(content, keys, recipient, tokens, 'sevenBit').octets)
+      written ??= signed(rebuildMessage(content, recipient, tokens, 'sevenBit').octets)
       return written
     }
     return {
@@ -73,7 +75,7 @@ export function openMessages(deps: MessagesDeps): Messages {
       acceptedAtMs: content.acceptedAtMs,
       dataFor: ({ emailId }, data) => withMark(data, content, emailId, returnPaths),
       returnPathOf: domain === null ? null : ({ emailId }) => returnPaths.make(emailId, domain, clock.nowMs()),
-      data: dotStuff(octets),
+      data: await signed(octets),
       needs8bit,
       needsSmtpUtf8,
       ...(needsOnly8bit({ needs8bit, needsSmtpUtf8 }) ? { sevenBit } : {}),

@@ -4,7 +4,16 @@
  */
 import { type Clock, impossible } from '#base'
 import { type AddressesResult, type AddressGuard, findAddresses, type Resolver } from '#net'
-import { type ConnectOptions, type ConnectResult, connect, type Failure, reach, type SmtpConnection, type SmtpLimits } from '#smtp'
+import {
+  type ConnectOptions,
+  type ConnectResult,
+  connect,
+  type Dial,
+  type Failure,
+  reach,
+  type SmtpConnection,
+  type SmtpLimits,
+} from '#smtp'
 import { type End, isLeftOut, type Lane, targetsOf } from './lane.ts'
 import { type Finding, findingOfFailure, nowhere, type RemoteEnd, remoteOf } from './outcome.ts'
 import type { Slot } from './slots.ts'
@@ -36,11 +45,12 @@ export interface OpeningDeps {
   lane: Lane
   stumbles: Stumbles
   smtpLimits?: Partial<SmtpLimits> | undefined
+  dial?: Dial | undefined
 }
 
 /** A host that says 5xx at the door is passed over for the next. `left out`: there are addresses only of a family that has no slot now. */
 export async function openConnection(way: Way, slots: ReadonlyMap<End, Slot>, deps: OpeningDeps): Promise<Opened | 'left out'> {
-  const { lane, clock, stumbles, smtpLimits: limits = {} } = deps
+  const { lane, clock, stumbles, dial, smtpLimits: limits = {} } = deps
   let last: Unopened | undefined
   let wasLeftOut = false
   for (const guarded of way.hosts) {
@@ -58,7 +68,7 @@ export async function openConnection(way: Way, slots: ReadonlyMap<End, Slot>, de
     const targets = targetsOf(lane, slots, peers)
     if (targets.length === 0 && isLeftOut(lane, peers)) wasLeftOut = true
     else if (targets.length === 0) last = gentler(last, unopened(ofOtherFamily(host), { ...nowhere, host }))
-    for await (const reached of reach(targets, { clock, connectMs: limits.connectMs })) {
+    for await (const reached of reach(targets, { clock, connectMs: limits.connectMs, dial })) {
       const { peer, end } = reached.target
       const told = (failure: Failure) => {
         const remote = remoteOf(peer, { secure: false, tls: failure.tls ?? null }, guarded)
@@ -78,6 +88,7 @@ export async function openConnection(way: Way, slots: ReadonlyMap<End, Slot>, de
         pipelining: stumbles.has(peer.address) ? 'never' : 'when offered',
         clock,
         limits,
+        dial,
       }
       let result = await connect(options)
       if (tls === 'opportunistic') result = await orWithLess(options, result)

@@ -1,8 +1,4 @@
-/**
- * From stored content to the octets that one recipient gets: built, tracked and signed the same way every time, so the API can show
- * what was sent.
- */
-
+/** From stored content to the octets that one recipient gets: built and tracked the same way every time, so the API can show what was sent. */
 import { type SigningKey, sign } from '#dkim'
 import type { Domains } from '#domains'
 import type { Content, PartsContent, ReturnPaths } from '#emails'
@@ -25,23 +21,15 @@ export interface RebuiltMessage extends BuiltMessage {
 }
 
 /**
- * The complete message, DKIM signatures first. With `sevenBit` for a server without 8BITMIME: written anew where it is not ASCII, and
- * then signed. Throws when the content could not have come from acceptance.
+ * The message as it is signed. With `sevenBit` for a server without 8BITMIME: written anew where it is not ASCII. Throws when the content
+ * could not have come from acceptance.
  */
-export function rebuildMessage(
-  content: Content,
-  keys: readonly SigningKey[],
-  recipient: Recipient,
-  tokens: Tokens,
-  form?: 'sevenBit',
-): RebuiltMessage {
+export function rebuildMessage(content: Content, recipient: Recipient, tokens: Tokens, form?: 'sevenBit'): RebuiltMessage {
   const given =
     content.message.kind === 'raw'
       ? fromRaw(content.message.raw, content, recipient, tokens)
       : fromParts(content.message, content, recipient, tokens)
-  const built = form === 'sevenBit' && needsOnly8bit(given) ? { ...given, octets: toSevenBit(given.octets), needs8bit: false } : given
-  if (keys.length === 0) return built
-  return { ...built, octets: Buffer.concat([sign(built.octets, keys, content.acceptedAtMs), built.octets]) }
+  return form === 'sevenBit' && needsOnly8bit(given) ? { ...given, octets: toSevenBit(given.octets), needs8bit: false } : given
 }
 
 /**
@@ -54,6 +42,17 @@ export const withMark = (
   emailId: string,
   paths: ReturnPaths,
 ) => (marked ? Buffer.concat([Buffer.from(`${markField}: ${paths.mark(emailId, acceptedAtMs)}\r\n`), octets]) : octets)
+
+/** Signed and marked; without signatures where the sending domain is gone. */
+export async function messageAsSent(
+  content: Content,
+  recipient: Recipient,
+  { domains, tokens, returnPaths }: { domains: Domains; tokens: Tokens; returnPaths: ReturnPaths },
+): Promise<Buffer> {
+  const keys = await keysFor(content, recipient.tenantId, domains)
+  const signed = await sign(rebuildMessage(content, recipient, tokens).octets, keys ?? [], content.acceptedAtMs)
+  return withMark(signed, content, recipient.emailId, returnPaths)
+}
 
 /** The keys that sign this content; undefined when its domain is gone. */
 export async function keysFor({ signing }: Content, tenantId: string, domains: Domains): Promise<SigningKey[] | undefined> {

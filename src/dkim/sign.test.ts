@@ -28,25 +28,22 @@ async function verdicts(message: Buffer): Promise<string[]> {
 
 const head =
   'Date: Sat, 21 Nov 2026 00:19:40 +0000\r\nFrom: Ann <ann@example.com>\r\nTo: bob@example.org\r\nSubject: A  subject\r\n folded\r\nMIME-Version: 1.0\r\n'
-const signed = (body: string, fields = head) => {
-  const message = Buffer.from(`${fields}\r\n${body}`, 'latin1')
-  return Buffer.concat([sign(message, keys, atMs), message])
-}
+const signed = (body: string, fields = head) => sign(Buffer.from(`${fields}\r\n${body}`, 'latin1'), keys, atMs)
 
 describe('a DKIM signature', () => {
   test('passes an independent verifier for RSA and for Ed25519', async () => {
-    expect(await verdicts(signed('Hello  \t world \r\n\r\n\r\n'))).toEqual(['pass', 'pass'])
+    expect(await verdicts(await signed('Hello  \t world \r\n\r\n\r\n'))).toEqual(['pass', 'pass'])
   })
 
   test('covers an empty body', async () => {
-    expect(await verdicts(signed(''))).toEqual(['pass', 'pass'])
+    expect(await verdicts(await signed(''))).toEqual(['pass', 'pass'])
   })
 
   test('always passes, whatever spaces and empty lines the body has', async () => {
     const piece = fc.constantFrom('a', ' ', '  ', '\t', '\r\n', '\r\n\r\n', '.', 'x y ', '=', 'end')
     await fc.assert(
       fc.asyncProperty(fc.array(piece, { maxLength: 40 }), async (pieces) => {
-        expect(await verdicts(signed(`${pieces.join('')}\r\n`))).toEqual(['pass', 'pass'])
+        expect(await verdicts(await signed(`${pieces.join('')}\r\n`))).toEqual(['pass', 'pass'])
       }),
       { numRuns: 150 },
     )
@@ -55,22 +52,22 @@ describe('a DKIM signature', () => {
   test.each(['From: eve@example.net', 'Subject: another', 'To: eve@example.net', 'Reply-To: eve@example.net'])(
     'fails when a second field is put in front: %s',
     async (field) => {
-      const message = signed('Hello\r\n')
+      const message = await signed('Hello\r\n')
       expect(await verdicts(Buffer.concat([Buffer.from(`${field}\r\n`), message]))).not.toContain('pass')
     },
   )
 
   test('fails when a word of the body changes', async () => {
-    const message = signed('Pay 10 euros\r\n').toString('latin1').replace('10 euros', '99 euros')
+    const message = (await signed('Pay 10 euros\r\n')).toString('latin1').replace('10 euros', '99 euros')
     expect(await verdicts(Buffer.from(message, 'latin1'))).not.toContain('pass')
   })
 
-  test('is the same octets for the same message, keys and time', () => {
-    expect(signed('Hello\r\n')).toEqual(signed('Hello\r\n'))
+  test('is the same octets for the same message, keys and time', async () => {
+    expect(await signed('Hello\r\n')).toEqual(await signed('Hello\r\n'))
   })
 
-  test('has no line over 998 octets and only CRLF line ends', () => {
-    const field = sign(Buffer.from(`${head}\r\nHello\r\n`), keys, atMs).toString('latin1')
-    expect(field.split('\r\n').every((line) => line.length <= 998 && !/[\r\n]/.test(line))).toBe(true)
+  test('has no line over 998 octets and only CRLF line ends', async () => {
+    const message = (await signed('Hello\r\n')).toString('latin1')
+    expect(message.split('\r\n').every((line) => line.length <= 998 && !/[\r\n]/.test(line))).toBe(true)
   })
 })

@@ -1,5 +1,6 @@
 /** DKIM signatures: rsa-sha256 (RFC 6376) and ed25519-sha256 (RFC 8463) over one canonical form of the message. */
 import { createHash, sign as cryptoSign } from 'node:crypto'
+import { promisify } from 'node:util'
 import { bodyStart, type HeaderField, headerFields, relaxedBody, relaxedHeader } from './canonical.ts'
 import type { SigningKey } from './keys.ts'
 
@@ -19,18 +20,21 @@ const oversigned = [
   'list-unsubscribe-post',
 ]
 const base64Line = 72
+/** On another thread: an RSA signature takes as long as everything else that is done with a message. */
+const signOnThread = promisify(cryptoSign)
 
 /**
- * The DKIM-Signature fields, one for each key, to be put in front of `message` (CRLF line ends). There is no expiry: a retry days
- * later, or the raw form shown by the API, must be the same octets.
+ * `message` (CRLF line ends) with a DKIM-Signature field for each key in front. There is no expiry: a retry days later, or the raw form
+ * shown by the API, must be the same octets.
  */
-export function sign(message: Buffer, keys: readonly SigningKey[], atMs: number): Buffer {
+export async function sign(message: Buffer, keys: readonly SigningKey[], atMs: number): Promise<Buffer> {
+  if (keys.length === 0) return message
   const start = bodyStart(message)
   const fields = headerFields(message.toString('latin1', 0, start))
   const bodyHash = createHash('sha256').update(relaxedBody(message, start)).digest('base64')
   const { names, text } = signedHeaders(fields)
   const timestamp = Math.floor(atMs / 1000)
-  const signatures = keys.map((key) => {
+  const signatures = keys.map(async (key) => {
     const unsigned = signatureField(key, names, bodyHash, timestamp)
     const canonical = Buffer.from(
       `${text}${relaxedHeader({ name: 'dkim-signature', value: unsigned.slice('DKIM-Signature:'.length) })}`,
@@ -38,11 +42,11 @@ export function sign(message: Buffer, keys: readonly SigningKey[], atMs: number)
     )
     const signature =
       key.algorithm === 'rsa'
-        ? cryptoSign('sha256', canonical, key.privateKey)
+        ? await signOnThread('sha256', canonical, key.privateKey)
         : cryptoSign(null, createHash('sha256').update(canonical).digest(), key.privateKey)
     return `${unsigned}${folded(signature.toString('base64'))}\r\n`
   })
-  return Buffer.from(signatures.join(''), 'latin1')
+  return Buffer.concat([Buffer.from((await Promise.all(signatures)).join(''), 'latin1'), message])
 }
 
 /** RFC 6376 section 5.4.2: of several fields of one name, the last one is signed first. */

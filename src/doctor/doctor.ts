@@ -1,6 +1,6 @@
 /**
  * The doctor: is this installation fit to send, and if not, what to do; and its pulse, for metrics. Looks, and changes nothing.
- * Owns: nothing. Uses: base, net, smtp, db, domains, spool, tracking, delivery. Used by: cli, main.
+ * Owns: nothing. Uses: base, net, smtp, db, domains, spool, tracking, delivery. Used by: http, cli, main.
  * Promises: all checks run beside each other and end in bounded time; what cannot be found out is said to be unknown, not well.
  */
 import { pause } from '#base'
@@ -11,6 +11,7 @@ import { checkDmarc, checkHostname, checkIncomingPolicies, checkPlatform, checkR
 import { checkPort25, checkSmtpCertificate, checkTrackCertificates } from './reach.ts'
 
 export type { DoctorDeps, Finding } from './finding.ts'
+export { readPlatform } from './platform.ts'
 export { startMeasuring } from './pulse.ts'
 
 /** Of one check, whatever it waits for. */

@@ -19,6 +19,8 @@ export interface InboxFilter {
   /** null: all tenants. */
   tenantId: string | null
   recipient?: string | undefined
+  /** Part of the recipient, the sender or the subject, in any case. */
+  search?: string | undefined
 }
 
 /** Each with its last delivery that was not cleared. */
@@ -33,13 +35,14 @@ const received = sql.part`
     limit 1
   ) as delivery
   where test and ($1::text is null or emails.tenant_id = $1) and emails.id >= $2 and ($3::text is null or lower(recipient) = lower($3))
-    and recipient <> $4`
+    and recipient <> $4
+    and ($5::text is null or strpos(lower(concat_ws(E'\\n', recipient, from_text, subject)), lower($5)) > 0)`
 
 const inboxPage = sql<ReceivedEmail>`
   select ${emailColumns}, delivery.at as "receivedAt"
   from ${received}
   order by delivery.attempt desc
-  limit $5 offset $6`
+  limit $6 offset $7`
 
 const inboxTotal = sql<{ total: number }>`
   select count(*) as total
@@ -65,11 +68,12 @@ const dropClearing = sql`
   delete from test_inbox_clearings
   where tenant_id = $1`
 
-const filterValues = ({ tenantId, recipient }: InboxFilter, nowMs: number) => [
+const filterValues = ({ tenantId, recipient, search }: InboxFilter, nowMs: number) => [
   tenantId,
   emailIdPrefix(nowMs - keptMs),
   recipient ?? null,
   nobody,
+  search ?? null,
 ]
 
 /** A page of what was received, newest first, and how much there is in all. */

@@ -10,9 +10,10 @@ import { forgetExpiredKeys } from '#accept'
 import { type Clock, type Log, startLoop } from '#base'
 import { type Db, ensurePartitions, sql } from '#db'
 import { expireHolds, followQueueChanges, forgetExpiredPolicies } from '#delivery'
-import { emailTables, findOldestEmailMs, forgetSeconds, rollUpCounts } from '#emails'
+import { emailTables, findOldestEmailMs, forgetSeconds, indexEndedDays, rollUpCounts } from '#emails'
 import { eventTables } from '#events'
 import type { LimitSettings } from '#limits'
+import { dropOldAudit } from '#members'
 import type { Resolver } from '#net'
 import { logTables } from '#request-logs'
 import { returnTables } from '#returns'
@@ -24,9 +25,12 @@ import { startDomainChecks } from './domain-checks.ts'
 
 import { applyRetention, type Keep } from './retention.ts'
 
+const indexEveryMs = 600_000
 const tickMs = 500
 const daysAhead = 7
 const hourMs = 3_600_000
+/** How long the audit log is kept: a year, and time to look back over it. */
+const auditMs = 400 * 86_400_000
 /** So that other chores have their turn when much is to be counted. */
 const mostCountingRounds = 10
 const choreLock = 7_305_010
@@ -84,6 +88,7 @@ export function startHousekeeping(deps: HousekeepingDeps): Housekeeping {
     { name: 'forgetting expired MTA-STS policies', everyMs: hourMs, run: (nowMs) => forgetExpiredPolicies(db, nowMs) },
     { name: 'checking track domains', everyMs: 10_000, run: () => checkDueTrackDomains(deps) },
     { name: 'dropping what has passed its retention', everyMs: hourMs, run: (nowMs) => applyRetention(db, deps.keep, nowMs) },
+    { name: 'forgetting old changes', everyMs: hourMs, run: (nowMs) => dropOldAudit(db, nowMs - auditMs) },
     { name: 'making partitions', everyMs: hourMs, run: (nowMs) => prepareDays(db, nowMs) },
   ]
   const due = new Map<string, number>()
@@ -101,8 +106,14 @@ export function startHousekeeping(deps: HousekeepingDeps): Housekeeping {
   }
 
   const loops = [startLoop({ clock, log, name: 'housekeeping', everyMs: tickMs }, turn), startDomainChecks(deps)]
+  // On a timetable of its own: it may take minutes, and keeps no other chore from its turn.
+  const indexing = startLoop({ clock, log, name: 'indexing ended days', everyMs: indexEveryMs }, async () => {
+    await indexEndedDays(db, clock.nowMs())
+  })
   return {
     async stop() {
+      // Not waited for: what is left half made is made anew.
+      void indexing.stop()
       await Promise.all(loops.map((loop) => loop.stop()))
     },
   }

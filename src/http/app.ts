@@ -10,9 +10,11 @@ import ipaddr from 'ipaddr.js'
 import { type Clock, type Config, type Ids, type Log, metrics, type Network, Refusal } from '#base'
 import type { Standing } from '#limits'
 import type { RequestLogs } from '#request-logs'
+import { noteChange } from './audit.ts'
 import { openBodyRoom, readBody } from './body.ts'
 import { answerBrokenRequest } from './broken-requests.ts'
-import { type DashboardDeps, serveDashboard } from './dashboard.ts'
+import { serveDashboard } from './dashboard.ts'
+import type { DashboardDeps } from './desk.ts'
 import { type GateDeps, passAgain, passGate, rateHeaders } from './gate.ts'
 import { type LinkDeps, serveLinks } from './links.ts'
 import { fastifyPath } from './openapi.ts'
@@ -182,6 +184,7 @@ function register(api: FastifyInstance, endpoint: Endpoint, path: string, deps: 
         idempotencyKey: endpoint.sends ? headerOf(request, 'idempotency-key') : undefined,
       }
       const answered = await within(endpoint.respond(call, deps), answerWithinMs, deps.clock)
+      await noteChange(request, endpoint, answered.body, deps)
       if (answered.standing) reply.headers(sendLimitHeaders(answered.standing))
       if (answered.replayed) reply.header('idempotent-replayed', 'true')
       const { body } = answered

@@ -2,39 +2,24 @@
  * The dashboard's own endpoints (docs/dashboard.md): signing in and out, members, and the HTML of an email in a page that can do nothing.
  * Everything else the dashboard asks of /v1. All but the HTML need the header and the origin of our pages, signing in too.
  */
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import Type, { type Static, type TSchema } from 'typebox'
-import { type Clock, type Config, type Ids, Refusal } from '#base'
-import type { Db } from '#db'
-import type { RateLimiter } from '#limits'
+import type { FastifyInstance } from 'fastify'
+import Type from 'typebox'
+import { Refusal } from '#base'
 import { parseAddress } from '#mail'
-import { addMember, listMembers, removeMember, resetMember, roles, type Session } from '#members'
-import type { Tenants } from '#tenants'
-import { networkOf } from './networks.ts'
+import { addMember, listMembers, removeMember, resetMember, resetSecondFactor, roles, type Session } from '#members'
+import { type DashboardDeps, mostBodyOctets, openDesk, reader, Text } from './desk.ts'
+import { serveEmailDesk } from './email-desk.ts'
+import { serveInstallation } from './installation.ts'
+import { type OperationDeps, serveOperation } from './operation.ts'
 import { previewDocument, previewHeaders } from './preview.ts'
-import { isFromOurPages, type Person, personOf, type SessionDeps, sessionCookie, sessionRate, setSessionCookie } from './session.ts'
+import { serveSecondFactor } from './second-factor.ts'
+import { isFromOurPages, sessionCookie, setSessionCookie } from './session.ts'
 import { retrieveEmail } from './v1/email-details.ts'
-import { jsonType, success } from './v1/envelope.ts'
 import type { ApiDeps } from './v1/route.ts'
-import { refusalOf, shapeOf } from './v1/shape.ts'
 
-export interface DashboardDeps extends SessionDeps {
-  db: Db
-  clock: Clock
-  ids: Ids
-  tenants: Tenants
-  rateLimiter: RateLimiter
-  config: Pick<Config, 'publicUrl'>
-}
-
-const mostBodyOctets = 16_384
-/** Attempts to sign in per second and network, the good ones too. */
-const signInRate = 5
-
-const Text = Type.String({ maxLength: 1024 })
-const SignIn = Type.Object({ address: Text, password: Text })
+const SignIn = Type.Object({ address: Text, password: Text, code: Type.Optional(Text) })
 const Link = Type.Object({ token: Text })
-const LinkPassword = Type.Object({ token: Text, password: Text })
+const LinkPassword = Type.Object({ token: Text, password: Text, code: Type.Optional(Text) })
 const NewMember = Type.Object({
   address: Text,
   role: Type.Unsafe<(typeof roles)[number]>({ type: 'string', enum: roles }),
@@ -44,14 +29,6 @@ const OneMember = Type.Object({ address: Text })
 
 const shown = ({ address, role, tenantId }: Pick<Session, 'address' | 'role' | 'tenantId'>) => ({ address, role, tenantId })
 
-function reader<Schema extends TSchema>(schema: Schema): (body: unknown) => Static<Schema> {
-  const problemsOf = shapeOf(schema)
-  return (body) => {
-    const problems = problemsOf(body)
-    if (problems.length > 0) throw refusalOf(problems)
-    return body as Static<Schema>
-  }
-}
 const readSignIn = reader(SignIn)
 const readLink = reader(Link)
 const readLinkPassword = reader(LinkPassword)
@@ -59,30 +36,10 @@ const readNewMember = reader(NewMember)
 const readOneMember = reader(OneMember)
 
 /** Under /dashboard/api. The app's error handler answers what is refused. */
-export async function serveDashboard(app: FastifyInstance, deps: DashboardDeps & ApiDeps): Promise<void> {
+export async function serveDashboard(app: FastifyInstance, deps: DashboardDeps & OperationDeps & ApiDeps): Promise<void> {
   const { sessions, config, db, clock, ids, rateLimiter } = deps
-  const answer = (request: FastifyRequest, reply: FastifyReply, data: unknown) =>
-    reply.header('cache-control', 'no-store').type(jsonType).send(success(data, request.id))
-
-  const refuseTooFast = (subject: string, limit: number) => {
-    const rate = rateLimiter(subject, limit)
-    if (!rate.allowed) throw new Refusal('rate_limit_exceeded', { retryAfterSeconds: rate.retryAfterSeconds })
-  }
-  const asPerson = async (request: FastifyRequest, as?: 'frame'): Promise<Person> => {
-    const person = await personOf(request, deps, as)
-    refuseTooFast(`session:${person.token}`, sessionRate)
-    return person
-  }
-  const asOwner = async (request: FastifyRequest): Promise<Person> => {
-    const person = await asPerson(request)
-    if (person.role !== 'owner') throw new Refusal('permission_denied', { message: 'only an owner manages members' })
-    return person
-  }
-  const networkTrying = (request: FastifyRequest): string => {
-    const network = networkOf(request.ip)
-    refuseTooFast(`sign-in:${network}`, signInRate)
-    return network
-  }
+  const desk = openDesk(deps)
+  const { answer, asPerson, asOwner, networkTrying } = desk
 
   const withLink = ({ member, signInToken }: Awaited<ReturnType<typeof addMember>>) => ({
     member,
@@ -113,14 +70,13 @@ export async function serveDashboard(app: FastifyInstance, deps: DashboardDeps &
       })
 
       api.post('/sign-in-link', { bodyLimit: mostBodyOctets }, async (request, reply) => {
-        const address = await sessions.ownerOfLink(readLink(request.body).token, networkTrying(request))
-        return answer(request, reply, { address })
+        return answer(request, reply, await sessions.ownerOfLink(readLink(request.body).token, networkTrying(request)))
       })
 
       api.post('/sign-in-link/password', { bodyLimit: mostBodyOctets }, async (request, reply) => {
         const network = networkTrying(request)
-        const { token: signInToken, password } = readLinkPassword(request.body)
-        const { token, session } = await sessions.useLink({ signInToken, password, network })
+        const { token: signInToken, ...proof } = readLinkPassword(request.body)
+        const { token, session } = await sessions.useLink({ signInToken, ...proof, network })
         setSessionCookie(request, reply, token, config.publicUrl)
         return answer(request, reply, { member: shown(session) })
       })
@@ -145,14 +101,21 @@ export async function serveDashboard(app: FastifyInstance, deps: DashboardDeps &
         if (owner.tenantId !== null && (wanted.tenantId ?? owner.tenantId) !== owner.tenantId) throw new Refusal('tenant_mismatch')
         if (tenantId !== null && !(await deps.tenants.find(tenantId)))
           throw new Refusal('not_found', { field: 'tenantId', message: 'there is no such tenant' })
-        const made = await addMember(db, { address: address.text, role: wanted.role, tenantId }, { nowMs: clock.nowMs(), ids })
+        const made = await db.transaction(async (tx) => {
+          const member = { address: address.text, role: wanted.role, tenantId }
+          await desk.note(tx, request, owner, 'members.add', { ...member })
+          return addMember(tx, member, { nowMs: clock.nowMs(), ids })
+        })
         return answer(request, reply, withLink(made))
       })
 
       api.post('/members/reset', { bodyLimit: mostBodyOctets }, async (request, reply) => {
         const owner = await asOwner(request)
         const { address } = readOneMember(request.body)
-        const made = await db.transaction((tx) => resetMember(tx, address, owner.tenantId, { nowMs: clock.nowMs(), ids }))
+        const made = await db.transaction(async (tx) => {
+          await desk.note(tx, request, owner, 'members.reset', { address })
+          return resetMember(tx, address, owner.tenantId, { nowMs: clock.nowMs(), ids })
+        })
         sessions.forget()
         return answer(request, reply, withLink(made))
       })
@@ -162,10 +125,29 @@ export async function serveDashboard(app: FastifyInstance, deps: DashboardDeps &
         const { address } = readOneMember(request.body)
         if (address.toLowerCase() === owner.name)
           throw new Refusal('validation_error', { field: 'address', message: 'nobody removes themselves', suggestion: 'Ask another owner' })
-        await db.transaction((tx) => removeMember(tx, address, owner.tenantId))
+        await db.transaction(async (tx) => {
+          await desk.note(tx, request, owner, 'members.remove', { address })
+          await removeMember(tx, address, owner.tenantId)
+        })
         sessions.forget()
         return answer(request, reply, { message: 'The member was removed' })
       })
+
+      api.post('/members/reset-second-factor', { bodyLimit: mostBodyOctets }, async (request, reply) => {
+        const owner = await asOwner(request)
+        const { address } = readOneMember(request.body)
+        const member = await db.transaction(async (tx) => {
+          await desk.note(tx, request, owner, 'members.reset-second-factor', { address })
+          return resetSecondFactor(tx, address, owner.tenantId)
+        })
+        sessions.forget()
+        return answer(request, reply, { member })
+      })
+
+      serveSecondFactor(api, desk, deps)
+      serveInstallation(api, desk, deps)
+      serveOperation(api, desk, deps)
+      serveEmailDesk(api, desk, deps)
 
       api.get('/emails/:emailId/preview', async (request, reply) => {
         const person = await asPerson(request, 'frame')

@@ -1,13 +1,15 @@
 /**
- * The HTTP door: the API under /v1, the dashboard, the reference under /docs, the links in mail, health and metrics. Translates between the wire contract and the rooms.
+ * The HTTP door: the API under /v1, the dashboard, the reference and the guide under /docs, the links in mail, health and metrics.
+ * Translates between the wire contract and the rooms.
  * Owns: nothing. Uses: base, mail, net, bounces, db, tenants, members, credentials, limits, suppressions, domains, events, emails, spool,
- * request-logs, tracking, accept, delivery, webhooks, usage, housekeeping. Used by: main.
+ * request-logs, tracking, accept, delivery, webhooks, usage, housekeeping, doctor. Used by: main.
  * Promises: every answer under /v1 is in the contract's envelope with a status of its closed set, whatever is sent; who may do something
  * is decided before the body is read; nothing read is unbounded in octets, depth or time.
  */
 import type { Socket } from 'node:net'
 import { type Config, pause } from '#base'
 import { type AppDeps, type Bounds, buildApp, usualBounds } from './app.ts'
+import { serveGuide } from './guide.ts'
 import { openApiDocument } from './openapi.ts'
 import { type OutsideDeps, serveOutside } from './outside.ts'
 import { readPages, servePages } from './pages.ts'
@@ -24,6 +26,8 @@ export interface HttpDeps extends Omit<AppDeps, 'bounds' | 'config' | 'streams'>
   >
   /** The dashboard as Vite built it; where it is missing, `/` says so. */
   dashboardFolder: string
+  /** The Markdown of the guide. */
+  docsFolder: string
   /** Tighter or wider than usual: for tests of slow and many clients. */
   bounds?: Partial<Bounds>
 }
@@ -37,6 +41,7 @@ export async function startHttp(deps: HttpDeps): Promise<{ port: number; stop():
   const streams = openStreams(deps.clock)
   const app = await buildApp({ ...deps, streams, bounds: { ...usualBounds, ...deps.bounds } })
   servePages(app, readPages(deps.dashboardFolder))
+  serveGuide(app, deps.docsFolder)
   await serveOutside(app, await openApiDocument(), { ...deps, ready: () => !stopping && deps.ready() })
   const sockets = new Set<Socket>()
   app.server.on('connection', (socket: Socket) => {

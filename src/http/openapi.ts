@@ -3,6 +3,7 @@ import swagger from '@fastify/swagger'
 import fastify from 'fastify'
 import Type from 'typebox'
 import { type RefusalCode, refusals } from '#base'
+import { type Document, shareParts } from './openapi-parts.ts'
 import { failureOf } from './v1/envelope.ts'
 import type { Endpoint } from './v1/route.ts'
 import { pathsOf, routes } from './v1/routes.ts'
@@ -78,6 +79,7 @@ export async function openApiDocument(): Promise<object> {
   await app.ready()
   const document = app.swagger()
   await app.close()
+  shareParts(document as unknown as Document, failureOf(Object.keys(refusals)))
   return document
 }
 

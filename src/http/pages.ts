@@ -8,7 +8,8 @@ import { join, relative } from 'node:path'
 import { constants, gzipSync } from 'node:zlib'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 
-interface Page {
+/** What is served from memory. */
+export interface Page {
   type: string
   octets: Buffer
   zipped: Buffer
@@ -25,7 +26,7 @@ const types: Readonly<Record<string, string>> = {
 }
 
 /** First words of the addresses that the browser program shows something under; below them any depth. */
-const places = 'sign-in emails domains suppressions webhooks keys usage logs tenants members'.split(' ')
+const places = 'sign-in queue emails inbox domains tracking suppressions webhooks keys usage logs tenants members audit settings'.split(' ')
 
 const policy =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; frame-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
@@ -44,13 +45,16 @@ export function readPages(folder: string): Map<string, Page> {
   const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) => statSync(join(folder, name)).isFile())
   return new Map(
     files.map((name) => {
-      const octets = readFileSync(join(folder, name))
       const path = `/${relative(folder, join(folder, name)).replaceAll('\\', '/')}`
-      const zipped = gzipSync(octets, { level: constants.Z_BEST_COMPRESSION })
       const type = types[name.slice(name.lastIndexOf('.') + 1)] ?? 'application/octet-stream'
-      return [path, { type, octets, zipped, tag: `"${createHash('sha256').update(octets).digest('base64url').slice(0, 16)}"` }]
+      return [path, pageOf(readFileSync(join(folder, name)), type)]
     }),
   )
+}
+
+export function pageOf(octets: Buffer, type: string): Page {
+  const tag = `"${createHash('sha256').update(octets).digest('base64url').slice(0, 16)}"`
+  return { type, octets, zipped: gzipSync(octets, { level: constants.Z_BEST_COMPRESSION }), tag }
 }
 
 export function servePages(app: FastifyInstance, pages: ReadonlyMap<string, Page>): void {
@@ -60,6 +64,7 @@ export function servePages(app: FastifyInstance, pages: ReadonlyMap<string, Page
       service: 'postrider',
       api: '/v1',
       reference: '/docs',
+      guide: '/docs/guide',
       openapi: '/v1/openapi.json',
       dashboard: 'not built: npm start builds it',
     }))
@@ -81,8 +86,14 @@ export function servePages(app: FastifyInstance, pages: ReadonlyMap<string, Page
   }
 }
 
-function send({ type, octets, zipped, tag }: Page, request: FastifyRequest, reply: FastifyReply, caching: string): FastifyReply {
-  reply.headers({ ...pageHeaders, etag: tag, vary: 'accept-encoding', 'cache-control': caching })
+export function send(
+  { type, octets, zipped, tag }: Page,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  caching: string,
+  policy: string = pageHeaders['content-security-policy'],
+): FastifyReply {
+  reply.headers({ ...pageHeaders, 'content-security-policy': policy, etag: tag, vary: 'accept-encoding', 'cache-control': caching })
   if (request.headers['if-none-match'] === tag) return reply.code(304).send()
   const takesGzip = /\bgzip\b/.test(String(request.headers['accept-encoding'] ?? ''))
   if (takesGzip) reply.header('content-encoding', 'gzip')

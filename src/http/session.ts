@@ -14,6 +14,7 @@ export interface SessionDeps {
 
 /** Who asks, when it is a person: what a key would be, and how much of it the role may do. */
 export interface Person extends Credential {
+  memberId: number
   role: Role
   token: string
 }
@@ -63,7 +64,7 @@ export async function personOf(request: FastifyRequest, { sessions, config }: Se
   if (!session) {
     throw new Refusal('authentication_required', { message: 'this session has ended', suggestion: 'Sign in again' })
   }
-  return { ...credentialOf(session), role: session.role, token }
+  return { ...credentialOf(session), memberId: session.memberId, role: session.role, token }
 }
 
 /** Negative ids are no credential's: what is remembered by credential, idempotency keys for one, is kept apart for each person. */

@@ -1,9 +1,11 @@
 /**
- * People who log in, and their sessions. Members of the organisation (without a tenant) may also receive sandbox mail.
- * Owns: members, sessions. Uses: base, db. Used by: accept, housekeeping, http, cli, main.
- * Promises: a sign-in link is kept as a hash only, works once and for 24 hours; a password is kept as argon2id only; a session that was
- * ended stops working in every process within a second.
+ * People who log in, their sessions, and who changed what. Members of the organisation (without a tenant) may also receive sandbox mail.
+ * Owns: members, sessions, recovery_codes, audit_entries. Uses: base, db. Used by: accept, housekeeping, http, cli, main.
+ * Promises: a sign-in link is kept as a hash only, works once and for 24 hours; a password is kept as argon2id only; the secret of a second
+ * factor is sealed, its recovery codes are hashes, and no code is taken twice; a session that was ended stops working in every process
+ * within a second.
  */
+export { dropOldAudit, listAudit, noteAct } from './audit.ts'
 export {
   addMember,
   listMembers,
@@ -12,6 +14,8 @@ export {
   removeMember,
   removeMembersOfTenant,
   resetMember,
+  resetSecondFactor,
   roles,
 } from './records.ts'
-export { openSessions, type Session, type Sessions } from './sessions.ts'
+export { beginSecondFactor, confirmSecondFactor, getSecondFactor, removeSecondFactor, renewRecoveryCodes } from './second-factor.ts'
+export { openSessions, type Proof, type Session, type Sessions } from './sessions.ts'

@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto'
 import { type Ids, Refusal } from '#base'
 import { type Db, type Queryable, sql, type Tx } from '#db'
+import { removeSecondFactor } from './second-factor.ts'
 
 export const roles = ['owner', 'admin', 'viewer'] as const
 export type Role = (typeof roles)[number]
@@ -11,6 +12,12 @@ export interface Member {
   role: Role
   /** null: of the organisation. */
   tenantId: string | null
+}
+
+interface ListedMember extends Member {
+  hasPassword: boolean
+  hasSecondFactor: boolean
+  createdAt: Date
 }
 
 const signInLifeMs = 24 * 3_600_000
@@ -36,12 +43,18 @@ const organisationMembersAmong = sql<{ address: string }>`
   where tenant_id is null and address = any($1)`
 
 /** $1: only of this tenant; null: all there are. */
-const allMembers = sql<Member & { hasPassword: boolean; createdAt: Date }>`
-  select address, role, tenant_id as "tenantId", password is not null as "hasPassword", created_at as "createdAt"
+const allMembers = sql<ListedMember>`
+  select address, role, tenant_id as "tenantId", password is not null as "hasPassword",
+    totp_confirmed_at is not null as "hasSecondFactor", created_at as "createdAt"
   from members
   where $1::text is null or tenant_id = $1
   order by address
   limit 1000`
+
+const memberByName = sql<Member & { id: number }>`
+  select id, address, role, tenant_id as "tenantId"
+  from members
+  where address = $1 and ($2::text is null or tenant_id = $2)`
 
 const deleteMember = sql<{ id: number }>`
   delete from members
@@ -54,6 +67,10 @@ const deleteSessionsOf = sql`
 
 const deleteSessionsOfTenant = sql`
   delete from sessions
+  where member_id in (select id from members where tenant_id = $1)`
+
+const deleteRecoveryCodesOfTenant = sql`
+  delete from recovery_codes
   where member_id in (select id from members where tenant_id = $1)`
 
 const deleteMembersOfTenant = sql`
@@ -102,19 +119,30 @@ function newSignIn({ nowMs, ids }: { nowMs: number; ids: Ids }) {
 }
 
 /** By address; `tenantId` null: of the organisation and of every tenant. The first thousand. */
-export const listMembers = (on: Queryable, tenantId: string | null): Promise<(Member & { hasPassword: boolean; createdAt: Date })[]> =>
-  on.rows(allMembers, [tenantId])
+export const listMembers = (on: Queryable, tenantId: string | null): Promise<ListedMember[]> => on.rows(allMembers, [tenantId])
+
+/** Takes the second factor away and ends every session. `tenantId` null: of any tenant or of none. */
+export async function resetSecondFactor(tx: Tx, address: string, tenantId: string | null): Promise<Member> {
+  const found = await tx.first(memberByName, [address.toLowerCase(), tenantId])
+  if (!found) throw noSuchMember()
+  const { id, ...member } = found
+  await removeSecondFactor(tx, id)
+  await tx.run(deleteSessionsOf, [id])
+  return member
+}
 
 /** With every session. `tenantId` null: of any tenant or of none. */
 export async function removeMember(tx: Tx, address: string, tenantId: string | null): Promise<void> {
   const removed = await tx.first(deleteMember, [address.toLowerCase(), tenantId])
   if (!removed) throw noSuchMember()
   await tx.run(deleteSessionsOf, [removed.id])
+  await removeSecondFactor(tx, removed.id)
 }
 
 /** Everybody of a tenant that goes. */
 export async function removeMembersOfTenant(tx: Tx, tenantId: string): Promise<void> {
   await tx.run(deleteSessionsOfTenant, [tenantId])
+  await tx.run(deleteRecoveryCodesOfTenant, [tenantId])
   await tx.run(deleteMembersOfTenant, [tenantId])
 }
 

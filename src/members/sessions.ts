@@ -3,27 +3,44 @@
  * day. Guessing is slowed per address and network, per network, and per address.
  */
 import { LRUCache } from 'lru-cache'
-import { type Clock, type Ids, Refusal, remembered } from '#base'
+import { type Clock, type Ids, Refusal, remembered, type Secrets } from '#base'
 import { type Db, sql } from '#db'
 import { checkPassword, isPassword, keepPassword } from './passwords.ts'
 import { hashOf, type Member } from './records.ts'
+import { codeNeeded, type Factor, factorColumns, useCode } from './second-factor.ts'
 
 export interface Session extends Member {
   memberId: number
 }
 
 export interface Sessions {
-  /** Refuses `authentication_required` for a wrong address or password, `rate_limit_exceeded` after too many. */
-  signIn(given: { address: string; password: string; network: string }): Promise<{ token: string; session: Session }>
+  /**
+   * Refuses `authentication_required` for a wrong address or password, and with the field `code` when the member has a second factor and the
+   * code is missing or wrong; `rate_limit_exceeded` after too many.
+   */
+  signIn(given: { address: string; network: string } & Proof): Promise<{ token: string; session: Session }>
+  /** Who is signed in proves it again, as `signIn` asks for it. */
+  proveAgain(given: { address: string; network: string } & Proof): Promise<void>
   /** Whose link it is; refuses `not_found` when it was used, is too old, or never was. */
-  ownerOfLink(signInToken: string, network: string): Promise<string>
-  /** Sets the password and uses the link up; every other session of the member ends. Refuses as `ownerOfLink`, and a bad password. */
-  useLink(given: { signInToken: string; password: string; network: string }): Promise<{ token: string; session: Session }>
+  ownerOfLink(signInToken: string, network: string): Promise<{ address: string; needsCode: boolean }>
+  /**
+   * Sets the password and uses the link up; every other session of the member ends. Refuses as `ownerOfLink`, a bad password, and as `signIn`
+   * for the code.
+   */
+  useLink(given: { signInToken: string; network: string } & Proof): Promise<{ token: string; session: Session }>
   /** undefined: unknown, ended, or too old. */
   find(token: string): Promise<Session | undefined>
   end(token: string): Promise<void>
+  /** All others of the same member. */
+  endOthers(session: { memberId: number; token: string }): Promise<void>
   /** Sessions were ended by this process, which sees it at once. */
   forget(): void
+}
+
+export interface Proof {
+  password: string
+  /** Of the second factor, or a recovery code. */
+  code?: string | undefined
 }
 
 const longestMs = 7 * 86_400_000
@@ -35,20 +52,23 @@ const tokenLength = 43
 const failureWindowMs = 15 * 60_000
 /** Many people may share a network, and a stranger who guesses must not lock out the member: so three counts. */
 const mostFailures = { pair: 10, network: 50, address: 200 }
+/** Of those who know the password: three of a million codes are good at any time. */
+const mostWrongCodes = 20
 const mostCounted = 50_000
 
-interface Signing extends Member {
-  id: number
+interface Signing extends Member, Factor {
   password: string | null
 }
 
+const signingColumns = sql.part`id, address, role, tenant_id as "tenantId", password, ${factorColumns}`
+
 const memberByAddress = sql<Signing>`
-  select id, address, role, tenant_id as "tenantId", password
+  select ${signingColumns}
   from members
   where address = $1`
 
 const memberByLink = sql<Signing>`
-  select id, address, role, tenant_id as "tenantId", password
+  select ${signingColumns}
   from members
   where sign_in_hash = $1 and sign_in_until > $2`
 
@@ -69,6 +89,10 @@ const endAllOf = sql`
   delete from sessions
   where member_id = $1`
 
+const endOthersOf = sql`
+  delete from sessions
+  where member_id = $1 and token_hash <> $2`
+
 const dropOld = sql`
   delete from sessions
   where started_at < $1 or seen_at < $2`
@@ -84,7 +108,7 @@ const noteSeen = sql`
   set seen_at = $2
   where token_hash = $1 and seen_at < $2`
 
-export function openSessions({ db, clock, ids }: { db: Db; clock: Clock; ids: Ids }): Sessions {
+export function openSessions({ db, clock, ids, secrets }: { db: Db; clock: Clock; ids: Ids; secrets: Secrets }): Sessions {
   const known = remembered(clock, (token) => db.first(sessionByToken, [hashOf(token)]))
   const failures = openFailures(clock)
 
@@ -96,35 +120,54 @@ export function openSessions({ db, clock, ids }: { db: Db; clock: Clock; ids: Id
     const { id, address, role, tenantId } = member
     return { token, session: { memberId: id, address, role, tenantId } }
   }
+  const checkCode = async (member: Signing, code: string | undefined, network: string) => {
+    if (member.confirmedAt === null) return
+    if (!code) throw codeNeeded()
+    failures.refuseIfTooMany(codeCounts(member.address, network))
+    try {
+      await useCode(db, member, code, { nowMs: clock.nowMs(), secrets })
+    } catch (error) {
+      if (error instanceof Refusal) failures.note(codeCounts(member.address, network))
+      throw error
+    }
+  }
+  const prove = async ({ address, password, code, network }: { address: string; network: string } & Proof): Promise<Signing> => {
+    const name = address.trim().toLowerCase()
+    const counts = counted(name, network)
+    failures.refuseIfTooMany(counts)
+    const member = name.includes('\0') ? undefined : await db.first(memberByAddress, [name])
+    if (!(await isPassword(password, member?.password)) || !member) {
+      failures.note(counts)
+      throw new Refusal('authentication_required', {
+        message: 'the address or the password is wrong',
+        suggestion: 'Try again, or ask an owner for a new sign-in link (postrider member reset ADDRESS)',
+      })
+    }
+    await checkCode(member, code, network)
+    return member
+  }
   const linkOf = async (signInToken: string, network: string) => {
-    failures.refuseIfTooMany('', network)
+    failures.refuseIfTooMany(counted('', network))
     const found = tokenForm.test(signInToken) ? await db.first(memberByLink, [hashOf(signInToken), new Date(clock.nowMs())]) : undefined
     if (found) return found
-    failures.note('', network)
+    failures.note(counted('', network))
     throw new Refusal('not_found', {
       message: 'this sign-in link was used already, or is older than 24 hours',
       suggestion: 'Sign in with your password, or ask an owner for a new link (postrider member reset ADDRESS)',
     })
   }
   return {
-    async signIn({ address, password, network }) {
-      const name = address.trim().toLowerCase()
-      failures.refuseIfTooMany(name, network)
-      const member = name.includes('\0') ? undefined : await db.first(memberByAddress, [name])
-      if (!(await isPassword(password, member?.password)) || !member) {
-        failures.note(name, network)
-        throw new Refusal('authentication_required', {
-          message: 'the address or the password is wrong',
-          suggestion: 'Try again, or ask an owner for a new sign-in link (postrider member reset ADDRESS)',
-        })
-      }
-      return start(member)
+    signIn: async (given) => start(await prove(given)),
+    proveAgain: async (given) => void (await prove(given)),
+    async ownerOfLink(signInToken, network) {
+      const { address, confirmedAt } = await linkOf(signInToken, network)
+      return { address, needsCode: confirmedAt !== null }
     },
-    ownerOfLink: async (signInToken, network) => (await linkOf(signInToken, network)).address,
-    async useLink({ signInToken, password, network }) {
+    async useLink({ signInToken, password, code, network }) {
       const member = await linkOf(signInToken, network)
       checkPassword(password, member.address)
       const kept = await keepPassword(password, ids)
+      await checkCode(member, code, network)
       await db.transaction(async (tx) => {
         const used = await tx.run(useLinkUp, [hashOf(signInToken), new Date(clock.nowMs()), kept])
         if (used === 0) throw new Refusal('not_found', { message: 'this sign-in link was used already' })
@@ -150,30 +193,24 @@ export function openSessions({ db, clock, ids }: { db: Db; clock: Clock; ids: Id
       await db.run(endSession, [hashOf(token)])
       known.forget()
     },
+    async endOthers({ memberId, token }) {
+      await db.run(endOthersOf, [memberId, hashOf(token)])
+      known.forget()
+    },
     forget: () => known.forget(),
   }
 }
 
 /** Failed attempts of the last quarter of an hour, in this process. */
 function openFailures(clock: Clock) {
-  const counts = new LRUCache<string, { count: number; sinceMs: number }>({ max: mostCounted })
+  const failed = new LRUCache<string, { count: number; sinceMs: number }>({ max: mostCounted })
   const current = (name: string) => {
-    const found = counts.get(name)
+    const found = failed.get(name)
     return found && clock.monotonicMs() - found.sinceMs < failureWindowMs ? found : undefined
   }
-  const namesOf = (address: string, network: string) =>
-    [
-      [`network ${network}`, mostFailures.network],
-      ...(address === ''
-        ? []
-        : ([
-            [`pair ${network} ${address}`, mostFailures.pair],
-            [`address ${address}`, mostFailures.address],
-          ] as const)),
-    ] as const
   return {
-    refuseIfTooMany(address: string, network: string) {
-      for (const [name, most] of namesOf(address, network)) {
+    refuseIfTooMany(counts: Counts) {
+      for (const [name, most] of counts) {
         const found = current(name)
         if (!found || found.count < most) continue
         const waitMs = found.sinceMs + failureWindowMs - clock.monotonicMs()
@@ -184,12 +221,27 @@ function openFailures(clock: Clock) {
         })
       }
     },
-    note(address: string, network: string) {
-      for (const [name] of namesOf(address, network)) {
+    note(counts: Counts) {
+      for (const [name] of counts) {
         const found = current(name)
         if (found) found.count++
-        else counts.set(name, { count: 1, sinceMs: clock.monotonicMs() })
+        else failed.set(name, { count: 1, sinceMs: clock.monotonicMs() })
       }
     },
   }
 }
+
+type Counts = readonly (readonly [name: string, most: number])[]
+
+/** What a failed attempt counts for. `address` empty: for no member. */
+const counted = (address: string, network: string): Counts => [
+  [`network ${network}`, mostFailures.network] as const,
+  ...(address === ''
+    ? []
+    : ([
+        [`pair ${network} ${address}`, mostFailures.pair],
+        [`address ${address}`, mostFailures.address],
+      ] as const)),
+]
+
+const codeCounts = (address: string, network: string): Counts => [...counted(address, network), [`code ${address}`, mostWrongCodes]]

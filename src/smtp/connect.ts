@@ -69,9 +69,9 @@ export async function connect(options: ConnectOptions): Promise<ConnectResult> {
 }
 
 /** The socket that was reached before, or one made now. */
-async function openSocket({ peer, localAddress, socket, clock }: ConnectOptions, limits: SmtpLimits): Promise<Socket> {
+async function openSocket({ peer, localAddress, socket, clock, dial }: ConnectOptions, limits: SmtpLimits): Promise<Socket> {
   if (socket) return socket
-  for await (const reached of reach([{ peer, localAddress }], { clock, connectMs: limits.connectMs })) {
+  for await (const reached of reach([{ peer, localAddress }], { clock, connectMs: limits.connectMs, dial })) {
     if ('socket' in reached) return reached.socket
     throw new Stopped('connect', reached.failure.kind, reached.failure.message)
   }

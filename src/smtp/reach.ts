@@ -5,7 +5,7 @@
 import { connect as connectTcp, type Socket } from 'node:net'
 import type { Clock } from '#base'
 import { openTranscript } from './transcript.ts'
-import { defaultLimits, type Failure, type Peer } from './types.ts'
+import { type Dial, defaultLimits, type Failure, type Peer } from './types.ts'
 
 /** Where to connect to, and from which of our addresses. */
 export interface Target {
@@ -29,7 +29,7 @@ interface Attempt {
  */
 export async function* reach<T extends Target>(
   targets: readonly T[],
-  { clock, connectMs = defaultLimits.connectMs }: { clock: Clock; connectMs?: number | undefined },
+  { clock, connectMs = defaultLimits.connectMs, dial = dialTcp }: { clock: Clock; connectMs?: number | undefined; dial?: Dial | undefined },
 ): AsyncGenerator<Reached<T>> {
   const waiting = [...targets]
   const trying = new Map<T, Attempt>()
@@ -39,7 +39,7 @@ export async function* reach<T extends Target>(
   const start = () => {
     const target = waiting.shift()
     if (!target) return
-    const attempt = attemptAt(target, clock, connectMs)
+    const attempt = attemptAt(target, clock, connectMs, dial)
     trying.set(target, attempt)
     void attempt.answer.then((answer) => {
       if (!trying.delete(target)) return
@@ -84,9 +84,12 @@ export async function* reach<T extends Target>(
 
 const isSocket = (answer: Socket | Failure | undefined): answer is Socket => answer !== undefined && 'destroy' in answer
 
-function attemptAt({ peer, localAddress }: Target, clock: Clock, connectMs: number): Attempt {
+const dialTcp: Dial = ({ host, port, localAddress }) =>
+  connectTcp({ host, port, noDelay: true, ...(localAddress === undefined ? {} : { localAddress }) })
+
+function attemptAt({ peer, localAddress }: Target, clock: Clock, connectMs: number, dial: Dial): Attempt {
   const { address, port } = peer
-  const socket = connectTcp({ host: address, port, noDelay: true, ...(localAddress === undefined ? {} : { localAddress }) })
+  const socket = dial({ host: address, port, localAddress })
   const answer = new Promise<Socket | Failure>((resolve) => {
     const fail = (kind: Failure['kind'], message: string) => {
       cancel()

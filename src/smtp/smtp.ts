@@ -9,6 +9,7 @@ export { reach, type Target } from './reach.ts'
 export type {
   ConnectOptions,
   ConnectResult,
+  Dial,
   Failure,
   Peer,
   RecipientResult,

@@ -10,6 +10,9 @@ export interface Peer {
   host: string
 }
 
+/** Makes a socket that is on its way to a peer; the usual one is node:net's. */
+export type Dial = (to: { host: string; port: number; localAddress: string | undefined }) => Socket
+
 /** All times in milliseconds and total per stage, not per octet: a peer that drips gets no more of it. */
 export interface SmtpLimits {
   connectMs: number
@@ -60,6 +63,7 @@ export interface ConnectOptions {
   pipelining?: 'when offered' | 'never'
   clock: Clock
   limits?: Partial<SmtpLimits>
+  dial?: Dial | undefined
 }
 
 /** What a recipient's domain, or the operator, wants of TLS. */

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import { openIds, systemClock, systemRandom } from '#base'
 import { type BackupHeader, type Db, dropPartitions, ensurePartitions, openDb, restoreBackup, sql, writeBackup } from '#db'
 import { findOrganisation } from '#tenants'
-import { databaseAt } from '../support/database.ts'
+import { databaseAt } from '../support/address.ts'
 import { type House, startHouse } from '../support/house.ts'
 
 const ids = openIds(systemRandom)

@@ -1,6 +1,7 @@
 /** Chromium on a house with its dashboard; every page is watched for errors, and for requests that leave the origin. */
 import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import axe from 'axe-core'
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
 import { expect } from 'vitest'
@@ -65,8 +66,9 @@ interface Violation {
 
 /** No serious or critical violation of WCAG 2.2 AA as far as axe-core can tell, nothing wider than the screen; keeps a picture. */
 export async function expectFine({ page, complaints }: Watched, name: string, { width, theme }: Look): Promise<void> {
-  mkdirSync(pictures, { recursive: true })
-  await page.screenshot({ path: `${pictures}/${name}-${width}-${theme}.png`, fullPage: true })
+  const picture = join(pictures, `${name}-${width}-${theme}.png`)
+  mkdirSync(dirname(picture), { recursive: true })
+  await page.screenshot({ path: picture, fullPage: true })
   const session = await page.context().newCDPSession(page)
   // The pages' policy allows no inline script; the debugger is not bound by it.
   await session.send('Runtime.evaluate', { expression: axe.source })

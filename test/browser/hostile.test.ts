@@ -106,9 +106,27 @@ describe.skipIf(!hasChromium)('what a stranger wrote', () => {
     expect(sent.status, sent.text).toBe(200)
     const { id } = sent.body.data as { id: string }
     await house.call('POST', '/suppressions', { key: house.testKey, body: { address: 'x@example.org', reason: text } })
+    await house.call('POST', '/webhooks', {
+      key: house.testKey,
+      body: { name: text.slice(0, 100), url: 'https://example.com/', allEvents: true },
+    })
     const { page, complaints } = watched
     complaints.length = 0
-    for (const path of ['/emails', `/emails/${id}`, '/suppressions', '/logs', '/webhooks', '/keys', '/domains', '/members']) {
+    for (const path of [
+      '/emails',
+      `/emails/${id}`,
+      '/suppressions',
+      '/logs',
+      '/webhooks',
+      '/keys',
+      '/domains',
+      '/members',
+      '/inbox',
+      `/inbox?open=${id}`,
+      '/tracking',
+      '/audit',
+      '/settings',
+    ]) {
       await page.goto(path)
       await page.getByRole('heading', { level: 1 }).waitFor()
       await page.waitForLoadState('networkidle').catch(() => undefined)

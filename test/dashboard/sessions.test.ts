@@ -24,7 +24,10 @@ const limits = (headers: Record<string, string>) => ask(house, 'GET', '/v1/limit
 describe('a sign-in link', () => {
   test('sets the password and signs in, once', async () => {
     const token = await invite(house, 'Once@House.test', 'owner')
-    expect((await ask(house, 'POST', '/dashboard/api/sign-in-link', elsewhere(), { token })).data).toEqual({ address: 'once@house.test' })
+    expect((await ask(house, 'POST', '/dashboard/api/sign-in-link', elsewhere(), { token })).data).toEqual({
+      address: 'once@house.test',
+      needsCode: false,
+    })
     const first = await useLink(house, token)
     expect(first).toMatchObject({ status: 200, data: { member: { address: 'once@house.test', role: 'owner', tenantId: null } } })
     expect((await limits({ ...fromOurPages, cookie: cookieOf(first) })).status).toBe(200)
@@ -64,7 +67,7 @@ describe('a password', () => {
 
   test('cannot be guessed from one network more than ten times, and the member gets in from another', async () => {
     const clock = { ...systemClock }
-    const sessions = openSessions({ db: house.db, clock, ids: openIds(systemRandom) })
+    const sessions = openSessions({ db: house.db, clock, ids: openIds(systemRandom), secrets: house.secrets })
     await signedIn(house, 'guessed@house.test', 'viewer')
     const guess = (word: string, network: string) => sessions.signIn({ address: 'guessed@house.test', password: word, network })
     for (let index = 0; index < 10; index++)
@@ -156,7 +159,7 @@ describe('a session', () => {
     expect((await useLink(house, signInToken)).status).toBe(200)
 
     const clock = { ...systemClock }
-    const sessions = openSessions({ db: house.db, clock, ids: openIds(systemRandom) })
+    const sessions = openSessions({ db: house.db, clock, ids: openIds(systemRandom), secrets: house.secrets })
     const after = (delayMs: number) => {
       clock.nowMs = () => systemClock.nowMs() + delayMs
       clock.monotonicMs = () => systemClock.monotonicMs() + delayMs

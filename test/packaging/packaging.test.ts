@@ -11,8 +11,15 @@ const packaged = [
   'Dockerfile',
   'compose.yaml',
   ...readdirSync('packaging').map((name) => `packaging/${name}`),
-  ...['install', 'backup', 'doctor', 'operating'].map((name) => `docs/${name}.md`),
+  'README.md',
+  ...readdirSync('docs')
+    .filter((name) => name.endsWith('.md'))
+    .map((name) => `docs/${name}`),
 ]
+/** Of programs that use the service. */
+const settingsOfOthers = ['POSTRIDER_URL', 'POSTRIDER_KEY', 'POSTRIDER_TEST_KEY']
+/** What a page has its reader type. */
+const typedIn = (path: string) => found(read(path), /^ *```(?:sh|console)\n([^]*?)^ *```/gm).join('')
 
 describe('what comes with the program', () => {
   test.each(['packaging/grafana.json', 'packaging/alerts.yml', 'docs/operating.md'])('%s names only metrics that exist', async (path) => {
@@ -33,7 +40,7 @@ describe('what comes with the program', () => {
 
   test.each(packaged)('%s names only settings that exist', (path) => {
     const names = found(read(path), /\bPOSTRIDER_[A-Z_]*[A-Z]\b/g)
-    expect(names.filter((name) => !known.has(name))).toEqual([])
+    expect(names.filter((name) => !known.has(name) && !settingsOfOthers.includes(name))).toEqual([])
   })
 
   test('the settings file of the service is one that the program takes', () => {
@@ -50,14 +57,36 @@ describe('what comes with the program', () => {
     expect(copied.filter((path) => left.includes(path))).toEqual([])
   })
 
-  test.each(packaged.filter((path) => path.endsWith('.md')))('%s names only commands that exist, and options they have', (path) => {
-    const commands = commandsHelp()
-    const typed = found(read(path), /^```sh\n([^]*?)^```/gm).join('')
-    const wrong = found(typed, /^(?:.*\s)?postrider ((?:[a-z]+ ?)+[^\n]*)/gm).filter((line) => {
-      const command = commands.find(({ name }) => `${line} `.startsWith(`${name} `))
-      return !command || found(line, /(--[a-z-]+)/g).some((option) => !command.help.includes(option))
-    })
-    expect(typed).toContain('postrider')
-    expect(wrong).toEqual([])
+  test('the image holds a dashboard that was built in it, from all that the build reads, and never one that lay about', () => {
+    const stages = Object.fromEntries(
+      read('Dockerfile')
+        .split(/^(?=FROM )/m)
+        .map((stage) => [/^FROM \S+(?: AS (\S+))?/.exec(stage)?.[1] ?? 'last', stage]),
+    )
+    expect(stages.dashboard).toMatch(/^FROM packages AS dashboard$/m)
+    expect(stages.dashboard).toMatch(/^RUN npm ci(?!.*--omit)/m)
+    expect(stages.dashboard).toMatch(/^COPY dashboard \.\/dashboard$/m)
+    expect(stages.dashboard).toMatch(/npm run build && test -f dashboard\/dist\/index\.html$/m)
+    expect(stages.last).toMatch(/^COPY --from=dashboard \/app\/dashboard\/dist \.\/dashboard\/dist$/m)
+    expect(read('.dockerignore').split('\n')).toContain('dashboard/dist')
+    // The build is one script with what it imports of its neighbours, and names the files it looks at.
+    const needed = found(read('tools/build-dashboard.ts'), /from '\.\/(\S+)'/g).map((name) => `tools/${name}`)
+    const extended = found(read('dashboard/tsconfig.json'), /"extends": "\.\.\/([^"]+)"/g)
+    expect(extended).toHaveLength(1)
+    for (const path of ['tools/build-dashboard.ts', ...needed, ...extended]) expect(stages.dashboard).toContain(path)
+    for (const path of needed) expect(read(path)).not.toMatch(/from '\.\//)
+    expect(stages.packages).toMatch(/^COPY dashboard\/package\.json \.\/dashboard\/$/m)
   })
+
+  test.each(packaged.filter((path) => path.endsWith('.md') && /\bpostrider /.test(typedIn(path))))(
+    '%s names only commands that exist, and options they have',
+    (path) => {
+      const commands = commandsHelp()
+      const wrong = found(typedIn(path), /^(?:.*\s)?postrider ((?:[a-z]+ ?)+[^\n]*)/gm).filter((line) => {
+        const command = commands.find(({ name }) => `${line} `.startsWith(`${name} `))
+        return !command || found(line, /(--[a-z-]+)/g).some((option) => !command.help.includes(option))
+      })
+      expect(wrong).toEqual([])
+    },
+  )
 })

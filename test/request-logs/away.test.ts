@@ -4,7 +4,8 @@ import { openIds, openSecrets, silentLog, systemClock, systemRandom } from '#bas
 import { openDb } from '#db'
 import { prepareDays } from '#housekeeping'
 import { holdBody, listLogs, type NewEntry, openRequestLogs } from '#request-logs'
-import { databaseAt, testDatabase } from '../support/database.ts'
+import { databaseAt } from '../support/address.ts'
+import { testDatabase } from '../support/database.ts'
 
 const ids = openIds(systemRandom)
 const secrets = openSecrets('a secret for tests only', systemRandom)

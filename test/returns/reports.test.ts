@@ -307,14 +307,14 @@ describe('a complaint', () => {
       algorithm: 'ed25519',
       privateKey: readPrivateKey(key.privateKey),
     })
-    const verdicts: Record<string, (octets: Buffer) => Buffer> = {
+    const verdicts: Record<string, (octets: Buffer) => Buffer | Promise<Buffer>> = {
       none: (octets) => octets,
-      pass: (octets) => Buffer.concat([sign(octets, [signer('fbl')], clock.nowMs()), octets]),
-      fail: (octets) => Buffer.concat([sign(octets, [signer('silent'), signer('absent')], clock.nowMs()), octets]),
+      pass: (octets) => sign(octets, [signer('fbl')], clock.nowMs()),
+      fail: (octets) => sign(octets, [signer('silent'), signer('absent')], clock.nowMs()),
     }
     for (const [dkim, make] of Object.entries(verdicts)) {
       const { id, to, address } = await sent()
-      expect(await returns.takeReport(address, make(reportOf(complaint))), dkim).toBe('complaint')
+      expect(await returns.takeReport(address, await make(reportOf(complaint))), dkim).toBe('complaint')
       expect(await eventsOf(id, 'EmailComplained'), dkim).toEqual([expect.objectContaining({ dkim })])
       expect(await suppressionOf(to)).toBe('complaint')
     }

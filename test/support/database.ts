@@ -2,6 +2,7 @@
 import { inject } from 'vitest'
 import { openIds, systemRandom } from '#base'
 import { type Db, openDb } from '#db'
+import { databaseAt } from './address.ts'
 
 /** The time of tests with a clock of their own: noon of 20 November 2026, UTC. */
 export const testTimeMs = Date.UTC(2026, 10, 20, 12)
@@ -15,9 +16,6 @@ export interface TestDatabase extends AsyncDisposable {
   db: Db
   close(): Promise<void>
 }
-
-/** The same server's other database. */
-export const databaseAt = (serverUrl: string, name: string) => serverUrl.replace(/^([a-z]+:\/\/[^/]*\/)[^?]*/, `$1${name}`)
 
 export async function testDatabase(): Promise<TestDatabase> {
   const serverUrl = inject('serverUrl')

@@ -6,11 +6,12 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openAccept, openCommit } from '#accept'
-import { openIds, openSecrets, pause, readConfig, type Secrets, silentLog, systemClock, systemRandom } from '#base'
+import { openIds, openSecrets, pause, readConfig, type Secrets, shownSettings, silentLog, systemClock, systemRandom } from '#base'
 import { readReport } from '#bounces'
 import { createKey, openCredentials, type Permission } from '#credentials'
 import type { Db } from '#db'
 import { type DeliveryDeps, startDelivery } from '#delivery'
+import { examine, readPlatform } from '#doctor'
 import { addDomain, openDomainDesk, openDomains } from '#domains'
 import { prepareDays, startHousekeeping } from '#housekeeping'
 import { type HttpDeps, startHttp } from '#http'
@@ -176,8 +177,9 @@ export async function startHouse(wish: Wish = {}): Promise<House> {
     hits,
     tokens: openTokens(secrets),
     trackHosts: openTrackHosts({ db, clock }),
-    sessions: openSessions({ db, clock, ids }),
+    sessions: openSessions({ db, clock, ids, secrets }),
     dashboardFolder: wish.dashboardFolder ?? 'no such folder',
+    docsFolder: 'docs',
     db,
     clock,
     ids,
@@ -195,6 +197,14 @@ export async function startHouse(wish: Wish = {}): Promise<House> {
     live: openLive({ db, clock }),
     webhooks: openWebhooks({ db, clock, ids, random: systemRandom, secrets, tenants, post, config, version: 'test' }),
     credentials,
+    installation: {
+      version: 'test',
+      settings: shownSettings(wish.settings ?? {}),
+      examine: async () => {
+        const records = await readPlatform({ config, db, clock, ids, secrets }, resolver)
+        return examine({ db, clock, config, resolver, records, httpsPort: 443 })
+      },
+    },
     rateLimiter: openRateLimiter(clock),
     ready: () => true,
     ...(wish.bounds ? { bounds: wish.bounds } : {}),

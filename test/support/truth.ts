@@ -3,10 +3,16 @@ import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
 import { openApiDocument } from '#http'
 
-interface Published {
-  responses: Record<string, { content?: Record<string, { schema: object }> }>
+interface Response {
+  content?: Record<string, { schema: object }>
 }
-type Document = { paths: Record<string, Record<string, Published>> }
+interface Published {
+  responses: Record<string, Response | { $ref: string }>
+}
+interface Components {
+  responses: Record<string, Response>
+}
+type Document = { components: Components; paths: Record<string, Record<string, Published>> }
 
 interface Place {
   form: RegExp
@@ -20,13 +26,13 @@ const ajv = new Ajv2020({ strict: false, allErrors: false, allowUnionTypes: true
 const formats = addFormats as unknown as (to: Ajv2020) => void
 formats(ajv)
 
-let document: Promise<Place[]> | undefined
+let document: Promise<{ places: Place[]; components: Components }> | undefined
 const validators = new Map<string, ValidateFunction>()
 
 /** Literal segments win over parameters, as in the router. */
-async function places(): Promise<Place[]> {
-  const { paths } = (await openApiDocument()) as Document
-  return Object.entries(paths)
+async function read() {
+  const { paths, components } = (await openApiDocument()) as Document
+  const places = Object.entries(paths)
     .map(([path, methods]) => ({
       path,
       methods,
@@ -34,6 +40,15 @@ async function places(): Promise<Place[]> {
       form: new RegExp(`^${path.replace(/[.]/g, '\\.').replace(/\{\w+\}/g, '[^/]*')}/?$`),
     }))
     .sort((a, b) => a.parameters - b.parameters)
+  return { places, components }
+}
+
+const responseName = /^#\/components\/responses\/(.+)$/
+
+function contentOf(published: Published, status: number, components: Components): Response['content'] {
+  const response = published.responses[String(status)]
+  if (!response || !('$ref' in response)) return response?.content
+  return components.responses[responseName.exec(response.$ref)?.[1] ?? '']?.content
 }
 
 /** Throws when the document does not describe this answer. `path` is below /v1. */
@@ -42,19 +57,20 @@ export async function expectPublished(
   path: string,
   answer: { status: number; headers: Headers; text: string },
 ): Promise<void> {
-  document ??= places()
+  document ??= read()
+  const { places, components } = await document
   const target = `/v1${path.split(/[?#]/, 1)[0]}`
-  const place = (await document).find(({ form, methods }) => form.test(target) && methods[method.toLowerCase()])
+  const place = places.find(({ form, methods }) => form.test(target) && methods[method.toLowerCase()])
   const published = place?.methods[method.toLowerCase()]
   if (!place || !published || answer.status === 500) return
   const type = (answer.headers.get('content-type') ?? '').split(';', 1)[0] ?? ''
   const what = `${method} ${place.path} answered ${answer.status} ${type}`
-  const schema = published.responses[String(answer.status)]?.content?.[type]?.schema
+  const schema = contentOf(published, answer.status, components)?.[type]?.schema
   if (!schema) throw new Error(`${what}, which its OpenAPI document does not have: ${answer.text.slice(0, 300)}`)
   if (type !== 'application/json') return
   let validate = validators.get(what)
   if (!validate) {
-    validate = ajv.compile(schema)
+    validate = ajv.compile({ ...schema, components })
     validators.set(what, validate)
   }
   if (!validate(JSON.parse(answer.text))) {

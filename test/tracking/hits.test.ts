@@ -4,7 +4,8 @@ import { metrics, openIds, silentLog, systemClock, systemRandom } from '#base'
 import { type Db, openDb, sql } from '#db'
 import { prepareDays } from '#housekeeping'
 import { type Hits, listHits, openHits, openTrackHosts } from '#tracking'
-import { databaseAt, testDatabase } from '../support/database.ts'
+import { databaseAt } from '../support/address.ts'
+import { testDatabase } from '../support/database.ts'
 
 const clock = systemClock
 const ids = openIds(systemRandom)

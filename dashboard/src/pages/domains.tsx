@@ -1,9 +1,11 @@
 /** Sending domains, and the records each needs: what to publish, what was found, what to do. */
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
-import { Link, useNavigate } from '@tanstack/react-router'
-import { type FormEvent, useState } from 'react'
+import { useNavigate } from '@tanstack/react-router'
+import { useState } from 'react'
 import { get, post, remove } from '../api.ts'
-import { Badge, Button, Code, Confirm, Copy, Dialog, Empty, Field, Heading, Problem, Time } from '../parts/basics.tsx'
+import { Badge, Button, Code, Copy, Empty, Field, Heading, Problem, Time } from '../parts/basics.tsx'
+import { Confirm, FormDialog } from '../parts/dialogs.tsx'
+import { BackTo, RowLink, Waiting } from '../parts/listing.tsx'
 import { useParam } from '../parts/params.ts'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
@@ -27,19 +29,16 @@ export function DomainsPage() {
       {data?.domains.length === 0 && <Empty>No domains yet. Add the one that your mail comes from.</Empty>}
       <ul className="divide-y divide-line">
         {data?.domains.map((domain) => (
-          <li key={domain.id}>
-            <Link
-              to="/domains/$domainId"
-              params={{ domainId: String(domain.id) }}
-              search={{}}
-              className="flex flex-wrap items-center justify-between gap-2 px-2 py-3 text-sm hover:bg-sheet"
-            >
-              <span className="font-medium [overflow-wrap:anywhere]">{domain.name}</span>
-              <span className="flex items-center gap-3 text-soft">
+          <RowLink
+            key={domain.id}
+            to={`/domains/${domain.id}`}
+            left={<span className="font-medium">{domain.name}</span>}
+            right={
+              <>
                 {domain.tenant_name} <Verified is={domain.verified} />
-              </span>
-            </Link>
-          </li>
+              </>
+            }
+          />
         ))}
       </ul>
       {adding && <AddDomain onClose={() => setAdding(false)} />}
@@ -53,27 +52,16 @@ function AddDomain({ onClose }: { onClose: () => void }) {
   const { inBody } = useHere()
   const [name, setName] = useState('')
   const navigate = useNavigate()
-  const add = useMutation({
-    mutationFn: () => post<Domain>('/v1/domains', { name: name.trim(), ...inBody }),
-    onSuccess: ({ id }) => navigate({ to: '/domains/$domainId', params: { domainId: String(id) }, search: {} }),
-  })
-  const submit = (event: FormEvent) => {
-    event.preventDefault()
-    add.mutate()
-  }
   return (
-    <Dialog title="Add a sending domain" onClose={onClose}>
-      <form onSubmit={submit} className="flex flex-col gap-4">
-        <Field label="Domain" required value={name} onChange={(event) => setName(event.target.value)} placeholder="mail.example.com" />
-        <Problem error={add.error} />
-        <div className="flex justify-end gap-2">
-          <Button onClick={onClose}>Cancel</Button>
-          <Button kind="main" type="submit" disabled={add.isPending}>
-            Add
-          </Button>
-        </div>
-      </form>
-    </Dialog>
+    <FormDialog
+      title="Add a sending domain"
+      action="Add"
+      run={() => post<Domain>('/v1/domains', { name: name.trim(), ...inBody })}
+      onDone={({ id }) => navigate({ to: '/domains/$domainId', params: { domainId: String(id) }, search: {} })}
+      onClose={onClose}
+    >
+      <Field label="Domain" required value={name} onChange={(event) => setName(event.target.value)} placeholder="mail.example.com" />
+    </FormDialog>
   )
 }
 
@@ -98,18 +86,10 @@ export function DomainPage() {
     mutationFn: () => post<Domain>(`/v1/domains/${id}/verify`),
     onSuccess: (checked) => client.setQueryData(key, checked),
   })
-  const drop = useMutation({
-    mutationFn: () => remove(`/v1/domains/${id}`),
-    onSuccess: () => navigate({ to: '/domains', search: {} }),
-  })
-  if (!domain) return error ? <Problem error={error} /> : <p className="text-soft">Loading</p>
+  if (!domain) return <Waiting error={error} />
   return (
     <>
-      <p className="mb-2 text-sm">
-        <Link to="/domains" search={{}} className="text-accent underline">
-          Domains
-        </Link>
-      </p>
+      <BackTo to="/domains">{texts.pages.domains}</BackTo>
       <Heading title={domain.name}>
         <Verified is={domain.verified} />
         {mayChange && (
@@ -145,9 +125,8 @@ export function DomainPage() {
           title={`Delete ${domain.name}?`}
           text="Mail that waits for this domain fails, and its keys are gone for good."
           action="Delete"
-          busy={drop.isPending}
-          error={drop.error}
-          onYes={() => drop.mutate()}
+          run={() => remove(`/v1/domains/${id}`)}
+          onDone={() => navigate({ to: '/domains', search: {} })}
           onClose={() => setRemoving(false)}
         />
       )}

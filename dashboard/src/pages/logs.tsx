@@ -1,8 +1,9 @@
 /** What was asked of the API, and what it answered. */
-import { keepPreviousData, useQuery } from '@tanstack/react-query'
+import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
-import { get, getPage } from '../api.ts'
-import { Badge, Empty, Heading, Pager, Pre, Problem, Section, Select, Table, Time } from '../parts/basics.tsx'
+import { get } from '../api.ts'
+import { Badge, Heading, Pre, Section, Select, Time } from '../parts/basics.tsx'
+import { BackTo, Listing, useList, Waiting } from '../parts/listing.tsx'
 import { useFilters, useParam } from '../parts/params.ts'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
@@ -19,43 +20,36 @@ const Answered = ({ code }: { code: number }) => <Badge tone={code < 400 ? 'good
 export function LogsPage() {
   const { scoped } = useHere()
   const [filters, change] = useFilters()
-  const path = scoped('/v1/logs', { status: filters.status, page: filters.page })
-  const { data, error } = useQuery({
-    queryKey: ['logs', path],
-    queryFn: () => getPage<LogEntry>(path),
-    refetchInterval: 5000,
-    placeholderData: keepPreviousData,
-  })
+  const list = useList<LogEntry>('logs', scoped('/v1/logs', { status: filters.status, page: filters.page }), 5000)
   return (
     <>
       <Heading title={texts.pages.logs}>
         <Select label="Answer" value={filters.status ?? ''} choices={outcomes} onChange={(status) => change({ status })} />
       </Heading>
-      <Problem error={error} />
-      {data?.total === 0 && <Empty>No requests yet.</Empty>}
-      {data && data.items.length > 0 && (
-        <Table label={texts.pages.logs} columns={['When', 'Answer', 'Request', 'Key', 'Took']}>
-          {data.items.map((one) => (
-            <tr key={one.requestId}>
-              <td>
-                <Time at={one.timestamp} />
-              </td>
-              <td>
-                <Answered code={one.statusCode} />
-              </td>
-              <td className="[overflow-wrap:anywhere]">
-                <Link to="/logs/$requestId" params={{ requestId: one.requestId }} search={{}} className="text-accent underline">
-                  {one.method} {one.path}
-                </Link>
-                {one.error && <span className="block text-bad">{one.error.code}</span>}
-              </td>
-              <td className="font-mono text-xs">{one.credential.keyPrefix}</td>
-              <td className="whitespace-nowrap">{one.durationMs} ms</td>
-            </tr>
-          ))}
-        </Table>
-      )}
-      {data && <Pager {...data} onPage={(page) => change({ page: String(page) })} />}
+      <Listing
+        label={texts.pages.logs}
+        list={list}
+        columns={['When', 'Answer', 'Request', 'Key', 'Took']}
+        empty="No requests yet."
+        row={(one) => (
+          <tr key={one.requestId}>
+            <td>
+              <Time at={one.timestamp} />
+            </td>
+            <td>
+              <Answered code={one.statusCode} />
+            </td>
+            <td className="[overflow-wrap:anywhere]">
+              <Link to="/logs/$requestId" params={{ requestId: one.requestId }} search={{}} className="text-accent underline">
+                {one.method} {one.path}
+              </Link>
+              {one.error && <span className="block text-bad">{one.error.code}</span>}
+            </td>
+            <td className="font-mono text-xs">{one.credential.keyPrefix}</td>
+            <td className="whitespace-nowrap">{one.durationMs} ms</td>
+          </tr>
+        )}
+      />
     </>
   )
 }
@@ -65,14 +59,10 @@ const written = (body: object | string | null | undefined) => (typeof body === '
 export function LogPage() {
   const id = useParam('requestId')
   const { data: entry, error } = useQuery({ queryKey: ['log', id], queryFn: () => get<LogEntry>(`/v1/logs/${encodeURIComponent(id)}`) })
-  if (!entry) return error ? <Problem error={error} /> : <p className="text-soft">Loading</p>
+  if (!entry) return <Waiting error={error} />
   return (
     <>
-      <p className="mb-2 text-sm">
-        <Link to="/logs" search={{}} className="text-accent underline">
-          {texts.pages.logs}
-        </Link>
-      </p>
+      <BackTo to="/logs">{texts.pages.logs}</BackTo>
       <Heading title={`${entry.method} ${entry.path}`}>
         <Answered code={entry.statusCode} />
       </Heading>

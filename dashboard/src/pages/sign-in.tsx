@@ -1,8 +1,8 @@
-/** Signing in: by password, or by the one-time link, which sets the password. */
+/** Signing in: by password, or by the one-time link, which sets the password; and by a code where the member has a second factor. */
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { type FormEvent, useState } from 'react'
-import { post } from '../api.ts'
+import { ApiError, post } from '../api.ts'
 import { Button, Field, Problem } from '../parts/basics.tsx'
 import { texts } from '../texts.ts'
 
@@ -11,31 +11,35 @@ const { signIn: words } = texts
 export function SignInPage({ token }: { token?: string }) {
   const [address, setAddress] = useState('')
   const [password, setPassword] = useState('')
+  const [code, setCode] = useState('')
   const navigate = useNavigate()
   const client = useQueryClient()
   const link = useQuery({
     queryKey: ['link', token],
-    queryFn: () => post<{ address: string }>('/dashboard/api/sign-in-link', { token }),
+    queryFn: () => post<{ address: string; needsCode: boolean }>('/dashboard/api/sign-in-link', { token }),
     enabled: token !== undefined,
     retry: false,
     staleTime: Number.POSITIVE_INFINITY,
   })
   const signIn = useMutation({
-    mutationFn: () =>
+    mutationFn: (proof: { password: string; code?: string }) =>
       token === undefined
-        ? post('/dashboard/api/sign-in', { address, password })
-        : post('/dashboard/api/sign-in-link/password', { token, password }),
+        ? post('/dashboard/api/sign-in', { address, ...proof })
+        : post('/dashboard/api/sign-in-link/password', { token, ...proof }),
     onSuccess: async () => {
       client.removeQueries({ queryKey: ['session'] })
       // The token is used up and has no business in the history.
-      await navigate({ to: '/emails', search: {}, replace: true })
+      await navigate({ to: '/', search: {}, replace: true })
     },
   })
   const submit = (event: FormEvent) => {
     event.preventDefault()
-    signIn.mutate()
+    signIn.mutate({ password, ...(code === '' ? {} : { code }) })
   }
   const isLink = token !== undefined
+  const isCodeMissing = signIn.error instanceof ApiError && signIn.error.field === 'code'
+  const [asksCode, setAsksCode] = useState(false)
+  if (isCodeMissing && !asksCode) setAsksCode(true)
   return (
     <main className="mx-auto flex min-h-dvh max-w-sm flex-col justify-center gap-4 p-6">
       <h1 className="text-2xl font-bold">{texts.name}</h1>
@@ -72,7 +76,20 @@ export function SignInPage({ token }: { token?: string }) {
             value={password}
             onChange={(event) => setPassword(event.target.value)}
           />
-          <Problem error={signIn.error} />
+          {(asksCode || link.data?.needsCode) && (
+            <Field
+              // What just appeared is what is asked for.
+              autoFocus={asksCode}
+              label={words.code}
+              help={words.codeHelp}
+              name="code"
+              autoComplete="one-time-code"
+              required
+              value={code}
+              onChange={(event) => setCode(event.target.value)}
+            />
+          )}
+          {!(isCodeMissing && signIn.variables?.code === undefined) && <Problem error={signIn.error} />}
           <Button kind="main" type="submit" disabled={signIn.isPending}>
             {words.title}
           </Button>

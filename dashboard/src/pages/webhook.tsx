@@ -1,27 +1,14 @@
 /** One webhook: its secret, a test request, what was delivered, and replay. */
-import { keepPreviousData, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
-import { Link, useNavigate } from '@tanstack/react-router'
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
-import { get, getPage, patch, post, remove } from '../api.ts'
-import {
-  Badge,
-  Button,
-  Code,
-  Confirm,
-  Copy,
-  Dialog,
-  Empty,
-  Heading,
-  Pager,
-  Pre,
-  Problem,
-  Section,
-  Select,
-  Table,
-  Time,
-} from '../parts/basics.tsx'
+import { get, patch, post, remove } from '../api.ts'
+import { Badge, Button, Code, Copy, Dialog, Heading, Pre, Problem, Section, Select, Time } from '../parts/basics.tsx'
+import { Confirm } from '../parts/dialogs.tsx'
+import { BackTo, Listing, useList, Waiting } from '../parts/listing.tsx'
 import { useFilters, useParam } from '../parts/params.ts'
 import { useHere } from '../session.tsx'
+import { texts } from '../texts.ts'
 import { type Webhook, type WebhookDelivery, type WebhookDeliveryDetails, webhookEvents } from '../types.ts'
 
 interface Tested {
@@ -50,18 +37,10 @@ export function WebhookPage() {
     onSuccess: () => client.invalidateQueries({ queryKey: key }),
   })
   const test = useMutation({ mutationFn: () => post<Tested>(`/v1/webhooks/${id}/test`, { event }) })
-  const drop = useMutation({
-    mutationFn: () => remove(`/v1/webhooks/${id}`),
-    onSuccess: () => navigate({ to: '/webhooks', search: {} }),
-  })
-  if (!webhook) return error ? <Problem error={error} /> : <p className="text-soft">Loading</p>
+  if (!webhook) return <Waiting error={error} />
   return (
     <>
-      <p className="mb-2 text-sm">
-        <Link to="/webhooks" search={{}} className="text-accent underline">
-          Webhooks
-        </Link>
-      </p>
+      <BackTo to="/webhooks">{texts.pages.webhooks}</BackTo>
       <Heading title={webhook.name}>
         <Badge tone={webhook.enabled ? 'good' : 'wait'}>{webhook.enabled ? 'On' : 'Off'}</Badge>
         {mayChange && <Button onClick={() => toggle.mutate(!webhook.enabled)}>{webhook.enabled ? 'Switch off' : 'Switch on'}</Button>}
@@ -106,9 +85,8 @@ export function WebhookPage() {
           title={`Delete ${webhook.name}?`}
           text="No more events are sent to it, and what was delivered can no longer be replayed."
           action="Delete"
-          busy={drop.isPending}
-          error={drop.error}
-          onYes={() => drop.mutate()}
+          run={() => remove(`/v1/webhooks/${id}`)}
+          onDone={() => navigate({ to: '/webhooks', search: {} })}
           onClose={() => setRemoving(false)}
         />
       )}
@@ -117,48 +95,43 @@ export function WebhookPage() {
 }
 
 function Deliveries({ id, mayChange }: { id: string; mayChange: boolean }) {
-  const [filters, change] = useFilters()
+  const [filters] = useFilters()
   const [shown, setShown] = useState<string>()
   const client = useQueryClient()
-  const { data, error } = useQuery({
-    queryKey: ['deliveries', id, filters.page],
-    queryFn: () => getPage<WebhookDelivery>(`/v1/webhooks/${id}/deliveries?page=${filters.page ?? 1}`),
-    refetchInterval: 5000,
-    placeholderData: keepPreviousData,
-  })
+  const list = useList<WebhookDelivery>('deliveries', `/v1/webhooks/${id}/deliveries?page=${filters.page ?? 1}`, 5000)
   const replay = useMutation({
     mutationFn: (delivery: string) => post(`/v1/webhooks/${id}/deliveries/${delivery}/replay`),
-    onSettled: () => client.invalidateQueries({ queryKey: ['deliveries', id] }),
+    onSettled: () => client.invalidateQueries({ queryKey: ['deliveries'] }),
   })
   return (
     <Section title="Deliveries">
-      <Problem error={replay.error ?? error} />
-      {data?.total === 0 && <Empty>Nothing has been delivered yet.</Empty>}
-      {data && data.items.length > 0 && (
-        <Table label="Deliveries" columns={['When', 'Event', 'Attempt', 'Answer', '']}>
-          {data.items.map((one) => (
-            <tr key={one.id}>
-              <td>
-                <Time at={one.timestamp} />
-              </td>
-              <td>{one.event}</td>
-              <td>{one.attempt}</td>
-              <td>
-                <Badge tone={one.success ? 'good' : one.willRetry ? 'wait' : 'bad'}>{one.statusCode ?? 'no answer'}</Badge>
-              </td>
-              <td className="flex justify-end gap-2">
-                <Button onClick={() => setShown(one.id)}>Look</Button>
-                {mayChange && (
-                  <Button disabled={replay.isPending} onClick={() => replay.mutate(one.id)}>
-                    Replay
-                  </Button>
-                )}
-              </td>
-            </tr>
-          ))}
-        </Table>
-      )}
-      {data && <Pager {...data} onPage={(page) => change({ page: String(page) })} />}
+      <Listing
+        label="Deliveries"
+        list={list}
+        error={replay.error}
+        columns={['When', 'Event', 'Attempt', 'Answer', '']}
+        empty="Nothing has been delivered yet."
+        row={(one) => (
+          <tr key={one.id}>
+            <td>
+              <Time at={one.timestamp} />
+            </td>
+            <td>{one.event}</td>
+            <td>{one.attempt}</td>
+            <td>
+              <Badge tone={one.success ? 'good' : one.willRetry ? 'wait' : 'bad'}>{one.statusCode ?? 'no answer'}</Badge>
+            </td>
+            <td className="flex justify-end gap-2">
+              <Button onClick={() => setShown(one.id)}>Look</Button>
+              {mayChange && (
+                <Button disabled={replay.isPending} onClick={() => replay.mutate(one.id)}>
+                  Replay
+                </Button>
+              )}
+            </td>
+          </tr>
+        )}
+      />
       {shown && <OneDelivery webhook={id} id={shown} onClose={() => setShown(undefined)} />}
     </Section>
   )

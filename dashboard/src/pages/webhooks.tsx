@@ -1,9 +1,11 @@
 /** Webhooks: made, switched on and off. */
-import { useMutation, useQuery } from '@tanstack/react-query'
-import { Link, useNavigate } from '@tanstack/react-router'
-import { type FormEvent, useState } from 'react'
+import { useQuery } from '@tanstack/react-query'
+import { useNavigate } from '@tanstack/react-router'
+import { useState } from 'react'
 import { get, post } from '../api.ts'
-import { Badge, Button, Dialog, Empty, Field, Heading, Problem } from '../parts/basics.tsx'
+import { Badge, Button, Empty, Field, Heading, Problem } from '../parts/basics.tsx'
+import { FormDialog, Several } from '../parts/dialogs.tsx'
+import { RowLink } from '../parts/listing.tsx'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
 import { type Webhook, webhookEvents } from '../types.ts'
@@ -26,20 +28,17 @@ export function WebhooksPage() {
       {data?.webhooks.length === 0 && <Empty>No webhooks yet.</Empty>}
       <ul className="divide-y divide-line">
         {data?.webhooks.map((one) => (
-          <li key={one.id}>
-            <Link
-              to="/webhooks/$webhookId"
-              params={{ webhookId: one.id }}
-              search={{}}
-              className="flex flex-wrap items-center justify-between gap-2 px-2 py-3 text-sm hover:bg-sheet"
-            >
-              <span className="min-w-0">
+          <RowLink
+            key={one.id}
+            to={`/webhooks/${one.id}`}
+            left={
+              <>
                 <span className="block font-medium">{one.name}</span>
-                <span className="block text-soft [overflow-wrap:anywhere]">{one.url}</span>
-              </span>
-              <Badge tone={one.enabled ? 'good' : 'wait'}>{one.enabled ? 'On' : 'Off'}</Badge>
-            </Link>
-          </li>
+                <span className="block text-soft">{one.url}</span>
+              </>
+            }
+            right={<Badge tone={one.enabled ? 'good' : 'wait'}>{one.enabled ? 'On' : 'Off'}</Badge>}
+          />
         ))}
       </ul>
       {adding && <AddWebhook onClose={() => setAdding(false)} />}
@@ -53,47 +52,24 @@ function AddWebhook({ onClose }: { onClose: () => void }) {
   const [url, setUrl] = useState('')
   const [events, setEvents] = useState<string[]>([])
   const navigate = useNavigate()
-  const add = useMutation({
-    mutationFn: () => post<Webhook>('/v1/webhooks', { name, url, ...(events.length === 0 ? { allEvents: true } : { events }), ...inBody }),
-    onSuccess: ({ id }) => navigate({ to: '/webhooks/$webhookId', params: { webhookId: id }, search: {} }),
-  })
-  const submit = (event: FormEvent) => {
-    event.preventDefault()
-    add.mutate()
-  }
   return (
-    <Dialog title="Add a webhook" onClose={onClose}>
-      <form onSubmit={submit} className="flex flex-col gap-4">
-        <Field label="Name" required value={name} onChange={(event) => setName(event.target.value)} />
-        <Field
-          label="URL"
-          type="url"
-          required
-          value={url}
-          onChange={(event) => setUrl(event.target.value)}
-          placeholder="https://example.com/hooks"
-        />
-        <fieldset>
-          <legend className="text-sm font-medium">Events (none chosen: all)</legend>
-          {webhookEvents.map((one) => (
-            <label key={one} className="flex items-center gap-2 py-0.5 text-sm">
-              <input
-                type="checkbox"
-                checked={events.includes(one)}
-                onChange={(event) => setEvents(event.target.checked ? [...events, one] : events.filter((other) => other !== one))}
-              />
-              {one}
-            </label>
-          ))}
-        </fieldset>
-        <Problem error={add.error} />
-        <div className="flex justify-end gap-2">
-          <Button onClick={onClose}>Cancel</Button>
-          <Button kind="main" type="submit" disabled={add.isPending}>
-            Add
-          </Button>
-        </div>
-      </form>
-    </Dialog>
+    <FormDialog
+      title="Add a webhook"
+      action="Add"
+      run={() => post<Webhook>('/v1/webhooks', { name, url, ...(events.length === 0 ? { allEvents: true } : { events }), ...inBody })}
+      onDone={({ id }) => navigate({ to: '/webhooks/$webhookId', params: { webhookId: id }, search: {} })}
+      onClose={onClose}
+    >
+      <Field label="Name" required value={name} onChange={(event) => setName(event.target.value)} />
+      <Field
+        label="URL"
+        type="url"
+        required
+        value={url}
+        onChange={(event) => setUrl(event.target.value)}
+        placeholder="https://example.com/hooks"
+      />
+      <Several legend="Events (none chosen: all)" choices={webhookEvents} chosen={events} onChange={setEvents} />
+    </FormDialog>
   )
 }

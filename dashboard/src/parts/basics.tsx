@@ -176,12 +176,13 @@ export function Table({ label, columns, children }: { label: string; columns: re
   )
 }
 
-export function Pager(props: { page: number; totalPages: number; total: number; onPage: (page: number) => void }) {
+/** `isAtLeast`: counting ended at `total`. */
+export function Pager(props: { page: number; totalPages: number; total: number; isAtLeast?: boolean; onPage: (page: number) => void }) {
   if (props.total === 0) return null
   return (
     <nav aria-label="Pages" className="mt-3 flex flex-wrap items-center justify-between gap-2 text-sm text-soft">
       <span>
-        {props.total.toLocaleString()} in all · page {props.page} of {Math.max(1, props.totalPages)}
+        {props.total.toLocaleString()} {props.isAtLeast ? 'or more' : 'in all'} · page {props.page} of {Math.max(1, props.totalPages)}
       </span>
       <span className="flex gap-2">
         <Button disabled={props.page <= 1} onClick={() => props.onPage(props.page - 1)}>
@@ -214,29 +215,5 @@ export function Dialog({ title, onClose, children }: { title: string; onClose: (
       </h2>
       {children}
     </dialog>
-  )
-}
-
-/** Asks again before what cannot be undone. */
-export function Confirm(props: {
-  title: string
-  text: string
-  action: string
-  busy: boolean
-  error: unknown
-  onYes: () => void
-  onClose: () => void
-}) {
-  return (
-    <Dialog title={props.title} onClose={props.onClose}>
-      <p className="mb-4 text-sm">{props.text}</p>
-      <Problem error={props.error} />
-      <div className="mt-4 flex justify-end gap-2">
-        <Button onClick={props.onClose}>Cancel</Button>
-        <Button kind="danger" disabled={props.busy} onClick={props.onYes}>
-          {props.action}
-        </Button>
-      </div>
-    </Dialog>
   )
 }

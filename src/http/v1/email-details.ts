@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import Type, { type Static } from 'typebox'
 import { Refusal } from '#base'
-import { explain, keysFor, rebuildMessage, withMark } from '#delivery'
+import { explain, messageAsSent, rebuildMessage } from '#delivery'
 import type { Domains } from '#domains'
 import {
   type Content,
@@ -182,27 +182,15 @@ interface ContentDeps {
 }
 
 /** Headers and the raw form are as sent; bodies and attachments are as given, before links were rewritten. */
-async function contentToWire(
-  content: Content,
-  email: Email,
-  wanted: ReadonlySet<Expansion>,
-  { domains, tokens, returnPaths }: ContentDeps,
-): Promise<ContentFields> {
+async function contentToWire(content: Content, email: Email, wanted: ReadonlySet<Expansion>, deps: ContentDeps): Promise<ContentFields> {
   const { message } = content
   const recipient = { tenantId: email.tenantId, emailId: email.id }
   const needsSent = wanted.has('headers') || wanted.has('raw')
-  const sent = needsSent
-    ? withMark(
-        rebuildMessage(content, (await keysFor(content, email.tenantId, domains)) ?? [], recipient, tokens).octets,
-        content,
-        email.id,
-        returnPaths,
-      )
-    : Buffer.alloc(0)
+  const sent = needsSent ? await messageAsSent(content, recipient, deps) : Buffer.alloc(0)
   const { tracking: _, ...given } = content
   const read =
     message.kind === 'raw' && (wanted.has('content') || wanted.has('attachments'))
-      ? readMessage(rebuildMessage(given, [], recipient, tokens).octets)
+      ? readMessage(rebuildMessage(given, recipient, deps.tokens).octets)
       : undefined
   return {
     ...(wanted.has('content') ? bodiesOf(message, read) : {}),

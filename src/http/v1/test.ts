@@ -1,4 +1,4 @@
-/** /test/… (contract 18a): what test mail came to, and a clock to wait for it. For test keys only. */
+/** /test/… (contract 18a): what test mail came to, and a clock to wait for it. For test keys, and for people in the dashboard. */
 import Type, { type Static } from 'typebox'
 import { pause, Refusal } from '#base'
 import type { Credential } from '#credentials'
@@ -16,8 +16,9 @@ const mostAdvanceSeconds = 30 * 86_400
 /** Less than a request may take. */
 const advanceWithinMs = 25_000
 
-function refuseLive({ mode }: Pick<Credential, 'mode'>): void {
-  if (mode === 'test') return
+function refuseLive(credential: Credential): void {
+  // A person is neither test nor live, and sees what keys of both kinds have sent.
+  if (credential.mode === 'test' || 'role' in credential) return
   throw new Refusal('permission_denied', { message: 'only test keys may do this', suggestion: 'Use a key that begins with svc_test_' })
 }
 
@@ -44,6 +45,7 @@ export const listTestInbox = listRoute({
   query: query({
     ...pageFields,
     to: Type.Optional(Type.String({ description: 'Recipient address' })),
+    search: Type.Optional(Type.String({ maxLength: 200, description: 'Part of the recipient, the sender or the subject' })),
     wait: Type.Integer({ minimum: 0, maximum: mostWaitSeconds, default: 0, description: 'Seconds to wait for the first that matches' }),
     tenantId: tenantParameter,
   }),
@@ -52,7 +54,7 @@ export const listTestInbox = listRoute({
   handle: async ({ query, tenantId, credential }, deps) => {
     refuseLive(credential)
     const { db, clock } = deps
-    const filter = { tenantId, recipient: query.to === undefined ? undefined : addressOf(query.to) }
+    const filter = { tenantId, recipient: query.to === undefined ? undefined : addressOf(query.to), search: query.search }
     const untilMs = clock.monotonicMs() + query.wait * 1000
     for (;;) {
       const { emails, total } = await listInbox(db, filter, { number: query.page, size: query.perPage }, clock.nowMs())
@@ -123,7 +125,7 @@ async function itemToWire(email: ReceivedEmail, { db, secrets }: Pick<ApiDeps, '
   const body = await findContentBody(db, email)
   const recipient = { tenantId: email.tenantId, emailId: email.id }
   const read = body
-    ? readMessage(rebuildMessage(decodeContent(body), [], recipient, openTokens(secrets)).octets)
+    ? readMessage(rebuildMessage(decodeContent(body), recipient, openTokens(secrets)).octets)
     : { html: undefined, text: undefined }
   return {
     id: email.id,

@@ -1,11 +1,20 @@
-/** The platform's own records as DNS has them now: for the commands that show or judge them. */
+/** The platform's own records as DNS has them now: for those who show or judge them. */
 import { networkInterfaces } from 'node:os'
+import type { Clock, Config, Ids, Secrets } from '#base'
+import type { Db } from '#db'
 import { listSources } from '#delivery'
 import { ensurePlatformKey, type PlatformRecord, platformRecords } from '#domains'
 import { openGuard, type Resolver } from '#net'
-import type { House } from './command.ts'
 
-export async function readPlatform({ config, db, clock, ids, secrets }: House, resolver: Resolver): Promise<PlatformRecord[]> {
+export interface PlatformFacts {
+  config: Pick<Config, 'sandboxSender' | 'hostname'>
+  db: Db
+  clock: Clock
+  ids: Ids
+  secrets: Secrets
+}
+
+export async function readPlatform({ config, db, clock, ids, secrets }: PlatformFacts, resolver: Resolver): Promise<PlatformRecord[]> {
   const guard = openGuard([])
   const ownAddresses = Object.values(networkInterfaces())
     .flatMap((some) => some ?? [])

@@ -1,0 +1,125 @@
+/** One's own second factor; and for owners of the organisation, what the doctor finds and the settings in force. */
+import { useMutation, useQuery } from '@tanstack/react-query'
+import { get, post } from '../api.ts'
+import { Badge, Button, Heading, Problem, Section } from '../parts/basics.tsx'
+import { Waiting } from '../parts/listing.tsx'
+import { useHere } from '../session.tsx'
+import { texts } from '../texts.ts'
+import { SecondFactor } from './second-factor.tsx'
+
+export function SettingsPage() {
+  const { member } = useHere()
+  const isOwner = member.role === 'owner' && member.tenantId === null
+  return (
+    <>
+      <Heading title={texts.pages.settings} />
+      <SecondFactor />
+      {isOwner ? (
+        <>
+          <Doctor />
+          <Installation />
+        </>
+      ) : (
+        <p className="mt-6 text-sm text-soft">{texts.installation.ownersOnly}</p>
+      )}
+    </>
+  )
+}
+
+interface Finding {
+  name: string
+  status: 'ok' | 'warning' | 'problem' | 'unknown'
+  found: string
+  do: string | null
+}
+
+const tones = { ok: 'good', warning: 'wait', problem: 'bad', unknown: 'none' } as const
+/** What asks for something first. */
+const order = ['problem', 'warning', 'unknown', 'ok'] as const
+
+function Doctor() {
+  const { doctor: words } = texts
+  const examine = useMutation({ mutationFn: () => post<{ findings: Finding[] }>('/dashboard/api/doctor') })
+  const findings = examine.data?.findings ?? []
+  return (
+    <Section title={words.title}>
+      <div className="mb-3 flex flex-wrap items-center justify-between gap-3">
+        <p className="text-sm text-soft">{words.about}</p>
+        <Button kind="main" disabled={examine.isPending} onClick={() => examine.mutate()}>
+          {examine.isPending ? words.running : words.run}
+        </Button>
+      </div>
+      <Problem error={examine.error} />
+      <div aria-live="polite">
+        {examine.data && (
+          <p className="mb-2 text-sm">
+            {order
+              .map((status) => `${findings.filter((one) => one.status === status).length} ${words.status[status].toLowerCase()}`)
+              .join(', ')}
+          </p>
+        )}
+      </div>
+      {findings.length > 0 && (
+        <ul aria-label={words.title} className="divide-y divide-line rounded-md border border-line">
+          {order
+            .flatMap((status) => findings.filter((one) => one.status === status))
+            .map(({ name, status, found, do: todo }, index) => (
+              // biome-ignore lint/suspicious/noArrayIndexKey: findings may share a name, and never move
+              <li key={index} className="flex flex-col gap-1 p-3 text-sm [overflow-wrap:anywhere]">
+                <p className="flex flex-wrap items-center gap-2">
+                  <Badge tone={tones[status]}>{words.status[status]}</Badge>
+                  <span className="font-medium">{name}</span>
+                </p>
+                <p>{found}</p>
+                {todo !== null && <p className="text-soft">{todo}</p>}
+              </li>
+            ))}
+        </ul>
+      )}
+    </Section>
+  )
+}
+
+interface Installed {
+  version: string
+  settings: { name: string; means: string; default: string; value: string | null }[]
+}
+
+function Installation() {
+  const { installation: words } = texts
+  const { data, error } = useQuery({ queryKey: ['installation'], queryFn: () => get<Installed>('/dashboard/api/installation') })
+  return (
+    <Section title={words.title}>
+      {!data && <Waiting error={error} />}
+      {data && (
+        <>
+          <p className="mb-3 text-sm text-soft">
+            Postrider {data.version}. {words.about}
+          </p>
+          <Settings of={data.settings.filter(({ value }) => value !== null)} />
+          <details className="mt-3">
+            <summary className="min-h-9 py-2 text-sm font-medium">{words.defaults}</summary>
+            <Settings of={data.settings.filter(({ value }) => value === null)} />
+          </details>
+        </>
+      )}
+    </Section>
+  )
+}
+
+/** The same words stand in the documents, where names are set in another type. */
+const plain = (text: string) => text.replaceAll('`', '')
+
+const Settings = ({ of }: { of: Installed['settings'] }) => (
+  <dl className="divide-y divide-line text-sm">
+    {of.map(({ name, value, default: usual, means }) => (
+      <div key={name} className="grid gap-x-6 gap-y-1 py-2 [overflow-wrap:anywhere] md:grid-cols-[18rem_1fr]">
+        <dt className="font-mono text-xs md:pt-0.5">{name}</dt>
+        <dd>
+          <p className="font-medium">{value ?? plain(usual)}</p>
+          <p className="text-soft">{plain(means)}</p>
+        </dd>
+      </div>
+    ))}
+  </dl>
+)

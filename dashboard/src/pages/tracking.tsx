@@ -1,0 +1,223 @@
+/** Track domains: the names that count opens and clicks, what each counts, the record it needs, and what is served there. */
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { type FormEvent, useState } from 'react'
+import { get, patch, post, remove } from '../api.ts'
+import { Badge, Button, Code, Copy, Empty, Field, Heading, Problem, Select, Time } from '../parts/basics.tsx'
+import { Confirm, FormDialog } from '../parts/dialogs.tsx'
+import { Waiting } from '../parts/listing.tsx'
+import { useHere } from '../session.tsx'
+import { texts } from '../texts.ts'
+import type { DomainItem } from '../types.ts'
+
+const { tracking: words } = texts
+
+interface TrackDomain {
+  id: string
+  fullName: string
+  trackClicks: boolean
+  trackOpens: boolean
+  sslEnabled: boolean
+  excludedClickDomains: string | null
+  dnsStatus: 'ok' | 'missing' | 'invalid' | null
+  dnsError: string | null
+  dnsCheckedAt: string | null
+  dnsRecord: { type: string; fullName: string; value: string } | null
+  tenantId: string
+}
+
+export function TrackingPage() {
+  const { scoped, mayChange } = useHere()
+  const [adding, setAdding] = useState(false)
+  const client = useQueryClient()
+  const path = scoped('/v1/tracking')
+  const { data, error } = useQuery({ queryKey: ['tracking', path], queryFn: () => get<{ trackDomains: TrackDomain[] }>(path) })
+  const refresh = () => client.invalidateQueries({ queryKey: ['tracking'] })
+  return (
+    <>
+      <Heading title={texts.pages.tracking}>
+        {mayChange && (
+          <Button kind="main" onClick={() => setAdding(true)}>
+            Add track domain
+          </Button>
+        )}
+      </Heading>
+      {data ? <Problem error={error} /> : <Waiting error={error} />}
+      {data?.trackDomains.length === 0 && <Empty>{words.empty}</Empty>}
+      <div className="flex flex-col gap-6">
+        {data?.trackDomains.map((track) => (
+          <Track key={track.id} track={track} refresh={refresh} />
+        ))}
+      </div>
+      {adding && (
+        <Add
+          onClose={() => setAdding(false)}
+          onAdded={async () => {
+            setAdding(false)
+            await refresh()
+          }}
+        />
+      )}
+    </>
+  )
+}
+
+const switches = [
+  ['trackOpens', words.opens],
+  ['trackClicks', words.clicks],
+  ['sslEnabled', words.https],
+] as const
+const tones = { ok: 'good', missing: 'wait', invalid: 'bad' } as const
+
+function Track({ track, refresh }: { track: TrackDomain; refresh: () => Promise<void> }) {
+  const { mayChange } = useHere()
+  const [removing, setRemoving] = useState(false)
+  const path = `/v1/tracking/${track.id}`
+  // Shown at once, until the service has said what is so.
+  const [wanted, setWanted] = useState<Partial<TrackDomain>>({})
+  const change = useMutation({
+    mutationFn: (changes: Partial<TrackDomain>) => patch(path, changes),
+    onSuccess: refresh,
+    onSettled: () => setWanted({}),
+  })
+  const check = useMutation({ mutationFn: () => post(`${path}/verify`), onSuccess: refresh })
+  const origin = `${track.sslEnabled ? 'https' : 'http'}://${track.fullName}`
+  return (
+    <section aria-label={track.fullName} className="rounded-md border border-line p-4 text-sm">
+      <div className="flex flex-wrap items-center justify-between gap-3">
+        <h2 className="text-base font-semibold [overflow-wrap:anywhere]">
+          {track.fullName}{' '}
+          <Badge tone={track.dnsStatus === null ? 'none' : tones[track.dnsStatus]}>
+            {track.dnsStatus === null ? words.notChecked : words.dns[track.dnsStatus]}
+          </Badge>
+        </h2>
+        {mayChange && (
+          <span className="flex flex-wrap gap-2">
+            <Button disabled={check.isPending} onClick={() => check.mutate()}>
+              {check.isPending ? 'Asking DNS' : 'Check again'}
+            </Button>
+            <Button kind="danger" aria-label={`Delete ${track.fullName}`} onClick={() => setRemoving(true)}>
+              Delete
+            </Button>
+          </span>
+        )}
+      </div>
+      <Problem error={change.error ?? check.error} />
+      {track.dnsCheckedAt && (
+        <p className="mt-1 text-soft" aria-live="polite">
+          Last checked <Time at={track.dnsCheckedAt} />
+          {track.dnsError && `: ${track.dnsError}`}
+        </p>
+      )}
+      <div className="mt-2 flex flex-wrap gap-x-6">
+        {switches.map(([name, label]) => (
+          <label key={name} className="flex min-h-9 items-center gap-2">
+            <input
+              type="checkbox"
+              checked={wanted[name] ?? track[name]}
+              disabled={!mayChange || change.isPending}
+              onChange={({ target }) => {
+                setWanted({ [name]: target.checked })
+                change.mutate({ [name]: target.checked })
+              }}
+            />
+            {label}
+          </label>
+        ))}
+      </div>
+      <Excluded
+        key={track.excludedClickDomains}
+        track={track}
+        busy={change.isPending}
+        onSave={(excludedClickDomains) => change.mutate({ excludedClickDomains })}
+      />
+      {track.dnsRecord && (
+        <div className="mt-4">
+          <p className="mb-1 text-soft">{words.publish}</p>
+          <div className="flex flex-wrap items-center gap-2">
+            <span className="min-w-0 grow">
+              <Code>{`${track.dnsRecord.fullName} ${track.dnsRecord.type} ${track.dnsRecord.value}`}</Code>
+            </span>
+            <Copy text={track.dnsRecord.value} label="Copy value" />
+          </div>
+        </div>
+      )}
+      <h3 className="mt-4 mb-1 font-semibold">{words.served}</h3>
+      <ul className="flex flex-col gap-1">
+        {(['o', 'c', 'u'] as const).map((letter) => (
+          <li key={letter} className="[overflow-wrap:anywhere]">
+            <code className="font-mono text-xs">{`${origin}/${letter}/…`}</code> {words.servedAt[letter]}
+          </li>
+        ))}
+      </ul>
+      {removing && (
+        <Confirm
+          title={`Delete ${track.fullName}?`}
+          text={words.removeText}
+          action="Delete"
+          run={() => remove(path)}
+          onDone={async () => {
+            setRemoving(false)
+            await refresh()
+          }}
+          onClose={() => setRemoving(false)}
+        />
+      )}
+    </section>
+  )
+}
+
+function Excluded({ track, busy, onSave }: { track: TrackDomain; busy: boolean; onSave: (text: string) => void }) {
+  const { mayChange } = useHere()
+  const [text, setText] = useState(track.excludedClickDomains ?? '')
+  const submit = (event: FormEvent) => {
+    event.preventDefault()
+    onSave(text.trim())
+  }
+  return (
+    <form onSubmit={submit} className="mt-2 flex flex-wrap items-start gap-2">
+      <div className="min-w-0 grow md:max-w-md">
+        <Field
+          label={words.excluded}
+          help={words.excludedHelp}
+          readOnly={!mayChange}
+          value={text}
+          onChange={(event) => setText(event.target.value)}
+          placeholder="example.org, docs.example.com"
+        />
+      </div>
+      {mayChange && text !== (track.excludedClickDomains ?? '') && (
+        <Button type="submit" className="mt-6" disabled={busy}>
+          Save
+        </Button>
+      )}
+    </form>
+  )
+}
+
+function Add({ onClose, onAdded }: { onClose: () => void; onAdded: () => Promise<void> }) {
+  const { scoped, inBody } = useHere()
+  const path = scoped('/v1/domains')
+  const { data, error } = useQuery({ queryKey: ['domains', path], queryFn: () => get<{ domains: DomainItem[] }>(path) })
+  const [name, setName] = useState('click')
+  const [chosen, setChosen] = useState('')
+  const domains = data?.domains ?? []
+  const domain = domains.find(({ id }) => String(id) === chosen) ?? domains[0]
+  return (
+    <FormDialog
+      title="Add a track domain"
+      action="Add"
+      run={() => post('/v1/tracking', { domainId: domain?.id, name: name.trim(), ...(domain ? { tenantId: domain.tenantId } : inBody) })}
+      onDone={onAdded}
+      onClose={onClose}
+    >
+      <Problem error={error} />
+      <Select
+        label="Sending domain"
+        value={String(domain?.id ?? '')}
+        onChange={setChosen}
+        choices={domains.map((one) => ({ value: String(one.id), label: one.name }))}
+      />
+      <Field label="Name below it" required value={name} onChange={(event) => setName(event.target.value)} />
+    </FormDialog>
+  )
+}

@@ -1,0 +1,71 @@
+/** Lists with pages, read again by themselves where asked, and lists of things that have a page of their own. */
+import { keepPreviousData, useQuery } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
+import type { ReactNode } from 'react'
+import { getPage, type Page } from '../api.ts'
+import { Empty, Pager, Problem, Table } from './basics.tsx'
+import { useFilters } from './params.ts'
+
+/** One page of a list; the page before stays in sight while the next one comes. */
+export const useList = <Item,>(name: string, path: string, everyMs?: number) =>
+  useQuery({
+    queryKey: [name, path],
+    queryFn: () => getPage<Item>(path),
+    placeholderData: keepPreviousData,
+    ...(everyMs === undefined ? {} : { refetchInterval: everyMs }),
+  })
+
+interface Asked<Item> {
+  data: Page<Item> | undefined
+  error: unknown
+}
+
+/** The problem, the word for nothing, the rows and the way to other pages. */
+export function Listing<Item>(props: {
+  label: string
+  list: Asked<Item>
+  columns: readonly string[]
+  empty: string
+  error?: unknown
+  row: (item: Item) => ReactNode
+}) {
+  const { data, error } = props.list
+  const [, change] = useFilters()
+  return (
+    <>
+      <Problem error={props.error ?? error} />
+      {data?.items.length === 0 && <Empty>{props.empty}</Empty>}
+      {data && data.items.length > 0 && (
+        <Table label={props.label} columns={props.columns}>
+          {data.items.map(props.row)}
+        </Table>
+      )}
+      {data && <Pager {...data} onPage={(page) => change({ page: String(page) })} />}
+    </>
+  )
+}
+
+/** Rows that lead to a page: what it is at the left, how it stands at the right. */
+export const RowLink = (props: { to: string; left: ReactNode; right: ReactNode }) => (
+  <li>
+    <Link
+      to={props.to as '/'}
+      search={{}}
+      className="flex flex-wrap items-center justify-between gap-2 px-2 py-3 text-sm hover:bg-sheet [overflow-wrap:anywhere]"
+    >
+      <span className="min-w-0">{props.left}</span>
+      <span className="flex items-center gap-3 text-soft">{props.right}</span>
+    </Link>
+  </li>
+)
+
+export const BackTo = ({ to, children }: { to: string; children: string }) => (
+  <p className="mb-2 text-sm">
+    <Link to={to as '/'} search={{}} className="text-accent underline">
+      {children}
+    </Link>
+  </p>
+)
+
+/** What stands in place of something that is not there yet. */
+export const Waiting = ({ error }: { error: unknown }) => (error ? <Problem error={error} /> : <p className="text-soft">Loading</p>)

@@ -1,0 +1,197 @@
+/**
+ * Requests to the API: made, made again where that is safe, and their answers read. Needs `fetch` and nothing else, so it runs in Node, in
+ * browsers and at the edge.
+ */
+import { ConnectionError, errorOf, type Refused, TimeoutError } from './errors.ts'
+import { type Page, Pages } from './pages.ts'
+import { randomUuid } from './random.ts'
+import { pauseAfter, waitAsked } from './retry.ts'
+import { EventStream } from './stream.ts'
+
+export interface Settings {
+  /** `svc_live_…` or `svc_test_…`. */
+  apiKey: string
+  /** Ends in `/v1`. */
+  baseUrl: string
+  /** How often a request is made again; 2. */
+  maxRetries?: number
+  /** For one answer; 60,000. */
+  timeoutMs?: number
+  /** The following are for tests and unusual places. */
+  fetch?: (url: string, init: RequestInit) => Promise<Response>
+  random?: () => number
+  now?: () => number
+  sleep?: (delayMs: number, signal: AbortSignal | undefined) => Promise<void>
+}
+
+export interface Options {
+  signal?: AbortSignal | undefined
+  maxRetries?: number | undefined
+  timeoutMs?: number | undefined
+}
+
+export interface SendOptions extends Options {
+  /** Made for each call when absent, so that a repetition never sends twice. Your own also covers a restart of your program. */
+  idempotencyKey?: string | undefined
+}
+
+type Query = object
+interface Asked {
+  body?: object
+  query?: Query
+  options: Options
+  headers?: Record<string, string>
+}
+
+/** One part of a path. Empty or only dots it would lead elsewhere. */
+export function at(part: string | number): string {
+  const text = String(part)
+  if (/^\.{0,2}$/.test(text)) throw new TypeError(`"${text}" is no id`)
+  return encodeURIComponent(text)
+}
+
+const usualTimeoutMs = 60_000
+const usualRetries = 2
+
+export class Api {
+  readonly #settings: Settings
+  readonly #base: string
+
+  constructor(settings: Settings) {
+    if (!settings.apiKey) throw new TypeError('apiKey is missing')
+    this.#settings = settings
+    this.#base = settings.baseUrl.replace(/\/+$/, '')
+    if (!/^https?:\/\/.+\/v1$/.test(this.#base)) throw new TypeError('baseUrl must be an http address that ends in /v1')
+  }
+
+  /** Answers `data`. */
+  async ask<Data>(method: string, path: string, asked: Asked): Promise<Data> {
+    const text = await this.#request(method, path, asked, method === 'GET', textOf)
+    return (JSON.parse(text) as { data: Data }).data
+  }
+
+  async send<Data>(path: string, { options, ...asked }: Asked & { options: SendOptions }): Promise<Data> {
+    const headers = { 'idempotency-key': options.idempotencyKey ?? (await randomUuid()) }
+    const text = await this.#request('POST', path, { ...asked, options, headers }, true, textOf)
+    return (JSON.parse(text) as { data: Data }).data
+  }
+
+  pages<Item>(path: string, query: Query, options: Options): Pages<Item> {
+    return new Pages(async (page) => {
+      const wanted = page === undefined ? query : { ...query, page }
+      return JSON.parse(await this.text(path, wanted, options)) as Page<Item>
+    })
+  }
+
+  text(path: string, query: Query, options: Options): Promise<string> {
+    return this.#request('GET', path, { query, options }, true, textOf)
+  }
+
+  stream(path: string, query: Query, options: Options): EventStream {
+    const open = (lastEventId: string | undefined) => {
+      const headers = { accept: 'text/event-stream', ...(lastEventId === undefined ? {} : { 'last-event-id': lastEventId }) }
+      return this.#request('GET', path, { query, headers, options }, true, async (answer) => answer)
+    }
+    const { sleep = pause } = this.#settings
+    return new EventStream(open, sleep, options.signal)
+  }
+
+  async #request<Read>(
+    method: string,
+    path: string,
+    asked: Asked,
+    isRepeatable: boolean,
+    read: (answer: Response) => Promise<Read>,
+  ): Promise<Read> {
+    const { random = Math.random, now = Date.now, sleep = pause } = this.#settings
+    const { signal, maxRetries = this.#settings.maxRetries ?? usualRetries } = asked.options
+    for (let tries = 0; ; tries++) {
+      const came = await this.#once(method, path, asked, read)
+      if ('read' in came) return came.read
+      const answer = 'answer' in came ? came.answer : undefined
+      const pauseMs = tries < maxRetries ? pauseAfter(answer, { tries, isRepeatable, nowMs: now(), random }) : undefined
+      if (pauseMs === undefined) throw 'error' in came ? came.error : refusalOf(came.answer, came.text, now())
+      await sleep(pauseMs, signal)
+    }
+  }
+
+  /** What was read, an answer that is a no, or the error of having none. Throws when the caller ended it. */
+  async #once<Read>(
+    method: string,
+    path: string,
+    { body, query, options, headers }: Asked,
+    read: (answer: Response) => Promise<Read>,
+  ): Promise<{ read: Read } | { answer: Response; text: string } | { error: ConnectionError }> {
+    const { apiKey, timeoutMs: usual = usualTimeoutMs, fetch: ask = fetch } = this.#settings
+    const { signal, timeoutMs = usual } = options
+    signal?.throwIfAborted()
+    const stop = new AbortController()
+    const giveUp = () => stop.abort(signal?.reason)
+    signal?.addEventListener('abort', giveUp, { once: true })
+    let isLate = false
+    const timer = setTimeout(() => {
+      isLate = true
+      stop.abort()
+    }, timeoutMs)
+    try {
+      const answer = await ask(this.#base + path + queryText(query), {
+        method,
+        headers: {
+          authorization: `Bearer ${apiKey}`,
+          accept: 'application/json',
+          ...(body ? { 'content-type': 'application/json' } : {}),
+          ...headers,
+        },
+        // The key goes to this address only.
+        redirect: 'manual',
+        signal: stop.signal,
+        ...(body ? { body: JSON.stringify(body) } : {}),
+      })
+      return answer.ok ? { read: await read(answer) } : { answer, text: await answer.text() }
+    } catch (error) {
+      signal?.throwIfAborted()
+      if (isLate) return { error: new TimeoutError(`no answer within ${timeoutMs} ms`, { cause: error }) }
+      const why = error instanceof Error ? error.message : String(error)
+      return { error: new ConnectionError(`${method} ${path}: ${why}`, { cause: error }) }
+    } finally {
+      clearTimeout(timer)
+      signal?.removeEventListener('abort', giveUp)
+    }
+  }
+}
+
+const textOf = (answer: Response) => answer.text()
+
+function queryText(query: Query = {}): string {
+  const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== null)
+  const text = new URLSearchParams(given.map(([name, value]): [string, string] => [name, String(value)])).toString()
+  return text === '' ? '' : `?${text}`
+}
+
+function refusalOf({ status, headers }: Response, text: string, nowMs: number) {
+  const retryAfterMs = waitAsked(headers, nowMs)
+  try {
+    const { error, meta } = JSON.parse(text) as { error: Omit<Refused, 'status' | 'requestId'>; meta: { requestId: string } }
+    return errorOf({ ...error, status, requestId: meta.requestId, retryAfterMs })
+  } catch {
+    // From a proxy, not from the service.
+    const message = `status ${status}: ${text.slice(0, 200)}`
+    const suggestion = 'Look at what stands between this program and the service'
+    return errorOf({ status, code: 'internal_error', message, suggestion, requestId: headers.get('x-request-id') ?? '', retryAfterMs })
+  }
+}
+
+function pause(delayMs: number, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const stop = () => {
+      clearTimeout(timer)
+      reject(signal?.reason as Error)
+    }
+    const timer = setTimeout(() => {
+      signal?.removeEventListener('abort', stop)
+      resolve()
+    }, delayMs)
+    if (signal?.aborted) stop()
+    signal?.addEventListener('abort', stop, { once: true })
+  })
+}

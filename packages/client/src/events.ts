@@ -1,0 +1,92 @@
+/** The bodies of webhooks and of the event stream. Times are seconds since the epoch. */
+
+export interface EventMessage {
+  id: number
+  /** The email's id in the API. */
+  token: string
+  direction: 'outgoing' | 'incoming'
+  /** Without angle brackets. */
+  message_id: string
+  to: string
+  from: string
+  subject: string
+  timestamp: number
+  spam_status: string
+  tag: string | null
+  metadata: Record<string, string> | null
+}
+
+interface WithMetadata {
+  metadata: Record<string, string> | null
+}
+
+interface Attempted<Status extends string> extends WithMetadata {
+  message: EventMessage
+  status: Status
+  details: string
+  output: string
+  sent_with_ssl: boolean
+  timestamp: number
+  /** Seconds the attempt took. */
+  time: number
+}
+
+interface Failed<Status extends string> extends Attempted<Status> {
+  classification: string
+  classification_code: number
+  smtp_enhanced_code: string | null
+  remote_host: string | null
+}
+
+interface Loaded extends WithMetadata {
+  message: EventMessage
+  ip_address: string
+  user_agent: string
+}
+
+interface Server {
+  uuid: string
+  name: string
+  permalink: string
+  organization: string
+}
+
+type RecordStatus = 'OK' | 'Missing' | 'Invalid' | null
+type Checked = { [Name in 'spf' | 'dkim' | 'mx' | 'return_path' as `${Name}_status`]: RecordStatus } & {
+  [Name in 'spf' | 'dkim' | 'mx' | 'return_path' as `${Name}_error`]: string | null
+}
+
+interface LimitReached {
+  server: Server
+  volume: number
+  limit: number
+}
+
+export interface EventPayloads {
+  MessageSent: Attempted<'Sent'>
+  MessageDelayed: Failed<'SoftFail'>
+  MessageDeliveryFailed: Failed<'HardFail'>
+  MessageHeld: Attempted<'Held'>
+  MessageBounced: WithMetadata & { original_message: EventMessage; bounce: EventMessage }
+  MessageLoaded: Loaded
+  MessageLinkClicked: Loaded & { url: string; token: string }
+  DomainDNSError: Checked & { domain: string; uuid: string; dns_checked_at: number; server: Server }
+  SendLimitApproaching: LimitReached
+  SendLimitExceeded: LimitReached
+}
+
+export type EventName = keyof EventPayloads
+
+/** Told apart by `event`. */
+export type WebhookEvent = {
+  [Name in EventName]: {
+    event: Name
+    timestamp: number
+    /** The same on every attempt: leave out what you have seen. */
+    uuid: string
+    tenant_id: string
+    payload: EventPayloads[Name]
+    /** Only of a sample that the platform's test sends. */
+    _test?: true
+  }
+}[EventName]

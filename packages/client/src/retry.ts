@@ -1,0 +1,33 @@
+/** When a request may be made again, and how long to wait before. */
+
+/** Longer waits are left to the caller. */
+const longestWaitMs = 60_000
+const firstPauseMs = 500
+const longestPauseMs = 8000
+
+/** What the answer asks for, in milliseconds; undefined: nothing. */
+export function waitAsked(headers: Headers, nowMs: number): number | undefined {
+  const milliseconds = Number.parseFloat(headers.get('retry-after-ms') ?? '')
+  if (milliseconds >= 0) return milliseconds
+  const text = headers.get('retry-after')
+  if (text === null) return undefined
+  if (/^\s*\d+(\.\d+)?\s*$/.test(text)) return Number(text) * 1000
+  const at = Date.parse(text)
+  return Number.isNaN(at) ? undefined : Math.max(0, at - nowMs)
+}
+
+/**
+ * Milliseconds until the next try, or undefined for none. `isRepeatable`: carrying the request out twice does no harm. What was refused
+ * for its rate, or for a service that is away, was not carried out and may always be tried again.
+ */
+export function pauseAfter(
+  answer: { status: number; headers: Headers } | undefined,
+  { tries, isRepeatable, nowMs, random }: { tries: number; isRepeatable: boolean; nowMs: number; random: () => number },
+): number | undefined {
+  const wish = answer?.headers.get('x-should-retry')
+  const may = answer ? answer.status === 429 || answer.status === 503 || (answer.status >= 500 && isRepeatable) : isRepeatable
+  if (wish === 'false' || (!may && wish !== 'true')) return undefined
+  const asked = answer && waitAsked(answer.headers, nowMs)
+  if (asked !== undefined) return asked > longestWaitMs ? undefined : asked
+  return Math.min(longestPauseMs, firstPauseMs * 2 ** tries) * (0.5 + random() / 2)
+}

@@ -1,0 +1,86 @@
+/**
+ * What the dashboard's own endpoints share: who asks and how fast, how they are answered, how bodies are read, and the note in the audit log
+ * of what was changed.
+ */
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import Type, { type Static, type TSchema } from 'typebox'
+import { type Clock, type Config, type Ids, Refusal, type Secrets, type ShownSetting } from '#base'
+import type { Db, Queryable } from '#db'
+import type { Finding } from '#doctor'
+import type { RateLimiter } from '#limits'
+import { noteAct } from '#members'
+import type { Tenants } from '#tenants'
+import { networkOf } from './networks.ts'
+import { type Person, personOf, type SessionDeps, sessionRate } from './session.ts'
+import { jsonType, success } from './v1/envelope.ts'
+import { refusalOf, shapeOf } from './v1/shape.ts'
+
+export interface DashboardDeps extends SessionDeps {
+  db: Db
+  clock: Clock
+  ids: Ids
+  secrets: Secrets
+  tenants: Tenants
+  rateLimiter: RateLimiter
+  config: Pick<Config, 'publicUrl'>
+  /** What owners see of the program itself. */
+  installation: { version: string; settings: readonly ShownSetting[]; examine(): Promise<Finding[]> }
+}
+
+export interface Desk {
+  answer: (request: FastifyRequest, reply: FastifyReply, data: unknown) => FastifyReply
+  /** Who is signed in. `frame`: as `personOf`. */
+  asPerson: (request: FastifyRequest, as?: 'frame') => Promise<Person>
+  asOwner: (request: FastifyRequest) => Promise<Person>
+  /** The network that somebody tries to sign in from, who may be anybody. */
+  networkTrying: (request: FastifyRequest) => string
+  /** In the audit log, in the transaction of what is noted. `data` holds no secrets. */
+  note: (on: Queryable, request: FastifyRequest, person: Person, act: string, data: Record<string, unknown>) => Promise<void>
+}
+
+export const mostBodyOctets = 16_384
+/** Attempts to sign in per second and network, the good ones too. */
+const signInRate = 5
+
+export const Text = Type.String({ maxLength: 1024 })
+
+export function reader<Schema extends TSchema>(schema: Schema): (body: unknown) => Static<Schema> {
+  const problemsOf = shapeOf(schema)
+  return (body) => {
+    const problems = problemsOf(body)
+    if (problems.length > 0) throw refusalOf(problems)
+    return body as Static<Schema>
+  }
+}
+
+export function openDesk(deps: DashboardDeps): Desk {
+  const refuseTooFast = (subject: string, limit: number) => {
+    const rate = deps.rateLimiter(subject, limit)
+    if (!rate.allowed) throw new Refusal('rate_limit_exceeded', { retryAfterSeconds: rate.retryAfterSeconds })
+  }
+  const asPerson = async (request: FastifyRequest, as?: 'frame'): Promise<Person> => {
+    const person = await personOf(request, deps, as)
+    refuseTooFast(`session:${person.token}`, sessionRate)
+    return person
+  }
+  return {
+    answer: (request, reply, data) => reply.header('cache-control', 'no-store').type(jsonType).send(success(data, request.id)),
+    asPerson,
+    async asOwner(request) {
+      const person = await asPerson(request)
+      if (person.role !== 'owner') throw new Refusal('permission_denied', { message: 'only an owner may do this' })
+      return person
+    },
+    networkTrying(request) {
+      const network = networkOf(request.ip)
+      refuseTooFast(`sign-in:${network}`, signInRate)
+      return network
+    },
+    note: (on, request, { name, tenantId }, act, data) =>
+      noteAct(
+        on,
+        { actor: { kind: 'member', name }, act, tenantId, requestId: request.id, ipAddress: request.ip, data },
+        deps.clock.nowMs(),
+      ),
+  }
+}

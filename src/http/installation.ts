@@ -1,0 +1,57 @@
+/** What owners see of the installation: who changed what, the settings in force, and what the doctor finds. */
+import type { FastifyInstance } from 'fastify'
+import Type from 'typebox'
+import { Refusal } from '#base'
+import type { Finding } from '#doctor'
+import { listAudit } from '#members'
+import type { DashboardDeps, Desk } from './desk.ts'
+import type { Person } from './session.ts'
+import { within } from './v1/deadline.ts'
+import { jsonType, page } from './v1/envelope.ts'
+import { query, queryReader } from './v1/query.ts'
+import { pageFields } from './v1/wire.ts'
+
+/** The doctor ends by itself in half a minute; asking DNS for what to examine comes before. */
+const examineWithinMs = 33_000
+
+const readAuditQuery = queryReader(
+  query({
+    ...pageFields,
+    actor: Type.Optional(Type.String({ maxLength: 320 })),
+    act: Type.Optional(Type.String({ maxLength: 100 })),
+    tenantId: Type.Optional(Type.String({ maxLength: 64 })),
+  }),
+)
+
+export function serveInstallation(api: FastifyInstance, desk: Desk, { db, clock, installation }: DashboardDeps): void {
+  const { version, settings } = installation
+  const refuseTenants = ({ tenantId }: Person) => {
+    if (tenantId !== null) throw new Refusal('permission_denied', { message: 'only an owner of the organisation may do this' })
+  }
+  let examining: Promise<Finding[]> | undefined
+
+  api.get('/audit', async (request, reply) => {
+    const owner = await desk.asOwner(request)
+    const { page: number, perPage, actor, act, tenantId } = readAuditQuery(request.query as Record<string, unknown>)
+    const filter = { tenantId: owner.tenantId ?? tenantId ?? null, actor, act }
+    const { entries, total } = await listAudit(db, filter, { number, size: perPage })
+    return reply
+      .header('cache-control', 'no-store')
+      .type(jsonType)
+      .send(page({ items: entries, page: number, perPage, total }, request.id))
+  })
+
+  api.get('/installation', async (request, reply) => {
+    refuseTenants(await desk.asOwner(request))
+    return desk.answer(request, reply, { version, settings })
+  })
+
+  // One examination at a time, whoever asks for it: it questions servers of others.
+  api.post('/doctor', async (request, reply) => {
+    refuseTenants(await desk.asOwner(request))
+    examining ??= within(installation.examine(), examineWithinMs, clock).finally(() => {
+      examining = undefined
+    })
+    return desk.answer(request, reply, { findings: await examining })
+  })
+}

@@ -1,0 +1,61 @@
+/** The second factor of who is signed in: begun, confirmed by a first code, given new recovery codes, turned off. */
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import Type from 'typebox'
+import { beginSecondFactor, confirmSecondFactor, getSecondFactor, type Proof, removeSecondFactor, renewRecoveryCodes } from '#members'
+import { type DashboardDeps, type Desk, mostBodyOctets, reader, Text } from './desk.ts'
+import type { Person } from './session.ts'
+
+const readPassword = reader(Type.Object({ password: Text }))
+const readCode = reader(Type.Object({ code: Text }))
+const readProof = reader(Type.Object({ password: Text, code: Text }))
+
+/** Whoever holds a session for a moment must not take the account with it: what counts later asks for the password again. */
+export function serveSecondFactor(api: FastifyInstance, desk: Desk, { db, clock, ids, secrets, sessions, config }: DashboardDeps): void {
+  const proven = async (request: FastifyRequest, read: (body: unknown) => Proof): Promise<Person> => {
+    const person = await desk.asPerson(request)
+    await sessions.proveAgain({ ...read(request.body), address: person.name, network: desk.networkTrying(request) })
+    return person
+  }
+  const facts = () => ({ nowMs: clock.nowMs(), ids, secrets })
+
+  api.get('/second-factor', async (request, reply) => {
+    const { memberId } = await desk.asPerson(request)
+    return desk.answer(request, reply, await getSecondFactor(db, memberId))
+  })
+
+  api.post('/second-factor/begin', { bodyLimit: mostBodyOctets }, async (request, reply) => {
+    const { memberId } = await proven(request, readPassword)
+    const issuer = `Postrider ${new URL(config.publicUrl).hostname}`
+    return desk.answer(request, reply, await db.transaction((tx) => beginSecondFactor(tx, memberId, { ...facts(), issuer })))
+  })
+
+  api.post('/second-factor/confirm', { bodyLimit: mostBodyOctets }, async (request, reply) => {
+    const person = await desk.asPerson(request)
+    desk.networkTrying(request)
+    const { code } = readCode(request.body)
+    const recoveryCodes = await db.transaction(async (tx) => {
+      await desk.note(tx, request, person, 'second-factor.on', {})
+      return confirmSecondFactor(tx, person.memberId, code, facts())
+    })
+    await sessions.endOthers(person)
+    return desk.answer(request, reply, { recoveryCodes })
+  })
+
+  api.post('/second-factor/recovery-codes', { bodyLimit: mostBodyOctets }, async (request, reply) => {
+    const person = await proven(request, readProof)
+    const recoveryCodes = await db.transaction(async (tx) => {
+      await desk.note(tx, request, person, 'second-factor.recovery-codes', {})
+      return renewRecoveryCodes(tx, person.memberId, { ids })
+    })
+    return desk.answer(request, reply, { recoveryCodes })
+  })
+
+  api.post('/second-factor/remove', { bodyLimit: mostBodyOctets }, async (request, reply) => {
+    const person = await proven(request, readProof)
+    await db.transaction(async (tx) => {
+      await desk.note(tx, request, person, 'second-factor.off', {})
+      await removeSecondFactor(tx, person.memberId)
+    })
+    return desk.answer(request, reply, { message: 'The second factor is off' })
+  })
+}

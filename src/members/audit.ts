@@ -1,0 +1,70 @@
+/**
+ * Who changed what, besides mail: kept where it was changed from the dashboard, with a key, or by a command. `data` says what it was about
+ * and holds no secrets, which is the caller's to see to.
+ */
+import { type Queryable, sql } from '#db'
+
+export interface Actor {
+  kind: 'member' | 'key' | 'command'
+  /** The address of a member, the name of a key, or of the user who ran the command. */
+  name: string
+}
+
+export interface Act {
+  actor: Actor
+  /** As the contract's log names: `webhooks.create`, `members.reset`. */
+  act: string
+  /** null: of the organisation. */
+  tenantId: string | null
+  requestId: string | null
+  ipAddress: string | null
+  data: Record<string, unknown>
+}
+
+export interface AuditEntry extends Act {
+  id: number
+  at: Date
+}
+
+const insertEntry = sql`
+  insert into audit_entries (at, actor_kind, actor, act, tenant_id, request_id, ip_address, data)
+  values ($1, $2, $3, $4, $5, $6, $7, $8)`
+
+/** $1: only of this tenant; $2: only by this actor; $3: only acts that begin so. */
+const someEntries = sql.part`
+  from audit_entries
+  where ($1::text is null or tenant_id = $1) and ($2::text is null or actor = $2) and ($3::text is null or starts_with(act, $3))`
+
+const entriesPage = sql<Omit<AuditEntry, 'actor'> & { actorKind: Actor['kind']; actorName: string }>`
+  select id, at, actor_kind as "actorKind", actor as "actorName", act, tenant_id as "tenantId", request_id as "requestId",
+    ip_address as "ipAddress", data
+  ${someEntries}
+  order by id desc
+  limit $4 offset $5`
+
+const entriesTotal = sql<{ total: number }>`
+  select count(*) as total
+  ${someEntries}`
+
+const deleteOld = sql`
+  delete from audit_entries
+  where at < $1`
+
+export async function noteAct(on: Queryable, { actor, act, tenantId, requestId, ipAddress, data }: Act, nowMs: number): Promise<void> {
+  await on.run(insertEntry, [new Date(nowMs), actor.kind, actor.name, act, tenantId, requestId, ipAddress, JSON.stringify(data)])
+}
+
+/** Newest first. `tenantId` null: of every tenant and of none. */
+export async function listAudit(
+  on: Queryable,
+  { tenantId, actor, act }: { tenantId: string | null; actor?: string | undefined; act?: string | undefined },
+  page: { number: number; size: number },
+): Promise<{ entries: AuditEntry[]; total: number }> {
+  const values = [tenantId, actor || null, act || null]
+  const total = (await on.first(entriesTotal, values))?.total ?? 0
+  const rows = await on.rows(entriesPage, [...values, page.size, (page.number - 1) * page.size])
+  return { entries: rows.map(({ actorKind, actorName, ...rest }) => ({ ...rest, actor: { kind: actorKind, name: actorName } })), total }
+}
+
+/** Returns how many. */
+export const dropOldAudit = (on: Queryable, beforeMs: number): Promise<number> => on.run(deleteOld, [new Date(beforeMs)])

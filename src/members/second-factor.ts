@@ -1,0 +1,145 @@
+/**
+ * A member's second factor: an authenticator app, and ten recovery codes for when it is lost. A code is taken once: a step of the app is
+ * never taken again, a recovery code goes when it was used, also when two requests come at the same time.
+ */
+import { createHash } from 'node:crypto'
+import { type Ids, Refusal, type Secrets } from '#base'
+import { type Queryable, sql, type Tx } from '#db'
+import { base32, enrolmentUri, stepOf } from './totp.ts'
+
+const secretOctets = 20
+const recoveryCodeCount = 10
+const recoveryCodeLength = 10
+
+export interface SecondFactor {
+  isOn: boolean
+  since: Date | null
+  recoveryCodesLeft: number
+}
+
+export interface Factor {
+  id: number
+  totpSecret: Buffer | null
+  confirmedAt: Date | null
+  lastStep: number | null
+}
+
+export const factorColumns = sql.part`totp_secret as "totpSecret", totp_confirmed_at as "confirmedAt", totp_step::integer as "lastStep"`
+
+const factorOf = sql<Factor & { address: string; recoveryCodesLeft: number }>`
+  select id, address, ${factorColumns},
+    (select count(*)::integer from recovery_codes where member_id = members.id) as "recoveryCodesLeft"
+  from members
+  where id = $1`
+
+const setSecret = sql`
+  update members
+  set totp_secret = $2, totp_step = null
+  where id = $1 and totp_confirmed_at is null`
+
+/** One of two requests with the same code comes second, and changes nothing. */
+const useStep = sql`
+  update members
+  set totp_step = $2, totp_confirmed_at = coalesce(totp_confirmed_at, $3)
+  where id = $1 and totp_secret = $4 and (totp_step is null or totp_step < $2)`
+
+const useRecoveryCode = sql`
+  delete from recovery_codes
+  where member_id = $1 and code_hash = $2`
+
+const forgetRecoveryCodes = sql`
+  delete from recovery_codes
+  where member_id = $1`
+
+const forgetSecret = sql`
+  update members
+  set totp_secret = null, totp_confirmed_at = null, totp_step = null
+  where id = $1`
+
+const insertRecoveryCodes = sql`
+  insert into recovery_codes (member_id, code_hash)
+  select $1, code_hash
+  from unnest($2::bytea[]) as made (code_hash)`
+
+const sealName = (memberId: number) => `second factor of member ${memberId}`
+const hashOfCode = (code: string): Buffer => createHash('sha256').update(code).digest()
+
+/** As people type it: `ab3de-fgh1j`, in any case, with or without the hyphen. */
+const plainCode = (typed: string) => typed.toLowerCase().replace(/[\s-]/g, '')
+
+const wrongCode = (message: string) =>
+  new Refusal('authentication_required', {
+    field: 'code',
+    message,
+    suggestion: 'Give the code that your authenticator app shows now, or one of your recovery codes',
+  })
+
+/** For a form that asks for it; nothing was tried. */
+export const codeNeeded = () => wrongCode('a code of your authenticator app is needed')
+
+/** Takes a code of the app or a recovery code, once. Refuses `authentication_required` with the field `code`. */
+export async function useCode(on: Queryable, factor: Factor, typed: string, { nowMs, secrets }: { nowMs: number; secrets: Secrets }) {
+  const code = plainCode(typed)
+  const used = /^\d{6}$/.test(code) ? await useAppCode(on, factor, code, { nowMs, secrets }) : await isRecoveryCodeUsed(on, factor, code)
+  if (!used) throw wrongCode('the code is wrong, or was used already')
+}
+
+async function useAppCode(on: Queryable, { id, totpSecret, lastStep }: Factor, code: string, { nowMs, secrets }: UseFacts) {
+  const step = totpSecret ? stepOf(code, secrets.open(sealName(id), totpSecret), nowMs, lastStep) : undefined
+  return step !== undefined && (await on.run(useStep, [id, step, new Date(nowMs), totpSecret])) > 0
+}
+
+interface UseFacts {
+  nowMs: number
+  secrets: Secrets
+}
+
+const isRecoveryCodeUsed = async (on: Queryable, { id }: Factor, code: string) =>
+  (await on.run(useRecoveryCode, [id, hashOfCode(code)])) > 0
+
+async function getFactor(on: Queryable, memberId: number) {
+  const found = await on.first(factorOf, [memberId])
+  if (!found) throw new Refusal('not_found', { message: 'there is no such member' })
+  return found
+}
+
+export async function getSecondFactor(on: Queryable, memberId: number): Promise<SecondFactor> {
+  const { confirmedAt, recoveryCodesLeft } = await getFactor(on, memberId)
+  return { isOn: confirmedAt !== null, since: confirmedAt, recoveryCodesLeft }
+}
+
+/** A new secret for an app; counts for nothing until `confirmSecondFactor`. Refuses a member who has a factor. */
+export async function beginSecondFactor(
+  tx: Tx,
+  memberId: number,
+  { ids, secrets, issuer }: { ids: Ids; secrets: Secrets; issuer: string },
+): Promise<{ secret: string; uri: string }> {
+  const { address } = await getFactor(tx, memberId)
+  // 256 random bits in, the 160 that RFC 4226 section 4 recommends out.
+  const secret = createHash('sha256').update(ids.token(43)).digest().subarray(0, secretOctets)
+  if ((await tx.run(setSecret, [memberId, secrets.seal(sealName(memberId), secret)])) === 0)
+    throw new Refusal('validation_error', { message: 'there is a second factor already', suggestion: 'Turn it off first' })
+  return { secret: base32(secret), uri: enrolmentUri(secret, address, issuer) }
+}
+
+/** Turns the factor on with the first code of the app, and makes the recovery codes, to be shown once. */
+export async function confirmSecondFactor(tx: Tx, memberId: number, code: string, facts: UseFacts & { ids: Ids }): Promise<string[]> {
+  const factor = await getFactor(tx, memberId)
+  if (factor.confirmedAt !== null || factor.totpSecret === null)
+    throw new Refusal('validation_error', { field: 'code', message: 'there is nothing to confirm', suggestion: 'Begin again' })
+  if (!(await useAppCode(tx, factor, plainCode(code), facts))) throw wrongCode('the code is not one of this secret at this time')
+  return renewRecoveryCodes(tx, memberId, facts)
+}
+
+/** Ten new ones; those before stop working. */
+export async function renewRecoveryCodes(tx: Tx, memberId: number, { ids }: { ids: Ids }): Promise<string[]> {
+  const codes = Array.from({ length: recoveryCodeCount }, () => ids.label(recoveryCodeLength))
+  await tx.run(forgetRecoveryCodes, [memberId])
+  await tx.run(insertRecoveryCodes, [memberId, codes.map(hashOfCode)])
+  return codes.map((code) => `${code.slice(0, recoveryCodeLength / 2)}-${code.slice(recoveryCodeLength / 2)}`)
+}
+
+export async function removeSecondFactor(tx: Tx, memberId: number): Promise<void> {
+  await tx.run(forgetSecret, [memberId])
+  await tx.run(forgetRecoveryCodes, [memberId])
+}

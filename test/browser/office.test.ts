@@ -1,0 +1,240 @@
+/** The second factor, the test inbox, tracking, the audit log and settings in a real browser, on a phone and on a wide screen, light and dark. */
+import { type TOTP, URI } from 'otpauth'
+import type { Browser } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { invite, password } from '../dashboard/browser.ts'
+import type { House } from '../support/house.ts'
+import { startTestDns, type TestDns } from '../support/test-dns.ts'
+import { expectFine, hasChromium, type Look, openPage, startBrowser, startDashboardHouse, type Watched } from './chromium.ts'
+
+const looks: Look[] = [390, 1440].flatMap((width) => (['light', 'dark'] as const).map((theme) => ({ width, theme })))
+const at = ({ width, theme }: Look) => `${width}-${theme}`
+
+let house: House
+let browser: Browser
+let dns: TestDns
+beforeAll(async () => {
+  if (!hasChromium) return
+  dns = await startTestDns()
+  house = await startDashboardHouse({ settings: { POSTRIDER_DNS: dns.address, POSTRIDER_ALLOWED_NETWORKS: '127.0.0.0/8' } })
+  browser = await startBrowser()
+})
+afterAll(async () => {
+  if (!hasChromium) return
+  await browser.close()
+  await house.stop()
+  await dns.close()
+})
+
+const send = async (subject: string, more: object = {}) => {
+  const sent = await house.call('POST', '/emails', {
+    key: house.testKey,
+    body: {
+      from: 'shop@simulator.test',
+      to: ['delivered@simulator.test'],
+      subject,
+      html: `<h1>${subject}</h1><p><a href="https://shop.example/orders/1">See it</a></p>`,
+      text: `${subject}. Thank you.`,
+      ...more,
+    },
+  })
+  return (sent.body.data as { id: string }).id
+}
+
+describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
+  let watched: Watched
+  const address = `owner-${at(look)}@house.test`
+  beforeAll(async () => {
+    watched = await openPage(browser, house, look)
+    const { page } = watched
+    await page.goto(`/sign-in/${await invite(house, address, 'owner')}`)
+    await page.getByLabel('Password').fill(password)
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    await page.getByRole('heading', { level: 1, name: 'Emails' }).waitFor()
+  })
+  afterAll(() => watched.context.close())
+
+  const openMenu = async () => {
+    const menu = watched.page.getByRole('button', { name: 'Menu' })
+    if (await menu.isVisible()) await menu.click()
+  }
+  const go = async (name: string) => {
+    await openMenu()
+    await watched.page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name, exact: true }).click()
+    await watched.page.getByRole('heading', { level: 1, name, exact: true }).waitFor()
+  }
+
+  test('a second factor is added by its QR code, asked for at sign-in, and turned off, by keyboard', async () => {
+    const { page } = watched
+    await go('Settings')
+    await page.getByRole('button', { name: 'Turn on' }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByLabel('Your password, again').fill(password)
+    await page.keyboard.press('Enter')
+    await dialog.getByRole('img', { name: 'QR code for the authenticator app' }).waitFor()
+    await expectFine(watched, 'second-factor-enrol', look)
+    const secret = (await dialog.getByText(/^[A-Z2-7]{32}$/).textContent()) ?? ''
+    const app = URI.parse(`otpauth://totp/Postrider:x?secret=${secret}&issuer=Postrider`) as TOTP
+    const codeOf = (steps: number) => app.generate({ timestamp: Date.now() + steps * 30_000 })
+    await dialog.getByLabel('Code', { exact: true }).fill(codeOf(0))
+    await page.keyboard.press('Enter')
+    const shown = page.getByRole('region', { name: 'Your recovery codes' })
+    const recoveryCodes = ((await shown.textContent()) ?? '').trim().split('\n')
+    expect(recoveryCodes).toHaveLength(10)
+    await expectFine(watched, 'second-factor-codes', look)
+    await page.getByRole('dialog').getByRole('button', { name: 'Done' }).click()
+    await page.getByText('10 recovery codes left').waitFor()
+    await expectFine(watched, 'settings', look)
+
+    await openMenu()
+    await page.getByRole('button', { name: 'Sign out' }).click()
+    await page.getByRole('heading', { name: 'Sign in' }).waitFor()
+    await page.getByLabel('Email address').fill(address)
+    await page.getByLabel('Password').fill(password)
+    await page.keyboard.press('Enter')
+    await page.getByLabel('Code', { exact: true }).waitFor()
+    // The browser tells of the refusal that asked for the code, and so it tells below.
+    watched.complaints.length = 0
+    await expectFine(watched, 'sign-in-code', look)
+    expect(await page.evaluate('document.activeElement?.getAttribute("name")')).toBe('code')
+    await page.keyboard.type(codeOf(1))
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { level: 1, name: 'Emails' }).waitFor()
+
+    await go('Settings')
+    await page.getByRole('button', { name: 'Turn off' }).click()
+    await dialog.getByLabel('Your password, again').fill(password)
+    await dialog.getByLabel('Code', { exact: true }).fill(recoveryCodes[0] ?? '')
+    await page.keyboard.press('Enter')
+    await page.getByRole('button', { name: 'Turn on' }).waitFor()
+    expect(watched.complaints).toEqual([])
+  })
+
+  test('an owner takes the second factor of a member away', async () => {
+    const { page } = watched
+    const member = `lost-${at(look)}@house.test`
+    const other = await openPage(browser, house, look)
+    await other.page.goto(`/sign-in/${await invite(house, member, 'viewer')}`)
+    await other.page.getByLabel('Password').fill(password)
+    await other.page.getByRole('button', { name: 'Sign in' }).click()
+    await other.page.getByRole('heading', { level: 1, name: 'Emails' }).waitFor()
+    await other.page.goto('/settings')
+    await other.page.getByText('shown to its owners').waitFor()
+    await other.page.getByRole('button', { name: 'Turn on' }).click()
+    await other.page.getByRole('dialog').getByLabel('Your password, again').fill(password)
+    await other.page.keyboard.press('Enter')
+    const secret =
+      (await other.page
+        .getByRole('dialog')
+        .getByText(/^[A-Z2-7]{32}$/)
+        .textContent()) ?? ''
+    const app = URI.parse(`otpauth://totp/Postrider:x?secret=${secret}&issuer=Postrider`) as TOTP
+    await other.page.getByRole('dialog').getByLabel('Code', { exact: true }).fill(app.generate())
+    await other.page.keyboard.press('Enter')
+    await other.page.getByRole('region', { name: 'Your recovery codes' }).waitFor()
+    expect(other.complaints).toEqual([])
+
+    await go('Members')
+    const row = page.getByRole('row', { name: member })
+    await row.getByText('Second factor', { exact: true }).waitFor()
+    await expectFine(watched, 'members-second-factor', look)
+    await row.getByRole('button', { name: 'Take second factor away' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Take away' }).click()
+    await row.getByText('Second factor', { exact: true }).waitFor({ state: 'detached' })
+    await other.page.goto('/emails')
+    await other.page.getByRole('heading', { name: 'Sign in' }).waitFor()
+    await other.context.close()
+  })
+
+  test('test mail arrives in the inbox by itself, is found, read in every form, and cleared', async () => {
+    const { page } = watched
+    await go('Test inbox')
+    await page.getByText('No test mail here.').waitFor()
+    await expectFine(watched, 'inbox-empty', look)
+    const subject = `Order ${at(look)}`
+    await send(subject, {
+      attachments: [{ filename: 'terms.txt', contentType: 'text/plain', content: Buffer.from('terms').toString('base64') }],
+    })
+    await send('Another one')
+    const list = page.getByRole('list', { name: 'Test inbox' })
+    await list.getByRole('link', { name: subject }).waitFor()
+    await page.getByLabel('Recipient, sender or subject contains').fill(subject.toUpperCase())
+    await page.getByRole('button', { name: 'Search' }).click()
+    await list.getByRole('link', { name: 'Another one' }).waitFor({ state: 'detached' })
+    await list.getByRole('link', { name: subject }).focus()
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { level: 2, name: subject }).waitFor()
+    await page.frameLocator('iframe').getByRole('heading', { name: subject }).waitFor()
+    await page.getByRole('link', { name: 'https://shop.example/orders/1' }).waitFor()
+    await expectFine(watched, 'inbox', look)
+    for (const [form, text] of [
+      ['Text', `${subject}. Thank you.`],
+      ['HTML source', `<h1>${subject}</h1>`],
+      ['Headers', 'shop@simulator.test'],
+      ['Raw', 'MIME-Version: 1.0'],
+    ] as const) {
+      await page.getByRole('button', { name: form, exact: true }).click()
+      await page.getByRole('region', { name: form }).getByText(text).first().waitFor()
+    }
+    await page.getByRole('button', { name: 'Attachments', exact: true }).click()
+    await page.getByText('terms.txt').waitFor()
+    await expectFine(watched, 'inbox-attachments', look)
+    await page.getByRole('button', { name: 'Send for real' }).click()
+    await page.getByRole('dialog').getByText('delivered@simulator.test').waitFor()
+    await expectFine(watched, 'inbox-promote', look)
+    await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click()
+    await page.getByRole('button', { name: 'Clear inbox' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Clear inbox' }).click()
+    await page.getByText('No test mail here.').waitFor()
+    expect(watched.complaints).toEqual([])
+  })
+
+  test('a track domain is added, what it counts is changed, its record is looked for, and it is deleted', async () => {
+    const { page } = watched
+    await go('Tracking')
+    await page.getByRole('button', { name: 'Add track domain' }).click()
+    await page.getByRole('dialog').getByLabel('Sending domain').selectOption({ label: 'simulator.test' })
+    const name = `click-${at(look)}`
+    await page.getByRole('dialog').getByLabel('Name below it').fill(name)
+    await expectFine(watched, 'tracking-add', look)
+    await page.getByRole('dialog').getByRole('button', { name: 'Add' }).click()
+    const track = page.getByRole('region', { name: `${name}.simulator.test` })
+    await track.getByText(`https://${name}.simulator.test/c/…`).waitFor()
+    await track.getByLabel('Links with https').uncheck()
+    await track.getByText(`http://${name}.simulator.test/c/…`).waitFor()
+    await track.getByLabel('Links left alone').fill('example.org')
+    await track.getByRole('button', { name: 'Save' }).click()
+    await track.getByRole('button', { name: 'Save' }).waitFor({ state: 'detached' })
+    await track.getByRole('button', { name: 'Check again' }).click()
+    await track.getByText('Missing').waitFor()
+    await track.getByRole('button', { name: 'Copy value' }).click()
+    expect(await page.evaluate('navigator.clipboard.readText()')).toBe('track.house.test')
+    await expectFine(watched, 'tracking', look)
+    await track.getByRole('button', { name: 'Delete' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click()
+    await track.waitFor({ state: 'detached' })
+  })
+
+  test('the audit log says who has done that, and is searched', async () => {
+    const { page } = watched
+    await go('Audit log')
+    await page.getByLabel('Who').fill(address)
+    await page.getByLabel('What begins with').fill('tracking.')
+    await page.getByRole('button', { name: 'Search' }).click()
+    await page.getByText('members.reset-second-factor').first().waitFor({ state: 'detached' })
+    for (const act of ['tracking.create', 'tracking.update', 'tracking.delete'])
+      await page.getByRole('cell', { name: act }).first().waitFor()
+    await expectFine(watched, 'audit', look)
+  })
+
+  test('the doctor says what it finds and what to do, and the settings are shown without secrets', async () => {
+    const { page } = watched
+    await go('Settings')
+    await page.getByRole('button', { name: 'Examine' }).click()
+    await page.getByRole('list', { name: 'Doctor' }).getByText('PostgreSQL', { exact: true }).waitFor({ timeout: 40_000 })
+    await page.getByText('Settings as by default').click()
+    await page.getByText('POSTRIDER_SECRET', { exact: true }).waitFor()
+    expect(await page.content()).not.toContain('a secret for tests only')
+    await expectFine(watched, 'settings-doctor', look)
+  })
+})

@@ -1,0 +1,111 @@
+/** The guide at /docs/guide: the same Markdown, as pages that lead to each other, run nothing and reveal nothing else. */
+
+import { readdirSync } from 'node:fs'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { request } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import fastify from 'fastify'
+import { parse } from 'parse5'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type House, startHouse } from '../support/house.ts'
+
+let house: House
+beforeAll(async () => {
+  house = await startHouse()
+})
+afterAll(() => house.stop())
+
+const get = (path: string, headers: Record<string, string> = {}) => fetch(`http://127.0.0.1:${house.port}${path}`, { headers })
+
+/** Without the client mending the path. */
+const statusOf = (path: string) =>
+  new Promise((resolve, reject) => {
+    request({ port: house.port, host: '127.0.0.1', path }, (answer) => resolve(answer.resume().statusCode))
+      .on('error', reject)
+      .end()
+  })
+
+const hrefsOf = (html: string) => [...html.matchAll(/href="([^"]+)"/g)].map(([, href]) => href as string)
+
+test('every page of docs/ is shown, and every link in the guide leads to a page and a heading that are there', async () => {
+  const seen = new Map<string, string>()
+  const waiting = ['/docs/guide']
+  const broken: string[] = []
+  for (let path = waiting.pop(); path !== undefined; path = waiting.pop()) {
+    if (seen.has(path)) continue
+    const answer = await get(path)
+    seen.set(path, answer.headers.get('content-type')?.startsWith('text/html') ? await answer.text() : '')
+    if (answer.status !== 200) broken.push(path)
+    for (const href of hrefsOf(seen.get(path) ?? '')) {
+      const [target = ''] = href.split('#', 1)
+      if (target.startsWith('/docs/guide')) waiting.push(target)
+      else if (!/^(https:\/\/|#|\/docs$|\/v1\/openapi\.json$)/.test(href)) broken.push(`${path}: ${href}`)
+    }
+  }
+  for (const [path, html] of seen) {
+    for (const href of hrefsOf(html)) {
+      const [target, anchor] = href.split('#', 2)
+      const there = target === '' ? html : seen.get(target ?? '')
+      if (anchor !== undefined && there !== undefined && !there.includes(`id="${anchor}"`)) broken.push(`${path}: ${href}`)
+    }
+  }
+  expect(broken).toEqual([])
+  const shown = readdirSync('docs').filter((name) => name.endsWith('.md') && name !== 'index.md')
+  expect(shown.filter((name) => !seen.has(`/docs/guide/${name.slice(0, -3)}`))).toEqual([])
+})
+
+test('a page may load its style sheet and nothing else', async () => {
+  const answer = await get('/docs/guide/sending')
+  expect(answer.headers.get('content-security-policy')).toMatch(/^default-src 'none'; style-src 'self'/)
+  expect(answer.headers.get('x-content-type-options')).toBe('nosniff')
+  const html = await answer.text()
+  expect(html).not.toMatch(/<script|<style| style=| on\w+=|javascript:/)
+  expect(html).toContain('<table>')
+  expect(parse(html, { onParseError: ({ code }) => expect(code).toBe('none') })).toBeDefined()
+  expect((await get('/docs/guide/guide.css')).headers.get('content-type')).toBe('text/css; charset=utf-8')
+  const again = await get('/docs/guide/sending', { 'if-none-match': answer.headers.get('etag') ?? '' })
+  expect(again.status).toBe(304)
+})
+
+test('the page that is shown is marked in the list of pages', async () => {
+  const html = await (await get('/docs/guide/webhooks')).text()
+  expect(html.match(/aria-current="page"/g)).toHaveLength(1)
+  expect(html).toContain('<a href="/docs/guide/webhooks" aria-current="page">Webhooks</a>')
+  expect(html).toContain('<title>Webhooks</title>')
+})
+
+test('what is no page is 404, however it is written', async () => {
+  for (const path of [
+    'nothing',
+    'sending.md',
+    '../package.json',
+    '..%2fpackage.json',
+    '..%2f..%2fpackage.json',
+    '%2e%2e/src/main',
+    'sending/../../x',
+  ])
+    expect(await statusOf(`/docs/guide/${path}`), path).toBe(404)
+  expect(await statusOf('/docs/guide/sending/')).toBe(200)
+})
+
+test('HTML in Markdown is shown, and links elsewhere than to pages and the web are text', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'postrider-guide-'))
+  await writeFile(join(folder, 'guide.css'), '')
+  await writeFile(
+    join(folder, 'index.md'),
+    '# A <b>title</b>\n\n<script>alert(1)</script>\n\nA <img src=x onerror=alert(1)> in it, [one](javascript:alert%281%29), [two](../secret.md), [three](other.md#here), [other.md](other.md), ![x](y)\n\n<https://example.org/?a=1&b="2>\n',
+  )
+  await writeFile(join(folder, 'other.md'), '# Other\n\n## Here\n')
+  const { serveGuide } = await import('../../src/http/guide.ts')
+  const app = fastify()
+  serveGuide(app, folder)
+  const html = (await app.inject('/docs/guide')).body
+  await app.close()
+  await rm(folder, { recursive: true })
+  const main = html.slice(html.indexOf('<main>'), html.indexOf('</main>'))
+  expect(main).not.toMatch(/<script|<img|<b>|javascript:|secret/)
+  expect(main).toContain('&lt;script&gt;alert(1)&lt;/script&gt;')
+  expect(hrefsOf(main)[0]).toBe('/docs/guide/other#here')
+  expect(main).toContain('<a href="/docs/guide/other">Other</a>')
+})

@@ -1,0 +1,77 @@
+/**
+ * The engine, broken on purpose: each takes one promise from it by a changed line, so that the simulation is known to notice. Loaded by a hook
+ * that changes the source on its way in; nothing on disk is touched.
+ */
+import { registerHooks } from 'node:module'
+
+interface Change {
+  file: string
+  line: string
+  instead: string
+  times?: number
+}
+
+export const mutants: Readonly<Record<string, Change>> = {
+  'commit after reply': {
+    file: 'src/accept/accept.ts',
+    line: 'const committed = await commit({ submissions, once: key && { ...key, body } })',
+    instead: `const committed = { committed: true as const, standing: await standing(test) }
+      setImmediate(() => void commit({ submissions, once: key && { ...key, body } }).catch(() => undefined))`,
+  },
+  'lease not fenced': {
+    file: 'src/spool/leases.ts',
+    line: 'holds: (shard, epoch) => believed() && mine.some((one) => one.shard === shard && one.epoch === epoch),',
+    instead: 'holds: () => true,',
+  },
+  'completion without epoch check': {
+    file: 'src/delivery/record.ts',
+    line: "and spool.state || '' = 'sending' and spool.epoch = outcome.epoch",
+    instead: "and spool.state || '' <> ''",
+    times: 2,
+  },
+  'jitter out of bounds': {
+    file: 'src/spool/retry.ts',
+    line: '(1 - jitter + 2 * jitter * fraction)',
+    instead: '(1 - jitter + 3 * jitter * fraction)',
+  },
+  'hold not released': {
+    file: 'src/spool/changes.ts',
+    line: "where tenant_id = $1 and state = 'held' and held_because = 'tenant'",
+    instead: "where tenant_id = $1 and state = 'held' and held_because = 'tenant' and failures > 0",
+  },
+  'usage counted twice': {
+    file: 'src/emails/counts.ts',
+    line: "if (kind === 'EmailsAccepted') return { accepted: count, test: test ? count : 0 }",
+    instead: "if (kind === 'EmailsAccepted') return { accepted: count === 3 ? 6 : count, test: test ? count : 0 }",
+  },
+  'event dropped': {
+    file: 'src/delivery/record.ts',
+    line: `|| case when told_at is null then '{}'::jsonb else jsonb_build_object('simulatedAt', extract(epoch from told_at) * 1000) end
+    from recorded`,
+    instead: `|| case when told_at is null then '{}'::jsonb else jsonb_build_object('simulatedAt', extract(epoch from told_at) * 1000) end
+    from recorded
+    where failures <> 3`,
+  },
+  'unfair order': {
+    file: 'src/spool/claim.ts',
+    line: `from turn
+    order by nth`,
+    instead: `from turn
+    order by tenant_id, nth`,
+  },
+}
+
+/** Called before the engine is loaded. */
+export function breakEngine(name: string): void {
+  const change = mutants[name]
+  if (!change) throw new Error(`there is no mutant "${name}"; there are: ${Object.keys(mutants).join(', ')}`)
+  registerHooks({
+    load(url, context, next) {
+      const loaded = next(url, context)
+      if (!url.endsWith(`/${change.file}`)) return loaded
+      const parts = String(loaded.source).split(change.line)
+      if (parts.length - 1 !== (change.times ?? 1)) throw new Error(`the line to change is not in ${change.file}`)
+      return { ...loaded, source: parts.join(change.instead) }
+    },
+  })
+}

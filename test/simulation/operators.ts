@@ -1,0 +1,190 @@
+/** Who runs the processes: starts them, starts them again when they die, changes their number, and gives the operator's orders. */
+import type { Chance } from '#crash-test'
+import type { Db } from '#db'
+import { pauseQueue, pauseTenant, resumePaused, resumeTenant } from '#delivery'
+import type { Gate } from './gate.ts'
+import type { Ledger } from './ledger.ts'
+import type { Api, Process, Processes } from './processes.ts'
+import type { Receivers } from './receivers.ts'
+import type { Doing, Scenario } from './scenario.ts'
+import type { Tenancy } from './store.ts'
+import type { Life, Time } from './time.ts'
+
+export interface Operators {
+  processes(): readonly Process[]
+  apis(): Api[]
+  begin(): void
+  act(doing: Exclude<Doing, { kind: 'send' | 'strike' }>): void
+  kill(process: Process): void
+  restart(process: Process): void
+  endAll(): void
+  /** A process is to be started, or an order to be carried out. */
+  readonly isPending: boolean
+  readonly pausedDomains: ReadonlySet<string>
+  readonly pausedTenants: ReadonlySet<string>
+  /** Goes on until webhooks have heard of everything. */
+  drain(note: (sentences: string[]) => void, deps: { settle: () => Promise<void>; time: Time; receivers: Receivers }): Promise<void>
+}
+
+export interface OperatorsDeps {
+  chance: Chance
+  time: Time
+  /** The world's. */
+  self: Life
+  gate: Gate
+  ledger: Ledger
+  processes: Processes
+  real: { other: Db }
+  scenario: Scenario
+  tenants: readonly Tenancy[]
+}
+
+const orderAgainMs = 500
+/** When delivery begins, after the queue was filled. */
+export const floodDeliversMs = 3000
+
+export function openOperators(deps: OperatorsDeps): Operators {
+  const { chance, time, self, ledger, scenario, tenants } = deps
+  const clock = time.clockOf(self)
+  const db = deps.gate.dbOf(self, deps.real.other)
+  let all: Process[] = []
+  let pending = 0
+  let wanted = scenario.processes.delivery
+  const pausedDomains = new Set<string>()
+  const pausedTenants = new Set<string>()
+
+  const later = (ms: number, act: () => void) => {
+    pending++
+    clock.after(ms, () => {
+      pending--
+      act()
+    })
+  }
+  const start = (kind: Process['kind']) => {
+    const { processes } = deps
+    const started =
+      kind === 'api'
+        ? processes.startApi()
+        : kind === 'delivery'
+          ? processes.startDelivery()
+          : kind === 'webhooks'
+            ? processes.startWebhooks()
+            : processes.startHousekeeping()
+    all = [...all.filter(({ life }) => !life.isOver), started]
+    ledger.tell(`starts: ${started.life.name}`)
+    // One that ends by itself, because it could not start.
+    started.life.onEnd(() => {
+      if (all.includes(started)) replace(started)
+    })
+  }
+  const replace = (process: Process) => {
+    all = all.filter((one) => one !== process)
+    // A supervisor that lives on tells the others at once; else they find out.
+    if (chance.fraction() < 0.5) later(1, () => order(() => deps.processes.forget(process, db)))
+    const living = all.filter(({ kind }) => kind === 'delivery').length
+    if (process.kind === 'delivery' && living >= wanted) return
+    later(chance.between(50, 3000), () => start(process.kind))
+  }
+  /** Given again until it is carried out. */
+  const order = (act: () => Promise<unknown>) => {
+    pending++
+    act().then(
+      () => pending--,
+      () =>
+        clock.after(orderAgainMs, () => {
+          pending--
+          order(act)
+        }),
+    )
+  }
+  const restart = (process: Process) => {
+    pending++
+    process.stop().then(
+      () => pending--,
+      () => pending--,
+    )
+  }
+
+  return {
+    pausedDomains,
+    pausedTenants,
+    processes: () => all,
+    apis: () => all.filter((one): one is Api => one.kind === 'api' && !one.life.isOver && !one.life.isFrozen),
+    get isPending() {
+      return pending > 0
+    },
+    begin() {
+      for (let n = 0; n < scenario.processes.api; n++) start('api')
+      for (let n = 0; n < scenario.processes.webhooks; n++) start('webhooks')
+      start('housekeeping')
+      for (let n = 0; n < wanted; n++) {
+        if (scenario.floods) later(floodDeliversMs, () => start('delivery'))
+        else start('delivery')
+      }
+    },
+    kill(process) {
+      // Its end is what replaces it.
+      process.life.end()
+    },
+    restart,
+    act(doing) {
+      const nowMs = time.wallMs
+      switch (doing.kind) {
+        case 'pause tenant':
+        case 'resume tenant': {
+          const { tenantId } = tenants[doing.tenant] as Tenancy
+          ledger.tell(`${doing.kind} ${tenantId}`)
+          const isPause = doing.kind === 'pause tenant'
+          order(async () => {
+            if (isPause) await pauseTenant(db, tenantId, { because: 'to see', by: 'operator' }, nowMs)
+            else await resumeTenant(db, tenantId, nowMs)
+            if (isPause) pausedTenants.add(tenantId)
+            else pausedTenants.delete(tenantId)
+          })
+          return
+        }
+        case 'pause destination':
+        case 'resume destination': {
+          const { domain } = doing
+          ledger.tell(`${doing.kind} ${domain}`)
+          const isPause = doing.kind === 'pause destination'
+          const place = { tenantId: '', kind: 'destination' as const, name: domain }
+          if (isPause) pausedDomains.add(domain)
+          order(async () => {
+            if (isPause) await pauseQueue(db, place, 'to see', nowMs)
+            else await resumePaused(db, place, nowMs)
+            if (!isPause) pausedDomains.delete(domain)
+          })
+          return
+        }
+        case 'scale': {
+          const { count } = doing
+          ledger.tell(`${count} delivery processes`)
+          wanted = count
+          const living = all.filter(({ kind }) => kind === 'delivery')
+          for (let n = living.length; n < count; n++) start('delivery')
+          for (const process of living.slice(count)) restart(process)
+        }
+      }
+    },
+    endAll() {
+      const ending = all
+      all = []
+      for (const { life } of ending) life.end()
+      self.end()
+    },
+    async drain(_note, { settle, receivers }) {
+      // Longer than the longest wait between two tries of a webhook request, several times.
+      for (let turn = 0; turn < 60; turn++) {
+        time.advance(600, 3_600_000)
+        await settle()
+        for (let step = 0; step < 6 || receivers.open > 0; step++) {
+          time.advance(100)
+          await settle()
+        }
+        if (turn >= 3 && receivers.nextDueMs < time.wallMs - 7_200_000) break
+        if (turn >= 3 && receivers.nextDueMs === Infinity) break
+      }
+    },
+  }
+}

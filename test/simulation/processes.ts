@@ -1,0 +1,204 @@
+/**
+ * The processes of an installation, several of them in this one: each with a life, a clock and a way to the database of its own, and all of
+ * them on the real engine. Killing one means that it hears nothing any more and that nothing it does reaches anybody.
+ */
+import { type Commit, openAccept, openCommit } from '#accept'
+import { type Clock, type Config, type Ids, openIds, openSecrets, type Random, type Secrets, silentLog } from '#base'
+import type { Chance } from '#crash-test'
+import type { Db } from '#db'
+import { type Delivery, startDelivery } from '#delivery'
+import { openDomains } from '#domains'
+import { startHousekeeping } from '#housekeeping'
+import { openLimitSettings, openRateLimiter, type RateLimiter } from '#limits'
+import type { Post, Resolver } from '#net'
+import type { Dial } from '#smtp'
+import { forgetProcess, shardLeases } from '#spool'
+import { openTenants } from '#tenants'
+import { openTracks } from '#tracking'
+import { forgetSender, openBodies, startSending } from '#webhooks'
+import type { Gate } from './gate.ts'
+import { type Life, openLife, type Time } from './time.ts'
+
+/** Bytes drawn from a chance. */
+export const randomOf =
+  (chance: Chance): Random =>
+  (target) => {
+    for (let at = 0; at < target.length; at++) target[at] = Math.floor(chance.fraction() * 256)
+    return target
+  }
+
+export const simulationSecrets = (random: Random): Secrets => openSecrets('a secret for simulations only', random)
+
+export interface ProcessDeps {
+  config: Config
+  time: Time
+  gate: Gate
+  chance: Chance
+  /** Connections as delivery processes have them, and as all others have. */
+  real: { delivery: Db; other: Db }
+  resolver: Resolver
+  dialOf(life: Life): Dial
+  postOf(life: Life): Post
+  /** A named place of the code was reached. */
+  reached(place: string, life: Life): void
+}
+
+export interface Process {
+  readonly life: Life
+  readonly kind: 'api' | 'delivery' | 'housekeeping' | 'webhooks'
+  readonly clock: Clock
+  /** An orderly end. */
+  stop(): Promise<void>
+}
+
+export interface Api extends Process {
+  accept: ReturnType<typeof openAccept>
+  rateLimiter: RateLimiter
+}
+
+/** Every wait of the SMTP client is shorter than in life, so that a hanging server costs few steps. */
+const smtpBounds = {
+  connectMs: 5000,
+  greetingMs: 8000,
+  commandMs: 8000,
+  dataMs: 8000,
+  blockMs: 8000,
+  finalReplyMs: 15_000,
+  tlsMs: 5000,
+}
+
+export function openProcesses(deps: ProcessDeps) {
+  const { config, time, gate, real, resolver } = deps
+  const ids: Ids = openIds(randomOf(deps.chance))
+  const secrets = simulationSecrets(randomOf(deps.chance))
+  const begin = (kind: Process['kind'], on: Db) => {
+    const life = openLife(`${kind}-${ids.token(12)}`)
+    const clock = time.clockOf(life)
+    const db = gate.dbOf(life, on)
+    return { life, clock, db, kind }
+  }
+  const outsideOf = (life: Life) => ({ resolver, dial: deps.dialOf(life) })
+
+  return {
+    ids,
+    secrets,
+    startApi(): Api {
+      const { life, clock, db, kind } = begin('api', real.other)
+      const limitSettings = openLimitSettings({ db, clock, config })
+      const reached = (place: string) => deps.reached(place, life)
+      const commit: Commit = openCommit({ db, clock, limitSettings, reached })
+      const accept = openAccept({
+        db,
+        clock,
+        ids,
+        tenants: openTenants({ db, clock }),
+        domains: openDomains({ db, clock, secrets }),
+        tracks: openTracks({ db, clock }),
+        limitSettings,
+        sandboxSender: config.sandboxSender,
+        hostname: config.hostname,
+        publicUrl: config.publicUrl,
+        commit,
+      })
+      return { life, clock, kind, accept, rateLimiter: openRateLimiter(clock), stop: async () => life.end() }
+    },
+
+    startDelivery(): Process & { ready: Promise<unknown> } {
+      const { life, clock, db, kind } = begin('delivery', real.delivery)
+      let delivery: Delivery | undefined
+      const ready = startDelivery({
+        db,
+        clock,
+        ids,
+        log: silentLog,
+        secrets,
+        domains: openDomains({ db, clock, secrets }),
+        tenants: openTenants({ db, clock }),
+        config,
+        processId: life.name,
+        reached: (place) => deps.reached(place, life),
+        outside: outsideOf(life),
+        bounds: { smtp: smtpBounds },
+      }).then(
+        (started) => {
+          delivery = started
+        },
+        // As a process that cannot start: its supervisor starts another.
+        () => life.end(),
+      )
+      return {
+        life,
+        clock,
+        kind,
+        ready,
+        async stop() {
+          await ready
+          await delivery?.stop()
+          life.end()
+        },
+      }
+    },
+
+    startHousekeeping(): Process {
+      const { life, clock, db, kind } = begin('housekeeping', real.other)
+      const limitSettings = openLimitSettings({ db, clock, config })
+      const { hostname } = config
+      const housekeeping = startHousekeeping({
+        db,
+        clock,
+        log: silentLog,
+        resolver,
+        hostname,
+        keep: config,
+        brake: config,
+        limitSettings,
+      })
+      return {
+        life,
+        clock,
+        kind,
+        async stop() {
+          await housekeeping.stop()
+          life.end()
+        },
+      }
+    },
+
+    startWebhooks(): Process {
+      const { life, clock, db, kind } = begin('webhooks', real.other)
+      const post = deps.postOf(life)
+      const sending = startSending({
+        db,
+        clock,
+        ids,
+        log: silentLog,
+        secrets,
+        post,
+        bodies: openBodies({ db }),
+        config,
+        version: 'simulation',
+        processId: life.name,
+      }).catch(() => {
+        life.end()
+        return undefined
+      })
+      return {
+        life,
+        clock,
+        kind,
+        async stop() {
+          await (await sending)?.stop()
+          life.end()
+        },
+      }
+    },
+
+    /** What a supervisor does that lives on: the ended process need not be waited for. */
+    async forget({ kind, life }: Process, on: Db): Promise<void> {
+      if (kind === 'delivery') await forgetProcess(on, shardLeases, life.name)
+      if (kind === 'webhooks') await forgetSender(on, life.name)
+    },
+  }
+}
+
+export type Processes = ReturnType<typeof openProcesses>

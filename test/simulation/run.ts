@@ -1,0 +1,214 @@
+/** One seed: a scenario played to its end, with every promise checked on the way. */
+import './one-thread.ts'
+import { createHash } from 'node:crypto'
+import { readConfig } from '#base'
+import { openChance } from '#crash-test'
+import { openDb } from '#db'
+import { openClients } from './clients.ts'
+import { openGate } from './gate.ts'
+import { openInspection } from './inspect.ts'
+import { type Claim } from './invariants.ts'
+import { openLedger } from './ledger.ts'
+import { openOperators } from './operators.ts'
+import { openOutside, type World } from './peers.ts'
+import { openProcesses } from './processes.ts'
+import { openReceivers } from './receivers.ts'
+import { drawScenario, weekMs } from './scenario.ts'
+import { type Store, startMs } from './store.ts'
+import { openStrikes } from './strikes.ts'
+import { openLife, openTime } from './time.ts'
+
+export interface Verdict {
+  seed: number
+  violations: string[]
+  /** SHA-256 of what happened, in order. */
+  history: string
+  recipients: number
+  attempts: number
+  operations: number
+  /** Real time. */
+  seconds: number
+  simulatedDays: number
+  /** What happened, for who looks into it. */
+  story: readonly string[]
+}
+
+const hourMs = 3_600_000
+const fewestStepMs = 25
+const longestStepMs = 1200
+/** One turn of every loop of the engine. */
+const leapMs = 600
+/** As long as something goes on without anything coming of it, it is stuck. */
+const stuckAfterMs = 300_000
+const longestMs = 3 * weekMs
+
+const hotSettings = '-c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off -c enable_bitmapscan=off -c jit=off'
+
+export async function simulate(seed: number, store: Store): Promise<Verdict> {
+  const began = performance.now()
+  /** Each part draws from a stream of its own. */
+  let streams = 0
+  const stream = () => openChance(Math.imul(seed, 0x9e3779b1) + Math.imul(++streams, 0x85ebca6b))
+  const chance = stream()
+  const database = await store.copy()
+  const options = `${database.url.includes('?') ? '&' : '?'}options=${encodeURIComponent(hotSettings)}`
+  const real = {
+    delivery: await openDb({ url: `${database.url}${options}`, poolSize: 3, applicationName: 'simulated delivery' }),
+    other: await openDb({ url: database.url, poolSize: 4, applicationName: 'simulated others' }),
+  }
+  const time = openTime(startMs)
+  const ledger = openLedger(time)
+  const self = openLife('the world')
+  const scenario = drawScenario(chance, store.tenants)
+  const config = readConfig({
+    POSTRIDER_HOSTNAME: 'engine.example',
+    POSTRIDER_DNS: '192.0.2.53',
+    POSTRIDER_LEASE_MS: String(scenario.leaseMs),
+    POSTRIDER_BRAKE_FROM_EMAILS: '1000000',
+    ...scenario.settings,
+  })
+  const world: World = { ...scenario, healed: false }
+  const outside = openOutside(world, { chance: stream(), time, self, ledger })
+  const receivers = openReceivers({ chance: stream(), time, self, ledger, world })
+  const claims: Claim[] = []
+  const gate = openGate({
+    chance: stream(),
+    fateOf: (asked) => strikes.fateOf(asked),
+    seen: ({ life, text }, rows) => {
+      if (text.includes('lane (shard, epoch')) claims.push({ life: life.name, atMs: time.monotonicMs, rows: rows as Claim['rows'] })
+    },
+  })
+  const processes = openProcesses({
+    config,
+    time,
+    gate,
+    chance: stream(),
+    real,
+    resolver: outside.resolver,
+    dialOf: outside.dialOf,
+    postOf: receivers.postOf,
+    reached: (place, life) => strikes.reached(place, life),
+  })
+  const operators = openOperators({ chance: stream(), time, self, gate, ledger, processes, real, scenario, tenants: store.tenants })
+  const strikes = openStrikes({ chance: stream(), time, self, ledger, ...operators })
+  const clients = openClients({ chance: stream(), time, self, ledger, tenants: store.tenants, apis: operators.apis })
+  const inspection = openInspection({ real: real.other, time, ledger, scenario, config, claims, tenants: store.tenants, operators, gate })
+  const violations: string[] = []
+  const note = (sentences: readonly string[]) => {
+    for (const one of sentences) if (violations.length < 50 && !violations.includes(one)) violations.push(one)
+  }
+
+  try {
+    await play()
+  } catch (error) {
+    violations.push(`the simulation broke: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`)
+  } finally {
+    operators.endAll()
+    await Promise.all([real.delivery.close(), real.other.close()])
+    await database.drop()
+  }
+  return {
+    seed,
+    violations: [...clients.violations, ...violations],
+    history: createHash('sha256').update(ledger.history.join('\n')).digest('hex'),
+    recipients: ledger.requests.reduce((sum, one) => sum + one.recipients.length, 0),
+    attempts: inspection.attempts,
+    operations: gate.count,
+    seconds: (performance.now() - began) / 1000,
+    simulatedDays: (time.wallMs - startMs) / 86_400_000,
+    story: ledger.history,
+  }
+
+  async function play(): Promise<void> {
+    const plan = [...scenario.plan]
+    const endMs = startMs + weekMs
+    let stepMs = fewestStepMs
+    let lastSign = ''
+    let stillSinceMs = time.monotonicMs
+    operators.begin()
+    await settle()
+    for (;;) {
+      for (let next = plan[0]; next && next.atMs <= time.wallMs; next = plan[0]) {
+        plan.shift()
+        const { doing } = next
+        if (doing.kind === 'send') clients.send(doing)
+        else if (doing.kind === 'strike') strikes.arm(doing)
+        else operators.act(doing)
+      }
+      if (!world.healed && time.wallMs >= scenario.healsAtMs) {
+        world.healed = true
+        ledger.tell('the world is healed')
+        strikes.heal()
+      }
+      await settle()
+      strikes.amid()
+      await settle()
+      const queue = await inspection.atStep(note)
+      if (violations.length > 0) return
+      if (process.env.SIMULATION_TRACE)
+        console.error(time.wallMs, Math.round(time.monotonicMs), JSON.stringify(queue), gate.count, clients.open)
+      const isBusy =
+        queue.ready - queue.paused > 0 ||
+        queue.sending > 0 ||
+        clients.open > 0 ||
+        strikes.isPending ||
+        operators.isPending ||
+        receivers.open > 0
+      if (isBusy) {
+        const sign = `${queue.ready} ${queue.sending} ${queue.deferred} ${queue.held} ${clients.open} ${ledger.steps}`
+        if (sign === lastSign && !strikes.isPending) {
+          stepMs = Math.min(stepMs * 2.5, longestStepMs)
+          if (time.monotonicMs - stillSinceMs > stuckAfterMs) {
+            note([`G2: nothing has come of ${queue.ready} ready and ${queue.sending} claimed emails for ${stuckAfterMs / 1000} s`])
+            return
+          }
+        } else {
+          stepMs = sign === lastSign ? Math.min(stepMs * 2.5, longestStepMs) : fewestStepMs
+          stillSinceMs = time.monotonicMs
+        }
+        lastSign = sign
+        time.advance(Math.max(stepMs, Math.min(time.nextAtMs() - time.monotonicMs, longestStepMs)))
+        continue
+      }
+      stepMs = fewestStepMs
+      stillSinceMs = time.monotonicMs
+      await inspection.atRest(note)
+      const isDone = world.healed && queue.isEmpty && time.wallMs >= endMs && plan.length === 0
+      if (isDone) break
+      if (time.wallMs > startMs + longestMs) {
+        note([`G2: after three weeks of which the world was well for two, ${JSON.stringify(queue)} is still queued`])
+        return
+      }
+      leap(plan[0]?.atMs, queue, endMs)
+    }
+    await operators.drain(note, { settle, time, receivers })
+    await inspection.atEnd(note)
+  }
+
+  async function settle(): Promise<void> {
+    await gate.settle()
+  }
+
+  /** Nothing is to be done: the wall clock goes to what comes next, or a little beyond, so that several things come together. */
+  function leap(nextPlannedMs: number | undefined, queue: { nextDueMs: number | null; waiting: number }, endMs: number): void {
+    const hourEndMs = (Math.floor(time.wallMs / hourMs) + 1) * hourMs
+    const soonest = Math.min(
+      nextPlannedMs ?? Infinity,
+      queue.nextDueMs === null ? Infinity : Math.max(queue.nextDueMs, time.wallMs) + chance.between(0, 20) * 60_000,
+      queue.waiting > 0 ? hourEndMs + 1 : Infinity,
+      receivers.nextDueMs > time.wallMs ? receivers.nextDueMs : Infinity,
+      world.healed ? Infinity : scenario.healsAtMs,
+    )
+    const firm = Math.min(
+      nextPlannedMs ?? Infinity,
+      queue.waiting > 0 ? hourEndMs + 1 : Infinity,
+      world.healed ? Infinity : scenario.healsAtMs,
+    )
+    const untilMs = Math.min(
+      Math.max(soonest, time.wallMs + leapMs),
+      Math.max(firm, time.wallMs + 1),
+      Math.max(endMs, time.wallMs + leapMs),
+    )
+    time.advance(leapMs, Number.isFinite(untilMs) ? Math.max(1, untilMs - time.wallMs) : 6 * hourMs)
+  }
+}

@@ -1,0 +1,228 @@
+/** A scenario drawn from a seed: who sends what and when, what kind of mail servers there are, and what goes wrong. */
+import type { Chance } from '#crash-test'
+import type { Host, Temper } from './peers.ts'
+import { startMs, type Tenancy } from './store.ts'
+
+const secondMs = 1000
+const minuteMs = 60_000
+const hourMs = 3_600_000
+const dayMs = 86_400_000
+/** How long every seed goes on at least. */
+export const weekMs = 7 * dayMs
+
+export type StrikeKind =
+  | 'dies before'
+  | 'dies inside'
+  | 'dies after'
+  | 'freezes after'
+  | 'answer lost'
+  | 'database away'
+  | 'partition'
+  | 'disk full'
+  | 'dies amid'
+  | 'freezes amid'
+  | 'dies at'
+  | 'machine dies'
+  | 'restart'
+  | 'clock'
+
+export type Doing =
+  | { kind: 'send'; tenant: number; recipients: string[]; hasKey: boolean; test: boolean; times: number }
+  | {
+      kind: 'strike'
+      what: StrikeKind
+      victim: 'api' | 'delivery' | 'webhooks' | 'housekeeping'
+      after: number
+      forMs: number
+      place: string
+    }
+  | { kind: 'pause tenant' | 'resume tenant'; tenant: number }
+  | { kind: 'pause destination' | 'resume destination'; domain: string }
+  | { kind: 'scale'; count: number }
+
+export interface Planned {
+  atMs: number
+  doing: Doing
+}
+
+export interface Scenario {
+  settings: Record<string, string>
+  leaseMs: number
+  processes: { api: number; delivery: number; webhooks: number }
+  hosts: Host[]
+  missing: string[]
+  nullMx: string[]
+  plan: Planned[]
+  /** Nothing goes wrong any more from then on. */
+  healsAtMs: number
+  sendLimit: number | null
+  /** The first tenant fills the queue before delivery begins. */
+  floods: boolean
+  /** A copy is made amid it all, and restored at the end. */
+  restoresAtMs: number | null
+}
+
+export function drawScenario(chance: Chance, tenants: readonly Tenancy[]): Scenario {
+  const { between, fraction, pick } = chance
+  const some = (part: number) => fraction() < part
+  const floods = some(0.12)
+  const hosts = drawHosts(chance, floods ? 300 : between(8, 60))
+  const missing = ['nowhere-1.example', 'nowhere-2.example']
+  const nullMx = ['silent.example']
+  const domains = hosts.flatMap((host) => host.domains)
+  const healsAtMs = startMs + between(2, 5) * dayMs
+  const plan: Planned[] = []
+  let recipient = 0
+  const address = () => {
+    const domain = some(0.02) ? (pick([...missing, ...nullMx]) as string) : (pick(domains) as string)
+    return `${some(0.03) ? 'refused' : 'user'}${++recipient}@${domain}`
+  }
+  const send = (atMs: number, tenant: number, count: number) =>
+    plan.push({
+      atMs,
+      doing: {
+        kind: 'send',
+        tenant,
+        recipients: Array.from({ length: count }, address),
+        hasKey: some(0.6),
+        test: some(0.04),
+        times: some(0.1) ? 2 : 1,
+      },
+    })
+
+  if (floods) {
+    for (let n = 0; n < 30; n++) send(startMs, 0, 50)
+    for (let n = 0; n < 8; n++) send(startMs, between(1, tenants.length - 1), 1)
+  }
+  const bursts = between(3, floods ? 6 : 25)
+  for (let burst = 0; burst < bursts; burst++) {
+    const atMs = startMs + Math.floor(fraction() ** 2 * (healsAtMs - startMs))
+    const messages = Math.ceil(fraction() ** 3 * 40)
+    for (let n = 0; n < messages; n++) {
+      send(atMs + Math.floor(fraction() * 3 * secondMs), between(0, tenants.length - 1), some(0.8) ? 1 : between(2, 8))
+    }
+  }
+
+  const strikes = some(0.1) ? 0 : between(2, 14)
+  for (let n = 0; n < strikes; n++) plan.push(drawStrike(chance, plan, healsAtMs))
+  for (const [pause, resume] of [
+    ['pause tenant', 'resume tenant'],
+    ['pause tenant', 'resume tenant'],
+  ] as const) {
+    if (!some(0.5)) continue
+    const atMs = startMs + fraction() * (healsAtMs - startMs)
+    const tenant = between(0, tenants.length - 1)
+    plan.push({ atMs, doing: { kind: pause, tenant } })
+    plan.push({ atMs: atMs + between(1, 20) * hourMs, doing: { kind: resume, tenant } })
+  }
+  if (some(0.3)) {
+    const atMs = startMs + fraction() * (healsAtMs - startMs)
+    const domain = pick(domains) as string
+    plan.push({ atMs, doing: { kind: 'pause destination', domain } })
+    plan.push({ atMs: atMs + between(1, 10) * hourMs, doing: { kind: 'resume destination', domain } })
+  }
+  for (let n = between(0, 2); n > 0; n--)
+    plan.push({ atMs: startMs + fraction() * (healsAtMs - startMs), doing: { kind: 'scale', count: between(1, 4) } })
+
+  const sendLimit = !floods && some(0.4) ? between(20, 150) : null
+  return {
+    settings: {
+      POSTRIDER_SEND_LIMIT: sendLimit === null ? 'unlimited' : String(sendLimit),
+      POSTRIDER_RETRY_BASE_SECONDS: String(pick([300, 900, 1800])),
+      POSTRIDER_RETRY_MAX_SECONDS: String(pick([6, 6, 12])! * 3600),
+      POSTRIDER_MAX_ATTEMPTS: String(pick([5, 12, 18, 30])),
+    },
+    leaseMs: pick([4000, 6000, 8000]) as number,
+    processes: { api: between(1, 3), delivery: pick([1, 1, 2, 2, 3, 4]) as number, webhooks: some(0.3) ? 2 : 1 },
+    hosts,
+    missing,
+    nullMx,
+    plan: plan.toSorted((a, b) => a.atMs - b.atMs),
+    healsAtMs,
+    sendLimit,
+    floods,
+    restoresAtMs: some(0.1) ? startMs + between(1, 30) * hourMs : null,
+  }
+}
+
+/** Most strike where something is going on: right after mail was handed in. */
+function drawStrike({ fraction, pick }: Chance, plan: readonly Planned[], healsAtMs: number): Planned {
+  const sends = plan.filter(({ doing }) => doing.kind === 'send')
+  const near = fraction() < 0.75 ? pick(sends) : undefined
+  const atMs = near ? near.atMs + Math.floor(fraction() ** 2 * 2 * hourMs) : startMs + fraction() * (healsAtMs - startMs)
+  const what = pick<StrikeKind>([
+    'dies before',
+    'dies inside',
+    'dies after',
+    'dies after',
+    'freezes after',
+    'freezes after',
+    'answer lost',
+    'answer lost',
+    'database away',
+    'partition',
+    'disk full',
+    'dies amid',
+    'dies amid',
+    'freezes amid',
+    'freezes amid',
+    'freezes amid',
+    'dies at',
+    'dies at',
+    'machine dies',
+    'restart',
+    'clock',
+  ]) as StrikeKind
+  const doing: Doing = {
+    kind: 'strike',
+    what,
+    victim: pick(['api', 'delivery', 'delivery', 'delivery', 'webhooks', 'housekeeping'] as const) as 'api',
+    after: Math.floor(fraction() ** 2 * 60),
+    forMs: pick([500, 3000, 12_000, 20_000]) as number,
+    place: pick([
+      'accept-uncommitted',
+      'accept-committed',
+      'final-dot-answered',
+      'outcomes-half-written',
+      'outcomes-recorded',
+      'shards-taken',
+    ]) as string,
+  }
+  return { atMs: Math.min(atMs, healsAtMs - minuteMs), doing }
+}
+
+function drawHosts({ between, fraction, pick }: Chance, count: number): Host[] {
+  const some = (part: number) => fraction() < part
+  const rarely = (chance: number, part = 0.25) => (some(part) ? chance * fraction() : 0)
+  return Array.from({ length: count }, (_, n): Host => {
+    const temper: Temper = {
+      latencyMs: pick([1, 1, 5, 20, 80]) as number,
+      finalMs: pick([1, 5, 30, 120, 700]) as number,
+      pipelining: some(0.8),
+      greylistMs: some(0.12) ? between(1, 60) * minuteMs : 0,
+      mostConnections: some(0.1) ? between(1, 3) : 0,
+      temporary: rarely(0.5),
+      permanent: rarely(0.2),
+      refusesConnection: rarely(0.4),
+      silent: rarely(0.2, 0.15),
+      dropsBeforeDot: rarely(0.3),
+      dropsAfterDot: rarely(0.2),
+      silentAfterDot: rarely(0.1, 0.15),
+      dnsTrouble: rarely(0.4),
+    }
+    const times = (part: number): [number, number][] => {
+      if (!some(part)) return []
+      const from = startMs + fraction() * 3 * dayMs
+      return [[from, from + fraction() ** 2 * 30 * hourMs]]
+    }
+    return {
+      name: `mx.p${n}.example`,
+      provider: `p${n}.example`,
+      address: `11.0.${n >> 8}.${n & 255}`,
+      domains: Array.from({ length: between(1, 3) }, (_, k) => `d${n}-${k}.example`),
+      temper,
+      away: times(0.2),
+      hangs: times(0.15),
+    }
+  })
+}
