@@ -35,7 +35,7 @@ export interface Bounds {
 }
 
 const shortestWaitMs = 10_000
-/** A dare that fails has one or two refused: far less than a hundredth of these. */
+/** A dare that fails has one or two refused: less than a hundredth of these. */
 const leastBeforeDare = 300
 const mostBeforeDare = 1200
 const firstConnectionWaitMs = 30_000
@@ -48,6 +48,7 @@ const leastStepMs = 2_000
 const messagesOfStep = 40
 const messagesOfDare = 100
 const firstStep = 0.05
+const stepGrowth = 1.5
 const largestStep = 0.5
 /** After so large a step the limit known before is history. */
 const farStep = 0.2
@@ -113,7 +114,7 @@ export function afterThrottle(before: Learned, accepted: number, nowMs: number):
   const { rate, safeRate } = before
   // Far more than this rate gives: what was refused went before it was in force.
   if (accepted > 2 * rate + settledMessages) return { ...before, lowerAtMs: nowMs + settleMs }
-  const isDare = before.rateCeiling === null && before.step === 2 * firstStep
+  const isDare = before.rateCeiling === null && before.step === firstStep * stepGrowth
   const isHeld = safeRate !== null && safeRate >= rate
   const messagesBeforeDare = isDare || isHeld ? Math.min(mostBeforeDare, before.messagesBeforeDare * 2) : before.messagesBeforeDare
   if (safeRate !== null && safeRate < rate)
@@ -172,7 +173,7 @@ function raisedRate(before: Learned, bounds: Bounds, nowMs: number): Learned {
   return {
     ...raised,
     rate: Math.min(bounds.rate ?? next, next),
-    step: Math.min(largestStep, before.step * 2),
+    step: Math.min(largestStep, before.step * stepGrowth),
     raiseRateAtMs: nowMs + stepMs(next, before.step === firstStep ? messagesOfDare : messagesOfStep),
     messagesBeforeDare: before.step >= farStep ? leastBeforeDare : before.messagesBeforeDare,
   }
