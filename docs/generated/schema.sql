@@ -288,7 +288,7 @@ create table reports (
   at timestamptz not null,
   constraint reports_pkey PRIMARY KEY (tenant_id, email_id, key),
   constraint reports_kind_check CHECK ((kind = ANY (ARRAY['bounce'::text, 'complaint'::text]))),
-  constraint reports_matched_by_check CHECK ((matched_by = ANY (ARRAY['return path'::text, 'message id'::text])))
+  constraint reports_matched_by_check CHECK ((matched_by = ANY (ARRAY['return path'::text, 'mark'::text, 'message id'::text])))
 ) partition by RANGE (email_id);
 
 create table request_logs (

@@ -35,7 +35,7 @@ export interface Bounds {
 }
 
 const shortestWaitMs = 10_000
-/** A dare that fails has one or two refused: far less than a hundredth of these. */
+/** A dare that fails has one or two refused: less than a hundredth of these. */
 const leastBeforeDare = 300
 const mostBeforeDare = 1200
 const firstConnectionWaitMs = 30_000
@@ -43,10 +43,12 @@ const longestWaitMs = 600_000
 const longestConnectionWaitMs = 3_600_000
 const firstBackoffMs = 30_000
 const longestBackoffMs = 1_800_000
-const betweenStepsMs = 2_000
-/** A dare must be felt: little above what is allowed, only a message in many seconds is refused. */
-const dareHoldMs = 5_000
+/** A step must be felt before the next: little above what is allowed, only one message in many is refused. */
+const leastStepMs = 2_000
+const messagesOfStep = 40
+const messagesOfDare = 100
 const firstStep = 0.05
+const stepGrowth = 1.5
 const largestStep = 0.5
 /** After so large a step the limit known before is history. */
 const farStep = 0.2
@@ -56,6 +58,8 @@ const safePart = 0.95
 const chancePart = 0.96
 /** Less than this taken of a rate that held: not chance, the limit has fallen. */
 const fallenPart = 0.5
+/** The same, of a rate that was lowered a moment ago. */
+const fallenAgainPart = 0.8
 /** Of a rate: a ceiling nearer than that is not worth another refusal. More than the first step, and than what chance takes away. */
 const nearPart = 0.06
 const usedPart = 0.7
@@ -63,6 +67,8 @@ const slowest = 1 / 60
 /** Faster than this nobody counts. */
 const fastEnough = 2000
 const settleMs = 1500
+/** Of low rates a second may see a few more than its share. */
+const settledMessages = 3
 
 export const unlearned = (bounds: Bounds): Learned => ({
   connections: bounds.connections,
@@ -106,18 +112,23 @@ export function afterThrottle(before: Learned, accepted: number, nowMs: number):
   if (accepted === 0) return backedOff({ ...lowered, ...at(Math.max(slowest, (before.rate ?? 1) / 2), nowMs) }, nowMs)
   if (before.rate === null) return { ...lowered, ...at(accepted * safePart, nowMs) }
   const { rate, safeRate } = before
-  const isDare = before.rateCeiling === null && before.step === 2 * firstStep
+  // Far more than this rate gives: what was refused went before it was in force.
+  if (accepted > 2 * rate + settledMessages) return { ...before, lowerAtMs: nowMs + settleMs }
+  const isDare = before.rateCeiling === null && before.step === firstStep * stepGrowth
   const isHeld = safeRate !== null && safeRate >= rate
   const messagesBeforeDare = isDare || isHeld ? Math.min(mostBeforeDare, before.messagesBeforeDare * 2) : before.messagesBeforeDare
   if (safeRate !== null && safeRate < rate)
-    return { ...lowered, rate: safeRate, rateCeiling: rate, raiseRateAtMs: nowMs + betweenStepsMs, messagesBeforeDare }
-  if (isHeld && accepted >= rate * fallenPart) return { ...lowered, ...at(rate * chancePart, nowMs), rateCeiling: rate, messagesBeforeDare }
+    return { ...lowered, rate: safeRate, rateCeiling: rate, raiseRateAtMs: nowMs + stepMs(safeRate), messagesBeforeDare }
+  if (accepted >= rate * (isHeld ? fallenPart : fallenAgainPart))
+    return { ...lowered, ...at(rate * chancePart, nowMs), rateCeiling: rate, messagesBeforeDare }
   const seen = Math.min(rate, Math.max(accepted, rate / 2))
   return { ...lowered, ...at(Math.max(slowest, seen * safePart), nowMs), messagesBeforeDare: leastBeforeDare }
 }
 
 /** A rate of which nothing is known yet. */
-const at = (rate: number, nowMs: number) => ({ rate, safeRate: null, rateCeiling: null, raiseRateAtMs: nowMs + 2 * betweenStepsMs })
+const at = (rate: number, nowMs: number) => ({ rate, safeRate: null, rateCeiling: null, raiseRateAtMs: nowMs + 2 * stepMs(rate) })
+
+const stepMs = (rate: number, messages = messagesOfStep) => Math.min(longestWaitMs, Math.max(leastStepMs, (messages / rate) * 1000))
 
 function backedOff(before: Learned, nowMs: number): Learned {
   if (before.backoffUntilMs !== null && nowMs < before.backoffUntilMs) return before
@@ -143,18 +154,18 @@ function raisedConnections(before: Learned, bounds: Bounds, nowMs: number): Lear
     connections,
     connectionCeiling: Math.max(ceiling, connections),
     connectionWaitMs,
-    raiseConnectionsAtMs: nowMs + (connections < ceiling ? betweenStepsMs : connectionWaitMs),
+    raiseConnectionsAtMs: nowMs + (connections < ceiling ? leastStepMs : connectionWaitMs),
   }
 }
 
 function raisedRate(before: Learned, bounds: Bounds, nowMs: number): Learned {
   const { rate, rateCeiling } = before
   if (rate === null || nowMs < before.raiseRateAtMs || rate === bounds.rate) return before
-  const raised = { ...before, safeRate: rate, raiseRateAtMs: nowMs + betweenStepsMs }
+  const raised = { ...before, safeRate: rate, raiseRateAtMs: nowMs + stepMs(rate) }
   if (rateCeiling !== null && rateCeiling - rate > rate * nearPart) return { ...raised, rate: (rate + rateCeiling) / 2 }
   if (rateCeiling !== null) {
     // As near as it gets.
-    const waitMs = Math.min(longestWaitMs, Math.max(shortestWaitMs, (before.messagesBeforeDare / rate) * 1000))
+    const waitMs = Math.max(shortestWaitMs, stepMs(rate, before.messagesBeforeDare))
     return { ...raised, rateCeiling: null, step: firstStep, raiseRateAtMs: nowMs + waitMs }
   }
   const next = rate * (1 + before.step)
@@ -162,8 +173,8 @@ function raisedRate(before: Learned, bounds: Bounds, nowMs: number): Learned {
   return {
     ...raised,
     rate: Math.min(bounds.rate ?? next, next),
-    step: Math.min(largestStep, before.step * 2),
-    raiseRateAtMs: nowMs + (before.step === firstStep ? dareHoldMs : betweenStepsMs),
+    step: Math.min(largestStep, before.step * stepGrowth),
+    raiseRateAtMs: nowMs + stepMs(next, before.step === firstStep ? messagesOfDare : messagesOfStep),
     messagesBeforeDare: before.step >= farStep ? leastBeforeDare : before.messagesBeforeDare,
   }
 }

@@ -103,7 +103,9 @@ const tellEveryMs = 500
 /** After the database did not answer. */
 const retryMs = 500
 /** Messages taken from the row at once: those of this time. */
-const paceAheadMs = 250
+const paceAheadMs = 150
+/** Times that no connection has used by then are gone: used later, they would be a burst. */
+const staleMs = 150
 const mostWaitingUnpaced = 2000
 const waitingSeconds = 5
 const leastWaiting = 20
@@ -123,6 +125,7 @@ interface State extends SlotsHeld {
   haltUntilMs: number
   /** Times (clock ms) at which a message may go. */
   times: number[]
+  staleAtMs: number
   taking: Promise<void> | undefined
 }
 
@@ -148,10 +151,12 @@ export function openShaper({ db, clock, log, processId, providers }: ShaperDeps)
     state.learned = { ...state.learned, rate: row.rate }
     const stepMs = 1000 / row.rate
     for (let nth = wanted; nth > 0; nth--) state.times.push(row.endAt.getTime() - nth * stepMs)
+    state.staleAtMs = Math.max(row.endAt.getTime(), clock.nowMs()) + staleMs
   }
 
   const turn = async (state: State): Promise<void> => {
     while (state.learned.rate !== null && !isStopped) {
+      if (clock.nowMs() > state.staleAtMs) state.times = []
       const atMs = state.times.shift()
       if (atMs !== undefined) {
         const waitMs = atMs - clock.nowMs()
@@ -238,6 +243,7 @@ export function openShaper({ db, clock, log, processId, providers }: ShaperDeps)
         held: 0,
         haltUntilMs: 0,
         times: [],
+        staleAtMs: 0,
         taking: undefined,
       }
       states.set(key, state)

@@ -76,10 +76,9 @@ export function openReturns(deps: ReturnsDeps): Returns {
 
   /** The email whose return path, or else whose mark, stands in a complaint; of two, none: it must be clear who complains. */
   const nameIn = (octets: Uint8Array, nowMs: number): { emailId: string; matchedBy: Proof['matchedBy'] } | undefined => {
-    const { readAll, readMarks } = returnPaths
-    for (const [matchedBy, read] of [['return path', readAll] as const, ['mark', readMarks] as const]) {
+    for (const matchedBy of ['return path', 'mark'] as const) {
       for (const text of textsOf(octets)) {
-        const [emailId, second] = read(text, nowMs)
+        const [emailId, second] = matchedBy === 'mark' ? returnPaths.readMarks(text, nowMs) : returnPaths.readAll(text, nowMs)
         if (emailId !== undefined) return second === undefined ? { emailId, matchedBy } : undefined
       }
     }

@@ -14,7 +14,7 @@ import { loggedIn } from '../support/smtp-client.ts'
 import { letters, signedLetter } from './letters.ts'
 
 export const from = 'shop@shop.test'
-export const to = 'ann@example.test'
+const to = 'ann@example.test'
 
 export async function startWorld(options: FakeMxOptions = {}) {
   const mx = await startFakeMx({ extensions: ['PIPELINING', '8BITMIME', 'SMTPUTF8', 'SIZE'], ...options })
@@ -45,7 +45,7 @@ export async function startWorld(options: FakeMxOptions = {}) {
 }
 export type World = Awaited<ReturnType<typeof startWorld>>
 
-export const caseOf = (octets: Buffer) => /^X-Case: (\w+)\r$/m.exec(octets.toString('latin1'))?.[1] ?? 'none'
+const caseOf = (octets: Buffer) => /^X-Case: (\w+)\r$/m.exec(octets.toString('latin1'))?.[1] ?? 'none'
 
 /** Without the fields that we put on top: the mark, signatures, then the trace. */
 export function withoutOurs(octets: Buffer): Buffer {

@@ -65,11 +65,14 @@ const reportTo = (returnPath: string, recipient: string) =>
 describe('a message to several recipients of one server', () => {
   const to = ['ann@one.example', 'bob@one.example', 'cid@one.example']
 
-  test('has a return path for each, over one connection, and a bounce of one is a bounce of that one only', async () => {
+  test('has a return path and a mark for each and is otherwise the same, over one connection, and a bounce of one is a bounce of that one only', async () => {
     const messages = await send('shop@shop.example.com', to)
     for (const { id } of Object.values(messages)) await becomes(id, 'sent')
     expect(mx.connections).toBe(1)
-    expect(new Set(mx.messages.map(({ octets }) => octets.toString('latin1'))).size).toBe(1)
+    const texts = mx.messages.map(({ octets }) => octets.toString('latin1'))
+    const mark = /^X-Postrider-Email: (m[a-z2-7]{51})\r\n/
+    expect(new Set(texts.map((text) => mark.exec(text)?.[1])).size).toBe(3)
+    expect(new Set(texts.map((text) => text.replace(mark, ''))).size).toBe(1)
     const paths = envelopes()
     expect(new Set(to.map((one) => paths.get(one))).size).toBe(3)
     const returnPath = paths.get('bob@one.example') ?? ''

@@ -95,13 +95,13 @@ export interface EmailsListQuery {
   after?: string | undefined
   /** Accepted earlier than */
   before?: string | undefined
-  /** Words of the subject, or their beginnings; with it, total counts to 10,000 */
+  /** Words of the subject, or their beginnings; with it, total counts to 1,000 */
   subject?: string | undefined
-  /** The sender's domain; with it, total counts to 10,000 */
+  /** The sender's domain; with it, total counts to 1,000 */
   domain?: string | undefined
-  /** The key it was sent with; with it, total counts to 10,000 */
+  /** The key it was sent with; with it, total counts to 1,000 */
   credentialId?: number | undefined
-  /** name:value; with it, total counts to 10,000 */
+  /** name:value; with it, total counts to 1,000 */
   metadata?: string | undefined
   /** Only this tenant */
   tenantId?: string | undefined
