@@ -8,7 +8,7 @@ import type { Domains } from '#domains'
 import { decodeContent, findContentBody, openReturnPaths } from '#emails'
 import { dotStuff } from '#mail'
 import { findRoute, openDnssec, openGuard, openPost, openResolver, type Resolver, type Route } from '#net'
-import { type Scenario, simulate, simulatedHost, simulatorDomain } from '#simulator'
+import { type Scenario, simulate, simulatedHost, simulatorDomain, waitFraction } from '#simulator'
 import type { Dial, SmtpLimits } from '#smtp'
 import type { Claimed, Lane as ClaimLane, Leases, RetrySchedule } from '#spool'
 import { openTokens } from '#tracking'
@@ -103,10 +103,14 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
   let largeOctets = 0
   let largeWaiters: (() => void)[] = []
 
-  const report = ({ job, findings, remote, durationMs, conversation }: FindingFor) => {
-    const facts = { schedule, fraction, atMs: clock.nowMs(), durationMs, remote, conversation, unknownRetry: 'by schedule' as const }
+  const report = ({ job, findings, remote, durationMs, conversation }: FindingFor, fractionOf: (claimed: Claimed) => number = fraction) => {
+    const facts = { schedule, atMs: clock.nowMs(), durationMs, remote, conversation, unknownRetry: 'by schedule' as const }
     freeLarge(job)
-    deps.finished(job.recipients.map((claimed, index) => decide(claimed, findings[index] as Finding, facts)))
+    deps.finished(
+      job.recipients.map((claimed, index) =>
+        decide(claimed, findings[index] as Finding, { ...facts, fraction: () => fractionOf(claimed) }),
+      ),
+    )
   }
 
   const reportAll = (job: Job, finding: Finding, remote: RemoteEnd = nowhere, conversation = '') =>
@@ -347,7 +351,9 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
     if (later.length > 0)
       await noteLater(deps.db, later).catch((error) => deps.log.warn({ err: error }, 'what simulated recipients do later was not noted'))
     const remote = { host: simulatedHost, address: '192.0.2.1', port: 25, secure: true, tls: null }
-    report({ job, findings, remote, durationMs, conversation })
+    const { scenario } = deps
+    const fractionOf = scenario && (({ recipient, failures }: Claimed) => waitFraction(scenario, { recipient, attempt: failures + 1 }))
+    report({ job, findings, remote, durationMs, conversation }, fractionOf)
   }
 
   const relayWay: Way | undefined = config.relay && {

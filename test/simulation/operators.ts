@@ -178,8 +178,8 @@ export function openOperators(deps: OperatorsDeps): Operators {
       for (let turn = 0; turn < 60; turn++) {
         time.advance(600, 3_600_000)
         await settle()
-        for (let step = 0; step < 6 || receivers.open > 0; step++) {
-          time.advance(100)
+        for (let step = 0; step < 3 || receivers.open > 0; step++) {
+          time.advance(250)
           await settle()
         }
         if (turn >= 3 && receivers.nextDueMs < time.wallMs - 7_200_000) break

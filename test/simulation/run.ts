@@ -125,6 +125,7 @@ export async function simulate(seed: number, store: Store): Promise<Verdict> {
     let stepMs = fewestStepMs
     let lastSign = ''
     let stillSinceMs = time.monotonicMs
+    let isAtWork = false
     operators.begin()
     await settle()
     for (;;) {
@@ -141,10 +142,11 @@ export async function simulate(seed: number, store: Store): Promise<Verdict> {
         strikes.heal()
       }
       await settle()
-      strikes.amid()
+      strikes.amid(isAtWork)
       await settle()
       const queue = await inspection.atStep(note)
       if (violations.length > 0) return
+      isAtWork = queue.sending > 0 || queue.ready > queue.paused || clients.open > 0
       if (process.env.SIMULATION_TRACE)
         console.error(time.wallMs, Math.round(time.monotonicMs), JSON.stringify(queue), gate.count, clients.open)
       const isBusy =
@@ -194,7 +196,7 @@ export async function simulate(seed: number, store: Store): Promise<Verdict> {
     const hourEndMs = (Math.floor(time.wallMs / hourMs) + 1) * hourMs
     const soonest = Math.min(
       nextPlannedMs ?? Infinity,
-      queue.nextDueMs === null ? Infinity : Math.max(queue.nextDueMs, time.wallMs) + chance.between(0, 20) * 60_000,
+      queue.nextDueMs === null ? Infinity : Math.max(queue.nextDueMs, time.wallMs) + chance.between(0, 60) * 60_000,
       queue.waiting > 0 ? hourEndMs + 1 : Infinity,
       receivers.nextDueMs > time.wallMs ? receivers.nextDueMs : Infinity,
       world.healed ? Infinity : scenario.healsAtMs,
