@@ -42,6 +42,8 @@ export interface Gate {
   readonly count: number
   /** Those among them that have changed something besides leases. */
   readonly changes: number
+  /** The database is another. */
+  forget(): void
 }
 
 export interface GateDeps {
@@ -244,6 +246,9 @@ export function openGate({ chance, fateOf, seen }: GateDeps): Gate {
     },
     get changes() {
       return changes
+    },
+    forget() {
+      changes++
     },
     dbOf: (life, real) => ({
       scope: 'database',

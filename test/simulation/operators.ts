@@ -17,6 +17,7 @@ export interface Operators {
   act(doing: Exclude<Doing, { kind: 'send' | 'strike' }>): void
   kill(process: Process): void
   restart(process: Process): void
+  endProcesses(): void
   endAll(): void
   /** A process is to be started, or an order to be carried out. */
   readonly isPending: boolean
@@ -97,6 +98,11 @@ export function openOperators(deps: OperatorsDeps): Operators {
         }),
     )
   }
+  const endProcesses = () => {
+    const ending = all
+    all = []
+    for (const { life } of ending) life.end()
+  }
   const restart = (process: Process) => {
     pending++
     process.stop().then(
@@ -167,10 +173,9 @@ export function openOperators(deps: OperatorsDeps): Operators {
         }
       }
     },
+    endProcesses,
     endAll() {
-      const ending = all
-      all = []
-      for (const { life } of ending) life.end()
+      endProcesses()
       self.end()
     },
     async drain(_note, { settle, receivers }) {
