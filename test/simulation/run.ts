@@ -179,7 +179,7 @@ export async function simulate(seed: number, store: Store): Promise<Verdict> {
       }
       leap(plan[0]?.atMs, queue, endMs)
     }
-    await operators.drain(note, { settle, time, receivers })
+    await operators.drain({ settle, receivers, isHeard: inspection.isHeard })
     await inspection.atEnd(note)
     if (backedUpAtMs === undefined || violations.length > 0) return
     operators.endProcesses()

@@ -1,0 +1,22 @@
+/** A handful of seeds of the simulation. `npm run simulate -- --seeds 1000` plays more; the mutants and more seeds are in seeds.long.ts. */
+import { afterAll, beforeAll, expect, inject, test } from 'vitest'
+import { simulate } from './run.ts'
+import { openStore, type Store } from './store.ts'
+
+let store: Store
+beforeAll(async () => {
+  store = await openStore(inject('serverUrl'), inject('templateName'))
+})
+afterAll(() => store.close())
+
+test('a week of a seed breaks no promise, and is the same again', { timeout: 120_000 }, async () => {
+  const first = await simulate(4, store)
+  expect(first.violations).toEqual([])
+  expect(first.simulatedDays).toBeGreaterThanOrEqual(7)
+  const again = await simulate(4, store)
+  expect(again.story.join('\n')).toBe(first.story.join('\n'))
+})
+
+test('a week of each of two more seeds breaks no promise', { timeout: 120_000 }, async () => {
+  for (const seed of [1, 2]) expect({ seed, violations: (await simulate(seed, store)).violations }).toEqual({ seed, violations: [] })
+})
