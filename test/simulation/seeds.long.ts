@@ -1,6 +1,6 @@
 /** The simulation at length: seeds with every promise kept, and every mutant of the engine noticed within fifty. */
 import { spawn } from 'node:child_process'
-import { describe, expect, inject, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { mutants } from './mutants.ts'
 
 const seeds = Number(process.env.POSTRIDER_SIMULATION_SEEDS ?? 12)
@@ -8,8 +8,7 @@ const mostSeeds = 50
 
 /** In a process of its own, because an engine is loaded once. */
 function play(...given: string[]): Promise<{ code: number | null; output: string }> {
-  const POSTRIDER_TEST_DATABASE_URL = inject('serverUrl')
-  const child = spawn(process.execPath, ['test/simulation/cli.ts', ...given], { env: { ...process.env, POSTRIDER_TEST_DATABASE_URL } })
+  const child = spawn(process.execPath, ['test/simulation/cli.ts', ...given])
   let output = ''
   child.stdout.on('data', (octets) => {
     output += octets

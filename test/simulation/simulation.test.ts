@@ -1,13 +1,18 @@
 /** A handful of seeds of the simulation. `npm run simulate -- --seeds 1000` plays more; the mutants and more seeds are in seeds.long.ts. */
-import { afterAll, beforeAll, expect, inject, test } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { simulate } from './run.ts'
-import { openStore, type Store } from './store.ts'
+import { openStore, type Store, startServer } from './store.ts'
 
+let server: Awaited<ReturnType<typeof startServer>>
 let store: Store
 beforeAll(async () => {
-  store = await openStore(inject('serverUrl'), inject('templateName'))
+  server = await startServer()
+  store = await openStore(server.url)
 })
-afterAll(() => store.close())
+afterAll(async () => {
+  await store.close()
+  await server.stop()
+})
 
 test('a week of a seed breaks no promise, and is the same again', { timeout: 120_000 }, async () => {
   const first = await simulate(4, store)
