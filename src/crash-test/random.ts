@@ -2,11 +2,11 @@
 
 export interface Chance {
   /** Uniform in [0, 1). */
-  fraction(): number
+  fraction: () => number
   /** A whole number from `least` to `most`. */
-  between(least: number, most: number): number
-  pick<T>(among: readonly T[]): T | undefined
-  shuffled<T>(list: readonly T[]): T[]
+  between: (least: number, most: number) => number
+  pick: <T>(among: readonly T[]) => T | undefined
+  shuffled: <T>(list: readonly T[]) => T[]
 }
 
 /** mulberry32. */

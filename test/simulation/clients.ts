@@ -34,10 +34,10 @@ export function openClients(deps: {
   let open = 0
   let nth = 0
 
-  const ask = (request: Asked, tenancy: Tenancy, done: () => void) => {
+  const ask = (request: Asked, tenancy: Tenancy, over: () => void) => {
     const api = chance.pick(deps.apis())
     if (!api) {
-      clock.after(againMs, () => ask(request, tenancy, done))
+      clock.after(againMs, () => ask(request, tenancy, over))
       return
     }
     let isOver = false
@@ -48,10 +48,10 @@ export function openClients(deps: {
     }
     const noAnswer = () =>
       end(() => {
-        if (request.key !== undefined) clock.after(againMs, () => ask(request, tenancy, done))
+        if (request.key !== undefined) clock.after(againMs, () => ask(request, tenancy, over))
         else {
           if (request.state === 'open') request.state = 'unanswered'
-          done()
+          over()
         }
       })
     api.life.onEnd(noAnswer)
@@ -74,7 +74,7 @@ export function openClients(deps: {
           Object.assign(request, { state: 'acknowledged', answeredMs: time.monotonicMs, answer })
           request.emails = new Map(emails.map(({ id, recipient }) => [recipient, id]))
           ledger.tell(`accepted ${canary}: ${emails.map(({ id }) => id).join(' ')}`)
-          done()
+          over()
         }),
       (error: unknown) => {
         if (error instanceof Refusal && error.code !== 'internal_error' && error.code !== 'idempotency_in_progress')

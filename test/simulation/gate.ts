@@ -48,7 +48,7 @@ export interface Gate {
 
 export interface GateDeps {
   chance: Chance
-  fateOf(asked: Asked): Fate
+  fateOf: (asked: Asked) => Fate
   /** Sees each answer of a single statement. */
   seen?: (asked: Asked, rows: unknown) => void
 }
@@ -212,12 +212,12 @@ export function openGate({ chance, fateOf, seen }: GateDeps): Gate {
       return Promise.reject(new Parked(done))
     }).catch((error) => {
       if (!(error instanceof Parked)) throw error
-      return new Promise<T>((resolve, reject) =>
-        (error.done as Promise<T>).then(
+      return new Promise<T>((resolve, reject) => {
+        ;(error.done as Promise<T>).then(
           (value) => life.hear(() => resolve(value)),
-          (reason) => life.hear(() => reject(reason)),
-        ),
-      )
+          (reason: unknown) => life.hear(() => reject(reason)),
+        )
+      })
     })
   const parked = new Set<Promise<unknown>>()
 

@@ -69,7 +69,7 @@ export function breakEngine(name: string): void {
     load(url, context, next) {
       const loaded = next(url, context)
       if (!url.endsWith(`/${change.file}`)) return loaded
-      const parts = String(loaded.source).split(change.line)
+      const parts = (loaded.source as Buffer).toString().split(change.line)
       if (parts.length - 1 !== (change.times ?? 1)) throw new Error(`the line to change is not in ${change.file}`)
       return { ...loaded, source: parts.join(change.instead) }
     },

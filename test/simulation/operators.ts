@@ -11,12 +11,12 @@ import type { Tenancy } from './store.ts'
 import type { Life, Time } from './time.ts'
 
 export interface Operators {
-  processes(): readonly Process[]
-  apis(): Api[]
-  begin(): void
+  processes: () => readonly Process[]
+  apis: () => Api[]
+  begin: () => void
   act(doing: Exclude<Doing, { kind: 'send' | 'strike' }>): void
-  kill(process: Process): void
-  restart(process: Process): void
+  kill: (process: Process) => void
+  restart: (process: Process) => void
   endProcesses(): void
   endAll(): void
   /** A process is to be started, or an order to be carried out. */
@@ -105,10 +105,14 @@ export function openOperators(deps: OperatorsDeps): Operators {
   }
   const restart = (process: Process) => {
     pending++
-    process.stop().then(
-      () => pending--,
-      () => pending--,
-    )
+    let isOver = false
+    const end = () => {
+      if (!isOver) pending--
+      isOver = true
+    }
+    // Killed amid its orderly end, it never comes to it.
+    process.life.onEnd(end)
+    process.stop().then(end, end)
   }
 
   return {

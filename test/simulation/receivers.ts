@@ -6,7 +6,7 @@ import type { World } from './peers.ts'
 import type { Life, Time } from './time.ts'
 
 export interface Receivers {
-  postOf(life: Life): Post
+  postOf: (life: Life) => Post
   /** Requests under way. */
   readonly open: number
   /** When something failed may be tried again (wall); Infinity: nothing has failed lately. */
@@ -49,12 +49,15 @@ export function openReceivers(deps: { chance: Chance; time: Time; self: Life; le
       post: ({ url, headers, body }) =>
         new Promise<PostOutcome>((resolve) => {
           open++
-          life.onEnd(() => open--)
           let isOver = false
-          const end = (statusCode: number | null) => {
-            if (isOver || life.isOver) return
+          const close = () => {
+            if (!isOver) open--
             isOver = true
-            open--
+          }
+          life.onEnd(close)
+          const end = (statusCode: number | null) => {
+            if (isOver) return
+            close()
             if (statusCode !== 200) nextDueMs = time.wallMs + retryWithinMs
             life.hear(() => resolve(outcome(statusCode)))
           }

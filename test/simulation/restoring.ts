@@ -21,7 +21,7 @@ export interface RestoringDeps {
   gate: Gate
   ledger: Ledger
   madeAtMs: number
-  startAll(): void
+  startAll: () => void
 }
 
 const leaps = 12

@@ -128,7 +128,7 @@ export function drawScenario(chance: Chance, tenants: readonly Tenancy[]): Scena
     settings: {
       POSTRIDER_SEND_LIMIT: sendLimit === null ? 'unlimited' : String(sendLimit),
       POSTRIDER_RETRY_BASE_SECONDS: String(pick([900, 1800, 3600])),
-      POSTRIDER_RETRY_MAX_SECONDS: String(pick([6, 6, 12])! * 3600),
+      POSTRIDER_RETRY_MAX_SECONDS: String((pick([6, 6, 12]) as number) * 3600),
       POSTRIDER_MAX_ATTEMPTS: String(pick([3, 5, 8, 8, 18])),
     },
     leaseMs: pick([4000, 6000, 8000]) as number,

@@ -33,7 +33,7 @@ export interface Store {
   /** The smallest id first. */
   tenants: readonly Tenancy[]
   /** A copy of the template, or of another one. */
-  copy(of?: string): Promise<{ name: string; url: string; drop(): Promise<void> }>
+  copy(of?: string): Promise<{ name: string; url: string; drop: () => Promise<void> }>
   close(): Promise<void>
 }
 

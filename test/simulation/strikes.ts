@@ -96,6 +96,8 @@ export function openStrikes(deps: StrikesDeps): Strikes {
           deps.kill(process)
         }
         return true
+      default:
+        break
     }
     if (!victim) return false
     const { life } = victim
@@ -121,8 +123,9 @@ export function openStrikes(deps: StrikesDeps): Strikes {
         life.skewMs = chance.pick([-3_600_000, -600_000, -300_000, 300_000, 600_000, 3_600_000]) as number
         ledger.tell(`the clock of ${life.name} is ${life.skewMs} ms ahead`)
         return true
+      default:
+        return false
     }
-    return false
   }
   const needsOperation = (one: Armed) => one.what in fates || one.what === 'answer lost'
 
