@@ -3,7 +3,7 @@ import { type TOTP, URI } from 'otpauth'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openIds, systemClock, systemRandom } from '#base'
 import { sql } from '#db'
-import { openSessions } from '#members'
+import { dropOldAudit, listAudit, noteAct, openSessions } from '#members'
 import { type House, startHouse } from '../support/house.ts'
 import { ask, cookieOf, elsewhere, fromOurPages, invite, password, signedIn, useLink } from './browser.ts'
 
@@ -208,6 +208,17 @@ describe('the audit log', () => {
     expect(entries.map(({ act }) => act)).toContain('suppressions.create')
     expect(entries.every((one) => one.tenantId === tenantId)).toBe(true)
   })
+})
+
+test('the audit log forgets what is older than it is told, and nothing else', async () => {
+  const nowMs = Date.now()
+  const entry = { actor: { kind: 'key' as const, name: 'k' }, tenantId: null, requestId: null, ipAddress: null, data: {} }
+  await noteAct(house.db, { ...entry, act: 'old.one' }, nowMs - 1000 * 86_400_000)
+  await noteAct(house.db, { ...entry, act: 'new.one' }, nowMs - 300 * 86_400_000)
+  expect(await dropOldAudit(house.db, nowMs - 400 * 86_400_000)).toBe(1)
+  const { entries } = await listAudit(house.db, { tenantId: null }, { number: 1, size: 100 })
+  expect(entries.map(({ act }) => act)).toContain('new.one')
+  expect(entries.map(({ act }) => act)).not.toContain('old.one')
 })
 
 describe('the installation', () => {

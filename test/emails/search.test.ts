@@ -1,6 +1,8 @@
 /** Emails searched by subject, sending domain, key and metadata. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { indexEndedDays } from '#emails'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { ensurePartitions, sql } from '#db'
+import { emailTables, indexEndedDays } from '#emails'
+import { testDatabase } from '../support/database.ts'
 import { type House, startHouse } from '../support/house.ts'
 
 const day = 86_400_000
@@ -86,4 +88,29 @@ describe.each(['without the index of ended days', 'with it'])('a search, %s,', (
       expect([status, body.error?.code]).toEqual([400, 'validation_error'])
     },
   )
+})
+
+const spoil = sql`
+  update pg_index
+  set indisvalid = false
+  where indexrelid = (
+    select oid
+    from pg_class
+    where relkind = 'i' and relname ~ '^emails_[0-9]{8}_search$'
+    order by relname
+    limit 1
+  )`
+
+test('a day gets the index once, when it has ended; one that was left unfinished is made again', async () => {
+  const database = await testDatabase()
+  onTestFinished(() => database.close())
+  const { db } = database
+  const noonMs = Date.parse('2026-03-02T12:00:00Z')
+  await ensurePartitions(db, emailTables, noonMs - day, 3)
+  expect(await indexEndedDays(db, noonMs)).toEqual(['emails_20260301'])
+  expect(await indexEndedDays(db, noonMs)).toEqual([])
+  expect(await indexEndedDays(db, Date.parse('2026-03-03T00:59:00Z'))).toEqual([])
+  expect(await indexEndedDays(db, Date.parse('2026-03-03T01:00:00Z'))).toEqual(['emails_20260302'])
+  await db.run(spoil)
+  expect(await indexEndedDays(db, noonMs)).toEqual(['emails_20260301'])
 })

@@ -1,9 +1,10 @@
 /** What the first start and the command line print is a way into the dashboard. */
+import { type TOTP, URI } from 'otpauth'
 import { expect, onTestFinished, test } from 'vitest'
 import { openIds, readConfig, systemClock, systemRandom } from '#base'
-import { ask, cookieOf, fromOurPages, signedIn, useLink } from '../dashboard/browser.ts'
+import { ask, cookieOf, elsewhere, fromOurPages, password, signedIn, useLink } from '../dashboard/browser.ts'
 import { runHere } from '../support/command.ts'
-import { startHouse } from '../support/house.ts'
+import { type House, startHouse } from '../support/house.ts'
 import { startService } from '../support/service.ts'
 
 test("the first start prints the owner's sign-in link, which works", { timeout: 90_000 }, async () => {
@@ -17,21 +18,19 @@ test("the first start prints the owner's sign-in link, which works", { timeout: 
   expect(await answer.json()).toMatchObject({ data: { member: { address: 'owner@mail.postrider.test', role: 'owner' } } })
 })
 
+function commandsOf({ db, secrets }: House) {
+  const printed: string[] = []
+  const ids = openIds(systemRandom)
+  const given = { config: readConfig({}), db, secrets, clock: systemClock, ids, random: systemRandom, version: 'test' }
+  const run = (...words: string[]) =>
+    runHere(words, { withHouse: (work) => work(given), print: (text) => printed.push(text), environment: { USER: 'ann' } })
+  return { run, printed }
+}
+
 test('postrider member reset ends the sessions of a member and prints a link that works', async () => {
   await using house = await startHouse({ settings: { POSTRIDER_TRUSTED_PROXIES: '127.0.0.0/8' } })
   const before = await signedIn(house, 'lost@house.test', 'admin')
-  const printed: string[] = []
-  const { db, secrets } = house
-  const given = {
-    config: readConfig({}),
-    db,
-    secrets,
-    clock: systemClock,
-    ids: openIds(systemRandom),
-    random: systemRandom,
-    version: 'test',
-  }
-  const run = (...words: string[]) => runHere(words, { withHouse: (work) => work(given), print: (text) => printed.push(text) })
+  const { run, printed } = commandsOf(house)
   expect(await run('member', 'reset', 'LOST@house.test', '--json')).toBe(0)
   const { signInUrl, role } = JSON.parse(printed[0] ?? '') as { signInUrl: string; role: string }
   expect(role).toBe('admin')
@@ -39,4 +38,27 @@ test('postrider member reset ends the sessions of a member and prints a link tha
   const again = await useLink(house, signInUrl.slice(signInUrl.lastIndexOf('/') + 1))
   expect((await ask(house, 'GET', '/v1/limits', { ...fromOurPages, cookie: cookieOf(again) })).status).toBe(200)
   expect(await run('member', 'reset', 'nobody@house.test')).toBe(2)
+})
+
+test('postrider member reset-totp lets a member in with the password alone, ends their sessions, and is in the audit log', async () => {
+  await using house = await startHouse({ settings: { POSTRIDER_TRUSTED_PROXIES: '127.0.0.0/8' } })
+  const before = await signedIn(house, 'app@house.test', 'owner')
+  const begun = await ask(house, 'POST', '/dashboard/api/second-factor/begin', before, { password })
+  const app = URI.parse((begun.data as { uri: string }).uri) as TOTP
+  expect((await ask(house, 'POST', '/dashboard/api/second-factor/confirm', before, { code: app.generate() })).status).toBe(200)
+  const signIn = () => ask(house, 'POST', '/dashboard/api/sign-in', elsewhere(), { address: 'app@house.test', password })
+  expect((await signIn()).status).toBe(401)
+  const { run, printed } = commandsOf(house)
+  expect(await run('member', 'reset-totp', 'APP@house.test')).toBe(0)
+  expect(printed[0]).toContain('app@house.test')
+  await expect.poll(async () => (await ask(house, 'GET', '/v1/limits', before)).status, { timeout: 3000 }).toBe(401)
+  const again = await signIn()
+  expect(again.status).toBe(200)
+  const audit = await ask(house, 'GET', '/dashboard/api/audit', { ...fromOurPages, cookie: cookieOf(again) })
+  expect((audit.data as object[])[0]).toMatchObject({
+    actor: { kind: 'command', name: 'ann' },
+    act: 'member.reset-totp',
+    data: { words: ['APP@house.test'] },
+  })
+  expect(await run('member', 'reset-totp', 'nobody@house.test')).toBe(2)
 })

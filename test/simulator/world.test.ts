@@ -251,6 +251,18 @@ describe('the inbox', () => {
     expect(await own.inbox('?perPage=2&page=3')).toEqual([])
   })
 
+  test('is searched by a part of recipient, sender or subject, in any case, and no letter of it is a pattern', async () => {
+    const own = await tenant()
+    const percent = await own.send('ann%x@customer.example')
+    await own.send('annex@customer.example')
+    await own.advance(1)
+    const found = async (search: string) => (await own.inbox(`?search=${encodeURIComponent(search)}`)).map(({ id }) => id)
+    expect(await found('ANN%X')).toEqual([percent])
+    expect(await found('customer.EXAMPLE')).toHaveLength(2)
+    expect(await found(own.from.toUpperCase())).toHaveLength(2)
+    expect(await found('a_n')).toEqual([])
+  })
+
   test('is empty once it was cleared, until more comes; the emails stay', async () => {
     const own = await tenant()
     const id = await own.send('one@customer.example')

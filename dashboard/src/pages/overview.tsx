@@ -46,7 +46,13 @@ export function OverviewPage() {
           <Figure name={texts.counts.complained} value={share('complained')} />
           <Figure name={words.half} value={seconds(recent.data?.delivered.p50Ms ?? null)} note={words.tookHelp} />
           <Figure name={words.nearlyAll} value={seconds(recent.data?.delivered.p99Ms ?? null)} note={words.tookHelp} />
-          {limits.data?.sendLimit && <Figure name={words.thisHour} value={ofLimit(limits.data.sendLimit)} note={words.limitHelp} />}
+          {limits.data?.sendLimit && (
+            <Figure
+              name={words.thisHour}
+              value={ofLimit(limits.data.sendLimit)}
+              note={limits.data.sendLimit.limit === null ? words.noLimitHelp : words.limitHelp}
+            />
+          )}
         </dl>
       )}
       {recent.data?.isSimulated && <p className="mt-3 text-sm text-soft">{words.simulated}</p>}

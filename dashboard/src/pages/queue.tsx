@@ -61,7 +61,7 @@ export function QueuePage() {
                 <Time at={one.oldestAt} />
               </td>
               <td className="tabular-nums">{one.perMinute.toLocaleString()}</td>
-              <td className="min-w-60 [overflow-wrap:anywhere]">
+              <td className="min-w-40 [overflow-wrap:anywhere]">
                 {(one.waitsFor ?? one.lastReply?.output ?? one.lastReply?.details ?? '').slice(0, 200) || one.lastReply?.details}
               </td>
               <td>

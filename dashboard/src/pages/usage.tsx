@@ -60,7 +60,11 @@ export function UsagePage() {
           <Figure name={texts.counts.delivered} value={percent(sumOf(data.points, 'delivered'), accepted)} />
           <Figure name={texts.counts.bounced} value={percent(sumOf(data.points, 'bounced'), accepted)} />
           {limits.data?.sendLimit && (
-            <Figure name={texts.overview.thisHour} value={ofLimit(limits.data.sendLimit)} note={texts.overview.limitHelp} />
+            <Figure
+              name={texts.overview.thisHour}
+              value={ofLimit(limits.data.sendLimit)}
+              note={limits.data.sendLimit.limit === null ? texts.overview.noLimitHelp : texts.overview.limitHelp}
+            />
           )}
         </dl>
       )}

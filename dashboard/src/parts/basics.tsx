@@ -16,7 +16,7 @@ export function Button({ kind = 'plain', className = '', ...rest }: { kind?: Kin
     <button
       type="button"
       {...rest}
-      className={`inline-flex min-h-9 items-center justify-center gap-2 rounded-md px-3 text-sm font-medium disabled:opacity-50 ${kinds[kind]} ${className}`}
+      className={`inline-flex min-h-9 items-center justify-center gap-2 whitespace-nowrap rounded-md px-3 text-sm font-medium disabled:opacity-50 ${kinds[kind]} ${className}`}
     />
   )
 }
@@ -144,7 +144,7 @@ export const Empty = ({ children }: { children: ReactNode }) => (
 export const Heading = ({ title, children }: { title: string; children?: ReactNode }) => (
   <div className="mb-4 flex flex-wrap items-center justify-between gap-3">
     <h1 className="text-xl font-semibold [overflow-wrap:anywhere]">{title}</h1>
-    <div className="flex flex-wrap gap-2">{children}</div>
+    <div className="flex flex-wrap items-end gap-2">{children}</div>
   </div>
 )
 

@@ -86,7 +86,7 @@ export const percent = (part: number, whole: number) =>
   `${(whole === 0 ? 0 : (part / whole) * 100).toLocaleString(undefined, { maximumFractionDigits: 2 })} %`
 
 export const ofLimit = ({ used, limit }: { used: number; limit: number | null }) =>
-  limit === null ? `${used.toLocaleString()}, ${texts.noLimit}` : `${used.toLocaleString()} / ${limit.toLocaleString()}`
+  limit === null ? used.toLocaleString() : `${used.toLocaleString()} / ${limit.toLocaleString()}`
 
 export const Figure = ({ name, value, note }: { name: string; value: string; note?: string }) => (
   <div className="rounded-md border border-line bg-sheet p-3">
