@@ -8,7 +8,6 @@ import type { Chance } from '#crash-test'
 import { CommitUnknown, DatabaseUnreachable, type Db, type Queryable, type Session, type Tx } from '#db'
 import type { Life } from './time.ts'
 
-/** What becomes of one statement or transaction. */
 export type Fate =
   | 'done'
   | 'unreachable'
@@ -30,13 +29,12 @@ export interface Asked {
 }
 
 interface Operation extends Asked {
-  /** The fate is drawn when its turn comes. */
   go(fate: Fate): Promise<void>
 }
 
 export interface Gate {
   dbOf(life: Life, real: Db): Db
-  /** Does everything that is asked for, and what follows from it, until all wait for time to pass. */
+  /** Until all wait for time to pass. */
   settle(): Promise<void>
   /** Statements and transactions so far. */
   readonly count: number
@@ -59,7 +57,6 @@ const hasChanged = ({ text, isWrite }: Asked, result: unknown) =>
   isWrite && result !== 0 && !(Array.isArray(result) && result.length === 0) && !isOfLeases(text)
 const stalledMs = 60_000
 const mostRemembered = 5000
-/** Rows are their readers' own. */
 const copyOf = (result: unknown) =>
   Array.isArray(result) ? result.map((row) => ({ ...row })) : typeof result === 'object' && result !== null ? { ...result } : result
 

@@ -42,6 +42,10 @@ const leapMs = 600
 /** As long as something goes on without anything coming of it, it is stuck. */
 const stuckAfterMs = 300_000
 const longestMs = 3 * weekMs
+/** While a mail server that was asked for too much is left alone. */
+const restsAfterMs = 10_000
+const restMs = 300_000
+const mostRests = 60
 
 export async function simulate(seed: number, store: Store): Promise<Verdict> {
   const began = performance.now()
@@ -84,7 +88,7 @@ export async function simulate(seed: number, store: Store): Promise<Verdict> {
     reached: (place, life) => strikes.reached(place, life),
   })
   const operators = openOperators({ chance: stream(), time, self, gate, ledger, processes, real, scenario, tenants: store.tenants })
-  const strikes = openStrikes({ chance: stream(), time, self, ledger, ...operators })
+  const strikes = openStrikes({ chance: stream(), time, self, ledger, leaseMs: scenario.leaseMs, ...operators })
   const clients = openClients({ chance: stream(), time, self, ledger, tenants: store.tenants, apis: operators.apis })
   const inspection = openInspection({ real: real.other, time, ledger, scenario, config, claims, tenants: store.tenants, operators, gate })
   const violations: string[] = []
@@ -119,6 +123,7 @@ export async function simulate(seed: number, store: Store): Promise<Verdict> {
     let lastSign = ''
     let stillSinceMs = time.monotonicMs
     let isAtWork = false
+    let rests = 0
     let backedUpAtMs: number | undefined
     operators.begin()
     await settle()
@@ -152,13 +157,23 @@ export async function simulate(seed: number, store: Store): Promise<Verdict> {
         const sign = `${queue.ready} ${queue.sending} ${queue.deferred} ${queue.held} ${clients.open} ${ledger.steps}`
         if (sign === lastSign && !strikes.isPending) {
           stepMs = Math.min(stepMs * 2.5, longestStepMs)
-          if (time.monotonicMs - stillSinceMs > stuckAfterMs) {
-            note([`G2: nothing has come of ${queue.ready} ready and ${queue.sending} claimed emails for ${stuckAfterMs / 1000} s`])
+          const stillMs = time.monotonicMs - stillSinceMs
+          if (stillMs > stuckAfterMs || rests > mostRests) {
+            note([
+              `G2: nothing has come of ${queue.ready} ready and ${queue.sending} claimed emails for ${stillMs / 1000} s and ${rests} rests`,
+            ])
             return
+          }
+          // Their mail server has had enough for a while: how long is kept by the wall clock.
+          if (stillMs > restsAfterMs && isOnlyReady(queue)) {
+            rests++
+            time.advance(leapMs, Math.max(1, Math.min(restMs, (plan[0]?.atMs ?? Infinity) - time.wallMs)))
+            continue
           }
         } else {
           stepMs = sign === lastSign ? Math.min(stepMs * 2.5, longestStepMs) : fewestStepMs
           stillSinceMs = time.monotonicMs
+          rests = 0
         }
         lastSign = sign
         time.advance(Math.max(stepMs, Math.min(time.nextAtMs() - time.monotonicMs, longestStepMs)))
@@ -186,6 +201,10 @@ export async function simulate(seed: number, store: Store): Promise<Verdict> {
     await real.restore()
     gate.forget()
     note(await checkRestored({ db: real.other, time, gate, ledger, madeAtMs: backedUpAtMs, startAll: operators.begin }))
+  }
+
+  function isOnlyReady(queue: { sending: number }): boolean {
+    return queue.sending === 0 && clients.open === 0 && receivers.open === 0 && !strikes.isPending && !operators.isPending
   }
 
   async function settle(): Promise<void> {

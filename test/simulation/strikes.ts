@@ -33,6 +33,7 @@ export interface StrikesDeps {
   time: Time
   self: Life
   ledger: Ledger
+  leaseMs: number
   processes(): readonly Process[]
   /** Ends it at once, and sees to it that another is started. */
   kill(process: Process): void
@@ -65,7 +66,9 @@ export function openStrikes(deps: StrikesDeps): Strikes {
   }
   const victims = (victim: Process['kind']) =>
     deps.processes().filter(({ kind, life }) => kind === victim && !life.isOver && !life.isFrozen)
-  const thawLater = (life: Life, forMs: number) => {
+  /** Most go on about when others take their work for lost. */
+  const thawLater = (life: Life, givenMs: number) => {
+    const forMs = chance.fraction() < 0.7 ? deps.leaseMs + chance.between(0, 4000) : givenMs
     frozen.set(life, time.monotonicMs + forMs)
     clock.after(forMs, () => {
       frozen.delete(life)
