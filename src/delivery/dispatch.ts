@@ -87,10 +87,14 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
   const looking = new Map<string, Job[]>()
   let closing = false
 
-  const report = ({ job, findings, remote, durationMs, conversation }: FindingFor) => {
-    const facts = { schedule, fraction, atMs: clock.nowMs(), durationMs, remote, conversation, unknownRetry: 'by schedule' as const }
+  const report = ({ job, findings, remote, durationMs, conversation }: FindingFor, fractionOf: (claimed: Claimed) => number = fraction) => {
+    const facts = { schedule, atMs: clock.nowMs(), durationMs, remote, conversation, unknownRetry: 'by schedule' as const }
     messages.release(job)
-    deps.finished(job.recipients.map((claimed, index) => decide(claimed, findings[index] as Finding, facts)))
+    deps.finished(
+      job.recipients.map((claimed, index) =>
+        decide(claimed, findings[index] as Finding, { ...facts, fraction: () => fractionOf(claimed) }),
+      ),
+    )
   }
 
   const reportAll = (job: Job, finding: Finding, remote: RemoteEnd = nowhere, conversation = '') =>

@@ -1,7 +1,8 @@
 /** Test mail and mail to simulated recipients: the whole way of a message but the wire, whose part the simulator plays. */
 import { type Clock, type Log, pause } from '#base'
 import type { Db } from '#db'
-import { type Scenario, simulate, simulatedHost } from '#simulator'
+import { type Scenario, simulate, simulatedHost, waitFraction } from '#simulator'
+import type { Claimed } from '#spool'
 import type { FindingFor } from './destination.ts'
 import type { Job } from './job.ts'
 import { type Later, noteLater } from './later.ts'
@@ -15,7 +16,8 @@ export interface SimulatedDeps {
   messages: Messages
   /** What hosts of the simulated world do besides the simulator's own addresses. */
   scenario?: Scenario | undefined
-  done(result: FindingFor): void
+  /** `fractionOf`: the chance in a recipient's wait, where the scenario decides it. */
+  done(result: FindingFor, fractionOf?: (claimed: Claimed) => number): void
 }
 
 const timedOut: Finding = {
@@ -27,7 +29,7 @@ const timedOut: Finding = {
 }
 
 export async function sendToSimulator(job: Job, deps: SimulatedDeps): Promise<void> {
-  const { clock } = deps
+  const { clock, scenario } = deps
   const others = (jobs: readonly Job[]) => {
     for (const one of jobs) void sendToSimulator(one, deps)
   }
@@ -41,7 +43,7 @@ export async function sendToSimulator(job: Job, deps: SimulatedDeps): Promise<vo
   for (const claimed of job.recipients) {
     const { recipient, failures } = claimed
     const elapsedMs = clock.nowMs() + claimed.aheadMs - acceptedAtMs
-    const simulated = simulate({ recipient, attempt: failures + 1, elapsedMs }, deps.scenario)
+    const simulated = simulate({ recipient, attempt: failures + 1, elapsedMs }, scenario)
     durationMs = Math.max(durationMs, simulated.delayMs)
     conversation = simulated.transcript
     for (const { kind, afterMs } of simulated.kind === 'reply' ? simulated.later : []) {
@@ -63,5 +65,6 @@ export async function sendToSimulator(job: Job, deps: SimulatedDeps): Promise<vo
   if (later.length > 0)
     await noteLater(deps.db, later).catch((error) => deps.log.warn({ err: error }, 'what simulated recipients do later was not noted'))
   const remote = { host: simulatedHost, address: '192.0.2.1', port: 25, secure: true, tls: null }
-  deps.done({ job, findings, remote, durationMs, conversation })
+  const fractionOf = scenario && (({ recipient, failures }: Claimed) => waitFraction(scenario, { recipient, attempt: failures + 1 }))
+  deps.done({ job, findings, remote, durationMs, conversation }, fractionOf)
 }

@@ -69,6 +69,8 @@ export function openDomains({ db, clock, secrets }: { db: Db; clock: Clock; secr
   const keys = new LRUCache<string, { uuid: string; rsa: SigningKey; ed25519: SigningKey } | { gone: true }>({
     max: 10_000,
     ttl: cacheMs,
+    // Asks the clock each time, as `remembered` does.
+    ttlResolution: 0,
     perf,
     fetchMethod: async (key, known) => {
       const row = await db.first(sealedKeys, key.split(' '))

@@ -28,10 +28,18 @@ interface Counter extends Watched {
   subject: string
 }
 
+/**
+ * Clocks of several machines differ: near the top of an hour a counter may run in the next one already. Then it counts for both, because
+ * to begin anew with each of them would give the hour's slots again and again. Further ahead than that is a clock that was wrong.
+ */
+const isRunning = sql.part`hour >= $1::timestamptz and hour <= $1::timestamptz + interval '1 hour'`
+const runningHour = sql.part`case when ${isRunning} then hour else $1::timestamptz end`
+const usedNow = sql.part`case when ${isRunning} then used else 0 end`
+
 const lockCounters = sql<Counter>`
   with relaxed as (select set_config('synchronous_commit', 'off', true))
-  select subject, test, case when hour = $1 then used else 0 end as used, waiting,
-         coalesce(approaching_told = $1, false) as "approachingTold", coalesce(exceeded_told = $1, false) as "exceededTold"
+  select subject, test, ${usedNow} as used, waiting,
+         coalesce(approaching_told >= $1, false) as "approachingTold", coalesce(exceeded_told >= $1, false) as "exceededTold"
   from send_capacity, relaxed
   where subject = any($2)
   order by subject, test
@@ -45,9 +53,9 @@ const addCounters = sql`
 
 const saveCounters = sql`
   update send_capacity
-  set hour = $1, used = counted.used, waiting = counted.waiting,
-      approaching_told = case when counted.approaching then $1 else approaching_told end,
-      exceeded_told = case when counted.exceeded then $1 else exceeded_told end
+  set hour = ${runningHour}, used = counted.used, waiting = counted.waiting,
+      approaching_told = case when counted.approaching then greatest(approaching_told, $1) else approaching_told end,
+      exceeded_told = case when counted.exceeded then greatest(exceeded_told, $1) else exceeded_told end
   from unnest($2::text[], $3::boolean[], $4::bigint[], $5::bigint[], $6::boolean[], $7::boolean[])
     as counted (subject, test, used, waiting, approaching, exceeded)
   where send_capacity.subject = counted.subject and send_capacity.test = counted.test`
@@ -59,16 +67,16 @@ const saveCounters = sql`
 const takeAtOnce = sql<{ used: number }>`
   with relaxed as (select set_config('synchronous_commit', 'off', true))
   update send_capacity
-  set hour = $1, used = case when hour = $1 then used else 0 end + $4
+  set hour = ${runningHour}, used = ${usedNow} + $4
   from relaxed
   where subject = $2 and test = $3
     and ($5::bigint is null
-      or waiting = 0 and case when hour = $1 then used else 0 end + $4 <= $5
-        and (approaching_told = $1 or case when hour = $1 then used else 0 end + $4 < $6))
+      or waiting = 0 and ${usedNow} + $4 <= $5
+        and (approaching_told >= $1 or ${usedNow} + $4 < $6))
   returning used`
 
 const readCounter = sql<{ used: number }>`
-  select case when hour = $1 then used else 0 end as used
+  select ${usedNow} as used
   from send_capacity
   where subject = $2 and test = $3`
 

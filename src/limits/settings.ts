@@ -69,6 +69,8 @@ export function openLimitSettings({
   const cache = new LRUCache<'all', { rates: Map<string, number>; send: SendLimits }>({
     max: 1,
     ttl: cacheMs,
+    // Asks the clock each time, as `remembered` does.
+    ttlResolution: 0,
     perf: { now: () => clock.monotonicMs() },
     fetchMethod: async () => {
       const rows = await db.rows(allSettings)

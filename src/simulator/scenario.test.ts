@@ -1,7 +1,7 @@
 /** Scenarios: what is read, what is refused, and that chance repeats itself. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { readScenario, type Scenario, simulate } from './simulator.ts'
+import { readScenario, type Scenario, simulate, waitFraction } from './simulator.ts'
 
 const world = (hosts: object, seed = 7) => readScenario(JSON.stringify({ seed, hosts }))
 const codes = (scenario: Scenario, recipient: string, attempts: number, elapsedMs = 0) =>
@@ -77,6 +77,14 @@ describe('always', () => {
         for (const n of people) expect(JSON.stringify(forward.get(n))).toBe(JSON.stringify(backward.get(n)))
       }),
     )
+  })
+
+  test('the wait before the next attempt has its chance from the seed, the recipient and the attempt', () => {
+    const of = (seed: number, recipient: string, attempt: number) => waitFraction(world({ '*': anyHost }, seed), { recipient, attempt })
+    const all = [of(1, 'a@b.example', 1), of(2, 'a@b.example', 1), of(1, 'c@b.example', 1), of(1, 'a@b.example', 2)]
+    expect(new Set(all).size).toBe(4)
+    for (const one of all) expect(one >= 0 && one < 1).toBe(true)
+    expect(of(1, 'A@B.example', 1)).toBe(all[0])
   })
 
   test('another seed gives another one', () => {

@@ -107,19 +107,25 @@ export interface ScriptedAnswer {
 const accepted = '250 2.0.0 Ok: simulated'
 const greylisted = '451 4.7.1 Greylisted, come again later (simulated)'
 
+/** Uniform in [0, 1), the same for the same question. */
+const drawn = (seed: number, address: string, attempt: number, what: string): number =>
+  createHash('sha256')
+    .update(JSON.stringify([seed, address, attempt, what]))
+    .digest()
+    .readUIntBE(0, 6) /
+  2 ** 48
+
+/** The chance in the wait before the next attempt, in [0, 1). */
+export const waitFraction = ({ seed }: Scenario, { recipient, attempt }: Pick<Turn, 'recipient' | 'attempt'>): number =>
+  drawn(seed, recipient.toLowerCase(), attempt, 'wait')
+
 /** What a host of the scenario does; undefined where it says nothing of the recipient's domain. */
 export function playScenario({ seed, hosts }: Scenario, { recipient, attempt, elapsedMs }: Turn): ScriptedAnswer | undefined {
   const address = recipient.toLowerCase()
   const domain = address.slice(address.lastIndexOf('@') + 1)
   const host = Object.hasOwn(hosts, domain) ? hosts[domain] : hosts['*']
   if (!host) return undefined
-  /** Uniform in [0, 1), the same for the same question. */
-  const draw = (what: string) =>
-    createHash('sha256')
-      .update(JSON.stringify([seed, address, attempt, what]))
-      .digest()
-      .readUIntBE(0, 6) /
-    2 ** 48
+  const draw = (what: string) => drawn(seed, address, attempt, what)
   const within = ([from, to]: readonly [number, number], what: string) => Math.round(from + (to - from) * draw(what))
   const { replies = [accepted], greylistMinutes = 0, delayMs = [0, 0], sometimes = [], later = [] } = host
   const chosen =

@@ -8,7 +8,7 @@
 import { playScenario, type Scenario, type Turn } from './scenario.ts'
 
 export { lateReport } from './late-reports.ts'
-export { readScenario, type Scenario } from './scenario.ts'
+export { readScenario, type Scenario, waitFraction } from './scenario.ts'
 
 export const simulatorDomain = 'simulator.test'
 export const simulatedHost = 'mx.simulator.test'

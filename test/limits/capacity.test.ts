@@ -55,6 +55,20 @@ const ready = async () => (await db.rows(inState, ['ready'])).map((one) => one.e
 const waiting = async () => (await db.rows(inState, ['waiting'])).map((one) => one.emailId)
 
 describe('the hourly send capacity', () => {
+  test('is given once where two machines disagree about which hour it is', async () => {
+    const limits = limitsOf(100)
+    let granted = 0
+    for (let turn = 0; turn < 20; turn++) granted += await take(limits, 10, turn % 2 === 0 ? nextHourMs - 60_000 : nextHourMs + 60_000)
+    // The first ten are of the hour before.
+    expect(granted).toBe(110)
+  })
+
+  test('is not kept back for long by a machine whose clock was far ahead', async () => {
+    const limits = limitsOf(10)
+    expect(await take(limits, 5, nowMs + 400 * 24 * hourMs)).toBe(5)
+    expect(await take(limits, 10)).toBe(10)
+  })
+
   test('exactly the limit is granted to demands that come at once', async () => {
     const limits = limitsOf(100)
     const granted = await Promise.all(Array.from({ length: 8 }, () => take(limits, 17)))

@@ -16,8 +16,7 @@ if (values.mutant !== undefined) (await import('./mutants.ts')).breakEngine(valu
 const { openStore, startServer } = await import('./store.ts')
 const { simulate } = await import('./run.ts')
 
-const given = process.env.POSTRIDER_TEST_DATABASE_URL
-const server = given ? { url: given, stop: async () => {} } : await startServer()
+const server = await startServer()
 const store = await openStore(server.url)
 const from = Number(values.seed ?? values.from)
 const count = values.seed === undefined ? Number(values.seeds) : 1

@@ -42,6 +42,8 @@ export interface Gate {
   readonly count: number
   /** Those among them that have changed something besides leases. */
   readonly changes: number
+  /** The database is another. */
+  forget(): void
 }
 
 export interface GateDeps {
@@ -155,6 +157,7 @@ export function openGate({ chance, fateOf, seen }: GateDeps): Gate {
       let isParked = false
       let left = fate === 'dies inside' ? chance.between(1, 3) : Infinity
       let isOver = false
+      let hasWritten = false
       let begun: Promise<Tx> | undefined
       let ended: Promise<T> | undefined
       const outcome = Promise.withResolvers<T>()
@@ -182,7 +185,10 @@ export function openGate({ chance, fateOf, seen }: GateDeps): Gate {
           life.end()
           throw await life.ended.catch((error) => error)
         }
-        return isParked ? submit(one, () => ask(one, work)) : ask(one, work)
+        const before = changes
+        const result = await (isParked ? submit(one, () => ask(one, work)) : ask(one, work))
+        hasWritten ||= changes !== before
+        return result
       }
       const inside = async (): Promise<T> => {
         try {
@@ -195,7 +201,7 @@ export function openGate({ chance, fateOf, seen }: GateDeps): Gate {
       const done = inside().finally(() => {
         isOver = true
         // What it has seen of its own changes may be rolled back.
-        if (begun) changes++
+        if (hasWritten) changes++
         changed()
       })
       await Promise.race([done.catch(() => undefined), idle(() => isOver)])
@@ -245,6 +251,9 @@ export function openGate({ chance, fateOf, seen }: GateDeps): Gate {
     get changes() {
       return changes
     },
+    forget() {
+      changes++
+    },
     dbOf: (life, real) => ({
       scope: 'database',
       ...verbsOf(life, async () => real, single),
@@ -266,6 +275,7 @@ export function openGate({ chance, fateOf, seen }: GateDeps): Gate {
         // What was put off to the next turns of this thread comes first: else the server's answer would overtake it, or not.
         await turn()
         await turn()
+        if (awaited > 0) continue
         const ready = asked.filter(({ life }) => !life.isFrozen)
         const one = ready.length > 0 ? chance.pick(ready) : undefined
         if (!one) {

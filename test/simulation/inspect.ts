@@ -189,6 +189,9 @@ export function openInspection(deps: InspectionDeps) {
       if (rests % (closelyEvery * 4) === 0) await checkUsage(note, emails)
     },
 
+    /** Each event of an email was taken by its webhook. */
+    isHeard: () => g4Webhooks(ledger, watch.events, new Map()).every((sentence) => !sentence.startsWith('G4')),
+
     async atEnd(note: Note) {
       const fresh = await watch.look()
       note(histories.take(fresh.events))

@@ -17,13 +17,14 @@ export interface Operators {
   act(doing: Exclude<Doing, { kind: 'send' | 'strike' }>): void
   kill(process: Process): void
   restart(process: Process): void
+  endProcesses(): void
   endAll(): void
   /** A process is to be started, or an order to be carried out. */
   readonly isPending: boolean
   readonly pausedDomains: ReadonlySet<string>
   readonly pausedTenants: ReadonlySet<string>
-  /** Goes on until webhooks have heard of everything. */
-  drain(note: (sentences: string[]) => void, deps: { settle: () => Promise<void>; time: Time; receivers: Receivers }): Promise<void>
+  /** Goes on until webhooks have heard of everything, or should have. */
+  drain(deps: { settle: () => Promise<void>; receivers: Receivers; isHeard: () => boolean }): Promise<void>
 }
 
 export interface OperatorsDeps {
@@ -97,6 +98,11 @@ export function openOperators(deps: OperatorsDeps): Operators {
         }),
     )
   }
+  const endProcesses = () => {
+    const ending = all
+    all = []
+    for (const { life } of ending) life.end()
+  }
   const restart = (process: Process) => {
     pending++
     process.stop().then(
@@ -167,23 +173,20 @@ export function openOperators(deps: OperatorsDeps): Operators {
         }
       }
     },
+    endProcesses,
     endAll() {
-      const ending = all
-      all = []
-      for (const { life } of ending) life.end()
+      endProcesses()
       self.end()
     },
-    async drain(_note, { settle, receivers }) {
-      // Longer than the longest wait between two tries of a webhook request, several times.
-      for (let turn = 0; turn < 60; turn++) {
+    async drain({ settle, receivers, isHeard }) {
+      // Longer than it takes to find out that a process has died, and than the longest wait between two tries of a request.
+      for (let turn = 0; turn < 80 && !isHeard(); turn++) {
         time.advance(600, 3_600_000)
         await settle()
-        for (let step = 0; step < 6 || receivers.open > 0; step++) {
-          time.advance(100)
+        for (let step = 0; step < 3 || receivers.open > 0; step++) {
+          time.advance(250)
           await settle()
         }
-        if (turn >= 3 && receivers.nextDueMs < time.wallMs - 7_200_000) break
-        if (turn >= 3 && receivers.nextDueMs === Infinity) break
       }
     },
   }

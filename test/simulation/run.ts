@@ -3,8 +3,8 @@ import './one-thread.ts'
 import { createHash } from 'node:crypto'
 import { readConfig } from '#base'
 import { openChance } from '#crash-test'
-import { openDb } from '#db'
 import { openClients } from './clients.ts'
+import { openDatabases } from './databases.ts'
 import { openGate } from './gate.ts'
 import { openInspection } from './inspect.ts'
 import { type Claim } from './invariants.ts'
@@ -13,6 +13,7 @@ import { openOperators } from './operators.ts'
 import { openOutside, type World } from './peers.ts'
 import { openProcesses } from './processes.ts'
 import { openReceivers } from './receivers.ts'
+import { checkRestored } from './restoring.ts'
 import { drawScenario, weekMs } from './scenario.ts'
 import { type Store, startMs } from './store.ts'
 import { openStrikes } from './strikes.ts'
@@ -42,20 +43,13 @@ const leapMs = 600
 const stuckAfterMs = 300_000
 const longestMs = 3 * weekMs
 
-const hotSettings = '-c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off -c enable_bitmapscan=off -c jit=off'
-
 export async function simulate(seed: number, store: Store): Promise<Verdict> {
   const began = performance.now()
   /** Each part draws from a stream of its own. */
   let streams = 0
   const stream = () => openChance(Math.imul(seed, 0x9e3779b1) + Math.imul(++streams, 0x85ebca6b))
   const chance = stream()
-  const database = await store.copy()
-  const options = `${database.url.includes('?') ? '&' : '?'}options=${encodeURIComponent(hotSettings)}`
-  const real = {
-    delivery: await openDb({ url: `${database.url}${options}`, poolSize: 3, applicationName: 'simulated delivery' }),
-    other: await openDb({ url: database.url, poolSize: 4, applicationName: 'simulated others' }),
-  }
+  const real = await openDatabases(store)
   const time = openTime(startMs)
   const ledger = openLedger(time)
   const self = openLife('the world')
@@ -104,8 +98,7 @@ export async function simulate(seed: number, store: Store): Promise<Verdict> {
     violations.push(`the simulation broke: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`)
   } finally {
     operators.endAll()
-    await Promise.all([real.delivery.close(), real.other.close()])
-    await database.drop()
+    await real.close()
   }
   return {
     seed,
@@ -125,6 +118,8 @@ export async function simulate(seed: number, store: Store): Promise<Verdict> {
     let stepMs = fewestStepMs
     let lastSign = ''
     let stillSinceMs = time.monotonicMs
+    let isAtWork = false
+    let backedUpAtMs: number | undefined
     operators.begin()
     await settle()
     for (;;) {
@@ -141,12 +136,11 @@ export async function simulate(seed: number, store: Store): Promise<Verdict> {
         strikes.heal()
       }
       await settle()
-      strikes.amid()
+      strikes.amid(isAtWork)
       await settle()
       const queue = await inspection.atStep(note)
       if (violations.length > 0) return
-      if (process.env.SIMULATION_TRACE)
-        console.error(time.wallMs, Math.round(time.monotonicMs), JSON.stringify(queue), gate.count, clients.open)
+      isAtWork = queue.sending > 0 || queue.ready > queue.paused || clients.open > 0
       const isBusy =
         queue.ready - queue.paused > 0 ||
         queue.sending > 0 ||
@@ -173,6 +167,10 @@ export async function simulate(seed: number, store: Store): Promise<Verdict> {
       stepMs = fewestStepMs
       stillSinceMs = time.monotonicMs
       await inspection.atRest(note)
+      if (backedUpAtMs === undefined && scenario.restoresAtMs !== null && time.wallMs >= scenario.restoresAtMs) {
+        backedUpAtMs = time.wallMs
+        await real.backUp()
+      }
       const isDone = world.healed && queue.isEmpty && time.wallMs >= endMs && plan.length === 0
       if (isDone) break
       if (time.wallMs > startMs + longestMs) {
@@ -181,8 +179,13 @@ export async function simulate(seed: number, store: Store): Promise<Verdict> {
       }
       leap(plan[0]?.atMs, queue, endMs)
     }
-    await operators.drain(note, { settle, time, receivers })
+    await operators.drain({ settle, receivers, isHeard: inspection.isHeard })
     await inspection.atEnd(note)
+    if (backedUpAtMs === undefined || violations.length > 0) return
+    operators.endProcesses()
+    await real.restore()
+    gate.forget()
+    note(await checkRestored({ db: real.other, time, gate, ledger, madeAtMs: backedUpAtMs, startAll: operators.begin }))
   }
 
   async function settle(): Promise<void> {
@@ -194,7 +197,7 @@ export async function simulate(seed: number, store: Store): Promise<Verdict> {
     const hourEndMs = (Math.floor(time.wallMs / hourMs) + 1) * hourMs
     const soonest = Math.min(
       nextPlannedMs ?? Infinity,
-      queue.nextDueMs === null ? Infinity : Math.max(queue.nextDueMs, time.wallMs) + chance.between(0, 20) * 60_000,
+      queue.nextDueMs === null ? Infinity : Math.max(queue.nextDueMs, time.wallMs) + chance.between(0, 60) * 60_000,
       queue.waiting > 0 ? hourEndMs + 1 : Infinity,
       receivers.nextDueMs > time.wallMs ? receivers.nextDueMs : Infinity,
       world.healed ? Infinity : scenario.healsAtMs,

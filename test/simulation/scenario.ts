@@ -66,7 +66,7 @@ export function drawScenario(chance: Chance, tenants: readonly Tenancy[]): Scena
   const { between, fraction, pick } = chance
   const some = (part: number) => fraction() < part
   const floods = some(0.12)
-  const hosts = drawHosts(chance, floods ? 300 : between(8, 60))
+  const hosts = drawHosts(chance, floods ? 300 : between(4, 30))
   const missing = ['nowhere-1.example', 'nowhere-2.example']
   const nullMx = ['silent.example']
   const domains = hosts.flatMap((host) => host.domains)
@@ -91,13 +91,15 @@ export function drawScenario(chance: Chance, tenants: readonly Tenancy[]): Scena
     })
 
   if (floods) {
-    for (let n = 0; n < 30; n++) send(startMs, 0, 50)
+    for (let n = 0; n < 22; n++) send(startMs, 0, 50)
     for (let n = 0; n < 8; n++) send(startMs, between(1, tenants.length - 1), 1)
   }
-  const bursts = between(3, floods ? 6 : 25)
+  /** Most are small, so that many can be played; some have hundreds of destinations, or thousands of messages. */
+  const scale = pick([1, 1, 1, 1, 1, 1, 2, 2, 8]) as number
+  const bursts = between(2, floods ? 4 : 4 + 2 * scale)
   for (let burst = 0; burst < bursts; burst++) {
     const atMs = startMs + Math.floor(fraction() ** 2 * (healsAtMs - startMs))
-    const messages = Math.ceil(fraction() ** 3 * 40)
+    const messages = Math.ceil(fraction() ** 3 * 14 * (floods ? 1 : scale))
     for (let n = 0; n < messages; n++) {
       send(atMs + Math.floor(fraction() * 3 * secondMs), between(0, tenants.length - 1), some(0.8) ? 1 : between(2, 8))
     }
@@ -105,15 +107,12 @@ export function drawScenario(chance: Chance, tenants: readonly Tenancy[]): Scena
 
   const strikes = some(0.1) ? 0 : between(2, 14)
   for (let n = 0; n < strikes; n++) plan.push(drawStrike(chance, plan, healsAtMs))
-  for (const [pause, resume] of [
-    ['pause tenant', 'resume tenant'],
-    ['pause tenant', 'resume tenant'],
-  ] as const) {
-    if (!some(0.5)) continue
-    const atMs = startMs + fraction() * (healsAtMs - startMs)
-    const tenant = between(0, tenants.length - 1)
-    plan.push({ atMs, doing: { kind: pause, tenant } })
-    plan.push({ atMs: atMs + between(1, 20) * hourMs, doing: { kind: resume, tenant } })
+  // Right before mail of its own is handed in, so that there is something to hold.
+  const sends = plan.flatMap(({ atMs, doing }) => (doing.kind === 'send' ? [{ atMs, tenant: doing.tenant }] : []))
+  for (let n = floods ? 0 : between(0, 2); n > 0; n--) {
+    const { atMs, tenant } = pick(sends) as { atMs: number; tenant: number }
+    plan.push({ atMs: atMs - 1, doing: { kind: 'pause tenant', tenant } })
+    plan.push({ atMs: atMs + between(1, 20) * hourMs, doing: { kind: 'resume tenant', tenant } })
   }
   if (some(0.3)) {
     const atMs = startMs + fraction() * (healsAtMs - startMs)
@@ -128,12 +127,12 @@ export function drawScenario(chance: Chance, tenants: readonly Tenancy[]): Scena
   return {
     settings: {
       POSTRIDER_SEND_LIMIT: sendLimit === null ? 'unlimited' : String(sendLimit),
-      POSTRIDER_RETRY_BASE_SECONDS: String(pick([300, 900, 1800])),
+      POSTRIDER_RETRY_BASE_SECONDS: String(pick([900, 1800, 3600])),
       POSTRIDER_RETRY_MAX_SECONDS: String(pick([6, 6, 12])! * 3600),
-      POSTRIDER_MAX_ATTEMPTS: String(pick([5, 12, 18, 30])),
+      POSTRIDER_MAX_ATTEMPTS: String(pick([3, 5, 8, 8, 18])),
     },
     leaseMs: pick([4000, 6000, 8000]) as number,
-    processes: { api: between(1, 3), delivery: pick([1, 1, 2, 2, 3, 4]) as number, webhooks: some(0.3) ? 2 : 1 },
+    processes: { api: between(1, 3), delivery: floods ? 1 : (pick([1, 1, 2, 2, 3, 4]) as number), webhooks: some(0.15) ? 2 : 1 },
     hosts,
     missing,
     nullMx,
@@ -177,8 +176,8 @@ function drawStrike({ fraction, pick }: Chance, plan: readonly Planned[], healsA
     kind: 'strike',
     what,
     victim: pick(['api', 'delivery', 'delivery', 'delivery', 'webhooks', 'housekeeping'] as const) as 'api',
-    after: Math.floor(fraction() ** 2 * 60),
-    forMs: pick([500, 3000, 12_000, 20_000]) as number,
+    after: Math.floor(fraction() ** 2 * 40),
+    forMs: pick([500, 3000, 12_000, 12_000, 20_000]) as number,
     place: pick([
       'accept-uncommitted',
       'accept-committed',

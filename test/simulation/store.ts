@@ -37,7 +37,10 @@ export interface Store {
   close(): Promise<void>
 }
 
-/** One PostgreSQL for as long as a run takes; its processes are never killed, so nothing is flushed. */
+/**
+ * One PostgreSQL for as long as a run takes, and for nothing else: what is readable of the log depends on the transactions of all its
+ * databases, and a run must repeat. Its processes are never killed, so nothing is flushed.
+ */
 export async function startServer(): Promise<{ url: string; stop(): Promise<void> }> {
   const folder = await mkdtemp(join(tmpdir(), 'postrider-simulation-'))
   const settingsForTests = ['fsync=off', 'full_page_writes=off', 'synchronous_commit=off', 'autovacuum=off', 'max_wal_size=1GB', 'jit=off']
@@ -58,14 +61,13 @@ const noPost: Post = {
   close() {},
 }
 
-/** `template`: a migrated database to begin with. */
-export async function openStore(serverUrl: string, template?: string): Promise<Store> {
+export async function openStore(serverUrl: string): Promise<Store> {
   const label = openIds(systemRandom).label(8)
   const name = `simulation_template_${label}`
   const admin = await openDb({ url: databaseAt(serverUrl, 'postgres'), poolSize: 1, applicationName: 'simulation' })
-  await admin.script(`create database ${name} template ${template ?? 'template0'}`)
+  await admin.script(`create database ${name} template template0`)
   const db = await openDb({ url: databaseAt(serverUrl, name), poolSize: 2, applicationName: 'simulation' })
-  if (template === undefined) await migrate(db, systemClock)
+  await migrate(db, systemClock)
   const tenants = await furnish(db)
   await db.close()
   let copies = 0

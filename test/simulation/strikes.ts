@@ -18,8 +18,8 @@ interface Armed extends Strike {
 export interface Strikes {
   arm(strike: Strike): void
   fateOf(asked: Asked): Fate
-  /** Called between operations and steps: those that need no operation strike here. */
-  amid(): void
+  /** Called at each step: those that need no operation strike here. `isAtWork`: something is in somebody's hands, and is worth striking. */
+  amid(isAtWork: boolean): void
   reached(place: string, life: Life): void
   heal(): void
   /** Something is still to come of what was armed. */
@@ -46,7 +46,7 @@ const fates: Partial<Record<StrikeKind, Fate>> = {
   'freezes after': 'freezes after',
 }
 
-const longestPendingMs = 20_000
+const longestPendingMs = 60_000
 
 export function openStrikes(deps: StrikesDeps): Strikes {
   const { chance, time, self, ledger } = deps
@@ -57,6 +57,7 @@ export function openStrikes(deps: StrikesDeps): Strikes {
   const cutOff = new Map<Life, number>()
   const frozen = new Map<Life, number>()
   let isHealed = false
+  let isAtWork = false
 
   const kindOf = (life: Life) => deps.processes().find((one) => one.life === life)?.kind
   const disarm = (one: Armed) => {
@@ -140,7 +141,7 @@ export function openStrikes(deps: StrikesDeps): Strikes {
       if (isWrite && nowMs < fullUntilMs) return 'disk full'
       const kind = kindOf(life)
       for (const one of armed) {
-        if (!needsOperation(one) || one.victim !== kind || one.left-- > 0) continue
+        if (!needsOperation(one) || one.victim !== kind || !isAtWork || one.left-- > 0) continue
         disarm(one)
         const fate = fates[one.what]
         if (fate === undefined) {
@@ -154,7 +155,9 @@ export function openStrikes(deps: StrikesDeps): Strikes {
       }
       return 'done'
     },
-    amid() {
+    amid(now) {
+      isAtWork = now
+      if (!isAtWork) return
       for (const one of armed) {
         if (needsOperation(one) || one.what === 'dies at' || one.left-- > 0) continue
         disarm(one)

@@ -1,0 +1,35 @@
+/** The simulation at length: seeds with every promise kept, and every mutant of the engine noticed within fifty. */
+import { spawn } from 'node:child_process'
+import { describe, expect, test } from 'vitest'
+import { mutants } from './mutants.ts'
+
+const seeds = Number(process.env.POSTRIDER_SIMULATION_SEEDS ?? 12)
+const mostSeeds = 50
+
+/** In a process of its own, because an engine is loaded once. */
+function play(...given: string[]): Promise<{ code: number | null; output: string }> {
+  const child = spawn(process.execPath, ['test/simulation/cli.ts', ...given])
+  let output = ''
+  child.stdout.on('data', (octets) => {
+    output += octets
+  })
+  child.stderr.on('data', (octets) => {
+    output += octets
+  })
+  return new Promise((resolve) => child.once('close', (code) => resolve({ code, output })))
+}
+
+test(`${seeds} seeds break no promise`, { timeout: 60_000 + seeds * 60_000 }, async () => {
+  const { code, output } = await play('--seeds', String(seeds), '--from', '100')
+  expect(output).toContain('broken: none')
+  expect(code).toBe(0)
+})
+
+describe('an engine that breaks a promise is noticed within 50 seeds:', () => {
+  test.each(Object.keys(mutants))('%s', { timeout: mostSeeds * 60_000 }, async (name) => {
+    const { code, output } = await play('--mutant', name, '--seeds', String(mostSeeds), '--until-broken')
+    expect(output).not.toContain('the simulation broke')
+    expect(output).toMatch(/broken: \d/)
+    expect(code).toBe(1)
+  })
+})

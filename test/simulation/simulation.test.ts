@@ -1,0 +1,27 @@
+/** A handful of seeds of the simulation. `npm run simulate -- --seeds 1000` plays more; the mutants and more seeds are in seeds.long.ts. */
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { simulate } from './run.ts'
+import { openStore, type Store, startServer } from './store.ts'
+
+let server: Awaited<ReturnType<typeof startServer>>
+let store: Store
+beforeAll(async () => {
+  server = await startServer()
+  store = await openStore(server.url)
+})
+afterAll(async () => {
+  await store.close()
+  await server.stop()
+})
+
+test('a week of a seed breaks no promise, and is the same again', { timeout: 120_000 }, async () => {
+  const first = await simulate(4, store)
+  expect(first.violations).toEqual([])
+  expect(first.simulatedDays).toBeGreaterThanOrEqual(7)
+  const again = await simulate(4, store)
+  expect(again.story.join('\n')).toBe(first.story.join('\n'))
+})
+
+test('a week of each of two more seeds breaks no promise', { timeout: 120_000 }, async () => {
+  for (const seed of [1, 2]) expect({ seed, violations: (await simulate(seed, store)).violations }).toEqual({ seed, violations: [] })
+})
