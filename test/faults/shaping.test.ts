@@ -86,7 +86,7 @@ async function load(messages: number): Promise<void> {
 const phases = [
   { perSecond: 20, seconds, counted: Math.ceil(seconds / 2) },
   // More is dared after hundreds of messages only.
-  { perSecond: 40, seconds: seconds + 40, counted: Math.ceil(seconds / 2) },
+  { perSecond: 40, seconds: seconds + 80, counted: Math.ceil(seconds / 2) },
   { perSecond: 15, seconds, counted: Math.ceil(seconds / 2) },
 ]
 
