@@ -10,6 +10,7 @@ import { promisify } from 'node:util'
 import { silentLog } from '#base'
 import { embeddedUrlIfRunning, openDb, sql } from '#db'
 import { type Service, startService } from '../test/support/service.ts'
+import { emailsPage } from './emails-page.ts'
 import { endChild, load, median, type Sink, startChild, startSink, typicalBody } from './parts.ts'
 import { missingPeer, startPostfix } from './postfix.ts'
 import { read } from './read.ts'
@@ -222,6 +223,7 @@ const benchmarks: Record<string, (note: (text: string) => void) => Promise<Resul
   'end-to-end': (note) => againstPostfix('end-to-end/postfix', false, note),
   'end-to-end-rsa': (note) => againstPostfix('end-to-end-rsa/postfix-opendkim', true, note),
   read,
+  'emails-page': emailsPage,
   tracking,
   webhooks,
 }
@@ -251,7 +253,7 @@ if (!json) {
     `${messageOctets / 1000} KB messages, median of ${rounds} interleaved rounds; load, sink, database and program on the same cores\n`,
   )
   console.log(
-    '| benchmark | ours, messages/s (read: ms, p99, of 1 M emails; tracking: hits/s) | against (read: of 10 k) | ratio | spread |\n|---|---|---|---|---|',
+    '| benchmark | ours, messages/s (read: ms, p99, of 1 M emails; emails-page: ms, p95, and p50 to p95; tracking: hits/s) | against (read: of 10 k; emails-page: by primary key) | ratio | spread |\n|---|---|---|---|---|',
   )
   for (const one of results)
     console.log(

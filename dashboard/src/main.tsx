@@ -1,6 +1,6 @@
 /** The browser program: its pages and where they are. */
 import { QueryClient, QueryClientProvider } from '@tanstack/react-query'
-import { createRootRoute, createRoute, createRouter, lazyRouteComponent, Navigate, RouterProvider } from '@tanstack/react-router'
+import { createRootRoute, createRoute, createRouter, lazyRouteComponent, RouterProvider } from '@tanstack/react-router'
 import { StrictMode } from 'react'
 import { createRoot } from 'react-dom/client'
 import { ApiError } from './api.ts'
@@ -35,7 +35,9 @@ const at = <Path extends string>(path: Path, load: () => Promise<Record<string, 
   })
 
 const pages = [
-  createRoute({ getParentRoute: () => shell, path: '/', component: () => <Navigate to="/emails" /> }),
+  at('/', () => import('./pages/overview.tsx'), 'OverviewPage'),
+  at('/queue', () => import('./pages/queue.tsx'), 'QueuePage'),
+  at('/tenants', () => import('./pages/tenants.tsx'), 'TenantsPage'),
   at('/emails', () => import('./pages/emails.tsx'), 'EmailsPage'),
   at('/emails/$emailId', () => import('./pages/email.tsx'), 'EmailPage'),
   at('/domains', () => import('./pages/domains.tsx'), 'DomainsPage'),

@@ -28,6 +28,7 @@ export function Shell() {
 }
 
 const places = [
+  ['/', texts.pages.overview],
   ['/emails', texts.pages.emails],
   ['/inbox', texts.pages.inbox],
   ['/domains', texts.pages.domains],
@@ -44,6 +45,12 @@ const ownersPlaces = [
   ['/audit', texts.pages.audit],
 ] as const
 
+/** For owners of the organisation. */
+const operatorPlaces = [
+  ['/queue', texts.pages.queue],
+  ['/tenants', texts.pages.tenants],
+] as const
+
 const small = 'min-h-9 rounded-md border border-line bg-paper px-2 text-sm'
 
 function Frame() {
@@ -58,7 +65,9 @@ function Frame() {
       location.assign('/sign-in')
     },
   })
-  const all = member.role === 'owner' ? [...places, ...ownersPlaces] : places
+  const isOwner = member.role === 'owner'
+  const isOperator = isOwner && member.tenantId === null
+  const all = [...places, ...(isOperator ? operatorPlaces : []), ...(isOwner ? ownersPlaces : [])]
   return (
     <div className="min-h-dvh lg:grid lg:grid-cols-[14rem_1fr]">
       <a href="#content" className="sr-only focus:not-sr-only focus:absolute focus:bg-paper focus:p-2">
@@ -66,7 +75,7 @@ function Frame() {
       </a>
       <header className="border-b border-line bg-sheet p-3 lg:sticky lg:top-0 lg:h-dvh lg:overflow-y-auto lg:border-r lg:border-b-0">
         <div className="flex items-center justify-between">
-          <Link to="/emails" search={{}} className="text-lg font-bold">
+          <Link to="/" search={{}} className="text-lg font-bold">
             {texts.name}
           </Link>
           <Button className="lg:hidden" aria-expanded={open} aria-controls="places" onClick={() => setOpen(!open)}>
@@ -80,6 +89,7 @@ function Frame() {
                 key={to}
                 to={to}
                 search={{}}
+                activeOptions={{ exact: to === '/' }}
                 onClick={() => setOpen(false)}
                 className="rounded-md px-2.5 py-2 text-sm hover:bg-paper aria-[current=page]:bg-paper aria-[current=page]:font-semibold"
               >

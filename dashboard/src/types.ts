@@ -31,6 +31,8 @@ export interface Attempt {
   classification: string | null
   smtpEnhancedCode: string | null
   remoteHost: string | null
+  tls?: { version: string | null; cipher: string | null; certificate: string | null; policy: string; wouldFail: string | null }
+  sourceAddress?: string
   outcomeUnknown?: boolean
 }
 
@@ -43,6 +45,14 @@ export interface Hit {
   reason: string
 }
 
+type HitCounts = Record<'opens' | 'clicks', Record<'human' | 'machine', number>>
+
+export interface EmailMore {
+  attempts: { id: string; durationMs: number; conversation: string | null }[]
+  request: Pick<LogEntry, 'requestId' | 'method' | 'path' | 'credential' | 'context'> | null
+  webhooks: (WebhookDelivery & { webhookId: string; webhookName: string })[]
+}
+
 export interface EmailDetails extends Email {
   messageId: string
   test: boolean
@@ -52,7 +62,7 @@ export interface EmailDetails extends Email {
   plainBody?: string
   headers?: Record<string, string>
   deliveries?: Attempt[]
-  activity?: { opens: Hit[]; clicks: Hit[] }
+  activity?: { opens: Hit[]; clicks: Hit[]; counts: HitCounts | undefined }
   attachments?: { filename: string; contentType: string; size: number; data: string }[]
   rawMessage?: string
 }
@@ -149,8 +159,9 @@ export interface Key {
 export interface Tenant {
   id: string
   name: string
-  status: string
+  status: 'active' | 'suspended' | 'archived'
   isDefault: boolean
+  createdAt: string
 }
 
 export interface Counts {
@@ -160,6 +171,79 @@ export interface Counts {
   hard_failed: number
   bounced: number
   held: number
+}
+
+export interface Point extends Counts {
+  timestamp: string
+  complained: number
+}
+
+export interface OverTime {
+  firstDay: string
+  lastDay: string
+  points: Point[]
+}
+
+export interface SendLimit {
+  limit: number | null
+  used: number
+}
+
+export interface Recent {
+  isSimulated: boolean
+  delivered: { emails: number; p50Ms: number | null; p99Ms: number | null }
+  failing: {
+    destination: string
+    deferred: number
+    failed: number
+    bounced: number
+    classification: string | null
+    lastReply: string
+    lastAt: string
+  }[]
+}
+
+export interface Health {
+  queue: Record<string, number>
+  overdueMs: number
+  shardsUnowned: number
+  restoreWaiting: boolean
+}
+
+export interface Stop {
+  tenantId: string
+  kind: 'destination' | 'domain'
+  name: string
+  because: string
+  at: string
+}
+
+export interface Queue {
+  destinations: {
+    destination: string
+    ready: number
+    sending: number
+    deferred: number
+    waiting: number
+    held: number
+    oldestAt: string
+    nextDueAt: string | null
+    perMinute: number
+    lastReply: { details: string; output: string } | null
+    waitsFor: string | null
+    pausedBecause: string | null
+  }[]
+  stops: Stop[]
+  providers: {
+    source: string
+    provider: string
+    open: number
+    connections: number
+    rate: number | null
+    cause: string | null
+    changedAt: string | null
+  }[]
+  warmUps: { source: string; provider: string; day: number; taken: number; ceiling: number }[]
 }
 
 export interface LogEntry {

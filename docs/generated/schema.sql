@@ -118,6 +118,7 @@ create table email_counts (
   hardfail bigint not null,
   bounced bigint not null,
   held bigint not null,
+  complained bigint not null default 0,
   constraint email_counts_pkey PRIMARY KEY (tenant_id, span, starts_at),
   constraint email_counts_span_check CHECK ((span = ANY (ARRAY['second'::text, 'quarter'::text, 'day'::text])))
 ) with (fillfactor=70);
@@ -550,9 +551,11 @@ create table webhook_deliveries (
   payload text not null,
   response_body text,
   error text,
+  email_id text collate "C",
   constraint webhook_deliveries_pkey PRIMARY KEY (tenant_id, id, at)
 ) partition by RANGE (at);
 CREATE INDEX webhook_deliveries_by_id ON webhook_deliveries (id);
+CREATE INDEX webhook_deliveries_of_email ON webhook_deliveries (email_id) WHERE (email_id IS NOT NULL);
 CREATE INDEX webhook_deliveries_of_webhook ON webhook_deliveries (webhook_id, at);
 
 create table webhook_endpoints (

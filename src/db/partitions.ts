@@ -19,6 +19,8 @@ const makingLock = 7_305_002
 /** Shared by backups: while one runs nothing is dropped, and nobody has to wait for it to end. */
 export const droppingLock = 7_305_003
 
+const indexingLock = 7_305_004
+
 const waitForLock = sql`
   select pg_advisory_xact_lock($1::bigint)`
 
@@ -36,6 +38,11 @@ const partitionsOf = sql<{ name: string; attached: boolean; leaving: boolean }>`
   left join pg_inherits i on i.inhrelid = c.oid
   where c.relnamespace = 'public'::regnamespace and c.relkind = 'r' and c.relname ~ ('^' || $1::text || '_[0-9]{8}$')
   order by c.relname`
+
+const indexState = sql<{ isValid: boolean }>`
+  select indisvalid as "isValid"
+  from pg_index
+  where indexrelid = to_regclass($1)`
 
 const dayOf = (timeMs: number) => new Date(timeMs).toISOString().slice(0, 10).replaceAll('-', '')
 const boundOf = (key: PartitionedTable['key'], dayStartMs: number) =>
@@ -86,6 +93,39 @@ export async function dropPartitions(db: Db, table: string, beforeMs: number): P
       await session.script(`drop table ${name}`)
     }
     return old.map(({ name }) => name)
+  } finally {
+    await session.close()
+  }
+}
+
+/**
+ * Gives each partition that ends at or before `beforeMs` an index of its own, `<partition>_<name>`: what is searched for long and written
+ * once need not be paid for by whoever writes. Neither stops readers or writers. Returns the names of the partitions that got one; none
+ * while another process is at it.
+ */
+export async function indexPartitions(
+  db: Db,
+  table: string,
+  beforeMs: number,
+  { name, definition }: { name: string; definition: string },
+): Promise<string[]> {
+  refuseOddName(table)
+  const session = await db.session()
+  const made: string[] = []
+  try {
+    if (!(await session.first(tryLock, [indexingLock]))?.taken) return []
+    const firstLeftOut = `${table}_${dayOf(beforeMs)}`
+    const ended = (await session.rows(partitionsOf, [table])).filter((one) => one.attached && !one.leaving && one.name < firstLeftOut)
+    for (const partition of ended.reverse()) {
+      const index = `${partition.name}_${name}`
+      const found = await session.first(indexState, [index])
+      if (found?.isValid) continue
+      // Left behind by one that did not come to its end.
+      if (found) await session.script(`drop index concurrently ${index}`)
+      await session.script(`create index concurrently ${index} on ${partition.name} ${definition}`)
+      made.push(partition.name)
+    }
+    return made
   } finally {
     await session.close()
   }

@@ -26,6 +26,9 @@ import { listWarmUps, type WarmUpLine } from './warm-up.ts'
 
 const mostAtOnce = 500
 
+/** Whose hand it was, where it is not said: that of whoever may run commands. */
+const operator = 'operator'
+
 /** Of the organisation, when it is about no one tenant. */
 const organisationWide = ''
 
@@ -33,12 +36,7 @@ const note = (tx: Tx, tenantId: string, kind: EventKind, nowMs: number, data: Re
   appendEvents(tx, [{ tenantId, kind, emailId: null, at: new Date(nowMs), data }])
 
 /** Holds a tenant's mail from now on, what is queued too; `because` is for people. Refuses `not_found`. */
-export function pauseTenant(
-  db: Db,
-  id: string,
-  { because, by }: { because: string; by: 'operator' | 'abuse brake' },
-  nowMs: number,
-): Promise<void> {
+export function pauseTenant(db: Db, id: string, { because, by }: { because: string; by: string }, nowMs: number): Promise<void> {
   return db.transaction(async (tx) => {
     await setPause(tx, id, because, nowMs)
     await noteTenantChange(tx, id, 'stopped', nowMs)
@@ -47,12 +45,12 @@ export function pauseTenant(
 }
 
 /** Its held mail is released in the order of acceptance. Refuses `not_found`. Returns whether it was paused. */
-export function resumeTenant(db: Db, id: string, nowMs: number): Promise<boolean> {
+export function resumeTenant(db: Db, id: string, nowMs: number, by = operator): Promise<boolean> {
   return db.transaction(async (tx) => {
     const { pausedBecause } = await setPause(tx, id, null, nowMs)
     if (pausedBecause === null) return false
     await noteTenantChange(tx, id, 'resumed', nowMs)
-    await note(tx, id, 'TenantResumed', nowMs, { because: pausedBecause })
+    await note(tx, id, 'TenantResumed', nowMs, { because: pausedBecause, by })
     return true
   })
 }
@@ -60,42 +58,48 @@ export function resumeTenant(db: Db, id: string, nowMs: number): Promise<boolean
 type Place = Pick<QueueStop, 'tenantId' | 'kind' | 'name'>
 
 /** A paused destination keeps its mail queued, a paused sending domain has its mail held. */
-export function pauseQueue(db: Db, place: Place, because: string, nowMs: number): Promise<void> {
+export function pauseQueue(db: Db, place: Place, because: string, nowMs: number, by = operator): Promise<void> {
   return db.transaction(async (tx) => {
     await stopQueue(tx, { ...place, because, at: new Date(nowMs) })
-    await note(tx, place.tenantId, 'OperatorAction', nowMs, { action: 'pause', [place.kind]: place.name, because })
+    await note(tx, place.tenantId, 'OperatorAction', nowMs, { action: 'pause', [place.kind]: place.name, because, by })
   })
 }
 
 /** Returns whether it was paused. */
-export function resumePaused(db: Db, place: Place, nowMs: number): Promise<boolean> {
+export function resumePaused(db: Db, place: Place, nowMs: number, by = operator): Promise<boolean> {
   return db.transaction(async (tx) => {
     if (!(await resumeQueue(tx, place))) return false
     if (place.kind === 'domain') await noteDomainResumed(tx, place.tenantId, place.name, nowMs)
-    await note(tx, place.tenantId, 'OperatorAction', nowMs, { action: 'resume', [place.kind]: place.name })
+    await note(tx, place.tenantId, 'OperatorAction', nowMs, { action: 'resume', [place.kind]: place.name, by })
     return true
   })
 }
 
 /** Runs `batch` until it does less than it could; returns how many in all, which the log is told. */
-async function inBatches(db: Db, action: string, filter: QueueFilter, nowMs: number, batch: () => Promise<number>): Promise<number> {
+async function inBatches(
+  db: Db,
+  { action, filter, nowMs, by }: { action: string; filter: QueueFilter; nowMs: number; by: string },
+  batch: () => Promise<number>,
+): Promise<number> {
   let total = 0
   for (;;) {
     const done = await batch()
     total += done
     if (done < mostAtOnce) break
   }
-  await db.transaction((tx) => note(tx, filter.tenantId ?? organisationWide, 'OperatorAction', nowMs, { action, ...filter, emails: total }))
+  await db.transaction((tx) =>
+    note(tx, filter.tenantId ?? organisationWide, 'OperatorAction', nowMs, { action, ...filter, emails: total, by }),
+  )
   return total
 }
 
 /** Deferred emails are tried again now. */
-export const flushQueue = (db: Db, filter: QueueFilter, nowMs: number): Promise<number> =>
-  inBatches(db, 'flush', filter, nowMs, () => flushDeferred(db, filter, mostAtOnce))
+export const flushQueue = (db: Db, filter: QueueFilter, nowMs: number, by = operator): Promise<number> =>
+  inBatches(db, { action: 'flush', filter, nowMs, by }, () => flushDeferred(db, filter, mostAtOnce))
 
 /** Held emails go back into the queue; what is still suppressed or paused is held again. */
-export const releaseQueue = (db: Db, filter: QueueFilter, nowMs: number): Promise<number> =>
-  inBatches(db, 'release', filter, nowMs, () =>
+export const releaseQueue = (db: Db, filter: QueueFilter, nowMs: number, by = operator): Promise<number> =>
+  inBatches(db, { action: 'release', filter, nowMs, by }, () =>
     db.transaction(async (tx) => {
       const released = await releaseHeld(tx, filter, mostAtOnce)
       for (const { tenantId, emailId } of released) await changeStatus(tx, { tenantId, id: emailId }, ['held'], 'pending')
@@ -109,10 +113,10 @@ export const releaseQueue = (db: Db, filter: QueueFilter, nowMs: number): Promis
   )
 
 /** Everything chosen that is not being sent fails for good, without a suppression. */
-export const cancelQueue = (db: Db, filter: QueueFilter, nowMs: number): Promise<number> => {
+export const cancelQueue = (db: Db, filter: QueueFilter, nowMs: number, by = operator): Promise<number> => {
   if (Object.values(filter).every((one) => one === undefined))
     throw new Refusal('validation_error', { message: 'say what to cancel', suggestion: 'Name an email, a tenant or a destination' })
-  return inBatches(db, 'cancel', filter, nowMs, () => cancelSome(db, filter, 'it was cancelled by the operator', nowMs))
+  return inBatches(db, { action: 'cancel', filter, nowMs, by }, () => cancelSome(db, filter, 'it was cancelled by the operator', nowMs))
 }
 
 /** As `cancelQueue`, for another reason. */

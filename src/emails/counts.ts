@@ -28,10 +28,10 @@ const spans: readonly [Span, number][] = [
 
 const settledStatuses = ['sent', 'softfail', 'hardfail', 'bounced', 'held'] as const
 
-/** All accepted, those of them by test keys, and those that are in a state now; the others are pending. */
-export type Counts = Record<'accepted' | 'test' | (typeof settledStatuses)[number], number>
+/** All accepted, those of them by test keys or complained about, and those that are in a state now; the others are pending. */
+export type Counts = Record<'accepted' | 'test' | 'complained' | (typeof settledStatuses)[number], number>
 
-export const noCounts = (): Counts => ({ accepted: 0, test: 0, sent: 0, softfail: 0, hardfail: 0, bounced: 0, held: 0 })
+export const noCounts = (): Counts => ({ accepted: 0, test: 0, complained: 0, sent: 0, softfail: 0, hardfail: 0, bounced: 0, held: 0 })
 const columns = Object.keys(noCounts()) as (keyof Counts)[]
 
 export function addCounts(to: Counts, more: Counts): Counts {
@@ -60,14 +60,14 @@ const movePosition = sql`
   set xact = $1::text::xid8, id = $2`
 
 const addUp = sql`
-  insert into email_counts (tenant_id, span, starts_at, accepted, test, sent, softfail, hardfail, bounced, held)
-  select tenant_id, span, starts_at, accepted, test, sent, softfail, hardfail, bounced, held
-  from json_to_recordset($1::json) as more (tenant_id text, span text, starts_at timestamptz, accepted bigint, test bigint, sent bigint,
-                                            softfail bigint, hardfail bigint, bounced bigint, held bigint)
+  insert into email_counts (tenant_id, span, starts_at, accepted, test, complained, sent, softfail, hardfail, bounced, held)
+  select tenant_id, span, starts_at, accepted, test, complained, sent, softfail, hardfail, bounced, held
+  from json_to_recordset($1::json) as more (tenant_id text, span text, starts_at timestamptz, accepted bigint, test bigint,
+                                            complained bigint, sent bigint, softfail bigint, hardfail bigint, bounced bigint, held bigint)
   order by tenant_id, span, starts_at
   on conflict (tenant_id, span, starts_at) do update
   set accepted = email_counts.accepted + excluded.accepted, test = email_counts.test + excluded.test,
-    sent = email_counts.sent + excluded.sent, softfail = email_counts.softfail + excluded.softfail,
+    complained = email_counts.complained + excluded.complained, sent = email_counts.sent + excluded.sent, softfail = email_counts.softfail + excluded.softfail,
     hardfail = email_counts.hardfail + excluded.hardfail, bounced = email_counts.bounced + excluded.bounced,
     held = email_counts.held + excluded.held`
 
@@ -102,6 +102,7 @@ const statusAfter: Readonly<Record<string, EmailStatus>> = {
 /** What a change does to the counts, if anything. */
 function changeOf({ kind, was, test, count }: CountedChange): Partial<Counts> | undefined {
   if (kind === 'EmailsAccepted') return { accepted: count, test: test ? count : 0 }
+  if (kind === 'EmailComplained') return { complained: count }
   const after = statusAfter[kind]
   if (after === undefined || was === null || was === after) return undefined
   const change: Partial<Counts> = {}
@@ -201,7 +202,8 @@ function addTo<Key>(tail: Map<Key, Counts>, key: Key, changed: CountedChange): v
 }
 
 const sumColumns = sql.part`
-  coalesce(sum(accepted), 0)::bigint as accepted, coalesce(sum(test), 0)::bigint as test, coalesce(sum(sent), 0)::bigint as sent,
+  coalesce(sum(accepted), 0)::bigint as accepted, coalesce(sum(test), 0)::bigint as test,
+  coalesce(sum(complained), 0)::bigint as complained, coalesce(sum(sent), 0)::bigint as sent,
   coalesce(sum(softfail), 0)::bigint as softfail, coalesce(sum(hardfail), 0)::bigint as hardfail,
   coalesce(sum(bounced), 0)::bigint as bounced, coalesce(sum(held), 0)::bigint as held`
 

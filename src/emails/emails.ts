@@ -22,7 +22,7 @@ export { findDelivered } from './delivered.ts'
 export { type ErasedEmail, eraseContents, eraseEmails, eraseFromConversations, isErased } from './erase.ts'
 export { type EmailFacts, findEmailFacts } from './facts.ts'
 export { clearInbox, listInbox, type ReceivedEmail, removeInboxOfTenant } from './inbox.ts'
-export { findOldestEmailMs, listEmails } from './list.ts'
+export { findOldestEmailMs, indexEndedDays, listEmails, mostCounted } from './list.ts'
 export type { Email } from './record.ts'
 export { openReturnPaths } from './return-path.ts'
 export { type EmailStatus, emailStatuses, queuedStatuses, retryableStatuses } from './status.ts'
@@ -116,6 +116,11 @@ const setStatus = sql`
   set status = $3
   where tenant_id = $1 and id = $2 and status = any($4)`
 
+const domainsOfRecipients = sql<{ id: string; domain: string }>`
+  select id, lower(split_part(recipient, '@', -1)) as domain
+  from emails
+  where tenant_id = any($1) and id = any($2)`
+
 const idsOfDomain = sql<{ id: string }>`
   select id
   from emails
@@ -134,6 +139,15 @@ export async function tagsOf(
   tags: readonly string[],
 ): Promise<Map<string, string>> {
   return new Map((await on.rows(tagsOfEmails, [tenantId, ids, tags])).map((row) => [row.id, row.tag]))
+}
+
+/** The recipients' domains of these emails, by email id. */
+export async function destinationsOf(
+  on: Queryable,
+  emails: readonly { tenantId: string; emailId: string }[],
+): Promise<Map<string, string>> {
+  const parameters = [[...new Set(emails.map((one) => one.tenantId))], emails.map((one) => one.emailId)]
+  return new Map((await on.rows(domainsOfRecipients, parameters)).map(({ id, domain }) => [id, domain]))
 }
 
 /** Those among `ids` whose sender is at `domain`. */

@@ -23,7 +23,7 @@ export interface Segment {
 }
 
 const countRows = sql<Counts & { startsAt: Date }>`
-  select starts_at as "startsAt", accepted, test, sent, softfail, hardfail, bounced, held
+  select starts_at as "startsAt", accepted, test, complained, sent, softfail, hardfail, bounced, held
   from email_counts
   where tenant_id = $1 and span = $2 and starts_at >= $3 and starts_at < $4
   order by starts_at desc`

@@ -155,6 +155,22 @@ const judgedHours = sql<JudgedHour & { lastXact: string; lastId: number }>`
   group by 1, 2
   order by 1, 2`
 
+/** The limit comes first: how much is read depends on neither how much there is nor what it is. */
+const endsAmong = (last: Sql<unknown>) => sql<AttemptEnd>`
+  select kind, tenant_id as "tenantId", email_id as "emailId", at, data ->> 'classification' as classification,
+    data ->> 'details' as details, data ->> 'output' as output, coalesce((data -> 'simulated')::boolean, false) as simulated
+  from (
+    select kind, tenant_id, email_id, at, data, xact, id
+    from events
+    ${last}
+    limit $1
+  ) as recent
+  where at > $2 and ($3::text is null or tenant_id = $3) and email_id is not null
+    and kind in ('MessageSent', 'MessageDelayed', 'MessageDeliveryFailed', 'MessageBounced')
+  order by at desc`
+const endsOfAll = endsAmong(sql.part`order by xact desc, id desc`)
+const endsOfTenant = endsAmong(sql.part`where tenant_id = $3 order by id desc`)
+
 const eventsAt = sql<LoggedEvent>`
   select events.xact::text as xact, events.id, tenant_id as "tenantId", kind, email_id as "emailId", at, data
   from unnest($1::text[], $2::bigint[]) as wanted (xact, id)
@@ -264,6 +280,22 @@ export async function judgeEvents(
   const [first] = rows
   return first && { hours: rows, last: { xact: first.lastXact, id: first.lastId } }
 }
+
+/** How an attempt ended, or what came back later. */
+export interface AttemptEnd {
+  kind: 'MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced'
+  tenantId: string
+  emailId: string
+  at: Date
+  classification: string | null
+  details: string | null
+  output: string | null
+  simulated: boolean
+}
+
+/** The ends of attempts since `after`, newest first, as far as they are among the last `most` events of the tenant, or of all. */
+export const readRecentEnds = (on: Queryable, tenantId: string | null, after: Date, most: number): Promise<AttemptEnd[]> =>
+  on.rows(tenantId === null ? endsOfAll : endsOfTenant, [most, after, tenantId])
 
 /** Before the first event. */
 export const startOfLog: LogPosition = { xact: '0', id: 0 }

@@ -23,6 +23,7 @@ import { applyBrake, type BrakeLimits } from '#usage'
 import { deliveryTables } from '#webhooks'
 import { startDomainChecks } from './domain-checks.ts'
 
+import { startIndexing } from './ended-days.ts'
 import { applyRetention, type Keep } from './retention.ts'
 
 const tickMs = 500
@@ -113,10 +114,11 @@ export function startHousekeeping(deps: HousekeepingDeps): Housekeeping {
   }
   const ended = loop()
   const domainChecks = startDomainChecks(deps)
+  const indexing = startIndexing(deps)
   return {
     async stop() {
       stopping.abort()
-      await Promise.all([ended, domainChecks.stop()])
+      await Promise.all([ended, domainChecks.stop(), indexing.stop()])
     },
   }
 }

@@ -7,9 +7,12 @@ import Type from 'typebox'
 import { Refusal } from '#base'
 import { parseAddress } from '#mail'
 import { addMember, listMembers, removeMember, resetMember, resetSecondFactor, roles, type Session } from '#members'
-import { type DashboardDeps, mostBodyOctets, openDesk, reader, Text } from './desk.ts'
+import { type DashboardDeps, mostBodyOctets, openDesk, Text } from './desk.ts'
+import { serveEmailDesk } from './email-desk.ts'
 import { serveInstallation } from './installation.ts'
+import { type OperationDeps, serveOperation } from './operation.ts'
 import { previewDocument, previewHeaders } from './preview.ts'
+import { reader } from './reader.ts'
 import { serveSecondFactor } from './second-factor.ts'
 import { isFromOurPages, sessionCookie, setSessionCookie } from './session.ts'
 import { retrieveEmail } from './v1/email-details.ts'
@@ -34,7 +37,7 @@ const readNewMember = reader(NewMember)
 const readOneMember = reader(OneMember)
 
 /** Under /dashboard/api. The app's error handler answers what is refused. */
-export async function serveDashboard(app: FastifyInstance, deps: DashboardDeps & ApiDeps): Promise<void> {
+export async function serveDashboard(app: FastifyInstance, deps: DashboardDeps & OperationDeps & ApiDeps): Promise<void> {
   const { sessions, config, db, clock, ids, rateLimiter } = deps
   const desk = openDesk(deps)
   const { answer, asPerson, asOwner, networkTrying } = desk
@@ -144,6 +147,8 @@ export async function serveDashboard(app: FastifyInstance, deps: DashboardDeps &
 
       serveSecondFactor(api, desk, deps)
       serveInstallation(api, desk, deps)
+      serveOperation(api, deps, desk)
+      serveEmailDesk(api, deps, desk)
 
       api.get('/emails/:emailId/preview', async (request, reply) => {
         const person = await asPerson(request, 'frame')

@@ -3,7 +3,7 @@
  * of what was changed.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import Type, { type Static, type TSchema } from 'typebox'
+import Type from 'typebox'
 import { type Clock, type Config, type Ids, Refusal, type Secrets, type ShownSetting } from '#base'
 import type { Db, Queryable } from '#db'
 import type { Finding } from '#doctor'
@@ -13,7 +13,6 @@ import type { Tenants } from '#tenants'
 import { networkOf } from './networks.ts'
 import { type Person, personOf, type SessionDeps, sessionRate } from './session.ts'
 import { jsonType, success } from './v1/envelope.ts'
-import { refusalOf, shapeOf } from './v1/shape.ts'
 
 export interface DashboardDeps extends SessionDeps {
   db: Db
@@ -43,15 +42,6 @@ export const mostBodyOctets = 16_384
 const signInRate = 5
 
 export const Text = Type.String({ maxLength: 1024 })
-
-export function reader<Schema extends TSchema>(schema: Schema): (body: unknown) => Static<Schema> {
-  const problemsOf = shapeOf(schema)
-  return (body) => {
-    const problems = problemsOf(body)
-    if (problems.length > 0) throw refusalOf(problems)
-    return body as Static<Schema>
-  }
-}
 
 export function openDesk(deps: DashboardDeps): Desk {
   const refuseTooFast = (subject: string, limit: number) => {

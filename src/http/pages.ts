@@ -25,7 +25,7 @@ const types: Readonly<Record<string, string>> = {
 }
 
 /** First words of the addresses that the browser program shows something under; below them any depth. */
-const places = 'sign-in emails inbox domains tracking suppressions webhooks keys usage logs tenants members audit settings'.split(' ')
+const places = 'sign-in queue emails inbox domains tracking suppressions webhooks keys usage logs tenants members audit settings'.split(' ')
 
 const policy =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; frame-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"

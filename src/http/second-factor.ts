@@ -2,7 +2,8 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import Type from 'typebox'
 import { beginSecondFactor, confirmSecondFactor, getSecondFactor, type Proof, removeSecondFactor, renewRecoveryCodes } from '#members'
-import { type DashboardDeps, type Desk, mostBodyOctets, reader, Text } from './desk.ts'
+import { type DashboardDeps, type Desk, mostBodyOctets, Text } from './desk.ts'
+import { reader } from './reader.ts'
 import type { Person } from './session.ts'
 
 const readPassword = reader(Type.Object({ password: Text }))

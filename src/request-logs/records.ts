@@ -100,6 +100,14 @@ const entryById = sql<Row & { requestOctets: number | null; responseOctets: numb
   where request_id = $1 and ($2::text is null or tenant_id = $2)
   limit 1`
 
+/** In the log it stands under the first of the emails that it sent, or retried. */
+const sendingEntry = sql<Row>`
+  select ${columns}
+  from request_logs
+  where at >= $2 and at <= $3 and endpoint in ('emails.send', 'emails.sendBatch', 'emails.sendRaw') and details -> 'email' ->> 'id' = any($1)
+  order by at desc
+  limit 1`
+
 const dayMs = 86_400_000
 const longestPath = 2048
 const longestText = 1000
@@ -261,6 +269,17 @@ export async function listLogs(
     on.rows(pageOfEntries, [...parameters, page.size, (page.number - 1) * page.size]),
   ])
   return { entries: rows.map(entryOf), total: counted?.total ?? 0 }
+}
+
+/** A request is answered within half a minute of its arrival, and what it sent is accepted in between; clocks differ a little. */
+const answeredWithinMs = 35_000
+const clocksDifferMs = 1000
+
+/** The request that sent one of these emails, accepted at `acceptedAt`. */
+export async function findSendingLog(on: Queryable, emailIds: readonly string[], acceptedAt: Date): Promise<LogEntry | undefined> {
+  const acceptedMs = acceptedAt.getTime()
+  const row = await on.first(sendingEntry, [emailIds, new Date(acceptedMs - answeredWithinMs), new Date(acceptedMs + clocksDifferMs)])
+  return row && entryOf(row)
 }
 
 /** `tenantId` null: of any tenant or of none. */

@@ -12,6 +12,7 @@ import type { HeldBody } from './redact.ts'
 export { eraseFromLogs } from './erase.ts'
 export {
   findLog,
+  findSendingLog,
   type LogBody,
   type LogDetails,
   type LogEntry,

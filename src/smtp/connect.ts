@@ -49,13 +49,17 @@ export async function connect(options: ConnectOptions): Promise<ConnectResult> {
   const transcript = openTranscript()
   const { peer } = options
   let channel: Channel | undefined
+  const beganMs = options.clock.monotonicMs()
+  const sinceMs = () => Math.round(options.clock.monotonicMs() - beganMs)
   try {
     transcript.note(connectingTo(options))
     channel = openChannel(await openSocket(options, limits), limits, options.clock)
     const setup: Setup = { options, limits, channel, transcript, tls: null }
     if (options.tls === 'implicit') await handshake(setup)
     await greeting(setup)
+    const greetedMs = sinceMs()
     const hello = await introduce(setup)
+    transcript.note(`greeted after ${greetedMs} ms, ready after ${sinceMs()} ms`)
     const { clock } = options
     return { ok: true, connection: openConnection({ peer, channel, tls: setup.tls, hello, limits, clock, beginning: transcript.text }) }
   } catch (error) {
@@ -130,6 +134,7 @@ async function handshake(setup: Setup): Promise<void> {
   const { tls, peer } = options
   const demand = typeof tls === 'object' ? tls : undefined
   const host = demand?.serverName ?? peer.host
+  const beganMs = options.clock.monotonicMs()
   const takesAny = tls === 'opportunistic' || tls === 'old' || demand !== undefined
   const session = await channel.secureWith(
     {
@@ -146,7 +151,8 @@ async function handshake(setup: Setup): Promise<void> {
   const { version, cipher, complaint } = session
   const { isContent, verdict } = demand?.judge(session.certificates(), complaint) ?? { isContent: true, verdict: complaint ?? 'valid' }
   setup.tls = { version, cipher, certificate: verdict }
-  transcript.note(`TLS: ${version}, ${cipher}, certificate ${verdict}`)
+  const tookMs = Math.round(options.clock.monotonicMs() - beganMs)
+  transcript.note(`TLS: ${version}, ${cipher}, certificate ${verdict}, in ${tookMs} ms`)
   if (!isContent) throw new Stopped('tls', 'tls', `the certificate does not do: ${verdict}`, undefined, { tls: setup.tls })
 }
 

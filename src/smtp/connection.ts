@@ -7,7 +7,7 @@ import type { Clock } from '#base'
 import type { Break, Channel } from './channel.ts'
 import type { Hello } from './extensions.ts'
 import { openTranscript } from './transcript.ts'
-import { breakTurn, checkTurn, giveAll, isOpen, mailCommand, openTurn, type Turn } from './turn.ts'
+import { breakTurn, checkTurn, giveAll, isOpen, mailCommand, noteTimes, openTurn, type Turn } from './turn.ts'
 import type { Peer, Reply, SmtpConnection, SmtpLimits, Stage, TlsFacts, Transaction, TransactionResult } from './types.ts'
 
 export interface ConnectionDeps {
@@ -52,6 +52,7 @@ export function openConnection({ peer, channel, tls, hello, limits, clock, begin
   if (channel.broken) ended(channel.broken)
 
   const answer = (turn: Turn) => {
+    noteTimes(turn)
     const transcript = turn.transcript.text
     for (const failure of turn.failures) failure.transcript = transcript
     turn.answer({
@@ -80,6 +81,7 @@ export function openConnection({ peer, channel, tls, hello, limits, clock, begin
   const expectReply = (turn: Turn, stage: Stage, withinMs: number, take: (reply: Reply) => void) => {
     channel.expect(`the reply to ${stage.toUpperCase()}`, withinMs, (reply) => {
       turn.stage = stage
+      turn.repliedMs[stage] = clock.monotonicMs() - turn.beganMs
       turn.transcript.server(reply.text)
       if (reply.code === 421) channel.end({ kind: 'reply', message: `the peer closes: ${reply.text}`, reply })
       else take(reply)

@@ -23,6 +23,8 @@ export interface Turn {
   /** The peer holds a transaction that only RSET or the final dot ends. */
   isMailOpen: boolean
   beganMs: number
+  /** When the last reply of a stage came, since then. */
+  readonly repliedMs: Partial<Record<Stage, number>>
 }
 
 export function openTurn(transaction: Transaction, answer: Turn['answer']): Turn {
@@ -37,7 +39,14 @@ export function openTurn(transaction: Transaction, answer: Turn['answer']): Turn
     isDotWritten: false,
     isMailOpen: false,
     beganMs: 0,
+    repliedMs: {},
   }
+}
+
+/** How long each stage took, at the end of the transcript. */
+export function noteTimes({ transcript, repliedMs }: Turn): void {
+  const times = Object.entries(repliedMs).map(([stage, ms]) => `${stage} after ${Math.round(ms)} ms`)
+  if (times.length > 0) transcript.note(`replies: ${times.join(', ')}`)
 }
 
 export function isOpen(turn: Turn): boolean {

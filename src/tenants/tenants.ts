@@ -103,6 +103,11 @@ const endPause = sql`
   set paused_because = null, resumed_at = $2
   where id = $1`
 
+const pausedTenants = sql<{ id: string; because: string }>`
+  select id, paused_because as because
+  from tenants
+  where paused_because is not null`
+
 const resumedTenants = sql<{ id: string; resumedAt: Date }>`
   select id, resumed_at as "resumedAt"
   from tenants
@@ -213,6 +218,10 @@ export async function setPause(tx: Tx, id: string, because: string | null, nowMs
   else await tx.run(savePause, [id, because])
   return before
 }
+
+/** Why tenants are paused, of those that are. */
+export const listPauses = async (on: Queryable): Promise<Map<string, string>> =>
+  new Map((await on.rows(pausedTenants)).map(({ id, because }) => [id, because]))
 
 /** When those among `ids` that were ever paused were resumed last. */
 export async function resumedAt(on: Queryable, ids: readonly string[]): Promise<ReadonlyMap<string, Date>> {

@@ -12,6 +12,7 @@ import { bucketsOf, type Granularity, openZone, type Period, readPeriod } from '
 export type { Counts } from '#emails'
 export { applyBrake, type BrakeLimits } from './brake.ts'
 export { type Granularity, granularities, type Period } from './periods.ts'
+export { openRecent } from './recent.ts'
 
 export interface Asked {
   period: string
@@ -32,6 +33,12 @@ export const sortNames = ['sent', 'delivered', 'bounce_rate', 'delivery_rate', '
 export type SortName = (typeof sortNames)[number]
 
 const tenantsAtOnce = 500
+
+/** The beginnings of the buckets of a period, with their counts. */
+export interface Series {
+  period: Period
+  buckets: { startMs: number; counts: Counts }[]
+}
 
 /** Four decimals, 0 of nothing. */
 const rate = (part: number, whole: number) => (whole === 0 ? 0 : Math.round((part / whole) * 10_000) / 10_000)
@@ -54,14 +61,12 @@ export interface Usage {
   ): Promise<{ items: TenantUsage[]; total: number }>
   /** Every tenant that matches, by name, some at a time. */
   all(period: Period, filter: TenantFilter): AsyncGenerator<TenantUsage[]>
-  series(
-    tenantId: string,
-    asked: Asked,
-    granularity: Granularity,
-  ): Promise<{ tenant: Tenant; period: Period; buckets: { startMs: number; counts: Counts }[] }>
+  series(tenantId: string, asked: Asked, granularity: Granularity): Promise<Series & { tenant: Tenant }>
+  /** Of one tenant, or (null) of all together. */
+  overTime(tenantId: string | null, asked: Asked, granularity: Granularity): Promise<Series>
 }
 
-const none: Counts = { accepted: 0, test: 0, sent: 0, softfail: 0, hardfail: 0, bounced: 0, held: 0 }
+const none: Counts = { accepted: 0, test: 0, complained: 0, sent: 0, softfail: 0, hardfail: 0, bounced: 0, held: 0 }
 
 export function openUsage({ db, clock }: { db: Db; clock: Clock }): Usage {
   /** A snapshot for each batch: one for a whole export would last as long as its reader is slow. */
@@ -74,6 +79,14 @@ export function openUsage({ db, clock }: { db: Db; clock: Clock }): Usage {
     }
   }
   const period = ({ period: text, timezone }: Asked) => readPeriod(text, openZone(timezone), clock.nowMs())
+  const seriesOf = async (tx: Tx, tenantId: string, asked: Asked, granularity: Granularity): Promise<Series> => {
+    const zone = openZone(asked.timezone)
+    const nowMs = clock.nowMs()
+    const within = readPeriod(asked.period, zone, nowMs)
+    const starts = bucketsOf(within, granularity, zone, nowMs)
+    const counts = await countsInBuckets(tx, tenantId, starts, within.toMs)
+    return { period: within, buckets: starts.map((startMs, index) => ({ startMs, counts: counts[index] ?? none })) }
+  }
 
   return {
     period,
@@ -105,17 +118,9 @@ export function openUsage({ db, clock }: { db: Db; clock: Clock }): Usage {
       const first = (page.number - 1) * page.size
       return { items: items.slice(first, first + page.size), total: items.length }
     },
-    async series(tenantId, asked, granularity) {
-      const zone = openZone(asked.timezone)
-      const nowMs = clock.nowMs()
-      const within = readPeriod(asked.period, zone, nowMs)
-      const starts = bucketsOf(within, granularity, zone, nowMs)
-      const { tenant, counts } = await inSnapshot(db, async (tx) => ({
-        tenant: await getTenant(tx, tenantId),
-        counts: await countsInBuckets(tx, tenantId, starts, within.toMs),
-      }))
-      return { tenant, period: within, buckets: starts.map((startMs, index) => ({ startMs, counts: counts[index] ?? none })) }
-    },
+    series: (tenantId, asked, granularity) =>
+      inSnapshot(db, async (tx) => ({ tenant: await getTenant(tx, tenantId), ...(await seriesOf(tx, tenantId, asked, granularity)) })),
+    overTime: (tenantId, asked, granularity) => inSnapshot(db, (tx) => seriesOf(tx, tenantId ?? '', asked, granularity)),
   }
 }
 

@@ -37,13 +37,13 @@ export type NewDelivery = Omit<DeliveryDetails, 'webhookName'>
 
 const insertDeliveries = sql`
   insert into webhook_deliveries (tenant_id, webhook_id, id, event_uuid, event, url, attempt, success, status_code, will_retry, at,
-                                  duration_ms, request_headers, payload, response_body, error)
+                                  duration_ms, request_headers, payload, response_body, error, email_id)
   select "tenantId", "webhookId", id, "eventUuid", event, url, attempt, success, "statusCode", "willRetry", at, "durationMs",
-         "requestHeaders", payload, "responseBody", error
+         "requestHeaders", payload, "responseBody", error, "emailId"
   from json_to_recordset($1::json) as made (
     "tenantId" text, "webhookId" bigint, id uuid, "eventUuid" uuid, event text, url text, attempt smallint, success boolean,
     "statusCode" smallint, "willRetry" boolean, at timestamptz, "durationMs" integer, "requestHeaders" jsonb, payload text,
-    "responseBody" text, error text)`
+    "responseBody" text, error text, "emailId" text)`
 
 const listed = sql.part`
   delivery.id, delivery.webhook_id as "webhookId", webhook.name as "webhookName", delivery.tenant_id as "tenantId", delivery.event,
@@ -83,10 +83,26 @@ const deleteOfTenant = sql`
   delete from webhook_deliveries
   where tenant_id = $1`
 
+const ofEmail = sql<Delivery>`
+  select ${listed}
+  from webhook_deliveries as delivery
+  join webhooks as webhook on webhook.id = delivery.webhook_id
+  where delivery.email_id = $1 and ($2::text is null or webhook.tenant_id = $2)
+  order by delivery.at desc, delivery.id
+  limit $3`
+
+/** The first token of a body is the email's; a quotation mark in what a stranger wrote is escaped there. */
+const emailIn = (payload: string) => /"token":"([0-9A-Za-z]{22})"/.exec(payload)?.[1] ?? null
+
 /** Adds records; their days' partitions must exist. */
 export async function recordDeliveries(on: Queryable, made: readonly NewDelivery[]): Promise<void> {
-  if (made.length > 0) await on.run(insertDeliveries, [JSON.stringify(made)])
+  if (made.length === 0) return
+  await on.run(insertDeliveries, [JSON.stringify(made.map((one) => ({ ...one, emailId: emailIn(one.payload) })))])
 }
+
+/** What was sent about an email, newest first, to the webhooks of `ownerId` (null: to all). */
+export const listDeliveriesOfEmail = (on: Queryable, emailId: string, ownerId: string | null, most: number): Promise<Delivery[]> =>
+  on.rows(ofEmail, [emailId, ownerId, most])
 
 /** Of one webhook, or of all of `ownerId` (that is: of whose webhooks). Absent members match everything; times are exclusive. */
 export interface DeliveryScope {

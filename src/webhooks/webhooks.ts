@@ -20,6 +20,7 @@ import {
   dropDeliveriesOf,
   findDelivery,
   listDeliveries,
+  listDeliveriesOfEmail,
   recordDeliveries,
 } from './deliveries.ts'
 import { addEndpoint, addReplay, forgive, startFollowing, stopFollowing } from './positions.ts'
@@ -111,6 +112,8 @@ export interface Webhooks {
   remove(id: string, scope: string | null): Promise<void>
   /** Posts one sample at once, whether enabled or not. `marked`: with `_test`. */
   test(id: string, scope: string | null, event: WebhookEvent, marked: boolean): Promise<TestResult>
+  /** Requests about one email, newest first, to the webhooks of `ownerId`; null: to all. */
+  deliveriesOfEmail(emailId: string, ownerId: string | null, most: number): Promise<Delivery[]>
   listDeliveries(
     scope: DeliveryScope,
     filter: DeliveryFilter,
@@ -221,6 +224,7 @@ export function openWebhooks(deps: WebhooksDeps): Webhooks {
       return { ...outcome, success }
     },
     listDeliveries: (scope, filter, page) => listDeliveries(db, scope, filter, page),
+    deliveriesOfEmail: (emailId, ownerId, most) => listDeliveriesOfEmail(db, emailId, ownerId, most),
     getDelivery: (id, scope) => delivery(id, scope),
     async replay(id, scope) {
       const original = await delivery(id, scope)

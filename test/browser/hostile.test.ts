@@ -112,28 +112,35 @@ describe.skipIf(!hasChromium)('what a stranger wrote', () => {
     })
     const { page, complaints } = watched
     complaints.length = 0
-    for (const path of [
-      '/emails',
-      `/emails/${id}`,
-      '/suppressions',
-      '/logs',
-      '/webhooks',
-      '/keys',
-      '/domains',
-      '/members',
-      '/inbox',
-      `/inbox?open=${id}`,
-      '/tracking',
-      '/audit',
-      '/settings',
-    ]) {
+    await house.call('POST', '/tenants', { key: house.liveKey, body: { name: '<img src=x onerror="window.pwned=9">' } })
+    const pages = [
+      '',
+      'emails',
+      `emails/${id}`,
+      'suppressions',
+      'logs',
+      'webhooks',
+      'keys',
+      'domains',
+      'members',
+      'queue',
+      'tenants',
+      'usage',
+      'inbox',
+      `inbox?open=${id}`,
+      'tracking',
+      'audit',
+      'settings',
+    ]
+    for (const path of pages.map((name) => `/${name}`)) {
       await page.goto(path)
       await page.getByRole('heading', { level: 1 }).waitFor()
-      await page.waitForLoadState('networkidle').catch(() => undefined)
+      // Pages that follow the event stream never become idle.
+      await page.waitForLoadState('networkidle', { timeout: 3000 }).catch(() => undefined)
       expect(await page.evaluate('window.pwned'), path).toBeUndefined()
     }
     await page.goto(`/emails/${id}`)
-    for (const form of ['Text', 'Headers', 'Raw', 'Attachments']) {
+    for (const form of ['Text', 'Headers', 'Raw', 'Parts', 'Attachments']) {
       await page.getByRole('button', { name: form, exact: true }).click()
       await house.wait(200)
     }

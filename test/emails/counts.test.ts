@@ -84,6 +84,15 @@ async function change(email: Known, status: EmailStatus): Promise<void> {
   email.status = status
 }
 
+/** The emails complained about; the emails themselves do not say so. */
+let complaints: Known[] = []
+
+async function complain(email: Known): Promise<void> {
+  const { tenantId, id: emailId } = email
+  await database.db.transaction((tx) => appendEvents(tx, [{ tenantId, kind: 'EmailComplained', emailId, at: new Date(startMs), data: {} }]))
+  complaints.push(email)
+}
+
 async function expectSameAsReading(tenantId: string, fromMs: number, toMs: number): Promise<void> {
   const counts = await inSnapshot(database.db, (tx) => countsIn(tx, tenantId, fromMs, toMs))
   const read = await database.db.rows(bruteCount, [tenantId, new Date(fromMs), new Date(toMs)])
@@ -91,6 +100,7 @@ async function expectSameAsReading(tenantId: string, fromMs: number, toMs: numbe
   const { accepted, test: _, ...settled } = counts
   expect({ accepted, ...settled }).toEqual({
     accepted: read.reduce((sum, { total }) => sum + total, 0),
+    complained: complaints.filter((one) => ['', one.tenantId].includes(tenantId) && one.atMs >= fromMs && one.atMs < toMs).length,
     sent: of('sent'),
     softfail: of('softfail'),
     hardfail: of('hardfail'),
@@ -102,6 +112,7 @@ async function expectSameAsReading(tenantId: string, fromMs: number, toMs: numbe
 async function reset(): Promise<void> {
   await database.db.run(clear)
   await database.db.run(restart)
+  complaints = []
 }
 
 const quarter = fc.integer({ min: 0, max: 5 * 96 }).map((index) => startMs + index * 900_000)
@@ -115,6 +126,7 @@ const step = fc.oneof(
     }),
   },
   { weight: 5, arbitrary: fc.record({ does: fc.constant('change' as const), which: fc.nat(), to: fc.constantFrom(...emailStatuses) }) },
+  { weight: 1, arbitrary: fc.record({ does: fc.constant('complain' as const), which: fc.nat() }) },
   { weight: 2, arbitrary: fc.record({ does: fc.constant('roll up' as const) }) },
   {
     weight: 2,
@@ -134,7 +146,7 @@ describe('counts from the log', () => {
           else if (one.does === 'compare') await expectSameAsReading(one.tenant, Math.min(one.from, one.to), Math.max(one.from, one.to))
           else {
             const email = emails[one.which % Math.max(1, emails.length)]
-            if (email) await change(email, one.to)
+            if (email) await (one.does === 'change' ? change(email, one.to) : complain(email))
           }
         }
         for (const tenantId of ['', 'ta', 'tb']) await expectSameAsReading(tenantId, startMs, startMs + 5 * day)
@@ -143,7 +155,7 @@ describe('counts from the log', () => {
       }),
       { numRuns: 40 },
     )
-  })
+  }, 60_000)
 })
 
 /** What a list must hold, from all emails in memory. */

@@ -36,6 +36,8 @@ describe.each([
     }
     const second = await connection.transact(message())
     expect(second.transcript).not.toContain('EHLO')
+    expect(result.transcript).toMatch(/\(greeted after \d+ ms, ready after \d+ ms\)/)
+    expect(second.transcript).toMatch(/\(replies: mail after \d+ ms, rcpt after \d+ ms, data after \d+ ms, final after \d+ ms\)$/)
   })
 
   test('each recipient has its own outcome, and those accepted get the message', async () => {

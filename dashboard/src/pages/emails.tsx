@@ -1,99 +1,160 @@
-/** All emails, newest first, with filters; new ones appear by themselves. */
-import { keepPreviousData, useQuery } from '@tanstack/react-query'
+/** All emails, newest first: searched, filtered, saved; what happens appears by itself. */
+import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { type FormEvent, useState } from 'react'
 import { getPage } from '../api.ts'
 import { Button, Empty, Field, Heading, Pager, Problem, Select, StatusBadge, Time } from '../parts/basics.tsx'
+import { SaveList } from '../parts/files.tsx'
+import { useList } from '../parts/listing.tsx'
+import { useNews } from '../parts/live.ts'
 import { useFilters } from '../parts/params.ts'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
-import { type Email, statuses } from '../types.ts'
+import { type Email, type Key, statuses } from '../types.ts'
 
-const everyMs = 3000
-const filterNames = ['to', 'from', 'tag', 'status', 'after', 'before'] as const
+/** Where the stream says nothing: accepted, and not yet tried. */
+const everyMs = 5000
+/** As far as the API counts where it looks through emails. */
+const mostCounted = 1000
+const words = texts.emails
+const filterNames = ['to', 'from', 'subject', 'status', 'tag', 'domain', 'credentialId', 'metadata', 'after', 'before'] as const
+const typed = ['to', 'from', 'subject', 'tag', 'domain', 'metadata', 'after', 'before'] as const
+const rare = ['tag', 'domain', 'credentialId', 'metadata', 'after', 'before'] as const
+type Filters = Record<string, string | undefined>
 
 export function EmailsPage() {
-  const { scoped } = useHere()
+  const { scoped, tenantId } = useHere()
   const [filters, change] = useFilters()
+  const client = useQueryClient()
   const wanted = Object.fromEntries(filterNames.map((name) => [name, filters[name]]))
-  const path = scoped('/v1/emails', { ...wanted, page: filters.page, perPage: 30 })
-  const { data, error, isPending } = useQuery({
-    queryKey: ['emails', path],
-    queryFn: () => getPage<Email>(path),
-    refetchInterval: everyMs,
-    placeholderData: keepPreviousData,
-  })
+  const pathOf = (page: { page: string | number | undefined; perPage: number }) => scoped('/v1/emails', { ...instants(wanted), ...page })
+  const { data, error, isPending } = useList<Email>('emails', pathOf({ page: filters.page, perPage: 30 }), everyMs)
+  useNews(tenantId, () => void client.invalidateQueries({ queryKey: ['emails'] }))
   const isFiltered = filterNames.some((name) => filters[name])
   return (
     <>
-      <Heading title={texts.pages.emails} />
-      <Filters key={JSON.stringify(wanted)} filters={filters} change={change} isFiltered={isFiltered} />
+      <Heading title={texts.pages.emails}>
+        <SaveList<Email>
+          name="emails.csv"
+          columns={['id', 'accepted', 'status', 'to', 'from', 'subject', 'tag', 'tenant_id']}
+          pathOf={pathOf}
+          row={(one) => [one.id, one.timestampIso, one.status, one.to, one.from, one.subject, one.tag ?? '', one.tenantId]}
+        />
+      </Heading>
+      <FilterForm key={JSON.stringify(wanted)} filters={filters} change={change} isFiltered={isFiltered} />
       <Problem error={error} />
-      {isPending && !error && <p className="text-soft">Loading</p>}
+      {isPending && !error && <p className="text-soft">{texts.loading}</p>}
       {data?.items.length === 0 && <Empty>{isFiltered ? texts.noEmailsMatch : texts.noEmails}</Empty>}
       {data && data.items.length > 0 && (
         <ul className="divide-y divide-line rounded-md border border-line">
           {data.items.map((email) => (
-            <li key={email.id}>
-              <Link
-                to="/emails/$emailId"
-                params={{ emailId: email.id }}
-                search={{}}
-                className="grid grid-cols-[1fr_auto] gap-x-3 gap-y-0.5 px-3 py-2.5 text-sm hover:bg-sheet md:grid-cols-[6rem_minmax(0,1fr)_minmax(0,1.4fr)_auto] md:items-center"
-              >
-                <span className="order-2 text-right md:order-none md:text-left">
-                  <StatusBadge status={email.status} />
-                </span>
-                <span className="order-1 truncate font-medium md:order-none">{email.to}</span>
-                <span className="order-3 col-span-2 truncate md:order-none md:col-span-1">
-                  {email.subject || '(no subject)'} {email.tag && <span className="text-soft">#{email.tag}</span>}
-                </span>
-                <span className="order-4 col-span-2 text-soft md:order-none md:col-span-1">
-                  <Time at={email.timestampIso} />
-                </span>
-              </Link>
-            </li>
+            <Row key={email.id} email={email} />
           ))}
         </ul>
       )}
-      {data && <Pager {...data} onPage={(page) => change({ page: String(page) })} />}
+      {data && (
+        <Pager
+          {...data}
+          isAtLeast={
+            data.total === mostCounted && (['subject', 'domain', 'credentialId', 'metadata'] as const).some((name) => filters[name])
+          }
+          onPage={(page) => change({ page: String(page) })}
+        />
+      )}
     </>
   )
 }
 
-function Filters(props: {
-  filters: Record<string, string | undefined>
-  change: (next: Record<string, string | undefined>) => void
-  isFiltered: boolean
-}) {
-  const { filters, change } = props
-  const [to, setTo] = useState(filters.to ?? '')
-  const [from, setFrom] = useState(filters.from ?? '')
-  const [tag, setTag] = useState(filters.tag ?? '')
+/** A date field says a time in the reader's zone; the API is asked in UTC. */
+function instants(filters: Filters): Filters {
+  const utc = (local: string | undefined) => {
+    const at = local ? new Date(local) : undefined
+    return at && !Number.isNaN(at.getTime()) ? at.toISOString() : local
+  }
+  return { ...filters, after: utc(filters.after), before: utc(filters.before) }
+}
+
+const Row = ({ email }: { email: Email }) => (
+  <li>
+    <Link
+      to="/emails/$emailId"
+      params={{ emailId: email.id }}
+      search={{}}
+      className="grid grid-cols-[1fr_auto] gap-x-3 gap-y-0.5 px-3 py-2.5 text-sm hover:bg-sheet md:grid-cols-[6rem_minmax(0,1fr)_minmax(0,1.4fr)_auto] md:items-center"
+    >
+      <span className="order-2 text-right md:order-none md:text-left">
+        <StatusBadge status={email.status} />
+      </span>
+      <span className="order-1 truncate font-medium md:order-none">{email.to}</span>
+      <span className="order-3 col-span-2 truncate md:order-none md:col-span-1">
+        {email.subject || words.noSubject} {email.tag && <span className="text-soft">#{email.tag}</span>}
+      </span>
+      <span className="order-4 col-span-2 text-soft md:order-none md:col-span-1">
+        <Time at={email.timestampIso} />
+      </span>
+    </Link>
+  </li>
+)
+
+function FilterForm({ filters, change, isFiltered }: { filters: Filters; change: (next: Filters) => void; isFiltered: boolean }) {
+  const { scoped } = useHere()
+  const [given, setGiven] = useState<Filters>(Object.fromEntries(typed.map((name) => [name, filters[name] ?? ''])))
+  const [open, setOpen] = useState(rare.some((name) => filters[name]))
+  const keysPath = scoped('/v1/credentials', { perPage: 100 })
+  const keys = useQuery({ queryKey: ['keys', keysPath], queryFn: () => getPage<Key>(keysPath), enabled: open, staleTime: 60_000 })
   const submit = (event: FormEvent) => {
     event.preventDefault()
-    change({ to: to.trim(), from: from.trim(), tag: tag.trim() })
+    change(Object.fromEntries(typed.map((name) => [name, given[name]?.trim()])))
   }
+  const field = (name: (typeof typed)[number], rest: { placeholder?: string; type?: string; pattern?: string } = {}) => (
+    <Field
+      label={words.filters[name]}
+      value={given[name] ?? ''}
+      onChange={({ target }) => setGiven({ ...given, [name]: target.value })}
+      {...rest}
+    />
+  )
   return (
     <search className="mb-4 block">
-      <form onSubmit={submit} className="grid grid-cols-2 items-end gap-3 md:grid-cols-5">
-        <Field label="Recipient" value={to} onChange={(event) => setTo(event.target.value)} placeholder="ann@example.org" />
-        <Field label="Sender" value={from} onChange={(event) => setFrom(event.target.value)} placeholder="shop@example.com" />
-        <Field label="Tag" value={tag} onChange={(event) => setTag(event.target.value)} />
-        <Select
-          label="Status"
-          value={filters.status ?? ''}
-          onChange={(status) => change({ status })}
-          choices={[{ value: '', label: 'Any' }, ...statuses.map((value) => ({ value, label: texts.status[value] }))]}
-        />
-        <div className="col-span-2 flex gap-2 md:col-span-1">
-          <Button kind="main" type="submit">
-            Search
-          </Button>
-          {props.isFiltered && (
-            <Button onClick={() => change(Object.fromEntries(filterNames.map((name) => [name, undefined])))}>Clear</Button>
-          )}
+      <form onSubmit={submit}>
+        <div className="grid grid-cols-2 items-end gap-3 md:grid-cols-5">
+          {field('to', { placeholder: 'ann@example.org' })}
+          {field('from', { placeholder: 'shop@example.com' })}
+          {field('subject')}
+          <Select
+            label={words.filters.status}
+            value={filters.status ?? ''}
+            onChange={(status) => change({ status })}
+            choices={[{ value: '', label: words.any }, ...statuses.map((value) => ({ value, label: texts.status[value] }))]}
+          />
+          <div className="col-span-2 flex flex-wrap gap-2 md:col-span-1">
+            <Button kind="main" type="submit">
+              {words.search}
+            </Button>
+            {isFiltered && (
+              <Button onClick={() => change(Object.fromEntries(filterNames.map((name) => [name, undefined])))}>{words.clear}</Button>
+            )}
+          </div>
         </div>
+        <details className="mt-2" open={open} onToggle={({ currentTarget }) => setOpen(currentTarget.open)}>
+          <summary className="text-sm text-accent">{words.more}</summary>
+          <div className="mt-2 grid grid-cols-2 items-end gap-3 md:grid-cols-3">
+            {field('tag')}
+            {field('domain', { placeholder: 'mail.example.com' })}
+            {field('metadata', { placeholder: 'order_id:17', pattern: '.+:.*' })}
+            {field('after', { type: 'datetime-local' })}
+            {field('before', { type: 'datetime-local' })}
+            <Select
+              label={words.filters.credentialId}
+              value={filters.credentialId ?? ''}
+              onChange={(credentialId) => change({ credentialId })}
+              choices={[
+                { value: '', label: words.any },
+                ...(keys.data?.items ?? []).map(({ id, name, keyPrefix }) => ({ value: String(id), label: `${name} (${keyPrefix}…)` })),
+              ]}
+            />
+          </div>
+        </details>
       </form>
     </search>
   )

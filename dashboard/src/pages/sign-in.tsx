@@ -29,7 +29,7 @@ export function SignInPage({ token }: { token?: string }) {
     onSuccess: async () => {
       client.removeQueries({ queryKey: ['session'] })
       // The token is used up and has no business in the history.
-      await navigate({ to: '/emails', search: {}, replace: true })
+      await navigate({ to: '/', search: {}, replace: true })
     },
   })
   const submit = (event: FormEvent) => {

@@ -1,20 +1,25 @@
-/** Addresses that are not written to: searched, added, removed. */
-import { useQueryClient } from '@tanstack/react-query'
+/** Addresses that are not written to: searched, added, removed, read from a file and saved to one. */
+import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
 import { post, remove } from '../api.ts'
-import { Badge, Button, Field, Heading, Time } from '../parts/basics.tsx'
+import { Badge, Button, Dialog, Field, Heading, Problem, Time } from '../parts/basics.tsx'
+import { readCsv } from '../parts/csv.ts'
 import { Confirm, FormDialog } from '../parts/dialogs.tsx'
+import { Progress, SaveList } from '../parts/files.tsx'
 import { Listing, useList } from '../parts/listing.tsx'
 import { useFilters } from '../parts/params.ts'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
 import type { Suppression } from '../types.ts'
 
+const words = texts.suppressions
+
 export function SuppressionsPage() {
   const { scoped, mayChange, tenantId } = useHere()
   const [filters, change] = useFilters()
   const [address, setAddress] = useState(filters.address ?? '')
   const [adding, setAdding] = useState(false)
+  const [importing, setImporting] = useState(false)
   const [removing, setRemoving] = useState<Suppression>()
   const client = useQueryClient()
   const path = scoped('/v1/suppressions', { address: filters.address, page: filters.page })
@@ -27,15 +32,20 @@ export function SuppressionsPage() {
   return (
     <>
       <Heading title={texts.pages.suppressions}>
+        <SaveList<Suppression>
+          name="suppressions.csv"
+          columns={['address', 'reason', 'source', 'since']}
+          pathOf={(page) => scoped('/v1/suppressions', { address: filters.address, ...page })}
+          row={(one) => [one.address, one.reason ?? '', one.source, one.createdAt]}
+        />
+        {mayChange && <Button onClick={() => setImporting(true)}>{words.import}</Button>}
         {mayChange && (
           <Button kind="main" onClick={() => setAdding(true)}>
-            Add address
+            {words.add}
           </Button>
         )}
       </Heading>
-      <p className="mb-4 text-sm text-soft">
-        {tenantId === undefined ? 'The list of the organisation, which counts for every tenant.' : 'The list of this tenant.'}
-      </p>
+      <p className="mb-4 text-sm text-soft">{tenantId === undefined ? words.ofAll : words.ofTenant}</p>
       <search className="mb-4 block">
         <form onSubmit={submit} className="flex items-end gap-2">
           <div className="grow md:max-w-sm">
@@ -70,6 +80,7 @@ export function SuppressionsPage() {
         )}
       />
       {adding && <Add onClose={() => setAdding(false)} onAdded={refresh} />}
+      {importing && <Import onClose={() => setImporting(false)} onDone={refresh} />}
       {removing && (
         <Confirm
           title={`Write to ${removing.address} again?`}
@@ -106,4 +117,62 @@ function Add({ onClose, onAdded }: { onClose: () => void; onAdded: () => Promise
       <Field label="Reason" value={reason} onChange={(event) => setReason(event.target.value)} />
     </FormDialog>
   )
+}
+
+/** As many as the API takes in one request. */
+const atOnce = 1000
+
+type Counted = Record<'added' | 'updated' | 'failed', number>
+
+function Import({ onClose, onDone }: { onClose: () => void; onDone: () => Promise<void> }) {
+  const { inBody } = useHere()
+  const [progress, setProgress] = useState({ done: 0, total: 0 })
+  const sending = useMutation({
+    mutationFn: async (file: File) => {
+      const entries = entriesOf(await file.text())
+      const sum: Counted = { added: 0, updated: 0, failed: 0 }
+      for (let done = 0; done < entries.length; done += atOnce) {
+        setProgress({ done, total: entries.length })
+        const suppressions = entries.slice(done, done + atOnce)
+        const counted = await post<Counted>('/v1/suppressions/bulk', { suppressions, ...inBody })
+        for (const name of ['added', 'updated', 'failed'] as const) sum[name] += counted[name]
+      }
+      setProgress({ done: entries.length, total: entries.length })
+      return entries.length === 0 ? undefined : sum
+    },
+    onSettled: onDone,
+  })
+  return (
+    <Dialog title={words.import} onClose={onClose}>
+      <div className="flex flex-col gap-4">
+        <Field
+          label={words.file}
+          help={words.importHelp}
+          type="file"
+          accept=".csv,.txt,text/csv,text/plain"
+          disabled={sending.isPending}
+          onChange={({ target }) => target.files?.[0] && sending.mutate(target.files[0])}
+        />
+        {progress.total > 0 && <Progress {...progress} label={words.import} />}
+        <p aria-live="polite" className="text-sm">
+          {sending.isSuccess && (sending.data ? words.done(sending.data.added, sending.data.updated, sending.data.failed) : words.none)}
+        </p>
+        <Problem error={sending.error} />
+        <div className="flex justify-end">
+          <Button onClick={onClose}>{words.close}</Button>
+        </div>
+      </div>
+    </Dialog>
+  )
+}
+
+const longestReason = 500
+
+function entriesOf(text: string): { address: string; reason?: string }[] {
+  const rows = readCsv(text)
+  if (!rows[0]?.[0]?.includes('@')) rows.shift()
+  return rows.map(([address = '', reason = '']) => ({
+    address: address.trim(),
+    ...(reason.trim() ? { reason: reason.trim().slice(0, longestReason) } : {}),
+  }))
 }

@@ -16,7 +16,7 @@ export function Button({ kind = 'plain', className = '', ...rest }: { kind?: Kin
     <button
       type="button"
       {...rest}
-      className={`inline-flex min-h-9 items-center justify-center gap-2 rounded-md px-3 text-sm font-medium disabled:opacity-50 ${kinds[kind]} ${className}`}
+      className={`inline-flex min-h-9 items-center justify-center gap-2 whitespace-nowrap rounded-md px-3 text-sm font-medium disabled:opacity-50 ${kinds[kind]} ${className}`}
     />
   )
 }
@@ -144,7 +144,7 @@ export const Empty = ({ children }: { children: ReactNode }) => (
 export const Heading = ({ title, children }: { title: string; children?: ReactNode }) => (
   <div className="mb-4 flex flex-wrap items-center justify-between gap-3">
     <h1 className="text-xl font-semibold [overflow-wrap:anywhere]">{title}</h1>
-    <div className="flex flex-wrap gap-2">{children}</div>
+    <div className="flex flex-wrap items-end gap-2">{children}</div>
   </div>
 )
 
@@ -176,12 +176,13 @@ export function Table({ label, columns, children }: { label: string; columns: re
   )
 }
 
-export function Pager(props: { page: number; totalPages: number; total: number; onPage: (page: number) => void }) {
+/** `isAtLeast`: counting ended at `total`. */
+export function Pager(props: { page: number; totalPages: number; total: number; isAtLeast?: boolean; onPage: (page: number) => void }) {
   if (props.total === 0) return null
   return (
     <nav aria-label="Pages" className="mt-3 flex flex-wrap items-center justify-between gap-2 text-sm text-soft">
       <span>
-        {props.total.toLocaleString()} in all · page {props.page} of {Math.max(1, props.totalPages)}
+        {props.total.toLocaleString()} {props.isAtLeast ? 'or more' : 'in all'} · page {props.page} of {Math.max(1, props.totalPages)}
       </span>
       <span className="flex gap-2">
         <Button disabled={props.page <= 1} onClick={() => props.onPage(props.page - 1)}>

@@ -5,8 +5,9 @@ import { get, save } from '../api.ts'
 import { texts } from '../texts.ts'
 import type { EmailDetails } from '../types.ts'
 import { Button, Empty, Pre, Problem, Section } from './basics.tsx'
+import { type MimePart, mimeTree } from './mime.ts'
 
-const forms = ['preview', 'text', 'html', 'headers', 'raw', 'attachments'] as const
+const forms = ['preview', 'text', 'html', 'headers', 'raw', 'parts', 'attachments'] as const
 type Form = (typeof forms)[number]
 const names: Record<Form, string> = {
   preview: 'Preview',
@@ -14,6 +15,7 @@ const names: Record<Form, string> = {
   html: 'HTML source',
   headers: 'Headers',
   raw: 'Raw',
+  parts: texts.email.parts,
   attachments: 'Attachments',
 }
 const expansions: Record<Form, string> = {
@@ -22,6 +24,7 @@ const expansions: Record<Form, string> = {
   html: 'content',
   headers: 'headers',
   raw: 'raw',
+  parts: 'raw',
   attachments: 'attachments',
 }
 
@@ -80,8 +83,9 @@ function Source({ id, form }: { id: string; form: Form }) {
     staleTime: Number.POSITIVE_INFINITY,
   })
   if (!data) return error ? <Problem error={error} /> : <p className="text-soft">Loading</p>
+  if (form === 'parts' && data.rawMessage !== undefined) return <Tree part={mimeTree(atob(data.rawMessage))} />
   if (form === 'attachments') return <Attachments of={data} />
-  const shown: Record<Exclude<Form, 'preview' | 'attachments'>, string | undefined> = {
+  const shown: Record<Exclude<Form, 'preview' | 'parts' | 'attachments'>, string | undefined> = {
     text: data.plainBody,
     html: data.htmlBody,
     headers:
@@ -91,7 +95,7 @@ function Source({ id, form }: { id: string; form: Form }) {
         .join('\n'),
     raw: data.rawMessage === undefined ? undefined : new TextDecoder().decode(octetsOf(data.rawMessage)),
   }
-  const text = form === 'preview' ? undefined : shown[form]
+  const text = form === 'preview' || form === 'parts' ? undefined : shown[form]
   if (!text) return <Empty>There is none, or it has passed its retention.</Empty>
   return (
     <>
@@ -104,6 +108,19 @@ function Source({ id, form }: { id: string; form: Form }) {
     </>
   )
 }
+
+const Tree = ({ part }: { part: MimePart }) => (
+  <ul className="border-l-2 border-line pl-3 text-sm">
+    <li className="py-1">
+      <span className="font-medium">{part.type}</span> <span className="text-soft">{texts.email.octets(part.octets.toLocaleString())}</span>
+      {part.about && <span className="block text-soft [overflow-wrap:anywhere]">{part.about}</span>}
+      {part.parts.map((one, index) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: the parts of a message have no names and never move
+        <Tree key={index} part={one} />
+      ))}
+    </li>
+  </ul>
+)
 
 function Attachments({ of: { attachments = [] } }: { of: EmailDetails }) {
   if (attachments.length === 0) return <Empty>No attachments.</Empty>

@@ -3,7 +3,7 @@
 import Type, { type Static } from 'typebox'
 import { Refusal } from '#base'
 import { inSnapshot } from '#db'
-import { type Email, emailStatuses, findEmail, hasContent, listAttempts, listEmails, queuedStatuses } from '#emails'
+import { type Email, emailStatuses, findEmail, hasContent, listAttempts, listEmails, mostCounted, queuedStatuses } from '#emails'
 import { parseAddress } from '#mail'
 import { findQueued, type Queued } from '#spool'
 import { Delivery, deliveryToWire } from './delivery.ts'
@@ -25,6 +25,8 @@ const EmailItem = Type.Object({
   messageId: Type.String(),
 })
 
+const countsTo = `with it, total counts to ${mostCounted.toLocaleString('en')}`
+
 export const listEmailsRoute = listRoute({
   method: 'GET',
   path: '/emails',
@@ -41,6 +43,10 @@ export const listEmailsRoute = listRoute({
     tag: Type.Optional(Type.String()),
     after: Type.Optional(Type.String({ description: 'Accepted later than: unix seconds or ISO 8601' })),
     before: Type.Optional(Type.String({ description: 'Accepted earlier than' })),
+    subject: Type.Optional(Type.String({ maxLength: 200, description: `Words of the subject, or their beginnings; ${countsTo}` })),
+    domain: Type.Optional(Type.String({ maxLength: 255, description: `The sender's domain; ${countsTo}` })),
+    credentialId: Type.Optional(Type.Integer({ minimum: 1, description: `The key it was sent with; ${countsTo}` })),
+    metadata: Type.Optional(Type.String({ maxLength: 600, description: `name:value; ${countsTo}` })),
     tenantId: tenantParameter,
   }),
   data: EmailItem,
@@ -54,6 +60,10 @@ export const listEmailsRoute = listRoute({
       tag: query.tag,
       after: query.after === undefined ? undefined : readInstant('after', query.after),
       before: query.before === undefined ? undefined : readInstant('before', query.before),
+      words: query.subject === undefined ? undefined : wordsIn(query.subject),
+      domain: query.domain === undefined ? undefined : domainOf(query.domain),
+      credentialId: query.credentialId,
+      metadata: query.metadata === undefined ? undefined : metadataOf(query.metadata),
     }
     const { emails, total } = await listEmails(db, filter, { number: query.page, size: query.perPage }, clock.nowMs())
     return { items: emails.map(itemToWire), page: query.page, perPage: query.perPage, total }
@@ -141,6 +151,29 @@ function addressOf(field: string, text: string): string {
     })
   return address.text
 }
+
+const mostWords = 10
+
+function wordsIn(text: string): string[] | undefined {
+  const words = text.split(/\s+/).filter((word) => word !== '')
+  if (words.length > mostWords) throw wrong('subject', `has more than ${mostWords} words`)
+  return words.length === 0 ? undefined : words
+}
+
+function domainOf(text: string): string {
+  const domain = parseAddress(`a@${text}`)?.domain
+  if (domain === undefined) throw wrong('domain', 'is not a domain')
+  return domain
+}
+
+function metadataOf(text: string): Record<string, string> {
+  const at = text.indexOf(':')
+  if (at < 1) throw wrong('metadata', 'must be a name, a colon and a value')
+  return { [text.slice(0, at)]: text.slice(at + 1) }
+}
+
+const wrong = (field: string, message: string) =>
+  new Refusal('validation_error', { field, message: `${field} ${message}`, details: [{ field, message }] })
 
 function itemToWire(email: Email): Static<typeof EmailItem> {
   return {

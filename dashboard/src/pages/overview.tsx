@@ -1,0 +1,150 @@
+/** How the mail is doing: how much, what became of it, how fast, where it fails, how much of the limit is used, and whether we are well. */
+import { useQuery } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
+import { get, withQuery } from '../api.ts'
+import { Badge, Empty, Heading, Problem, Section, Table, Time } from '../parts/basics.tsx'
+import { Chart, ChoosePeriod, Figure, ofLimit, PointsTable, percent, periodOf, sumOf, useOverTime } from '../parts/chart.tsx'
+import { useFilters } from '../parts/params.ts'
+import { useHere } from '../session.tsx'
+import { texts } from '../texts.ts'
+import type { Health, Recent, SendLimit } from '../types.ts'
+
+const everyMs = 15_000
+const words = texts.overview
+const volume = ['sent', 'delivered', 'hard_failed'] as const
+const delivery = ['delivered'] as const
+const harm = ['bounced', 'complained'] as const
+
+const seconds = (ms: number | null) => (ms === null ? '–' : `${(ms / 1000).toLocaleString(undefined, { maximumFractionDigits: 2 })} s`)
+
+export function OverviewPage() {
+  const { tenantId, member } = useHere()
+  const [filters, change] = useFilters()
+  const period = periodOf(filters.period)
+  const series = useOverTime(period, tenantId, everyMs)
+  const recentPath = withQuery('/dashboard/api/recent', { tenantId })
+  const recent = useQuery({ queryKey: ['recent', recentPath], queryFn: () => get<Recent>(recentPath), refetchInterval: everyMs })
+  const limits = useQuery({
+    queryKey: ['limits'],
+    queryFn: () => get<{ sendLimit: SendLimit | null }>('/v1/limits'),
+    refetchInterval: everyMs,
+  })
+  const points = series.data?.points ?? []
+  const accepted = sumOf(points, 'sent')
+  const share = (key: 'delivered' | 'bounced' | 'complained') => percent(sumOf(points, key), accepted)
+  return (
+    <>
+      <Heading title={texts.pages.overview}>
+        <ChoosePeriod period={period} onChange={(next) => change({ period: next })} />
+      </Heading>
+      <Problem error={series.error ?? recent.error} />
+      {series.data && (
+        <dl className="grid grid-cols-2 gap-3 md:grid-cols-4">
+          <Figure name={texts.counts.sent} value={accepted.toLocaleString()} />
+          <Figure name={texts.counts.delivered} value={share('delivered')} />
+          <Figure name={texts.counts.bounced} value={share('bounced')} />
+          <Figure name={texts.counts.complained} value={share('complained')} />
+          <Figure name={words.half} value={seconds(recent.data?.delivered.p50Ms ?? null)} note={words.tookHelp} />
+          <Figure name={words.nearlyAll} value={seconds(recent.data?.delivered.p99Ms ?? null)} note={words.tookHelp} />
+          {limits.data?.sendLimit && (
+            <Figure
+              name={words.thisHour}
+              value={ofLimit(limits.data.sendLimit)}
+              note={limits.data.sendLimit.limit === null ? words.noLimitHelp : words.limitHelp}
+            />
+          )}
+        </dl>
+      )}
+      {recent.data?.isSimulated && <p className="mt-3 text-sm text-soft">{words.simulated}</p>}
+      {series.data && accepted === 0 && (
+        <div className="mt-6">
+          <Empty>{words.nothing}</Empty>
+        </div>
+      )}
+      {series.data && accepted > 0 && (
+        <>
+          <Section title={words.volume}>
+            <Chart points={points} of={volume} />
+          </Section>
+          <div className="grid gap-x-6 md:grid-cols-2 [&>*]:min-w-0">
+            <Section title={words.delivery}>
+              <Chart points={points} of={delivery} share />
+            </Section>
+            <Section title={words.harm}>
+              <Chart points={points} of={harm} share />
+            </Section>
+          </div>
+          <PointsTable points={points} />
+        </>
+      )}
+      {recent.data && <FailingTable recent={recent.data} />}
+      {member.tenantId === null && <HealthTable />}
+    </>
+  )
+}
+
+const FailingTable = ({ recent }: { recent: Recent }) => (
+  <Section title={words.failing}>
+    {recent.failing.length === 0 ? (
+      <Empty>{words.noneFails}</Empty>
+    ) : (
+      <Table label={words.failing} columns={words.failingColumns}>
+        {recent.failing.map((one) => (
+          <tr key={one.destination}>
+            <td className="font-medium [overflow-wrap:anywhere]">{one.destination}</td>
+            <td>{one.deferred}</td>
+            <td>{one.failed}</td>
+            <td>{one.bounced}</td>
+            <td className="min-w-60">
+              {one.classification && <Badge tone="none">{one.classification.replaceAll('_', ' ')}</Badge>}
+              <span className="mt-1 block text-soft [overflow-wrap:anywhere]">{one.lastReply.slice(0, 200)}</span>
+            </td>
+            <td>
+              <Time at={one.lastAt} />
+            </td>
+          </tr>
+        ))}
+      </Table>
+    )}
+  </Section>
+)
+
+const lateMs = 300_000
+
+function HealthTable() {
+  const { member } = useHere()
+  const { data, error } = useQuery({
+    queryKey: ['health'],
+    queryFn: () => get<Health>('/dashboard/api/health'),
+    refetchInterval: everyMs,
+  })
+  if (!data) return <Problem error={error} />
+  const waiting = Object.values(data.queue).reduce((sum, count) => sum + count, 0)
+  const findings: [name: string, isWell: boolean, said: string][] = [
+    [words.queue, data.overdueMs < lateMs, words.queueSaid(waiting.toLocaleString(), Math.round(data.overdueMs / 1000).toLocaleString())],
+    [words.shards, data.shardsUnowned === 0, data.shardsUnowned === 0 ? words.shardsOwned : words.shardsUnowned(data.shardsUnowned)],
+    [words.restore, !data.restoreWaiting, data.restoreWaiting ? words.restoreWaits : words.restoreNone],
+  ]
+  return (
+    <Section title={words.health}>
+      <Table label={words.health} columns={words.healthColumns}>
+        {findings.map(([name, isWell, said]) => (
+          <tr key={name}>
+            <td className="font-medium">{name}</td>
+            <td>
+              <Badge tone={isWell ? 'good' : 'bad'}>{isWell ? words.well : words.notWell}</Badge>
+            </td>
+            <td>{said}</td>
+          </tr>
+        ))}
+      </Table>
+      {member.role === 'owner' && (
+        <p className="mt-2 text-sm">
+          <Link to="/queue" search={{}} className="text-accent underline">
+            {words.toQueue}
+          </Link>
+        </p>
+      )}
+    </Section>
+  )
+}

@@ -1,0 +1,192 @@
+/** What waits, by destination, and the operator's hand on it: paused, resumed, tried now. For owners of the organisation. */
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useState } from 'react'
+import { get, post, withQuery } from '../api.ts'
+import { Badge, Button, Empty, Field, Heading, Problem, Section, Table, Time } from '../parts/basics.tsx'
+import { Confirm, FormDialog } from '../parts/dialogs.tsx'
+import { useHere } from '../session.tsx'
+import { texts } from '../texts.ts'
+import type { Queue, Stop } from '../types.ts'
+
+const everyMs = 5000
+const words = texts.queue
+type Place = Partial<Record<'destination' | 'domain' | 'tenantId', string>>
+
+export function QueuePage() {
+  const { tenantId } = useHere()
+  const client = useQueryClient()
+  const [pausing, setPausing] = useState<string>()
+  const [flushing, setFlushing] = useState(false)
+  const path = withQuery('/dashboard/api/queue', { tenantId })
+  const { data, error } = useQuery({ queryKey: ['queue', path], queryFn: () => get<Queue>(path), refetchInterval: everyMs })
+  const refresh = () => client.invalidateQueries({ queryKey: ['queue'] })
+  const resume = useMutation({ mutationFn: (place: Place) => post('/dashboard/api/queue/resume', place), onSettled: refresh })
+  const flush = useMutation({
+    mutationFn: (destination: string) => post<{ emails: number }>('/dashboard/api/queue/flush', { destination }),
+    onSettled: refresh,
+  })
+  return (
+    <>
+      <Heading title={texts.pages.queue}>
+        <Button onClick={() => setFlushing(true)}>{words.flushAll}</Button>
+        <Button kind="main" onClick={() => setPausing('')}>
+          {words.pauseOne}
+        </Button>
+      </Heading>
+      <p className="mb-4 text-sm text-soft">{words.intro}</p>
+      <Problem error={error ?? resume.error ?? flush.error} />
+      <p aria-live="polite" className="text-sm">
+        {flush.data && words.flushed(flush.data.emails)}
+      </p>
+      {data?.destinations.length === 0 && <Empty>{words.empty}</Empty>}
+      {data && data.destinations.length > 0 && (
+        <Table label={texts.pages.queue} columns={words.columns}>
+          {data.destinations.map((one) => (
+            <tr key={one.destination}>
+              <td className="font-medium">
+                {one.destination} {one.pausedBecause !== null && <Badge tone="wait">{words.paused}</Badge>}
+              </td>
+              <td className="tabular-nums">{(one.ready + one.waiting).toLocaleString()}</td>
+              <td className="tabular-nums">{one.sending.toLocaleString()}</td>
+              <td className="tabular-nums">
+                {one.deferred.toLocaleString()}
+                {one.nextDueAt && (
+                  <span className="block text-soft">
+                    {words.next} <Time at={one.nextDueAt} />
+                  </span>
+                )}
+              </td>
+              <td className="tabular-nums">{one.held.toLocaleString()}</td>
+              <td>
+                <Time at={one.oldestAt} />
+              </td>
+              <td className="tabular-nums">{one.perMinute.toLocaleString()}</td>
+              <td className="min-w-40 [overflow-wrap:anywhere]">
+                {(one.waitsFor ?? one.lastReply?.output ?? one.lastReply?.details ?? '').slice(0, 200) || one.lastReply?.details}
+              </td>
+              <td>
+                <span className="flex justify-end gap-2">
+                  <Button
+                    aria-label={words.flushOf(one.destination)}
+                    disabled={flush.isPending || one.deferred === 0}
+                    onClick={() => flush.mutate(one.destination)}
+                  >
+                    {words.flush}
+                  </Button>
+                  {one.pausedBecause === null ? (
+                    <Button aria-label={words.pauseOf(one.destination)} onClick={() => setPausing(one.destination)}>
+                      {words.pause}
+                    </Button>
+                  ) : (
+                    <Button
+                      aria-label={words.resumeOf(one.destination)}
+                      disabled={resume.isPending}
+                      onClick={() => resume.mutate({ destination: one.destination })}
+                    >
+                      {words.resume}
+                    </Button>
+                  )}
+                </span>
+              </td>
+            </tr>
+          ))}
+        </Table>
+      )}
+      {data && data.stops.length > 0 && <Stops stops={data.stops} onResume={(place) => resume.mutate(place)} />}
+      {data && <InForce queue={data} />}
+      {pausing !== undefined && <PauseDialog destination={pausing} onClose={() => setPausing(undefined)} onDone={refresh} />}
+      {flushing && (
+        <Confirm
+          title={words.flushAllTitle}
+          text={words.flushAllText}
+          action={words.flushAll}
+          run={() => post('/dashboard/api/queue/flush', {})}
+          onDone={async () => {
+            setFlushing(false)
+            await refresh()
+          }}
+          onClose={() => setFlushing(false)}
+        />
+      )}
+    </>
+  )
+}
+
+function Stops({ stops, onResume }: { stops: readonly Stop[]; onResume: (place: Place) => void }) {
+  const { tenants } = useHere()
+  return (
+    <Section title={words.stops}>
+      <Table label={words.stops} columns={words.stopColumns}>
+        {stops.map((one) => (
+          <tr key={`${one.tenantId} ${one.kind} ${one.name}`}>
+            <td className="font-medium">{one.name}</td>
+            <td>
+              {words.kinds[one.kind]} {tenants.find(({ id }) => id === one.tenantId)?.name}
+            </td>
+            <td className="[overflow-wrap:anywhere]">{one.because}</td>
+            <td>
+              <Time at={one.at} />
+            </td>
+            <td className="text-right">
+              <Button
+                aria-label={words.goOn(one.name)}
+                onClick={() =>
+                  onResume(one.kind === 'destination' ? { destination: one.name } : { domain: one.name, tenantId: one.tenantId })
+                }
+              >
+                {words.resume}
+              </Button>
+            </td>
+          </tr>
+        ))}
+      </Table>
+    </Section>
+  )
+}
+
+const InForce = ({ queue: { providers, warmUps } }: { queue: Queue }) => (
+  <Section title={words.limits}>
+    {providers.length + warmUps.length === 0 && <Empty>{words.noLimits}</Empty>}
+    {providers.length > 0 && (
+      <Table label={words.limits} columns={words.limitColumns}>
+        {providers.map((one) => (
+          <tr key={`${one.source} ${one.provider}`}>
+            <td className="font-medium">{one.provider}</td>
+            <td>{one.source || '–'}</td>
+            <td className="tabular-nums">
+              {one.open} / {one.connections}
+            </td>
+            <td>{one.rate === null ? words.anyRate : words.rate(one.rate.toFixed(1))}</td>
+            <td className="[overflow-wrap:anywhere]">{one.cause}</td>
+            <td>{one.changedAt && <Time at={one.changedAt} />}</td>
+          </tr>
+        ))}
+      </Table>
+    )}
+    {warmUps.map((one) => (
+      <p key={`${one.source} ${one.provider}`} className="mt-2 text-sm">
+        {words.warmUp(one)}
+      </p>
+    ))}
+  </Section>
+)
+
+function PauseDialog({ destination, onClose, onDone }: { destination: string; onClose: () => void; onDone: () => Promise<void> }) {
+  const [name, setName] = useState(destination)
+  const [because, setBecause] = useState('')
+  return (
+    <FormDialog
+      title={words.pauseTitle}
+      action={words.pause}
+      run={() => post('/dashboard/api/queue/pause', { destination: name.trim(), ...(because ? { because } : {}) })}
+      onDone={async () => {
+        onClose()
+        await onDone()
+      }}
+      onClose={onClose}
+    >
+      <Field label={words.destination} help={words.pauseHelp} required value={name} onChange={(event) => setName(event.target.value)} />
+      <Field label={words.because} maxLength={200} value={because} onChange={(event) => setBecause(event.target.value)} />
+    </FormDialog>
+  )
+}

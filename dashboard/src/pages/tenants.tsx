@@ -1,0 +1,182 @@
+/** The tenants: made, changed, paused, limited, deleted; and the way to what is theirs. For owners of the organisation. */
+import { useQuery, useQueryClient } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
+import { useState } from 'react'
+import { get, patch, post, remove, withQuery } from '../api.ts'
+import { Badge, Button, Field, Heading, Select, Time } from '../parts/basics.tsx'
+import { Confirm, FormDialog } from '../parts/dialogs.tsx'
+import { Listing, useList } from '../parts/listing.tsx'
+import { useFilters } from '../parts/params.ts'
+import { useHere } from '../session.tsx'
+import { texts } from '../texts.ts'
+import type { Tenant } from '../types.ts'
+
+const words = texts.tenants
+const statuses = Object.entries(words.status).map(([value, label]) => ({ value, label }))
+
+interface Standing {
+  ceilings: Record<string, number>
+  paused: Record<string, string>
+}
+type Asked = { what: 'edit' | 'pause' | 'resume' | 'remove'; tenant: Tenant }
+
+export function TenantsPage() {
+  const { choose } = useHere()
+  const [filters, change] = useFilters()
+  const [adding, setAdding] = useState(false)
+  const [asked, setAsked] = useState<Asked>()
+  const client = useQueryClient()
+  const list = useList<Tenant>('tenants', withQuery('/v1/tenants', { status: filters.status, page: filters.page, perPage: 50 }))
+  const standing = useQuery({ queryKey: ['tenants', 'standing'], queryFn: () => get<Standing>('/dashboard/api/tenants') })
+  const done = async () => {
+    setAdding(false)
+    setAsked(undefined)
+    await client.invalidateQueries({ queryKey: ['tenants'] })
+  }
+  const because = (id: string) => standing.data?.paused[id]
+  const ceiling = (id: string) => standing.data?.ceilings[id]
+  return (
+    <>
+      <Heading title={texts.pages.tenants}>
+        <Select
+          label={words.statusLabel}
+          value={filters.status ?? ''}
+          choices={[{ value: '', label: words.any }, ...statuses]}
+          onChange={(status) => change({ status })}
+        />
+        <Button kind="main" onClick={() => setAdding(true)}>
+          {words.add}
+        </Button>
+      </Heading>
+      <Listing
+        label={texts.pages.tenants}
+        list={list}
+        error={standing.error}
+        columns={words.columns}
+        empty={words.none}
+        row={(one) => (
+          <tr key={one.id}>
+            <td className="font-medium [overflow-wrap:anywhere]">
+              {one.name} {one.isDefault && <Badge tone="none">{words.default}</Badge>}
+              <span className="block font-mono text-xs font-normal text-soft">{one.id}</span>
+            </td>
+            <td>
+              <Badge tone={one.status === 'active' ? 'good' : 'wait'}>{words.status[one.status]}</Badge>{' '}
+              {because(one.id) !== undefined && <Badge tone="wait">{words.paused}</Badge>}
+              {because(one.id) !== undefined && <span className="mt-1 block text-soft">{because(one.id)}</span>}
+            </td>
+            <td className="tabular-nums">{ceiling(one.id)?.toLocaleString() ?? words.noCeiling}</td>
+            <td>
+              <Time at={one.createdAt} />
+            </td>
+            <td>
+              <span className="flex gap-3">
+                {(['/emails', '/domains', '/keys', '/usage'] as const).map((to) => (
+                  <Link key={to} to={to} search={{}} onClick={() => choose(one.id)} className="text-accent underline">
+                    {words.links[to]}
+                  </Link>
+                ))}
+              </span>
+            </td>
+            <td>
+              <span className="flex justify-end gap-2">
+                <Button aria-label={words.editOf(one.name)} onClick={() => setAsked({ what: 'edit', tenant: one })}>
+                  {words.edit}
+                </Button>
+                <Button onClick={() => setAsked({ what: because(one.id) === undefined ? 'pause' : 'resume', tenant: one })}>
+                  {because(one.id) === undefined ? words.pause : words.resume}
+                </Button>
+                {!one.isDefault && (
+                  <Button kind="danger" aria-label={words.removeOf(one.name)} onClick={() => setAsked({ what: 'remove', tenant: one })}>
+                    {words.remove}
+                  </Button>
+                )}
+              </span>
+            </td>
+          </tr>
+        )}
+      />
+      {adding && <AddTenant onClose={() => setAdding(false)} onDone={done} />}
+      {asked?.what === 'edit' && (
+        <EditTenant tenant={asked.tenant} ceiling={ceiling(asked.tenant.id)} onClose={() => setAsked(undefined)} onDone={done} />
+      )}
+      {asked?.what === 'pause' && <PauseTenant tenant={asked.tenant} onClose={() => setAsked(undefined)} onDone={done} />}
+      {asked?.what === 'resume' && (
+        <Confirm
+          title={words.resumeTitle(asked.tenant.name)}
+          text={words.resumeText}
+          action={words.resume}
+          run={() => post(`/dashboard/api/tenants/${asked.tenant.id}/resume`)}
+          onDone={done}
+          onClose={() => setAsked(undefined)}
+        />
+      )}
+      {asked?.what === 'remove' && (
+        <Confirm
+          title={words.removeTitle(asked.tenant.name)}
+          text={words.removeText}
+          action={words.remove}
+          run={() => remove(`/v1/tenants/${asked.tenant.id}`)}
+          onDone={done}
+          onClose={() => setAsked(undefined)}
+        />
+      )}
+    </>
+  )
+}
+
+interface Doing {
+  onClose: () => void
+  onDone: () => Promise<void>
+}
+
+function AddTenant({ onClose, onDone }: Doing) {
+  const [name, setName] = useState('')
+  return (
+    <FormDialog title={words.addTitle} action={words.addAction} run={() => post('/v1/tenants', { name })} onDone={onDone} onClose={onClose}>
+      <Field label={words.name} required maxLength={100} value={name} onChange={(event) => setName(event.target.value)} />
+    </FormDialog>
+  )
+}
+
+function EditTenant({ tenant, ceiling, onClose, onDone }: Doing & { tenant: Tenant; ceiling: number | undefined }) {
+  const [name, setName] = useState(tenant.name)
+  const [status, setStatus] = useState<string>(tenant.status)
+  const [send, setSend] = useState(ceiling === undefined ? '' : String(ceiling))
+  const run = async () => {
+    if (name !== tenant.name || status !== tenant.status) await patch(`/v1/tenants/${tenant.id}`, { name, status })
+    if (send !== String(ceiling ?? ''))
+      await post(`/dashboard/api/tenants/${tenant.id}/limit`, { sendPerHour: send === '' ? null : Number(send) })
+  }
+  return (
+    <FormDialog title={words.editTitle(tenant.name)} action={words.save} run={run} onDone={onDone} onClose={onClose}>
+      <Field label={words.name} required maxLength={100} value={name} onChange={(event) => setName(event.target.value)} />
+      {!tenant.isDefault && <Select label={words.statusLabel} value={status} onChange={setStatus} choices={statuses} />}
+      <Field
+        label={words.ceiling}
+        help={words.ceilingHelp}
+        type="number"
+        min={1}
+        max={1_000_000_000}
+        value={send}
+        onChange={(event) => setSend(event.target.value)}
+      />
+    </FormDialog>
+  )
+}
+
+function PauseTenant({ tenant, onClose, onDone }: Doing & { tenant: Tenant }) {
+  const [because, setBecause] = useState('')
+  return (
+    <FormDialog
+      title={words.pauseTitle(tenant.name)}
+      action={words.pause}
+      run={() => post(`/dashboard/api/tenants/${tenant.id}/pause`, because ? { because } : {})}
+      onDone={onDone}
+      onClose={onClose}
+    >
+      <p className="text-sm">{words.pauseText}</p>
+      <Field label={words.because} maxLength={200} value={because} onChange={(event) => setBecause(event.target.value)} />
+    </FormDialog>
+  )
+}

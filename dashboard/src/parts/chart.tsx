@@ -1,0 +1,97 @@
+/** Charts, whose program comes only when the first one is shown; and what they show: counts over time, of a tenant or all. */
+import { useQuery } from '@tanstack/react-query'
+import { lazy, Suspense, useMemo } from 'react'
+import { get, withQuery } from '../api.ts'
+import { texts } from '../texts.ts'
+import type { OverTime, Point } from '../types.ts'
+import { Select, Table } from './basics.tsx'
+import type { Drawing } from './plot.tsx'
+
+const Plot = lazy(() => import('./plot.tsx'))
+
+export const counted = [
+  ['sent', texts.counts.sent, '#2563eb'],
+  ['delivered', texts.counts.delivered, '#15803d'],
+  ['soft_failed', texts.counts.soft_failed, '#b45309'],
+  ['hard_failed', texts.counts.hard_failed, '#dc2626'],
+  ['bounced', texts.counts.bounced, '#9333ea'],
+  ['held', texts.counts.held, '#64748b'],
+  ['complained', texts.counts.complained, '#db2777'],
+] as const
+type Counted = (typeof counted)[number][0]
+
+/** `share`: each as per cent of what was accepted. */
+export function Chart({ points, of, share = false }: { points: readonly Point[]; of: readonly Counted[]; share?: boolean }) {
+  const drawing = useMemo((): Drawing => {
+    const chosen = counted.filter(([key]) => of.includes(key))
+    return {
+      label: `${chosen.map(([, name]) => name).join(', ')} ${share ? texts.chart.shareOverTime : texts.chart.overTime}`,
+      times: points.map(({ timestamp }) => Date.parse(timestamp)),
+      lines: chosen.map(([key, name, colour]) => ({
+        name,
+        colour,
+        values: points.map((point) => (share ? (point.sent === 0 ? null : (point[key] / point.sent) * 100) : point[key])),
+      })),
+      unit: share ? ' %' : '',
+    }
+  }, [points, of, share])
+  return (
+    <Suspense fallback={<div className="h-60 text-sm text-soft">{texts.loading}</div>}>
+      <Plot {...drawing} />
+    </Suspense>
+  )
+}
+
+export const PointsTable = ({ points }: { points: readonly Point[] }) => (
+  <details className="mt-3">
+    <summary className="text-sm text-accent">{texts.chart.asTable}</summary>
+    <Table label={texts.chart.table} columns={[texts.chart.from, ...counted.map(([, name]) => name)]}>
+      {points.map((point) => (
+        <tr key={point.timestamp}>
+          <td className="whitespace-nowrap">{new Date(point.timestamp).toLocaleString()}</td>
+          {counted.map(([key]) => (
+            <td key={key}>{point[key].toLocaleString()}</td>
+          ))}
+        </tr>
+      ))}
+    </Table>
+  </details>
+)
+
+const periods = [
+  { value: 'today', label: texts.periods.today },
+  { value: 'last_7_days', label: texts.periods.last7 },
+  { value: 'last_30_days', label: texts.periods.last30 },
+  { value: 'last_90_days', label: texts.periods.last90 },
+] as const
+
+export const timezone = Intl.DateTimeFormat().resolvedOptions().timeZone
+
+/** The period that the address of the page names. */
+export const periodOf = (given: string | undefined) => periods.find(({ value }) => value === given)?.value ?? 'last_7_days'
+
+export const ChoosePeriod = ({ period, onChange }: { period: string; onChange: (period: string) => void }) => (
+  <Select label={texts.periods.label} value={period} choices={periods} onChange={onChange} />
+)
+
+export function useOverTime(period: string, tenantId: string | undefined, everyMs: number) {
+  const granularity = period === 'today' ? 'hour' : 'day'
+  const path = withQuery('/dashboard/api/over-time', { period, timezone, granularity, tenantId })
+  return useQuery({ queryKey: ['over-time', path], queryFn: () => get<OverTime>(path), refetchInterval: everyMs })
+}
+
+export const sumOf = (points: readonly Point[], key: Counted) => points.reduce((sum, point) => sum + point[key], 0)
+
+export const percent = (part: number, whole: number) =>
+  `${(whole === 0 ? 0 : (part / whole) * 100).toLocaleString(undefined, { maximumFractionDigits: 2 })} %`
+
+export const ofLimit = ({ used, limit }: { used: number; limit: number | null }) =>
+  limit === null ? used.toLocaleString() : `${used.toLocaleString()} / ${limit.toLocaleString()}`
+
+export const Figure = ({ name, value, note }: { name: string; value: string; note?: string }) => (
+  <div className="rounded-md border border-line bg-sheet p-3">
+    <dt className="text-sm text-soft">{name}</dt>
+    <dd className="text-xl font-semibold tabular-nums">{value}</dd>
+    {note && <dd className="text-sm text-soft">{note}</dd>}
+  </div>
+)

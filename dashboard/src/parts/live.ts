@@ -1,0 +1,51 @@
+/** The event stream of /v1, read by fetch because an EventSource can set no header. Comes back where it was when the connection is lost. */
+import { useEffect, useRef } from 'react'
+import { withQuery } from '../api.ts'
+
+const comeBackMs = 2000
+/** However many events come, a page is read again so often at most. */
+const restMs = 1000
+
+/** Calls `onNews` when something happened to an email of the tenant, or of all. */
+export function useNews(tenantId: string | undefined, onNews: () => void): void {
+  const call = useRef(onNews)
+  call.current = onNews
+  useEffect(() => {
+    const leaving = new AbortController()
+    let timer: ReturnType<typeof setTimeout> | undefined
+    const tell = () => {
+      timer ??= setTimeout(() => {
+        timer = undefined
+        call.current()
+      }, restMs)
+    }
+    void follow(withQuery('/v1/events/stream', { tenantId }), tell, leaving.signal)
+    return () => {
+      leaving.abort()
+      clearTimeout(timer)
+    }
+  }, [tenantId])
+}
+
+async function follow(path: string, tell: () => void, signal: AbortSignal): Promise<void> {
+  let last = ''
+  while (!signal.aborted) {
+    try {
+      const answer = await fetch(path, { headers: { 'x-postrider-session': '1', ...(last ? { 'last-event-id': last } : {}) }, signal })
+      if (answer.status === 401) return
+      const lines = answer.ok ? answer.body?.pipeThrough(new TextDecoderStream()).getReader() : undefined
+      let rest = ''
+      for (let piece = await lines?.read(); piece && !piece.done; piece = await lines?.read()) {
+        const whole = (rest + piece.value).split('\n')
+        rest = whole.pop() ?? ''
+        for (const line of whole) {
+          if (line.startsWith('id: ')) last = line.slice('id: '.length)
+          else if (line.startsWith('event: ')) tell()
+        }
+      }
+    } catch {
+      // The connection was lost, or the page was left.
+    }
+    if (!signal.aborted) await new Promise((resolve) => setTimeout(resolve, comeBackMs))
+  }
+}

@@ -1,0 +1,196 @@
+/**
+ * What the pages Overview, Queue and Tenants show and do beyond /v1 (docs/dashboard.md). The numbers are for whoever may read the emails
+ * they are made of; what an operator does on the command line is for owners of the organisation, and leaves the same entries.
+ */
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import Type, { type Static } from 'typebox'
+import { type Clock, emailIdTimeMs, Refusal } from '#base'
+import type { Db } from '#db'
+import { flushQueue, pauseQueue, pauseTenant, readQueue, restoreWaiting, resumePaused, resumeTenant } from '#delivery'
+import { type LimitSettings, setLimits, tenantSubject } from '#limits'
+import { parseAddress } from '#mail'
+import { measureQueue } from '#spool'
+import { getTenant, listPauses, type Tenants } from '#tenants'
+import { type Counts, type Granularity, granularities, openRecent, type Usage } from '#usage'
+import { type Desk, mostBodyOctets } from './desk.ts'
+import { reader } from './reader.ts'
+import type { Person } from './session.ts'
+import { query, queryReader } from './v1/query.ts'
+import { nullable } from './v1/wire.ts'
+
+export interface OperationDeps {
+  db: Db
+  clock: Clock
+  tenants: Tenants
+  usage: Usage
+  limitSettings: LimitSettings
+}
+
+const mostDestinations = 100
+
+const Id = Type.String({ maxLength: 64 })
+const OfTenant = query({ tenantId: Type.Optional(Id) })
+const OverTime = query({
+  tenantId: Type.Optional(Id),
+  period: Type.String({ default: 'last_7_days', maxLength: 64 }),
+  timezone: Type.String({ default: 'UTC', maxLength: 64 }),
+  granularity: Type.Unsafe<Granularity>({ type: 'string', enum: granularities, default: 'day' }),
+})
+const Because = Type.Optional(Type.String({ maxLength: 200 }))
+const Domain = Type.Optional(Type.String({ maxLength: 255 }))
+/** Either the recipients' domain, or a tenant's sending domain. */
+const Place = Type.Object({ destination: Domain, domain: Domain, tenantId: Type.Optional(Id), because: Because })
+const AnyPlace = Type.Object({ destination: Domain })
+const Pause = Type.Object({ because: Because })
+const Ceiling = Type.Object({ sendPerHour: nullable(Type.Integer({ minimum: 1, maximum: 1_000_000_000 })) })
+
+const readOfTenant = queryReader(OfTenant)
+const readOverTime = queryReader(OverTime)
+const readPlace = reader(Place)
+const readAnyPlace = reader(AnyPlace)
+const readPause = reader(Pause)
+const readCeiling = reader(Ceiling)
+
+export function serveOperation(api: FastifyInstance, deps: OperationDeps, desk: Desk): void {
+  const { asPerson, answer } = desk
+  const { db, clock, tenants, usage, limitSettings } = deps
+  const recent = openRecent(deps)
+
+  /** The tenant asked for, as far as the person may see it; null: all. */
+  const scopeOf = async (person: Person, wanted: string | undefined): Promise<string | null> => {
+    if (person.tenantId !== null && (wanted ?? person.tenantId) !== person.tenantId) throw new Refusal('tenant_mismatch')
+    const tenantId = person.tenantId ?? wanted ?? null
+    if (tenantId !== null && !(await tenants.find(tenantId))) throw new Refusal('not_found', { message: 'there is no such tenant' })
+    return tenantId
+  }
+  const asOperator = async (request: FastifyRequest): Promise<Person> => {
+    const person = await asPerson(request)
+    if (person.role !== 'owner' || person.tenantId !== null)
+      throw new Refusal('permission_denied', { message: 'only an owner of the organisation does this' })
+    return person
+  }
+  const given = (request: FastifyRequest) => request.query as Record<string, unknown>
+  const param = (request: FastifyRequest, name: string) => (request.params as Record<string, string>)[name] ?? ''
+
+  api.get('/over-time', async (request, reply) => {
+    const person = await asPerson(request)
+    const { tenantId, granularity, ...asked } = readOverTime(given(request))
+    const { period, buckets } = await usage.overTime(await scopeOf(person, tenantId), asked, granularity)
+    const points = buckets.map(({ startMs, counts }) => ({ timestamp: new Date(startMs).toISOString(), ...countsToWire(counts) }))
+    return answer(request, reply, { firstDay: period.firstDay, lastDay: period.lastDay, granularity, points })
+  })
+
+  api.get('/recent', async (request, reply) => {
+    const person = await asPerson(request)
+    const { perMinute: _, ...shown } = await recent.get((await scopeOf(person, readOfTenant(given(request)).tenantId)) ?? '')
+    return answer(request, reply, shown)
+  })
+
+  api.get('/health', async (request, reply) => {
+    const person = await asPerson(request)
+    if (person.tenantId !== null) throw new Refusal('permission_denied', { message: 'this is of the whole organisation' })
+    const [{ states, overdueMs, unowned }, restored] = await Promise.all([measureQueue(db, clock.nowMs()), restoreWaiting(db)])
+    return answer(request, reply, {
+      queue: Object.fromEntries(states),
+      overdueMs,
+      shardsUnowned: unowned,
+      restoreWaiting: Boolean(restored),
+    })
+  })
+
+  api.get('/queue', async (request, reply) => {
+    await asOperator(request)
+    const tenantId = readOfTenant(given(request)).tenantId ?? null
+    const [queue, { perMinute }] = await Promise.all([readQueue(db, tenantId, mostDestinations, clock.nowMs()), recent.get(tenantId ?? '')])
+    return answer(request, reply, {
+      ...queue,
+      destinations: queue.destinations.map(({ oldestEmailId, ...one }) => ({
+        ...one,
+        oldestAt: new Date(emailIdTimeMs(oldestEmailId) ?? clock.nowMs()),
+        perMinute: perMinute.get(one.destination) ?? 0,
+      })),
+    })
+  })
+
+  const change = <Read extends object>(
+    path: string,
+    read: (body: unknown) => Read,
+    act: (owner: Person, wanted: Read) => Promise<object>,
+  ) =>
+    api.post(path, { bodyLimit: mostBodyOctets }, async (request, reply) => {
+      const owner = await asOperator(request)
+      const wanted = read(request.body)
+      const done = await act(owner, wanted)
+      await desk.note(db, request, owner, path.slice(1).replace('/', '.'), { ...wanted })
+      return answer(request, reply, done)
+    })
+
+  const placeOf = async ({ destination, domain, tenantId }: Static<typeof Place>) => {
+    if (destination !== undefined) return { tenantId: '', kind: 'destination' as const, name: domainName('destination', destination) }
+    const { id } = tenantId === undefined ? await tenants.default() : await getTenant(db, tenantId)
+    return { tenantId: id, kind: 'domain' as const, name: domainName('domain', domain ?? '') }
+  }
+  change('/queue/pause', readPlace, async ({ name: by }, wanted) => {
+    await pauseQueue(db, await placeOf(wanted), wanted.because ?? `paused by ${by}`, clock.nowMs(), by)
+    return { paused: true }
+  })
+  change('/queue/resume', readPlace, async ({ name: by }, wanted) => ({
+    resumed: await resumePaused(db, await placeOf(wanted), clock.nowMs(), by),
+  }))
+  change('/queue/flush', readAnyPlace, async ({ name: by }, { destination }) => ({
+    emails: await flushQueue(db, { destination: destination && domainName('destination', destination) }, clock.nowMs(), by),
+  }))
+
+  api.get('/tenants', async (request, reply) => {
+    await asOperator(request)
+    const { organisation, ceilings } = await limitSettings.send()
+    return answer(request, reply, {
+      sendPerHour: organisation,
+      ceilings: Object.fromEntries(ceilings),
+      paused: Object.fromEntries(await listPauses(db)),
+    })
+  })
+
+  const changeTenant = <Read extends object>(
+    path: string,
+    read: (body: unknown) => Read,
+    act: (owner: Person, id: string, wanted: Read) => Promise<object>,
+  ) =>
+    api.post(`/tenants/:tenantId/${path}`, { bodyLimit: mostBodyOctets }, async (request, reply) => {
+      const owner = await asOperator(request)
+      const wanted = read(request.body)
+      const { id } = await getTenant(db, param(request, 'tenantId'))
+      const done = await act(owner, id, wanted)
+      tenants.forget()
+      await desk.note(db, request, owner, `tenants.${path}`, { tenantId: id, ...wanted })
+      return answer(request, reply, done)
+    })
+
+  changeTenant('pause', readPause, async ({ name: by }, id, { because }) => {
+    await pauseTenant(db, id, { because: because ?? `paused by ${by}`, by }, clock.nowMs())
+    return { paused: true }
+  })
+  changeTenant('resume', readPause, async ({ name: by }, id) => ({ resumed: await resumeTenant(db, id, clock.nowMs(), by) }))
+  changeTenant('limit', readCeiling, async (_owner, id, { sendPerHour }) => {
+    await setLimits(db, tenantSubject(id), { sendPerHour: sendPerHour ?? 'unlimited' })
+    return { sendPerHour }
+  })
+}
+
+function domainName(field: string, text: string): string {
+  const name = parseAddress(`a@${text}`)?.domain
+  if (name === undefined)
+    throw new Refusal('validation_error', { field, message: `${field} is not a domain`, suggestion: 'Give the part after the @' })
+  return name
+}
+
+const countsToWire = ({ accepted, test, complained, sent, softfail, hardfail, bounced, held }: Counts) => ({
+  sent: accepted,
+  delivered: sent,
+  soft_failed: softfail,
+  hard_failed: hardfail,
+  bounced,
+  held,
+  complained,
+  test,
+})

@@ -1,0 +1,107 @@
+/**
+ * What became of mail lately, from the end of the event log: how long it took, where it fails and why, how fast it goes where. What is
+ * read is bounded, however much was sent.
+ */
+import { type Clock, emailIdTimeMs, type Remembered, remembered } from '#base'
+import { type Db, inSnapshot, type Tx } from '#db'
+import { destinationsOf } from '#emails'
+import { type AttemptEnd, readRecentEnds } from '#events'
+
+/** Events read at most, and of those the newest whose destination is looked up: together a tenth of a second. */
+const mostEvents = 20_000
+const mostLookedUp = 2000
+const mostFailing = 10
+const windowMs = 86_400_000
+const rateWindowMs = 60_000
+
+/** A destination that refuses, most refused first. */
+export interface Failing {
+  destination: string
+  deferred: number
+  failed: number
+  bounced: number
+  /** What most of them were told. */
+  classification: string | null
+  lastReply: string
+  lastAt: Date
+}
+
+export interface Recent {
+  /** Of simulated mail, because there was no other. */
+  isSimulated: boolean
+  delivered: { emails: number; sinceAt: Date | null; p50Ms: number | null; p99Ms: number | null }
+  failing: Failing[]
+  /** Messages a minute by destination. */
+  perMinute: Map<string, number>
+}
+
+const perCent = (sorted: readonly number[], share: number): number | null =>
+  sorted[Math.min(sorted.length - 1, Math.ceil(sorted.length * share) - 1)] ?? null
+
+/** Of one tenant ('' for all), at most a second old. */
+export function openRecent({ db, clock }: { db: Db; clock: Clock }): Remembered<Recent> {
+  return remembered(clock, (tenantId) => inSnapshot(db, (tx) => read(tx, tenantId === '' ? null : tenantId, clock.nowMs())))
+}
+
+async function read(tx: Tx, tenantId: string | null, nowMs: number): Promise<Recent> {
+  const all = await readRecentEnds(tx, tenantId, new Date(nowMs - windowMs), mostEvents)
+  const live = all.filter((one) => !one.simulated)
+  const ends = live.length > 0 ? live : all
+  const sent = ends.filter((one) => one.kind === 'MessageSent')
+  const tookMs = sent
+    .flatMap(({ at, emailId }) => {
+      const acceptedMs = emailIdTimeMs(emailId)
+      return acceptedMs === undefined ? [] : [Math.max(0, at.getTime() - acceptedMs)]
+    })
+    .sort((a, b) => a - b)
+  const refused = ends.filter((one) => one.kind !== 'MessageSent').slice(0, mostLookedUp)
+  const going = sent.slice(0, mostLookedUp).filter(({ at }) => at.getTime() > nowMs - rateWindowMs)
+  const destinations = await destinationsOf(tx, [...refused, ...going])
+  return {
+    isSimulated: live.length === 0 && all.length > 0,
+    delivered: { emails: sent.length, sinceAt: sent.at(-1)?.at ?? null, p50Ms: perCent(tookMs, 0.5), p99Ms: perCent(tookMs, 0.99) },
+    failing: failingOf(refused, destinations),
+    perMinute: ratesOf(going, destinations, nowMs),
+  }
+}
+
+function failingOf(refused: readonly AttemptEnd[], destinations: ReadonlyMap<string, string>): Failing[] {
+  const found = new Map<string, Failing & { told: Map<string | null, number> }>()
+  for (const { kind, emailId, at, classification, details, output } of refused) {
+    const destination = destinations.get(emailId)
+    if (!destination) continue
+    const first = {
+      destination,
+      deferred: 0,
+      failed: 0,
+      bounced: 0,
+      classification,
+      lastReply: output || details || '',
+      lastAt: at,
+      told: new Map(),
+    }
+    const one = found.get(destination) ?? first
+    if (kind === 'MessageDelayed') one.deferred++
+    else if (kind === 'MessageBounced') one.bounced++
+    else one.failed++
+    one.told.set(classification, (one.told.get(classification) ?? 0) + 1)
+    found.set(destination, one)
+  }
+  const total = ({ deferred, failed, bounced }: Failing) => deferred + failed + bounced
+  return [...found.values()]
+    .sort((a, b) => total(b) - total(a) || (a.destination < b.destination ? -1 : 1))
+    .slice(0, mostFailing)
+    .map(({ told, ...one }) => ({ ...one, classification: [...told].sort((a, b) => b[1] - a[1])[0]?.[0] ?? null }))
+}
+
+/** Over the last minute; where more went than is looked up, over as much of it as that reaches back. */
+function ratesOf(going: readonly AttemptEnd[], destinations: ReadonlyMap<string, string>, nowMs: number): Map<string, number> {
+  const oldestMs = going.at(-1)?.at.getTime() ?? nowMs
+  const overMs = going.length < mostLookedUp ? rateWindowMs : Math.max(1000, nowMs - oldestMs)
+  const counts = new Map<string, number>()
+  for (const { emailId } of going) {
+    const destination = destinations.get(emailId)
+    if (destination) counts.set(destination, (counts.get(destination) ?? 0) + 1)
+  }
+  return new Map([...counts].map(([destination, count]) => [destination, Math.round((count * 60_000) / overMs)]))
+}
