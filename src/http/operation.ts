@@ -112,7 +112,7 @@ export function serveOperation(api: FastifyInstance, deps: OperationDeps, desk: 
     })
   })
 
-  const change = <Read extends object>(
+  const change = <Read extends Record<string, unknown>>(
     path: string,
     read: (body: unknown) => Read,
     act: (owner: Person, wanted: Read) => Promise<object>,
@@ -151,7 +151,7 @@ export function serveOperation(api: FastifyInstance, deps: OperationDeps, desk: 
     })
   })
 
-  const changeTenant = <Read extends object>(
+  const changeTenant = <Read extends Record<string, unknown>>(
     path: string,
     read: (body: unknown) => Read,
     act: (owner: Person, id: string, wanted: Read) => Promise<object>,
