@@ -111,7 +111,6 @@ export function serveOperation(api: FastifyInstance, desk: Desk, deps: Operation
     })
   })
 
-  /** Noted in the audit log under the name of the command that does the same. */
   const change = <Read extends Record<string, unknown>>(
     path: string,
     read: (body: unknown) => Read,
@@ -162,7 +161,7 @@ export function serveOperation(api: FastifyInstance, desk: Desk, deps: Operation
       const { id } = await getTenant(db, param(request, 'tenantId'))
       const done = await act(owner, id, wanted)
       tenants.forget()
-      await desk.note(db, request, owner, `tenant.${path}`, { tenantId: id, ...wanted, ...done })
+      await desk.note(db, request, owner, `tenants.${path}`, { tenantId: id, ...wanted, ...done })
       return answer(request, reply, done)
     })
 

@@ -176,5 +176,10 @@ describe('the queue', () => {
       ['TenantPaused', undefined, 'owner'],
       ['TenantResumed', undefined, 'owner'],
     ])
+    const audit = (await as('owner', 'GET', '/audit?perPage=100')).data as unknown as { act: string; data: object }[]
+    const acts = audit.map(({ act }) => act)
+    for (const act of ['queue.pause', 'queue.resume', 'queue.flush', 'emails.cancel', 'tenants.pause', 'tenants.limit', 'tenants.resume'])
+      expect(acts).toContain(act)
+    expect(audit.find(({ act }) => act === 'queue.pause')?.data).toMatchObject({ destination: 'far.test' })
   })
 })

@@ -20,6 +20,9 @@ interface Standing {
 }
 type Asked = { what: 'edit' | 'pause' | 'resume' | 'remove'; tenant: Tenant }
 
+/** A limit is in force, and told, a second after it was changed. */
+const lookEveryMs = 2000
+
 export function TenantsPage() {
   const { choose } = useHere()
   const [filters, change] = useFilters()
@@ -27,7 +30,11 @@ export function TenantsPage() {
   const [asked, setAsked] = useState<Asked>()
   const client = useQueryClient()
   const list = useList<Tenant>('tenants', withQuery('/v1/tenants', { status: filters.status, page: filters.page, perPage: 50 }))
-  const standing = useQuery({ queryKey: ['tenants', 'standing'], queryFn: () => get<Standing>('/dashboard/api/tenants') })
+  const standing = useQuery({
+    queryKey: ['tenants', 'standing'],
+    queryFn: () => get<Standing>('/dashboard/api/tenants'),
+    refetchInterval: lookEveryMs,
+  })
   const done = async () => {
     setAdding(false)
     setAsked(undefined)
