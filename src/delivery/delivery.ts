@@ -8,7 +8,7 @@
  */
 import { readFileSync } from 'node:fs'
 import { type Clock, type Config, ConfigError, type Ids, type Log, pause, type Reached, type Secrets, startLoop } from '#base'
-import type { Db } from '#db'
+import { CommitUnknown, type Db } from '#db'
 import type { Domains } from '#domains'
 import { emailsOfDomain, loadContentBodies, tagsOf } from '#emails'
 import { isSimulatedSuppression, readScenario } from '#simulator'
@@ -181,6 +181,9 @@ export async function startDelivery(deps: DeliveryDeps): Promise<Delivery> {
           break
         } catch (error) {
           log.warn({ err: error, emails: claimed.length }, 'what was not sent could not be given back yet')
+          // Perhaps it was, and is claimed again by now: under the same epoch a repetition would take it back from whoever sends it. If it
+          // was not, it is found by the next sweep.
+          if (error instanceof CommitUnknown) break
           await pause(clock, giveBackEveryMs)
         }
       }

@@ -22,6 +22,6 @@ test('a week of a seed breaks no promise, and is the same again', { timeout: 120
   expect(again.story.join('\n')).toBe(first.story.join('\n'))
 })
 
-test('a week of each of two more seeds breaks no promise', { timeout: 120_000 }, async () => {
-  for (const seed of [1, 2]) expect({ seed, violations: (await simulate(seed, store)).violations }).toEqual({ seed, violations: [] })
+test('what was given back without hearing of it is not taken from whoever sends it then', { timeout: 120_000 }, async () => {
+  expect((await simulate(217, store)).violations).toEqual([])
 })

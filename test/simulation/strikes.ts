@@ -84,7 +84,7 @@ export function openStrikes(deps: StrikesDeps): Strikes {
   /** These need no operation of their victim. */
   const strikeNow = (one: Armed) => {
     const victim = chance.pick(victims(one.victim))
-    switch (one.what) {
+    switch (one.what as string) {
       case 'database away':
         awayUntilMs = time.monotonicMs + one.forMs
         ledger.tell(`the database is away for ${one.forMs} ms`)
@@ -104,7 +104,7 @@ export function openStrikes(deps: StrikesDeps): Strikes {
     }
     if (!victim) return false
     const { life } = victim
-    switch (one.what) {
+    switch (one.what as string) {
       case 'partition':
         cutOff.set(life, time.monotonicMs + one.forMs)
         ledger.strike('cut off from the database', life)

@@ -21,7 +21,7 @@ export interface Life {
   onEnd(act: () => void): void
 }
 
-export class Abandoned extends Error {}
+class Abandoned extends Error {}
 
 export function openLife(name: string): Life {
   let isOver = false
