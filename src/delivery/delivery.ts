@@ -57,6 +57,7 @@ export {
 } from './operate.ts'
 export { messageAsSent, rebuildMessage } from './prepare.ts'
 export { openProviders } from './providers.ts'
+export { openRecorder } from './record.ts'
 export { deleteDomain } from './remove-domain.ts'
 export { holdAfterRestore, restoreWaiting, resumeAfterRestore } from './restores.ts'
 export { openShaper } from './shaping.ts'

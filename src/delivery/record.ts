@@ -1,8 +1,8 @@
 /**
  * Recording: attempt, status, spool row and event of many recipients in one statement, so that they are true together or not at
- * all. The fence is the spool row itself: it must still be in the state and under the epoch it was claimed with, so a stale owner's
- * outcome changes nothing, and recording the same outcome twice does it once. Writes spool, emails, attempts and events, because
- * this is one of the two hot commits of the house.
+ * all. The fence is the spool row itself: it must still be in the state, under the epoch and with the attempts it was claimed with, so
+ * an outcome of a stale owner or of an earlier claim changes nothing, and recording the same outcome twice does it once. Writes spool,
+ * emails, attempts and events, because this is one of the two hot commits of the house.
  */
 import { type Clock, type Log, metrics, pause, type Reached } from '#base'
 import { type Db, ensurePartitions, sql, sqlState } from '#db'
@@ -20,7 +20,7 @@ const recordOutcomes = sql<{ emailId: string }>`
   with outcome as (
     select *
     from json_to_recordset($1::json) as given (
-      tenant_id text, email_id text, epoch bigint, failures integer, status text, queue text, due_at timestamptz, at timestamptz,
+      tenant_id text, email_id text, epoch bigint, tried integer, failures integer, status text, queue text, due_at timestamptz, at timestamptz,
       duration_ms integer, details text, output text, code integer, enhanced text, secure boolean, tls jsonb, classification text,
       remote_host text, outcome_unknown boolean, conversation text, attempt_status text, held_because text, source text, event text, classification_code integer, was text, simulated boolean, told_at timestamptz)
   ),
@@ -28,7 +28,7 @@ const recordOutcomes = sql<{ emailId: string }>`
     delete from spool
     using outcome
     where outcome.queue is null and spool.tenant_id = outcome.tenant_id and spool.email_id = outcome.email_id
-      and spool.state || '' = 'sending' and spool.epoch = outcome.epoch
+      and spool.state || '' = 'sending' and (spool.epoch, spool.failures) = (outcome.epoch, outcome.tried)
     returning outcome.*
   ),
   postponed as (
@@ -37,7 +37,7 @@ const recordOutcomes = sql<{ emailId: string }>`
       held_because = outcome.held_because, waits_for = null
     from outcome
     where outcome.queue is not null and spool.tenant_id = outcome.tenant_id and spool.email_id = outcome.email_id
-      and spool.state || '' = 'sending' and spool.epoch = outcome.epoch
+      and spool.state || '' = 'sending' and (spool.epoch, spool.failures) = (outcome.epoch, outcome.tried)
     returning outcome.*
   ),
   recorded as (
@@ -190,6 +190,7 @@ const rowOf = (one: Outcome) => ({
   tenant_id: one.claimed.tenantId,
   email_id: one.claimed.emailId,
   epoch: one.claimed.epoch,
+  tried: one.claimed.failures,
   failures: one.status === 'held' ? one.claimed.failures : one.claimed.failures + 1,
   status: one.status,
   queue: queueOf[one.status],

@@ -129,17 +129,22 @@ const claimReady = sql<Claimed>`
   where spool.tenant_id = picked.tenant_id and spool.email_id = picked.email_id and ${isNow} = 'ready'
   returning ${claimedColumns}`
 
+/** Not by another process since then, nor by this one again. */
+const isStillClaimed = sql.part`
+  spool.tenant_id = given.tenant_id and spool.email_id = given.email_id and ${isNow} = 'sending'
+  and (spool.epoch, spool.failures) = (given.epoch, given.failures)`
+
 const unclaim = sql`
   update spool
   set state = 'ready'
-  from unnest($1::text[], $2::text[], $3::bigint[]) as given (tenant_id, email_id, epoch)
-  where spool.tenant_id = given.tenant_id and spool.email_id = given.email_id and ${isNow} = 'sending' and spool.epoch = given.epoch`
+  from unnest($1::text[], $2::text[], $3::bigint[], $4::integer[]) as given (tenant_id, email_id, epoch, failures)
+  where ${isStillClaimed}`
 
 const putOff = sql`
   update spool
-  set state = 'deferred', due_at = $4, waits_for = $5
-  from unnest($1::text[], $2::text[], $3::bigint[]) as given (tenant_id, email_id, epoch)
-  where spool.tenant_id = given.tenant_id and spool.email_id = given.email_id and ${isNow} = 'sending' and spool.epoch = given.epoch`
+  set state = 'deferred', due_at = $5, waits_for = $6
+  from unnest($1::text[], $2::text[], $3::bigint[], $4::integer[]) as given (tenant_id, email_id, epoch, failures)
+  where ${isStillClaimed}`
 
 const interrupted = sql<Claimed>`
   select ${claimedColumns}
@@ -197,12 +202,19 @@ export function claim(db: Db, wish: ClaimWish): Promise<Claimed[]> {
   ])
 }
 
-type ClaimKey = Pick<Claimed, 'tenantId' | 'emailId' | 'epoch'>
+type ClaimKey = Pick<Claimed, 'tenantId' | 'emailId' | 'epoch' | 'failures'>
+
+const columnsOf = (claimed: readonly ClaimKey[]) => [
+  claimed.map((one) => one.tenantId),
+  claimed.map((one) => one.emailId),
+  claimed.map((one) => one.epoch),
+  claimed.map((one) => one.failures),
+]
 
 /** Gives back what was claimed and never handed to a connection. */
 export async function giveBack(on: Queryable, claimed: readonly ClaimKey[]): Promise<void> {
   if (claimed.length === 0) return
-  await on.run(unclaim, [claimed.map((one) => one.tenantId), claimed.map((one) => one.emailId), claimed.map((one) => one.epoch)])
+  await on.run(unclaim, columnsOf(claimed))
 }
 
 /** As `giveBack`, not to be claimed again before `due`; no attempt is counted. `waitsFor`: for people. */
@@ -212,8 +224,7 @@ export async function postpone(
   { due, waitsFor }: { due: Date; waitsFor: string },
 ): Promise<void> {
   if (claimed.length === 0) return
-  const keys = [claimed.map((one) => one.tenantId), claimed.map((one) => one.emailId), claimed.map((one) => one.epoch)]
-  await on.run(putOff, [...keys, due, waitsFor])
+  await on.run(putOff, [...columnsOf(claimed), due, waitsFor])
 }
 
 /** Recipients of these shards that are claimed and not in the owner's hands (`heldEmailIds`): perhaps sent. */

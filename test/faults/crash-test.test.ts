@@ -88,7 +88,12 @@ test(
 test(
   'a build that records outcomes without looking at the epoch records those of a lost owner, and is caught',
   async () => {
-    const script = built({ file: 'src/delivery/record.ts', line: ' and spool.epoch = outcome.epoch', instead: '', times: 2 })
+    const script = built({
+      file: 'src/delivery/record.ts',
+      line: ' and (spool.epoch, spool.failures) = (outcome.epoch, outcome.tried)',
+      instead: '',
+      times: 2,
+    })
     const { counts } = await crashTest(script, ['freeze'], 1)
     expect(counts.stale).toBeGreaterThan(0)
   },

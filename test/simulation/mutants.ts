@@ -25,7 +25,7 @@ export const mutants: Readonly<Record<string, Change>> = {
   },
   'completion without epoch check': {
     file: 'src/delivery/record.ts',
-    line: "and spool.state || '' = 'sending' and spool.epoch = outcome.epoch",
+    line: "and spool.state || '' = 'sending' and (spool.epoch, spool.failures) = (outcome.epoch, outcome.tried)",
     instead: "and spool.state || '' <> ''",
     times: 2,
   },

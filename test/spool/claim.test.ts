@@ -14,6 +14,10 @@ const stateOf = sql<{ emailId: string; state: string; epoch: number; dueAt: Date
   from spool
   order by email_id`
 
+const countAttempt = sql`
+  update spool
+  set failures = failures + 1`
+
 interface Wanted {
   tenant?: string
   destination?: string
@@ -157,6 +161,16 @@ describe('what was claimed and not sent', () => {
     await add(1)
     const [claimed] = await claim(db, wish)
     await giveBack(db, [{ ...(claimed as Claimed), epoch: 4 }])
+    expect(await db.rows(stateOf)).toMatchObject([{ state: 'sending', epoch: 5 }])
+  })
+})
+
+describe('what was claimed, lost and claimed again', () => {
+  test('is not given back for the earlier claim', async () => {
+    await add(1)
+    const [claimed] = await claim(db, wish)
+    await db.run(countAttempt)
+    await giveBack(db, [claimed as Claimed])
     expect(await db.rows(stateOf)).toMatchObject([{ state: 'sending', epoch: 5 }])
   })
 })
