@@ -60,7 +60,7 @@ describe('a return path', () => {
       fc.property(sent, (one) => {
         const mark = paths.mark(one.emailId, one.atMs)
         expect(mark).toMatch(/^m[a-z2-7]{51}$/)
-        expect(paths.readMarks(`X-Postrider-Email: ${mark}\r\n (${mark.toUpperCase()})`, one.atMs)).toEqual([one.emailId])
+        expect(paths.readMarks(`X-Message-Mark: ${mark}\r\n (${mark.toUpperCase()})`, one.atMs)).toEqual([one.emailId])
         const [local = ''] = make(one).split('@')
         for (const text of [`${mark}@${one.domain}`, `b${mark.slice(1)}`, `b${mark.slice(1)}@${one.domain}`, local, `m${local.slice(1)}`]) {
           expect(paths.read(text, one.atMs)).toBeUndefined()

@@ -75,7 +75,7 @@ export function withoutFields(octets: Buffer, prefix: string): Buffer {
 }
 
 /** Ours, which names the email of one recipient; one that came along names another's. */
-export const markField = 'X-Postrider-Email'
+export const markField = 'X-Message-Mark'
 
 const dropped = new Set(['bcc', 'resent-bcc', 'return-path', markField.toLowerCase()])
 

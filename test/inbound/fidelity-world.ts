@@ -50,7 +50,7 @@ const caseOf = (octets: Buffer) => /^X-Case: (\w+)\r$/m.exec(octets.toString('la
 /** Without the fields that we put on top: the mark, signatures, then the trace. */
 export function withoutOurs(octets: Buffer): Buffer {
   const ours =
-    /^X-Postrider-Email: m[a-z2-7]{51}\r\n(?:DKIM-Signature:[^\r]*\r\n(?:[ \t][^\r]*\r\n)*)*Received: by house\.test \(Postrider\) with ESMTPSA id \w+;\r\n\t[^\r]*\r\n/
+    /^X-Message-Mark: m[a-z2-7]{51}\r\n(?:DKIM-Signature:[^\r]*\r\n(?:[ \t][^\r]*\r\n)*)*Received: by house\.test \(Postrider\) with ESMTPSA id \w+;\r\n\t[^\r]*\r\n/
   const found = ours.exec(octets.toString('latin1'))?.[0]
   return found === undefined ? Buffer.from('not ours') : octets.subarray(found.length)
 }

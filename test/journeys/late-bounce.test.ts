@@ -70,7 +70,7 @@ describe('a message to several recipients of one server', () => {
     for (const { id } of Object.values(messages)) await becomes(id, 'sent')
     expect(mx.connections).toBe(1)
     const texts = mx.messages.map(({ octets }) => octets.toString('latin1'))
-    const mark = /^X-Postrider-Email: (m[a-z2-7]{51})\r\n/
+    const mark = /^X-Message-Mark: (m[a-z2-7]{51})\r\n/
     expect(new Set(texts.map((text) => mark.exec(text)?.[1])).size).toBe(3)
     expect(new Set(texts.map((text) => text.replace(mark, ''))).size).toBe(1)
     const paths = envelopes()

@@ -279,9 +279,9 @@ describe('a complaint', () => {
     const { id, to } = await sent()
     const feedback = feedbackAddress(hostname)
     const forged = `m${'a'.repeat(51)}`
-    expect(await returns.takeReport(feedback, reportOf(complaint, { text: `X-Postrider-Email: ${forged}` }))).toBe('no email found')
+    expect(await returns.takeReport(feedback, reportOf(complaint, { text: `X-Message-Mark: ${forged}` }))).toBe('no email found')
     expect(await suppressionOf(to)).toBeNull()
-    const text = `Return-Path: <redacted@house.test>\r\nX-Postrider-Email: ${markOf(id).toUpperCase()}\r\nX-Other: ${forged}`
+    const text = `Return-Path: <redacted@house.test>\r\nX-Message-Mark: ${markOf(id).toUpperCase()}\r\nX-Other: ${forged}`
     expect(await returns.takeReport(feedback, reportOf(complaint, { text }))).toBe('complaint')
     expect(await returns.takeReport(feedback, reportOf(complaint, { text }))).toBe('repeated')
     expect(await suppressionOf(to)).toBe('complaint')

@@ -72,7 +72,7 @@ const sent = async (path: string, body: object) => {
 }
 const arrived = (recipients: number): Promise<MxMessage[]> =>
   vi.waitUntil(() => mx.messages.flatMap((one) => one.recipients).length >= recipients && mx.messages, { timeout: 10_000, interval: 10 })
-const withoutMark = ({ octets }: MxMessage) => octets.toString('latin1').replace(/^X-Postrider-Email: \w+\r\n/, '')
+const withoutMark = ({ octets }: MxMessage) => octets.toString('latin1').replace(/^X-Message-Mark: \w+\r\n/, '')
 const different = (messages: readonly MxMessage[]) => new Set(messages.map(withoutMark)).size
 const htmlOf = async (message: MxMessage | undefined) => (await PostalMime.parse(message?.octets ?? Buffer.alloc(0))).html ?? ''
 const clickTokens = (html: string) =>
