@@ -250,8 +250,7 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
       // Not before, because what is split off waits in the queue, which is emptied when the allowance is used up.
       if (end.warmUp && !(await keepAllowed(job, end.warmUp))) continue
       if (!connection.usable) {
-        queue.push(job.tenantId, job)
-        press()
+        addAll([job])
         break
       }
       sent += await sendParts(connection, job, prepared, running)
@@ -290,8 +289,7 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
     const turns: Promise<void>[] = []
     for (const [index, part] of parts.entries()) {
       if (index > 0 && !connection.usable) {
-        queue.push(job.tenantId, { ...job, recipients: job.recipients.slice(index) })
-        press()
+        addAll([{ ...job, recipients: job.recipients.slice(index) }])
         break
       }
       const turn = transact(connection, part, message).finally(() => running.delete(turn))
@@ -344,8 +342,7 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
     const untouched = first?.state === 'failed' && first.failure.kind === 'dropped' && first.failure.stage === 'mail'
     if ((untouched || stumbled) && (!job.again || carried.has(connection))) {
       job.again ||= !carried.has(connection)
-      queue.push(job.tenantId, job)
-      press()
+      addAll([job])
       return
     }
     if (first?.state !== 'failed') carried.add(connection)
