@@ -135,6 +135,8 @@ async function withDatabase<T>(
   }
 }
 
+const ownerOf = (config: Config) => `owner@${config.hostname}`
+
 /** Makes the organisation of an empty database; what it returns is to be shown once. */
 async function firstStart(
   config: Config,
@@ -149,7 +151,7 @@ async function firstStart(
     if (config.firstStart === 'quiet') return undefined
     const key = async (mode: 'live' | 'test') =>
       (await createKey(tx, { mode, name: `first-${mode}-key`, tenantId: null, permissions: null }, facts)).key
-    const { signInToken } = await addMember(tx, { address: `owner@${config.hostname}`, role: 'owner', tenantId: null }, facts)
+    const { signInToken } = await addMember(tx, { address: ownerOf(config), role: 'owner', tenantId: null }, facts)
     return { liveKey: await key('live'), testKey: await key('test'), signInUrl: `${config.publicUrl}/sign-in/${signInToken}` }
   })
 }
@@ -160,7 +162,7 @@ Postrider is running at ${config.publicUrl} (API ${config.publicUrl}/v1, referen
 These are shown once:
   live key          ${shown.liveKey}
   test key          ${shown.testKey}
-  owner's sign-in   ${shown.signInUrl} (24 hours, once)
+  owner's sign-in   ${shown.signInUrl} (${ownerOf(config)}; 24 hours, once)
 
 Send a first email with the test key; nothing leaves this machine:
 

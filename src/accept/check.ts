@@ -3,7 +3,7 @@
  * Each refusal names the field by its JSON path.
  */
 import { Refusal, type RefusalCode } from '#base'
-import { type Address, type Mailbox, parseAddress, parseMailbox } from '#mail'
+import { type Address, type Mailbox, markField, parseAddress, parseMailbox } from '#mail'
 import type { Submission, SubmittedAttachment } from './submission.ts'
 
 const mebibyte = 1_048_576
@@ -18,6 +18,7 @@ const metadataOctets = 4096
 
 /** Written by us, or able to change what the message is. */
 const reservedHeaders = new Set([
+  markField.toLowerCase(),
   'from',
   'to',
   'cc',

@@ -250,6 +250,7 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
       // Not before, because what is split off waits in the queue, which is emptied when the allowance is used up.
       if (end.warmUp && !(await keepAllowed(job, end.warmUp))) continue
       if (!connection.usable) {
+        deps.release(job)
         addAll([job])
         break
       }

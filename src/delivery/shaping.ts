@@ -223,7 +223,14 @@ export function openShaper({ db, clock, log, processId, providers }: ShaperDeps)
   const hasNews = (one: State) =>
     one.throttle !== undefined || one.refusal !== undefined || (one.accepted > 0 && (one.isLearned || one.provider.rate !== null))
   const tellAll = async () => {
-    for (const state of [...states.values()].filter(hasNews)) await tell(state)
+    for (const state of [...states.values()].filter(hasNews)) {
+      const { throttle, refusal } = state
+      await tell(state).catch((error: unknown) => {
+        state.throttle ??= throttle
+        state.refusal ??= refusal
+        log.warn({ err: error, provider: state.provider.name }, 'what was refused was not learnt from yet')
+      })
+    }
     for (const state of states.values()) if (!hasNews(state)) state.accepted = 0
   }
   const telling = startLoop({ clock, log, name: 'telling what was accepted and refused', everyMs: tellEveryMs }, tellAll)

@@ -29,12 +29,12 @@ export function headerFields(block: string): HeaderField[] {
   return fields
 }
 
-/** `name:value` with the value unfolded, runs of space made one, ends trimmed; without CRLF. */
+/** `name:value` with the value unfolded, runs of space made one, ends trimmed; without CRLF. Octet A0 is no space (RFC 6376 section 2.8). */
 export const relaxedHeader = ({ name, value }: HeaderField): string =>
   `${name}:${value
     .replace(/\r\n/g, '')
     .replace(/[ \t]+/g, ' ')
-    .trim()}`
+    .replace(/^ | $/g, '')}`
 
 /** The relaxed body; the same octets where nothing has to change. */
 export function relaxedBody(message: Buffer, start: number): Buffer {

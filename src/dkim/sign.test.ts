@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { dkimVerify } from 'mailauth/lib/dkim/verify.js'
 import { beforeAll, describe, expect, test } from 'vitest'
+import { relaxedHeader } from './canonical.ts'
 import { dnsText, makeEd25519Key, makeRsaKey, readPrivateKey, type SigningKey } from './keys.ts'
 import { sign } from './sign.ts'
 
@@ -69,5 +70,9 @@ describe('a DKIM signature', () => {
   test('has no line over 998 octets and only CRLF line ends', async () => {
     const message = (await signed('Hello\r\n')).toString('latin1')
     expect(message.split('\r\n').every((line) => line.length <= 998 && !/[\r\n]/.test(line))).toBe(true)
+  })
+
+  test('covers octet A0 at the end of a field, which is no space but half of a letter', () => {
+    expect(relaxedHeader({ name: 'subject', value: ' \t voil\u00c3\u00a0\r\n ' })).toBe('subject:voil\u00c3\u00a0')
   })
 })

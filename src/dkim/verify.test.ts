@@ -20,6 +20,8 @@ const records = new Map([
   ['small._domainkey.example.com', dnsText('rsa', keys.small.publicKey)],
   ['other._domainkey.example.com', dnsText('rsa', keys.rsa.publicKey)],
   ['revoked._domainkey.example.com', 'v=DKIM1; p='],
+  ['trial._domainkey.example.com', `v=DKIM1; t=y; p=${keys.rsa.publicKey}`],
+  ['strict._domainkey.example.com', `v=DKIM1; t=s; p=${keys.rsa.publicKey}`],
   ['chat._domainkey.example.com', `v=DKIM1; s=chat; p=${keys.rsa.publicKey}`],
   ['rsa._domainkey.example.net', dnsText('rsa', keys.rsa.publicKey)],
 ])
@@ -35,7 +37,7 @@ const head = 'From: Feedback <fbl@example.com>\r\nTo: us@example.org\r\nSubject:
 const report = (body = 'Hello  \t\r\n\r\nthere\r\n\r\n\r\n', fields = head) => Buffer.from(`${fields}\r\n${body}`, 'latin1')
 
 interface By {
-  selector?: keyof typeof keys | 'revoked' | 'chat'
+  selector?: keyof typeof keys | 'revoked' | 'chat' | 'trial' | 'strict'
   algorithm?: string
   form?: string
   domain?: string
@@ -82,6 +84,20 @@ describe('the signature of a report', () => {
       const key = { domain: 'example.com', selector, algorithm, privateKey: readPrivateKey(keys[selector].privateKey) }
       expect(await check(await sign(report(), [key], atMs))).toBe('pass')
     }
+  })
+
+  test('by a key on trial proves nothing, by a strict one only what is of its very domain', async () => {
+    const below = (message: Buffer) => Buffer.from(message.toString('latin1').replace(/ d=/, ' i=@mail.example.com; d='), 'latin1')
+    expect(await check(await signedBy(report(), { selector: 'trial' }))).toBe('fail')
+    expect(await check(await signedBy(report(), { selector: 'strict' }))).toBe('pass')
+    asked = 0
+    expect(await check(below(await signedBy(report(), { selector: 'strict' })))).toBe('fail')
+    expect(asked).toBe(1)
+  })
+
+  test('of a quarter of a million @ is judged in no time', async () => {
+    const field = `DKIM-Signature: v=1; d=example.com; s=rsa; h=from; i=${'@'.repeat(250_000)}\r\n x; b=`
+    expect(await check(Buffer.from(`${field}\r\n${report().toString('latin1')}`, 'latin1'))).toBe('fail')
   })
 
   test('is none where there is none, and counts only for the domain it is of and those below', async () => {

@@ -15,6 +15,8 @@ export type FindTxt = (name: string) => Promise<readonly string[]>
 const mostSignatures = 3
 const mostHeaderOctets = 262_144
 const mostSignedFields = 200
+/** Of one signature: the names of its fields and a number of 4096 bits are far less. */
+const longestSignature = 16_384
 /** RFC 8301 section 3.2 forbids smaller ones; larger ones only cost time. */
 const leastRsaBits = 1024
 const mostRsaBits = 4096
@@ -34,7 +36,7 @@ export async function verify(message: Buffer, domain: string, findTxt: FindTxt, 
   if (signatures.length === 0) return 'none'
   // Of two, one is shown and the other signed.
   if (fields.filter((field) => nameOf(field) === 'from').length !== 1) return 'fail'
-  for (const field of signatures.slice(0, mostSignatures)) {
+  for (const field of signatures.filter(({ length }) => length <= longestSignature).slice(0, mostSignatures)) {
     const tags = tagsOf(field.slice(field.indexOf(':') + 1))
     if (!isAbout(tags, domain, atMs) || !bodyMatches(tags, message, start)) continue
     const name = `${tags.get('s')}._domainkey.${tags.get('d')}`
@@ -67,7 +69,7 @@ const namesIn = (tags: ReadonlyMap<string, string>) => bare(tags.get('h')).toLow
 function isAbout(tags: ReadonlyMap<string, string>, domain: string, atMs: number): boolean {
   const of = (tags.get('d') ?? '').toLowerCase()
   const from = domain.toLowerCase()
-  const [, identity = of] = /@(.+)$/.exec(tags.get('i') ?? '') ?? []
+  const identity = identityOf(tags)
   const areNames = [of, tags.get('s') ?? ''].every((name) => name.split('.').every((one) => label.test(one)))
   const seconds = tags.get('x')
   return (
@@ -75,12 +77,18 @@ function isAbout(tags: ReadonlyMap<string, string>, domain: string, atMs: number
     areNames &&
     of.includes('.') &&
     (from === of || from.endsWith(`.${of}`)) &&
-    (identity.toLowerCase() === of || identity.toLowerCase().endsWith(`.${of}`)) &&
+    (identity === of || identity.endsWith(`.${of}`)) &&
     !tags.has('l') &&
     namesIn(tags).includes('from') &&
     namesIn(tags).length <= mostSignedFields &&
     (seconds === undefined || Number(seconds) * 1000 > atMs)
   )
+}
+
+/** The domain of i=, which is that of d= where it is not given. */
+function identityOf(tags: ReadonlyMap<string, string>): string {
+  const given = tags.get('i') ?? tags.get('d') ?? ''
+  return given.slice(given.lastIndexOf('@') + 1).toLowerCase()
 }
 
 const formsOf = (tags: ReadonlyMap<string, string>) => {
@@ -102,6 +110,9 @@ function keyOf(record: string, tags: ReadonlyMap<string, string>): KeyObject | u
   const hashes = said.get('h')
   const isForMail = ['*', 'email'].some((use) => (said.get('s') ?? '*').split(':').some((one) => one.trim() === use))
   const given = Buffer.from(bare(said.get('p')), 'base64')
+  // RFC 6376 section 3.6.1: a key that is being tried out proves nothing; a strict one, nothing of the domains below.
+  const flags = bare(said.get('t')).toLowerCase().split(':')
+  if (flags.includes('y') || (flags.includes('s') && identityOf(tags) !== tags.get('d')?.toLowerCase())) return undefined
   if ((said.get('v') ?? 'DKIM1') !== 'DKIM1' || given.length === 0 || !isForMail) return undefined
   if (tags.get('a')?.toLowerCase() !== `${kind}-sha256` || (hashes !== undefined && !bare(hashes).split(':').includes('sha256')))
     return undefined

@@ -3,7 +3,7 @@
  * By words of the subject, sending domain, key and metadata the emails of ended days are found by an index that is made when the day has
  * ended, so that accepting pays nothing for it; those of today are looked through.
  */
-import { emailIdPrefix, emailIdTimeMs } from '#base'
+import { emailIdPrefix, emailIdTimeMs, Refusal } from '#base'
 import { type Db, indexPartitions, inSnapshot, type Queryable, type Sql, sql, type Tx } from '#db'
 import { dayMs } from './counts.ts'
 import { openWalk, type Walk } from './paging.ts'
@@ -188,9 +188,12 @@ const parametersOf = (filter: EmailFilter, { fromMs, toMs }: { fromMs: number; t
   filter.words ? filter.words.flatMap(containedIn) : null,
 ]
 
-/** A plan for any values would not know that the index is of use. */
+/** Each page of a search reads those before it again. */
+const mostLookedThrough = 10_000
+
+/** A plan for any values would not know that the index is of use. A search that takes longer keeps connections from those who send. */
 const planForValues = sql`
-  select set_config('plan_cache_mode', 'force_custom_plan', true)`
+  select set_config('plan_cache_mode', 'force_custom_plan', true), set_config('statement_timeout', '10s', true)`
 
 /** Of many, the newest come by before all could be found and sorted; the planner takes the words for rarer than they are. */
 const readInOrder = sql`
@@ -205,6 +208,12 @@ async function lookThrough(
   size: number,
 ): Promise<{ emails: Email[]; total: number }> {
   const { page, some } = filter.tenantId === null ? filteredOfAll : filteredOfTenant
+  if (offset >= mostLookedThrough)
+    throw new Refusal('validation_error', {
+      field: 'page',
+      message: `page of a search must be below ${mostLookedThrough} emails`,
+      suggestion: 'Give before, the time of the last one seen, and begin with page 1',
+    })
   const parameters = parametersOf(filter, range)
   await tx.run(planForValues)
   const found = (await tx.rows(some, [...parameters, mostCounted])).map(({ id }) => id)

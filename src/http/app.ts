@@ -183,8 +183,12 @@ function register(api: FastifyInstance, endpoint: Endpoint, path: string, deps: 
         lastEventId: endpoint.streams ? headerOf(request, 'last-event-id') : undefined,
         idempotencyKey: endpoint.sends ? headerOf(request, 'idempotency-key') : undefined,
       }
-      const answered = await within(endpoint.respond(call, deps), answerWithinMs, deps.clock)
-      await noteChange(request, endpoint, answered.body, deps)
+      const respond = async () => {
+        const done = await endpoint.respond(call, deps)
+        await noteChange(request, endpoint, done.body, deps)
+        return done
+      }
+      const answered = await within(respond(), answerWithinMs, deps.clock)
       if (answered.standing) reply.headers(sendLimitHeaders(answered.standing))
       if (answered.replayed) reply.header('idempotent-replayed', 'true')
       const { body } = answered

@@ -13,7 +13,7 @@ import { serveInstallation } from './installation.ts'
 import { type OperationDeps, serveOperation } from './operation.ts'
 import { previewDocument, previewHeaders } from './preview.ts'
 import { serveSecondFactor } from './second-factor.ts'
-import { isFromOurPages, sessionCookie, setSessionCookie } from './session.ts'
+import { isFromOurPages, type Person, sessionCookie, setSessionCookie } from './session.ts'
 import { retrieveEmail } from './v1/email-details.ts'
 import type { ApiDeps } from './v1/route.ts'
 
@@ -103,7 +103,7 @@ export async function serveDashboard(app: FastifyInstance, deps: DashboardDeps &
           throw new Refusal('not_found', { field: 'tenantId', message: 'there is no such tenant' })
         const made = await db.transaction(async (tx) => {
           const member = { address: address.text, role: wanted.role, tenantId }
-          await desk.note(tx, request, owner, 'members.add', { ...member })
+          await desk.note(tx, request, owner, 'members.add', { ...member }, tenantId)
           return addMember(tx, member, { nowMs: clock.nowMs(), ids })
         })
         return answer(request, reply, withLink(made))
@@ -112,9 +112,11 @@ export async function serveDashboard(app: FastifyInstance, deps: DashboardDeps &
       api.post('/members/reset', { bodyLimit: mostBodyOctets }, async (request, reply) => {
         const owner = await asOwner(request)
         const { address } = readOneMember(request.body)
+        refuseSelf(owner, address, 'resets')
         const made = await db.transaction(async (tx) => {
-          await desk.note(tx, request, owner, 'members.reset', { address })
-          return resetMember(tx, address, owner.tenantId, { nowMs: clock.nowMs(), ids })
+          const reset = await resetMember(tx, address, owner.tenantId, { nowMs: clock.nowMs(), ids })
+          await desk.note(tx, request, owner, 'members.reset', { address }, reset.member.tenantId)
+          return reset
         })
         sessions.forget()
         return answer(request, reply, withLink(made))
@@ -123,8 +125,7 @@ export async function serveDashboard(app: FastifyInstance, deps: DashboardDeps &
       api.post('/members/remove', { bodyLimit: mostBodyOctets }, async (request, reply) => {
         const owner = await asOwner(request)
         const { address } = readOneMember(request.body)
-        if (address.toLowerCase() === owner.name)
-          throw new Refusal('validation_error', { field: 'address', message: 'nobody removes themselves', suggestion: 'Ask another owner' })
+        refuseSelf(owner, address, 'removes')
         await db.transaction(async (tx) => {
           await desk.note(tx, request, owner, 'members.remove', { address })
           await removeMember(tx, address, owner.tenantId)
@@ -136,9 +137,11 @@ export async function serveDashboard(app: FastifyInstance, deps: DashboardDeps &
       api.post('/members/reset-second-factor', { bodyLimit: mostBodyOctets }, async (request, reply) => {
         const owner = await asOwner(request)
         const { address } = readOneMember(request.body)
+        refuseSelf(owner, address, 'resets')
         const member = await db.transaction(async (tx) => {
-          await desk.note(tx, request, owner, 'members.reset-second-factor', { address })
-          return resetSecondFactor(tx, address, owner.tenantId)
+          const reset = await resetSecondFactor(tx, address, owner.tenantId)
+          await desk.note(tx, request, owner, 'members.reset-second-factor', { address }, reset.tenantId)
+          return reset
         })
         sessions.forget()
         return answer(request, reply, { member })
@@ -172,4 +175,10 @@ export async function serveDashboard(app: FastifyInstance, deps: DashboardDeps &
     },
     { prefix: '/dashboard/api' },
   )
+}
+
+/** Whoever holds a session for a moment must not take the account with it. */
+function refuseSelf(owner: Person, address: string, does: string): void {
+  if (address.toLowerCase() !== owner.name) return
+  throw new Refusal('validation_error', { field: 'address', message: `nobody ${does} themselves`, suggestion: 'Ask another owner' })
 }

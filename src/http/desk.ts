@@ -34,8 +34,15 @@ export interface Desk {
   asOwner: (request: FastifyRequest) => Promise<Person>
   /** The network that somebody tries to sign in from, who may be anybody. */
   networkTrying: (request: FastifyRequest) => string
-  /** In the audit log, in the transaction of what is noted. `data` holds no secrets. */
-  note: (on: Queryable, request: FastifyRequest, person: Person, act: string, data: Record<string, unknown>) => Promise<void>
+  /** In the audit log. `data` holds no secrets; `tenantId`: whom it is about, the person's own tenant when it is not said. */
+  note: (
+    on: Queryable,
+    request: FastifyRequest,
+    person: Person,
+    act: string,
+    data: Record<string, unknown>,
+    tenantId?: string | null,
+  ) => Promise<void>
 }
 
 export const mostBodyOctets = 16_384
@@ -76,7 +83,7 @@ export function openDesk(deps: DashboardDeps): Desk {
       refuseTooFast(`sign-in:${network}`, signInRate)
       return network
     },
-    note: (on, request, { name, tenantId }, act, data) =>
+    note: (on, request, { name, tenantId: own }, act, data, tenantId = own) =>
       noteAct(
         on,
         { actor: { kind: 'member', name }, act, tenantId, requestId: request.id, ipAddress: request.ip, data },

@@ -52,7 +52,7 @@ export function serveEmailDesk(
       refuseBeyondRole(person, request)
       const email = await emailOf(request, person)
       const emails = await act(db, { emailId: email.id, tenantId: email.tenantId }, clock.nowMs(), person.name)
-      await desk.note(db, request, person, `emails.${path}`, { emailId: email.id, emails })
+      await desk.note(db, request, person, `emails.${path}`, { emailId: email.id, emails }, email.tenantId)
       return answer(request, reply, { emails })
     })
   change('release', releaseQueue)

@@ -4,7 +4,7 @@
  */
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import Type, { type Static } from 'typebox'
-import { type Clock, emailIdTimeMs, Refusal } from '#base'
+import { type Clock, emailIdTimeMs, Refusal, remembered } from '#base'
 import type { Db } from '#db'
 import { flushQueue, pauseQueue, pauseTenant, readQueue, restoreWaiting, resumePaused, resumeTenant } from '#delivery'
 import { type LimitSettings, setLimits, tenantSubject } from '#limits'
@@ -54,6 +54,9 @@ export function serveOperation(api: FastifyInstance, desk: Desk, deps: Operation
   const { asPerson, answer } = desk
   const { db, clock, tenants, usage, limitSettings } = deps
   const recent = openRecent(deps)
+  // Both read the whole queue.
+  const health = remembered(clock, () => Promise.all([measureQueue(db, clock.nowMs()), restoreWaiting(db)]))
+  const queues = remembered(clock, (tenantId) => readQueue(db, tenantId || null, mostDestinations, clock.nowMs()))
 
   /** The tenant asked for, as far as the person may see it; null: all. */
   const scopeOf = async (person: Person, wanted: string | undefined): Promise<string | null> => {
@@ -88,7 +91,7 @@ export function serveOperation(api: FastifyInstance, desk: Desk, deps: Operation
   api.get('/health', async (request, reply) => {
     const person = await asPerson(request)
     if (person.tenantId !== null) throw new Refusal('permission_denied', { message: 'this is of the whole organisation' })
-    const [{ states, overdueMs, unowned }, restored] = await Promise.all([measureQueue(db, clock.nowMs()), restoreWaiting(db)])
+    const [{ states, overdueMs, unowned }, restored] = await health.get('')
     return answer(request, reply, {
       queue: Object.fromEntries(states),
       overdueMs,
@@ -100,7 +103,7 @@ export function serveOperation(api: FastifyInstance, desk: Desk, deps: Operation
   api.get('/queue', async (request, reply) => {
     await asOperator(request)
     const tenantId = readOfTenant(given(request)).tenantId ?? null
-    const [queue, { perMinute }] = await Promise.all([readQueue(db, tenantId, mostDestinations, clock.nowMs()), recent.get(tenantId ?? '')])
+    const [queue, { perMinute }] = await Promise.all([queues.get(tenantId ?? ''), recent.get(tenantId ?? '')])
     return answer(request, reply, {
       ...queue,
       destinations: queue.destinations.map(({ oldestEmailId, ...one }) => ({
@@ -120,6 +123,7 @@ export function serveOperation(api: FastifyInstance, desk: Desk, deps: Operation
       const owner = await asOperator(request)
       const wanted = read(request.body)
       const done = await act(owner, wanted)
+      queues.forget()
       await desk.note(db, request, owner, `queue.${path}`, { ...wanted, ...done })
       return answer(request, reply, done)
     })
@@ -161,7 +165,8 @@ export function serveOperation(api: FastifyInstance, desk: Desk, deps: Operation
       const { id } = await getTenant(db, param(request, 'tenantId'))
       const done = await act(owner, id, wanted)
       tenants.forget()
-      await desk.note(db, request, owner, `tenants.${path}`, { tenantId: id, ...wanted, ...done })
+      queues.forget()
+      await desk.note(db, request, owner, `tenants.${path}`, { ...wanted, ...done }, id)
       return answer(request, reply, done)
     })
 

@@ -77,9 +77,12 @@ const useLinkUp = sql`
   set password = $3, sign_in_hash = null, sign_in_until = null
   where sign_in_hash = $1 and sign_in_until > $2`
 
+/** Not when the password or the second factor has become another since it was proven. */
 const insertSession = sql`
   insert into sessions (token_hash, member_id, started_at, seen_at)
-  values ($1, $2, $3, $3)`
+  select $1, id, $3, $3
+  from members
+  where id = $2 and password = $4 and totp_confirmed_at is not distinct from $5`
 
 const endSession = sql`
   delete from sessions
@@ -116,18 +119,20 @@ export function openSessions({ db, clock, ids, secrets }: { db: Db; clock: Clock
     const nowMs = clock.nowMs()
     const token = ids.token(tokenLength)
     await db.run(dropOld, [new Date(nowMs - longestMs), new Date(nowMs - longestUnusedMs)])
-    await db.run(insertSession, [hashOf(token), member.id, new Date(nowMs)])
+    const { password, confirmedAt } = member
+    if ((await db.run(insertSession, [hashOf(token), member.id, new Date(nowMs), password, confirmedAt])) === 0)
+      throw new Refusal('authentication_required', { message: 'the password or the second factor was changed meanwhile' })
     const { id, address, role, tenantId } = member
     return { token, session: { memberId: id, address, role, tenantId } }
   }
-  const checkCode = async (member: Signing, code: string | undefined, network: string) => {
+  const checkCode = async (member: Signing, code: string | undefined, counts: Counts) => {
     if (member.confirmedAt === null) return
     if (!code) throw codeNeeded()
-    failures.refuseIfTooMany(codeCounts(member.address, network))
+    failures.refuseIfTooMany(counts)
     try {
       await useCode(db, member, code, { nowMs: clock.nowMs(), secrets })
     } catch (error) {
-      if (error instanceof Refusal) failures.note(codeCounts(member.address, network))
+      if (error instanceof Refusal) failures.note(counts)
       throw error
     }
   }
@@ -143,7 +148,7 @@ export function openSessions({ db, clock, ids, secrets }: { db: Db; clock: Clock
         suggestion: 'Try again, or ask an owner for a new sign-in link (postrider member reset ADDRESS)',
       })
     }
-    await checkCode(member, code, network)
+    await checkCode(member, code, [...counts, codeCount(member)])
     return member
   }
   const linkOf = async (signInToken: string, network: string) => {
@@ -167,14 +172,15 @@ export function openSessions({ db, clock, ids, secrets }: { db: Db; clock: Clock
       const member = await linkOf(signInToken, network)
       checkPassword(password, member.address)
       const kept = await keepPassword(password, ids)
-      await checkCode(member, code, network)
+      // Not the counts of the address, which strangers can raise without a password or a link.
+      await checkCode(member, code, [...counted('', network), codeCount(member)])
       await db.transaction(async (tx) => {
         const used = await tx.run(useLinkUp, [hashOf(signInToken), new Date(clock.nowMs()), kept])
         if (used === 0) throw new Refusal('not_found', { message: 'this sign-in link was used already' })
         await tx.run(endAllOf, [member.id])
       })
       known.forget()
-      return start(member)
+      return start({ ...member, password: kept })
     },
     async find(token) {
       if (!tokenForm.test(token)) return undefined
@@ -244,4 +250,4 @@ const counted = (address: string, network: string): Counts => [
       ] as const)),
 ]
 
-const codeCounts = (address: string, network: string): Counts => [...counted(address, network), [`code ${address}`, mostWrongCodes]]
+const codeCount = ({ address }: Member): Counts[number] => [`code ${address}`, mostWrongCodes]

@@ -9,7 +9,7 @@ import { type Clock, type Ids, type Log, metrics, pause } from '#base'
 import type { Db } from '#db'
 import { type DkimVerdict, verify } from '#dkim'
 import { findEmail, openReturnPaths } from '#emails'
-import { readMessage } from '#mail'
+import { markField, readMessage } from '#mail'
 import type { Resolver } from '#net'
 import type { Tenants } from '#tenants'
 import { bounce, complain, type Effect, type EffectDeps, note, type Proof } from './effects.ts'
@@ -42,6 +42,8 @@ export interface Returns {
 }
 
 const longestVerifyMs = 10_000
+/** Of the report and of the message that it is about, one line each: what follows is folded nowhere that we know of. */
+const namingFields = new RegExp(`^(?:Original-Mail-From|Return-Path|${markField}):[^\\r\\n]*`, 'gim')
 
 /** Where mailbox providers send complaints: one address for the installation. */
 export const feedbackAddress = (hostname: string) => `fbl@rp.${hostname.toLowerCase()}`
@@ -54,6 +56,7 @@ export function openReturns(deps: ReturnsDeps): Returns {
   const decide = async (
     envelopeTo: string,
     octets: Uint8Array,
+    dkim: (heading: Heading) => Promise<DkimVerdict>,
   ): Promise<{ report: Report | null; emailId: string | null; effect: Effect }> => {
     const nowMs = clock.nowMs()
     const named = returnPaths.read(envelopeTo, nowMs)
@@ -66,7 +69,7 @@ export function openReturns(deps: ReturnsDeps): Returns {
       const complained = named === undefined ? nameIn(octets, nowMs) : ({ emailId: named, matchedBy: 'return path' } as const)
       if (complained !== undefined) {
         const { emailId, matchedBy } = complained
-        return { report, emailId, effect: await complain(facts, emailId, { matchedBy, dkim: await dkimOf(heading, octets, nowMs) }) }
+        return { report, emailId, effect: await complain(facts, emailId, { matchedBy, dkim: await dkim(heading) }) }
       }
       return { report, ...(await noteByMessageId(report.originalMessageId, facts)) }
     }
@@ -74,10 +77,22 @@ export function openReturns(deps: ReturnsDeps): Returns {
     return { report, emailId: named, effect: await bounce(facts, named, report, { ...heading, to: envelopeTo }) }
   }
 
-  /** The email whose return path, or else whose mark, stands in a complaint; of two, none: it must be clear who complains. */
+  /**
+   * The email whose return path, or else whose mark, stands in a complaint. The first field that says it is believed before the text, in
+   * which a sender may have written others; of two there, none: it must be clear who complains.
+   */
   const nameIn = (octets: Uint8Array, nowMs: number): { emailId: string; matchedBy: Proof['matchedBy'] } | undefined => {
+    const texts = [...textsOf(octets)]
+    for (const text of texts) {
+      for (const [field] of text.matchAll(namingFields)) {
+        const [named] = returnPaths.readAll(field, nowMs)
+        if (named !== undefined) return { emailId: named, matchedBy: 'return path' }
+        const [marked] = returnPaths.readMarks(field, nowMs)
+        if (marked !== undefined) return { emailId: marked, matchedBy: 'mark' }
+      }
+    }
     for (const matchedBy of ['return path', 'mark'] as const) {
-      for (const text of textsOf(octets)) {
+      for (const text of texts) {
         const [emailId, second] = matchedBy === 'mark' ? returnPaths.readMarks(text, nowMs) : returnPaths.readAll(text, nowMs)
         if (emailId !== undefined) return second === undefined ? { emailId, matchedBy } : undefined
       }
@@ -91,11 +106,11 @@ export function openReturns(deps: ReturnsDeps): Returns {
   }
 
   /** Whoever reports waits for us meanwhile, so not for ever. */
-  const dkimOf = async ({ from }: Heading, octets: Uint8Array, nowMs: number): Promise<DkimVerdict> => {
+  const dkimOf = async ({ from }: Heading, octets: Uint8Array): Promise<DkimVerdict> => {
     const done = new AbortController()
     const message = Buffer.from(octets.buffer, octets.byteOffset, octets.byteLength)
     const inTime = pause(clock, longestVerifyMs, done.signal).then((): DkimVerdict => 'fail')
-    const verdict = await Promise.race([verify(message, from.slice(from.lastIndexOf('@') + 1), findTxt, nowMs), inTime])
+    const verdict = await Promise.race([verify(message, from.slice(from.lastIndexOf('@') + 1), findTxt, clock.nowMs()), inTime])
     done.abort()
     return verdict
   }
@@ -109,8 +124,17 @@ export function openReturns(deps: ReturnsDeps): Returns {
     return { emailId: email.id, effect: await note(facts, email) }
   }
 
-  const takeReport = async (envelopeTo: string, octets: Uint8Array): Promise<Effect> => {
-    const { report, emailId, effect } = await decide(envelopeTo, octets)
+  /** Verified once, however many recipients the report has. */
+  const verifierOf = (octets: Uint8Array) => {
+    let verdict: Promise<DkimVerdict> | undefined
+    return (heading: Heading) => {
+      verdict ??= dkimOf(heading, octets)
+      return verdict
+    }
+  }
+
+  const takeReport = async (envelopeTo: string, octets: Uint8Array, dkim = verifierOf(octets)): Promise<Effect> => {
+    const { report, emailId, effect } = await decide(envelopeTo, octets, dkim)
     const kind = report?.kind ?? 'unread'
     metrics.reports.inc({ kind, effect })
     log.info({ email: emailId, kind, effect, status: report?.status ?? null }, 'a report was taken')
@@ -121,9 +145,12 @@ export function openReturns(deps: ReturnsDeps): Returns {
     accepts: (address) =>
       Promise.resolve(returnPaths.read(address, clock.nowMs()) !== undefined || address.toLowerCase() === feedback ? 'ours' : 'unknown'),
     async take({ recipients }, octets) {
-      for (const address of recipients) await takeReport(address, octets)
+      const dkim = verifierOf(octets)
+      // A return path is good at any domain: of its many forms one counts.
+      const named = new Map(recipients.map((address) => [returnPaths.read(address, clock.nowMs()) ?? address.toLowerCase(), address]))
+      for (const address of named.values()) await takeReport(address, octets, dkim)
     },
-    takeReport,
+    takeReport: (envelopeTo, octets) => takeReport(envelopeTo, octets),
   }
 }
 

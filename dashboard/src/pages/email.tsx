@@ -32,7 +32,8 @@ export function EmailPage() {
   const more = useQuery({
     queryKey: [...key, 'more'],
     queryFn: () => get<EmailMore>(`/dashboard/api/emails/${id}/more`),
-    refetchInterval: everyMs,
+    // What is final is looked up once: the request that sent it is found by its time, among everybody's.
+    refetchInterval: email && ['pending', 'softfail', 'held'].includes(email.status) ? everyMs : false,
   })
   const [cancelling, setCancelling] = useState(false)
   const refresh = () => client.invalidateQueries({ queryKey: key })

@@ -29,8 +29,9 @@ export function EmailsPage() {
   const wanted = Object.fromEntries(filterNames.map((name) => [name, filters[name]]))
   const pathOf = (page: { page: string | number | undefined; perPage: number }) => scoped('/v1/emails', { ...instants(wanted), ...page })
   const { data, error, isPending } = useList<Email>('emails', pathOf({ page: filters.page, perPage: 30 }), everyMs)
-  useNews(tenantId, () => void client.invalidateQueries({ queryKey: ['emails'] }))
   const isFiltered = filterNames.some((name) => filters[name])
+  // A search may take longer than the next event; what is under way is not begun anew.
+  useNews(tenantId, () => void (isFiltered || client.invalidateQueries({ queryKey: ['emails'] }, { cancelRefetch: false })))
   return (
     <>
       <Heading title={texts.pages.emails}>

@@ -28,3 +28,4 @@ create table audit_entries (
   data jsonb not null
 );
 create index audit_entries_by_time on audit_entries (at);
+create index audit_entries_by_tenant on audit_entries (tenant_id, id);
