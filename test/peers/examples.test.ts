@@ -197,8 +197,8 @@ console.log(JSON.stringify({ ids, wrong: (await ask('nobody')).status, told: [aw
 
 test('examples/react-email renders and sends', async ({ skip }) => {
   if (!existsSync('examples/react-email/node_modules/@react-email/render')) {
-    if (process.env.CI) throw new Error('npm install --prefix examples/react-email is missing')
-    skip('its packages are not installed: npm install --prefix examples/react-email')
+    if (process.env.CI) throw new Error('npm install in examples/react-email is missing')
+    skip('its packages are not installed: npm install in examples/react-email')
   }
   const { stdout } = await run(process.execPath, [resolve('examples/react-email/send.mjs')], { env: environment })
   const [id = ''] = stdout.split(' ')
