@@ -35,6 +35,7 @@ create table audit_entries (
   constraint audit_entries_pkey PRIMARY KEY (id),
   constraint audit_entries_actor_kind_check CHECK ((actor_kind = ANY (ARRAY['member'::text, 'key'::text, 'command'::text])))
 );
+CREATE INDEX audit_entries_by_tenant ON audit_entries (tenant_id, id);
 CREATE INDEX audit_entries_by_time ON audit_entries (at);
 
 create table brake_position (

@@ -2,10 +2,10 @@
  * R16 of the promises: what a restored backup had queued may have been sent since, so nothing of it is sent, and no webhook hears of anything,
  * until the operator says so; then everything goes and becomes final.
  */
-import type { Db } from '#db'
-import { sql } from '#db'
-import { holdAfterRestore, resumeAfterRestore } from '#delivery'
-import { noteRestore } from '#spool'
+import { type Db, sql } from '#db'
+import { holdAfterRestore, resumeAfterRestore, resumePaused, resumeTenant } from '#delivery'
+import { listStops, noteRestore } from '#spool'
+import { listPauses } from '#tenants'
 import type { Gate } from './gate.ts'
 import type { Ledger } from './ledger.ts'
 import type { Time } from './time.ts'
@@ -50,6 +50,9 @@ export async function checkRestored({ db, time, gate, ledger, madeAtMs, startAll
   if (ledger.heard.length !== before.heard)
     broken.push(`R16: webhooks heard of ${ledger.heard.length - before.heard} events after a restore, before anybody said so`)
   await resumeAfterRestore(db, time.wallMs)
+  // What was paused when the backup was made is paused again, and whoever resumed it has to do so again.
+  for (const id of (await listPauses(db)).keys()) await resumeTenant(db, id, time.wallMs)
+  for (const stop of await listStops(db)) await resumePaused(db, stop, time.wallMs)
   for (let turn = 0; turn < mostTurns; turn++) {
     await goOn(leapMs)
     if (((await db.first(openEmails))?.open ?? 0) === 0) return broken
