@@ -4,7 +4,15 @@ import { defineConfig } from 'vitest/config'
 export default defineConfig({
   test: {
     include: ['src/**/*.test.ts', 'test/**/*.test.ts', 'tools/**/*.test.ts'],
-    exclude: ['test/faults/**', 'test/journeys/**', 'test/backup/**', 'test/peers/**', 'test/browser/**', 'node_modules/**'],
+    exclude: [
+      'test/faults/**',
+      'test/journeys/**',
+      'test/backup/**',
+      'test/docs/**',
+      'test/peers/**',
+      'test/browser/**',
+      'node_modules/**',
+    ],
     globalSetup: 'test/support/global-setup.ts',
     pool: 'forks',
     maxWorkers: 2,

@@ -1,9 +1,9 @@
-/** What takes its time: journeys through the whole program, kills, crashes, restores, hostile peers. `npm run faults`; `.ci/run` calls it after `npm test`. */
+/** What takes its time: journeys through the whole program, the programs of the docs, kills, crashes, restores, hostile peers. `npm run faults`; `.ci/run` calls it after `npm test`. */
 import { defineConfig } from 'vitest/config'
 
 export default defineConfig({
   test: {
-    include: ['test/faults/**/*.test.ts', 'test/journeys/**/*.test.ts', 'test/backup/**/*.test.ts'],
+    include: ['test/faults/**/*.test.ts', 'test/journeys/**/*.test.ts', 'test/backup/**/*.test.ts', 'test/docs/**/*.test.ts'],
     globalSetup: ['test/support/global-setup.ts'],
     pool: 'forks',
     maxWorkers: 2,
