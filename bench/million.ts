@@ -11,7 +11,7 @@ const dayMs = 86_400_000
 const batch = 20_000
 const tenants = 100
 
-const addTenants = sql`
+export const addTenants = sql`
   insert into tenants (id, name, status, metadata, is_default, created_at, updated_at)
   select 't' || lpad(n::text, 23, '0'), 'Tenant ' || n, 'active', '{}', false, $1, $1
   from generate_series(1, $2::integer) as n`
@@ -24,7 +24,8 @@ const addEmails = sql`
          jsonb_build_object('order_id', nth::text, 'shop', 'shop' || nth % 40), '<' || id || '@example.net>', false, nth % 7,
          case when nth % 1000 = 0 then 'bounced' when nth % 100 = 0 then 'hardfail' else 'sent' end, at
   from unnest($1::text[], $2::text[], $3::integer[], $4::timestamptz[]) as given (tenant_id, id, nth, at)`
-const count = sql`
+/** What the roll-up would have made. */
+export const countEmails = sql`
   insert into email_counts (tenant_id, span, starts_at, accepted, test, sent, softfail, hardfail, bounced, held)
   select coalesce(tenant_id, ''), span, date_bin(width, accepted_at, '2001-01-01'), count(*), 0, count(*) filter (where status = 'sent'), 0,
          count(*) filter (where status = 'hardfail'), count(*) filter (where status = 'bounced'), 0
@@ -46,7 +47,7 @@ export async function fillMillion(db: Db, emails: number, note: (text: string) =
     await db.run(addEmails, [owners, ids, nths, times.map((ms) => new Date(ms))])
     if (done % 200_000 === 0) note(`  ${done + batch} emails`)
   }
-  await db.run(count)
+  await db.run(countEmails)
   // Each alone: VACUUM is refused in a transaction, which several statements at once are.
   for (const table of ['emails', 'email_counts']) await db.script(`vacuum analyze ${table}`)
 }

@@ -6,6 +6,7 @@ import { emailIdPrefix, silentLog } from '#base'
 import { embeddedUrlIfRunning, ensurePartitions, openDb, sql } from '#db'
 import { emailTables } from '#emails'
 import { type Service, startService } from '../test/support/service.ts'
+import { addTenants, countEmails } from './million.ts'
 
 const few = 10_000
 const many = 1_000_000
@@ -15,22 +16,12 @@ const dayMs = 86_400_000
 const batch = 10_000
 const asked = 200
 
-const addTenants = sql`
-  insert into tenants (id, name, status, metadata, is_default, created_at, updated_at)
-  select 't' || lpad(n::text, 23, '0'), 'Tenant ' || n, 'active', '{}', false, $1, $1
-  from generate_series(1, $2::integer) as n`
 const addEmails = sql`
   insert into emails (tenant_id, id, content_id, recipient, sender, from_text, subject, tag, message_id, test, status, accepted_at)
   select tenant_id, id, id, 'person' || nth % 50000 || '@example.com', 'shop@example.net', 'Shop <shop@example.net>',
          'Your order ' || nth, case when nth % 3 = 0 then 'order' else 'tag' || nth % 1000 end, '<' || id || '@example.net>', false,
          case when nth % 100 = 0 then 'hardfail' else 'sent' end, at
   from unnest($1::text[], $2::text[], $3::integer[], $4::timestamptz[]) as given (tenant_id, id, nth, at)`
-const count = sql`
-  insert into email_counts (tenant_id, span, starts_at, accepted, test, sent, softfail, hardfail, bounced, held)
-  select coalesce(tenant_id, ''), span, date_bin(width, accepted_at, '2001-01-01'), count(*), 0, count(*) filter (where status = 'sent'), 0,
-         count(*) filter (where status = 'hardfail'), 0, 0
-  from emails, (values ('second', interval '1 second'), ('quarter', interval '15 minutes'), ('day', interval '1 day')) as spans (span, width)
-  group by grouping sets ((tenant_id, span, date_bin(width, accepted_at, '2001-01-01')), (span, date_bin(width, accepted_at, '2001-01-01')))`
 const forget = sql`
   truncate email_counts`
 
@@ -62,7 +53,7 @@ async function fill(service: Service, from: number, to: number, note: (text: str
     if (done % 200_000 === 0) note(`  ${done + size} emails`)
   }
   await db.run(forget)
-  await db.run(count)
+  await db.run(countEmails)
   await db.script('analyze emails; analyze email_counts')
   await db.close()
 }

@@ -4,7 +4,7 @@
  * ended, so that accepting pays nothing for it; those of today are looked through.
  */
 import { emailIdPrefix, emailIdTimeMs, Refusal } from '#base'
-import { type Db, indexPartitions, inSnapshot, type Queryable, type Sql, sql, type Tx } from '#db'
+import { type Db, indexPartitions, inSnapshot, type Queryable, type Sql, sql, sqlState, type Tx } from '#db'
 import { dayMs } from './counts.ts'
 import { openWalk, type Walk } from './paging.ts'
 import { type Email, emailColumns } from './record.ts'
@@ -157,7 +157,7 @@ export function listEmails(
     const offset = (page.number - 1) * page.size
     if (filter.recipient === undefined && filter.sender === undefined && filter.tag === undefined)
       return isSearch(filter)
-        ? lookThrough(tx, filter, { fromMs, toMs }, offset, page.size)
+        ? lookThrough(tx, filter, { fromMs, toMs }, offset, page.size).catch(refuseTooLong)
         : listByCounts(tx, filter, { fromMs, toMs }, offset, page.size)
     return listFiltered(tx, filter, { fromMs, toMs }, offset, page.size)
   })
@@ -195,6 +195,17 @@ const mostLookedThrough = 10_000
 const planForValues = sql`
   select set_config('plan_cache_mode', 'force_custom_plan', true), set_config('statement_timeout', '10s', true)`
 
+const cancelledByTimeout = '57014'
+
+function refuseTooLong(error: unknown): never {
+  if (sqlState(error) !== cancelledByTimeout) throw error
+  throw new Refusal('validation_error', {
+    field: 'after',
+    message: 'the search would take too long',
+    suggestion: 'Search a shorter time: give after and before',
+  })
+}
+
 /** Of many, the newest come by before all could be found and sorted; the planner takes the words for rarer than they are. */
 const readInOrder = sql`
   select set_config('enable_sort', 'off', true)`
@@ -211,7 +222,7 @@ async function lookThrough(
   if (offset >= mostLookedThrough)
     throw new Refusal('validation_error', {
       field: 'page',
-      message: `page of a search must be below ${mostLookedThrough} emails`,
+      message: `page lies beyond the first ${mostLookedThrough} emails of a search`,
       suggestion: 'Give before, the time of the last one seen, and begin with page 1',
     })
   const parameters = parametersOf(filter, range)

@@ -32,6 +32,8 @@ export interface Desk {
   /** Who is signed in. `frame`: as `personOf`. */
   asPerson: (request: FastifyRequest, as?: 'frame') => Promise<Person>
   asOwner: (request: FastifyRequest) => Promise<Person>
+  /** An owner of the organisation. */
+  asOperator: (request: FastifyRequest) => Promise<Person>
   /** The network that somebody tries to sign in from, who may be anybody. */
   networkTrying: (request: FastifyRequest) => string
   /** In the audit log. `data` holds no secrets; `tenantId`: whom it is about, the person's own tenant when it is not said. */
@@ -70,13 +72,19 @@ export function openDesk(deps: DashboardDeps): Desk {
     refuseTooFast(`session:${person.token}`, sessionRate)
     return person
   }
+  const asOwner = async (request: FastifyRequest): Promise<Person> => {
+    const person = await asPerson(request)
+    if (person.role !== 'owner') throw new Refusal('permission_denied', { message: 'only an owner may do this' })
+    return person
+  }
   return {
     answer: (request, reply, data) => reply.header('cache-control', 'no-store').type(jsonType).send(success(data, request.id)),
     asPerson,
-    async asOwner(request) {
-      const person = await asPerson(request)
-      if (person.role !== 'owner') throw new Refusal('permission_denied', { message: 'only an owner may do this' })
-      return person
+    asOwner,
+    async asOperator(request) {
+      const owner = await asOwner(request)
+      if (owner.tenantId !== null) throw new Refusal('permission_denied', { message: 'only an owner of the organisation may do this' })
+      return owner
     },
     networkTrying(request) {
       const network = networkOf(request.ip)

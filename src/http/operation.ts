@@ -51,7 +51,7 @@ const readPause = reader(Pause)
 const readCeiling = reader(Ceiling)
 
 export function serveOperation(api: FastifyInstance, desk: Desk, deps: OperationDeps): void {
-  const { asPerson, answer } = desk
+  const { asPerson, asOperator, answer } = desk
   const { db, clock, tenants, usage, limitSettings } = deps
   const recent = openRecent(deps)
   // Both read the whole queue.
@@ -64,12 +64,6 @@ export function serveOperation(api: FastifyInstance, desk: Desk, deps: Operation
     const tenantId = person.tenantId ?? wanted ?? null
     if (tenantId !== null && !(await tenants.find(tenantId))) throw new Refusal('not_found', { message: 'there is no such tenant' })
     return tenantId
-  }
-  const asOperator = async (request: FastifyRequest): Promise<Person> => {
-    const person = await asPerson(request)
-    if (person.role !== 'owner' || person.tenantId !== null)
-      throw new Refusal('permission_denied', { message: 'only an owner of the organisation does this' })
-    return person
   }
   const given = (request: FastifyRequest) => request.query as Record<string, unknown>
   const param = (request: FastifyRequest, name: string) => (request.params as Record<string, string>)[name] ?? ''

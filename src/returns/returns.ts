@@ -150,7 +150,7 @@ export function openReturns(deps: ReturnsDeps): Returns {
       const named = new Map(recipients.map((address) => [returnPaths.read(address, clock.nowMs()) ?? address.toLowerCase(), address]))
       for (const address of named.values()) await takeReport(address, octets, dkim)
     },
-    takeReport: (envelopeTo, octets) => takeReport(envelopeTo, octets),
+    takeReport,
   }
 }
 

@@ -81,13 +81,17 @@ describe.each(['without the index of ended days', 'with it'])('a search, %s,', (
     expect(await found('metadata=shop:a', key)).toEqual([])
   })
 
-  test.each(['metadata=shop', 'metadata=:a', 'domain=a%20b', 'credentialId=x', `subject=${'a+'.repeat(11)}`])(
-    'refuses %s',
-    async (query) => {
-      const { status, body } = await house.call('GET', `/emails?${query}`, { key: house.testKey })
-      expect([status, body.error?.code]).toEqual([400, 'validation_error'])
-    },
-  )
+  test.each([
+    'metadata=shop',
+    'metadata=:a',
+    'domain=a%20b',
+    'credentialId=x',
+    'subject=order&perPage=100&page=101',
+    `subject=${'a+'.repeat(11)}`,
+  ])('refuses %s', async (query) => {
+    const { status, body } = await house.call('GET', `/emails?${query}`, { key: house.testKey })
+    expect([status, body.error?.code]).toEqual([400, 'validation_error'])
+  })
 })
 
 const spoil = sql`

@@ -20,6 +20,9 @@ const words = texts.emails
 const filterNames = ['to', 'from', 'subject', 'status', 'tag', 'domain', 'credentialId', 'metadata', 'after', 'before'] as const
 const typed = ['to', 'from', 'subject', 'tag', 'domain', 'metadata', 'after', 'before'] as const
 const rare = ['tag', 'domain', 'credentialId', 'metadata', 'after', 'before'] as const
+/** These make a list a search, of which the API counts and lists only so many. */
+const searchNames = ['subject', 'domain', 'credentialId', 'metadata'] as const
+const mostOfSearch = 10_000
 type Filters = Record<string, string | undefined>
 
 export function EmailsPage() {
@@ -30,6 +33,7 @@ export function EmailsPage() {
   const pathOf = (page: { page: string | number | undefined; perPage: number }) => scoped('/v1/emails', { ...instants(wanted), ...page })
   const { data, error, isPending } = useList<Email>('emails', pathOf({ page: filters.page, perPage: 30 }), everyMs)
   const isFiltered = filterNames.some((name) => filters[name])
+  const isSearch = searchNames.some((name) => filters[name])
   // A search may take longer than the next event; what is under way is not begun anew.
   useNews(tenantId, () => void (isFiltered || client.invalidateQueries({ queryKey: ['emails'] }, { cancelRefetch: false })))
   return (
@@ -37,6 +41,7 @@ export function EmailsPage() {
       <Heading title={texts.pages.emails}>
         <SaveList<Email>
           name="emails.csv"
+          {...(isSearch ? { mostListed: mostOfSearch } : {})}
           columns={['id', 'accepted', 'status', 'to', 'from', 'subject', 'tag', 'tenant_id']}
           pathOf={pathOf}
           row={(one) => [one.id, one.timestampIso, one.status, one.to, one.from, one.subject, one.tag ?? '', one.tenantId]}
@@ -53,15 +58,7 @@ export function EmailsPage() {
           ))}
         </ul>
       )}
-      {data && (
-        <Pager
-          {...data}
-          isAtLeast={
-            data.total === mostCounted && (['subject', 'domain', 'credentialId', 'metadata'] as const).some((name) => filters[name])
-          }
-          onPage={(page) => change({ page: String(page) })}
-        />
-      )}
+      {data && <Pager {...data} isAtLeast={data.total === mostCounted && isSearch} onPage={(page) => change({ page: String(page) })} />}
     </>
   )
 }

@@ -23,17 +23,20 @@ export function SaveList<Item>(props: {
   columns: readonly string[]
   pathOf: (page: { page: number; perPage: number }) => string
   row: (item: Item) => readonly (string | number)[]
+  /** How far the list goes, where that is less than a file may be. */
+  mostListed?: number
 }) {
   const [progress, setProgress] = useState<{ done: number; total: number }>()
   const saving = useMutation({
     mutationFn: async () => {
+      const most = Math.min(mostRows, props.mostListed ?? mostRows)
       const rows: (readonly (string | number)[])[] = [props.columns]
       for (let page = 1; ; page++) {
         const read = await getPage<Item>(props.pathOf({ page, perPage }))
         rows.push(...read.items.map(props.row))
-        setProgress({ done: rows.length - 1, total: Math.min(Math.max(read.total, rows.length - 1), mostRows) })
+        setProgress({ done: rows.length - 1, total: Math.min(Math.max(read.total, rows.length - 1), most) })
         // Not by the number of pages: a search is counted only so far.
-        if (read.items.length < perPage || rows.length > mostRows) break
+        if (read.items.length < perPage || rows.length > most) break
       }
       saveCsv(props.name, rows)
     },
