@@ -5,7 +5,7 @@ import { openCredentials } from '#credentials'
 import { openDb } from '#db'
 import { openDomainDesk, openDomains } from '#domains'
 import { startHttp } from '#http'
-import { openLimitSettings, openRateLimiter } from '#limits'
+import { openKeyRates, openLimitSettings, openRateLimiter } from '#limits'
 import { openSessions } from '#members'
 import { openGuard, openPost, openResolver } from '#net'
 import { openRequestLogs } from '#request-logs'
@@ -39,6 +39,7 @@ const accept = openAccept({
 })
 const resolver = openResolver({ servers: [], clock })
 const post = openPost({ resolver, guard: openGuard([]), openedNetworks: [], clock })
+const rateLimiter = openRateLimiter(clock)
 const http = await startHttp({
   db,
   clock,
@@ -65,7 +66,8 @@ const http = await startHttp({
   webhooks: openWebhooks({ db, clock, ids, random: systemRandom, secrets, tenants, post, config, version: 'bench' }),
   config,
   credentials: openCredentials({ db, clock }),
-  rateLimiter: openRateLimiter(clock),
+  rateLimiter,
+  keyRates: openKeyRates({ db, clock, rateLimiter, isAlone: () => true }),
   ready: () => true,
 })
 process.send?.({ port: http.port })

@@ -33,7 +33,7 @@ import { addDomain, ensurePlatformKey, openDomainDesk, openDomains } from '#doma
 import { prepareDays, startHousekeeping } from '#housekeeping'
 import { startHttp } from '#http'
 import { ensureCertificate, startInbound } from '#inbound'
-import { openLimitSettings, openRateLimiter } from '#limits'
+import { openKeyRates, openLimitSettings, openPresence, openRateLimiter } from '#limits'
 import { addMember, openSessions } from '#members'
 import { openGuard, openPost, openResolver } from '#net'
 import { openRequestLogs } from '#request-logs'
@@ -182,7 +182,9 @@ async function serve(): Promise<void> {
   const config = readConfig(environment)
   const log = openLog(config.logLevel, 'serve')
   if (reached) log.warn('POSTRIDER_CRASH_POINTS is set: this service kills itself when a crash test says so')
-  const stop = untilSignal()
+  const ended = new AbortController()
+  const ending = ended.signal
+  const stop = untilSignal().then(() => ended.abort())
   const secrets = openSecrets(readSecret(config), systemRandom)
   const embedded = config.databaseUrl === undefined ? await startEmbedded({ folder: config.dataFolder, clock, log }) : undefined
   const url = config.databaseUrl ?? (embedded?.url as string)
@@ -203,11 +205,11 @@ async function serve(): Promise<void> {
     // One, for ports are bound once; apart from the API, because what the world says to it is hostile.
     const inbound = { command: 'inbound-process', count: 1, ended: async () => {} }
     const webhooks = { command: 'webhooks-process', count: webhookProcesses, ended: (name: string) => forgetSender(db, name) }
-    if (config.roles.includes('delivery')) open.push(startProcesses(delivery, { config, url, log }))
-    if (config.roles.includes('webhooks')) open.push(startProcesses(webhooks, { config, url, log }))
+    if (config.roles.includes('delivery')) open.push(startProcesses(delivery, { config, url, log, ending }))
+    if (config.roles.includes('webhooks')) open.push(startProcesses(webhooks, { config, url, log, ending }))
     if (config.roles.includes('inbound')) {
       ensureCertificate(config, { clock, random: systemRandom })
-      open.push(startProcesses(inbound, { config, url, log }))
+      open.push(startProcesses(inbound, { config, url, log, ending }))
     }
     if (config.roles.includes('housekeeping'))
       open.push(
@@ -229,6 +231,7 @@ async function serve(): Promise<void> {
     await stop
     log.info('stopping')
   } finally {
+    ended.abort()
     for (const role of open.reverse()) await role.stop()
     await db.close()
     await embedded?.stop()
@@ -249,6 +252,8 @@ async function startApi(config: Config, db: Db, secrets: Secrets, log: Log): Pro
   const accept = openAccept({ db, clock, ids, tenants, domains, tracks, limitSettings, sandboxSender, hostname, publicUrl, commit })
   const requestLogs = openRequestLogs({ db, clock, log, secrets })
   const hits = openHits({ db, clock, log, ids, keepEmailDays: config.keepEmailDays })
+  const rateLimiter = openRateLimiter(clock)
+  const presence = await openPresence({ db, clock, log })
   const http = await startHttp({
     requestLogs,
     hits,
@@ -292,13 +297,15 @@ async function startApi(config: Config, db: Db, secrets: Secrets, log: Log): Pro
         return examine({ db, clock, config, resolver, records, httpsPort })
       },
     },
-    rateLimiter: openRateLimiter(clock),
+    rateLimiter,
+    keyRates: openKeyRates({ db, clock, rateLimiter, isAlone: presence.isAlone }),
     ready: () => true,
   })
   const uses = saveUsesOf(credentials, log)
   return {
     async stop() {
       await http.stop()
+      await presence.stop()
       await Promise.all([requestLogs.stop(), hits.stop()])
       await uses.stop()
     },
@@ -319,7 +326,7 @@ function saveUsesOf(credentials: Credentials, log: Log): { stop(): Promise<void>
 /** Processes of a role that this one starts, and starts again when they die. */
 function startProcesses(
   role: { command: string; count: number; ended: (name: string) => Promise<void> },
-  { config, url, log }: { config: Config; url: string; log: Log },
+  { config, url, log, ending }: { config: Config; url: string; log: Log; ending: AbortSignal },
 ): Children {
   return startChildren({
     script,
@@ -328,6 +335,7 @@ function startProcesses(
     count: role.count,
     newName: () => `${config.hostname}-${ids.token(12)}`,
     ended: role.ended,
+    ending,
     clock,
     log,
   })

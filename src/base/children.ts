@@ -1,6 +1,6 @@
 /** Child processes of our own program: started, started again when they die, stopped in order. */
 import { type ChildProcess, fork } from 'node:child_process'
-import type { Clock } from './clock.ts'
+import { type Clock, pause } from './clock.ts'
 import type { Log } from './log.ts'
 import { hearChild } from './metrics-page.ts'
 
@@ -15,6 +15,8 @@ export interface ChildrenOptions {
   newName(): string
   /** The child certainly has ended. */
   ended(name: string): Promise<void>
+  /** Aborts when the program comes to its end: a signal to all of its processes ends the children before `stop` is called. */
+  ending: AbortSignal
   clock: Clock
   log: Log
 }
@@ -26,15 +28,14 @@ const healthyMs = 10_000
 const stopWithinMs = 35_000
 
 export interface Children {
+  /** After `ending` has aborted. */
   stop(): Promise<void>
 }
 
 export function startChildren(options: ChildrenOptions): Children {
-  const { clock, log } = options
+  const { clock, log, ending } = options
   const living = new Set<ChildProcess>()
   const ends = new Set<Promise<void>>()
-  const cancels = new Set<() => void>()
-  let stopping = false
 
   const start = (backoffMs: number) => {
     const name = options.newName()
@@ -52,14 +53,10 @@ export function startChildren(options: ChildrenOptions): Children {
           .ended(name)
           .catch((error) => log.warn({ err: error, child: name }, 'an ended process could not be forgotten; its lease runs out'))
           .finally(resolve)
-        if (stopping) return
+        if (ending.aborted) return
         log.warn({ child: name, code, signal }, 'a child process ended; another is started')
         const nextMs = clock.monotonicMs() - startedMs > healthyMs ? firstBackoffMs : Math.min(backoffMs * 2, longestBackoffMs)
-        const cancel = clock.after(nextMs, () => {
-          cancels.delete(cancel)
-          start(nextMs)
-        })
-        cancels.add(cancel)
+        void pause(clock, nextMs, ending).then(() => ending.aborted || start(nextMs))
       }),
     )
     ends.add(end)
@@ -69,8 +66,6 @@ export function startChildren(options: ChildrenOptions): Children {
   for (let index = 0; index < options.count; index++) start(firstBackoffMs)
   return {
     async stop() {
-      stopping = true
-      for (const cancel of cancels) cancel()
       for (const child of living) child.kill('SIGTERM')
       const cancel = clock.after(stopWithinMs, () => {
         for (const child of living) child.kill('SIGKILL')

@@ -6,7 +6,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Refusal } from '#base'
 import type { Credential, Credentials } from '#credentials'
-import { keySubject, type LimitSettings, type RateLimiter, type RateVerdict } from '#limits'
+import type { KeyRates, LimitSettings, RateLimiter, RateVerdict } from '#limits'
 import { type Person, personOf, refuseBeyondRole, type SessionDeps, sessionCookie, sessionRate } from './session.ts'
 import type { Endpoint } from './v1/route.ts'
 import { namedTenant } from './v1/wire.ts'
@@ -14,6 +14,7 @@ import { namedTenant } from './v1/wire.ts'
 export interface GateDeps extends SessionDeps {
   credentials: Credentials
   limitSettings: LimitSettings
+  keyRates: KeyRates
   rateLimiter: RateLimiter
 }
 
@@ -51,7 +52,7 @@ export async function passGate(
   request.credential = credential
   const person = 'role' in credential ? credential : undefined
   const allowance = person ? sessionRate : await deps.limitSettings.rateOf(credential.id)
-  const rate = deps.rateLimiter(person ? `session:${person.token}` : keySubject(credential.id), allowance)
+  const rate = person ? deps.rateLimiter(`session:${person.token}`, sessionRate) : await deps.keyRates.take(credential.id, allowance)
   request.rate = allowance === null ? null : rate
   reply.headers(rateHeaders(rate))
   if (!rate.allowed) {

@@ -1,11 +1,13 @@
 /**
  * Limits: requests per second of a key, emails per hour of the organisation and below it of a tenant, sandbox emails per day.
- * Owns: limit_settings, send_capacity, sandbox_days. Uses: base, db, tenants. Used by: spool, accept, delivery, housekeeping, inbound,
+ * Owns: limit_settings, request_rates, send_capacity, sandbox_days. Uses: base, db, tenants. Used by: spool, accept, delivery, housekeeping, inbound,
  * http, cli, main.
- * Promises: send capacity is never exceeded by the sum of all processes; what is over it waits and is never refused, and that is told
- * once an hour.
+ * Promises: the sum of all processes exceeds neither the send capacity nor the rate of a key; what is over the capacity waits and is
+ * never refused, and that is told once an hour.
  */
 export { type Room, readStanding, roomForWaiting, type Standing, settleWaiting, takeSlots } from './capacity.ts'
+export { type KeyRates, openKeyRates } from './key-rates.ts'
+export { openPresence } from './presence.ts'
 export { openRateLimiter, type RateLimiter, type RateVerdict } from './rate.ts'
 export { takeSandboxSlots } from './sandbox.ts'
 export {

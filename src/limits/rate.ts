@@ -1,11 +1,8 @@
-/**
- * The request rate of a key: a sliding window of one second over the requests that were let through (contract section 6.1).
- * Exact within one process.
- */
+/** Request rates: a sliding window of one second over the requests that were let through (contract section 6.1), exact within one process. */
 import { LRUCache } from 'lru-cache'
 import type { Clock } from '#base'
 
-const windowMs = 1000
+export const windowMs = 1000
 /** What the headers show of a key without a limit: they owe a number. */
 const shownWhenUnlimited = 1_000_000_000
 
@@ -54,17 +51,8 @@ export type RateLimiter = (subject: string, limit: number | null, look?: 'only l
 export function openRateLimiter(clock: Clock): RateLimiter {
   const windows = new LRUCache<string, Window>({ max: 50_000 })
   return (subject, limit, look) => {
+    if (limit === null) return verdictOf({ limit: shownWhenUnlimited, used: 0, allowed: true, freeInMs: 0 }, clock)
     const nowMs = clock.monotonicMs()
-    const wallMs = clock.nowMs()
-    if (limit === null) {
-      return {
-        allowed: true,
-        limit: shownWhenUnlimited,
-        remaining: shownWhenUnlimited,
-        resetSeconds: Math.ceil(wallMs / 1000),
-        retryAfterSeconds: 1,
-      }
-    }
     let window = windows.get(subject)
     if (!window) {
       window = new Window()
@@ -74,12 +62,20 @@ export function openRateLimiter(clock: Clock): RateLimiter {
     const allowed = window.size < limit
     if (allowed && !look) window.push(nowMs)
     const freeInMs = window.size === 0 ? 0 : window.oldest() + windowMs - nowMs
-    return {
-      allowed,
-      limit,
-      remaining: Math.max(0, limit - window.size),
-      resetSeconds: Math.ceil((wallMs + freeInMs) / 1000),
-      retryAfterSeconds: Math.max(1, Math.ceil(freeInMs / 1000)),
-    }
+    return verdictOf({ limit, used: window.size, allowed, freeInMs }, clock)
+  }
+}
+
+/** `used`: with this one, if it was let through. `freeInMs`: until the oldest of them leaves the window. */
+export function verdictOf(
+  { limit, used, allowed, freeInMs }: { limit: number; used: number; allowed: boolean; freeInMs: number },
+  clock: Clock,
+): RateVerdict {
+  return {
+    allowed,
+    limit,
+    remaining: Math.max(0, limit - used),
+    resetSeconds: Math.ceil((clock.nowMs() + freeInMs) / 1000),
+    retryAfterSeconds: Math.max(1, Math.ceil(freeInMs / 1000)),
   }
 }

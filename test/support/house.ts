@@ -16,7 +16,7 @@ import { addDomain, openDomainDesk, openDomains } from '#domains'
 import { prepareDays, startHousekeeping } from '#housekeeping'
 import { type HttpDeps, startHttp } from '#http'
 import { ensureCertificate, type Inbound, type InboundDeps, type Returns, startInbound } from '#inbound'
-import { openLimitSettings, openRateLimiter } from '#limits'
+import { openKeyRates, openLimitSettings, openRateLimiter } from '#limits'
 import { openSessions } from '#members'
 import { openGuard, openPost, openResolver } from '#net'
 import { openRequestLogs } from '#request-logs'
@@ -172,6 +172,7 @@ export async function startHouse(wish: Wish = {}): Promise<House> {
   const requestLogs = openRequestLogs({ db, clock, log, secrets })
   const hits = openHits({ db, clock, log, ids, keepEmailDays: config.keepEmailDays })
   const credentials = openCredentials({ db, clock })
+  const rateLimiter = openRateLimiter(clock)
   const http = await startHttp({
     requestLogs,
     hits,
@@ -205,7 +206,8 @@ export async function startHouse(wish: Wish = {}): Promise<House> {
         return examine({ db, clock, config, resolver, records, httpsPort: 443 })
       },
     },
-    rateLimiter: openRateLimiter(clock),
+    rateLimiter,
+    keyRates: openKeyRates({ db, clock, rateLimiter, isAlone: () => true }),
     ready: () => true,
     ...(wish.bounds ? { bounds: wish.bounds } : {}),
   })

@@ -1,0 +1,67 @@
+/** Whether a process is the only one of the installation that serves the API, told by a lock that each holds while its connection lives. */
+import { type Clock, type Log, pause, startLoop } from '#base'
+import { type Db, type Session, sql } from '#db'
+
+const presenceLock = 7_305_020
+
+const join = sql`
+  select pg_advisory_lock_shared($1::bigint)`
+
+const countJoined = sql<{ joined: number }>`
+  select count(*) as joined
+  from pg_locks
+  where locktype = 'advisory' and granted and objsubid = 1 and classid = 0 and objid = $1::bigint::oid
+    and database = (select oid from pg_database where datname = current_database())`
+
+const lookEveryMs = 500
+/** How long a look holds: what came in between is seen by then. */
+const believedMs = 1500
+/** After the last of the others has gone, what it let through counts on. */
+const aloneAfterMs = 1000
+
+export interface Presence {
+  isAlone(): boolean
+  stop(): Promise<void>
+}
+
+/** Resolves when all others know of this one: at once where there is none, else in two seconds. */
+export async function openPresence({ db, clock, log }: { db: Db; clock: Clock; log: Log }): Promise<Presence> {
+  let session: Session | undefined
+  let believedUntilMs = 0
+  let aloneSinceMs: number | undefined
+
+  const look = async (): Promise<boolean> => {
+    if (session?.lost.aborted) session = undefined
+    if (!session) {
+      // Whoever came while this one was away does not know of it; what it let through alone is over by the time it is alone again.
+      aloneSinceMs = undefined
+      const opened = await db.session()
+      await opened.run(join, [presenceLock]).catch(async (error: unknown) => {
+        await opened.close()
+        throw error
+      })
+      session = opened
+    }
+    const beganMs = clock.monotonicMs()
+    const isOnly = (await session.first(countJoined, [presenceLock]))?.joined === 1
+    aloneSinceMs = isOnly ? (aloneSinceMs ?? beganMs) : undefined
+    believedUntilMs = beganMs + believedMs
+    return isOnly
+  }
+
+  if (await look()) aloneSinceMs = clock.monotonicMs() - aloneAfterMs
+  else await pause(clock, believedMs + lookEveryMs)
+  const looking = startLoop({ clock, log, name: 'looking for other API processes', everyMs: lookEveryMs }, async () => void (await look()))
+  return {
+    isAlone: () => {
+      const nowMs = clock.monotonicMs()
+      return (
+        aloneSinceMs !== undefined && session?.lost.aborted === false && nowMs < believedUntilMs && nowMs - aloneSinceMs >= aloneAfterMs
+      )
+    },
+    async stop() {
+      await looking.stop()
+      await session?.close()
+    },
+  }
+}

@@ -1,0 +1,143 @@
+/** What limits allow does not depend on how many processes there are: no more than one alone would let through, and hardly less. */
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, describe, expect, test, vi } from 'vitest'
+import { embeddedUrlIfRunning } from '#db'
+import { type FakeMx, startFakeMx } from '../support/fake-mx.ts'
+import { startMxDns } from '../support/mx-dns.ts'
+import { type Service, startService } from '../support/service.ts'
+import { type Peer, startPeer } from '../support/slow-peer.ts'
+
+const open: AsyncDisposable[] = []
+afterEach(async () => {
+  for (const one of open.splice(0).reverse()) await one[Symbol.asyncDispose]()
+})
+const kept = <T extends AsyncDisposable>(one: T): T => {
+  open.push(one)
+  return one
+}
+
+/** `count` processes with the role api on one database, the first of which has all other roles too. */
+async function startApis(count: number, environment: Record<string, string>): Promise<[Service, ...Service[]]> {
+  const first = kept(await startService(environment))
+  const url = (await embeddedUrlIfRunning(first.folder)) as string
+  const secret = (await readFile(join(first.folder, 'secret'), 'utf8')).trim()
+  const shared = { ...environment, DATABASE_URL: url, POSTRIDER_SECRET: secret, POSTRIDER_ROLES: 'api' }
+  const others = await Promise.all(Array.from({ length: count - 1 }, async () => kept(await startService(shared))))
+  return [first, ...others]
+}
+
+describe.each([1, 2, 4])('%i processes that serve the API', (count) => {
+  test('let a key through as often as one, and give out exactly the emails of an hour', async () => {
+    const peer = kept(await startPeer())
+    const apis = await startApis(count, { POSTRIDER_RATE_LIMIT: 'unlimited', POSTRIDER_RELAY: `smtp://127.0.0.1:${peer.port}` })
+    await apis[0].command('domain', 'add', 'shop.example.com', '--trust')
+    await refusesOverItsRate(apis)
+    await givesOutItsHour(apis, peer)
+  }, 120_000)
+})
+
+/** Each asks for more than the limit, so that a place that becomes free is taken. */
+async function refusesOverItsRate(apis: [Service, ...Service[]]): Promise<void> {
+  const perSecond = 40
+  const seconds = 4
+  const { id, key } = (await apis[0].command('key', 'create', '--type', 'live')) as { id: string; key: string }
+  await apis[0].command('limits', 'set', '--key', id, '--rate', String(perSecond))
+  await settingsAreRead()
+  const beganMs = performance.now()
+  let passed = 0
+  const ask = async (api: Service) => {
+    while (performance.now() < beganMs + seconds * 1000) {
+      const { status } = await api.call('GET', '/limits', undefined, key)
+      expect([200, 429]).toContain(status)
+      if (status === 200) passed++
+    }
+  }
+  await Promise.all(apis.flatMap((api) => [ask(api), ask(api), ask(api)]))
+  const tookMs = performance.now() - beganMs
+  console.log(`limits: ${apis.length} API processes let ${passed} requests through in ${tookMs.toFixed(0)} ms, ${perSecond} a second allowed`)
+  expect(passed).toBeLessThanOrEqual(perSecond * Math.ceil(tookMs / 1000))
+  expect(passed).toBeGreaterThanOrEqual(0.95 * perSecond * seconds)
+}
+
+async function givesOutItsHour(apis: [Service, ...Service[]], peer: Peer): Promise<void> {
+  const perHour = 150
+  await notAtTheEndOfAnHour()
+  await apis[0].command('limits', 'set', '--send', String(perHour))
+  await settingsAreRead()
+  const send = (api: Service, name: string) =>
+    api.call('POST', '/emails', { from: 'a@shop.example.com', to: [`${name}@one.example`], subject: 'One', text: 'Hello' }, apis[0].liveKey)
+  const statuses = await Promise.all(
+    apis.map(async (api, at) => {
+      const seen: number[] = []
+      for (let nth = at; nth < 2 * perHour; nth += apis.length) seen.push((await send(api, `n${nth}`)).status)
+      return seen
+    }),
+  )
+  expect(new Set(statuses.flat())).toEqual(new Set([200]))
+  await vi.waitUntil(() => peer.messages.length >= perHour, { timeout: 30_000, interval: 20 })
+  expect((await send(apis[0], 'last')).headers.get('x-sendlimit-remaining')).toBe('0')
+  const { body } = await apis[0].call('GET', '/emails?status=pending&perPage=1')
+  expect([body.total, peer.messages.length]).toEqual([perHour + 1, perHour])
+}
+
+/** Limits that were set are in force within a second. */
+const settingsAreRead = () => new Promise((resolve) => setTimeout(resolve, 1100))
+
+async function notAtTheEndOfAnHour(): Promise<void> {
+  await vi.waitUntil(() => Date.now() % 3_600_000 < 3_540_000, { timeout: 70_000, interval: 500 })
+}
+
+describe.each([1, 2, 4])('%i delivery processes', (count) => {
+  test('keep to the connections and the rate of a provider, and use them', async () => {
+    const [connections, rate, seconds] = [3, 30, 10]
+    const standing = new Set<number>()
+    let mostStanding = 0
+    const takenAtMs: number[] = []
+    const mx: FakeMx = kept(
+      await startFakeMx({
+        script: ({ stage, session }) => {
+          if (stage === 'connect') mostStanding = Math.max(mostStanding, standing.add(session).size)
+          if (stage === 'mail') takenAtMs.push(performance.now())
+          return undefined
+        },
+        closed: (session) => standing.delete(session),
+      }),
+    )
+    const dns = kept(await startMxDns({ mx: { 'one.example': ['mx.one.example'] }, a: { 'mx.one.example': ['127.0.0.1'] } }))
+    const folder = await mkdtemp(join(tmpdir(), 'postrider-rules-'))
+    kept({ [Symbol.asyncDispose]: () => rm(folder, { recursive: true }) })
+    const rules = join(folder, 'rules.json')
+    await writeFile(rules, JSON.stringify({ providers: [{ name: 'strict', mx: ['one.example'], connections, rate }] }))
+    const service = kept(
+      await startService({
+        POSTRIDER_RATE_LIMIT: 'unlimited',
+        POSTRIDER_SEND_LIMIT: 'unlimited',
+        POSTRIDER_DELIVERY_PROCESSES: String(count),
+        POSTRIDER_PROVIDER_RULES: rules,
+        POSTRIDER_DNS: dns.address,
+        POSTRIDER_MX_PORT: String(mx.port),
+        POSTRIDER_ALLOWED_NETWORKS: '127.0.0.0/8',
+      }),
+    )
+    await service.command('domain', 'add', 'shop.example.com', '--trust')
+    const wanted = rate * (seconds + 2)
+    for (let first = 0; first < wanted; first += 60) {
+      const emails = Array.from({ length: 60 }, (_, at) => ({ to: [`n${first + at}@one.example`], subject: 'One of many', text: 'Hello' }))
+      expect((await service.call('POST', '/emails/batch', { from: 'a@shop.example.com', emails })).status).toBe(200)
+    }
+    await mx.waitFor(wanted, 60_000)
+    const inWindow = takenAtMs.map((fromMs, at) => takenAtMs.slice(at).filter((atMs) => atMs < fromMs + 1000).length)
+    const tookMs = (takenAtMs.at(-1) as number) - (takenAtMs[0] as number)
+    const perSecond = ((wanted - 1) * 1000) / tookMs
+    console.log(
+      `limits: ${count} delivery processes: ${perSecond.toFixed(1)} of ${rate} messages a second, at most ${Math.max(...inWindow)} within one, ${mostStanding} of ${connections} connections`,
+    )
+    expect(mostStanding).toBeLessThanOrEqual(connections)
+    expect(perSecond).toBeLessThanOrEqual(rate * 1.01)
+    expect(perSecond).toBeGreaterThanOrEqual(rate * 0.95)
+    // Each goes at its time or a little later, never before: so many may come late and meet the next ones.
+    expect(Math.max(...inWindow)).toBeLessThanOrEqual(rate + Math.ceil(rate * 0.15))
+  }, 120_000)
+})

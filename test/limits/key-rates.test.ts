@@ -1,0 +1,131 @@
+/** The request rate of a key where several processes serve the API. */
+import fc from 'fast-check'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { type Db, sql } from '#db'
+import { type KeyRates, openKeyRates, openRateLimiter } from '#limits'
+import { handMoved } from '../support/clock.ts'
+import { testDatabase } from '../support/database.ts'
+
+const addKey = sql<{ id: number }>`
+  insert into credentials (name, type, mode, hold, key_hash, key_prefix, created_at, updated_at)
+  values ('key', 'api', 'live', false, gen_random_uuid()::text::bytea, 'svc_live_', now(), now())
+  returning id`
+
+let db: Db
+const newKey = async () => (await db.first(addKey))?.id as number
+
+beforeAll(async () => {
+  const database = await testDatabase()
+  db = database.db
+  return () => database.close()
+})
+
+const processes = (count: number, clock = handMoved(), isAlone = () => false): KeyRates[] =>
+  Array.from({ length: count }, () => openKeyRates({ db, clock, rateLimiter: openRateLimiter(clock), isAlone }))
+
+describe('the request rate of a key over several processes', () => {
+  test('no window of a second holds more than the limit, and only a full one refuses', async () => {
+    const step = fc.record({
+      pauseMs: fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 300 }), fc.constantFrom(999, 1000, 1001)),
+      asked: fc.array(fc.integer({ min: 0, max: 2 }), { minLength: 1, maxLength: 12 }),
+    })
+    await fc.assert(
+      fc.asyncProperty(fc.integer({ min: 1, max: 20 }), fc.array(step, { maxLength: 15 }), async (limit, steps) => {
+        const clock = handMoved()
+        const three = processes(3, clock)
+        const id = await newKey()
+        const allowedAtMs: number[] = []
+        for (const { pauseMs, asked } of steps) {
+          clock.moveMs(pauseMs)
+          const nowMs = clock.monotonicMs()
+          const before = allowedAtMs.filter((atMs) => atMs > nowMs - 1000).length
+          const verdicts = await Promise.all(asked.map((process) => (three[process] as KeyRates).take(id, limit)))
+          const allowed = verdicts.filter((one) => one.allowed)
+          expect(allowed.length).toBe(Math.min(asked.length, limit - before))
+          // Each place is given to one request.
+          expect(allowed.map((one) => one.remaining).sort((one, other) => other - one)).toEqual(
+            allowed.map((_, index) => limit - before - index - 1),
+          )
+          for (const one of verdicts) if (!one.allowed) expect(one.remaining).toBe(0)
+          allowedAtMs.push(...allowed.map(() => nowMs))
+        }
+      }),
+      { numRuns: 40 },
+    )
+  })
+
+  test('a refusal names when the oldest request leaves the window, whoever let it through', async () => {
+    const clock = handMoved()
+    const [one, other] = processes(2, clock) as [KeyRates, KeyRates]
+    const id = await newKey()
+    await one.take(id, 1)
+    clock.moveMs(400)
+    expect(await other.take(id, 1)).toEqual({
+      allowed: false,
+      limit: 1,
+      remaining: 0,
+      resetSeconds: Math.ceil((clock.nowMs() + 600) / 1000),
+      retryAfterSeconds: 1,
+    })
+    clock.moveMs(600)
+    expect(await other.take(id, 1)).toMatchObject({ allowed: true })
+  })
+
+  test('what a process let through while it was alone counts when it is not any more', async () => {
+    let alone = true
+    const [rates] = processes(1, handMoved(), () => alone) as [KeyRates]
+    const id = await newKey()
+    await rates.take(id, 2)
+    await rates.take(id, 2)
+    alone = false
+    expect(await rates.take(id, 2)).toMatchObject({ allowed: false, remaining: 0 })
+  })
+
+  test('what was let through together counts when a process is alone again', async () => {
+    let alone = false
+    const [rates] = processes(1, handMoved(), () => alone) as [KeyRates]
+    const id = await newKey()
+    await rates.take(id, 2)
+    alone = true
+    expect(await rates.take(id, 2)).toMatchObject({ allowed: true, remaining: 0 })
+    expect(await rates.take(id, 2)).toMatchObject({ allowed: false })
+  })
+
+  test('a raised limit is in force at once', async () => {
+    const [one, other] = processes(2) as [KeyRates, KeyRates]
+    const id = await newKey()
+    await one.take(id, 1)
+    expect(await other.take(id, 1)).toMatchObject({ allowed: false })
+    expect(await other.take(id, 3)).toMatchObject({ allowed: true, remaining: 1 })
+  })
+
+  test('a clock that was far ahead does not stop a key', async () => {
+    const wrong = handMoved(Date.UTC(2100, 0, 1))
+    const right = handMoved()
+    const [ahead] = processes(1, wrong) as [KeyRates]
+    const [rates] = processes(1, right) as [KeyRates]
+    const id = await newKey()
+    await ahead.take(id, 1)
+    expect(await rates.take(id, 1)).toMatchObject({ allowed: true })
+  })
+
+  test('keys do not share a window', async () => {
+    const [rates] = processes(1) as [KeyRates]
+    const [one, other] = [await newKey(), await newKey()]
+    expect(await rates.take(one, 1)).toMatchObject({ allowed: true })
+    expect(await rates.take(other, 1)).toMatchObject({ allowed: true })
+  })
+
+  test('no limit lets everything through', async () => {
+    const [rates] = processes(1) as [KeyRates]
+    expect(await rates.take(1, null)).toMatchObject({ allowed: true })
+  })
+
+  // The last, for it leaves nothing.
+  test('without the database a request is not let through uncounted', async () => {
+    const [rates] = processes(1) as [KeyRates]
+    const id = await newKey()
+    await db.script('drop table request_rates')
+    await expect(rates.take(id, 5)).rejects.toThrow('request_rates')
+  })
+})
