@@ -138,3 +138,19 @@ describe('after delivery processes were killed under load, and then everything a
     expect([...told.values()].some((one) => one.deliveries.some((delivery) => delivery.outcomeUnknown))).toBe(true)
   })
 })
+
+/** As Ctrl-C in a terminal and a service manager do. */
+test('a signal to all processes at once ends them in order, and starts none again', async () => {
+  await service.start()
+  const all = await vi.waitUntil(
+    async () => {
+      const { serve, delivery, inbound, webhooks } = await service.processes()
+      return delivery.length === 4 && [serve, ...delivery, ...inbound, ...webhooks]
+    },
+    { timeout: 20_000, interval: 50 },
+  )
+  const before = service.output().length
+  for (const pid of all) process.kill(pid, 'SIGTERM')
+  expect(await service.stop()).toBe(0)
+  expect(service.output().slice(before)).not.toContain('another is started')
+}, 60_000)

@@ -229,7 +229,7 @@ export async function simulate(seed: number, store: Store): Promise<Verdict> {
     const untilMs = Math.min(
       Math.max(soonest, time.wallMs + leapMs),
       Math.max(firm, time.wallMs + 1),
-      Math.max(endMs, time.wallMs + leapMs),
+      time.wallMs < endMs ? endMs : Infinity,
     )
     time.advance(leapMs, Number.isFinite(untilMs) ? Math.max(1, untilMs - time.wallMs) : 6 * hourMs)
   }
