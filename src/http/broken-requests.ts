@@ -25,7 +25,7 @@ export function answerBrokenRequest(
   socket: Duplex,
   facts: { requestId: string; headers: Record<string, string> },
 ): void {
-  if (error.code === 'ECONNRESET' || !socket.writable || answerHasBegun(socket)) {
+  if (error.code === 'ECONNRESET' || !socket.writable || answerHasBegun(socket) || isUnused(socket)) {
     socket.destroy()
     return
   }
@@ -46,6 +46,9 @@ export function answerBrokenRequest(
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
   socket.end(`HTTP/1.1 ${refusal.status} Bad Request\r\n${lines.join('')}\r\n${body}`, () => socket.destroy())
 }
+
+/** Browsers open connections ahead: what is said on one would be taken for the answer to the request that is just being sent. */
+const isUnused = (socket: Duplex) => (socket as Duplex & { bytesRead?: number }).bytesRead === 0
 
 /** The answer that Node is writing on a socket hangs on it; a second one in its middle would be read as part of it. */
 function answerHasBegun(socket: Duplex): boolean {

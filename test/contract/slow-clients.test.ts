@@ -57,9 +57,11 @@ describe('a client', () => {
     expect(text).toContain('"success":false')
   })
 
-  test('that sends nothing at all is cut off', async () => {
-    const { afterMs } = await talk([])
+  // Browsers open connections ahead, and would take it for the answer to the request that they are just sending.
+  test('that sends nothing at all is cut off without a word', async () => {
+    const { text, afterMs } = await talk([])
     expect(afterMs).toBeLessThan(bounds.requestMs + graceMs)
+    expect(text).toBe('')
   })
 
   test('that never ends its body is cut off', async () => {
@@ -75,7 +77,7 @@ describe('a client', () => {
   })
 
   test('that holds many connections gets no more than its share, and leaves it free again', async () => {
-    const idle = Array.from({ length: bounds.connectionsPerAddress * 2 }, () => talk([]))
+    const idle = Array.from({ length: bounds.connectionsPerAddress * 2 }, () => talk(['GET ']))
     const turnedAway = (await Promise.all(idle)).filter(({ text }) => text === '')
     expect(turnedAway.length).toBeGreaterThanOrEqual(bounds.connectionsPerAddress)
     expect(turnedAway.length).toBeLessThan(idle.length)
