@@ -13,7 +13,8 @@ import { suppress, unsuppress } from '#suppressions'
 import type { Outcome } from './outcome.ts'
 
 /**
- * `|| ''` keeps the planner from reading a partial index whole where rows are found by their key. $2 is the first email's id: it leaves
+ * `|| ''` keeps the planner from reading a partial index whole where rows are found by their key, and so does naming the queues: for
+ * "not null" it would expect every outcome, and read the whole spool instead. $2 is the first email's id: it leaves
  * out the days before; a second bound would make reading the whole range look cheaper than finding each email.
  */
 const recordOutcomes = sql<{ emailId: string }>`
@@ -36,7 +37,7 @@ const recordOutcomes = sql<{ emailId: string }>`
     set state = outcome.queue, due_at = outcome.due_at, failures = outcome.failures, manual = false,
       held_because = outcome.held_because, waits_for = null
     from outcome
-    where outcome.queue is not null and spool.tenant_id = outcome.tenant_id and spool.email_id = outcome.email_id
+    where outcome.queue in ('ready', 'deferred', 'held') and spool.tenant_id = outcome.tenant_id and spool.email_id = outcome.email_id
       and spool.state || '' = 'sending' and (spool.epoch, spool.failures) = (outcome.epoch, outcome.tried)
     returning outcome.*
   ),

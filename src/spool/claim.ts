@@ -46,7 +46,8 @@ const isNow = sql.part`spool.state || ''`
 
 /**
  * Two loose index scans (the next tenant after this one, the next destination after this one) instead of a sort, so that the cost
- * follows the number of lanes looked at and not the length of the backlog.
+ * follows the number of lanes looked at and not the length of the backlog. `one` makes the planner expect few rows and find each by its
+ * key: a plan made while the spool was empty would go on to read it whole.
  */
 const claimReady = sql<Claimed>`
   with recursive owned (shard, epoch) as (
@@ -95,21 +96,27 @@ const claimReady = sql<Claimed>`
     ) as next
     where lane.nth < $5
   ),
-  candidate as (
-    select ready.tenant_id, ready.email_id, lane.destination, lane.epoch, windows.size,
-           row_number() over (partition by lane.tenant_id, lane.destination order by ready.content_id, ready.email_id) as nth_in_lane
+  filled as (
+    select lane.shard, lane.epoch, lane.tenant_id, lane.destination, coalesce(known.size, $9) as size,
+           count(*) over (partition by lane.tenant_id, lane.destination) as shards
     from lane
     left join unnest($6::text[], $7::text[], $8::integer[]) as known (tenant_id, destination, size)
       on known.tenant_id = lane.tenant_id and known.destination = lane.destination
-    cross join lateral (select coalesce(known.size, $9) as size) as windows
+    where lane.destination <> all($11)
+  ),
+  candidate as (
+    select ready.tenant_id, ready.email_id, filled.destination, filled.epoch, filled.size,
+           row_number() over (partition by filled.tenant_id, filled.destination order by ready.content_id, ready.email_id) as nth_in_lane
+    from filled
     cross join lateral (
       select spool.tenant_id, spool.content_id, spool.email_id
       from spool
-      where state = 'ready' and spool.shard = lane.shard and spool.tenant_id = lane.tenant_id and spool.destination = lane.destination
+      where state = 'ready' and spool.shard = filled.shard and spool.tenant_id = filled.tenant_id and spool.destination = filled.destination
       order by spool.content_id, spool.email_id
-      limit windows.size
+      -- Of each shard hardly more than its share: a long backlog is not read and sorted to find its beginning.
+      limit least(filled.size, 4 + 3 * filled.size / (2 * filled.shards))
     ) as ready
-    where windows.size > 0 and lane.destination <> all($11)
+    where filled.size > 0
   ),
   turn as (
     select tenant_id, email_id, epoch,
@@ -117,8 +124,8 @@ const claimReady = sql<Claimed>`
     from candidate
     where nth_in_lane <= size
   ),
-  picked as (
-    select tenant_id, email_id, epoch
+  picked as materialized (
+    select tenant_id, email_id, epoch, 1 as one
     from turn
     order by nth
     limit $10
@@ -126,7 +133,7 @@ const claimReady = sql<Claimed>`
   update spool
   set state = 'sending', epoch = picked.epoch
   from picked
-  where spool.tenant_id = picked.tenant_id and spool.email_id = picked.email_id and ${isNow} = 'ready'
+  where picked.one = 1 and spool.tenant_id = picked.tenant_id and spool.email_id = picked.email_id and ${isNow} = 'ready'
   returning ${claimedColumns}`
 
 /** Not by another process since then, nor by this one again. */
