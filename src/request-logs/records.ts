@@ -156,7 +156,9 @@ const absent = 0xffffffff
 const leastCompressedOctets = 512
 /** More than two bodies that are cut. */
 const largestBodiesOctets = 262_144
-const compression = { params: { [constants.ZSTD_c_compressionLevel]: 1, [constants.ZSTD_c_hashLog]: 12 }, chunkSize: 16_384 }
+const params = { [constants.ZSTD_c_compressionLevel]: 1 }
+/** Told the size, zstd takes memory for that only. */
+const compressed = (plain: Buffer) => zstdCompressSync(plain, { params, pledgedSrcSize: plain.length, chunkSize: 16_384 })
 
 /** One sealed value for both, compressed when it is worth it: the request's length, the request, the response's length, the response. */
 function sealBodies(entry: NewEntry, sealer: Sealer): Buffer | null {
@@ -172,7 +174,7 @@ function sealBodies(entry: NewEntry, sealer: Sealer): Buffer | null {
   const isLarge = plain.length >= leastCompressedOctets
   return sealer.seal(
     sealName(entry.requestId),
-    Buffer.concat([Buffer.of(isLarge ? 1 : 0), isLarge ? zstdCompressSync(plain, compression) : plain]),
+    Buffer.concat([Buffer.of(isLarge ? 1 : 0), isLarge ? compressed(plain) : plain]),
   )
 }
 

@@ -78,7 +78,10 @@ export const unescaped = (text: string): string =>
       )
     : text
 
-/** The text with the values of `blankedNames` replaced, at any depth; `cut` when it is longer than `most` octets, of which a few more are given. */
+/**
+ * The text with the values of `blankedNames` replaced, at any depth, or itself; `cut` when it is longer than `most` octets, of which a few
+ * more are given.
+ */
 export function blankValues(json: Buffer, most: number): { octets: Buffer; cut: boolean } {
   const pieces: Uint8Array[] = []
   let length = 0
@@ -105,8 +108,10 @@ export function blankValues(json: Buffer, most: number): { octets: Buffer; cut: 
     needed = json.subarray(0, from + most - length + 1)
   }
   const rest = json.subarray(from, Math.max(from, from + most - length + 1))
-  pieces.push(rest)
-  return { octets: Buffer.concat(pieces), cut: length + rest.length > most }
+  const cut = length + rest.length > most
+  // Most bodies hold nothing to blank, and are not copied.
+  if (pieces.length === 0) return { octets: rest, cut }
+  return { octets: Buffer.concat([...pieces, rest]), cut }
 }
 
 const anyName = [...blankedNames].join('|')
@@ -152,7 +157,8 @@ export function holdBody(body: Buffer | string): HeldBody {
   const octets = typeof body === 'string' ? Buffer.from(body) : body
   const size = octets.length
   if (size <= smallOctets) return { size, octets, cut: false }
-  return { size, ...blankValues(octets, mostOctets), head: Buffer.from(octets.subarray(0, mostOctets)) }
+  const kept = blankValues(octets, mostOctets)
+  return { size, octets: Buffer.from(kept.octets), cut: kept.cut, head: Buffer.from(octets.subarray(0, mostOctets)) }
 }
 
 /** What is kept of a body, `... [truncated]` at its end when that is not all. */
