@@ -24,12 +24,14 @@ import {
 import { pause } from './clock.ts'
 import { type EndedSpan, parseTraceparent, type Traces, type TracesConfig, type TracesDeps, traceIdOf } from './span.ts'
 
-/** Spans that wait to be sent, some 2 MB; what comes then is forgotten. */
+/** Spans that wait to be sent; what comes then is forgotten. */
 const mostWaiting = 2048
 const sendEveryMs = 5000
 const stopWithinMs = 2000
 /** A collector that is away is told of once in so long. */
 const complainEveryMs = 60_000
+/** The error may hold all that the collector answered. */
+const longestWhy = 200
 /** Emails of one request that are linked to it. A batch may have a thousand, half of what may wait. */
 const mostLinks = 100
 
@@ -125,7 +127,8 @@ function forgiving(exporter: SpanExporter, { clock, log }: Pick<TracesDeps, 'clo
         if (result.code !== exported) {
           lost += spans.length
           if (clock.monotonicMs() - complainedMs >= complainEveryMs) {
-            log.warn({ err: result.error, spans: lost }, 'traces could not be sent to the collector; these are lost')
+            const why = result.error?.message.slice(0, longestWhy)
+            log.warn({ why, spans: lost }, 'traces could not be sent to the collector; these are lost')
             complainedMs = clock.monotonicMs()
             lost = 0
           }
