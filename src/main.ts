@@ -312,7 +312,7 @@ async function startApi(
       },
     },
     rateLimiter,
-    keyRates: openKeyRates({ db, clock, rateLimiter, isAlone: presence.isAlone }),
+    keyRates: openKeyRates({ db, clock, rateLimiter, isAlone: () => presence.isAlone() }),
     ready: () => true,
   })
   const uses = saveUsesOf(credentials, log)
