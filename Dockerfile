@@ -8,6 +8,13 @@ WORKDIR /app
 COPY package.json package-lock.json ./
 COPY dashboard/package.json ./dashboard/
 RUN npm ci --omit=dev
+# 20 MB that only exporting traces needs (docs/tracing.md), in the versions of the tests.
+ARG TRACES=no
+# hadolint ignore=SC2046
+RUN if [ "$TRACES" = yes ]; then \
+    npm install --no-save --save-prod --omit=dev $(node -p "Object.entries(require('./package.json').devDependencies) \
+      .flatMap(([name, version]) => (name.startsWith('@opentelemetry/') ? name + '@' + version : [])).join(' ')"); \
+  fi
 
 # Needs what the program itself does without: the compiler of the pages and its libraries.
 FROM packages AS dashboard

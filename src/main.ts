@@ -14,6 +14,7 @@ import {
   openIds,
   openLog,
   openSecrets,
+  openTraces,
   readConfig,
   type Secrets,
   shownSettings,
@@ -21,6 +22,7 @@ import {
   startLoop,
   systemClock,
   systemRandom,
+  type Traces,
   tellParent,
 } from '#base'
 import { readReport } from '#bounces'
@@ -175,6 +177,8 @@ and see what became of it:
   curl -s '${config.publicUrl}/v1/emails?perPage=1' -H 'Authorization: Bearer ${shown.testKey}'
 `
 
+const tracesOf = (config: Config, log: Log, role: string) => openTraces(config, { clock, log, random: systemRandom, version, role })
+
 const smtpPorts = ({ smtpHost, smtpPort, submissionPort, submissionTlsPort }: Config) =>
   `SMTP on ${smtpHost}: submission ${submissionPort} (STARTTLS) and ${submissionTlsPort} (TLS), incoming mail ${smtpPort}`
 
@@ -185,6 +189,7 @@ async function serve(): Promise<void> {
   const ended = new AbortController()
   const ending = ended.signal
   const stop = untilSignal().then(() => ended.abort())
+  const traces = await tracesOf(config, log, 'serve')
   const secrets = openSecrets(readSecret(config), systemRandom)
   const embedded = config.databaseUrl === undefined ? await startEmbedded({ folder: config.dataFolder, clock, log }) : undefined
   const url = config.databaseUrl ?? (embedded?.url as string)
@@ -224,7 +229,7 @@ async function serve(): Promise<void> {
           limitSettings: openLimitSettings({ db, clock, config }),
         }),
       )
-    if (config.roles.includes('api')) open.push(await startApi(config, db, secrets, log))
+    if (config.roles.includes('api')) open.push(await startApi(config, db, secrets, log, traces))
     open.push(startMeasuring({ db, clock, log, dataFolder: config.dataFolder }))
     console.log(shown ? welcome(config, shown) : `Postrider is running at ${config.publicUrl}`)
     if (config.roles.includes('inbound')) console.log(smtpPorts(config))
@@ -233,12 +238,19 @@ async function serve(): Promise<void> {
   } finally {
     ended.abort()
     for (const role of open.reverse()) await role.stop()
+    await traces?.stop()
     await db.close()
     await embedded?.stop()
   }
 }
 
-async function startApi(config: Config, db: Db, secrets: Secrets, log: Log): Promise<{ stop(): Promise<void> }> {
+async function startApi(
+  config: Config,
+  db: Db,
+  secrets: Secrets,
+  log: Log,
+  traces: Traces | undefined,
+): Promise<{ stop(): Promise<void> }> {
   const tenants = openTenants({ db, clock })
   const domains = openDomains({ db, clock, secrets })
   const tracks = openTracks({ db, clock })
@@ -266,6 +278,7 @@ async function startApi(config: Config, db: Db, secrets: Secrets, log: Log): Pro
     clock,
     ids,
     log,
+    traces,
     secrets,
     tenants,
     domains,
@@ -287,6 +300,7 @@ async function startApi(config: Config, db: Db, secrets: Secrets, log: Log): Pro
       post: openPost({ resolver, guard: openGuard(config.allowedNetworks), openedNetworks: config.allowedNetworks, clock }),
       config,
       version,
+      traces,
     }),
     config,
     installation: {
@@ -298,7 +312,7 @@ async function startApi(config: Config, db: Db, secrets: Secrets, log: Log): Pro
       },
     },
     rateLimiter,
-    keyRates: openKeyRates({ db, clock, rateLimiter, isAlone: presence.isAlone }),
+    keyRates: openKeyRates({ db, clock, rateLimiter, isAlone: () => presence.isAlone() }),
     ready: () => true,
   })
   const uses = saveUsesOf(credentials, log)
@@ -345,6 +359,7 @@ async function deliver(processId: string): Promise<void> {
   const config = readConfig(environment)
   const log = openLog(config.logLevel, `delivery ${processId}`)
   const stop = untilSignal()
+  const traces = await tracesOf(config, log, 'delivery')
   const secrets = openSecrets(readSecret(config), systemRandom)
   const db = await openDb({
     url: withOptions(config.databaseUrl as string, deliverySettings),
@@ -360,6 +375,7 @@ async function deliver(processId: string): Promise<void> {
     clock,
     ids,
     log,
+    traces,
     secrets,
     domains: openDomains({ db, clock, secrets }),
     tenants,
@@ -370,6 +386,7 @@ async function deliver(processId: string): Promise<void> {
   })
   await stop
   await delivery.stop()
+  await traces?.stop()
   await db.close()
 }
 
@@ -377,6 +394,7 @@ async function receive(): Promise<void> {
   const config = readConfig(environment)
   const log = openLog(config.logLevel, 'inbound')
   const stop = untilSignal()
+  const traces = await tracesOf(config, log, 'inbound')
   const secrets = openSecrets(readSecret(config), systemRandom)
   const db = await openDb({ url: config.databaseUrl as string, poolSize: inboundConnections, applicationName: 'postrider inbound', log })
   const credentials = openCredentials({ db, clock })
@@ -398,9 +416,10 @@ async function receive(): Promise<void> {
   const resolver = openResolver({ servers: config.resolvers, clock })
   const returns = openReturns({ db, clock, ids, log, secrets, tenants, resolver, hostname: config.hostname, readReport })
   const uses = saveUsesOf(credentials, log)
-  const inbound = await startInbound({ db, clock, log, accept, credentials, returns, config })
+  const inbound = await startInbound({ db, clock, log, traces, accept, credentials, returns, config })
   await stop
   await inbound.stop()
+  await traces?.stop()
   await uses.stop()
   await db.close()
 }
@@ -409,15 +428,17 @@ async function sendWebhooks(processId: string): Promise<void> {
   const config = readConfig(environment)
   const log = openLog(config.logLevel, `webhooks ${processId}`)
   const stop = untilSignal()
+  const traces = await tracesOf(config, log, 'webhooks')
   const secrets = openSecrets(readSecret(config), systemRandom)
   const url = config.databaseUrl as string
   const db = await openDb({ url, poolSize: webhookConnections, applicationName: `postrider webhooks ${processId}`, log })
   const resolver = openResolver({ servers: config.resolvers, clock })
   const { allowedNetworks: openedNetworks } = config
   const post = openPost({ resolver, guard: openGuard(openedNetworks), openedNetworks, clock, keepIdleMs: webhookIdleMs })
-  const sending = await startSending({ db, clock, ids, log, secrets, post, bodies: openBodies({ db }), config, version, processId })
+  const sending = await startSending({ db, clock, ids, log, traces, secrets, post, bodies: openBodies({ db }), config, version, processId })
   await stop
   await sending.stop()
+  await traces?.stop()
   await db.close()
 }
 

@@ -314,6 +314,15 @@ CREATE INDEX request_logs_by_id ON request_logs (request_id);
 CREATE INDEX request_logs_by_time ON request_logs (at, request_id);
 CREATE INDEX request_logs_errors ON request_logs (at, request_id) WHERE (status_code >= 400);
 
+create table request_rates (
+  credential_id bigint not null,
+  at_ms bigint[] not null,
+  counts integer[] not null,
+  granted integer not null,
+  constraint request_rates_pkey PRIMARY KEY (credential_id),
+  constraint request_rates_credential_id_fkey FOREIGN KEY (credential_id) REFERENCES credentials(id) ON DELETE CASCADE
+);
+
 create table restores (
   id bigint not null generated always as identity,
   backup_made_at timestamptz not null,

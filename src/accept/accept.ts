@@ -96,18 +96,16 @@ export function openAccept(deps: AcceptDeps): Accept {
     const attempt = async (): Promise<Answer | undefined> => {
       const { submissions, result } = await prepare()
       const body = plan.render(result)
-      if (submissions.length === 0) return { body, replayed: false, standing: await standing(test) }
+      if (submissions.length === 0) return { body, replayed: false, standing: await standing(test), emailIds: [] }
       const committed = await commit({ submissions, once: key && { ...key, body } })
       if (!committed.committed) return undefined
-      metrics.accepted.inc(
-        { mode: caller.mode },
-        submissions.reduce((sum, one) => sum + one.emails.length, 0),
-      )
-      return { body, replayed: false, standing: committed.standing }
+      const emailIds = submissions.flatMap(({ emails }) => emails.map(({ id }) => id))
+      metrics.accepted.inc({ mode: caller.mode }, emailIds.length)
+      return { body, replayed: false, standing: committed.standing, emailIds }
     }
     const answered = key ? await once.run(key, attempt) : await attempt()
     if (!answered) throw new Error('an entry without an idempotency key lost it to another')
-    return 'replay' in answered ? { body: answered.replay, replayed: true, standing: await standing(test) } : answered
+    return 'replay' in answered ? { body: answered.replay, replayed: true, standing: await standing(test), emailIds: [] } : answered
   }
 
   const factsFor = async ({ mode, credentialId }: Caller, tenant: Tenant) => {

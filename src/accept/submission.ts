@@ -80,4 +80,6 @@ export interface Answer {
   /** The stored answer of an earlier request with the same key. */
   replayed: boolean
   standing: Standing
+  /** Of the emails that were made now; none when replayed. */
+  emailIds: readonly string[]
 }

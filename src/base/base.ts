@@ -1,6 +1,6 @@
 /**
  * The ground: what every room stands on and what knows nothing of mail, SQL or HTTP. Time, ids and randomness as parameters,
- * the settings, sealing, logs, metrics, and the catalogue of refusals.
+ * the settings, sealing, logs, metrics, traces, and the catalogue of refusals.
  * Owns: nothing. Uses: nothing. Used by: every room.
  * Promises: no other file of the program reads the environment, the machine's clock or its randomness.
  * More names than other faces, because each is a word of its own that all rooms need.
@@ -28,7 +28,9 @@ export { metricsPage, tellParent } from './metrics-page.ts'
 export { type FieldProblem, Refusal, type RefusalCode, type RefusalOptions, refusals } from './refusals.ts'
 export { type Remembered, remembered } from './remembered.ts'
 export { openSecrets, type Sealer, type Secrets } from './secrets.ts'
+export type { EndedSpan, Traces } from './span.ts'
 export { refuseOddText, storable } from './text.ts'
+export { openTraces } from './traces.ts'
 /** For what cannot be: the compiler proves that no case is left. */
 export function impossible(never: never): never {
   throw new Error(`impossible value: ${JSON.stringify(never)}`)

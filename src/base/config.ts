@@ -126,6 +126,26 @@ function relay(value: string | undefined): Relay | undefined {
   }
 }
 
+function collector(value: string | undefined): string | undefined {
+  if (value !== undefined && (!/^https?:\/\//.test(value) || !URL.canParse(value))) throw new Error('expected an http or https URL')
+  return value
+}
+
+const samplers = [
+  'always_on',
+  'always_off',
+  'traceidratio',
+  'parentbased_always_on',
+  'parentbased_always_off',
+  'parentbased_traceidratio',
+] as const
+
+function share(value: string | undefined): number {
+  if (value === undefined) return 1
+  if (!/^\d*\.?\d+$/.test(value) || Number(value) > 1) throw new Error(`"${value}" is not a number from 0 to 1`)
+  return Number(value)
+}
+
 const machineName = host(undefined, hostname())
 
 export const settings = {
@@ -291,6 +311,17 @@ export const settings = {
     "how long a delivery process owns its shards without renewing; a dead one's mail waits that long",
     (v) => count(v, 8000, 200),
   ),
+  tracesBase: setting(
+    'OTEL_EXPORTER_OTLP_ENDPOINT',
+    'none',
+    'URL of an OpenTelemetry collector (OTLP over HTTP), to which traces are sent at `/v1/traces` below it (docs/tracing.md)',
+    collector,
+  ),
+  tracesUrl: setting('OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', 'none', 'instead: the whole URL that traces are sent to', collector),
+  tracesSampler: setting('OTEL_TRACES_SAMPLER', 'parentbased_always_on', `which traces are sent: ${samplers.join(', ')}`, (v) =>
+    oneOf(v, samplers, 'parentbased_always_on'),
+  ),
+  tracesShare: setting('OTEL_TRACES_SAMPLER_ARG', '1', 'the share of traces that a `traceidratio` sampler sends, from 0 to 1', share),
   logLevel: setting('POSTRIDER_LOG_LEVEL', 'info', '`debug`, `info`, `warn`, `error` or `silent`', (v) =>
     oneOf(v, ['debug', 'info', 'warn', 'error', 'silent'], 'info'),
   ),
@@ -335,7 +366,15 @@ export interface ShownSetting {
   value: string | null
 }
 
-const secretSettings = new Set(['DATABASE_URL', 'POSTRIDER_RELAY', 'POSTRIDER_SECRET', 'POSTRIDER_METRICS_TOKEN'])
+/** Those that are secrets, and URLs that may hold one. */
+const secretSettings = new Set([
+  'DATABASE_URL',
+  'POSTRIDER_RELAY',
+  'POSTRIDER_SECRET',
+  'POSTRIDER_METRICS_TOKEN',
+  'OTEL_EXPORTER_OTLP_ENDPOINT',
+  'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT',
+])
 
 /** The settings in force, as people may see them. */
 export const shownSettings = (environment: Record<string, string | undefined>): ShownSetting[] =>

@@ -44,7 +44,7 @@ const serve: Command = {
 Runs the service until it is told to stop (Ctrl-C or SIGTERM). Settings come from the environment:
 
 ${Object.values(settings)
-  .map((one) => `  ${one.env.padEnd(32)}${one.means} (default: ${one.default})`)
+  .map((one) => `  ${one.env.padEnd(36)}${one.means} (default: ${one.default})`)
   .join('\n')}`,
   options: {},
   run: (_given, deps) => deps.serve(),

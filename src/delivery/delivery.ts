@@ -7,7 +7,7 @@
  * final dot; an outcome is kept and recorded however long the database is away; an orderly stop repeats nothing.
  */
 import { readFileSync } from 'node:fs'
-import { type Clock, type Config, ConfigError, type Ids, type Log, pause, type Reached, type Secrets, startLoop } from '#base'
+import { type Clock, type Config, ConfigError, type Ids, type Log, pause, type Reached, type Secrets, startLoop, type Traces } from '#base'
 import { CommitUnknown, type Db } from '#db'
 import type { Domains } from '#domains'
 import { emailsOfDomain, loadContentBodies, tagsOf } from '#emails'
@@ -100,6 +100,7 @@ export interface DeliveryDeps {
   clock: Clock
   ids: Ids
   log: Log
+  traces?: Traces | undefined
   secrets: Secrets
   domains: Domains
   tenants: Tenants

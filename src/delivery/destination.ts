@@ -5,7 +5,7 @@
 import type { Clock, Log } from '#base'
 import { classify } from '#bounces'
 import type { Resolver } from '#net'
-import type { Dial, RecipientResult, SmtpConnection, SmtpLimits, Transaction } from '#smtp'
+import type { Dial, RecipientResult, SmtpConnection, SmtpLimits, Transaction, TransactionResult } from '#smtp'
 import type { Claimed } from '#spool'
 import { fairQueue } from './fair-queue.ts'
 import { type Job, type PreparedMessage, transactionsOf } from './job.ts'
@@ -43,6 +43,7 @@ export interface FindingFor {
   findings: Finding[]
   remote: RemoteEnd
   durationMs: number
+  repliedMs?: TransactionResult['repliedMs']
   conversation: string
 }
 
@@ -355,6 +356,7 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
       findings: result.recipients.map(findingOf),
       remote,
       durationMs: result.durationMs,
+      repliedMs: result.repliedMs,
       conversation: result.transcript,
     })
   }

@@ -87,8 +87,8 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
   const looking = new Map<string, Job[]>()
   let closing = false
 
-  const report = ({ job, findings, remote, durationMs, conversation }: FindingFor, fractionOf: (claimed: Claimed) => number = fraction) => {
-    const facts = { schedule, atMs: clock.nowMs(), durationMs, remote, conversation, unknownRetry: 'by schedule' as const }
+  const report = ({ job, findings, ...known }: FindingFor, fractionOf: (claimed: Claimed) => number = fraction) => {
+    const facts = { ...known, schedule, atMs: clock.nowMs(), unknownRetry: 'by schedule' as const }
     messages.release(job)
     deps.finished(
       job.recipients.map((claimed, index) =>

@@ -5,7 +5,7 @@
 import { impossible } from '#base'
 import { type ClassificationName, classification, classify, suppresses } from '#bounces'
 import type { AttemptTls, EmailStatus } from '#emails'
-import type { Failure, Peer, RecipientResult, Reply, TlsFacts } from '#smtp'
+import type { Failure, Peer, RecipientResult, Reply, TlsFacts, TransactionResult } from '#smtp'
 import { type Claimed, type RetrySchedule, retryDelayMs } from '#spool'
 import type { AutomaticReason } from '#suppressions'
 import type { GuardedHost } from './tls-policy.ts'
@@ -39,6 +39,8 @@ export interface Outcome {
   dueAtMs: number | null
   atMs: number
   durationMs: number
+  /** When the replies of an SMTP transaction came, in ms after it began. */
+  repliedMs?: TransactionResult['repliedMs'] | undefined
   details: string
   output: string
   code: number | null
@@ -138,6 +140,7 @@ export interface DecisionFacts {
   fraction: () => number
   atMs: number
   durationMs: number
+  repliedMs?: TransactionResult['repliedMs']
   remote: RemoteEnd
   conversation: string | null
   /** The next try after an unknown outcome: at once when our own process was lost, by the schedule when the connection was. */
@@ -151,6 +154,7 @@ export function decide(claimed: Claimed, finding: Finding, facts: DecisionFacts)
     claimed,
     atMs: facts.atMs,
     durationMs: Math.max(0, Math.round(facts.durationMs)),
+    repliedMs: facts.repliedMs,
     output: (finding.reply?.text ?? '').slice(0, longestOutput),
     code: finding.reply?.code ?? null,
     enhanced: finding.enhanced,

@@ -4,12 +4,13 @@
  * an outcome of a stale owner or of an earlier claim changes nothing, and recording the same outcome twice does it once. Writes spool,
  * emails, attempts and events, because this is one of the two hot commits of the house.
  */
-import { type Clock, type Log, metrics, pause, type Reached } from '#base'
+import { type Clock, type Log, metrics, pause, type Reached, type Traces } from '#base'
 import { type Db, ensurePartitions, sql, sqlState } from '#db'
 import { type EventKind, eventTables } from '#events'
 import { simulatorDomain } from '#simulator'
 import { type Claimed, statusBefore } from '#spool'
 import { suppress, unsuppress } from '#suppressions'
+import { attemptSpan } from './attempt-span.ts'
 import type { Outcome } from './outcome.ts'
 
 /**
@@ -98,11 +99,12 @@ export interface RecorderDeps {
   db: Db
   clock: Clock
   log: Log
+  traces?: Traces | undefined
   /** Called where a crash test may strike. */
   reached?: Reached | undefined
 }
 
-export function openRecorder({ db, clock, log, reached }: RecorderDeps): Recorder {
+export function openRecorder({ db, clock, log, traces, reached }: RecorderDeps): Recorder {
   const queue: { outcome: Outcome; done: () => void }[] = []
   let running = false
 
@@ -137,6 +139,8 @@ export function openRecorder({ db, clock, log, reached }: RecorderDeps): Recorde
       for (const outcome of outcomes) {
         metrics.attempts.inc({ outcome: outcome.status })
         if (outcome.outcomeUnknown) metrics.outcomeUnknown.inc()
+        const span = traces && attemptSpan(outcome)
+        if (span) traces.note(span)
       }
       const done = outcomes.map((outcome) => new Promise<void>((resolve) => queue.push({ outcome, done: resolve })))
       // After this turn of the event loop, so that outcomes of the same packet share a statement.

@@ -7,7 +7,7 @@ import type { Socket } from 'node:net'
 import { Readable } from 'node:stream'
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import ipaddr from 'ipaddr.js'
-import { type Clock, type Config, type Ids, type Log, metrics, type Network, Refusal } from '#base'
+import { type Clock, type Config, type Ids, type Log, metrics, type Network, Refusal, type Traces } from '#base'
 import type { Standing } from '#limits'
 import type { RequestLogs } from '#request-logs'
 import { noteChange } from './audit.ts'
@@ -20,6 +20,7 @@ import { type LinkDeps, serveLinks } from './links.ts'
 import { fastifyPath } from './openapi.ts'
 import { refusalHeaders, refusedWith } from './refused.ts'
 import { logEntryOf } from './request-log.ts'
+import { requestSpan } from './request-span.ts'
 import type { Streams } from './streams.ts'
 import { refuseBadHost, routable } from './target.ts'
 import { within } from './v1/deadline.ts'
@@ -31,6 +32,7 @@ export interface AppDeps extends ApiDeps, Omit<GateDeps, 'config'>, Omit<LinkDep
   clock: Clock
   ids: Ids
   log: Log
+  traces?: Traces | undefined
   requestLogs: RequestLogs
   streams: Streams
   config: Pick<Config, 'trustedProxies' | 'rateLimit' | 'maxAttempts' | 'revealKeys' | 'hostname' | 'publicUrl'>
@@ -113,6 +115,7 @@ export async function buildApp(deps: AppDeps): Promise<FastifyInstance> {
   app.decorateRequest('refusal', null)
   app.decorateRequest('octets', null)
   app.decorateRequest('isLogged', false)
+  app.decorateRequest('acceptedEmailIds', null)
   app.removeAllContentTypeParsers()
   const room = openBodyRoom()
   app.addContentTypeParser('*', (request: FastifyRequest, payload: IncomingMessage) => readBody(request, payload, room))
@@ -190,6 +193,7 @@ function register(api: FastifyInstance, endpoint: Endpoint, path: string, deps: 
       }
       const answered = await within(respond(), answerWithinMs, deps.clock)
       if (answered.standing) reply.headers(sendLimitHeaders(answered.standing))
+      request.acceptedEmailIds = answered.emailIds ?? null
       if (answered.replayed) reply.header('idempotent-replayed', 'true')
       const { body } = answered
       if (typeof body === 'function') {
@@ -249,10 +253,11 @@ function noteRequest(request: FastifyRequest, reply: FastifyReply, payload: unkn
   }
 }
 
-function tell(request: FastifyRequest, reply: FastifyReply, { clock, log }: AppDeps): void {
+function tell(request: FastifyRequest, reply: FastifyReply, { clock, log, traces }: AppDeps): void {
   const durationMs = clock.monotonicMs() - request.arrivedMs
   const endpoint = request.is404 ? 'unknown' : (request.routeOptions.config.endpoint?.name ?? request.routeOptions.url ?? 'unknown')
   metrics.requestSeconds.observe({ endpoint, status: String(reply.statusCode) }, durationMs / 1000)
+  if (traces && apiPath.test(request.url)) traces.note(requestSpan(request, reply, durationMs))
   // Thousands a second, of strangers.
   if (!request.is404 && request.routeOptions.config.link !== undefined) return
   log.info(

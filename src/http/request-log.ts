@@ -81,7 +81,7 @@ const tenantIn = ({ tenantId, tenant_id: older }: Data) =>
   [tenantId, older].find((one): one is string => typeof one === 'string' && tenantIdForm.test(one)) ?? null
 
 /** The key's own tenant, or the one that path, query or body name. */
-function tenantNamed({ admission, credential, body, is404, routeOptions }: FastifyRequest): string | null {
+export function tenantNamed({ admission, credential, body, is404, routeOptions }: FastifyRequest): string | null {
   const known = credential?.tenantId ?? admission?.tenantId
   if (known != null) return known
   const takesTenant = !is404 && routeOptions.config.endpoint?.takesTenant === true

@@ -5,7 +5,7 @@
  * ends the conversation; connections, octets, errors and time are bounded.
  */
 import type { Accept } from '#accept'
-import { type Clock, type Config, ConfigError, type Log } from '#base'
+import { type Clock, type Config, ConfigError, type Log, type Traces } from '#base'
 import type { Credentials } from '#credentials'
 import type { Db } from '#db'
 import { isSendingDomain } from '#domains'
@@ -23,6 +23,7 @@ export interface InboundDeps {
   db: Db
   clock: Clock
   log: Log
+  traces?: Traces | undefined
   accept: Accept
   credentials: Credentials
   returns: Returns

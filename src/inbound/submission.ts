@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto'
 import type { Accept, AcceptedSubmission, Caller } from '#accept'
-import { type Clock, type Log, Refusal } from '#base'
+import { type Clock, type Log, Refusal, type Traces } from '#base'
 import type { Credentials } from '#credentials'
 import { dateText, parseAddress, readFields, readRaw, withoutFields } from '#mail'
 import { networkOf } from './address.ts'
@@ -19,6 +19,7 @@ export interface SubmissionDeps {
   hostname: string
   clock: Clock
   log: Log
+  traces?: Traces | undefined
 }
 
 /** Who logged in, to be asked for again with each message: a login that is held or revoked ends at once. */
@@ -32,7 +33,7 @@ export const mostReceived = 50
 const wrongLogin = () => new Reply(535, '5.7.8', 'Authentication credentials invalid')
 
 export function openSubmission(deps: SubmissionDeps): Desk<Login | undefined> {
-  const { accept, credentials, clock, log } = deps
+  const { accept, credentials, clock, log, traces } = deps
   const guard = openLoginGuard(clock)
 
   /** Refusals are not told apart before the password was right. */
@@ -77,6 +78,7 @@ export function openSubmission(deps: SubmissionDeps): Desk<Login | undefined> {
     },
 
     async message(octets, visit) {
+      const beganMs = clock.monotonicMs()
       const caller = await callerNow(visit)
       const { from, fields } = factsOf(octets, visit)
       const { tag, metadata, idempotencyKey } = readControlFields(fields)
@@ -95,6 +97,17 @@ export function openSubmission(deps: SubmissionDeps): Desk<Login | undefined> {
       }
       const answer = await accept.sendRaw(undefined, submission, caller, plan)
       log.info({ conversation: visit.id, credentialId: caller.credentialId, octets: octets.length, replayed: answer.replayed }, 'submitted')
+      traces?.note({
+        name: 'SMTP submission',
+        kind: 'server',
+        durationMs: clock.monotonicMs() - beganMs,
+        acceptedEmailIds: answer.emailIds,
+        attributes: {
+          'postrider.conversation.id': visit.id,
+          'postrider.credential.id': caller.credentialId,
+          'postrider.tenant.id': caller.tenantId,
+        },
+      })
       return answer.body.toString()
     },
   }

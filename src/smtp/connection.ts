@@ -60,6 +60,7 @@ export function openConnection({ peer, channel, tls, hello, limits, clock, begin
       recipients: turn.results.filter((result) => result !== undefined),
       transcript,
       durationMs: turn.isBegun ? clock.monotonicMs() - turn.beganMs : 0,
+      repliedMs: turn.repliedMs,
       secure: channel.secure,
     })
   }

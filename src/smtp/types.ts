@@ -137,6 +137,8 @@ export interface TransactionResult {
   recipients: RecipientResult[]
   transcript: string
   durationMs: number
+  /** When the last reply of a stage came, in ms after the transaction began. */
+  repliedMs: Readonly<Partial<Record<Stage, number>>>
   secure: boolean
 }
 

@@ -71,8 +71,16 @@ export function openEndpoint(webhookId: number, epoch: number, knownHealth: Heal
     inFlight++
     try {
       const uuid = eventUuid(by, event.id)
-      const { name, tenantId } = told
-      const request = { uuid, event: name, tenantId, attempt: number, body: told.bodyFor(uuid), withinMs: by.timeoutSeconds * 1000 }
+      const { name, emailId, tenantId } = told
+      const request = {
+        uuid,
+        event: name,
+        emailId,
+        tenantId,
+        attempt: number,
+        body: told.bodyFor(uuid),
+        withinMs: by.timeoutSeconds * 1000,
+      }
       const { outcome, success, delivery } = await send(by, request)
       const nowMs = clock.nowMs()
       const isGone = outcome.statusCode === gone

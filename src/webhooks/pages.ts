@@ -10,6 +10,7 @@ import type { Bodies } from './payload.ts'
 
 export interface ToldEvent {
   name: string
+  emailId: string | null
   tenantId: string
   bodyFor: BodyFor
 }
@@ -64,7 +65,7 @@ export function openPages({ db, clock, bodies }: { db: Db; clock: Clock; bodies:
     const made = await bodies(wanted.map(({ event }) => event))
     wanted.forEach((one, index) => {
       const body = made[index]
-      one.told = body ? { name: body.event, tenantId: body.tenantId, bodyFor: bodyFor(body) } : null
+      one.told = body ? { name: body.event, emailId: one.event.emailId, tenantId: body.tenantId, bodyFor: bodyFor(body) } : null
     })
   }
 

@@ -1,6 +1,6 @@
 /** One signed request to a webhook, as it was sent and answered, and the record of it. */
 import { createHash } from 'node:crypto'
-import type { Clock, Ids, Secrets } from '#base'
+import type { Clock, EndedSpan, Ids, Secrets, Traces } from '#base'
 import type { Post, PostOutcome } from '#net'
 import type { NewDelivery } from './deliveries.ts'
 import { openedSecrets, type StoredWebhook } from './records.ts'
@@ -11,6 +11,7 @@ export interface RequestDeps {
   ids: Ids
   secrets: Secrets
   post: Post
+  traces?: Traces | undefined
   keys: () => Promise<InstallationKey[]>
   config: { webhookSignatureHeader: string }
   /** Of this program, for the User-Agent. */
@@ -21,6 +22,8 @@ export interface WebhookRequest {
   /** Of the event and the webhook. */
   uuid: string
   event: string
+  /** Of the event, if it is about one. */
+  emailId?: string | null
   /** Of the event. */
   tenantId: string
   attempt: number
@@ -49,7 +52,8 @@ export function openSend(deps: RequestDeps): Send {
     unsealed.set(webhook, known)
     return known
   }
-  return async (webhook, { uuid, event, tenantId, attempt, body, withinMs }) => {
+  return async (webhook, request) => {
+    const { uuid, event, tenantId, attempt, body, withinMs } = request
     const [key] = await deps.keys()
     if (!key) throw new Error('there is no signing key')
     const nowMs = clock.nowMs()
@@ -57,7 +61,8 @@ export function openSend(deps: RequestDeps): Send {
     const headers = await signedHeaders({ uuid, event, attempt, body, nowMs }, by)
     const outcome = await post.post({ url: webhook.url, headers, body, withinMs })
     const { statusCode, body: responseBody, durationMs, error } = outcome
-    const success = statusCode !== null && statusCode >= 200 && statusCode < 300
+    deps.traces?.note(attemptSpan(webhook, request, outcome))
+    const success = isSuccess(statusCode)
     const delivery = {
       id: ids.uuid(),
       webhookId: webhook.id,
@@ -78,6 +83,30 @@ export function openSend(deps: RequestDeps): Send {
     return { outcome, nowMs, success, delivery }
   }
 }
+
+/** As traces show it. The URL may hold a secret, so that only its host is told. */
+function attemptSpan(webhook: StoredWebhook, { uuid, event, emailId, tenantId, attempt }: WebhookRequest, outcome: PostOutcome): EndedSpan {
+  const { statusCode, durationMs } = outcome
+  return {
+    name: 'webhook attempt',
+    kind: 'client',
+    durationMs,
+    emailId,
+    attributes: {
+      'http.request.method': 'POST',
+      'http.response.status_code': statusCode,
+      'server.address': new URL(webhook.url).hostname,
+      'postrider.tenant.id': tenantId,
+      'postrider.webhook.id': webhook.uuid,
+      'postrider.event': event,
+      'postrider.event.id': uuid,
+      'postrider.attempt': attempt,
+    },
+    error: isSuccess(statusCode) ? undefined : String(statusCode ?? 'no answer'),
+  }
+}
+
+const isSuccess = (statusCode: number | null) => statusCode !== null && statusCode >= 200 && statusCode < 300
 
 /** The same for an event and a webhook on every attempt and after every crash: version 5 of RFC 9562, named by the event's number. */
 export function eventUuid(webhook: { uuid: string }, eventId: number): string {

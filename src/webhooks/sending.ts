@@ -2,7 +2,7 @@
  * One process that sends: it owns some of the webhooks by lease, learns every half second what is new about them, and keeps each going
  * for itself, so that none waits for another.
  */
-import { type Clock, type Ids, type Log, pause, type Secrets, startLoop } from '#base'
+import { type Clock, type Ids, type Log, pause, type Secrets, startLoop, type Traces } from '#base'
 import type { Db } from '#db'
 import { findEventsAt } from '#events'
 import type { Post } from '#net'
@@ -23,6 +23,7 @@ export interface SendingDeps {
   clock: Clock
   ids: Ids
   log: Log
+  traces?: Traces | undefined
   secrets: Secrets
   /** One that keeps connections. */
   post: Post

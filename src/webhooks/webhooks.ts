@@ -7,7 +7,7 @@
  * another waiting; nothing is sent to an address that is not allowed; secrets and keys are sealed in the database; every request but a
  * test leaves a record.
  */
-import { type Clock, type Ids, type Random, Refusal, refuseOddText, type Secrets } from '#base'
+import { type Clock, type Ids, type Random, Refusal, refuseOddText, type Secrets, type Traces } from '#base'
 import type { Db, Tx } from '#db'
 import type { Post, PostOutcome } from '#net'
 import { findOrganisation, type Tenants } from '#tenants'
@@ -69,6 +69,7 @@ export interface WebhooksDeps {
   secrets: Secrets
   tenants: Tenants
   post: Post
+  traces?: Traces | undefined
   config: { webhookSignatureHeader: string }
   /** Of this program, for the User-Agent. */
   version: string

@@ -56,7 +56,9 @@ async function refusesOverItsRate(apis: [Service, ...Service[]]): Promise<void> 
   }
   await Promise.all(apis.flatMap((api) => [ask(api), ask(api), ask(api)]))
   const tookMs = performance.now() - beganMs
-  console.log(`limits: ${apis.length} API processes let ${passed} requests through in ${tookMs.toFixed(0)} ms, ${perSecond} a second allowed`)
+  console.log(
+    `limits: ${apis.length} API processes let ${passed} requests through in ${tookMs.toFixed(0)} ms, ${perSecond} a second allowed`,
+  )
   expect(passed).toBeLessThanOrEqual(perSecond * Math.ceil(tookMs / 1000))
   expect(passed).toBeGreaterThanOrEqual(0.95 * perSecond * seconds)
 }

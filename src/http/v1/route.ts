@@ -114,6 +114,8 @@ export interface Answered {
   body: string | Buffer | File | Pieces
   standing?: Standing
   replayed?: boolean
+  /** Of the emails that it made. */
+  emailIds?: readonly string[]
   /** Of an endpoint whose status is 'either'. */
   status?: 200 | 201
 }

@@ -1,0 +1,141 @@
+/**
+ * Spans made by OpenTelemetry's SDK and exported as OTLP in JSON. Loaded only when traces are wanted, because its packages are large
+ * and need not be installed. The exporter reads its own settings: headers, certificates, compression, time limit.
+ */
+import { type Attributes, ROOT_CONTEXT, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api'
+import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http'
+import {
+  defaultResource,
+  detectResources,
+  resourceAttributesEnvDetector,
+  resourceFromAttributes,
+  serviceNameEnvDetector,
+} from '@opentelemetry/resources'
+import {
+  AlwaysOffSampler,
+  AlwaysOnSampler,
+  BatchSpanProcessor,
+  ParentBasedSampler,
+  type Sampler,
+  type SpanExporter,
+  TraceIdRatioBasedSampler,
+  TracerProvider,
+} from '@opentelemetry/sdk-trace'
+import { pause } from './clock.ts'
+import { type EndedSpan, parseTraceparent, type Traces, type TracesConfig, type TracesDeps, traceIdOf } from './span.ts'
+
+/** Spans that wait to be sent; what comes then is forgotten. */
+const mostWaiting = 2048
+const sendEveryMs = 5000
+const stopWithinMs = 2000
+/** A collector that is away is told of once in so long. */
+const complainEveryMs = 60_000
+/** The error may hold all that the collector answered. */
+const longestWhy = 200
+/** Emails of one request that are linked to it. A batch may have a thousand, half of what may wait. */
+const mostLinks = 100
+
+/** ExportResultCode.SUCCESS, of a package of the SDK's own. */
+const exported = 0
+
+const kinds = { server: SpanKind.SERVER, client: SpanKind.CLIENT }
+
+export function openExport(config: TracesConfig, deps: TracesDeps): Traces {
+  const { clock, log, random, version, role } = deps
+  const hex = (octets: number) => Buffer.from(random(new Uint8Array(octets))).toString('hex')
+  /** The SDK asks for an id while it makes a span, which is at once. */
+  let nextTraceId: string | undefined
+  const provider = new TracerProvider({
+    resource: defaultResource()
+      .merge(resourceFromAttributes({ 'service.name': 'postrider', 'service.version': version, 'postrider.role': role }))
+      .merge(detectResources({ detectors: [resourceAttributesEnvDetector, serviceNameEnvDetector] })),
+    sampler: samplerOf(config),
+    idGenerator: { generateTraceId: () => nextTraceId ?? hex(16), generateSpanId: () => hex(8) },
+    spanProcessors: [
+      new BatchSpanProcessor({
+        exporter: forgiving(new OTLPTraceExporter(), deps),
+        maxQueueSize: mostWaiting,
+        scheduledDelayMillis: sendEveryMs,
+      }),
+    ],
+  })
+  const tracer = provider.getTracer('postrider', version)
+
+  const start = (name: string, kind: SpanKind, startTime: number, { emailId, traceparent, attributes }: Partial<EndedSpan>) => {
+    const parent = emailId == null && traceparent !== undefined ? parseTraceparent(traceparent) : undefined
+    const context = parent ? trace.setSpanContext(ROOT_CONTEXT, { ...parent, isRemote: true }) : ROOT_CONTEXT
+    nextTraceId = emailId == null ? undefined : traceIdOf(emailId)
+    const known = Object.entries({ 'postrider.email.id': emailId, ...attributes }).filter(([, value]) => value != null)
+    const span = tracer.startSpan(name, { kind, startTime, attributes: Object.fromEntries(known) as Attributes }, context)
+    nextTraceId = undefined
+    return span
+  }
+
+  const noteEnded = (ended: EndedSpan) => {
+    const endMs = clock.nowMs()
+    const startMs = endMs - ended.durationMs
+    const span = start(ended.name, kinds[ended.kind], startMs, ended)
+    for (const emailId of ended.acceptedEmailIds?.slice(0, mostLinks) ?? []) {
+      const first = start('email accepted', SpanKind.PRODUCER, endMs, { emailId })
+      first.addLink({ context: span.spanContext() })
+      span.addLink({ context: first.spanContext(), attributes: { 'postrider.email.id': emailId } })
+      first.end(endMs)
+    }
+    for (const [name, afterMs] of Object.entries(ended.events ?? {})) span.addEvent(name, startMs + afterMs)
+    if (ended.error !== undefined) {
+      span.setAttribute('error.type', ended.error)
+      span.setStatus({ code: SpanStatusCode.ERROR })
+    }
+    span.end(endMs)
+  }
+
+  return {
+    note(ended) {
+      try {
+        noteEnded(ended)
+      } catch (error) {
+        log.error({ err: error }, 'a span could not be noted')
+      }
+    },
+    async stop() {
+      const sent = new AbortController()
+      const sending = provider
+        .shutdown()
+        .catch((error: unknown) => log.warn({ err: error }, 'traces could not be sent'))
+        .finally(() => sent.abort())
+      await Promise.race([sending, pause(clock, stopWithinMs, sent.signal)])
+    },
+  }
+}
+
+function samplerOf({ tracesSampler: name, tracesShare }: TracesConfig): Sampler {
+  const root = name.endsWith('always_off')
+    ? new AlwaysOffSampler()
+    : name.endsWith('always_on')
+      ? new AlwaysOnSampler()
+      : new TraceIdRatioBasedSampler(tracesShare)
+  return name.startsWith('parentbased_') ? new ParentBasedSampler({ root }) : root
+}
+
+/** What cannot be exported is gone, and said so now and then; the SDK would tell nobody. */
+function forgiving(exporter: SpanExporter, { clock, log }: Pick<TracesDeps, 'clock' | 'log'>): SpanExporter {
+  let lost = 0
+  let complainedMs = Number.NEGATIVE_INFINITY
+  return {
+    export(spans, done) {
+      exporter.export(spans, (result) => {
+        if (result.code !== exported) {
+          lost += spans.length
+          if (clock.monotonicMs() - complainedMs >= complainEveryMs) {
+            const why = result.error?.message.slice(0, longestWhy)
+            log.warn({ why, spans: lost }, 'traces could not be sent to the collector; these are lost')
+            complainedMs = clock.monotonicMs()
+            lost = 0
+          }
+        }
+        done({ code: exported })
+      })
+    },
+    shutdown: () => exporter.shutdown(),
+  }
+}

@@ -1,0 +1,30 @@
+/** An attempt as traces show it: who was asked, what was answered and when; not what was said, nor for whom. */
+import type { EndedSpan } from '#base'
+import type { Outcome } from './outcome.ts'
+
+/** Undefined for what was not tried. */
+export function attemptSpan(one: Outcome): EndedSpan | undefined {
+  const { claimed, status } = one
+  if (status === 'held') return undefined
+  return {
+    name: 'delivery attempt',
+    kind: 'client',
+    durationMs: one.durationMs,
+    emailId: claimed.emailId,
+    attributes: {
+      'postrider.tenant.id': claimed.tenantId,
+      'postrider.mode': claimed.test ? 'test' : 'live',
+      'postrider.attempt': claimed.failures + 1,
+      'postrider.outcome': status,
+      'postrider.outcome.unknown': one.outcomeUnknown,
+      'postrider.destination': claimed.destination,
+      'postrider.source': one.source,
+      'postrider.smtp.code': one.code,
+      'postrider.smtp.enhanced_code': one.enhanced,
+      'postrider.tls': one.tls?.version,
+      'server.address': one.remoteHost,
+    },
+    error: status === 'sent' ? undefined : (one.classification ?? status),
+    events: one.repliedMs,
+  }
+}
