@@ -172,10 +172,7 @@ function sealBodies(entry: NewEntry, sealer: Sealer): Buffer | null {
   })
   const plain = Buffer.concat(parts)
   const isLarge = plain.length >= leastCompressedOctets
-  return sealer.seal(
-    sealName(entry.requestId),
-    Buffer.concat([Buffer.of(isLarge ? 1 : 0), isLarge ? compressed(plain) : plain]),
-  )
+  return sealer.seal(sealName(entry.requestId), Buffer.concat([Buffer.of(isLarge ? 1 : 0), isLarge ? compressed(plain) : plain]))
 }
 
 export function openBodies({ requestId, at: loggedAt, bodies: sealed }: SealedBodies, secrets: Secrets): [string | null, string | null] {
