@@ -6,6 +6,7 @@ import { execFile, execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { availableParallelism, cpus, totalmem } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { silentLog } from '#base'
 import { embeddedUrlIfRunning, openDb, sql } from '#db'
@@ -26,6 +27,9 @@ const warmUpMessages = 3000
 const peerMessages = 1500
 const connections = 64
 const messageOctets = 10_000
+const hitsPerSecond = 5000
+const steadyPerSecond = 100
+const steadySeconds = 5
 const settleMs = 2500
 const domain = 'shop.bench.test'
 
@@ -206,6 +210,39 @@ async function tracking(note: (text: string) => void): Promise<Result> {
   return mean(pairs, 'tracking/constant-answer')
 }
 
+/** Delivery while links are followed, against delivery alone: as fast as the machine can, and a steady stream. */
+async function hits(note: (text: string) => void): Promise<Result[]> {
+  const sink = await startSink()
+  await using links = await startTracking({
+    ...environment,
+    POSTRIDER_ROLES: 'api,housekeeping,delivery',
+    POSTRIDER_RELAY: `smtp://127.0.0.1:${sink.port}`,
+  })
+  const port = Number(new URL(links.service.url).port)
+  const body = typicalBody(`shop@${links.domain}`, 'ann@sink.test')
+  const deliver = async (messages: number, perSecond = Number.POSITIVE_INFINITY) => {
+    sink.reset()
+    const beganMs = performance.now()
+    const due = () => ((performance.now() - beganMs) / 1000) * perSecond
+    const turn = async (nth: number) => {
+      while (nth > due()) await wait(1)
+    }
+    await load({ port, key: links.service.liveKey, body, connections }, (sent) => sent >= messages, turn)
+    return messages / (((await sink.until(messages)) - beganMs) / 1000)
+  }
+  const beside = (work: () => Promise<number>) => () => links.followWhile(hitsPerSecond, connections, work)
+  await deliver(warmUpMessages)
+  const fast = () => deliver(warmUpMessages)
+  const steady = () => deliver(steadyPerSecond * steadySeconds, steadyPerSecond)
+  const results = [
+    mean(await interleave(beside(steady), steady, note), `hits/${steadyPerSecond} messages a second alone`),
+    mean(await interleave(beside(fast), fast, note), 'hits/delivery alone'),
+  ]
+  await links.expectRecorded()
+  await sink.stop()
+  return results
+}
+
 async function webhooks(note: (text: string) => void): Promise<Result> {
   await using service = await startService({ ...environment, POSTRIDER_ROLES: 'api,housekeeping' })
   const reach = {
@@ -225,6 +262,7 @@ const benchmarks: Record<string, (note: (text: string) => void) => Promise<Resul
   read,
   'emails-page': emailsPage,
   tracking,
+  hits,
   webhooks,
 }
 

@@ -77,11 +77,12 @@ export interface Asked {
   status: number
 }
 
-/** Requests in a closed loop until `enough` says so; returns how many were answered. Throws at the first answer that is not the expected. */
+/** Requests in a closed loop until `enough` says so, each after its `turn`; returns how many were answered. Throws at the first answer that is not the expected. */
 export async function askInLoop(
   { port, connections }: Pick<Load, 'port' | 'connections'>,
   next: (nth: number) => Asked,
   enough: (sent: number) => boolean,
+  turn: (nth: number) => Promise<void> = () => Promise.resolve(),
 ): Promise<number> {
   const agent = new Agent({ keepAlive: true, maxSockets: connections })
   let sent = 0
@@ -101,7 +102,11 @@ export async function askInLoop(
       asked.end(body)
     })
   const worker = async () => {
-    while (!enough(sent)) await ask(next(sent++))
+    while (!enough(sent)) {
+      const nth = sent++
+      await turn(nth)
+      await ask(next(nth))
+    }
   }
   await Promise.all(Array.from({ length: connections }, worker))
   agent.destroy()
@@ -109,9 +114,9 @@ export async function askInLoop(
 }
 
 /** Sends the same email again and again. */
-export function load({ port, key, body, connections }: Load, enough: (sent: number) => boolean): Promise<number> {
+export function load({ port, key, body, connections }: Load, enough: (sent: number) => boolean, turn?: (nth: number) => Promise<void>): Promise<number> {
   const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json', 'content-length': body.length }
-  return askInLoop({ port, connections }, () => ({ method: 'POST', path: '/v1/emails', headers, body, status: 200 }), enough)
+  return askInLoop({ port, connections }, () => ({ method: 'POST', path: '/v1/emails', headers, body, status: 200 }), enough, turn)
 }
 
 /** About 10 KB of html and text with 12 links, as performance.md measured. */

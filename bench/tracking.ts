@@ -4,10 +4,11 @@
  */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
 import { openIds, openSecrets, silentLog, systemRandom } from '#base'
 import { embeddedUrlIfRunning, openDb, sql } from '#db'
 import { openTokens } from '#tracking'
-import { startService } from '../test/support/service.ts'
+import { type Service, startService } from '../test/support/service.ts'
 import { type Asked, askInLoop } from './parts.ts'
 
 const emails = 1000
@@ -33,8 +34,13 @@ const recorded = sql<{ hits: number; events: number }>`
 type Ask = (connections: number, enough: (sent: number) => boolean) => Promise<number>
 
 interface Links extends AsyncDisposable {
+  service: Service
+  /** A sending domain of it. */
+  domain: string
   /** Follows links; returns how many. */
   follow: Ask
+  /** Follows so many a second, evenly, until `work` is done; rejects when it could not. */
+  followWhile<Result>(perSecond: number, connections: number, work: () => Promise<Result>): Promise<Result>
   /** Asks whether it lives, the constant answer. */
   ping: Ask
   /** Throws unless every link that was followed is recorded, with its event. */
@@ -74,10 +80,26 @@ export async function startTracking(environment: Record<string, string>): Promis
   const ping: Asked = { method: 'GET', path: '/healthz', headers: { host: 'localhost', 'user-agent': userAgent }, status: 200 }
   let followed = 0
   return {
+    service,
+    domain,
     async follow(connections, enough) {
       const answered = await askInLoop({ port, connections }, (nth) => links[nth % links.length] as Asked, enough)
       followed += answered
       return answered
+    },
+    async followWhile(perSecond, connections, work) {
+      const beganMs = performance.now()
+      let isDone = false
+      const due = () => ((performance.now() - beganMs) / 1000) * perSecond
+      const following = askInLoop({ port, connections }, (nth) => links[nth % links.length] as Asked, () => isDone, async (nth) => {
+        while (!isDone && nth > due()) await wait(1)
+      })
+      const result = await work().finally(() => (isDone = true))
+      const wanted = due()
+      const answered = await following
+      followed += answered
+      if (answered < 0.97 * wanted) throw new Error(`only ${answered} of ${Math.round(wanted)} links could be followed`)
+      return result
     },
     ping: (connections, enough) => askInLoop({ port, connections }, () => ping, enough),
     async expectRecorded() {

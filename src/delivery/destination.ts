@@ -36,6 +36,8 @@ const deniedMs = 100
 /** By then what a refusal means has been learnt. */
 const refusedMs = 700
 const scarceLifeMs = 5000
+/** Another process may have mail for it. */
+const scarceIdleMs = 100
 const surplusMs = 1000
 
 export interface FindingFor {
@@ -240,7 +242,7 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
       if (!job) {
         if (running.size > 0) await wait(chaining, running)
         else {
-          await wait(resting, [], idleMs)
+          await wait(resting, [], end.shape.isScarce ? scarceIdleMs : idleMs)
           if (queue.size === 0) break
         }
         continue

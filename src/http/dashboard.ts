@@ -2,7 +2,7 @@
  * The dashboard's own endpoints (docs/dashboard.md): signing in and out, members, and the HTML of an email in a page that can do nothing.
  * Everything else the dashboard asks of /v1. All but the HTML need the header and the origin of our pages, signing in too.
  */
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import Type from 'typebox'
 import { Refusal } from '#base'
 import { parseAddress } from '#mail'
@@ -46,6 +46,9 @@ export async function serveDashboard(app: FastifyInstance, deps: DashboardDeps &
     signInUrl: `${config.publicUrl}/sign-in/${signInToken}`,
   })
 
+  const noteSignIn = (request: FastifyRequest, { address: name, tenantId }: Session, by: 'password' | 'link') =>
+    desk.note(db, request, { name, tenantId }, 'sessions.begin', { by })
+
   await app.register(
     async (api) => {
       api.addHook('onRequest', async (request) => {
@@ -65,6 +68,7 @@ export async function serveDashboard(app: FastifyInstance, deps: DashboardDeps &
       api.post('/sign-in', { bodyLimit: mostBodyOctets }, async (request, reply) => {
         const network = networkTrying(request)
         const { token, session } = await sessions.signIn({ ...readSignIn(request.body), network })
+        await noteSignIn(request, session, 'password')
         setSessionCookie(request, reply, token, config.publicUrl)
         return answer(request, reply, { member: shown(session) })
       })
@@ -77,6 +81,7 @@ export async function serveDashboard(app: FastifyInstance, deps: DashboardDeps &
         const network = networkTrying(request)
         const { token: signInToken, ...proof } = readLinkPassword(request.body)
         const { token, session } = await sessions.useLink({ signInToken, ...proof, network })
+        await noteSignIn(request, session, 'link')
         setSessionCookie(request, reply, token, config.publicUrl)
         return answer(request, reply, { member: shown(session) })
       })

@@ -40,7 +40,7 @@ export interface Desk {
   note: (
     on: Queryable,
     request: FastifyRequest,
-    person: Person,
+    person: Pick<Person, 'name' | 'tenantId'>,
     act: string,
     data: Record<string, unknown>,
     tenantId?: string | null,

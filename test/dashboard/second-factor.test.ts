@@ -170,7 +170,7 @@ describe('the audit log', () => {
   const audit = async (headers: Record<string, string>, query = '') =>
     (await ask(house, 'GET', `/dashboard/api/audit?perPage=100${query}`, headers)).data as Entry[]
 
-  test('says who changed what, in the dashboard and with a key, without values and secrets', async () => {
+  test('says who signed in and who changed what, in the dashboard and with a key, without values and secrets', async () => {
     const owner = await signedIn(house, 'auditor@house.test', 'owner')
     await ask(house, 'POST', '/v1/suppressions', owner, { address: 'person@example.org', reason: 'asked by phone' })
     await house.call('POST', '/webhooks', {
@@ -184,7 +184,7 @@ describe('the audit log', () => {
     })
     const entries = await audit(owner)
     const by = (name: string) => entries.filter(({ actor }) => actor.name === name)
-    expect(by('auditor@house.test').map(({ act }) => act)).toEqual(['members.add', 'suppressions.create'])
+    expect(by('auditor@house.test').map(({ act }) => act)).toEqual(['members.add', 'suppressions.create', 'sessions.begin'])
     expect(by('auditor@house.test')[0]).toMatchObject({
       actor: { kind: 'member' },
       data: { address: 'audited@house.test', role: 'viewer' },

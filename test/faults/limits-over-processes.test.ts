@@ -124,15 +124,18 @@ describe.each([1, 2, 4])('%i delivery processes', (count) => {
       }),
     )
     await service.command('domain', 'add', 'shop.example.com', '--trust')
-    const wanted = rate * (seconds + 2)
+    // More than is counted: while a process has nothing left, another may still wait for its turn with a connection.
+    const counted = rate * seconds
+    const wanted = counted + rate * 4
     for (let first = 0; first < wanted; first += 60) {
       const emails = Array.from({ length: 60 }, (_, at) => ({ to: [`n${first + at}@one.example`], subject: 'One of many', text: 'Hello' }))
       expect((await service.call('POST', '/emails/batch', { from: 'a@shop.example.com', emails })).status).toBe(200)
     }
     await mx.waitFor(wanted, 60_000)
+    takenAtMs.splice(counted)
     const inWindow = takenAtMs.map((fromMs, at) => takenAtMs.slice(at).filter((atMs) => atMs < fromMs + 1000).length)
     const tookMs = (takenAtMs.at(-1) as number) - (takenAtMs[0] as number)
-    const perSecond = ((wanted - 1) * 1000) / tookMs
+    const perSecond = ((counted - 1) * 1000) / tookMs
     console.log(
       `limits: ${count} delivery processes: ${perSecond.toFixed(1)} of ${rate} messages a second, at most ${Math.max(...inWindow)} within one, ${mostStanding} of ${connections} connections`,
     )
