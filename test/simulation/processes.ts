@@ -9,7 +9,7 @@ import type { Db } from '#db'
 import { type Delivery, startDelivery } from '#delivery'
 import { openDomains } from '#domains'
 import { startHousekeeping } from '#housekeeping'
-import { openLimitSettings, openRateLimiter, type RateLimiter } from '#limits'
+import { openLimitSettings } from '#limits'
 import type { Post, Resolver } from '#net'
 import type { Dial } from '#smtp'
 import { forgetProcess, shardLeases } from '#spool'
@@ -53,7 +53,6 @@ export interface Process {
 
 export interface Api extends Process {
   accept: ReturnType<typeof openAccept>
-  rateLimiter: RateLimiter
 }
 
 /** Every wait of the SMTP client is shorter than in life, so that a hanging server costs few steps. */
@@ -100,7 +99,7 @@ export function openProcesses(deps: ProcessDeps) {
         publicUrl: config.publicUrl,
         commit,
       })
-      return { life, clock, kind, accept, rateLimiter: openRateLimiter(clock), stop: async () => life.end() }
+      return { life, clock, kind, accept, stop: async () => life.end() }
     },
 
     startDelivery(): Process & { ready: Promise<unknown> } {
