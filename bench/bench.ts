@@ -6,13 +6,12 @@ import { execFile, execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { availableParallelism, cpus, totalmem } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as wait } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { silentLog } from '#base'
 import { embeddedUrlIfRunning, openDb, sql } from '#db'
 import { type Service, startService } from '../test/support/service.ts'
 import { emailsPage } from './emails-page.ts'
-import { endChild, load, median, type Sink, startChild, startSink, typicalBody } from './parts.ts'
+import { endChild, load, median, paced, type Sink, startChild, startSink, typicalBody } from './parts.ts'
 import { missingPeer, startPostfix } from './postfix.ts'
 import { read } from './read.ts'
 import { startTracking } from './tracking.ts'
@@ -220,17 +219,18 @@ async function hits(note: (text: string) => void): Promise<Result[]> {
   })
   const port = Number(new URL(links.service.url).port)
   const body = typicalBody(`shop@${links.domain}`, 'ann@sink.test')
-  const deliver = async (messages: number, perSecond = Number.POSITIVE_INFINITY) => {
+  const deliver = async (messages: number, perSecond?: number) => {
     sink.reset()
     const beganMs = performance.now()
-    const due = () => ((performance.now() - beganMs) / 1000) * perSecond
-    const turn = async (nth: number) => {
-      while (nth > due()) await wait(1)
-    }
+    const turn = perSecond === undefined ? undefined : paced(perSecond)
     await load({ port, key: links.service.liveKey, body, connections }, (sent) => sent >= messages, turn)
     return messages / (((await sink.until(messages)) - beganMs) / 1000)
   }
-  const beside = (work: () => Promise<number>) => () => links.followWhile(hitsPerSecond, connections, work)
+  const beside = (work: () => Promise<number>) => async () => {
+    const { result, perSecond } = await links.followWhile(hitsPerSecond, connections, work)
+    note(`  beside ${Math.round(perSecond)} links a second`)
+    return result
+  }
   await deliver(warmUpMessages)
   const fast = () => deliver(warmUpMessages)
   const steady = () => deliver(steadyPerSecond * steadySeconds, steadyPerSecond)

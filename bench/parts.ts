@@ -77,6 +77,15 @@ export interface Asked {
   status: number
 }
 
+/** The `turn` of requests that are made evenly, so many a second. */
+export function paced(perSecond: number): (nth: number) => Promise<void> {
+  const beganMs = performance.now()
+  return async (nth) => {
+    const waitMs = beganMs + (nth / perSecond) * 1000 - performance.now()
+    if (waitMs > 0) await wait(waitMs)
+  }
+}
+
 /** Requests in a closed loop until `enough` says so, each after its `turn`; returns how many were answered. Throws at the first answer that is not the expected. */
 export async function askInLoop(
   { port, connections }: Pick<Load, 'port' | 'connections'>,
@@ -114,7 +123,11 @@ export async function askInLoop(
 }
 
 /** Sends the same email again and again. */
-export function load({ port, key, body, connections }: Load, enough: (sent: number) => boolean, turn?: (nth: number) => Promise<void>): Promise<number> {
+export function load(
+  { port, key, body, connections }: Load,
+  enough: (sent: number) => boolean,
+  turn?: (nth: number) => Promise<void>,
+): Promise<number> {
   const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json', 'content-length': body.length }
   return askInLoop({ port, connections }, () => ({ method: 'POST', path: '/v1/emails', headers, body, status: 200 }), enough, turn)
 }
