@@ -202,6 +202,10 @@ async function serve(): Promise<void> {
     await holdAfterRestore(db, clock.nowMs())
     for (const problem of await durabilityProblems(db)) log.warn(problem)
     const shown = await firstStart(config, db, secrets)
+    if (ending.aborted) {
+      if (shown) console.log(welcome(config, shown))
+      return
+    }
     const delivery = {
       command: 'delivery-process',
       count: config.deliveryProcesses,
@@ -229,7 +233,7 @@ async function serve(): Promise<void> {
           limitSettings: openLimitSettings({ db, clock, config }),
         }),
       )
-    if (config.roles.includes('api')) open.push(await startApi(config, db, secrets, log, traces))
+    if (config.roles.includes('api')) open.push(await startApi(config, db, secrets, log, ending, traces))
     open.push(startMeasuring({ db, clock, log, dataFolder: config.dataFolder }))
     console.log(shown ? welcome(config, shown) : `Postrider is running at ${config.publicUrl}`)
     if (config.roles.includes('inbound')) console.log(smtpPorts(config))
@@ -249,6 +253,7 @@ async function startApi(
   db: Db,
   secrets: Secrets,
   log: Log,
+  ending: AbortSignal,
   traces: Traces | undefined,
 ): Promise<{ stop(): Promise<void> }> {
   const tenants = openTenants({ db, clock })
@@ -265,7 +270,7 @@ async function startApi(
   const requestLogs = openRequestLogs({ db, clock, log, secrets })
   const hits = openHits({ db, clock, log, ids, keepEmailDays: config.keepEmailDays })
   const rateLimiter = openRateLimiter(clock)
-  const presence = await openPresence({ db, clock, log })
+  const presence = await openPresence({ db, clock, log, ending })
   const http = await startHttp({
     requestLogs,
     hits,

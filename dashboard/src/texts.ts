@@ -230,6 +230,7 @@ export const texts = {
   files: {
     save: 'Download CSV',
     soFar: (done: string, total: string) => `${done} of ${total}`,
+    cut: (rows: number) => `The file ends after ${rows.toLocaleString('en')} rows. For the rest, narrow the time.`,
   },
   suppressions: {
     ofAll: 'The list of the organisation, which counts for every tenant.',
@@ -322,8 +323,9 @@ export const texts = {
     ownersOnly: 'What concerns the whole installation is shown to its owners.',
   },
   audit: {
-    empty: 'Nothing was changed yet.',
-    about: 'Who changed what, in the dashboard, with a key or by a command. Kept for 400 days; mail itself is in the list of emails.',
+    empty: 'Nobody signed in or changed anything yet.',
+    about:
+      'Who signed in and who changed what, in the dashboard, with a key or by a command. Kept for 400 days; mail itself is in the list of emails.',
     kinds: { member: 'Member', key: 'Key', command: 'Command' },
   },
   tracking: {

@@ -372,6 +372,7 @@ create table shaping (
   accepted_before integer not null default 0,
   cause text,
   changed_at timestamptz,
+  denied_at timestamptz,
   constraint shaping_pkey PRIMARY KEY (source, provider)
 ) with (fillfactor=50);
 

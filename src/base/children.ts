@@ -38,6 +38,8 @@ export function startChildren(options: ChildrenOptions): Children {
   const ends = new Set<Promise<void>>()
 
   const start = (backoffMs: number) => {
+    // A signal to all processes has come already, which this one would not hear.
+    if (ending.aborted) return
     const name = options.newName()
     const startedMs = clock.monotonicMs()
     const child = fork(options.script, options.argumentsFor(name), {
@@ -56,7 +58,7 @@ export function startChildren(options: ChildrenOptions): Children {
         if (ending.aborted) return
         log.warn({ child: name, code, signal }, 'a child process ended; another is started')
         const nextMs = clock.monotonicMs() - startedMs > healthyMs ? firstBackoffMs : Math.min(backoffMs * 2, longestBackoffMs)
-        void pause(clock, nextMs, ending).then(() => ending.aborted || start(nextMs))
+        void pause(clock, nextMs, ending).then(() => start(nextMs))
       }),
     )
     ends.add(end)

@@ -126,26 +126,6 @@ function relay(value: string | undefined): Relay | undefined {
   }
 }
 
-function collector(value: string | undefined): string | undefined {
-  if (value !== undefined && (!/^https?:\/\//.test(value) || !URL.canParse(value))) throw new Error('expected an http or https URL')
-  return value
-}
-
-const samplers = [
-  'always_on',
-  'always_off',
-  'traceidratio',
-  'parentbased_always_on',
-  'parentbased_always_off',
-  'parentbased_traceidratio',
-] as const
-
-function share(value: string | undefined): number {
-  if (value === undefined) return 1
-  if (!/^\d*\.?\d+$/.test(value) || Number(value) > 1) throw new Error(`"${value}" is not a number from 0 to 1`)
-  return Number(value)
-}
-
 const machineName = host(undefined, hostname())
 
 export const settings = {
@@ -311,17 +291,28 @@ export const settings = {
     "how long a delivery process owns its shards without renewing; a dead one's mail waits that long",
     (v) => count(v, 8000, 200),
   ),
+  // Whole platforms set these for all their programs: what is wrong with them is told by traces.ts and stops no mail.
   tracesBase: setting(
     'OTEL_EXPORTER_OTLP_ENDPOINT',
     'none',
     'URL of an OpenTelemetry collector (OTLP over HTTP), to which traces are sent at `/v1/traces` below it (docs/tracing.md)',
-    collector,
+    (v) => v,
   ),
-  tracesUrl: setting('OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', 'none', 'instead: the whole URL that traces are sent to', collector),
-  tracesSampler: setting('OTEL_TRACES_SAMPLER', 'parentbased_always_on', `which traces are sent: ${samplers.join(', ')}`, (v) =>
-    oneOf(v, samplers, 'parentbased_always_on'),
+  tracesUrl: setting('OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', 'none', 'instead: the whole URL that traces are sent to', (v) => v),
+  tracesSampler: setting(
+    'OTEL_TRACES_SAMPLER',
+    'parentbased_always_on',
+    'which traces are sent: `always_on`, `always_off`, `traceidratio`, or these with `parentbased_` before',
+    (v) => v ?? 'parentbased_always_on',
   ),
-  tracesShare: setting('OTEL_TRACES_SAMPLER_ARG', '1', 'the share of traces that a `traceidratio` sampler sends, from 0 to 1', share),
+  tracesShare: setting(
+    'OTEL_TRACES_SAMPLER_ARG',
+    '1',
+    'the share of traces that a `traceidratio` sampler sends, from 0 to 1',
+    (v) => v ?? '1',
+  ),
+  tracesExporter: setting('OTEL_TRACES_EXPORTER', 'otlp', '`none`: no traces, whatever else is set', (v) => v ?? 'otlp'),
+  tracesDisabled: setting('OTEL_SDK_DISABLED', 'false', '`true`: no traces, whatever else is set', (v) => v?.toLowerCase() === 'true'),
   logLevel: setting('POSTRIDER_LOG_LEVEL', 'info', '`debug`, `info`, `warn`, `error` or `silent`', (v) =>
     oneOf(v, ['debug', 'info', 'warn', 'error', 'silent'], 'info'),
   ),

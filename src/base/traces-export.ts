@@ -22,6 +22,7 @@ import {
   TracerProvider,
 } from '@opentelemetry/sdk-trace'
 import { pause } from './clock.ts'
+import type { Log } from './log.ts'
 import { type EndedSpan, parseTraceparent, type Traces, type TracesConfig, type TracesDeps, traceIdOf } from './span.ts'
 
 /** Spans that wait to be sent; what comes then is forgotten. */
@@ -49,7 +50,7 @@ export function openExport(config: TracesConfig, deps: TracesDeps): Traces {
     resource: defaultResource()
       .merge(resourceFromAttributes({ 'service.name': 'postrider', 'service.version': version, 'postrider.role': role }))
       .merge(detectResources({ detectors: [resourceAttributesEnvDetector, serviceNameEnvDetector] })),
-    sampler: samplerOf(config),
+    sampler: samplerOf(config, log),
     idGenerator: { generateTraceId: () => nextTraceId ?? hex(16), generateSpanId: () => hex(8) },
     spanProcessors: [
       new BatchSpanProcessor({
@@ -108,13 +109,21 @@ export function openExport(config: TracesConfig, deps: TracesDeps): Traces {
   }
 }
 
-function samplerOf({ tracesSampler: name, tracesShare }: TracesConfig): Sampler {
-  const root = name.endsWith('always_off')
-    ? new AlwaysOffSampler()
-    : name.endsWith('always_on')
-      ? new AlwaysOnSampler()
-      : new TraceIdRatioBasedSampler(tracesShare)
-  return name.startsWith('parentbased_') ? new ParentBasedSampler({ root }) : root
+const samplerForm = /^(parentbased_)?(always_on|always_off|traceidratio)$/
+
+/** What is none of them is said, and taken for the usual, as OpenTelemetry has it. */
+function samplerOf({ tracesSampler, tracesShare }: TracesConfig, log: Log): Sampler {
+  const [isKnown, parent, name] = samplerForm.exec(tracesSampler) ?? []
+  const share = /^\d*\.?\d+$/.test(tracesShare) ? Number(tracesShare) : Number.NaN
+  if (isKnown === undefined) log.warn(`OTEL_TRACES_SAMPLER is none that is known here; parentbased_always_on is used`)
+  else if (name === 'traceidratio' && !(share <= 1)) log.warn('OTEL_TRACES_SAMPLER_ARG is no number from 0 to 1; 1 is used')
+  const root =
+    name === 'always_off'
+      ? new AlwaysOffSampler()
+      : name === 'traceidratio' && share <= 1
+        ? new TraceIdRatioBasedSampler(share)
+        : new AlwaysOnSampler()
+  return isKnown === undefined || parent ? new ParentBasedSampler({ root }) : root
 }
 
 /** What cannot be exported is gone, and said so now and then; the SDK would tell nobody. */

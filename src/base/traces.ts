@@ -3,17 +3,25 @@
  * named; then there is nothing to call, and nothing of OpenTelemetry is loaded.
  */
 import { readFileSync } from 'node:fs'
-import { ConfigError } from './config.ts'
 import type { Traces, TracesConfig, TracesDeps } from './span.ts'
 
-/** Undefined when no collector is named. */
+/** Undefined when they are not wanted, or cannot be had: that is logged, and no reason to stop mail. */
 export async function openTraces(config: TracesConfig, deps: TracesDeps): Promise<Traces | undefined> {
-  if (config.tracesBase === undefined && config.tracesUrl === undefined) return undefined
-  const { openExport } = await import('./traces-export.ts').catch((error: unknown) => {
+  const { tracesBase, tracesUrl, tracesExporter, tracesDisabled } = config
+  const url = tracesUrl ?? tracesBase
+  if (url === undefined || tracesDisabled || tracesExporter === 'none') return undefined
+  if (!/^https?:\/\//.test(url) || !URL.canParse(url)) {
+    deps.log.warn('no traces: OTEL_EXPORTER_OTLP_ENDPOINT, or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, is no http or https URL')
+    return undefined
+  }
+  try {
+    const { openExport } = await import('./traces-export.ts')
+    return openExport(config, deps)
+  } catch (error) {
     if ((error as { code?: unknown }).code !== 'ERR_MODULE_NOT_FOUND') throw error
-    throw new ConfigError(`traces need packages that are not installed here; run: npm install --no-save --save-prod ${packages()}`)
-  })
-  return openExport(config, deps)
+    deps.log.warn(`no traces: they need packages that are not installed here; run: npm install --no-save --save-prod ${packages()}`)
+    return undefined
+  }
 }
 
 /** As the tests have them. */

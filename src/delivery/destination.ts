@@ -36,8 +36,8 @@ const deniedMs = 100
 /** By then what a refusal means has been learnt. */
 const refusedMs = 700
 const scarceLifeMs = 5000
-/** Another process may have mail for it. */
-const scarceIdleMs = 100
+/** How often an idle connection of few asks whether another process wants it. */
+const askWantedMs = 100
 const surplusMs = 1000
 
 export interface FindingFor {
@@ -227,6 +227,17 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
     }
   }
 
+  /** Until there is mail again, and false when the connection is to be left: nothing came for long, or others have mail for it. */
+  const restFor = async (connection: SmtpConnection, { shape }: End): Promise<boolean> => {
+    const untilMs = clock.monotonicMs() + idleMs
+    for (let leftMs = idleMs; leftMs > 0; leftMs = untilMs - clock.monotonicMs()) {
+      await wait(resting, [], shape.isScarce ? Math.min(askWantedMs, leftMs) : leftMs)
+      if (queue.size > 0 || closing || !connection.usable) return true
+      if (shape.isScarce && (await shape.isWanted().catch(() => false))) return false
+    }
+    return false
+  }
+
   const sendOver = async (connection: SmtpConnection, end: End) => {
     const running = new Set<Promise<void>>()
     const endMs = clock.monotonicMs() + scarceLifeMs
@@ -242,8 +253,7 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
       if (!job) {
         if (running.size > 0) await wait(chaining, running)
         else {
-          await wait(resting, [], end.shape.isScarce ? scarceIdleMs : idleMs)
-          if (queue.size === 0) break
+          if (!(await restFor(connection, end))) break
         }
         continue
       }

@@ -179,7 +179,8 @@ async function writeOutcomes(db: Db, outcomes: readonly Outcome[], reached: Reac
   })
 }
 
-const queueOf: Record<Outcome['status'], string | null> = {
+/** As the statement names them. */
+const queueOf: Record<Outcome['status'], 'ready' | 'deferred' | 'held' | null> = {
   pending: 'ready',
   sent: null,
   softfail: 'deferred',

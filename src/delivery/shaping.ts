@@ -68,6 +68,8 @@ export interface Shape {
   connect(): Promise<Slot | undefined>
   /** Resolves when the next message may go; at once where no rate is in force. */
   turn(): Promise<void>
+  /** Whether another process waits for a connection. */
+  isWanted(): Promise<boolean>
   /** Whether `turn` may wait. */
   readonly isPaced: boolean
   /** Nothing may be sent before (monotonic ms); 0: now. */
@@ -264,6 +266,7 @@ export function openShaper({ db, clock, log, processId, providers }: ShaperDeps)
       return {
         connect: () => slots.take(state),
         turn: () => turn(state),
+        isWanted: () => slots.isWanted(state),
         get isPaced() {
           return state.learned.rate !== null
         },

@@ -16,7 +16,11 @@ const takeSlots = sql<{ source: string; provider: string; granted: number; learn
     order by source, provider
     on conflict (source, provider) do update
     set granted = greatest(0, least(excluded.granted, least(shaping.connections, excluded.connections) - shaping.open)),
-      open = shaping.open + greatest(0, least(excluded.granted, least(shaping.connections, excluded.connections) - shaping.open))
+      open = shaping.open + greatest(0, least(excluded.granted, least(shaping.connections, excluded.connections) - shaping.open)),
+      denied_at = case
+        when least(shaping.connections, excluded.connections) - shaping.open < excluded.granted then $7
+        else shaping.denied_at
+      end
     returning source, provider, granted, learned
   ),
   noted as (
@@ -54,6 +58,11 @@ const settleSlots = sql`
   from before
   where shaping.source = before.source and shaping.provider = before.provider`
 
+const deniedSince = sql<{ denied: boolean }>`
+  select coalesce(denied_at >= $3, false) as denied
+  from shaping
+  where source = $1 and provider = $2`
+
 const slotOwners = sql<{ process: string }>`
   select distinct process
   from shaping_slots`
@@ -90,6 +99,8 @@ export interface SlotsHeld {
 export interface Slots<Of extends SlotsHeld> {
   /** Undefined: not now. */
   take(of: Of): Promise<Slot | undefined>
+  /** Whether a process has wanted one in vain within the last half second; it tries ten times as often. */
+  isWanted(of: Of): Promise<boolean>
   stop(): Promise<void>
 }
 
@@ -101,6 +112,7 @@ export interface SlotsDeps {
 }
 
 const gatherMs = 5
+const wantedMs = 500
 /** After the database did not answer. */
 const retryMs = 500
 const reapEveryMs = 2000
@@ -142,6 +154,7 @@ export function openSlots<Of extends SlotsHeld>(
         all.map((one) => wanted.get(one)?.length ?? 0),
         all.map((one) => one.provider.connections),
         all.map((one) => one.provider.rate),
+        new Date(clock.nowMs()),
       ])
       for (const { source, provider, granted, learned } of rows) {
         const of = all.find((one) => one.source === source && one.provider.name === provider)
@@ -204,6 +217,10 @@ export function openSlots<Of extends SlotsHeld>(
           void move()
         },
       }
+    },
+    async isWanted({ source, provider }) {
+      const row = await db.first(deniedSince, [source, provider.name, new Date(clock.nowMs() - wantedMs)])
+      return row?.denied === true
     },
     async stop() {
       isStopped = true

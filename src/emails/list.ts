@@ -155,12 +155,22 @@ export function listEmails(
     const toMs = filter.before ? Math.min(Math.ceil(filter.before.getTime()), nowMs + dayMs) : nowMs + dayMs
     if (toMs <= fromMs) return { emails: [], total: 0 }
     const offset = (page.number - 1) * page.size
-    if (filter.recipient === undefined && filter.sender === undefined && filter.tag === undefined)
-      return isSearch(filter)
-        ? lookThrough(tx, filter, { fromMs, toMs }, offset, page.size).catch(refuseTooLong)
-        : listByCounts(tx, filter, { fromMs, toMs }, offset, page.size)
-    return listFiltered(tx, filter, { fromMs, toMs }, offset, page.size)
+    const list = listBy(filter)
+    if (!isSearch(filter)) return list(tx, filter, { fromMs, toMs }, offset, page.size)
+    if (offset >= mostLookedThrough)
+      throw new Refusal('validation_error', {
+        field: 'page',
+        message: `page lies beyond the first ${mostLookedThrough} emails of a search`,
+        suggestion: 'Give before, the time of the last one seen, and begin with page 1',
+      })
+    await tx.run(planForValues)
+    return list(tx, filter, { fromMs, toMs }, offset, page.size).catch(refuseTooLong)
   })
+}
+
+const listBy = (filter: EmailFilter) => {
+  if ([filter.recipient, filter.sender, filter.tag].some((one) => one !== undefined)) return listFiltered
+  return isSearch(filter) ? lookThrough : listByCounts
 }
 
 const isSearch = ({ words, domain, credentialId, metadata }: EmailFilter) =>
@@ -219,14 +229,7 @@ async function lookThrough(
   size: number,
 ): Promise<{ emails: Email[]; total: number }> {
   const { page, some } = filter.tenantId === null ? filteredOfAll : filteredOfTenant
-  if (offset >= mostLookedThrough)
-    throw new Refusal('validation_error', {
-      field: 'page',
-      message: `page lies beyond the first ${mostLookedThrough} emails of a search`,
-      suggestion: 'Give before, the time of the last one seen, and begin with page 1',
-    })
   const parameters = parametersOf(filter, range)
-  await tx.run(planForValues)
   const found = (await tx.rows(some, [...parameters, mostCounted])).map(({ id }) => id)
   if (found.length === mostCounted) {
     await tx.run(readInOrder)

@@ -257,7 +257,8 @@ function tell(request: FastifyRequest, reply: FastifyReply, { clock, log, traces
   const durationMs = clock.monotonicMs() - request.arrivedMs
   const endpoint = request.is404 ? 'unknown' : (request.routeOptions.config.endpoint?.name ?? request.routeOptions.url ?? 'unknown')
   metrics.requestSeconds.observe({ endpoint, status: String(reply.statusCode) }, durationMs / 1000)
-  if (traces && apiPath.test(request.url)) traces.note(requestSpan(request, reply, durationMs))
+  // Not of strangers, who could fill them.
+  if (traces && request.credential && apiPath.test(request.url)) traces.note(requestSpan(request, reply, durationMs))
   // Thousands a second, of strangers.
   if (!request.is404 && request.routeOptions.config.link !== undefined) return
   log.info(

@@ -5,6 +5,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import Type from 'typebox'
 import { Refusal } from '#base'
+import type { Tx } from '#db'
 import { parseAddress } from '#mail'
 import { addMember, listMembers, removeMember, resetMember, resetSecondFactor, roles, type Session } from '#members'
 import { type DashboardDeps, mostBodyOctets, openDesk, reader, Text } from './desk.ts'
@@ -46,8 +47,10 @@ export async function serveDashboard(app: FastifyInstance, deps: DashboardDeps &
     signInUrl: `${config.publicUrl}/sign-in/${signInToken}`,
   })
 
-  const noteSignIn = (request: FastifyRequest, { address: name, tenantId }: Session, by: 'password' | 'link') =>
-    desk.note(db, request, { name, tenantId }, 'sessions.begin', { by })
+  const signInNoted =
+    (request: FastifyRequest, by: 'password' | 'link') =>
+    (tx: Tx, { address: name, tenantId }: Session) =>
+      desk.note(tx, request, { name, tenantId }, 'sessions.begin', { by })
 
   await app.register(
     async (api) => {
@@ -67,8 +70,7 @@ export async function serveDashboard(app: FastifyInstance, deps: DashboardDeps &
 
       api.post('/sign-in', { bodyLimit: mostBodyOctets }, async (request, reply) => {
         const network = networkTrying(request)
-        const { token, session } = await sessions.signIn({ ...readSignIn(request.body), network })
-        await noteSignIn(request, session, 'password')
+        const { token, session } = await sessions.signIn({ ...readSignIn(request.body), network }, signInNoted(request, 'password'))
         setSessionCookie(request, reply, token, config.publicUrl)
         return answer(request, reply, { member: shown(session) })
       })
@@ -80,8 +82,7 @@ export async function serveDashboard(app: FastifyInstance, deps: DashboardDeps &
       api.post('/sign-in-link/password', { bodyLimit: mostBodyOctets }, async (request, reply) => {
         const network = networkTrying(request)
         const { token: signInToken, ...proof } = readLinkPassword(request.body)
-        const { token, session } = await sessions.useLink({ signInToken, ...proof, network })
-        await noteSignIn(request, session, 'link')
+        const { token, session } = await sessions.useLink({ signInToken, ...proof, network }, signInNoted(request, 'link'))
         setSessionCookie(request, reply, token, config.publicUrl)
         return answer(request, reply, { member: shown(session) })
       })

@@ -23,8 +23,7 @@ export function requestSpan(request: FastifyRequest, reply: FastifyReply, durati
     name: route === undefined ? method : `${method} ${route}`,
     kind: 'server',
     durationMs,
-    // Only of who has a key: strangers may not choose which of our traces are kept.
-    traceparent: credential !== null && typeof traceparent === 'string' ? traceparent : undefined,
+    traceparent: typeof traceparent === 'string' ? traceparent : undefined,
     acceptedEmailIds: request.acceptedEmailIds ?? undefined,
     attributes: {
       'http.request.method': method,
@@ -36,7 +35,7 @@ export function requestSpan(request: FastifyRequest, reply: FastifyReply, durati
       'postrider.credential.id': isPerson ? undefined : credential?.id,
       'postrider.tenant.id': tenantNamed(request),
       'postrider.error.code': refusal?.code,
-      'postrider.email.id': emailId !== undefined && emailIdTimeMs(emailId) !== undefined ? emailId : undefined,
+      'postrider.email.id': request.admission && emailId !== undefined && emailIdTimeMs(emailId) !== undefined ? emailId : undefined,
     },
     error: reply.statusCode >= 500 ? (refusal?.code ?? 'internal_error') : undefined,
   }

@@ -36,13 +36,17 @@ const takeTogether = sql<{ granted: number; used: number; oldestMs: number | nul
   returning granted, coalesce((select sum(count) from unnest(counts) as count), 0)::integer as used, at_ms[1] as "oldestMs",
             greatest($2::bigint, at_ms[cardinality(at_ms)]) as "latestMs"`
 
-const clocksDifferMs = 5000
+const clocksDifferMs = 1000
+/** Whoever asked has been answered by then that it takes too long. */
+const mostWaitMs = 4000
 
 export interface KeyRates {
   take(credentialId: number, limit: number | null): Promise<RateVerdict>
 }
 
 interface Asking {
+  /** By the monotonic clock. */
+  sinceMs: number
   limit: number
   answer: (verdict: RateVerdict) => void
   fail: (error: unknown) => void
@@ -72,15 +76,25 @@ export function openKeyRates({ db, clock, rateLimiter, isAlone }: KeyRatesDeps):
     const nowMs = clock.monotonicMs()
     if (key.full && key.full.limit >= limit && nowMs < key.full.untilMs)
       return Promise.resolve(verdictOf({ limit, used: limit, allowed: false, freeInMs: key.full.untilMs - nowMs }, clock))
+    // Of those that wait no more than `limit` can be let through.
+    if (key.asking.length >= limit) return Promise.resolve(verdictOf({ limit, used: limit, allowed: false, freeInMs: windowMs }, clock))
     return new Promise((answer, fail) => {
-      key.asking.push({ limit, answer, fail })
+      key.asking.push({ sinceMs: nowMs, limit, answer, fail })
       if (!key.isAsked) void ask(credentialId, key)
     })
   }
 
+  /** Without those who have been waiting for so long that nobody waits for their answer. */
+  const takeAsking = (key: Key): Asking[] => {
+    const sinceMs = clock.monotonicMs() - mostWaitMs
+    const all = key.asking.splice(0)
+    for (const one of all) if (one.sinceMs < sinceMs) one.fail(new Error('the request rate could not be counted in time'))
+    return all.filter((one) => one.sinceMs >= sinceMs)
+  }
+
   const ask = async (credentialId: number, key: Key) => {
     key.isAsked = true
-    for (let asked = key.asking.splice(0); asked.length > 0; asked = key.asking.splice(0)) {
+    for (let asked = takeAsking(key); asked.length > 0; asked = takeAsking(key)) {
       try {
         const limit = (asked.at(-1) as Asking).limit
         const beganMs = clock.monotonicMs()
@@ -91,7 +105,7 @@ export function openKeyRates({ db, clock, rateLimiter, isAlone }: KeyRatesDeps):
         key.full = used >= limit ? { untilMs: beganMs + freeInMs, limit } : undefined
         for (const [index, one] of asked.entries()) {
           const allowed = index < granted
-          if (allowed) rateLimiter(keySubject(credentialId), limit)
+          if (allowed) rateLimiter(keySubject(credentialId), limit, { atMs: beganMs })
           const usedThen = allowed ? used - granted + index + 1 : used
           one.answer(verdictOf({ limit, used: usedThen, allowed, freeInMs }, clock))
         }

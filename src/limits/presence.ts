@@ -24,8 +24,9 @@ export interface Presence {
   stop(): Promise<void>
 }
 
-/** Resolves when all others know of this one: at once where there is none, else in two seconds. */
-export async function openPresence({ db, clock, log }: { db: Db; clock: Clock; log: Log }): Promise<Presence> {
+/** Resolves when all others know of this one, and what they let through alone is over: at once where there is none, else in 2.5 seconds. */
+export async function openPresence(deps: { db: Db; clock: Clock; log: Log; ending?: AbortSignal }): Promise<Presence> {
+  const { db, clock, log, ending } = deps
   let session: Session | undefined
   let believedUntilMs = 0
   let aloneSinceMs: number | undefined
@@ -50,7 +51,7 @@ export async function openPresence({ db, clock, log }: { db: Db; clock: Clock; l
   }
 
   if (await look()) aloneSinceMs = clock.monotonicMs() - aloneAfterMs
-  else await pause(clock, believedMs + lookEveryMs)
+  else await pause(clock, believedMs + aloneAfterMs, ending)
   const looking = startLoop({ clock, log, name: 'looking for other API processes', everyMs: lookEveryMs }, async () => void (await look()))
   return {
     isAlone: () => {

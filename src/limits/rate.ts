@@ -45,7 +45,8 @@ class Window {
   }
 }
 
-export type RateLimiter = (subject: string, limit: number | null, look?: 'only look') => RateVerdict
+/** `atMs` (monotonic): when it was let through, if that was before. */
+export type RateLimiter = (subject: string, limit: number | null, look?: 'only look' | { atMs: number }) => RateVerdict
 
 /** A limiter of its own memory: at most 50,000 subjects, the longest unused forgotten first. */
 export function openRateLimiter(clock: Clock): RateLimiter {
@@ -60,7 +61,7 @@ export function openRateLimiter(clock: Clock): RateLimiter {
     }
     window.dropUntil(nowMs - windowMs)
     const allowed = window.size < limit
-    if (allowed && !look) window.push(nowMs)
+    if (allowed && look !== 'only look') window.push(look?.atMs ?? nowMs)
     const freeInMs = window.size === 0 ? 0 : window.oldest() + windowMs - nowMs
     return verdictOf({ limit, used: window.size, allowed, freeInMs }, clock)
   }

@@ -4,7 +4,7 @@
  */
 import { LRUCache } from 'lru-cache'
 import { type Clock, type Ids, Refusal, remembered, type Secrets } from '#base'
-import { type Db, sql } from '#db'
+import { type Db, sql, type Tx } from '#db'
 import { checkPassword, isPassword, keepPassword } from './passwords.ts'
 import { hashOf, type Member } from './records.ts'
 import { codeNeeded, type Factor, factorColumns, useCode } from './second-factor.ts'
@@ -13,12 +13,15 @@ export interface Session extends Member {
   memberId: number
 }
 
+/** Told of a session in the transaction that begins it. */
+type Noted = (tx: Tx, session: Session) => Promise<void>
+
 export interface Sessions {
   /**
    * Refuses `authentication_required` for a wrong address or password, and with the field `code` when the member has a second factor and the
    * code is missing or wrong; `rate_limit_exceeded` after too many.
    */
-  signIn(given: { address: string; network: string } & Proof): Promise<{ token: string; session: Session }>
+  signIn(given: { address: string; network: string } & Proof, noted?: Noted): Promise<{ token: string; session: Session }>
   /** Who is signed in proves it again, as `signIn` asks for it. */
   proveAgain(given: { address: string; network: string } & Proof): Promise<void>
   /** Whose link it is; refuses `not_found` when it was used, is too old, or never was. */
@@ -27,7 +30,7 @@ export interface Sessions {
    * Sets the password and uses the link up; every other session of the member ends. Refuses as `ownerOfLink`, a bad password, and as `signIn`
    * for the code.
    */
-  useLink(given: { signInToken: string; network: string } & Proof): Promise<{ token: string; session: Session }>
+  useLink(given: { signInToken: string; network: string } & Proof, noted?: Noted): Promise<{ token: string; session: Session }>
   /** undefined: unknown, ended, or too old. */
   find(token: string): Promise<Session | undefined>
   end(token: string): Promise<void>
@@ -115,15 +118,17 @@ export function openSessions({ db, clock, ids, secrets }: { db: Db; clock: Clock
   const known = remembered(clock, (token) => db.first(sessionByToken, [hashOf(token)]))
   const failures = openFailures(clock)
 
-  const start = async (member: Signing) => {
+  const start = async (tx: Tx, member: Signing, noted: Noted | undefined) => {
     const nowMs = clock.nowMs()
     const token = ids.token(tokenLength)
-    await db.run(dropOld, [new Date(nowMs - longestMs), new Date(nowMs - longestUnusedMs)])
+    await tx.run(dropOld, [new Date(nowMs - longestMs), new Date(nowMs - longestUnusedMs)])
     const { password, confirmedAt } = member
-    if ((await db.run(insertSession, [hashOf(token), member.id, new Date(nowMs), password, confirmedAt])) === 0)
+    if ((await tx.run(insertSession, [hashOf(token), member.id, new Date(nowMs), password, confirmedAt])) === 0)
       throw new Refusal('authentication_required', { message: 'the password or the second factor was changed meanwhile' })
     const { id, address, role, tenantId } = member
-    return { token, session: { memberId: id, address, role, tenantId } }
+    const session = { memberId: id, address, role, tenantId }
+    await noted?.(tx, session)
+    return { token, session }
   }
   const checkCode = async (member: Signing, code: string | undefined, counts: Counts) => {
     if (member.confirmedAt === null) return
@@ -162,25 +167,29 @@ export function openSessions({ db, clock, ids, secrets }: { db: Db; clock: Clock
     })
   }
   return {
-    signIn: async (given) => start(await prove(given)),
+    async signIn(given, noted) {
+      const member = await prove(given)
+      return db.transaction((tx) => start(tx, member, noted))
+    },
     proveAgain: async (given) => void (await prove(given)),
     async ownerOfLink(signInToken, network) {
       const { address, confirmedAt } = await linkOf(signInToken, network)
       return { address, needsCode: confirmedAt !== null }
     },
-    async useLink({ signInToken, password, code, network }) {
+    async useLink({ signInToken, password, code, network }, noted) {
       const member = await linkOf(signInToken, network)
       checkPassword(password, member.address)
       const kept = await keepPassword(password, ids)
       // Not the counts of the address, which strangers can raise without a password or a link.
       await checkCode(member, code, [...counted('', network), codeCount(member)])
-      await db.transaction(async (tx) => {
+      const started = await db.transaction(async (tx) => {
         const used = await tx.run(useLinkUp, [hashOf(signInToken), new Date(clock.nowMs()), kept])
         if (used === 0) throw new Refusal('not_found', { message: 'this sign-in link was used already' })
         await tx.run(endAllOf, [member.id])
+        return start(tx, { ...member, password: kept }, noted)
       })
       known.forget()
-      return start({ ...member, password: kept })
+      return started
     },
     async find(token) {
       if (!tokenForm.test(token)) return undefined

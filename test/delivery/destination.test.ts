@@ -13,6 +13,7 @@ const data = Buffer.from('From: a@house.test\r\n\r\nHello\r\n')
 const openShape: End['shape'] = {
   connect: () => Promise.resolve({ release: () => undefined }),
   turn: () => Promise.resolve(),
+  isWanted: () => Promise.resolve(false),
   isPaced: false,
   restMs: 0,
   mostWaiting: 100,

@@ -87,6 +87,7 @@ describe.each(['without the index of ended days', 'with it'])('a search, %s,', (
     'domain=a%20b',
     'credentialId=x',
     'subject=order&perPage=100&page=101',
+    'subject=order&tag=a&perPage=100&page=101',
     `subject=${'a+'.repeat(11)}`,
   ])('refuses %s', async (query) => {
     const { status, body } = await house.call('GET', `/emails?${query}`, { key: house.testKey })

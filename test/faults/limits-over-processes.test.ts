@@ -107,23 +107,7 @@ describe.each([1, 2, 4])('%i delivery processes', (count) => {
         closed: (session) => standing.delete(session),
       }),
     )
-    const dns = kept(await startMxDns({ mx: { 'one.example': ['mx.one.example'] }, a: { 'mx.one.example': ['127.0.0.1'] } }))
-    const folder = await mkdtemp(join(tmpdir(), 'postrider-rules-'))
-    kept({ [Symbol.asyncDispose]: () => rm(folder, { recursive: true }) })
-    const rules = join(folder, 'rules.json')
-    await writeFile(rules, JSON.stringify({ providers: [{ name: 'strict', mx: ['one.example'], connections, rate }] }))
-    const service = kept(
-      await startService({
-        POSTRIDER_RATE_LIMIT: 'unlimited',
-        POSTRIDER_SEND_LIMIT: 'unlimited',
-        POSTRIDER_DELIVERY_PROCESSES: String(count),
-        POSTRIDER_PROVIDER_RULES: rules,
-        POSTRIDER_DNS: dns.address,
-        POSTRIDER_MX_PORT: String(mx.port),
-        POSTRIDER_ALLOWED_NETWORKS: '127.0.0.0/8',
-      }),
-    )
-    await service.command('domain', 'add', 'shop.example.com', '--trust')
+    const service = kept(await startToward(mx, { connections, rate }, count))
     // More than is counted: while a process has nothing left, another may still wait for its turn with a connection.
     const counted = rate * seconds
     const wanted = counted + rate * 4
@@ -146,3 +130,44 @@ describe.each([1, 2, 4])('%i delivery processes', (count) => {
     expect(Math.max(...inWindow)).toBeLessThanOrEqual(rate + Math.ceil(rate * 0.15))
   }, 120_000)
 })
+
+test('a connection of few is kept while nobody else wants it', async () => {
+  const emails = 12
+  let connects = 0
+  const mx = kept(
+    await startFakeMx({
+      script: ({ stage }) => {
+        if (stage === 'connect') connects++
+        return undefined
+      },
+    }),
+  )
+  const service = kept(await startToward(mx, { connections: 2 }, 1))
+  for (let nth = 0; nth < emails; nth++) {
+    await service.call('POST', '/emails', { from: 'a@shop.example.com', to: [`n${nth}@one.example`], subject: 'One', text: 'Hello' })
+    // It is idle for a moment after each.
+    await mx.waitFor(nth + 1, 10_000)
+    await new Promise((resolve) => setTimeout(resolve, 250))
+  }
+  expect(connects).toBeLessThanOrEqual(3)
+}, 60_000)
+
+/** Delivery processes that send straight to `mx`, of which the rules say so. */
+async function startToward(mx: FakeMx, rule: { connections: number; rate?: number }, processes: number): Promise<Service> {
+  const dns = kept(await startMxDns({ mx: { 'one.example': ['mx.one.example'] }, a: { 'mx.one.example': ['127.0.0.1'] } }))
+  const folder = await mkdtemp(join(tmpdir(), 'postrider-rules-'))
+  kept({ [Symbol.asyncDispose]: () => rm(folder, { recursive: true }) })
+  const rules = join(folder, 'rules.json')
+  await writeFile(rules, JSON.stringify({ providers: [{ name: 'strict', mx: ['one.example'], ...rule }] }))
+  const service = await startService({
+    POSTRIDER_RATE_LIMIT: 'unlimited',
+    POSTRIDER_SEND_LIMIT: 'unlimited',
+    POSTRIDER_DELIVERY_PROCESSES: String(processes),
+    POSTRIDER_PROVIDER_RULES: rules,
+    POSTRIDER_DNS: dns.address,
+    POSTRIDER_MX_PORT: String(mx.port),
+    POSTRIDER_ALLOWED_NETWORKS: '127.0.0.0/8',
+  })
+  await service.command('domain', 'add', 'shop.example.com', '--trust')
+  return service
+}

@@ -1,6 +1,6 @@
 /** The request rate of a key where several processes serve the API. */
 import fc from 'fast-check'
-import { beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Db, sql } from '#db'
 import { type KeyRates, openKeyRates, openRateLimiter } from '#limits'
 import { handMoved } from '../support/clock.ts'
@@ -119,6 +119,61 @@ describe('the request rate of a key over several processes', () => {
   test('no limit lets everything through', async () => {
     const [rates] = processes(1) as [KeyRates]
     expect(await rates.take(1, null)).toMatchObject({ allowed: true })
+  })
+
+  describe('when the database is slow', () => {
+    /** Its answers wait until they are let go. */
+    const slow = () => {
+      const waiting: (() => void)[] = []
+      const first = async (...asked: Parameters<Db['first']>) => {
+        await new Promise<void>((resolve) => waiting.push(resolve))
+        return db.first(...asked)
+      }
+      const clock = handMoved()
+      const rates = openKeyRates({ db: { ...db, first } as Db, clock, rateLimiter: openRateLimiter(clock), isAlone: () => false })
+      return { clock, rates, letGo: async () => (await vi.waitUntil(() => waiting.shift(), { interval: 1 }))(), waiting }
+    }
+
+    test('a request counts from when it was asked for', async () => {
+      const { clock, rates, letGo } = slow()
+      const id = await newKey()
+      const first = rates.take(id, 1)
+      clock.moveMs(100)
+      await letGo()
+      expect(await first).toMatchObject({ allowed: true })
+      clock.moveMs(900)
+      const second = rates.take(id, 1)
+      await letGo()
+      expect(await second).toMatchObject({ allowed: true })
+    })
+
+    test('those who have waited for too long fail, and take no place of others', async () => {
+      const { clock, rates, letGo, waiting } = slow()
+      const id = await newKey()
+      const first = rates.take(id, 3)
+      const given = Promise.allSettled([rates.take(id, 3), rates.take(id, 3)])
+      clock.moveMs(5000)
+      const last = rates.take(id, 3)
+      await letGo()
+      await first
+      await vi.waitUntil(() => waiting.length > 0, { interval: 1 })
+      await letGo()
+      expect((await given).map(({ status }) => status)).toEqual(['rejected', 'rejected'])
+      expect(await last).toMatchObject({ allowed: true, remaining: 2 })
+    })
+
+    test('no more wait than could be let through', async () => {
+      const { rates, letGo, waiting } = slow()
+      const id = await newKey()
+      const first = rates.take(id, 2)
+      const all = Array.from({ length: 5 }, () => rates.take(id, 2))
+      expect((await Promise.all(all.slice(2))).map(({ allowed }) => allowed)).toEqual([false, false, false])
+      await letGo()
+      await first
+      await vi.waitUntil(() => waiting.length > 0, { interval: 1 })
+      await letGo()
+      expect((await Promise.all(all)).filter(({ allowed }) => allowed)).toHaveLength(1)
+    })
   })
 
   // The last, for it leaves nothing.

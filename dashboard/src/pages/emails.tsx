@@ -20,7 +20,7 @@ const words = texts.emails
 const filterNames = ['to', 'from', 'subject', 'status', 'tag', 'domain', 'credentialId', 'metadata', 'after', 'before'] as const
 const typed = ['to', 'from', 'subject', 'tag', 'domain', 'metadata', 'after', 'before'] as const
 const rare = ['tag', 'domain', 'credentialId', 'metadata', 'after', 'before'] as const
-/** These make a list a search, of which the API counts and lists only so many. */
+/** These make a list a search, of which the API lists only so many. */
 const searchNames = ['subject', 'domain', 'credentialId', 'metadata'] as const
 const mostOfSearch = 10_000
 type Filters = Record<string, string | undefined>
@@ -58,7 +58,13 @@ export function EmailsPage() {
           ))}
         </ul>
       )}
-      {data && <Pager {...data} isAtLeast={data.total === mostCounted && isSearch} onPage={(page) => change({ page: String(page) })} />}
+      {data && (
+        <Pager
+          {...data}
+          isAtLeast={data.total === mostCounted && isSearch && !filters.to && !filters.from && !filters.tag}
+          onPage={(page) => change({ page: String(page) })}
+        />
+      )}
     </>
   )
 }

@@ -39,6 +39,7 @@ export function SaveList<Item>(props: {
         if (read.items.length < perPage || rows.length > most) break
       }
       saveCsv(props.name, rows)
+      return rows.length > most ? most : undefined
     },
     onSettled: () => setProgress(undefined),
   })
@@ -48,6 +49,7 @@ export function SaveList<Item>(props: {
         {texts.files.save}
       </Button>
       {progress && <Progress {...progress} label={texts.files.save} />}
+      {saving.data !== undefined && <p role="status">{texts.files.cut(saving.data)}</p>}
       <Problem error={saving.error} />
     </>
   )
