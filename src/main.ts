@@ -8,6 +8,7 @@ import { openAccept, openCommit } from '#accept'
 import {
   type Children,
   type Config,
+  ConfigError,
   type Ids,
   type Log,
   openCrashPoints,
@@ -76,8 +77,16 @@ function readSecret(config: Config): string {
   if (config.secret !== undefined) return config.secret
   if (config.databaseUrl !== undefined)
     throw new Error('POSTRIDER_SECRET is required when DATABASE_URL is set: every process of the installation needs the same one')
-  return keptSecret(config) ?? keepSecret(config, ids.token(43))
+  const kept = keptSecret(config)
+  if (kept === undefined && hasDatabase(config))
+    throw new ConfigError(
+      `${secretFile(config)} is missing, and without it nothing sealed in this database can be read: put it back, or give it as POSTRIDER_SECRET or POSTRIDER_SECRET_FILE`,
+    )
+  return kept ?? keepSecret(config, ids.token(43))
 }
+
+/** Whether an embedded database was ever made here. */
+const hasDatabase = ({ databaseUrl, dataFolder }: Config) => databaseUrl === undefined && existsSync(join(dataFolder, 'postgres'))
 
 const secretFile = (config: Config) => join(config.dataFolder, 'secret')
 
@@ -94,20 +103,28 @@ async function refuseOtherSecret(db: Db, secrets: Secrets): Promise<void> {
   const organisation = await findOrganisation(db)
   if (organisation && organisation.secretFingerprint !== secrets.fingerprint) {
     throw new Error(
-      'POSTRIDER_SECRET is not the one this database was set up with: stored keys could not be read. Give the original secret.',
+      'POSTRIDER_SECRET is not the one this database was set up with: stored keys could not be read. Give the original one as POSTRIDER_SECRET or POSTRIDER_SECRET_FILE, or as the file secret in the state folder.',
     )
   }
 }
 
 /** A database for one command: the running service's, or the embedded one started for as long as the command takes. */
-async function withHouse<T>(work: (house: House) => Promise<T>, { whileServing = false } = {}): Promise<T> {
+async function withHouse<T>(work: (house: House) => Promise<T>, { whileServing = false, mayBeNew = false } = {}): Promise<T> {
   const config = readConfig(environment)
+  // A command in a shell that lacks the service's settings would work on a new, empty installation that nobody runs.
+  if (!mayBeNew && config.databaseUrl === undefined && !hasDatabase(config))
+    throw new ConfigError(
+      `there is no installation in ${config.dataFolder}: set POSTRIDER_DATA or DATABASE_URL as for the service, or start that first (postrider serve)`,
+    )
   const secrets = openSecrets(readSecret(config), systemRandom)
   return withDatabase(config, { whileServing }, async (db, isOurs) => {
+    const house = { config, db, clock, ids, random: systemRandom, secrets, version }
+    if (mayBeNew) return work(house)
     if (isOurs) await migrate(db, clock)
     await refuseOtherSecret(db, secrets)
-    await firstStart(config, db, secrets)
-    return work({ config, db, clock, ids, random: systemRandom, secrets, version })
+    if (!(await findOrganisation(db)))
+      throw new ConfigError('there is no installation in this database yet: start it first (postrider serve)')
+    return work(house)
   })
 }
 

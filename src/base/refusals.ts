@@ -123,7 +123,8 @@ export const refusals = {
   webhook_url_not_allowed: {
     status: 400,
     means: 'the URL is not https, or leads to a blocked address range',
-    suggestion: 'Use a public https URL',
+    suggestion:
+      'Use a public https URL; to try webhooks on your own machine use postrider listen --forward, or let the operator open its network with POSTRIDER_ALLOWED_NETWORKS',
   },
   internal_error: {
     status: 500,

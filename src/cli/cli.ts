@@ -28,7 +28,7 @@ import {
   tenantPause,
   tenantResume,
 } from './operate.ts'
-import { domainAdd, keyCreate, limitsSet, memberAdd, memberReset, memberResetTotp, tenantCreate } from './records.ts'
+import { domainAdd, keyCreate, limitsSet, memberAdd, memberList, memberReset, memberResetTotp, tenantCreate } from './records.ts'
 import { send } from './send.ts'
 import { poolAssign, poolList, poolUnassign, sourceAdd, sourceList, sourceRemove } from './sources.ts'
 import { tlsList, tlsRequire, tlsWaive } from './tls.ts'
@@ -56,10 +56,13 @@ const migrateCommand: Command = {
   help: 'postrider migrate [--json]\n\nRuns the migrations that are missing. The service does this at its start too.',
   options: { ...jsonOption },
   run: (given, deps) =>
-    deps.withHouse(async ({ db, clock }) => {
-      const applied = await migrate(db, clock)
-      printed(given, deps, { applied }, applied.length === 0 ? 'the schema is up to date' : `applied ${applied.join(', ')}`)
-    }),
+    deps.withHouse(
+      async ({ db, clock }) => {
+        const applied = await migrate(db, clock)
+        printed(given, deps, { applied }, applied.length === 0 ? 'the schema is up to date' : `applied ${applied.join(', ')}`)
+      },
+      { mayBeNew: true },
+    ),
 }
 
 const bench: Command = {
@@ -111,6 +114,7 @@ const commands: readonly Command[] = [
   tenantResume,
   domainAdd,
   memberAdd,
+  memberList,
   memberResetTotp,
   memberReset,
   limitsSet,
@@ -152,7 +156,7 @@ const overview = () => `postrider <command>
 
 ${commands
   .filter((one) => !one.hidden)
-  .map((one) => `  ${one.name.padEnd(16)}${one.summary}`)
+  .map((one) => `  ${one.name.padEnd(18)}${one.summary}`)
   .join('\n')}
 
 postrider <command> --help tells more about each.`

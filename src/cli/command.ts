@@ -33,7 +33,7 @@ export interface CommandDeps {
    * Runs `work` with the database that the service uses, whether the service runs or not. `whileServing`: only while it runs, because
    * the work goes on for long and would keep the service from starting.
    */
-  withHouse<T>(work: (house: House) => Promise<T>, options?: { whileServing?: boolean }): Promise<T>
+  withHouse<T>(work: (house: House) => Promise<T>, options?: { whileServing?: boolean; mayBeNew?: boolean }): Promise<T>
   /** POSTRIDER_SECRET as it is, for a backup that is to hold it. */
   secretOf(config: Config): string
   /** As `withHouse`, without migrations, a secret, or a first start. */

@@ -4,7 +4,7 @@ import { createKey, type Permission, permissions } from '#credentials'
 import { addDomain, recordsOf } from '#domains'
 import { keySubject, organisationSubject, setLimits, tenantSubject } from '#limits'
 import { parseAddress } from '#mail'
-import { addMember, resetMember, resetSecondFactor, roles } from '#members'
+import { addMember, listMembers, resetMember, resetSecondFactor, roles } from '#members'
 import { addTenant, openTenants, type Tenant } from '#tenants'
 import { type Command, type House, jsonOption, needed, printed, text, UsageError } from './command.ts'
 
@@ -71,6 +71,11 @@ export const tenantCreate: Command = {
     }),
 }
 
+const unpublishable = (hostname: string) =>
+  hostname.includes('.')
+    ? ''
+    : `\n\nBut "${hostname}", which they name, is no name on the internet: first set POSTRIDER_HOSTNAME to the public name of this machine.`
+
 export const domainAdd: Command = {
   name: 'domain add',
   audited: true,
@@ -95,7 +100,7 @@ verification (private networks, relays), and is recorded as trusted.`,
         given,
         deps,
         { id, uuid, name, tenantId: tenant.id, verified, verifiedAt, trusted, createdAt, dnsRecords: records },
-        `domain ${name} (${id}) of tenant ${tenant.id}${trusted ? ', trusted: it can be used now' : ''}\n\nRecords to publish:\n${lines.join('\n')}`,
+        `domain ${name} (${id}) of tenant ${tenant.id}${trusted ? ', trusted: it can be used now' : ''}\n\nRecords to publish:\n${lines.join('\n')}${unpublishable(house.config.hostname)}`,
       )
     }),
 }
@@ -124,6 +129,19 @@ recipient.`,
   },
 }
 
+export const memberList: Command = {
+  name: 'member list',
+  summary: 'list members',
+  help: 'postrider member list [--json]\n\nWho may sign in to the dashboard, with role and tenant.',
+  options: { ...jsonOption },
+  run: (given, deps) =>
+    deps.withHouse(async ({ db }) => {
+      const members = await listMembers(db, null)
+      const lines = members.map((one) => `${one.address}  ${one.role}${one.tenantId === null ? '' : ` of tenant ${one.tenantId}`}`)
+      printed(given, deps, { members }, lines.join('\n') || 'there are no members: postrider member add ADDRESS --role owner')
+    }),
+}
+
 export const memberReset: Command = {
   name: 'member reset',
   audited: true,
@@ -134,10 +152,9 @@ Forgets the password of a member, ends all sessions within a second, and prints 
   options: { ...jsonOption },
   positionals: ['ADDRESS'],
   async run(given, deps) {
-    const address = parseAddress(given.positionals[0] as string)
-    if (!address) throw new UsageError(`"${given.positionals[0]}" is not an email address`)
+    const address = given.positionals[0] as string
     await deps.withHouse(async (house) => {
-      const { member, signInToken } = await house.db.transaction((tx) => resetMember(tx, address.text, null, facts(house)))
+      const { member, signInToken } = await house.db.transaction((tx) => resetMember(tx, address, null, facts(house)))
       const signInUrl = `${house.config.publicUrl}/sign-in/${signInToken}`
       printed(given, deps, { ...member, signInUrl }, `${member.address} (${member.role})\n${signInUrl}`)
     })
@@ -154,10 +171,9 @@ For a member who has lost the authenticator and the recovery codes: the password
   positionals: ['ADDRESS'],
   audited: true,
   async run(given, deps) {
-    const address = parseAddress(given.positionals[0] as string)
-    if (!address) throw new UsageError(`"${given.positionals[0]}" is not an email address`)
+    const address = given.positionals[0] as string
     await deps.withHouse(async (house) => {
-      const member = await house.db.transaction((tx) => resetSecondFactor(tx, address.text, null))
+      const member = await house.db.transaction((tx) => resetSecondFactor(tx, address, null))
       printed(given, deps, { ...member }, `${member.address} (${member.role}) has no second factor now`)
     })
   },

@@ -7,7 +7,7 @@
  * is decided before the body is read; nothing read is unbounded in octets, depth or time.
  */
 import type { Socket } from 'node:net'
-import { type Config, pause } from '#base'
+import { type Config, pause, portTaken } from '#base'
 import { type AppDeps, type Bounds, buildApp, usualBounds } from './app.ts'
 import { serveGuide } from './guide.ts'
 import { openApiDocument } from './openapi.ts'
@@ -48,7 +48,9 @@ export async function startHttp(deps: HttpDeps): Promise<{ port: number; stop():
     sockets.add(socket)
     socket.once('close', () => sockets.delete(socket))
   })
-  await app.listen({ host: deps.config.host, port: deps.config.port })
+  await app.listen({ host: deps.config.host, port: deps.config.port }).catch((error: unknown) => {
+    throw portTaken(error, 'PORT', deps.config)
+  })
   const address = app.server.address()
   if (address === null || typeof address === 'string') throw new Error('the server listens on no port')
   return {

@@ -22,6 +22,7 @@ test('a changed certificate is shown to the next client, and no TLS older than 1
   const listener = await openListener<undefined>({
     host: '127.0.0.1',
     port: 0,
+    setting: 'PORT',
     hostname: 'mail.example.test',
     tls: 'implicit',
     certificate: make('one.test'),

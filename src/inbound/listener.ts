@@ -7,7 +7,7 @@ import type { TLSSocket } from 'node:tls'
 import type { SMTPConnectionOptions } from 'smtp-server/lib/smtp-connection.js'
 import { SMTPServer } from 'smtp-server/lib/smtp-server.js'
 import type { SMTPServerOptions, SMTPServerSession } from 'smtp-server/lib/types.js'
-import type { Clock, Log } from '#base'
+import { type Clock, type Log, portTaken } from '#base'
 import { networkOf } from './address.ts'
 import type { Certificate } from './certificate.ts'
 import { collect, type Room } from './collect.ts'
@@ -45,6 +45,8 @@ export interface Bounds extends ConversationBounds {
 export interface ListenerOptions<Login> {
   host: string
   port: number
+  /** By which the port is chosen. */
+  setting: string
   /** Our name in the greeting. */
   hostname: string
   tls: 'starttls' | 'implicit'
@@ -206,7 +208,7 @@ export async function openListener<Login>(options: ListenerOptions<Login>): Prom
   )
   server.on('error', (error) => log.debug({ err: error }, 'a connection failed'))
   const port = await new Promise<number>((resolve, reject) => {
-    server.server.once('error', reject)
+    server.server.once('error', (error) => reject(portTaken(error, options.setting, options)))
     server.listen(options.port, options.host, () => resolve((server.server.address() as AddressInfo).port))
   })
   return {
