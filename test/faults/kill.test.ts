@@ -141,7 +141,6 @@ describe('after delivery processes were killed under load, and then everything a
 
 /** As Ctrl-C in a terminal and a service manager do. */
 test('a signal to all processes at once ends them in order, and starts none again', async () => {
-  await service.start()
   const all = await vi.waitUntil(
     async () => {
       const { serve, delivery, inbound, webhooks } = await service.processes()
