@@ -262,6 +262,7 @@ async function serve(): Promise<void> {
     await traces?.stop()
     await db.close()
     await embedded?.stop()
+    log.info('stopped')
   }
 }
 

@@ -65,7 +65,7 @@ export const texts = {
     nearlyAll: '99 % within',
     tookHelp: 'from accepted to delivered, last 24 hours',
     thisHour: 'This hour',
-    limitHelp: 'of the send limit',
+    limitHelp: 'of the send limit; live mail only',
     noLimitHelp: 'there is no send limit',
     simulated: 'How long it took and what fails is of simulated mail: no other was sent in the last 24 hours.',
     nothing: 'No emails in this period.',

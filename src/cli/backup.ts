@@ -119,11 +119,13 @@ With FILE, --resume does so at once. New mail is sent in any case.`,
     await deps.withHouse(async ({ db, clock }) => {
       const waiting = await restoreWaiting(db)
       const released = await resumeAfterRestore(db, clock.nowMs())
-      const lines = waiting ? `${released} emails go, and webhooks are sent` : 'no restore waits to be resumed'
+      const lines = waiting ? `${emailsOf(released)} released, and webhooks are sent` : 'no restore waits to be resumed'
       printed(given, deps, { resumed: waiting !== undefined, released }, lines)
     })
   },
 }
+
+const emailsOf = (count: number) => `${count} ${count === 1 ? 'email' : 'emails'}`
 
 function bringBack(name: string, given: Given, deps: CommandDeps): Promise<void> {
   return deps.withBareHouse(async (house) => {
@@ -148,9 +150,15 @@ function bringBack(name: string, given: Given, deps: CommandDeps): Promise<void>
     const released = resumed ? await resumeAfterRestore(db, clock.nowMs()) : 0
     const record = { madeAt: header.madeAt, rows: total(tables), migrated, held: held - released, released, secretKept: isKept }
     const next = resumed
-      ? `${released} emails that were queued then go when the service starts.`
-      : `${held} emails that were queued then are held, and webhooks wait: postrider restore --resume lets them go.`
-    const kept = isKept ? '\nThe secret from the backup is now in the state folder.' : ''
+      ? `${emailsOf(released)} that waited then: released when the service starts.`
+      : `${emailsOf(held)} that waited then: held, as webhooks are, until postrider restore --resume.`
+    const { POSTRIDER_SECRET, POSTRIDER_SECRET_FILE } = deps.environment
+    const isLeftOut = house.config.databaseUrl === undefined && (POSTRIDER_SECRET ?? POSTRIDER_SECRET_FILE) !== undefined
+    const kept = isKept
+      ? '\nThe secret from the backup is now in the state folder.'
+      : isLeftOut
+        ? '\nThe secret is not kept in the state folder: start the service with the same one.'
+        : ''
     printed(given, deps, record, `${record.rows} rows of the backup of ${header.madeAt} are here.${kept}\n${next}`)
   })
 }

@@ -170,7 +170,7 @@ export async function runCommand(words: readonly string[], deps: CommandDeps): P
   const command = commands.find((one) => one.name.split(' ').every((word, index) => words[index] === word))
   if (!command) {
     const asked = words.length === 0 || words.includes('--help') || words[0] === 'help'
-    deps.print(asked ? overview() : `there is no command "${words.join(' ')}"\n\n${overview()}`)
+    deps.print(asked ? overview() : `there is no command "${words.join(' ')}"; all of them: postrider --help`)
     return asked ? 0 : 2
   }
   const rest = words.slice(command.name.split(' ').length)

@@ -6,6 +6,7 @@ const finalStates = ['sent', 'hardfail', 'bounced', 'held']
 const askEveryMs = 200
 const followForMs = 60_000
 const answerWithinMs = 30_000
+const mostRequests = 400
 
 interface Reply {
   success: boolean
@@ -36,7 +37,9 @@ Sends one email through the running service and prints each attempt until it is 
     if (!key) throw new UsageError('--key is needed (or POSTRIDER_API_KEY)')
     const base = `${(text(given, 'url') ?? `http://127.0.0.1:${deps.environment.PORT ?? '3025'}`).replace(/\/$/, '')}/v1`
     const late = new AbortController()
+    let asked = 0
     const ask = async (method: string, path: string, body?: object): Promise<Reply> => {
+      if (++asked > mostRequests) throw new UsageError('the rate limit of the key is used up by other requests')
       const cancel = deps.clock.after(answerWithinMs, () => late.abort(new Error(`no answer within ${answerWithinMs / 1000} s`)))
       const answer = await fetch(base + path, {
         method,
@@ -50,6 +53,11 @@ Sends one email through the running service and prints each attempt until it is 
       })
       const reply = (await answer.json()) as Reply
       cancel()
+      // Another program may use the key at the same time.
+      if (reply.error?.code === 'rate_limit_exceeded') {
+        await pause(deps.clock, Math.max(1, Number(answer.headers.get('retry-after')) || 1) * 1000)
+        return ask(method, path, body)
+      }
       if (!reply.success) throw new UsageError(`${reply.error?.code}: ${reply.error?.message}. ${reply.error?.suggestion}`)
       return reply
     }

@@ -77,7 +77,8 @@ const deleteMembersOfTenant = sql`
   delete from members
   where tenant_id = $1`
 
-const noSuchMember = () => new Refusal('not_found', { message: 'there is no such member', suggestion: 'Check the address' })
+const noSuchMember = () =>
+  new Refusal('not_found', { message: 'there is no such member', suggestion: 'Check the address; postrider member list shows all' })
 
 /** Adds a member and makes the sign-in token of the link, to be shown once. */
 export async function addMember(

@@ -204,9 +204,13 @@ const answers: Row[] = [
   row('451 for ever', at('rcpt', '451 4.7.1 greylisted, try again later'), untilGivenUp('temporarily_unavailable 4.7.1')),
 ]
 
-let ofTheFirst = 0
-/** The first connection is given two messages before a second one is opened, however slow the machine. */
-const isSecondOfTheFirst = (session: number) => session === 1 && ++ofTheFirst === 2
+let isRefusedOnce = false
+/** The first time that it is for b. */
+const isForB = (address: string) => {
+  if (isRefusedOnce || !/\bb@/.test(address)) return false
+  isRefusedOnce = true
+  return true
+}
 
 const many = Object.fromEntries(['a', 'b', 'c', 'd', 'e'].map((name) => [name, ['sent']]))
 const habits: Row[] = [
@@ -221,10 +225,8 @@ const habits: Row[] = [
     { to: Object.keys(many), taken: 5 },
   ),
   row(
-    '421 after a message on a connection',
-    script(({ stage, session }) =>
-      stage === 'mail' && isSecondOfTheFirst(session) ? '421 4.7.0 too many messages on this connection' : undefined,
-    ),
+    '421 for one of five messages',
+    script(({ stage, argument }) => (stage === 'rcpt' && isForB(argument) ? '421 4.7.0 too many messages on this connection' : undefined)),
     { ...many, b: ['softfail temporarily_unavailable 4.7.0', 'sent'] },
     { taken: 5 },
   ),
