@@ -29,7 +29,7 @@ import {
 import { readReport } from '#bounces'
 import { type BareHouse, type House, runCommand } from '#cli'
 import { type Credentials, createKey, openCredentials } from '#credentials'
-import { type Db, durabilityProblems, embeddedUrlIfRunning, migrate, openDb, startEmbedded } from '#db'
+import { type Db, durabilityProblems, embeddedUrlIfRunning, hasEmbedded, migrate, openDb, startEmbedded } from '#db'
 import { holdAfterRestore, startDelivery } from '#delivery'
 import { examine, readPlatform, startMeasuring } from '#doctor'
 import { addDomain, ensurePlatformKey, openDomainDesk, openDomains } from '#domains'
@@ -78,15 +78,12 @@ function readSecret(config: Config): string {
   if (config.databaseUrl !== undefined)
     throw new Error('POSTRIDER_SECRET is required when DATABASE_URL is set: every process of the installation needs the same one')
   const kept = keptSecret(config)
-  if (kept === undefined && hasDatabase(config))
+  if (kept === undefined && hasEmbedded(config.dataFolder))
     throw new ConfigError(
       `${secretFile(config)} is missing, and without it nothing sealed in this database can be read: put it back, or give it as POSTRIDER_SECRET or POSTRIDER_SECRET_FILE`,
     )
   return kept ?? keepSecret(config, ids.token(43))
 }
-
-/** Whether an embedded database was ever made here. */
-const hasDatabase = ({ databaseUrl, dataFolder }: Config) => databaseUrl === undefined && existsSync(join(dataFolder, 'postgres'))
 
 const secretFile = (config: Config) => join(config.dataFolder, 'secret')
 
@@ -112,7 +109,7 @@ async function refuseOtherSecret(db: Db, secrets: Secrets): Promise<void> {
 async function withHouse<T>(work: (house: House) => Promise<T>, { whileServing = false, mayBeNew = false } = {}): Promise<T> {
   const config = readConfig(environment)
   // A command in a shell that lacks the service's settings would work on a new, empty installation that nobody runs.
-  if (!mayBeNew && config.databaseUrl === undefined && !hasDatabase(config))
+  if (!mayBeNew && config.databaseUrl === undefined && !hasEmbedded(config.dataFolder))
     throw new ConfigError(
       `there is no installation in ${config.dataFolder}: set POSTRIDER_DATA or DATABASE_URL as for the service, or start that first (postrider serve)`,
     )

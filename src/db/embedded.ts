@@ -3,6 +3,7 @@
  * supervisor (docs/decisions/002-embedded-postgresql.md). Promises one supervisor for each folder, a server that is started again when
  * it dies, is adopted when we died, is never reachable over the network, and is stopped only after `stop`.
  */
+import { existsSync } from 'node:fs'
 import { chmod, mkdir, mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, dirname, join, resolve } from 'node:path'
@@ -69,6 +70,9 @@ const dataFolderOf = (folder: string) => join(folder, 'postgres')
 const logFileOf = (folder: string) => join(folder, 'postgres.log')
 const urlOf = (user: string, password: string, database: string, socketFolder: string) =>
   `postgres://${user}:${password}@/${database}?host=${encodeURIComponent(socketFolder)}`
+
+/** Whether a database was ever made in this state folder. */
+export const hasEmbedded = (folder: string): boolean => existsSync(dataFolderOf(folder))
 
 /** The address of the server that runs for this state folder, if one does; for commands beside a running service. */
 export async function embeddedUrlIfRunning(folder: string): Promise<string | undefined> {

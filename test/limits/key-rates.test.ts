@@ -4,7 +4,7 @@ import { beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Db, sql } from '#db'
 import { type KeyRates, openKeyRates, openRateLimiter } from '#limits'
 import { handMoved } from '../support/clock.ts'
-import { testDatabase } from '../support/database.ts'
+import { testDatabase, testTimeMs } from '../support/database.ts'
 
 const addKey = sql<{ id: number }>`
   insert into credentials (name, type, mode, hold, key_hash, key_prefix, created_at, updated_at)
@@ -107,6 +107,24 @@ describe('the request rate of a key over several processes', () => {
     const id = await newKey()
     await ahead.take(id, 1)
     expect(await rates.take(id, 1)).toMatchObject({ allowed: true })
+  })
+
+  test.each([100, 300])('clocks that are %i ms apart let hardly more through, and cost a key nothing', async (aheadMs) => {
+    const [right, ahead] = [handMoved(), handMoved(testTimeMs + aheadMs)]
+    const [slow] = processes(1, right) as [KeyRates]
+    const [fast] = processes(1, ahead) as [KeyRates]
+    const id = await newKey()
+    const [limit, seconds, stepMs] = [10, 6, 20]
+    const allowedAtMs: number[] = []
+    for (let passedMs = 0; passedMs < seconds * 1000; passedMs += stepMs) {
+      // One of them is asked all the time, the other now and then.
+      const asked = passedMs % 1500 === 0 ? [fast, slow] : [slow]
+      for (const rates of asked) if ((await rates.take(id, limit)).allowed) allowedAtMs.push(passedMs)
+      for (const clock of [right, ahead]) clock.moveMs(stepMs)
+    }
+    const inWindow = allowedAtMs.map((fromMs) => allowedAtMs.filter((atMs) => atMs >= fromMs && atMs < fromMs + 1000).length)
+    expect(Math.max(...inWindow)).toBeLessThanOrEqual(limit + 1)
+    expect(allowedAtMs.length).toBeGreaterThanOrEqual(0.95 * limit * seconds)
   })
 
   test('keys do not share a window', async () => {

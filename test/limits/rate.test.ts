@@ -1,21 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type { Clock } from '#base'
-import { openRateLimiter } from './rate.ts'
+import { openRateLimiter } from '#limits'
+import { handMoved } from '../support/clock.ts'
 
 const startMs = 1_700_000_000_250
-
-function handMoved(): Clock & { moveMs(ms: number): void } {
-  let passedMs = 0
-  return {
-    nowMs: () => startMs + passedMs,
-    monotonicMs: () => 5000 + passedMs,
-    after: () => () => {},
-    moveMs: (ms) => {
-      passedMs += ms
-    },
-  }
-}
 
 describe('the request rate of a key', () => {
   test('no window of a second holds more than the limit, and only a full one refuses', () => {
@@ -24,7 +12,7 @@ describe('the request rate of a key', () => {
     })
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 40 }), pauses, (limit, given) => {
-        const clock = handMoved()
+        const clock = handMoved(startMs)
         const limiter = openRateLimiter(clock)
         const allowedAtMs: number[] = []
         for (const pauseMs of given) {
@@ -42,7 +30,7 @@ describe('the request rate of a key', () => {
   })
 
   test('requests that were refused are not counted', () => {
-    const clock = handMoved()
+    const clock = handMoved(startMs)
     const limiter = openRateLimiter(clock)
     limiter('key', 1)
     for (let n = 0; n < 9; n++) {
@@ -54,20 +42,20 @@ describe('the request rate of a key', () => {
   })
 
   test('looking takes no place', () => {
-    const limiter = openRateLimiter(handMoved())
+    const limiter = openRateLimiter(handMoved(startMs))
     for (let n = 0; n < 5; n++) expect(limiter('key', 2, 'only look')).toMatchObject({ allowed: true, remaining: 2 })
     expect(limiter('key', 2)).toMatchObject({ allowed: true, remaining: 1 })
   })
 
   test('subjects do not share a window', () => {
-    const limiter = openRateLimiter(handMoved())
+    const limiter = openRateLimiter(handMoved(startMs))
     expect(limiter('one', 1).allowed).toBe(true)
     expect(limiter('one', 1).allowed).toBe(false)
     expect(limiter('other', 1).allowed).toBe(true)
   })
 
   test('a refusal names the second in which the oldest request leaves the window', () => {
-    const clock = handMoved()
+    const clock = handMoved(startMs)
     const limiter = openRateLimiter(clock)
     limiter('key', 1)
     clock.moveMs(400)
@@ -81,13 +69,13 @@ describe('the request rate of a key', () => {
   })
 
   test('a lowered limit is in force at once', () => {
-    const limiter = openRateLimiter(handMoved())
+    const limiter = openRateLimiter(handMoved(startMs))
     for (let n = 0; n < 5; n++) limiter('key', 10)
     expect(limiter('key', 3)).toMatchObject({ allowed: false, remaining: 0 })
   })
 
   test('no limit lets everything through', () => {
-    const limiter = openRateLimiter(handMoved())
+    const limiter = openRateLimiter(handMoved(startMs))
     for (let n = 0; n < 1000; n++) expect(limiter('key', null).allowed).toBe(true)
   })
 })
