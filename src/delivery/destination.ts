@@ -335,31 +335,34 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
 
   const transact = async (connection: SmtpConnection, job: Job, message: PreparedMessage) => {
     const sevenBit = connection.extensions.eightBitMime ? undefined : message.sevenBit
+    const { signatures, data } = sevenBit ? await sevenBit() : message.signed
+    const first = job.recipients[0] as Claimed
     const transaction: Transaction = {
-      returnPath: message.returnPathOf?.(job.recipients[0] as Claimed) ?? '',
+      returnPath: message.returnPathOf?.(first) ?? '',
       recipients: job.recipients.map((one) => one.recipient),
-      data: message.dataFor(job.recipients[0] as Claimed, sevenBit ? await sevenBit() : message.data),
+      fieldsOnTop: Buffer.from(message.markOf(first) + signatures),
+      data,
       needs8bit: message.needs8bit && !sevenBit,
       needsSmtpUtf8: message.needsSmtpUtf8 || job.needsSmtpUtf8,
       mayFinish: () => deps.mayFinish(job),
     }
     const result = await connection.transact(transaction)
     lastMs = result.durationMs
-    const [first] = result.recipients
-    if (first?.state === 'failed' && first.failure.kind === 'aborted') {
+    const [outcome] = result.recipients
+    if (outcome?.state === 'failed' && outcome.failure.kind === 'aborted') {
       deps.abandoned(job)
       return
     }
-    const stumbled = first?.state === 'failed' && stumbles.note(connection, first.failure, !carried.has(connection))
+    const stumbled = outcome?.state === 'failed' && stumbles.note(connection, outcome.failure, !carried.has(connection))
     // A connection that breaks before anything of the message was said says nothing about the message: another one takes it. So it
     // does when the peer was confused by several commands at once; it is then told one at a time.
-    const untouched = first?.state === 'failed' && first.failure.kind === 'dropped' && first.failure.stage === 'mail'
+    const untouched = outcome?.state === 'failed' && outcome.failure.kind === 'dropped' && outcome.failure.stage === 'mail'
     if ((untouched || stumbled) && (!job.again || carried.has(connection))) {
       job.again ||= !carried.has(connection)
       addAll([job])
       return
     }
-    if (first?.state !== 'failed') carried.add(connection)
+    if (outcome?.state !== 'failed') carried.add(connection)
     const { end, remote } = open.get(connection) ?? { end: anyEnd, remote: nowhere }
     shapeBy(end.shape, result.recipients)
     if (result.recipients.some((one) => one.state === 'accepted')) allowed = Math.min(mostConnections, allowed + 1)

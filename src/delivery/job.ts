@@ -35,14 +35,21 @@ export interface PreparedMessage {
   messageId: string
   /** Of test mail by its tenant's test clock. */
   acceptedAtMs: number
-  /** Dot-stuffed, and the same for all recipients of the job. */
-  data: Buffer
-  /** What goes to one recipient of `data`, or of what `sevenBit` gives. */
-  dataFor(recipient: Claimed, data: Buffer): Buffer
+  signed: SignedMessage
+  /** The fields that name this recipient's email; they stand above the signatures. */
+  markOf(recipient: Claimed): string
   needs8bit: boolean
   needsSmtpUtf8: boolean
-  /** Instead of `data`, for a server without 8BITMIME; where there is such a form. */
-  sevenBit?: () => Promise<Buffer>
+  /** Instead of `signed`, for a server without 8BITMIME; where there is such a form. */
+  sevenBit?: () => Promise<SignedMessage>
+}
+
+/** The same for all recipients of a job. */
+export interface SignedMessage {
+  /** Fields that stand above `data`. */
+  signatures: string
+  /** Dot-stuffed. */
+  data: Buffer
 }
 
 /** The parts of a job that take a transaction each. */

@@ -4,15 +4,15 @@
  */
 import type { Clock, Log, Secrets } from '#base'
 import { CommitUnknown, DatabaseUnreachable, type Db } from '#db'
-import { sign } from '#dkim'
+import { signatureFields } from '#dkim'
 import type { Domains } from '#domains'
 import { decodeContent, findContentBody, openReturnPaths } from '#emails'
 import { dotStuff } from '#mail'
 import type { Claimed } from '#spool'
 import { openTokens } from '#tracking'
-import { type Job, type PreparedMessage, splitOff } from './job.ts'
+import { type Job, type PreparedMessage, type SignedMessage, splitOff } from './job.ts'
 import { cancelled, type Finding } from './outcome.ts'
-import { keysFor, needsOnly8bit, rebuildMessage, withMark } from './prepare.ts'
+import { keysFor, markOf, needsOnly8bit, rebuildMessage } from './prepare.ts'
 
 const largeOctetsAtOnce = 64 * 1_048_576
 
@@ -64,8 +64,11 @@ export function openMessages(deps: MessagesDeps): Messages {
     if (personal && job.recipients.length > 1) others(splitOff(job))
     job.body = undefined
     const { returnPathDomain: domain, messageId } = content
-    const signed = async (message: Buffer) => dotStuff(await sign(message, keys, content.acceptedAtMs))
-    let written: Promise<Buffer> | undefined
+    const signed = async (message: Buffer) => ({
+      signatures: await signatureFields(message, keys, content.acceptedAtMs),
+      data: dotStuff(message),
+    })
+    let written: Promise<SignedMessage> | undefined
     const sevenBit = () => {
       written ??= signed(rebuildMessage(content, recipient, tokens, 'sevenBit').octets)
       return written
@@ -73,9 +76,9 @@ export function openMessages(deps: MessagesDeps): Messages {
     return {
       messageId,
       acceptedAtMs: content.acceptedAtMs,
-      dataFor: ({ emailId }, data) => withMark(data, content, emailId, returnPaths),
+      markOf: ({ emailId }) => markOf(content, emailId, returnPaths),
       returnPathOf: domain === null ? null : ({ emailId }) => returnPaths.make(emailId, domain, clock.nowMs()),
-      data: await signed(octets),
+      signed: await signed(octets),
       needs8bit,
       needsSmtpUtf8,
       ...(needsOnly8bit({ needs8bit, needsSmtpUtf8 }) ? { sevenBit } : {}),

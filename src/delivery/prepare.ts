@@ -1,5 +1,5 @@
 /** From stored content to the octets that one recipient gets: built and tracked the same way every time, so the API can show what was sent. */
-import { type SigningKey, sign } from '#dkim'
+import { type SigningKey, signatureFields } from '#dkim'
 import type { Domains } from '#domains'
 import type { Content, PartsContent, ReturnPaths } from '#emails'
 import {
@@ -33,15 +33,11 @@ export function rebuildMessage(content: Content, recipient: Recipient, tokens: T
 }
 
 /**
- * With the field that names a recipient's email to whoever passes on a complaint. It stands on top of the signatures and outside of them,
- * so that they are made once for all recipients; its tag is proof enough. `octets` may be dot-stuffed already.
+ * The field that names a recipient's email to whoever passes on a complaint; empty when the content has none. It stands on top of the
+ * signatures and outside of them, so that they are made once for all recipients; its tag is proof enough.
  */
-export const withMark = (
-  octets: Buffer,
-  { marked, acceptedAtMs }: Pick<Content, 'marked' | 'acceptedAtMs'>,
-  emailId: string,
-  paths: ReturnPaths,
-) => (marked ? Buffer.concat([Buffer.from(`${markField}: ${paths.mark(emailId, acceptedAtMs)}\r\n`), octets]) : octets)
+export const markOf = ({ marked, acceptedAtMs }: Pick<Content, 'marked' | 'acceptedAtMs'>, emailId: string, paths: ReturnPaths) =>
+  marked ? `${markField}: ${paths.mark(emailId, acceptedAtMs)}\r\n` : ''
 
 /** Signed and marked; without signatures where the sending domain is gone. */
 export async function messageAsSent(
@@ -50,8 +46,9 @@ export async function messageAsSent(
   { domains, tokens, returnPaths }: { domains: Domains; tokens: Tokens; returnPaths: ReturnPaths },
 ): Promise<Buffer> {
   const keys = await keysFor(content, recipient.tenantId, domains)
-  const signed = await sign(rebuildMessage(content, recipient, tokens).octets, keys ?? [], content.acceptedAtMs)
-  return withMark(signed, content, recipient.emailId, returnPaths)
+  const { octets } = rebuildMessage(content, recipient, tokens)
+  const signatures = await signatureFields(octets, keys ?? [], content.acceptedAtMs)
+  return Buffer.concat([Buffer.from(markOf(content, recipient.emailId, returnPaths) + signatures), octets])
 }
 
 /** The keys that sign this content; undefined when its domain is gone. */

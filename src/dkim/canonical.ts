@@ -36,7 +36,7 @@ export const relaxedHeader = ({ name, value }: HeaderField): string =>
     .replace(/[ \t]+/g, ' ')
     .replace(/^ | $/g, '')}`
 
-/** The relaxed body; the same octets where nothing has to change. */
+/** The relaxed body; the same octets where nothing has to change. Good until the next call. */
 export function relaxedBody(message: Buffer, start: number): Buffer {
   const body = message.subarray(start)
   const first = firstToSqueeze(body)
@@ -75,9 +75,12 @@ function firstToSqueeze(body: Buffer): number {
   return body.length
 }
 
+/** For bodies that are no larger: a buffer for each would be garbage at once. */
+const scratch = Buffer.allocUnsafeSlow(131_072)
+
 /** Runs of space made one, and none before a line end, from `first` on. */
 function squeezed(body: Buffer, first: number): Buffer {
-  const out = Buffer.allocUnsafe(body.length)
+  const out = body.length <= scratch.length ? scratch : Buffer.allocUnsafe(body.length)
   body.copy(out, 0, 0, first)
   let at = first
   let blank = false

@@ -4,5 +4,5 @@
  * Promises: the same message, keys and time give the same signatures; header fields that matter cannot be added afterwards.
  */
 export { dnsText, makeEd25519Key, makeRsaKey, readPrivateKey, type SigningKey } from './keys.ts'
-export { sign } from './sign.ts'
+export { signatureFields } from './sign.ts'
 export { type DkimVerdict, verify } from './verify.ts'

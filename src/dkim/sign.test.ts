@@ -3,7 +3,7 @@ import { dkimVerify } from 'mailauth/lib/dkim/verify.js'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { relaxedHeader } from './canonical.ts'
 import { dnsText, makeEd25519Key, makeRsaKey, readPrivateKey, type SigningKey } from './keys.ts'
-import { sign } from './sign.ts'
+import { signatureFields } from './sign.ts'
 
 const atMs = 1_790_000_000_000
 const records = new Map<string, string>()
@@ -29,7 +29,10 @@ async function verdicts(message: Buffer): Promise<string[]> {
 
 const head =
   'Date: Sat, 21 Nov 2026 00:19:40 +0000\r\nFrom: Ann <ann@example.com>\r\nTo: bob@example.org\r\nSubject: A  subject\r\n folded\r\nMIME-Version: 1.0\r\n'
-const signed = (body: string, fields = head) => sign(Buffer.from(`${fields}\r\n${body}`, 'latin1'), keys, atMs)
+const signed = async (body: string, fields = head) => {
+  const message = Buffer.from(`${fields}\r\n${body}`, 'latin1')
+  return Buffer.concat([Buffer.from(await signatureFields(message, keys, atMs)), message])
+}
 
 describe('a DKIM signature', () => {
   test('passes an independent verifier for RSA and for Ed25519', async () => {

@@ -24,11 +24,11 @@ const base64Line = 72
 const signOnThread = promisify(cryptoSign)
 
 /**
- * `message` (CRLF line ends) with a DKIM-Signature field for each key in front. There is no expiry: a retry days later, or the raw form
- * shown by the API, must be the same octets.
+ * The DKIM-Signature field of each key, in ASCII, to stand in front of `message` (CRLF line ends). There is no expiry: a retry days later,
+ * or the raw form shown by the API, must be the same octets.
  */
-export async function sign(message: Buffer, keys: readonly SigningKey[], atMs: number): Promise<Buffer> {
-  if (keys.length === 0) return message
+export async function signatureFields(message: Buffer, keys: readonly SigningKey[], atMs: number): Promise<string> {
+  if (keys.length === 0) return ''
   const start = bodyStart(message)
   const fields = headerFields(message.toString('latin1', 0, start))
   const bodyHash = createHash('sha256').update(relaxedBody(message, start)).digest('base64')
@@ -46,7 +46,7 @@ export async function sign(message: Buffer, keys: readonly SigningKey[], atMs: n
         : cryptoSign(null, createHash('sha256').update(canonical).digest(), key.privateKey)
     return `${unsigned}${folded(signature.toString('base64'))}\r\n`
   })
-  return Buffer.concat([Buffer.from((await Promise.all(signatures)).join(''), 'latin1'), message])
+  return (await Promise.all(signatures)).join('')
 }
 
 /** RFC 6376 section 5.4.2: of several fields of one name, the last one is signed first. */

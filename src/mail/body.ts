@@ -12,7 +12,8 @@ const base64Line = 76
 
 export interface EncodedBody {
   encoding: '7bit' | 'quoted-printable' | 'base64'
-  octets: Buffer
+  /** A string is ASCII. */
+  content: string | Buffer
 }
 
 const hexDigits = Buffer.from('0123456789ABCDEF')
@@ -24,16 +25,16 @@ literal[equals] = 0
 /** Encodes text; its line ends become CRLF. */
 export function encodeText(text: string): EncodedBody {
   if (Buffer.byteLength(text) === text.length && !controlCharacters.test(text) && !hasLongLine(text)) {
-    return { encoding: '7bit', octets: Buffer.from(withCrlf(text), 'latin1') }
+    return { encoding: '7bit', content: withCrlf(text) }
   }
   const source = Buffer.from(text)
   let high = 0
   for (const octet of source) if (octet > 126) high++
   // Quoted-printable triples each such octet, base64 adds a third to all.
   if (high * 6 > source.length) {
-    return { encoding: 'base64', octets: encodeBase64(Buffer.from(withCrlf(text))) }
+    return { encoding: 'base64', content: encodeBase64(Buffer.from(withCrlf(text))) }
   }
-  return { encoding: 'quoted-printable', octets: encodeQuotedPrintable(source) }
+  return { encoding: 'quoted-printable', content: encodeQuotedPrintable(source) }
 }
 
 /** What 7bit may not carry; tab, CR and LF it may. */
@@ -68,7 +69,11 @@ export function encodeBase64(octets: Buffer): Buffer {
 
 /** RFC 2045 section 6.7; CR, LF and CRLF in the source are line ends. */
 export function encodeQuotedPrintable(source: Buffer): Buffer {
-  const out = Buffer.allocUnsafe(source.length * 3 + Math.ceil(source.length / 20) * 3 + 16)
+  let special = 1
+  for (const octet of source) if (literal[octet] === 0) special++
+  // Two octets more for each that may not stand for itself, and for a dot behind a line end; five for every soft line break and its dot.
+  const most = source.length + special * 3
+  const out = Buffer.allocUnsafe(most + Math.ceil(most / 73) * 5)
   let at = 0
   let column = 0
   const length = source.length

@@ -173,4 +173,18 @@ describe('octets for the wire', () => {
       }),
     )
   })
+
+  test('always: undoing quoted-printable gives the text back', () => {
+    const pieces = fc.array(fc.constantFrom('\r\n', '.', 'é', ' ', 'a', '=', 'word '.repeat(20), '.'.repeat(80)), { maxLength: 60 })
+    fc.assert(
+      fc.property(pieces, (some) => {
+        const text = some.join('')
+        const undone = encodeQuotedPrintable(Buffer.from(text))
+          .toString('latin1')
+          .replaceAll('=\r\n', '')
+          .replace(/=([0-9A-F]{2})/g, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)))
+        expect(Buffer.from(undone, 'latin1').toString()).toBe(text)
+      }),
+    )
+  })
 })

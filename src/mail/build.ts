@@ -7,13 +7,13 @@ import { encodeBase64, encodeText } from './body.ts'
 import { addressField, dateText, isAscii, mailboxText, oneLine, parameter, plainField, textField } from './header.ts'
 import type { Attachment, BuiltMessage, MessageParts } from './types.ts'
 
-const crlf = Buffer.from('\r\n')
-
-/** A MIME entity: its own header fields, and the octets of its body. */
+/** A MIME entity: its own header fields, and the pieces of its body. */
 interface Entity {
   fields: string
-  body: Buffer[]
+  body: Piece[]
 }
+
+type Piece = string | Buffer
 
 export function buildMessage(parts: MessageParts): BuiltMessage {
   const addresses = [...parts.to, ...parts.cc, parts.replyTo ?? '', parts.from.address.text]
@@ -33,7 +33,15 @@ export function buildMessage(parts: MessageParts): BuiltMessage {
     fields,
     '\r\n',
   ]
-  return { octets: Buffer.concat([Buffer.from(head.join('')), ...body, crlf]), needs8bit: needsSmtpUtf8, needsSmtpUtf8 }
+  return { octets: written([head.join(''), ...body, '\r\n']), needs8bit: needsSmtpUtf8, needsSmtpUtf8 }
+}
+
+/** All pieces in one buffer: copies in between are garbage outside of the heap, which makes V8 collect as often as it is made. */
+function written(pieces: readonly Piece[]): Buffer {
+  const out = Buffer.allocUnsafe(pieces.reduce((sum, piece) => sum + Buffer.byteLength(piece), 0))
+  let at = 0
+  for (const piece of pieces) at += typeof piece === 'string' ? out.write(piece, at) : piece.copy(out, at)
+  return out
 }
 
 /** Boundaries that cannot occur in a body: encoded ones never hold `=_`, and plain ones would have to guess a hash. */
@@ -53,8 +61,8 @@ function contentOf(parts: MessageParts, boundary: () => string): Entity {
 }
 
 function textEntity(subtype: 'plain' | 'html', text: string): Entity {
-  const { encoding, octets } = encodeText(text)
-  return { fields: `Content-Type: text/${subtype}; charset=utf-8\r\nContent-Transfer-Encoding: ${encoding}\r\n`, body: [octets] }
+  const { encoding, content } = encodeText(text)
+  return { fields: `Content-Type: text/${subtype}; charset=utf-8\r\nContent-Transfer-Encoding: ${encoding}\r\n`, body: [content] }
 }
 
 function attachmentEntity({ filename, contentType, content, contentId }: Attachment): Entity {
@@ -75,11 +83,11 @@ function attachmentEntity({ filename, contentType, content, contentId }: Attachm
 
 function multipart(subtype: string, entities: readonly Entity[], boundary: string): Entity {
   const body = entities.flatMap((entity, index) => [
-    Buffer.from(`${index === 0 ? '' : '\r\n'}--${boundary}\r\n${entity.fields}\r\n`),
+    `${index === 0 ? '' : '\r\n'}--${boundary}\r\n${entity.fields}\r\n`,
     ...entity.body,
   ])
   return {
     fields: `Content-Type: multipart/${subtype};\r\n boundary="${boundary}"\r\n`,
-    body: [...body, Buffer.from(`\r\n--${boundary}--`)],
+    body: [...body, `\r\n--${boundary}--`],
   }
 }

@@ -157,8 +157,8 @@ const leastCompressedOctets = 512
 /** More than two bodies that are cut. */
 const largestBodiesOctets = 262_144
 const params = { [constants.ZSTD_c_compressionLevel]: 1 }
-/** Told the size, zstd takes memory for that only. */
-const compressed = (plain: Buffer) => zstdCompressSync(plain, { params, pledgedSrcSize: plain.length, chunkSize: 16_384 })
+/** Told the size, zstd takes memory for that only; half as much is room for what comes out, mostly. */
+const compressed = (plain: Buffer) => zstdCompressSync(plain, { params, pledgedSrcSize: plain.length, chunkSize: plain.length >> 1 })
 
 /** One sealed value for both, compressed when it is worth it: the request's length, the request, the response's length, the response. */
 function sealBodies(entry: NewEntry, sealer: Sealer): Buffer | null {

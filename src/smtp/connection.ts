@@ -7,7 +7,7 @@ import type { Clock } from '#base'
 import type { Break, Channel } from './channel.ts'
 import type { Hello } from './extensions.ts'
 import { openTranscript } from './transcript.ts'
-import { breakTurn, checkTurn, giveAll, isOpen, mailCommand, noteTimes, openTurn, type Turn } from './turn.ts'
+import { breakTurn, checkTurn, giveAll, isOpen, mailCommand, noteTimes, octetsOf, openTurn, type Turn } from './turn.ts'
 import type { Peer, Reply, SmtpConnection, SmtpLimits, Stage, TlsFacts, Transaction, TransactionResult } from './types.ts'
 
 export interface ConnectionDeps {
@@ -25,7 +25,6 @@ export interface ConnectionDeps {
 const oneWriteOctets = 262_144
 const blockOctets = 65_536
 const finalDot = Buffer.from('.\r\n')
-const noOctets = Buffer.alloc(0)
 
 export function openConnection({ peer, channel, tls, hello, limits, clock, beginning }: ConnectionDeps): SmtpConnection {
   const { extensions } = hello
@@ -179,18 +178,19 @@ export function openConnection({ peer, channel, tls, hello, limits, clock, begin
     turn.stage = 'content'
     if (!isOpen(turn)) {
       // RFC 2920 section 3.1: 354 although nobody was accepted. Only the dot, and the outcomes stay those of RCPT.
-      sendDot(turn, noOctets)
+      sendDot(turn, [])
       return
     }
-    const { data } = turn.transaction
-    turn.transcript.client(`<${data.length} octets of message>`)
-    if (data.length <= oneWriteOctets) finishContent(turn, data)
+    const { fieldsOnTop, data } = turn.transaction
+    turn.transcript.client(`<${octetsOf(turn.transaction)} octets of message>`)
+    if (data.length <= oneWriteOctets) finishContent(turn, fieldsOnTop ? [fieldsOnTop, data] : [data])
     else sendBlocks(turn)
   }
 
   const sendBlocks = (turn: Turn) => {
-    const { data } = turn.transaction
+    const { fieldsOnTop, data } = turn.transaction
     let at = 0
+    if (fieldsOnTop) channel.write(fieldsOnTop)
     drained = () => {
       channel.allow('a block of content', limits.blockMs)
       let isTaken = true
@@ -200,13 +200,13 @@ export function openConnection({ peer, channel, tls, hello, limits, clock, begin
       }
       if (!isTaken || channel.broken) return
       drained = undefined
-      finishContent(turn, data.subarray(at))
+      finishContent(turn, [data.subarray(at)])
     }
     drained()
   }
 
   /** The last moment at which this message may still be kept back. */
-  const finishContent = (turn: Turn, last: Buffer) => {
+  const finishContent = (turn: Turn, last: readonly Buffer[]) => {
     if (mayFinish(turn.transaction)) {
       sendDot(turn, last)
       return
@@ -217,7 +217,7 @@ export function openConnection({ peer, channel, tls, hello, limits, clock, begin
     channel.end({ kind: 'dropped', message })
   }
 
-  const sendDot = (turn: Turn, last: Buffer) => {
+  const sendDot = (turn: Turn, last: readonly Buffer[]) => {
     turn.stage = 'final'
     turn.isDotWritten = true
     turn.isMailOpen = false
@@ -228,7 +228,7 @@ export function openConnection({ peer, channel, tls, hello, limits, clock, begin
       finish(turn)
     })
     const next = sayNext()
-    channel.write(last, next === '' ? finalDot : Buffer.from(`.\r\n${next}`))
+    channel.write(...last, next === '' ? finalDot : Buffer.from(`.\r\n${next}`))
   }
 
   return {

@@ -103,8 +103,9 @@ export function checkTurn(turn: Turn, extensions: Extensions): void {
   })
   if (data.length > 0 && !(data[data.length - 2] === 13 && data[data.length - 1] === 10))
     refuseAll('protocol', 'the message does not end with CRLF')
-  if (extensions.size !== null && extensions.size > 0 && data.length > extensions.size) {
-    refuseAll('unsupported', `the message of ${data.length} octets is over the size limit of the peer, ${extensions.size}`)
+  const octets = octetsOf(transaction)
+  if (extensions.size !== null && extensions.size > 0 && octets > extensions.size) {
+    refuseAll('unsupported', `the message of ${octets} octets is over the size limit of the peer, ${extensions.size}`)
   }
   if (needsSmtpUtf8(transaction) && !extensions.smtpUtf8)
     refuseAll('unsupported', 'the peer does not offer SMTPUTF8, which this message needs')
@@ -112,9 +113,12 @@ export function checkTurn(turn: Turn, extensions: Extensions): void {
     refuseAll('unsupported', 'the peer does not offer 8BITMIME, which this message needs')
 }
 
+/** Of the whole message. */
+export const octetsOf = ({ fieldsOnTop, data }: Transaction) => (fieldsOnTop?.length ?? 0) + data.length
+
 /** MAIL with the parameters of RFC 1870, 6152 and 6531, as far as the peer knows them. */
 export function mailCommand(transaction: Transaction, extensions: Extensions): string {
-  const size = extensions.size === null ? '' : ` SIZE=${transaction.data.length}`
+  const size = extensions.size === null ? '' : ` SIZE=${octetsOf(transaction)}`
   const body = transaction.needs8bit ? ' BODY=8BITMIME' : ''
   const utf8 = needsSmtpUtf8(transaction) ? ' SMTPUTF8' : ''
   return `MAIL FROM:<${transaction.returnPath}>${size}${body}${utf8}`

@@ -116,6 +116,8 @@ export interface Transaction {
   /** Empty for the null return path. */
   returnPath: string
   recipients: string[]
+  /** Whole header fields in front of `data`. */
+  fieldsOnTop?: Buffer
   /** Lines end in CRLF, the last one too; dots stuffed; without the final dot. */
   data: Buffer
   needs8bit: boolean
