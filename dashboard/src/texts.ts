@@ -246,6 +246,8 @@ export const texts = {
   },
   insecure:
     'This page was loaded over plain http from another machine, so the browser does not say where requests come from. Use https, or an SSH tunnel to localhost.',
+  show: 'Show',
+  hide: 'Hide',
   signIn: {
     title: 'Sign in',
     address: 'Email address',

@@ -14,7 +14,7 @@ export const doctor: Command = {
   help: `postrider doctor [--json]
 
 Looks at the resolver, port 25 outwards, the host's name and addresses (PTR, forward-confirmed), the platform's own records, DMARC,
-blocklists, certificates, the clock, the disk and PostgreSQL; changes nothing, and sends nothing but EHLO. Takes half a minute at most.
+blocklists, our own SMTP listeners, certificates, the clock, the disk and PostgreSQL; changes nothing, and sends nothing but EHLO. Takes half a minute at most.
 Each finding is ok, warning, problem or unknown, with what to do. Ends with 1 when there is a problem.
 With --json: [{name, status, found, do}].`,
   options: jsonOption,

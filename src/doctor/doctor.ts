@@ -6,6 +6,7 @@
 import { pause } from '#base'
 import { checkBlocklists } from './blocklists.ts'
 import { type Check, type DoctorDeps, type Finding, finding } from './finding.ts'
+import { checkListeners } from './listeners.ts'
 import { checkClock, checkDisk, checkPostgres, checkRestore, checkStateFolder } from './machine.ts'
 import { checkDmarc, checkHostname, checkIncomingPolicies, checkPlatform, checkResolver } from './names.ts'
 import { checkPort25, checkSmtpCertificate, checkTrackCertificates } from './reach.ts'
@@ -26,6 +27,7 @@ const checks: Record<string, Check> = {
   'policies of the return path': checkIncomingPolicies,
   'port 25': checkPort25,
   blocklists: checkBlocklists,
+  'SMTP listeners': checkListeners,
   'certificate of SMTP': checkSmtpCertificate,
   'certificates of track domains': checkTrackCertificates,
   clock: checkClock,

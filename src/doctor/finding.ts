@@ -17,7 +17,22 @@ export interface Finding {
 export interface DoctorDeps {
   db: Db
   clock: Clock
-  config: Pick<Config, 'hostname' | 'dataFolder' | 'databaseUrl' | 'tlsCert' | 'relay' | 'mxPort' | 'allowedNetworks' | 'sandboxSender'>
+  config: Pick<
+    Config,
+    | 'hostname'
+    | 'dataFolder'
+    | 'databaseUrl'
+    | 'tlsCert'
+    | 'relay'
+    | 'mxPort'
+    | 'allowedNetworks'
+    | 'sandboxSender'
+    | 'roles'
+    | 'smtpHost'
+    | 'smtpPort'
+    | 'submissionPort'
+    | 'submissionTlsPort'
+  >
   resolver: Resolver
   /** The platform's own records, as DNS has them now. */
   records: readonly PlatformRecord[]

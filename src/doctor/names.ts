@@ -18,12 +18,12 @@ export const checkResolver: Check = async ({ resolver }) => {
   return [finding(name, 'problem', said, 'Set POSTRIDER_DNS to a resolver that works, best one on this machine (unbound)')]
 }
 
+const isPublic = (name: string) =>
+  getDomain(name, { allowPrivateDomains: true }) !== null && !/\.(local|internal|lan|home|arpa|test|invalid|localhost)$/i.test(name)
+
 export const checkHostname: Check = async ({ config: { hostname } }) => {
   const name = 'EHLO name'
-  const isPublic =
-    getDomain(hostname, { allowPrivateDomains: true }) !== null &&
-    !/\.(local|internal|lan|home|arpa|test|invalid|localhost)$/i.test(hostname)
-  if (isPublic) return [ok(name, hostname)]
+  if (isPublic(hostname)) return [ok(name, hostname)]
   return [
     finding(
       name,
@@ -61,12 +61,16 @@ function judged(record: PlatformRecord, hostname: string): Finding {
   return finding(name, status, `${at}: ${(record.found ?? []).join(', ')}`, `${where} ${what} instead${also}`)
 }
 
-export const checkPlatform: Check = async ({ records, config }) => records.map((record) => judged(record, config.hostname))
+export const checkPlatform: Check = async ({ records, config: { hostname } }) =>
+  isPublic(hostname)
+    ? records.map((record) => judged(record, hostname))
+    : [finding('platform records', 'unknown', `not looked for: "${hostname}" is no name on the internet`, 'See the finding "EHLO name"')]
 
 const texts = (answer: DnsAnswer<string[]>, start: RegExp) => (answer.kind === 'found' ? answer.value.filter((one) => start.test(one)) : [])
 
 export const checkDmarc: Check = async ({ resolver, config: { sandboxSender } }) => {
   const domain = sandboxSender.slice(sandboxSender.lastIndexOf('@') + 1)
+  if (!isPublic(domain)) return []
   const name = `DMARC of ${domain}`
   const top = getDomain(domain, { allowPrivateDomains: true }) ?? domain
   for (const at of new Set([domain, top])) {
@@ -83,6 +87,7 @@ export const checkDmarc: Check = async ({ resolver, config: { sandboxSender } })
 
 /** Protects what comes to us: bounces and complaints. Few have it, so that it is missing is no fault. */
 export const checkIncomingPolicies: Check = async ({ resolver, config: { hostname } }) => {
+  if (!isPublic(hostname)) return []
   const at = `rp.${hostname}`
   const ask = async (name: string, where: string, start: RegExp, what: string): Promise<Finding> => {
     const answer = await resolver.txt(where, 'fresh')

@@ -82,10 +82,7 @@ function attachmentEntity({ filename, contentType, content, contentId }: Attachm
 }
 
 function multipart(subtype: string, entities: readonly Entity[], boundary: string): Entity {
-  const body = entities.flatMap((entity, index) => [
-    `${index === 0 ? '' : '\r\n'}--${boundary}\r\n${entity.fields}\r\n`,
-    ...entity.body,
-  ])
+  const body = entities.flatMap((entity, index) => [`${index === 0 ? '' : '\r\n'}--${boundary}\r\n${entity.fields}\r\n`, ...entity.body])
   return {
     fields: `Content-Type: multipart/${subtype};\r\n boundary="${boundary}"\r\n`,
     body: [...body, `\r\n--${boundary}--`],

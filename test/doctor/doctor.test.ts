@@ -1,5 +1,6 @@
 /** The doctor against a DNS, a mail server and certificates of the test's own: each finding, when it is well and when it is not. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { type AddressInfo, createServer as createTcpServer, type Socket, type Server as TcpServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createServer, type Server } from 'node:tls'
@@ -23,10 +24,16 @@ let https: Server
 let house: House
 let folder: string
 let greeting: string | undefined
+/** Both as our own SMTP listeners, in the clear and over TLS. */
+let plain: TcpServer
+let spoken = ''
 
 beforeAll(async () => {
   mx = await startFakeMx({ script: ({ stage }) => (stage === 'connect' ? greeting : undefined) })
-  https = createServer(testCertificate)
+  const speak = (socket: Socket) => void socket.on('error', () => undefined).write(spoken)
+  plain = createTcpServer(speak)
+  await new Promise<void>((resolve) => plain.listen(0, '127.0.0.1', resolve))
+  https = createServer(testCertificate, speak)
   await new Promise<void>((resolve) => https.listen(0, '127.0.0.1', resolve))
   house = await startHouse()
   folder = await mkdtemp(join(tmpdir(), 'postrider-doctor-'))
@@ -35,26 +42,32 @@ afterAll(async () => {
   await house.stop()
   await mx.close()
   await new Promise((resolve) => https.close(resolve))
+  await new Promise((resolve) => plain.close(resolve))
   await rm(folder, { recursive: true })
   await dns.close()
 })
 
-const configOf = () =>
-  readConfig({
+const portOf = (server: TcpServer) => (server.address() as AddressInfo).port
+
+const configOf = () => ({
+  ...readConfig({
     POSTRIDER_HOSTNAME: hostname,
     POSTRIDER_DATA: folder,
     POSTRIDER_DNS: dns.address,
     POSTRIDER_MX_PORT: String(mx.port),
     POSTRIDER_ALLOWED_NETWORKS: '127.0.0.0/8',
-  })
+  }),
+  smtpPort: portOf(plain),
+  submissionPort: portOf(plain),
+  submissionTlsPort: portOf(https),
+})
 
 async function depsOf(): Promise<DoctorDeps> {
   const config = configOf()
   const resolver = openResolver({ servers: [dns.address], clock: systemClock })
   const key = await ensurePlatformKey(house.db, hostname, { nowMs: systemClock.nowMs(), ids, secrets: house.secrets })
   const records = await platformRecords({ resolver, hostname, key, ownAddresses: ['203.0.113.9'] })
-  const httpsPort = (https.address() as { port: number }).port
-  return { db: house.db, clock: systemClock, config, resolver, records, httpsPort }
+  return { db: house.db, clock: systemClock, config, resolver, records, httpsPort: portOf(https) }
 }
 
 /** By name; of the machine we know nothing here. */
@@ -65,6 +78,7 @@ const found = async (change: Partial<DoctorDeps> = {}): Promise<Record<string, F
 beforeEach(async () => {
   await dns?.close()
   greeting = undefined
+  spoken = `220 ${hostname} ESMTP\r\n`
   dns = await startTestDns({
     'gmail.com': { MX: ['5 mx.gmail.com'] },
     'outlook.com': { MX: ['5 mx.gmail.com'] },
@@ -102,6 +116,7 @@ describe('the doctor', () => {
         `port ${mx.port} out`,
         `blocklist ${zen}: 203.0.113.9`,
         `blocklist dbl.spamhaus.org: ${hostname}`,
+        'SMTP listeners',
         'certificate of SMTP',
         'clock',
         'disk',
@@ -151,6 +166,34 @@ describe('the doctor', () => {
     const all = await found()
     expect(all[name]?.status).toBe('unknown')
     expect(all.resolver).toMatchObject({ status: 'problem', do: expect.stringContaining('POSTRIDER_DNS') })
+  })
+
+  test('tells a taken port of our SMTP listeners from one where nothing answers, and names the setting', async () => {
+    spoken = '220 other.example ESMTP Postfix\r\n'
+    const taken = await found()
+    for (const [name, setting] of [
+      ['SMTP listener of incoming mail', 'POSTRIDER_SMTP_PORT'],
+      ['SMTP listener of submission', 'POSTRIDER_SUBMISSION_PORT'],
+      ['SMTP listener of submission over TLS', 'POSTRIDER_SUBMISSION_TLS_PORT'],
+    ] as const)
+      expect(taken[name]).toMatchObject({
+        status: 'problem',
+        found: expect.stringContaining('ESMTP Postfix'),
+        do: expect.stringContaining(setting),
+      })
+    spoken = `220 ${hostname} ESMTP\r\n`
+    const config = { ...configOf(), smtpPort: 9 }
+    const silent = await found({ config })
+    expect(silent['SMTP listener of incoming mail']).toMatchObject({ status: 'problem', found: '127.0.0.1:9: nothing answers' })
+    expect(silent['SMTP listener of submission']).toBeUndefined()
+    expect(Object.keys(await found({ config: { ...config, roles: ['api'] } })).filter((name) => name.startsWith('SMTP'))).toEqual([])
+  })
+
+  test('says once that the host has no name on the internet, and not of each record that rests on it', async () => {
+    const all = await found({ config: { ...configOf(), hostname: 'vm', sandboxSender: 'sandbox@vm' } })
+    expect(all['EHLO name']).toMatchObject({ status: 'problem', do: expect.stringContaining('POSTRIDER_HOSTNAME') })
+    expect(all['platform records']).toMatchObject({ status: 'unknown', do: expect.stringContaining('EHLO name') })
+    expect(Object.keys(all).filter((name) => /SPF|DKIM|DMARC|MTA-STS|return path/.test(name))).toEqual([])
   })
 
   test('looks at the certificates of SMTP and of track domains: name, end, and whether others can verify them', async () => {

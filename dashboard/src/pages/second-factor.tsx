@@ -3,7 +3,7 @@ import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { encode } from 'uqr'
 import { get, post, save } from '../api.ts'
-import { Badge, Button, Code, Copy, Dialog, Field, Pre, Section, Time } from '../parts/basics.tsx'
+import { Badge, Button, Code, Copy, Dialog, Field, PasswordField, Pre, Section, Time } from '../parts/basics.tsx'
 import { FormDialog } from '../parts/dialogs.tsx'
 import { Waiting } from '../parts/listing.tsx'
 import { texts } from '../texts.ts'
@@ -113,9 +113,8 @@ function Prove<Made>(props: { title: string; path: string; withCode?: boolean; o
       onDone={props.onDone}
       onClose={props.onClose}
     >
-      <Field
+      <PasswordField
         label={words.passwordAgain}
-        type="password"
         autoComplete="current-password"
         required
         value={password}

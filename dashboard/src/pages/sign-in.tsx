@@ -3,7 +3,7 @@ import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { type FormEvent, useState } from 'react'
 import { ApiError, post } from '../api.ts'
-import { Button, Field, Problem } from '../parts/basics.tsx'
+import { Button, Field, PasswordField, Problem } from '../parts/basics.tsx'
 import { texts } from '../texts.ts'
 
 const { signIn: words } = texts
@@ -66,9 +66,8 @@ export function SignInPage({ token }: { token?: string }) {
             value={isLink ? (link.data?.address ?? '') : address}
             onChange={(event) => setAddress(event.target.value)}
           />
-          <Field
+          <PasswordField
             label={words.password}
-            type="password"
             name="password"
             autoComplete={isLink ? 'new-password' : 'current-password'}
             required

@@ -23,14 +23,19 @@ export function Button({ kind = 'plain', className = '', ...rest }: { kind?: Kin
 
 const control = 'min-h-9 w-full rounded-md border border-line bg-paper px-2.5 py-1.5 text-sm text-ink placeholder:text-soft'
 
-export function Field({ label, help, ...rest }: { label: string; help?: string } & InputHTMLAttributes<HTMLInputElement>) {
+type FieldProps = { label: string; help?: string; beside?: ReactNode } & InputHTMLAttributes<HTMLInputElement>
+
+export function Field({ label, help, beside, ...rest }: FieldProps) {
   const id = useId()
   return (
     <div className="flex flex-col gap-1">
       <label htmlFor={id} className="text-sm font-medium">
         {label}
       </label>
-      <input id={id} {...rest} {...(help ? { 'aria-describedby': `${id}-help` } : {})} className={control} />
+      <div className="flex gap-2">
+        <input id={id} {...rest} {...(help ? { 'aria-describedby': `${id}-help` } : {})} className={control} />
+        {beside}
+      </div>
       {help && (
         <p id={`${id}-help`} className="text-sm text-soft">
           {help}
@@ -38,6 +43,13 @@ export function Field({ label, help, ...rest }: { label: string; help?: string }
       )}
     </div>
   )
+}
+
+/** What was typed can be looked at. */
+export function PasswordField(props: { label: string } & InputHTMLAttributes<HTMLInputElement>) {
+  const [shown, setShown] = useState(false)
+  const show = <Button onClick={() => setShown(!shown)}>{shown ? texts.hide : texts.show}</Button>
+  return <Field {...props} type={shown ? 'text' : 'password'} beside={show} />
 }
 
 interface Choice {
