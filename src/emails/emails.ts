@@ -28,11 +28,12 @@ export { openReturnPaths, type ReturnPaths } from './return-path.ts'
 export { type EmailStatus, emailStatuses, queuedStatuses, retryableStatuses } from './status.ts'
 
 /**
- * Tables that are cut into days by the time in their email ids. Emails keep room for a changed status on the same page; contents up
- * to a page's size stay in their row, which costs the database less than rows of their own.
+ * Tables that are cut into days by the time in their email ids. Emails keep room for a changed status of every row of a page, for
+ * statuses are written by the page: then no index has to be told. Contents up to a page's size stay in their row, which costs the database
+ * less than rows of their own.
  */
 export const emailTables: readonly PartitionedTable[] = [
-  { table: 'emails', key: 'email-id', settings: 'fillfactor = 85' },
+  { table: 'emails', key: 'email-id', settings: 'fillfactor = 50' },
   { table: 'contents', key: 'email-id', settings: 'toast_tuple_target = 8160' },
   { table: 'attempts', key: 'email-id' },
 ]
