@@ -10,7 +10,7 @@ export interface PartitionedTable {
   table: string
   /** What the table is cut by: the time that email ids begin with, or a timestamp. */
   key: 'email-id' | 'time'
-  /** Storage settings of each partition, such as `fillfactor = 85`. */
+  /** Storage settings of each partition, such as `fillfactor = 50`. */
   settings?: string
 }
 

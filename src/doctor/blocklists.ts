@@ -5,6 +5,7 @@
 import ipaddr from 'ipaddr.js'
 import type { DnsAnswer, Resolver } from '#net'
 import { addressesOf, type Check, type Finding, finding, ok } from './finding.ts'
+import { isPublic } from './names.ts'
 
 interface List {
   zone: string
@@ -73,7 +74,7 @@ export const checkBlocklists: Check = async (deps) => {
   const addresses = addressesOf(deps)
   const asked = lists.flatMap((list) =>
     list.of === 'names'
-      ? [judge(list, config.hostname, config.hostname, resolver)]
+      ? [config.hostname].filter(isPublic).map((name) => judge(list, name, name, resolver))
       : addresses.map((address) => judge(list, address, reversed(address), resolver)),
   )
   if (addresses.length === 0)

@@ -1,5 +1,5 @@
 /** Whether our own SMTP listeners answer on this machine, and not another program in their place. */
-import { connect, isIPv6, type Socket } from 'node:net'
+import { connect, isIP, isIPv6, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { type Check, type DoctorDeps, type Finding, finding, ok } from './finding.ts'
 
@@ -10,60 +10,70 @@ export const checkListeners: Check = async (deps) => {
   const { roles, smtpPort, submissionPort, submissionTlsPort } = deps.config
   if (!roles.includes('inbound')) return []
   const findings = await Promise.all([
-    checkListener(deps, 'incoming mail', 'POSTRIDER_SMTP_PORT', smtpPort, 'plain'),
-    checkListener(deps, 'submission', 'POSTRIDER_SUBMISSION_PORT', submissionPort, 'plain'),
-    checkListener(deps, 'submission over TLS', 'POSTRIDER_SUBMISSION_TLS_PORT', submissionTlsPort, 'tls'),
+    checkListener(deps, { name: 'incoming mail', setting: 'POSTRIDER_SMTP_PORT', port: smtpPort, isTls: false }),
+    checkListener(deps, { name: 'submission', setting: 'POSTRIDER_SUBMISSION_PORT', port: submissionPort, isTls: false }),
+    checkListener(deps, { name: 'submission over TLS', setting: 'POSTRIDER_SUBMISSION_TLS_PORT', port: submissionTlsPort, isTls: true }),
   ])
   const bad = findings.filter((one) => one !== undefined)
-  return bad.length > 0 ? bad : [ok('SMTP listeners', `answer on ports ${smtpPort}, ${submissionPort} and ${submissionTlsPort}`)]
+  // They are opened together: where one port is taken none is ours, and that is said once.
+  const taken = bad.filter((one) => one.isTaken)
+  if (bad.length === 0) return [ok('SMTP listeners', `answer on ports ${smtpPort}, ${submissionPort} and ${submissionTlsPort}`)]
+  return (taken.length > 0 ? taken : bad).map((one) => one.finding)
 }
 
-async function checkListener(
-  deps: DoctorDeps,
-  what: string,
-  setting: string,
-  port: number,
-  form: 'plain' | 'tls',
-): Promise<Finding | undefined> {
-  const name = `SMTP listener of ${what}`
+interface Listener {
+  name: string
+  setting: string
+  port: number
+  isTls: boolean
+}
+
+async function checkListener(deps: DoctorDeps, listener: Listener): Promise<{ finding: Finding; isTaken: boolean } | undefined> {
+  const { port, setting, isTls } = listener
   const { smtpHost, hostname } = deps.config
   const host = smtpHost === '0.0.0.0' ? '127.0.0.1' : smtpHost === '::' ? '::1' : smtpHost
   const at = isIPv6(host) ? `[${host}]:${port}` : `${host}:${port}`
-  const open = () =>
-    form === 'plain' ? connect({ host, port }) : connectTls({ host, port, servername: hostname, rejectUnauthorized: false })
-  const { greeting, complaint } = await greetingOf(deps, open)
-  if (greeting.startsWith(`220 ${hostname} `)) return undefined
-  if (greeting === '' && complaint !== undefined)
-    return finding(
-      name,
-      'problem',
-      `${at}: ${complaint}`,
-      'Start the service; while it runs, its log says why the port could not be opened',
-    )
-  return finding(
-    name,
-    'problem',
-    `${at}: another program answers${greeting === '' ? '' : `: ${greeting}`}`,
-    `End that program, or set ${setting} to another port`,
-  )
+  const bad = (isTaken: boolean, status: Finding['status'], said: string, todo: string) => ({
+    isTaken,
+    finding: finding(`SMTP listener of ${listener.name}`, status, `${at}: ${said}`, todo),
+  })
+  const named = isIP(hostname) === 0 ? { servername: hostname } : {}
+  const heard = await hear(deps, () => (isTls ? connectTls({ host, port, rejectUnauthorized: false, ...named }) : connect({ host, port })))
+  if (heard.kind === 'refused') return bad(false, 'problem', 'nothing answers', 'Start the service; while it runs, its log says why not')
+  if (heard.kind === 'silent') return bad(false, 'problem', 'no answer in 5 s', 'See the log of the service, and start it again')
+  if (heard.kind === 'closed')
+    return bad(false, 'unknown', 'it hangs up without a word', 'It is busy, or another program: try again, and see the log of the service')
+  if (heard.kind === 'line' && heard.line === `220 ${hostname} ESMTP`) return undefined
+  if (heard.kind === 'line' && heard.line.startsWith('4')) return bad(false, 'unknown', heard.line, 'It is busy: try again')
+  const said = heard.kind === 'line' ? heard.line : heard.why
+  return bad(true, 'problem', `not our listener answers: ${said}`, `End the program that has this port, or set ${setting} to another`)
 }
 
-/** The first line at most, and why there is none. */
-const greetingOf = ({ clock }: DoctorDeps, open: () => Socket) =>
-  new Promise<{ greeting: string; complaint?: string }>((resolve) => {
+type Heard =
+  | { kind: 'line'; line: string }
+  | { kind: 'refused' }
+  | { kind: 'silent' }
+  | { kind: 'closed' }
+  | { kind: 'strange'; why: string }
+
+/** The first line at most, without what a terminal would act on. */
+const hear = ({ clock }: DoctorDeps, open: () => Socket) =>
+  new Promise<Heard>((resolve) => {
     const socket = open()
     let said = ''
-    const end = (complaint?: string) => {
+    const end = (heard: Heard) => {
       cancel()
       socket.destroy()
-      const [line = ''] = said.split(/[\r\n]/, 1)
-      resolve({ greeting: line.replace(/[^\x20-\x7e]/g, '?'), ...(complaint === undefined ? {} : { complaint }) })
+      resolve(heard)
     }
-    const cancel = clock.after(answerMs, () => end())
+    const cancel = clock.after(answerMs, () => end({ kind: 'silent' }))
     socket.on('data', (octets: Buffer) => {
       said += octets.toString('latin1', 0, longestGreeting)
-      if (said.includes('\n') || said.length >= longestGreeting) end()
+      if (!said.includes('\n') && said.length < longestGreeting) return
+      end({ kind: 'line', line: (said.split(/[\r\n]/, 1)[0] ?? '').replace(/[^\x20-\x7e]/g, '?') })
     })
-    socket.once('end', () => end())
-    socket.once('error', (error: NodeJS.ErrnoException) => end(error.code === 'ECONNREFUSED' ? 'nothing answers' : error.message))
+    socket.once('end', () => end({ kind: 'closed' }))
+    socket.on('error', ({ code = 'an error' }: NodeJS.ErrnoException) =>
+      end(code === 'ECONNREFUSED' ? { kind: 'refused' } : { kind: 'strange', why: code }),
+    )
   })

@@ -18,7 +18,7 @@ export const checkResolver: Check = async ({ resolver }) => {
   return [finding(name, 'problem', said, 'Set POSTRIDER_DNS to a resolver that works, best one on this machine (unbound)')]
 }
 
-const isPublic = (name: string) =>
+export const isPublic = (name: string) =>
   getDomain(name, { allowPrivateDomains: true }) !== null && !/\.(local|internal|lan|home|arpa|test|invalid|localhost)$/i.test(name)
 
 export const checkHostname: Check = async ({ config: { hostname } }) => {
@@ -61,17 +61,30 @@ function judged(record: PlatformRecord, hostname: string): Finding {
   return finding(name, status, `${at}: ${(record.found ?? []).join(', ')}`, `${where} ${what} instead${also}`)
 }
 
-export const checkPlatform: Check = async ({ records, config: { hostname } }) =>
-  isPublic(hostname)
-    ? records.map((record) => judged(record, hostname))
-    : [finding('platform records', 'unknown', `not looked for: "${hostname}" is no name on the internet`, 'See the finding "EHLO name"')]
+const isOf = (name: string, hostname: string) => name === hostname || name.endsWith(`.${hostname}`)
+
+/** What rests on a host's name that is none is not told record by record: the name is the cause, and a finding of its own. */
+export const checkPlatform: Check = async ({ records, config: { hostname } }) => {
+  if (isPublic(hostname)) return records.map((record) => judged(record, hostname))
+  const others = records.filter(({ type, name, value }) => !isOf(type === 'PTR' ? value : name, hostname))
+  const because = `not looked for: "${hostname}" is no name on the internet`
+  return [
+    finding('platform records', 'unknown', because, 'See the finding "EHLO name"'),
+    ...others.map((record) => judged(record, hostname)),
+  ]
+}
 
 const texts = (answer: DnsAnswer<string[]>, start: RegExp) => (answer.kind === 'found' ? answer.value.filter((one) => start.test(one)) : [])
 
-export const checkDmarc: Check = async ({ resolver, config: { sandboxSender } }) => {
+export const checkDmarc: Check = async ({ resolver, config: { sandboxSender, hostname } }) => {
   const domain = sandboxSender.slice(sandboxSender.lastIndexOf('@') + 1)
-  if (!isPublic(domain)) return []
   const name = `DMARC of ${domain}`
+  if (!isPublic(domain)) {
+    if (isOf(domain, hostname)) return []
+    return [
+      finding(name, 'unknown', `"${domain}" is no name on the internet`, 'Set POSTRIDER_SANDBOX_SENDER to an address of your own domain'),
+    ]
+  }
   const top = getDomain(domain, { allowPrivateDomains: true }) ?? domain
   for (const at of new Set([domain, top])) {
     const answer = await resolver.txt(`_dmarc.${at}`, 'fresh')

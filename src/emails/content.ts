@@ -65,8 +65,9 @@ const largestContentOctets = 96 * 1024 * 1024
 const leastCompressedOctets = 2048
 /** The fastest level: higher ones cost more CPU than the octets they save. */
 const params = { [constants.ZSTD_c_compressionLevel]: 1 }
-/** Most contents come out of it in one piece. */
+/** Most contents are opened in one piece of this. */
 const chunkSize = 16_384
+/** Half of a content is room for what it is compressed to, mostly; of a large one this at a time. */
 const largestChunkOctets = 65_536
 /** A zstd frame begins with 0x28, JSON with a brace. */
 const brace = 0x7b

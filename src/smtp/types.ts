@@ -116,7 +116,7 @@ export interface Transaction {
   /** Empty for the null return path. */
   returnPath: string
   recipients: string[]
-  /** Whole header fields in front of `data`. */
+  /** Whole header fields in front of `data`: lines that end in CRLF, none beginning with a dot. */
   fieldsOnTop?: Buffer
   /** Lines end in CRLF, the last one too; dots stuffed; without the final dot. */
   data: Buffer

@@ -109,22 +109,42 @@ describe('the request rate of a key over several processes', () => {
     expect(await rates.take(id, 1)).toMatchObject({ allowed: true })
   })
 
-  test.each([100, 300])('clocks that are %i ms apart let hardly more through, and cost a key nothing', async (aheadMs) => {
-    const [right, ahead] = [handMoved(), handMoved(testTimeMs + aheadMs)]
+  test.each([100, 300])(
+    'clocks that are %i ms apart let hardly more of a steady stream through, and cost a key nothing',
+    async (aheadMs) => {
+      const [right, ahead] = [handMoved(), handMoved(testTimeMs + aheadMs)]
+      const [slow] = processes(1, right) as [KeyRates]
+      const [fast] = processes(1, ahead) as [KeyRates]
+      const id = await newKey()
+      const [limit, seconds, stepMs] = [10, 6, 20]
+      const allowedAtMs: number[] = []
+      for (let passedMs = 0; passedMs < seconds * 1000; passedMs += stepMs) {
+        // One of them is asked all the time, the other now and then.
+        const asked = passedMs % 1500 === 0 ? [fast, slow] : [slow]
+        for (const rates of asked) if ((await rates.take(id, limit)).allowed) allowedAtMs.push(passedMs)
+        for (const clock of [right, ahead]) clock.moveMs(stepMs)
+      }
+      const inWindow = allowedAtMs.map((fromMs) => allowedAtMs.filter((atMs) => atMs >= fromMs && atMs < fromMs + 1000).length)
+      expect(Math.max(...inWindow)).toBeLessThanOrEqual(limit + 1)
+      expect(allowedAtMs.length).toBeGreaterThanOrEqual(0.95 * limit * seconds)
+    },
+  )
+
+  test('however bursts fall, clocks that are apart let at most twice the limit through in a second', async () => {
+    const [right, ahead] = [handMoved(), handMoved(testTimeMs + 300)]
     const [slow] = processes(1, right) as [KeyRates]
     const [fast] = processes(1, ahead) as [KeyRates]
-    const id = await newKey()
-    const [limit, seconds, stepMs] = [10, 6, 20]
-    const allowedAtMs: number[] = []
-    for (let passedMs = 0; passedMs < seconds * 1000; passedMs += stepMs) {
-      // One of them is asked all the time, the other now and then.
-      const asked = passedMs % 1500 === 0 ? [fast, slow] : [slow]
-      for (const rates of asked) if ((await rates.take(id, limit)).allowed) allowedAtMs.push(passedMs)
-      for (const clock of [right, ahead]) clock.moveMs(stepMs)
+    const limit = 5
+    for (const apartMs of [100, 500, 750, 950]) {
+      const id = await newKey()
+      const burst = async (rates: KeyRates) =>
+        (await Promise.all(Array.from({ length: limit * 2 }, () => rates.take(id, limit)))).filter((one) => one.allowed).length
+      const first = await burst(slow)
+      for (const clock of [right, ahead]) clock.moveMs(apartMs)
+      expect(first).toBe(limit)
+      expect(await burst(fast)).toBe(apartMs + 300 < 1000 ? 0 : limit)
+      expect(await burst(slow)).toBe(0)
     }
-    const inWindow = allowedAtMs.map((fromMs) => allowedAtMs.filter((atMs) => atMs >= fromMs && atMs < fromMs + 1000).length)
-    expect(Math.max(...inWindow)).toBeLessThanOrEqual(limit + 1)
-    expect(allowedAtMs.length).toBeGreaterThanOrEqual(0.95 * limit * seconds)
   })
 
   test('keys do not share a window', async () => {

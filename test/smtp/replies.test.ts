@@ -170,6 +170,24 @@ describe('a conversation', () => {
     expect(mx.connections).toBe(1)
   })
 
+  test('fields of its own go out in front of the content, and count as its octets', async () => {
+    const mx = await peer({ extensions: ['PIPELINING', 'SIZE 400000'] })
+    const connection = await open(mx)
+    const fieldsOnTop = Buffer.from('X-Mark: one\r\n\tand more\r\n')
+    const sizes = [15, 262_140, 262_155, 327_675]
+    const results = await Promise.all(sizes.map((size) => connection.transact(message({ fieldsOnTop, data: bytes(size) }))))
+    const wires = sizes.map((size) => Buffer.concat([fieldsOnTop, bytes(size)]))
+    expect(mx.messages.map((one, index) => one.wire.equals(wires[index] as Buffer))).toEqual(sizes.map(() => true))
+    for (const [index, { transcript }] of results.entries()) {
+      const octets = wires[index]?.length
+      expect(transcript).toContain(` SIZE=${octets}`)
+      expect(transcript).toContain(`<${octets} octets of message>`)
+    }
+    const most = Math.floor(400_000 / 15) * 15
+    expect(outcomes(await connection.transact(message({ data: bytes(most) })))).toEqual(['accepted 250'])
+    expect(outcomes(await connection.transact(message({ fieldsOnTop, data: bytes(most) })))).toEqual(['failed mail unsupported'])
+  })
+
   test('354 although every recipient was refused gets only the dot, and the refusals stand (RFC 2920)', async () => {
     const mx = await peer({ script: ({ stage }) => (stage === 'rcpt' ? '550 5.1.1 no' : stage === 'data' ? '354 go' : undefined) })
     const connection = await open(mx)

@@ -49,7 +49,9 @@ export function Field({ label, help, beside, ...rest }: FieldProps) {
 export function PasswordField(props: { label: string } & InputHTMLAttributes<HTMLInputElement>) {
   const [shown, setShown] = useState(false)
   const show = <Button onClick={() => setShown(!shown)}>{shown ? texts.hide : texts.show}</Button>
-  return <Field {...props} type={shown ? 'text' : 'password'} beside={show} />
+  // As text, browsers would check its spelling far away, and phones change its first letter.
+  const asItIs = { spellCheck: false, autoCapitalize: 'none', autoCorrect: 'off' }
+  return <Field {...props} {...asItIs} type={shown ? 'text' : 'password'} beside={show} />
 }
 
 interface Choice {
