@@ -118,6 +118,7 @@ export const texts = {
     limitColumns: ['Provider', 'From', 'Connections', 'Rate', 'Why', 'Changed'],
     noLimits: 'No connection is open, and no provider has asked for less.',
     anyRate: 'any',
+    rests: 'left alone until',
     rate: (perSecond: string) => `${perSecond} a second`,
     warmUp: (one: { source: string; provider: string; taken: number; ceiling: number; day: number }) =>
       `Warm-up of ${one.source} to ${one.provider}: ${one.taken} of ${one.ceiling} today, its day ${one.day}`,
@@ -236,6 +237,7 @@ export const texts = {
     ofAll: 'The list of the organisation, which counts for every tenant.',
     ofTenant: 'The list of this tenant.',
     add: 'Add address',
+    email: 'its email',
     import: 'Import CSV',
     importHelp: 'The first column holds the address, the second, if there is one, the reason. A first line without an address is left out.',
     file: 'File',

@@ -98,6 +98,7 @@ export interface Suppression {
   createdAt: string
   tenantId: string | null
   source: 'manual' | 'automatic'
+  emailId?: string
 }
 
 export const webhookEvents = [
@@ -240,6 +241,7 @@ export interface Queue {
     open: number
     connections: number
     rate: number | null
+    restsUntilMs: number | null
     cause: string | null
     changedAt: string | null
   }[]

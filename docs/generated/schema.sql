@@ -459,6 +459,7 @@ create table suppressions (
   reason text,
   source text not null,
   created_at timestamptz not null,
+  email_id text collate "C",
   constraint suppressions_pkey PRIMARY KEY (tenant_id, address),
   constraint suppressions_source_check CHECK ((source = ANY (ARRAY['manual'::text, 'automatic'::text])))
 );

@@ -96,9 +96,11 @@ export function openAccept(deps: AcceptDeps): Accept {
     const attempt = async (): Promise<Answer | undefined> => {
       const { submissions, result } = await prepare()
       const body = plan.render(result)
-      if (submissions.length === 0) return { body, replayed: false, standing: await standing(test), emailIds: [] }
+      const isNothing = submissions.length === 0
+      if (isNothing && !key) return { body, replayed: false, standing: await standing(test), emailIds: [] }
       const committed = await commit({ submissions, once: key && { ...key, body } })
       if (!committed.committed) return undefined
+      if (isNothing) return { body, replayed: false, standing: await standing(test), emailIds: [] }
       const emailIds = submissions.flatMap(({ emails }) => emails.map(({ id }) => id))
       metrics.accepted.inc({ mode: caller.mode }, emailIds.length)
       return { body, replayed: false, standing: committed.standing, emailIds }

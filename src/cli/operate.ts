@@ -1,5 +1,5 @@
 /** Commands of the operator: the queue, tenants that are paused, and why an email is where it is. */
-import { Refusal } from '#base'
+import { emailIdTimeMs, Refusal } from '#base'
 import {
   cancelQueue,
   explain,
@@ -16,19 +16,37 @@ import { findEmail } from '#emails'
 import { openLimitSettings } from '#limits'
 import { parseAddress } from '#mail'
 import { openTenants } from '#tenants'
+import { openRecent } from '#usage'
 import { type Command, type Given, type House, jsonOption, printed, text, UsageError } from './command.ts'
 
 const mostShown = 50
 
-const table = (queue: readonly QueueLine[]) =>
+type Shown = QueueLine & { oldestAt: Date; perMinute: number }
+
+const units = [
+  ['d', 86_400_000],
+  ['h', 3_600_000],
+  ['min', 60_000],
+  ['s', 1000],
+] as const
+
+/** In the largest unit that it fills. */
+function age(ms: number): string {
+  const [unit, length] = units.find(([, least]) => ms >= least) ?? units[3]
+  return `${Math.max(0, Math.floor(ms / length))} ${unit}`
+}
+
+const table = (queue: readonly Shown[], nowMs: number) =>
   queue.length === 0
     ? 'the queue is empty'
     : [
-        'destination                         ready sending deferred waiting    held  last reply',
+        'destination                         ready sending deferred waiting    held  oldest a minute  last reply',
         ...queue.map((one) =>
           [
             one.destination.padEnd(34),
             ...[one.ready, one.sending, one.deferred, one.waiting, one.held].map((count) => String(count).padStart(7)),
+            age(nowMs - one.oldestAt.getTime()).padStart(7),
+            String(one.perMinute).padStart(8),
             `  ${one.pausedBecause !== null ? `PAUSED (${one.pausedBecause}) ` : ''}${(one.waitsFor ?? one.lastReply?.details ?? '').slice(0, 120)}`,
           ].join(' '),
         ),
@@ -40,7 +58,8 @@ export const queueShow: Command = {
   help: `postrider queue [--tenant ID] [--json]
 
 Shows the ${mostShown} longest queues of live mail by destination: how many recipients are ready, being sent, deferred, waiting for send capacity
-and held, what the last deferred one was told or waits for, what is paused, what is allowed toward each provider, and how far warm-ups are.
+and held, how old the oldest is, how many were sent in the last minute, what the last deferred one was told or waits for, what is paused, what
+is allowed toward each provider, and how far warm-ups are.
 
 postrider queue pause|resume   stop or go on for a destination or a sending domain
 postrider queue flush          try deferred mail now
@@ -49,19 +68,30 @@ postrider queue cancel         fail queued mail for good`,
   options: { tenant: { type: 'string' }, ...jsonOption },
   run: (given, deps) =>
     deps.withHouse(async ({ db, clock }) => {
-      const queue = await readQueue(db, text(given, 'tenant') ?? null, mostShown, clock.nowMs())
+      const tenantId = text(given, 'tenant') ?? null
+      const nowMs = clock.nowMs()
+      const [queue, { perMinute }] = await Promise.all([
+        readQueue(db, tenantId, mostShown, nowMs),
+        openRecent({ db, clock }).get(tenantId ?? ''),
+      ])
+      const destinations = queue.destinations.map((one) => ({
+        ...one,
+        oldestAt: new Date(emailIdTimeMs(one.oldestEmailId) ?? nowMs),
+        perMinute: perMinute.get(one.destination) ?? 0,
+      }))
       const paused = queue.stops.map(
         (one) => `paused: ${one.kind} ${one.name}${one.tenantId ? ` of ${one.tenantId}` : ''} (${one.because})`,
       )
       const shaped = queue.providers.map(
         (one) =>
           `${one.provider}${one.source ? ` from ${one.source}` : ''}: ${one.open} of ${one.connections} connections, ` +
-          `${one.rate === null ? 'any rate' : `${one.rate.toFixed(1)} a second`}${one.cause === null ? '' : ` (${one.cause.slice(0, 120)})`}`,
+          `${one.rate === null ? 'any rate' : `${one.rate.toFixed(1)} a second`}` +
+          `${one.restsUntilMs !== null && one.restsUntilMs > nowMs ? `, left alone for ${age(one.restsUntilMs - nowMs)} more` : ''}${one.cause === null ? '' : ` (${one.cause.slice(0, 120)})`}`,
       )
       const warming = queue.warmUps.map(
         (one) => `warm-up: ${one.source} to ${one.provider}: ${one.taken} of ${one.ceiling} today, its day ${one.day}`,
       )
-      printed(given, deps, { ...queue }, [table(queue.destinations), ...paused, ...shaped, ...warming].join('\n'))
+      printed(given, deps, { ...queue, destinations }, [table(destinations, nowMs), ...paused, ...shaped, ...warming].join('\n'))
     }),
 }
 

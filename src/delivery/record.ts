@@ -173,7 +173,9 @@ async function writeOutcomes(db: Db, outcomes: readonly Outcome[], reached: Reac
     const recipient = ({ claimed }: Outcome) => ({ tenantId: claimed.tenantId, address: claimed.recipient })
     await suppress(
       tx,
-      mine.flatMap((one) => (one.suppress ? [{ ...recipient(one), reason: one.suppress, at: new Date(one.atMs) }] : [])),
+      mine.flatMap((one) =>
+        one.suppress ? [{ ...recipient(one), reason: one.suppress, at: new Date(one.atMs), emailId: one.claimed.emailId }] : [],
+      ),
     )
     await unsuppress(tx, mine.filter((one) => one.unsuppress).map(recipient))
   })

@@ -86,7 +86,7 @@ export async function bounce(deps: EffectDeps, emailId: string, report: Report, 
       },
     ])
     const isTheirFault = report.permanent && suppresses(told.classification) && (report.fault === null || report.fault === 'recipient')
-    if (isTheirFault && !isErased(email)) await suppress(tx, [{ ...recipientOf(email), reason: 'bounce', at }])
+    if (isTheirFault && !isErased(email)) await suppress(tx, [{ ...recipientOf(email), reason: 'bounce', at, emailId }])
     return 'bounced'
   })
 }
@@ -105,7 +105,7 @@ export async function complain(deps: EffectDeps, emailId: string, proof: Proof):
   const data = { dkim: proof.dkim, ...simulatedAt(deps.nowMs, await aheadOf(deps, email)) }
   return commit(deps, email, async (tx) => {
     if (!(await addReport(tx, { ...refOf(email), key: 'complaint', kind: 'complaint', matchedBy: proof.matchedBy, at }))) return 'repeated'
-    if (!isErased(email)) await suppress(tx, [{ ...recipientOf(email), reason: 'complaint', at }])
+    if (!isErased(email)) await suppress(tx, [{ ...recipientOf(email), reason: 'complaint', at, emailId }])
     await appendEvents(tx, [{ ...refOf(email), kind: 'EmailComplained', at, data }])
     return 'complaint'
   })

@@ -16,6 +16,8 @@ export interface Suppression {
   reason: string | null
   source: 'manual' | 'automatic'
   createdAt: Date
+  /** The email that an automatic entry came from. */
+  emailId: string | null
 }
 
 /** `reason` undefined: keeps the one there is. */
@@ -25,7 +27,7 @@ export interface Wanted {
 }
 
 const columns = sql.part`
-  id, tenant_id as "tenantId", address, reason, source, created_at as "createdAt"`
+  id, tenant_id as "tenantId", address, reason, source, created_at as "createdAt", email_id as "emailId"`
 
 const saveEntries = sql<Suppression & { added: boolean }>`
   insert into suppressions (tenant_id, address, reason, source, created_at)

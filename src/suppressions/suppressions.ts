@@ -23,9 +23,9 @@ const suppressedAmong = sql<Recipient>`
   )`
 
 const addAutomatically = sql`
-  insert into suppressions (tenant_id, address, reason, source, created_at)
-  select tenant_id, address, reason, 'automatic', created_at
-  from unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[]) as found (tenant_id, address, reason, created_at)
+  insert into suppressions (tenant_id, address, reason, source, created_at, email_id)
+  select tenant_id, address, reason, 'automatic', created_at, email_id
+  from unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[], $5::text[]) as found (tenant_id, address, reason, created_at, email_id)
   order by tenant_id, address
   on conflict (tenant_id, address) do nothing`
 
@@ -45,14 +45,22 @@ export async function suppressed(on: Queryable, recipients: readonly Recipient[]
   return (recipient) => found.has(key(recipient))
 }
 
-/** Adds what delivery has learnt to the tenants' lists. */
-export async function suppress(on: Queryable, found: readonly (Recipient & { reason: AutomaticReason; at: Date })[]): Promise<void> {
+export interface Found extends Recipient {
+  reason: AutomaticReason
+  at: Date
+  /** The email from which it is known. */
+  emailId: string
+}
+
+/** Adds what delivery, reports and links have told to the tenants' lists. */
+export async function suppress(on: Queryable, found: readonly Found[]): Promise<void> {
   if (found.length === 0) return
   await on.run(addAutomatically, [
     found.map((one) => one.tenantId),
     found.map((one) => one.address.toLowerCase()),
     found.map((one) => one.reason),
     found.map((one) => one.at),
+    found.map((one) => one.emailId),
   ])
 }
 

@@ -8,6 +8,6 @@ import type { Tracked } from './tokens.ts'
 export async function unsubscribe(db: Db, { tenantId, emailId }: Tracked, nowMs: number): Promise<boolean> {
   const email = await findEmail(db, emailId, tenantId)
   if (!email || isErased(email)) return false
-  await suppress(db, [{ tenantId, address: email.recipient, reason: 'unsubscribe', at: new Date(nowMs) }])
+  await suppress(db, [{ tenantId, address: email.recipient, reason: 'unsubscribe', at: new Date(nowMs), emailId }])
   return true
 }

@@ -1,6 +1,6 @@
 /**
  * Usage: how many emails were accepted in a period and what has become of them, for the organisation and for each tenant.
- * Owns: tenant_hours, brake_position. Uses: base, db, tenants, events, emails, delivery. Used by: housekeeping, http.
+ * Owns: tenant_hours, brake_position. Uses: base, db, tenants, events, emails, delivery. Used by: housekeeping, http, cli.
  * Promises: counts are right at every moment and survive the retention of what they count; an export takes constant memory.
  */
 import type { Clock } from '#base'

@@ -2,9 +2,12 @@
 import { readFile } from 'node:fs/promises'
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { openIds, silentLog, systemClock, systemRandom } from '#base'
+import { type Sending, startSending } from '#webhooks'
 import { invite, password } from '../dashboard/browser.ts'
 import type { House } from '../support/house.ts'
 import { type Receiver, startReceiver } from '../support/receiver.ts'
+import { loopbackPost, plainBodies, sendingConfig } from '../support/sending-parts.ts'
 import { startTestDns, type TestDns } from '../support/test-dns.ts'
 import { expectFine, hasChromium, type Look, openPage, startBrowser, startDashboardHouse, type Watched } from './chromium.ts'
 
@@ -15,12 +18,27 @@ let house: House
 let browser: Browser
 let dns: TestDns
 let receiver: Receiver
+let sending: Sending
+const attack = '</pre><img src=x onerror="window.pwned=1"><script>window.pwned=2</script>'
 beforeAll(async () => {
   if (!hasChromium) return
   dns = await startTestDns()
   receiver = await startReceiver()
+  receiver.answer = (response) => response.end(attack)
   house = await startDashboardHouse({
     settings: { POSTRIDER_DNS: dns.address, POSTRIDER_ALLOWED_NETWORKS: '127.0.0.0/8', POSTRIDER_RELAY: 'smtp://127.0.0.1:1' },
+  })
+  sending = await startSending({
+    db: house.db,
+    clock: systemClock,
+    ids: openIds(systemRandom),
+    log: silentLog,
+    secrets: house.secrets,
+    post: loopbackPost(),
+    bodies: plainBodies,
+    config: sendingConfig,
+    version: 'test',
+    processId: 'pages',
   })
   browser = await startBrowser()
   await house.addDomain(house.tenantId, 'shop.test')
@@ -54,6 +72,7 @@ beforeAll(async () => {
 afterAll(async () => {
   if (!hasChromium) return
   await browser.close()
+  await sending.stop()
   await house.stop()
   await dns.close()
   await receiver[Symbol.asyncDispose]()
@@ -369,7 +388,30 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
     await page.getByRole('button', { name: 'Send a sample' }).click()
     await page.getByText('200', { exact: true }).first().waitFor()
     expect(receiver.received.some(({ path }) => path === `/${at(look)}`)).toBe(true)
+  })
+
+  test("a webhook's deliveries are looked at, sent again, and it is switched off; an answer that attacks is text", async () => {
+    const { page } = watched
+    await page.goto('/webhooks')
+    await page.getByRole('button', { name: 'Add webhook' }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByLabel('Name').fill(`sent-${at(look)}`)
+    await dialog.getByLabel('URL').fill(`${receiver.url}/sent-${at(look)}`)
+    await dialog.getByLabel('MessageSent').check()
+    await dialog.getByRole('button', { name: 'Add' }).click()
+    await page.getByRole('heading', { level: 1, name: `sent-${at(look)}` }).waitFor()
+    await page.getByText('Nothing has been delivered yet.').waitFor()
+    const body = { from: 'shop@simulator.test', to: [`delivered+told-${at(look)}@simulator.test`], subject: `Told ${at(look)}`, text: 'T' }
+    expect((await house.call('POST', '/emails', { key: house.testKey, body })).status).toBe(200)
+    await page.getByRole('button', { name: 'Look' }).first().click()
+    await page.getByRole('region', { name: 'Response' }).getByText('window.pwned').waitFor()
+    expect(await page.evaluate('window.pwned')).toBeUndefined()
+    await dialog.getByRole('button', { name: 'Close' }).click()
+    await page.getByRole('button', { name: 'Replay' }).first().click()
+    await expect.poll(() => page.getByRole('button', { name: 'Look' }).count()).toBe(2)
     await expectFine(watched, 'webhook', look)
+    await page.getByRole('button', { name: 'Switch off' }).click()
+    await page.getByText('Off', { exact: true }).waitFor()
     await go('Webhooks')
     await expectFine(watched, 'webhooks', look)
   })

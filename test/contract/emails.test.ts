@@ -275,6 +275,19 @@ describe('an idempotency key', () => {
     expect(await sentWithTag('order')).toBe(1)
   })
 
+  test('of a batch that fails altogether is kept as any other', async () => {
+    const failing = { from: letter.from, emails: [{}] }
+    const first = await ask('failing', failing, '/emails/batch')
+    expect(first).toMatchObject({ status: 200, body: { data: { accepted: 0, failed: 1 } } })
+    const again = await ask('failing', failing, '/emails/batch')
+    expect(again.text).toBe(first.text)
+    expect(again.headers.get('idempotent-replayed')).toBe('true')
+    expect(await ask('failing', { from: letter.from, emails: [letter] }, '/emails/batch')).toMatchObject({
+      status: 400,
+      body: { error: { code: 'idempotency_key_reused' } },
+    })
+  })
+
   test('of a refused request may be used again', async () => {
     expect(await ask('again', { ...letter, from: 'a@elsewhere.example' })).toMatchObject({ status: 400 })
     expect(await ask('again')).toMatchObject({ status: 200 })
@@ -508,9 +521,9 @@ describe('an email in detail', () => {
     expect(Buffer.from(data.rawMessage as string, 'base64').toString()).toContain('X-Two: b\r\n')
   })
 
-  test('refuses an expansion that there is not', async () => {
+  test.each(['content,everything', 'full,everything'])('refuses an expansion that there is not: %s', async (expand) => {
     const { id } = await send()
-    expect(await get(`/emails/${id}?expand=content,everything`)).toMatchObject({
+    expect(await get(`/emails/${id}?expand=${expand}`)).toMatchObject({
       status: 400,
       body: { error: { code: 'validation_error', field: 'expand' } },
     })

@@ -1,6 +1,6 @@
 /**
  * Nobody waits for somebody else: a tenant with a long queue, a destination that says nothing and one that says it very slowly do
- * not hold up the others. FAIRNESS_BACKLOG makes the queue longer.
+ * not hold up the others. FAIRNESS_BACKLOG makes the queue longer. What was measured is printed.
  */
 import { createServer, type Server, type Socket } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
@@ -11,6 +11,10 @@ import { type Peer, startPeer } from '../support/slow-peer.ts'
 const backlog = Number(process.env['FAIRNESS_BACKLOG'] ?? 2000)
 const batchSize = 100
 const limitMs = 1000
+
+/** Between two measurements of a machine that other tests run on. */
+const noiseMs = 100
+const messages = 20
 
 const unlimited = { POSTRIDER_RATE_LIMIT: 'unlimited', POSTRIDER_SEND_LIMIT: 'unlimited' }
 
@@ -55,6 +59,7 @@ describe('a tenant with a long queue', () => {
     await queue(service, 'a@many.example.com', backlog, (index) => `n${index}@one.example`)
     const tookMs = await timeToArrive(service, peer, 'b@few.example.com', 'single@one.example', key)
     expect(peer.messages.length).toBeLessThan(backlog)
+    console.log(`fairness: ${Math.round(tookMs)} ms behind ${backlog} emails of another tenant`)
     expect(tookMs).toBeLessThan(limitMs)
   }, 120_000)
 })
@@ -106,11 +111,22 @@ describe('a destination that hangs at the banner and one that tarpits', () => {
     await dns[Symbol.asyncDispose]()
   })
 
-  test(`do not delay another destination's messages to ${limitMs} ms`, async () => {
+  test("leave the time that another destination's messages take as it was", async () => {
+    const middleOf = async (name: string) => {
+      const took: number[] = []
+      for (let index = 0; index < messages; index++) {
+        took.push(await timeToArrive(service, healthy, 'a@shop.example.com', `${name}${index}@healthy.example`))
+      }
+      return took.sort((one, other) => one - other)[messages / 2] as number
+    }
+    await middleOf('warm')
+    const alone = await middleOf('alone')
     await queue(service, 'a@shop.example.com', 600, (index) => `n${index}@${index % 2 === 0 ? 'hanging' : 'tarpit'}.example`)
     await vi.waitUntil(() => sockets.size >= 2, { timeout: 10_000, interval: 5 })
-    for (let index = 0; index < 10; index++) {
-      expect(await timeToArrive(service, healthy, 'a@shop.example.com', `n${index}@healthy.example`)).toBeLessThan(limitMs)
-    }
+    const beside = await middleOf('beside')
+    console.log(
+      `fairness: half of ${messages} messages arrived within ${Math.round(alone)} ms alone, ${Math.round(beside)} ms beside the two`,
+    )
+    expect(beside).toBeLessThan(alone * 1.5 + noiseMs)
   }, 60_000)
 })

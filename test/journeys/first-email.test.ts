@@ -1,4 +1,6 @@
 /** The first quarter of an hour with the program: the printed keys, a domain of one's own, a first real email, through real processes. */
+import { exec, spawnSync } from 'node:child_process'
+import { promisify } from 'node:util'
 import PostalMime from 'postal-mime'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type FakeMx, type MxMessage, startFakeMx } from '../support/fake-mx.ts'
@@ -26,6 +28,16 @@ test('the printed test key sends to the simulator, and nothing leaves the machin
   const { id } = body.data as { id: string }
   await vi.waitUntil(async () => (await statusOf(id, service.testKey)) === 'sent', { timeout: 20_000, interval: 200 })
   expect(mx.connections).toBe(0)
+})
+
+test.skipIf(spawnSync('curl', ['--version']).error)('the printed commands send a first email and tell that it was sent', async () => {
+  const [send = '', look = ''] = [...service.output().matchAll(/^ {2}curl(?:.*\\\n)*.*/gm)].map(([command]) => command)
+  const run = async (command: string) => JSON.parse((await promisify(exec)(command)).stdout)
+  const { success, data } = await run(send)
+  expect(success).toBe(true)
+  const latest = async () => (await run(look)).data[0] as { id: string; status: string }
+  await vi.waitUntil(async () => (await latest()).status === 'sent', { timeout: 20_000, interval: 200 })
+  expect((await latest()).id).toBe(data.id)
 })
 
 describe('a live email with everything in it', () => {

@@ -330,9 +330,9 @@ describe('a receiver that misbehaves', () => {
     await make(good.url)
     await house.start({ post })
     /** Milliseconds from an event to its arrival at the good one, sorted. */
-    const waitsFor = async (count: number, from: number) => {
+    const waitsFor = async (times: number, from: number) => {
       const waits: number[] = []
-      for (let n = from; n < from + count; n++) {
+      for (let n = from; n < from + times; n++) {
         const sentMs = performance.now()
         await house.happen({ n })
         await until(() => good.received.length > n)
@@ -341,7 +341,8 @@ describe('a receiver that misbehaves', () => {
       return waits.sort((a, b) => a - b)
     }
     const most = (waits: readonly number[], part: number) => waits[Math.floor(waits.length * part) - 1] ?? 0
-    const alone = await waitsFor(50, 0)
+    const count = 100
+    const alone = await waitsFor(count, 0)
     const hooks = {
       hanging: await make(hanging.url, short),
       drip: await make(drip, short),
@@ -352,12 +353,13 @@ describe('a receiver that misbehaves', () => {
       moved: await make(`https://moved.example.test:${secure.port}/`),
     }
     dns.set('moved.example.test', 'A', ['10.1.2.3'])
-    const count = 100
-    const among = await waitsFor(count, 50)
+    const among = await waitsFor(count, count)
+    const said = (waits: readonly number[]) => [0.5, 0.9, 0.99].map((part) => Math.round(most(waits, part))).join(', ')
+    console.log(`webhooks: p50, p90, p99 of a good receiver: ${said(alone)} ms alone, ${said(among)} ms among seven bad ones`)
     // Noise of a busy machine, and far from the second that the bad ones take.
     expect(most(among, 0.9)).toBeLessThan(most(alone, 0.9) * 2 + 250)
-    expect(most(among, 0.99)).toBeLessThan(1000)
-    expect(numbersAt(good)).toEqual(Array.from({ length: 150 }, (_, n) => n))
+    expect(most(among, 0.99)).toBeLessThan(most(alone, 0.99) + 500)
+    expect(numbersAt(good)).toEqual(Array.from({ length: 2 * count }, (_, n) => n))
     const first = async ({ webhook }: { webhook: Webhook }) => {
       const [delivery] = await untilRecorded(webhook, 1)
       return house.webhooks.getDelivery(delivery?.id as string, {})

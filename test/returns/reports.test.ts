@@ -120,6 +120,8 @@ describe('a bounce to the return path of an email', () => {
       smtpEnhancedCode: '5.1.1',
     })
     expect(await suppressionOf(to)).toBe('bounce')
+    const listed = await call<{ emailId: string }[]>('GET', `/tenants/${house.tenantId}/suppressions?address=${to}`)
+    expect(listed.map((one) => one.emailId)).toEqual([id])
     expect(await eventsOf(id, 'MessageBounced')).toEqual([
       expect.objectContaining({
         was: 'sent',

@@ -23,7 +23,7 @@ interface Answer {
 }
 
 const width = 700
-const mostHeight = 3000
+const mostHeight = 12_000
 
 export async function startChromium(path = '/usr/bin/chromium'): Promise<Chromium> {
   const folder = await mkdtemp(join(tmpdir(), 'postrider-chromium-'))

@@ -1,4 +1,5 @@
 /** What independent readers say of a message as it arrived: its octets, its signatures, its DNS records. For journeys and peers. */
+import type { Resolver } from 'node:dns/promises'
 import { dkimVerify } from 'mailauth/lib/dkim/verify.js'
 
 interface DnsRecord {
@@ -12,9 +13,13 @@ export function publishedOf(added: Record<string, unknown>): Map<string, string>
   return new Map([dkim, dkimEd25519].map((record) => [record.fullName, record.value]))
 }
 
-/** What mailauth says of each signature, `algorithm result`, sorted. `published` are the TXT records it may find. */
-export async function signatureVerdicts(message: Buffer, published: ReadonlyMap<string, string>): Promise<string[]> {
+/** What mailauth says of each signature, `algorithm result`, sorted. `published`: the TXT records it may find, or who is asked for them. */
+export async function signatureVerdicts(
+  message: Buffer,
+  published: ReadonlyMap<string, string> | Pick<Resolver, 'resolveTxt'>,
+): Promise<string[]> {
   const resolver = (name: string) => {
+    if ('resolveTxt' in published) return published.resolveTxt(name)
     const record = published.get(name)
     return record === undefined ? Promise.reject(Object.assign(new Error(name), { code: 'ENOTFOUND' })) : Promise.resolve([[record]])
   }

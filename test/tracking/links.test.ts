@@ -48,8 +48,8 @@ const logged = sql<{ count: number }>`
   select count(*) as count
   from request_logs
   where path !~ '^/v1/'`
-const suppressionsOf = sql<{ reason: string; source: string }>`
-  select reason, source
+const suppressionsOf = sql<{ reason: string; source: string; emailId: string | null }>`
+  select reason, source, email_id as "emailId"
   from suppressions
   where tenant_id = $1 and address = $2`
 
@@ -371,7 +371,7 @@ describe('an unsubscribe link', () => {
     const id = await delivered(address)
     const headers = { 'content-type': 'application/x-www-form-urlencoded' }
     expect((await ask(link('unsubscribe', id), { method: 'POST', body, headers })).status).toBe(200)
-    expect(await listed(address)).toEqual([{ reason: 'unsubscribe', source: 'automatic' }])
+    expect(await listed(address)).toEqual([{ reason: 'unsubscribe', source: 'automatic', emailId: id }])
   })
 
   test('refuses a body that is too long, and changes nothing', async () => {
@@ -392,7 +392,7 @@ describe('an unsubscribe link', () => {
         })
         expect(answer.status).toBe(200)
       }
-    expect(await listed(address)).toEqual([{ reason: 'unsubscribe', source: 'automatic' }])
+    expect(await listed(address)).toEqual([{ reason: 'unsubscribe', source: 'automatic', emailId: id }])
     const again = await house.call('POST', '/emails', {
       key: house.testKey,
       body: { from: 'a@simulator.test', to: [address], subject: 's', text: 't' },

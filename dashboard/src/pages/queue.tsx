@@ -156,7 +156,14 @@ const InForce = ({ queue: { providers, warmUps } }: { queue: Queue }) => (
             <td className="tabular-nums">
               {one.open} / {one.connections}
             </td>
-            <td>{one.rate === null ? words.anyRate : words.rate(one.rate.toFixed(1))}</td>
+            <td>
+              {one.rate === null ? words.anyRate : words.rate(one.rate.toFixed(1))}
+              {one.restsUntilMs !== null && one.restsUntilMs > Date.now() && (
+                <span className="block text-soft">
+                  {words.rests} <Time at={new Date(one.restsUntilMs).toISOString()} />
+                </span>
+              )}
+            </td>
             <td className="[overflow-wrap:anywhere]">{one.cause}</td>
             <td>{one.changedAt && <Time at={one.changedAt} />}</td>
           </tr>

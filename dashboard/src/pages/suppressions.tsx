@@ -1,5 +1,6 @@
 /** Addresses that are not written to: searched, added, removed, read from a file and saved to one. */
 import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
 import { type FormEvent, useState } from 'react'
 import { post, remove } from '../api.ts'
 import { Badge, Button, Dialog, Field, Heading, Problem, Time } from '../parts/basics.tsx'
@@ -64,7 +65,12 @@ export function SuppressionsPage() {
             <td className="font-medium">{one.address}</td>
             <td>{one.reason}</td>
             <td>
-              <Badge tone="none">{one.source}</Badge>
+              <Badge tone="none">{one.source}</Badge>{' '}
+              {one.emailId && (
+                <Link to="/emails/$emailId" params={{ emailId: one.emailId }} className="text-accent underline">
+                  {words.email}
+                </Link>
+              )}
             </td>
             <td>
               <Time at={one.createdAt} />

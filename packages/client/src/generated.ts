@@ -740,6 +740,8 @@ export interface Suppression {
   /** null: the organisation's list */
   tenantId: string | null
   source: 'manual' | 'automatic'
+  /** The email that an automatic entry came from */
+  emailId?: string
 }
 
 export interface SuppressionsListQuery {

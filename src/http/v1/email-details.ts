@@ -163,13 +163,12 @@ function readExpand(text: string | undefined): ReadonlySet<Expansion> {
     .split(',')
     .map((word) => word.trim())
     .filter((word) => word !== '')
-  if (words.includes('full')) return new Set(expansions)
-  const unknown = words.find((word) => !expansions.some((one) => one === word))
+  const unknown = words.find((word) => word !== 'full' && !expansions.some((one) => one === word))
   if (unknown !== undefined) {
     const message = `must be a comma list of full, ${expansions.join(', ')}`
     throw new Refusal('validation_error', { field: 'expand', message: `expand ${message}`, details: [{ field: 'expand', message }] })
   }
-  return new Set(words as Expansion[])
+  return new Set(words.includes('full') ? expansions : (words as Expansion[]))
 }
 
 type ReadMessage = ReturnType<typeof readMessage>

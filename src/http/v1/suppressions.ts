@@ -15,6 +15,7 @@ const Entry = Type.Object({
   createdAt: Type.String({ format: 'date-time' }),
   tenantId: nullable(Type.String({ description: "null: the organisation's list" })),
   source: Type.Unsafe<'manual' | 'automatic'>({ type: 'string', enum: ['manual', 'automatic'] }),
+  emailId: Type.Optional(Type.String({ description: 'The email that an automatic entry came from' })),
 })
 
 const Wanted = {
@@ -123,7 +124,7 @@ export const deleteSuppression = route({
   },
 })
 
-function entryToWire({ id, tenantId, address, reason, source, createdAt }: Suppression): Static<typeof Entry> {
+function entryToWire({ id, tenantId, address, reason, source, createdAt, emailId }: Suppression): Static<typeof Entry> {
   return {
     id: String(id),
     address,
@@ -131,5 +132,6 @@ function entryToWire({ id, tenantId, address, reason, source, createdAt }: Suppr
     createdAt: createdAt.toISOString(),
     tenantId: tenantId === '' ? null : tenantId,
     source,
+    ...(emailId === null ? {} : { emailId }),
   }
 }
