@@ -194,7 +194,7 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
     if (route.kind === 'hosts') {
       const hosts = route.hosts.map(({ host }) => host).sort()
       const name = `${route.destination} ${hosts.join(' ')} ${route.key}`
-      const provider = deps.providers.of(route.destination)
+      const provider = deps.providers.of(route.firstHost, route.destination)
       const way: Way = { hosts: route.hosts, port: config.mxPort, auth: undefined, guard }
       for (const job of jobs) {
         if (!job.pool) destinationFor(name, provider).add(job, way)

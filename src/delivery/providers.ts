@@ -18,8 +18,8 @@ interface Rule {
 }
 
 export interface Providers {
-  /** Of mail servers with this common domain; unknown ones are their own provider. */
-  of(destination: string): Provider
+  /** Of a mail server, by the deepest rule for its name or for a domain above it; without one, `destination` is the provider's name. */
+  of(host: string, destination: string): Provider
   /** Whether a temporary refusal is about how much or how fast we send, or our standing, rather than about this message. */
   isThrottle(reply: { code: number; text: string }, provider: string): boolean
 }
@@ -39,16 +39,16 @@ export function openProviders(file: string | undefined): Providers {
   if (file !== undefined) for (const rule of readRules(file)) rules.set(rule.name, rule)
   const byDomain = new Map([...rules.values()].flatMap((rule) => rule.mx.map((domain) => [domain.toLowerCase(), rule] as const)))
 
-  const ruleFor = (destination: string): Rule | undefined => {
-    for (let domain = destination; domain !== ''; domain = domain.slice(domain.indexOf('.') + 1)) {
+  const ruleFor = (host: string): Rule | undefined => {
+    for (let domain = host; domain !== ''; domain = domain.slice(domain.indexOf('.') + 1)) {
       const rule = byDomain.get(domain)
       if (rule || !domain.includes('.')) return rule
     }
     return undefined
   }
   return {
-    of(destination) {
-      const rule = ruleFor(destination)
+    of(host, destination) {
+      const rule = ruleFor(host)
       const isNamed = rule !== undefined
       return { isNamed, name: rule?.name ?? destination, connections: rule?.connections ?? usualConnections, rate: rule?.rate ?? null }
     },
