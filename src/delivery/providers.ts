@@ -1,6 +1,7 @@
 /** Who runs a mail server, and what its temporary refusals mean: a data file that an operator can add to. */
 import { readFileSync } from 'node:fs'
 import { ConfigError } from '#base'
+import { classify, type GivenReply } from '#bounces'
 import type { Bounds } from './learn.ts'
 
 export interface Provider extends Bounds {
@@ -21,7 +22,7 @@ export interface Providers {
   /** Of a mail server, by the deepest rule for its name or for a domain above it; without one, `destination` is the provider's name. */
   of(host: string, destination: string): Provider
   /** Whether a temporary refusal is about how much or how fast we send, or our standing, rather than about this message. */
-  isThrottle(reply: { code: number; text: string }, provider: string): boolean
+  isThrottle(reply: GivenReply, provider: string): boolean
 }
 
 /** As many as Postfix opens by default. */
@@ -29,7 +30,8 @@ const usualConnections = 20
 /** A phrase about number or speed. Greylisting uses the same codes and means the message. */
 const throttleWords =
   /rate.?limit|ratelimit|throttl|too (?:many|much|fast|frequent)|slow(?:ing)? down|(?:connection|message|sending|mail|hourly|daily|volume).{0,24}(?:limit|quota)|limit.{0,20}(?:exceed|reached)|exceed.{0,30}(?:rate|limit)|frequency|unusual (?:rate|traffic)|unexpected volume|server busy|(?:concurren|simultaneous)/i
-const aboutTheMessage = /gr[ae]y.?list|postgrey|mailbox|over ?quota|quota exceeded|storage|too many recipients|message size|too large/i
+const aboutTheMessage =
+  /gr[ae]y.?list|postgrey|mailbox|recipient has exceeded|(?:user|recipient) .{0,40}is receiving|over ?quota|quota exceeded|storage|too many recipients|message size|too large/i
 
 const shipped = new URL('./providers.json', import.meta.url)
 
@@ -52,10 +54,15 @@ export function openProviders(file: string | undefined): Providers {
       const isNamed = rule !== undefined
       return { isNamed, name: rule?.name ?? destination, connections: rule?.connections ?? usualConnections, rate: rule?.rate ?? null }
     },
-    isThrottle({ code, text }, provider) {
-      if (code < 400 || code >= 500 || aboutTheMessage.test(text)) return false
+    isThrottle(reply, provider) {
+      const { code, text } = reply
+      if (code === null || code < 400 || code >= 500 || aboutTheMessage.test(text)) return false
       const lower = text.toLowerCase()
-      return code === 421 || throttleWords.test(text) || rules.get(provider)?.throttled?.some((phrase) => lower.includes(phrase)) === true
+      const isSaid = code === 421 || throttleWords.test(text) || rules.get(provider)?.throttled?.some((phrase) => lower.includes(phrase))
+      if (!isSaid) return false
+      // Of one recipient, or of one sender's domain: the others' mail goes on as it went.
+      const { fault } = classify(reply)
+      return fault !== 'recipient' && fault !== 'sender'
     },
   }
 }
