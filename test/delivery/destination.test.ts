@@ -123,16 +123,18 @@ function untrusted(more: Partial<End['shape']> = {}) {
     },
   }
   const end: End = { source: undefined, ehloName: 'mail.house.test', shape, warmUp: undefined }
-  const destination = destinationWith({
-    lane: laneOf({ four: end, six: end }),
-    done: (result) => done.push(result),
-    surplus: (jobs) => back.push(...jobs),
-  })
+  const another = () =>
+    destinationWith({
+      lane: laneOf({ four: end, six: end }),
+      done: (result) => done.push(result),
+      surplus: (jobs) => back.push(...jobs),
+    })
+  const destination = another()
   const jobs = Array.from({ length: 60 }, (_, n): Job => ({ ...job, contentId: `e${n}` }))
   const isRested = () => {
     restMs = 0
   }
-  return { destination, jobs, causes, done, back, isRested }
+  return { destination, another, jobs, causes, done, back, isRested }
 }
 
 const atTheDoor = [
@@ -174,6 +176,17 @@ test('a connection more that is refused for our reputation costs no email', asyn
   await vi.waitFor(() => expect(causes).toContain(atTheDoor[0][1]), 5000)
   expect(done.every(({ findings }) => findings[0]?.kind === 'accepted')).toBe(true)
   destination.destroy()
+})
+
+test('two destinations of a provider that are refused for our reputation at once cost one email together', async () => {
+  await using mx = await startFakeMx({ script: ({ stage }) => (stage === 'connect' ? atTheDoor[0][1] : undefined) })
+  const { destination, another, jobs, done, back } = untrusted()
+  const both = [destination, another()]
+  for (const [n, one] of jobs.entries()) both[n % 2]?.add(one, wayTo(mx.port))
+  await vi.waitFor(() => expect(done.length + back.length).toBe(60), 5000)
+  expect(done).toHaveLength(1)
+  expect(mx.connections).toBe(2)
+  for (const one of both) one.destroy()
 })
 
 test('a host that blocks our address makes us rest, though another one is only out of reach', async () => {
