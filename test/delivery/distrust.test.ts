@@ -15,7 +15,7 @@ const stages = [
 ] as const
 
 test.each(stages)(
-  'a refusal at %s for our reputation rests the provider, costs few emails, suppresses nobody, and is told in the event log',
+  'a refusal at %s for our reputation rests the provider, costs few emails, suppresses nobody, and is told in the event log and to who asks',
   async (stage, most) => {
     await using mx = await startFakeMx({ script: (event) => (event.stage === stage ? refusal : undefined) })
     await using house = await startHouse({
@@ -26,7 +26,7 @@ test.each(stages)(
     })
     await house.addDomain(house.tenantId, 'shop.example.com')
     const emails = Array.from({ length: 60 }, (_, n) => ({ to: [`n${n}@one.example`], subject: 's', text: 't' }))
-    const { status } = await house.call('POST', '/emails/batch', { key: house.liveKey, body: { from: 'a@shop.example.com', emails } })
+    const { status, body } = await house.call('POST', '/emails/batch', { key: house.liveKey, body: { from: 'a@shop.example.com', emails } })
     expect(status).toBe(200)
     const shaped = async () => (await readEvents(house.db, startOfLog, 10_000)).filter((event) => event.kind === 'DeliveryShaped')
     await expect.poll(async () => (await shaped()).length, { timeout: 15_000 }).toBeGreaterThan(0)
@@ -37,9 +37,27 @@ test.each(stages)(
       .poll(async () => (await readQueue(house.db, null, 10, systemClock.nowMs())).destinations[0]?.sending, { timeout: 15_000 })
       .toBe(0)
     const { destinations, providers } = await readQueue(house.db, null, 10, systemClock.nowMs())
-    expect(destinations[0]?.ready).toBeGreaterThanOrEqual(60 - most)
+    const { ready = 0, deferred = 0 } = destinations[0] ?? {}
+    expect(ready + deferred).toBeGreaterThanOrEqual(60 - most)
     expect(providers).toMatchObject([{ provider: 'relay', cause: refusal, restsUntilMs: expect.any(Number) }])
     const suppressions = await house.call('GET', '/suppressions', { key: house.liveKey })
     expect(suppressions.body.total).toBe(0)
+
+    const { results } = body.data as { results: { id: string }[] }
+    const explanations = () =>
+      Promise.all(
+        results.map(
+          async ({ id }) => (await house.call('GET', `/emails/${id}`, { key: house.liveKey })).body.data as { explanation: object },
+        ),
+      )
+    await expect
+      .poll(async () => (await explanations()).map(({ explanation }) => explanation), { timeout: 15_000, interval: 500 })
+      .toContainEqual(
+        expect.objectContaining({
+          cause: 'source_limit',
+          now: 'It is due and waits: relay takes nothing more for now.',
+          nextAt: expect.stringMatching(/^\d{4}-/),
+        }),
+      )
   },
 )
