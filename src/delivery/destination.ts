@@ -3,16 +3,15 @@
  * holds up another destination; a host that cannot be reached fails what waits for it now and is asked again a little later.
  */
 import type { Clock, Log } from '#base'
-import { classify } from '#bounces'
 import type { Resolver } from '#net'
-import type { Dial, RecipientResult, SmtpConnection, SmtpLimits, Transaction, TransactionResult } from '#smtp'
+import type { Dial, SmtpConnection, SmtpLimits, Transaction, TransactionResult } from '#smtp'
 import type { Claimed } from '#spool'
+import { shapeBy } from './distrust.ts'
 import { fairQueue } from './fair-queue.ts'
 import { type Job, type PreparedMessage, transactionsOf } from './job.ts'
 import { type End, endRestMs, type Lane, takeSlots } from './lane.ts'
 import { openConnection, type Unopened, type Way } from './open-connection.ts'
 import { type Finding, findingOf, nowhere, type RemoteEnd } from './outcome.ts'
-import type { Shape } from './shaping.ts'
 import type { Slot } from './slots.ts'
 import { openStumbles } from './stumbles.ts'
 import type { WarmUp } from './warm-up.ts'
@@ -191,28 +190,7 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
       if (open.size === 0) deps.surplus(queue.takeAll(), Math.max(surplusMs, ...restsOf(lane)))
       return
     }
-    if (!opened.ok) {
-      const { reply } = opened.finding
-      if (reply && opened.end?.shape.isThrottle(reply)) {
-        opened.end.shape.refused(reply.text)
-        allowed = Math.max(1, open.size)
-        // One email tells what was said; the others wait until the provider takes more.
-        const job = open.size === 0 ? queue.take() : undefined
-        const { finding, remote, conversation } = opened
-        const durationMs = clock.monotonicMs() - beganMs
-        if (job) deps.done({ job, findings: job.recipients.map(() => finding), remote, durationMs, conversation })
-        return denied(refusedMs)
-      }
-      // With another connection alive, this is its limit and not the destination's end.
-      if (open.size > 0) {
-        allowed = Math.max(1, open.size)
-        return
-      }
-      allowed = 1
-      down = { untilMs: clock.monotonicMs() + downForMs, why: opened }
-      failAll(opened.finding, opened.remote, opened.conversation, clock.monotonicMs() - beganMs)
-      return
-    }
+    if (!opened.ok) return notOpened(opened, clock.monotonicMs() - beganMs)
     const { connection, end, remote } = opened
     for (const [other, slot] of slots) if (other !== end) slot.release()
     open.set(connection, { end, remote })
@@ -225,6 +203,28 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
       open.delete(connection)
       connection.quit()
     }
+  }
+
+  /** What is said of us is the outcome of one email only, and the others wait; what is said of the destination is that of all. */
+  const notOpened = (opened: Unopened, durationMs: number) => {
+    const { finding, remote, conversation, end, distrust } = opened
+    allowed = Math.max(1, open.size)
+    const spendOne = () => {
+      // With another connection alive, no email has to tell what was said.
+      const job = open.size === 0 ? queue.take() : undefined
+      if (job) deps.done({ job, findings: job.recipients.map(() => finding), remote, durationMs, conversation })
+    }
+    if (finding.reply && end?.shape.isThrottle(finding.reply)) {
+      end.shape.refused(finding.reply.text)
+      spendOne()
+      return denied(refusedMs)
+    }
+    if (distrust === 'new') spendOne()
+    if (distrust !== 'none') return
+    // With another connection alive, this is its limit and not the destination's end.
+    if (open.size > 0) return
+    down = { untilMs: clock.monotonicMs() + downForMs, why: opened }
+    failAll(finding, remote, conversation, durationMs)
   }
 
   /** Until there is mail again, and false when the connection is to be left: nothing came for long, or others have mail for it. */
@@ -318,20 +318,6 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
   }
 
   const mostChained = () => (lastMs < fastMs ? depthOfFast : depth)
-
-  /** What the provider's answers say of how we may send. */
-  const shapeBy = (shape: Shape, recipients: readonly RecipientResult[]) => {
-    const refusals = recipients.flatMap((one) => (one.state === 'refused' ? [one.reply] : []))
-    const throttle = refusals.find((reply) => shape.isThrottle(reply))
-    const distrust = refusals.find((reply) => {
-      const { fault, classification } = classify(reply)
-      // Our rate is a matter of reputation too, and then nothing has to rest.
-      return fault === 'reputation' && (classification === 'spam_block' || !shape.isThrottle(reply))
-    })
-    if (distrust) shape.distrusted(distrust.text)
-    else if (throttle) shape.throttled(throttle.text)
-    else if (refusals.length > 0 || recipients[0]?.state === 'accepted') shape.accepted(1)
-  }
 
   const transact = async (connection: SmtpConnection, job: Job, message: PreparedMessage) => {
     const sevenBit = connection.extensions.eightBitMime ? undefined : message.sevenBit

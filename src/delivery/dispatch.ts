@@ -15,7 +15,7 @@ import { laneName, laneOf } from './lane.ts'
 import { openMessages } from './messages.ts'
 import type { Way } from './open-connection.ts'
 import { decide, type Finding, nowhere, type Outcome, type RemoteEnd } from './outcome.ts'
-import { openPoolTurns } from './pool-turns.ts'
+import { longestPutOffMs, openPoolTurns, shortestPutOffMs } from './pool-turns.ts'
 import type { Provider, Providers } from './providers.ts'
 import type { Shaper } from './shaping.ts'
 import { sendToSimulator } from './simulated.ts'
@@ -105,16 +105,22 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
     deps.abandoned(job.recipients)
   }
 
+  const putOff = (job: Job, forMs: number, waitsFor: string) => {
+    messages.release(job)
+    deps.putOff(job.recipients, forMs, waitsFor)
+  }
+
   const messages = openMessages({ ...deps, report: reportAll, abandoned: abandon })
 
   /** Until when (monotonic ms) nothing is claimed for a domain, the oldest first. */
   const resting = new Map<string, number>()
-  const surplus = (jobs: Job[], forMs: number) => {
+  const surplus = (jobs: Job[], forMs: number, provider: Provider) => {
     const untilMs = clock.monotonicMs() + Math.min(forMs, longestRestMs)
     for (const job of jobs) {
       const [first] = job.recipients
       if (first) resting.set(first.destination, untilMs)
-      abandon(job)
+      if (forMs > shortestPutOffMs) putOff(job, Math.min(forMs, longestPutOffMs), `${provider.name} takes nothing more for now`)
+      else abandon(job)
     }
     for (const domain of resting.keys()) if (resting.size > mostResting) resting.delete(domain)
   }
@@ -158,7 +164,7 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
         done: report,
         abandoned: abandon,
         lane: laneFor(addresses, provider),
-        surplus: (jobs, forMs) => (addresses && !closing ? pools.passOn(name, provider, jobs, forMs) : surplus(jobs, forMs)),
+        surplus: (jobs, forMs) => (addresses && !closing ? pools.passOn(name, provider, jobs, forMs) : surplus(jobs, forMs, provider)),
         smtpLimits: deps.bounds?.smtp,
         dial: deps.outside?.dial,
       })
@@ -172,10 +178,7 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
     destinationFor,
     laneFor,
     abandoned: abandon,
-    putOff(job, forMs, waitsFor) {
-      messages.release(job)
-      deps.putOff(job.recipients, forMs, waitsFor)
-    },
+    putOff,
   })
 
   const forgetIdle = () => {
@@ -194,7 +197,7 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
     if (route.kind === 'hosts') {
       const hosts = route.hosts.map(({ host }) => host).sort()
       const name = `${route.destination} ${hosts.join(' ')} ${route.key}`
-      const provider = deps.providers.of(route.destination)
+      const provider = deps.providers.of(route.firstHost, route.destination)
       const way: Way = { hosts: route.hosts, port: config.mxPort, auth: undefined, guard }
       for (const job of jobs) {
         if (!job.pool) destinationFor(name, provider).add(job, way)

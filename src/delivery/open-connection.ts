@@ -10,11 +10,13 @@ import {
   connect,
   type Dial,
   type Failure,
+  type Reply,
   reach,
   type SmtpConnection,
   type SmtpLimits,
 } from '#smtp'
-import { type End, isLeftOut, type Lane, targetsOf } from './lane.ts'
+import { isDistrustAtDoor } from './distrust.ts'
+import { type End, endRestMs, isLeftOut, type Lane, targetsOf } from './lane.ts'
 import { type Finding, findingOfFailure, nowhere, type RemoteEnd, remoteOf } from './outcome.ts'
 import type { Slot } from './slots.ts'
 import type { Stumbles } from './stumbles.ts'
@@ -35,6 +37,8 @@ export interface Unopened {
   conversation: string
   /** Whose connection it would have been; undefined: it did not come so far. */
   end: End | undefined
+  /** Whether one of the peers refused us for what is thought of our address, and whether that was known before. */
+  distrust: 'none' | 'new' | 'known'
 }
 
 type Opened = { ok: true; connection: SmtpConnection; end: End; remote: RemoteEnd } | Unopened
@@ -48,11 +52,15 @@ export interface OpeningDeps {
   dial?: Dial | undefined
 }
 
-/** A host that says 5xx at the door is passed over for the next. `left out`: there are addresses only of a family that has no slot now. */
+/**
+ * A host that says 5xx at the door is passed over for the next. `left out`: there are addresses only of a family that has no slot now.
+ * When nobody lets us in, the ends that were refused for what is thought of them rest.
+ */
 export async function openConnection(way: Way, slots: ReadonlyMap<End, Slot>, deps: OpeningDeps): Promise<Opened | 'left out'> {
   const { lane, clock, stumbles, dial, smtpLimits: limits = {} } = deps
   let last: Unopened | undefined
   let wasLeftOut = false
+  const distrusted = new Map<End, Reply>()
   for (const guarded of way.hosts) {
     const { host, tls } = guarded
     if (typeof tls === 'object' && 'unusable' in tls) {
@@ -72,7 +80,10 @@ export async function openConnection(way: Way, slots: ReadonlyMap<End, Slot>, de
       const { peer, end } = reached.target
       const told = (failure: Failure) => {
         const remote = remoteOf(peer, { secure: false, tls: failure.tls ?? null }, guarded)
-        return unopened(findingOfFailure(failure), { ...remote, source: end.source }, failure.transcript, end)
+        const finding = findingOfFailure(failure)
+        const { reply } = finding
+        if (reply && isDistrustAtDoor(reply) && !end.shape.isThrottle(reply)) distrusted.set(end, reply)
+        return unopened(finding, { ...remote, source: end.source }, failure.transcript, end)
       }
       if ('failure' in reached) {
         last = gentler(last, told(reached.failure))
@@ -96,9 +107,11 @@ export async function openConnection(way: Way, slots: ReadonlyMap<End, Slot>, de
       last = gentler(last, told(result.failure))
     }
   }
+  const distrust = distrusted.size === 0 ? 'none' : [...distrusted.keys()].some((end) => endRestMs(end) === 0) ? 'new' : 'known'
+  for (const [end, { text }] of distrusted) end.shape.distrusted(text)
   // A host that was not asked has not refused.
   if (wasLeftOut && last?.finding.kind !== 'temporary') return 'left out'
-  return last ?? unopened(unreachable('the domain', { kind: 'none' }), nowhere)
+  return { ...(last ?? unopened(unreachable('the domain', { kind: 'none' }), nowhere)), distrust }
 }
 
 /**
@@ -127,6 +140,7 @@ const unopened = (finding: Finding, remote: RemoteEnd, conversation = finding.me
   remote,
   conversation,
   end,
+  distrust: 'none',
 })
 
 const ofOtherFamily = (host: string): Finding => ({

@@ -12,9 +12,9 @@ import { type LaneAddresses, nextTurn, type Turn } from './turns.ts'
 const mostTurns = 10_000
 const mostResting = 2000
 /** Put off for no longer, because an operator may change what it waits for. */
-const longestPutOffMs = 900_000
+export const longestPutOffMs = 900_000
 /** A shorter rest is waited for in the queue. */
-const shortestPutOffMs = 1500
+export const shortestPutOffMs = 1500
 /** No address of the pool is of this machine; perhaps soon one is. */
 const addresslessMs = 60_000
 

@@ -1,6 +1,7 @@
 /** Who runs a mail server, and what its temporary refusals mean: a data file that an operator can add to. */
 import { readFileSync } from 'node:fs'
 import { ConfigError } from '#base'
+import { classify, type GivenReply } from '#bounces'
 import type { Bounds } from './learn.ts'
 
 export interface Provider extends Bounds {
@@ -18,10 +19,10 @@ interface Rule {
 }
 
 export interface Providers {
-  /** Of mail servers with this common domain; unknown ones are their own provider. */
-  of(destination: string): Provider
+  /** Of a mail server, by the deepest rule for its name or for a domain above it; without one, `destination` is the provider's name. */
+  of(host: string, destination: string): Provider
   /** Whether a temporary refusal is about how much or how fast we send, or our standing, rather than about this message. */
-  isThrottle(reply: { code: number; text: string }, provider: string): boolean
+  isThrottle(reply: GivenReply, provider: string): boolean
 }
 
 /** As many as Postfix opens by default. */
@@ -29,7 +30,8 @@ const usualConnections = 20
 /** A phrase about number or speed. Greylisting uses the same codes and means the message. */
 const throttleWords =
   /rate.?limit|ratelimit|throttl|too (?:many|much|fast|frequent)|slow(?:ing)? down|(?:connection|message|sending|mail|hourly|daily|volume).{0,24}(?:limit|quota)|limit.{0,20}(?:exceed|reached)|exceed.{0,30}(?:rate|limit)|frequency|unusual (?:rate|traffic)|unexpected volume|server busy|(?:concurren|simultaneous)/i
-const aboutTheMessage = /gr[ae]y.?list|postgrey|mailbox|over ?quota|quota exceeded|storage|too many recipients|message size|too large/i
+const aboutTheMessage =
+  /gr[ae]y.?list|postgrey|mailbox|recipient has exceeded|(?:user|recipient) .{0,40}is receiving|over ?quota|quota exceeded|storage|too many recipients|message size|too large/i
 
 const shipped = new URL('./providers.json', import.meta.url)
 
@@ -39,23 +41,28 @@ export function openProviders(file: string | undefined): Providers {
   if (file !== undefined) for (const rule of readRules(file)) rules.set(rule.name, rule)
   const byDomain = new Map([...rules.values()].flatMap((rule) => rule.mx.map((domain) => [domain.toLowerCase(), rule] as const)))
 
-  const ruleFor = (destination: string): Rule | undefined => {
-    for (let domain = destination; domain !== ''; domain = domain.slice(domain.indexOf('.') + 1)) {
+  const ruleFor = (host: string): Rule | undefined => {
+    for (let domain = host; domain !== ''; domain = domain.slice(domain.indexOf('.') + 1)) {
       const rule = byDomain.get(domain)
       if (rule || !domain.includes('.')) return rule
     }
     return undefined
   }
   return {
-    of(destination) {
-      const rule = ruleFor(destination)
+    of(host, destination) {
+      const rule = ruleFor(host)
       const isNamed = rule !== undefined
       return { isNamed, name: rule?.name ?? destination, connections: rule?.connections ?? usualConnections, rate: rule?.rate ?? null }
     },
-    isThrottle({ code, text }, provider) {
-      if (code < 400 || code >= 500 || aboutTheMessage.test(text)) return false
+    isThrottle(reply, provider) {
+      const { code, text } = reply
+      if (code === null || code < 400 || code >= 500 || aboutTheMessage.test(text)) return false
       const lower = text.toLowerCase()
-      return code === 421 || throttleWords.test(text) || rules.get(provider)?.throttled?.some((phrase) => lower.includes(phrase)) === true
+      const isSaid = code === 421 || throttleWords.test(text) || rules.get(provider)?.throttled?.some((phrase) => lower.includes(phrase))
+      if (!isSaid) return false
+      // Of one recipient, or of one sender's domain: the others' mail goes on as it went.
+      const { fault } = classify(reply)
+      return fault !== 'recipient' && fault !== 'sender'
     },
   }
 }

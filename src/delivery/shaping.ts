@@ -4,6 +4,7 @@
  * (learn.ts) and is told in the event log. A provider that has refused nothing costs two statements for each connection.
  */
 import { type Clock, type Log, pause, startLoop } from '#base'
+import type { GivenReply } from '#bounces'
 import { type Db, type Queryable, sql, type Tx } from '#db'
 import { appendEvents } from '#events'
 import { afterRefusedConnection, afterSuccess, afterThrottle, type Learned, unlearned } from './learn.ts'
@@ -85,7 +86,7 @@ export interface Shape {
   /** So few connections are allowed that processes must take turns with them. */
   readonly isScarce: boolean
   /** Whether a refusal is about our number or speed; then it is learnt from. */
-  isThrottle(reply: { code: number; text: string }): boolean
+  isThrottle(reply: GivenReply): boolean
 }
 
 export interface Shaper {

@@ -13,8 +13,11 @@ export interface RouteHost {
 }
 
 export type Route =
-  /** `hosts`: at most 10, in order of preference. Domains with the same `destination` have the same provider. */
-  | { kind: 'hosts'; hosts: RouteHost[]; destination: string }
+  /**
+   * `hosts`: at most 10, in order of preference. `firstHost`: the same of them whatever the shuffling, and `destination` its registrable
+   * domain: whoever has the same has the same provider.
+   */
+  | { kind: 'hosts'; hosts: RouteHost[]; firstHost: string; destination: string }
   | {
       kind: 'permanent'
       classification: 'invalid_recipient' | 'not_accepting_mail' | 'dns_error' | 'protocol_error'
@@ -64,7 +67,7 @@ async function routeByAddress(domain: string, resolver: Resolver, options: Route
       enhanced: '5.4.4',
       message: `${domain} has neither mail servers nor an address`,
     }
-  return (answer && nowhere(domain, [answer])) ?? { kind: 'hosts', hosts, destination: domain }
+  return (answer && nowhere(domain, [answer])) ?? { kind: 'hosts', hosts, firstHost: domain, destination: domain }
 }
 
 async function routeByMx(domain: string, records: readonly MxRecord[], resolver: Resolver, options: RouteOptions): Promise<Route> {
@@ -81,7 +84,9 @@ async function routeByMx(domain: string, records: readonly MxRecord[], resolver:
     return { kind: 'permanent', classification: 'dns_error', enhanced: '5.4.4', message: `${domain} names no usable mail server` }
   }
   const hosts = inOrder(candidates, options.fraction)
-  return nowhere(domain, await usable(hosts, resolver, options.guard)) ?? { kind: 'hosts', hosts, destination: destinationOf(candidates) }
+  const firstHost = firstOf(candidates)
+  const destination = getDomain(firstHost) ?? firstHost
+  return nowhere(domain, await usable(hosts, resolver, options.guard)) ?? { kind: 'hosts', hosts, firstHost, destination }
 }
 
 /** By preference, equal ones shuffled, each host once. */
@@ -94,10 +99,10 @@ function inOrder(candidates: readonly RouteHost[], fraction: () => number): Rout
   return [...once.values()].slice(0, mostHosts)
 }
 
-/** The provider's domain; the same whatever the shuffling. */
-function destinationOf(candidates: readonly RouteHost[]): string {
+/** The same whatever the shuffling. */
+function firstOf(candidates: readonly RouteHost[]): string {
   const [first] = [...candidates].sort((a, b) => a.preference - b.preference || (a.host < b.host ? -1 : 1))
-  return first ? (getDomain(first.host) ?? first.host) : ''
+  return first?.host ?? ''
 }
 
 const isOwn = (host: string, { ownNames }: RouteOptions) => ownNames.some((name) => name.toLowerCase() === host)

@@ -2,10 +2,10 @@
 import { expect, test, vi } from 'vitest'
 import { type Clock, silentLog, systemClock } from '#base'
 import { openResolver } from '#net'
-import { type Destination, type DestinationDeps, openDestination } from '../../src/delivery/destination.ts'
+import { type Destination, type DestinationDeps, type FindingFor, openDestination } from '../../src/delivery/destination.ts'
 import { type Job, jobsOf } from '../../src/delivery/job.ts'
-import type { End } from '../../src/delivery/lane.ts'
-import { startFakeMx } from '../support/fake-mx.ts'
+import { type End, laneOf } from '../../src/delivery/lane.ts'
+import { type MxEvent, startFakeMx } from '../support/fake-mx.ts'
 
 const early: Clock = { ...systemClock, after: (delayMs, action) => systemClock.after(delayMs - 5, action) }
 const data = Buffer.from('From: a@house.test\r\n\r\nHello\r\n')
@@ -102,5 +102,101 @@ test('mail whose connection breaks before anything was said of it, while the pro
   destination.add({ ...job }, wayTo(mx.port))
   await vi.waitFor(() => expect(abandoned.map(({ contentId }) => contentId)).toEqual(['e']), 5000)
   expect(hasStopped).toBe(true)
+  destination.destroy()
+})
+
+/** A destination that rests from a refusal for our reputation until `isRested` is called, and 60 emails for it. */
+function untrusted(more: Partial<End['shape']> = {}) {
+  const causes: string[] = []
+  const done: FindingFor[] = []
+  const back: Job[] = []
+  let restMs = 0
+  const shape = {
+    ...openShape,
+    ...more,
+    get restMs() {
+      return restMs
+    },
+    distrusted(cause: string) {
+      causes.push(cause)
+      restMs = 30_000
+    },
+  }
+  const end: End = { source: undefined, ehloName: 'mail.house.test', shape, warmUp: undefined }
+  const another = () =>
+    destinationWith({
+      lane: laneOf({ four: end, six: end }),
+      done: (result) => done.push(result),
+      surplus: (jobs) => back.push(...jobs),
+    })
+  const destination = another()
+  const jobs = Array.from({ length: 60 }, (_, n): Job => ({ ...job, contentId: `e${n}` }))
+  const isRested = () => {
+    restMs = 0
+  }
+  return { destination, another, jobs, causes, done, back, isRested }
+}
+
+const atTheDoor = [
+  ['connect', '554 5.7.1 Service unavailable; Client host [192.0.2.1] blocked using zen.spamhaus.org', 'permanent'],
+  ['connect', '450 4.7.1 Client host [192.0.2.1] is listed at bl.spamcop.net', 'temporary'],
+  ['ehlo', '550 5.7.1 Your IP address has a poor reputation', 'permanent'],
+  ['connect', '554 mx.gmx.net Bad DNS PTR resource record', 'permanent'],
+] as const
+
+test.each(atTheDoor)(
+  'of 60 emails refused at %s by "%s" one fails, and the others go when the peer has rested',
+  async (stage, reply, kind) => {
+    let isFriendly = false
+    const script = (event: MxEvent) => (event.stage === stage && !isFriendly ? reply : undefined)
+    await using mx = await startFakeMx({ script })
+    const { destination, jobs, causes, done, back, isRested } = untrusted()
+    for (const one of jobs) destination.add(one, wayTo(mx.port))
+    await vi.waitFor(() => expect(back).toHaveLength(59), 5000)
+    expect(causes).toEqual([reply])
+    expect(done.map(({ findings }) => findings[0]?.kind)).toEqual([kind])
+    expect(mx.connections).toBe(1)
+
+    isFriendly = true
+    isRested()
+    for (const one of back.splice(0)) destination.add(one, wayTo(mx.port))
+    expect(await mx.waitFor(59, 10_000)).toHaveLength(59)
+    await vi.waitFor(() => expect(done).toHaveLength(60), 5000)
+    expect(done.slice(1).every(({ findings }) => findings[0]?.kind === 'accepted')).toBe(true)
+    expect(back).toEqual([])
+    destination.destroy()
+  },
+)
+
+test('a connection more that is refused for our reputation costs no email', async () => {
+  await using mx = await startFakeMx({ script: ({ stage, session }) => (stage === 'connect' && session > 1 ? atTheDoor[0][1] : undefined) })
+  const { destination, jobs, causes, done, back } = untrusted()
+  for (const one of jobs) destination.add(one, wayTo(mx.port))
+  await vi.waitFor(() => expect(done.length + back.length).toBe(60), 10_000)
+  await vi.waitFor(() => expect(causes).toContain(atTheDoor[0][1]), 5000)
+  expect(done.every(({ findings }) => findings[0]?.kind === 'accepted')).toBe(true)
+  destination.destroy()
+})
+
+test('two destinations of a provider that are refused for our reputation at once cost one email together', async () => {
+  await using mx = await startFakeMx({ script: ({ stage }) => (stage === 'connect' ? atTheDoor[0][1] : undefined) })
+  const { destination, another, jobs, done, back } = untrusted()
+  const both = [destination, another()]
+  for (const [n, one] of jobs.entries()) both[n % 2]?.add(one, wayTo(mx.port))
+  await vi.waitFor(() => expect(done.length + back.length).toBe(60), 5000)
+  expect(done).toHaveLength(1)
+  expect(mx.connections).toBe(2)
+  for (const one of both) one.destroy()
+})
+
+test('a host that blocks our address makes us rest, though another one is only out of reach', async () => {
+  await using mx = await startFakeMx({ script: ({ stage }) => (stage === 'connect' ? atTheDoor[0][1] : undefined) })
+  const { destination, jobs, causes, done, back } = untrusted()
+  const way = wayTo(mx.port)
+  const [host] = way.hosts
+  for (const one of jobs) destination.add(one, { ...way, hosts: host ? [host, { ...host, host: '127.0.0.2', preference: 1 }] : [] })
+  await vi.waitFor(() => expect(back).toHaveLength(59), 5000)
+  expect(causes).toEqual([atTheDoor[0][1]])
+  expect(done.map(({ findings }) => findings[0]?.kind)).toEqual(['temporary'])
   destination.destroy()
 })

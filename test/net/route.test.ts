@@ -191,10 +191,11 @@ describe('the route of a domain with', () => {
       'mx0.d.co.uk': up,
     })
     const by = (...fractions: number[]) => routeOf(dns, 'a.test', { fraction: () => fractions.shift() ?? 0 })
-    const named = (route: Route) => (route.kind === 'hosts' ? [...route.hosts.map(({ host }) => host), route.destination] : [])
+    const named = (route: Route) =>
+      route.kind === 'hosts' ? [...route.hosts.map(({ host }) => host), route.firstHost, route.destination] : []
     // The resolver gives them by preference, so the first fraction is that of mx0.
-    expect(named(await by(0.9, 0.1, 0.2))).toEqual(['mx0.d.co.uk', 'mx1.b.test', 'mx2.c.test', 'd.co.uk'])
-    expect(named(await by(0.9, 0.2, 0.1))).toEqual(['mx0.d.co.uk', 'mx2.c.test', 'mx1.b.test', 'd.co.uk'])
+    expect(named(await by(0.9, 0.1, 0.2))).toEqual(['mx0.d.co.uk', 'mx1.b.test', 'mx2.c.test', 'mx0.d.co.uk', 'd.co.uk'])
+    expect(named(await by(0.9, 0.2, 0.1))).toEqual(['mx0.d.co.uk', 'mx2.c.test', 'mx1.b.test', 'mx0.d.co.uk', 'd.co.uk'])
   })
 
   test('a provider in common shares its destination', async () => {
@@ -204,7 +205,7 @@ describe('the route of a domain with', () => {
       'aspmx.l.google.com': up,
       'alt1.aspmx.l.google.com': up,
     })
-    expect(await routeOf(dns, 'a.test')).toMatchObject({ destination: 'google.com' })
+    expect(await routeOf(dns, 'a.test')).toMatchObject({ firstHost: 'aspmx.l.google.com', destination: 'google.com' })
     expect(await routeOf(dns, 'b.test')).toMatchObject({ destination: 'google.com' })
   })
 })

@@ -46,6 +46,7 @@ const greetings: Row[] = [
   greeting('421 as greeting', '421 4.3.2 too many connections\r\n', ['softfail temporarily_unavailable 4.3.2']),
   greeting('450 as greeting', '450 4.3.2 not now\r\n', untilGivenUp('temporarily_unavailable 4.3.2')),
   greeting('554 as greeting', '554 5.7.1 your address is on our block list\r\n', ['hardfail spam_block 5.7.1']),
+  greeting('450 as greeting, for a block list', '450 4.7.1 your address is on our block list\r\n', ['softfail spam_block 4.7.1']),
   { name: '554 as greeting of the first of two MX hosts', dns: (place) => twoHosts(place, place.unwelcomeIp), comesTo: ['sent'] },
   { name: '421 as greeting of the first of two MX hosts', dns: (place) => twoHosts(place, place.busyIp), comesTo: ['sent'] },
   greeting('250 as greeting', '250 hello\r\n', untilGivenUp('protocol_error')),

@@ -1,0 +1,73 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { openProviders, type Providers } from './providers.ts'
+
+let folder: string
+let providers: Providers
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'providers-'))
+  const file = join(folder, 'rules.json')
+  const rules = [
+    { name: 'partner', mx: ['mx.partner.example'], connections: 2, rate: 5 },
+    { name: 'neighbour', mx: ['neighbour.example'], connections: 3 },
+    { name: 'deeper', mx: ['deep.neighbour.example'], connections: 4 },
+  ]
+  await writeFile(file, JSON.stringify({ providers: rules }))
+  providers = openProviders(file)
+})
+afterAll(() => rm(folder, { recursive: true }))
+
+describe('the provider of a mail server', () => {
+  test.each([
+    ['mx.partner.example', 'partner.example', 'partner'],
+    ['a.mx.partner.example', 'partner.example', 'partner'],
+    ['mail.partner.example', 'partner.example', 'partner.example'],
+    ['mx.neighbour.example', 'neighbour.example', 'neighbour'],
+    ['mx.deep.neighbour.example', 'neighbour.example', 'deeper'],
+    ['d1.a.ess.barracuda.com', 'barracuda.com', 'barracuda'],
+    ['aspmx.l.google.com', 'google.com', 'gmail'],
+    ['mx1.small.example', 'small.example', 'small.example'],
+  ])('%s is named by the deepest rule, else by its domain %s', (host, domain, name) => {
+    expect(providers.of(host, domain)).toMatchObject({ name, isNamed: name !== domain })
+  })
+
+  test('has the numbers of its rule, else the usual ones', () => {
+    expect(providers.of('mx.partner.example', 'partner.example')).toMatchObject({ connections: 2, rate: 5 })
+    expect(providers.of('mail.partner.example', 'partner.example')).toMatchObject({ connections: 20, rate: null })
+  })
+})
+
+describe('a temporary refusal', () => {
+  const isThrottle = (text: string, provider = 'gmail') =>
+    providers.isThrottle({ code: Number(text.slice(0, 3)), enhanced: null, text }, provider)
+
+  test.each([
+    '421 4.7.0 Try again later, closing connection. - gsmtp',
+    '421-4.7.28 Gmail has detected an unusual rate of unsolicited mail originating from your IP address',
+    '450 4.2.1 Peak SMTP relay limit exceeded for customer. This is a temporary error. - gsmtp',
+    '450 4.7.1 Message rate limit exceeded, slow down',
+    '421 4.3.2 too many connections',
+  ])('of our number or speed shapes the provider: %s', (text) => {
+    expect(isThrottle(text)).toBe(true)
+  })
+
+  test.each([
+    '450 4.2.1 The user you are trying to contact is receiving mail too quickly. Please resend your message at a later time. - gsmtp',
+    '450 4.2.1 The user you are trying to contact is receiving mail at a rate that prevents additional messages from being delivered.',
+    '450 4.2.1 The recipient has exceeded message rate limit. Try again later.',
+    '421 4.2.2 The email account that you tried to reach is over quota',
+    '450 4.7.1 greylisted, try again later',
+  ])('of one recipient does not: %s', (text) => {
+    expect(isThrottle(text)).toBe(false)
+  })
+
+  test.each([
+    '421 4.7.26 This mail has been rate limited because it is unauthenticated. Gmail requires all senders to authenticate with either SPF or DKIM. - gsmtp',
+    '421 4.7.32 Your email has been rate limited because the From: header in this message is not aligned with the SPF or DKIM domain. - gsmtp',
+    '451 4.1.8 Domain of sender address a@shop.example.com does not resolve',
+  ])("of one sender's domain does not: %s", (text) => {
+    expect(isThrottle(text)).toBe(false)
+  })
+})
