@@ -208,6 +208,12 @@ export const texts = {
     parts: 'Parts',
     octets: (count: string) => `${count} octets`,
   },
+  webhook: {
+    on: 'On',
+    off: 'Off',
+    fails: 'Failing',
+    failingSince: 'Failing since',
+  },
   emails: {
     noSubject: '(no subject)',
     any: 'Any',

@@ -118,6 +118,7 @@ export interface Webhook {
   events: string[]
   allEvents: boolean
   enabled: boolean
+  failingSince: string | null
   createdAt: string
   tenantId: string | null
   secret?: string

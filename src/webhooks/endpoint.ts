@@ -148,7 +148,7 @@ export function openEndpoint(webhookId: number, epoch: number, knownHealth: Heal
       return webhook
     },
     refresh(now, positions) {
-      if (webhook && now && webhook.url !== now.url) health = healthy
+      if (webhook && now && (webhook.url !== now.url || (now.enabled && !webhook.enabled))) health = healthy
       webhook = now
       // The log itself, and one part that is sent again at a time.
       const live = positions.find(({ untilXact }) => untilXact === null)

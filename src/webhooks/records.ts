@@ -32,6 +32,8 @@ export interface Webhook {
   allEvents: boolean
   enabled: boolean
   timeoutSeconds: number
+  /** The first failure since its receiver last answered well; null: none, or it is off. */
+  failingSince: Date | null
   createdAt: Date
   updatedAt: Date
 }
@@ -44,6 +46,7 @@ export interface StoredWebhook extends Webhook {
 
 const columns = sql.part`
   tenant_id as "tenantId", id, uuid, name, url, event_names as "events", all_events as "allEvents", enabled, timeout_seconds as "timeoutSeconds",
+  (select failing_since from webhook_endpoints where webhook_id = webhooks.id and webhooks.enabled) as "failingSince",
   secret, old_secrets as "oldSecrets", created_at as "createdAt", updated_at as "updatedAt"`
 
 const insertWebhook = sql<StoredWebhook>`
@@ -112,7 +115,7 @@ export const listWebhooks = (on: Queryable, tenantId: string): Promise<StoredWeb
 
 export async function addWebhook(
   on: Queryable,
-  { tenantId, uuid, name, url, events, allEvents, enabled, timeoutSeconds }: Omit<Webhook, 'id' | 'createdAt' | 'updatedAt'>,
+  { tenantId, uuid, name, url, events, allEvents, enabled, timeoutSeconds }: Omit<Webhook, 'id' | 'failingSince' | 'createdAt' | 'updatedAt'>,
   sealedSecret: Buffer,
   nowMs: number,
 ): Promise<StoredWebhook> {

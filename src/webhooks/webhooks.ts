@@ -2,7 +2,7 @@
  * Webhooks: who is told of what happens, how a receiver knows that it was us, and what became of each request. One kind of record,
  * seen as a tenant's or as the organisation's. Processes that share the webhooks by lease follow the log and send.
  * Owns: webhooks, webhook_endpoints, webhook_positions, webhook_retries, webhook_processes, webhook_deliveries, webhook_signing_keys.
- * Uses: base, dkim, net, bounces, db, tenants, events, emails, spool. Used by: housekeeping, http, cli, main.
+ * Uses: base, dkim, net, bounces, db, tenants, events, emails, spool. Used by: housekeeping, doctor, http, cli, main.
  * Promises: every event is sent at least once, under one id for each webhook, those of one email in their order; no receiver keeps
  * another waiting; nothing is sent to an address that is not allowed; secrets and keys are sealed in the database; every request but a
  * test leaves a record.
@@ -58,6 +58,7 @@ export { openForward } from './forward.ts'
 export { forgetSender } from './leases.ts'
 export { type Live, type LiveEvent, type LiveStep, openLive, parsePosition, positionText } from './live.ts'
 export { type Bodies, openBodies, type PreparedBody, type ToldEvent, toldEvents } from './payload.ts'
+export { measureFailing } from './positions.ts'
 export { organisationWide, type Webhook, type WebhookEvent, webhookEvents } from './records.ts'
 export { type Sending, startSending } from './sending.ts'
 
@@ -199,10 +200,12 @@ export function openWebhooks(deps: WebhooksDeps): Webhooks {
         const saved = await changeWebhook(tx, known.id, change, nowMs)
         if (!saved) throw new Refusal('not_found', { message: 'there is no such webhook' })
         const { before, after } = saved
+        const begins = !before.enabled && after.enabled
+        const moves = before.url !== after.url
         if (before.enabled && !after.enabled) await stopFollowing(tx, [after.id])
-        if (!before.enabled && after.enabled) await startFollowing(tx, after.id)
-        if (before.url !== after.url) await forgive(tx, after.id)
-        return after
+        if (begins) await startFollowing(tx, after.id)
+        if (moves) await forgive(tx, after.id)
+        return begins || moves ? { ...after, failingSince: null } : after
       })
       await changed(webhook)
       return { webhook, ...(octets ? { secret: shownSecret(octets) } : {}) }

@@ -81,6 +81,7 @@ describe('a webhook', () => {
       allEvents: true,
       enabled: true,
       timeoutSeconds: 5,
+      failingSince: null,
       createdAt: iso,
       updatedAt: iso,
       tenantId: null,

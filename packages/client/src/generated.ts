@@ -806,6 +806,8 @@ export interface Webhook {
   allEvents: boolean
   enabled: boolean
   timeoutSeconds: number
+  /** null: it does not fail, or it is off */
+  failingSince: string | null
   createdAt: string
   updatedAt: string
   /** null: hears of every tenant */
@@ -825,6 +827,8 @@ export interface WebhooksListData {
     allEvents: boolean
     enabled: boolean
     timeoutSeconds: number
+    /** null: it does not fail, or it is off */
+    failingSince: string | null
     createdAt: string
     updatedAt: string
     /** null: hears of every tenant */
@@ -990,6 +994,8 @@ export interface PlatformWebhooksCreateData {
   allEvents: boolean
   enabled: boolean
   timeoutSeconds: number
+  /** null: it does not fail, or it is off */
+  failingSince: string | null
   createdAt: string
   updatedAt: string
   /** `whsec_` and base64: the key of webhook-signature */
@@ -1492,6 +1498,8 @@ export const organisationApi = (api: Api) => ({
       allEvents: boolean
       enabled: boolean
       timeoutSeconds: number
+      /** null: it does not fail, or it is off */
+      failingSince: string | null
       createdAt: string
       updatedAt: string
       /** `whsec_` and base64: the key of webhook-signature */

@@ -22,6 +22,7 @@ export const webhookFields = {
   allEvents: Type.Boolean(),
   enabled: Type.Boolean(),
   timeoutSeconds: Type.Integer({ minimum: 1, maximum: 30 }),
+  failingSince: nullable(Type.String({ format: 'date-time', description: 'null: it does not fail, or it is off' })),
   createdAt: Type.String({ format: 'date-time' }),
   updatedAt: Type.String({ format: 'date-time' }),
 }
@@ -162,6 +163,7 @@ export const fieldsToWire = ({ webhook, secret }: Shown) => ({
   allEvents: webhook.allEvents,
   enabled: webhook.enabled,
   timeoutSeconds: webhook.timeoutSeconds,
+  failingSince: webhook.failingSince?.toISOString() ?? null,
   createdAt: webhook.createdAt.toISOString(),
   updatedAt: webhook.updatedAt.toISOString(),
   ...(secret === undefined ? {} : { secret }),
