@@ -213,6 +213,10 @@ export const texts = {
     off: 'Off',
     fails: 'Failing',
     failingSince: 'Failing since',
+    disabled: {
+      gone: 'Switched off: the receiver answered 410 Gone on',
+      asked: 'Switched off in the dashboard or over the API on',
+    },
   },
   emails: {
     noSubject: '(no subject)',

@@ -118,6 +118,8 @@ export interface Webhook {
   events: string[]
   allEvents: boolean
   enabled: boolean
+  disabledAt: string | null
+  disabledBecause: 'gone' | 'asked' | null
   failingSince: string | null
   createdAt: string
   tenantId: string | null

@@ -87,7 +87,10 @@ export function openEndpoint(webhookId: number, epoch: number, knownHealth: Heal
       const askedMs = readRetryAfter(outcome.retryAfter, nowMs)
       health = afterAttempt(health, success, nowMs, outcome.statusCode === tooMany ? (askedMs ?? 0) : null)
       const delayMs = success || isGone ? undefined : retryDelayMs(number, ids.fraction(), askedMs)
-      if (isGone) lanes = []
+      if (isGone) {
+        lanes = []
+        health = healthy
+      }
       const dueAt = delayMs === undefined ? null : new Date(nowMs + delayMs)
       const attempted: Attempted = {
         webhookId,

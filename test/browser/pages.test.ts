@@ -370,7 +370,11 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
     await page.getByText('200', { exact: true }).first().waitFor()
     expect(receiver.received.some(({ path }) => path === `/${at(look)}`)).toBe(true)
     await expectFine(watched, 'webhook', look)
+    await page.getByRole('button', { name: 'Switch off' }).click()
+    await page.getByText('Switched off in the dashboard or over the API on').waitFor()
+    await expectFine(watched, 'webhook-off', look)
     await go('Webhooks')
+    await page.getByText('Switched off in the dashboard or over the API on').first().waitFor()
     await expectFine(watched, 'webhooks', look)
   })
 

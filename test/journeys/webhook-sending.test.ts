@@ -223,11 +223,16 @@ describe('what failed', () => {
     await house.start()
     await house.happen({ n: 1 })
     expect(await untilRecorded(webhook, 1)).toMatchObject([{ statusCode: 410, willRetry: false }])
-    expect((await house.webhooks.get(String(webhook.id), null)).webhook.enabled).toBe(false)
+    const off = (await house.webhooks.get(String(webhook.id), null)).webhook
+    expect(off).toMatchObject({ enabled: false, disabledAt: expect.any(Date), disabledBecause: 'gone' })
+    expect(Math.abs((off.disabledAt?.getTime() ?? 0) - systemClock.nowMs())).toBeLessThan(5000)
+    const renamed = (await house.webhooks.update(String(webhook.id), null, { name: 'still gone' })).webhook
+    expect(renamed).toMatchObject({ disabledAt: off.disabledAt, disabledBecause: 'gone' })
     expect(await house.db.rows(retries)).toEqual([])
     await house.happen({ n: 2 })
     to.answer = (response) => response.end()
-    await house.webhooks.update(String(webhook.id), null, { enabled: true })
+    const on = (await house.webhooks.update(String(webhook.id), null, { enabled: true })).webhook
+    expect(on).toMatchObject({ enabled: true, disabledAt: null, disabledBecause: null })
     await house.happen({ n: 3 })
     await until(() => to.received.length === 2)
     expect(numbersAt(to)).toEqual([1, 3])

@@ -1,4 +1,4 @@
-/** How a webhook does: whether it is on, and since when its receiver fails. */
+/** How a webhook does: whether it is on, since when its receiver fails, or why it is off. */
 import { texts } from '../texts.ts'
 import type { Webhook } from '../types.ts'
 import { Badge, Time } from './basics.tsx'
@@ -9,7 +9,14 @@ export function WebhookBadge({ webhook: { enabled, failingSince } }: { webhook: 
 }
 
 /** Nothing, where there is nothing to say. */
-export function WebhookState({ webhook: { failingSince } }: { webhook: Webhook }) {
+export function WebhookState({ webhook: { failingSince, disabledAt, disabledBecause } }: { webhook: Webhook }) {
+  if (disabledAt && disabledBecause) {
+    return (
+      <span className="block text-soft">
+        {texts.webhook.disabled[disabledBecause]} <Time at={disabledAt} />
+      </span>
+    )
+  }
   if (!failingSince) return null
   return (
     <span className="block text-bad">

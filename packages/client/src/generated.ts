@@ -805,6 +805,10 @@ export interface Webhook {
   events: ('MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError')[]
   allEvents: boolean
   enabled: boolean
+  /** null: it is enabled, or was disabled before this was kept */
+  disabledAt: string | null
+  /** `gone`: its receiver answered 410; `asked`: over the API or in the dashboard */
+  disabledBecause: 'gone' | 'asked' | null
   timeoutSeconds: number
   /** null: it does not fail, or it is off */
   failingSince: string | null
@@ -826,6 +830,10 @@ export interface WebhooksListData {
     events: ('MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError')[]
     allEvents: boolean
     enabled: boolean
+    /** null: it is enabled, or was disabled before this was kept */
+    disabledAt: string | null
+    /** `gone`: its receiver answered 410; `asked`: over the API or in the dashboard */
+    disabledBecause: 'gone' | 'asked' | null
     timeoutSeconds: number
     /** null: it does not fail, or it is off */
     failingSince: string | null
@@ -993,6 +1001,10 @@ export interface PlatformWebhooksCreateData {
   events: ('MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError')[]
   allEvents: boolean
   enabled: boolean
+  /** null: it is enabled, or was disabled before this was kept */
+  disabledAt: string | null
+  /** `gone`: its receiver answered 410; `asked`: over the API or in the dashboard */
+  disabledBecause: 'gone' | 'asked' | null
   timeoutSeconds: number
   /** null: it does not fail, or it is off */
   failingSince: string | null
@@ -1497,6 +1509,10 @@ export const organisationApi = (api: Api) => ({
       events: ('MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError')[]
       allEvents: boolean
       enabled: boolean
+      /** null: it is enabled, or was disabled before this was kept */
+      disabledAt: string | null
+      /** `gone`: its receiver answered 410; `asked`: over the API or in the dashboard */
+      disabledBecause: 'gone' | 'asked' | null
       timeoutSeconds: number
       /** null: it does not fail, or it is off */
       failingSince: string | null
