@@ -23,6 +23,7 @@ import {
   listDeliveriesOfEmail,
   recordDeliveries,
 } from './deliveries.ts'
+import { type Jwk, openInstallationKeys } from './keys.ts'
 import { addEndpoint, addReplay, forgive, startFollowing, stopFollowing } from './positions.ts'
 import {
   addWebhook,
@@ -43,7 +44,7 @@ import {
   webhookChanged,
 } from './records.ts'
 import { openSend } from './request.ts'
-import { type Jwk, openInstallationKeys, shownSecret } from './signing.ts'
+import { shownSecret } from './signing.ts'
 
 export { samplePayload, webhookBody } from './body.ts'
 export {
@@ -55,6 +56,7 @@ export {
   recordDeliveries,
 } from './deliveries.ts'
 export { openForward } from './forward.ts'
+export { rotateInstallationKey } from './keys.ts'
 export { forgetSender } from './leases.ts'
 export { type Live, type LiveEvent, type LiveStep, openLive, parsePosition, positionText } from './live.ts'
 export { type Bodies, openBodies, type PreparedBody, type ToldEvent, toldEvents } from './payload.ts'
