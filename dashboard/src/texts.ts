@@ -209,6 +209,16 @@ export const texts = {
     parts: 'Parts',
     octets: (count: string) => `${count} octets`,
   },
+  webhook: {
+    on: 'On',
+    off: 'Off',
+    fails: 'Failing',
+    failingSince: 'Failing since',
+    disabled: {
+      gone: 'Switched off: the receiver answered 410 Gone on',
+      asked: 'Switched off in the dashboard or over the API on',
+    },
+  },
   emails: {
     noSubject: '(no subject)',
     any: 'Any',

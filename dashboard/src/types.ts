@@ -119,6 +119,9 @@ export interface Webhook {
   events: string[]
   allEvents: boolean
   enabled: boolean
+  disabledAt: string | null
+  disabledBecause: 'gone' | 'asked' | null
+  failingSince: string | null
   createdAt: string
   tenantId: string | null
   secret?: string

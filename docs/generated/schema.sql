@@ -635,6 +635,8 @@ create table webhooks (
   old_secrets jsonb not null,
   created_at timestamptz not null,
   updated_at timestamptz not null,
+  disabled_at timestamptz,
+  disabled_because text,
   constraint webhooks_pkey PRIMARY KEY (tenant_id, id)
 );
 CREATE UNIQUE INDEX webhooks_by_uuid ON webhooks (uuid);

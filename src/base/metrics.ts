@@ -61,6 +61,16 @@ export const metrics = {
     labelNames: ['outcome'],
     registers,
   }),
+  webhooksFailing: new Gauge({
+    name: 'postrider_webhooks_failing',
+    help: 'Webhooks that are on and whose receivers fail now, in the installation',
+    registers,
+  }),
+  webhooksFailingSeconds: new Gauge({
+    name: 'postrider_webhooks_failing_seconds',
+    help: 'How long the webhook that fails longest has failed, in the installation',
+    registers,
+  }),
   queued: new Gauge({
     name: 'postrider_queue_recipients',
     help: 'Recipients in the spool of the installation by state',

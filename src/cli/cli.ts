@@ -32,7 +32,7 @@ import { domainAdd, keyCreate, limitsSet, memberAdd, memberList, memberReset, me
 import { send } from './send.ts'
 import { poolAssign, poolList, poolUnassign, sourceAdd, sourceList, sourceRemove } from './sources.ts'
 import { tlsList, tlsRequire, tlsWaive } from './tls.ts'
-import { webhookReplay } from './webhook.ts'
+import { webhookReplay, webhookRotateKey } from './webhook.ts'
 
 export type { BareHouse, CommandDeps, House } from './command.ts'
 
@@ -141,6 +141,7 @@ const commands: readonly Command[] = [
   doctor,
   dns,
   webhookReplay,
+  webhookRotateKey,
   send,
   listen,
   bounceParse,
@@ -156,7 +157,7 @@ const overview = () => `postrider <command>
 
 ${commands
   .filter((one) => !one.hidden)
-  .map((one) => `  ${one.name.padEnd(18)}${one.summary}`)
+  .map((one) => `  ${one.name.padEnd(20)}${one.summary}`)
   .join('\n')}
 
 postrider <command> --help tells more about each.`

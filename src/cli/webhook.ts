@@ -1,5 +1,5 @@
 /** Commands about webhooks. */
-import { replayRange } from '#webhooks'
+import { replayRange, rotateInstallationKey } from '#webhooks'
 import { type Command, type Given, jsonOption, needed, printed, UsageError } from './command.ts'
 
 /** The end of the year 9999. */
@@ -26,5 +26,22 @@ order, each under the id it had before. ID is a webhook's id or uuid. Prints how
     const range = { after: moment(given, 'after'), before: moment(given, 'before') }
     const queued = await deps.withHouse(({ db }) => replayRange(db, id, null, range))
     printed(given, deps, { queued }, queued === 1 ? '1 event is sent again' : `${queued} events are sent again`)
+  },
+}
+
+export const webhookRotateKey: Command = {
+  name: 'webhook rotate-key',
+  audited: true,
+  summary: 'have requests to webhooks signed with a new key',
+  help: `postrider webhook rotate-key [--json]
+
+Makes a new RSA key for the signatures that receivers check with /.well-known/jwks.json. It is published within a minute and signs
+after two hours, when no receiver can have an older set any more. The key that signs now does so until then, and stays published for
+31 days after. The secrets of webhooks stay as they are: those change over the API, with rotateSecret.`,
+  options: { ...jsonOption },
+  async run(given, deps) {
+    const { kid, signsFrom } = await deps.withHouse(rotateInstallationKey)
+    const from = signsFrom.toISOString()
+    printed(given, deps, { kid, signsFrom: from }, `the key ${kid} is published and signs from ${from} on`)
   },
 }

@@ -1,6 +1,6 @@
 /**
  * The doctor: is this installation fit to send, and if not, what to do; and its pulse, for metrics. Looks, and changes nothing.
- * Owns: nothing. Uses: base, net, smtp, db, domains, spool, tracking, delivery. Used by: http, cli, main.
+ * Owns: nothing. Uses: base, net, smtp, db, domains, spool, tracking, delivery, webhooks. Used by: http, cli, main.
  * Promises: all checks run beside each other and end in bounded time; what cannot be found out is said to be unknown, not well.
  */
 import { pause } from '#base'

@@ -3,6 +3,7 @@ import { type Clock, type Log, type Loop, metrics, startLoop } from '#base'
 import type { Db } from '#db'
 import { restoreWaiting } from '#delivery'
 import { measureQueue } from '#spool'
+import { measureFailing } from '#webhooks'
 import { askClock, askDisk } from './machine.ts'
 
 /** Reads the whole queue, which takes a tenth of a second for a million. */
@@ -21,5 +22,8 @@ export function startMeasuring({ db, clock, log, dataFolder }: { db: Db; clock: 
     metrics.overdue.set(queue.overdueMs / 1000)
     metrics.shardsUnowned.set(queue.unowned)
     metrics.restoreWaiting.set((await restoreWaiting(db)) ? 1 : 0)
+    const failing = await measureFailing(db, clock.nowMs())
+    metrics.webhooksFailing.set(failing.webhooks)
+    metrics.webhooksFailingSeconds.set(failing.longestMs / 1000)
   })
 }

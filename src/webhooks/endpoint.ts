@@ -87,7 +87,10 @@ export function openEndpoint(webhookId: number, epoch: number, knownHealth: Heal
       const askedMs = readRetryAfter(outcome.retryAfter, nowMs)
       health = afterAttempt(health, success, nowMs, outcome.statusCode === tooMany ? (askedMs ?? 0) : null)
       const delayMs = success || isGone ? undefined : retryDelayMs(number, ids.fraction(), askedMs)
-      if (isGone) lanes = []
+      if (isGone) {
+        lanes = []
+        health = healthy
+      }
       const dueAt = delayMs === undefined ? null : new Date(nowMs + delayMs)
       const attempted: Attempted = {
         webhookId,
@@ -148,7 +151,7 @@ export function openEndpoint(webhookId: number, epoch: number, knownHealth: Heal
       return webhook
     },
     refresh(now, positions) {
-      if (webhook && now && webhook.url !== now.url) health = healthy
+      if (webhook && now && (webhook.url !== now.url || (now.enabled && !webhook.enabled))) health = healthy
       webhook = now
       // The log itself, and one part that is sent again at a time.
       const live = positions.find(({ untilXact }) => untilXact === null)

@@ -3,8 +3,9 @@ import type { Clock, Random, Secrets } from '#base'
 import type { Db } from '#db'
 import type { Post, PostOutcome } from '#net'
 import { bodyFor } from './body.ts'
+import { openInstallationKeys } from './keys.ts'
 import type { LiveEvent } from './live.ts'
-import { openInstallationKeys, shownSecret, signedHeaders } from './signing.ts'
+import { shownSecret, signedHeaders } from './signing.ts'
 
 export interface ForwardDeps {
   db: Db

@@ -45,6 +45,12 @@ const healthOf = sql<Health & { webhookId: number }>`
   from webhook_endpoints
   where webhook_id = any($1)`
 
+const failingNow = sql<{ count: number; since: Date | null }>`
+  select count(*) as count, min(webhook_endpoints.failing_since) as since
+  from webhook_endpoints
+  join webhooks on webhooks.id = webhook_endpoints.webhook_id
+  where webhooks.enabled and webhook_endpoints.failing_since is not null`
+
 /** So many of each webhook: none keeps another's waiting. */
 const dueRetries = sql<Retry>`
   select due.webhook_id as "webhookId", due.event_id as id, due.xact::text as xact, due.made
@@ -120,6 +126,12 @@ export const findPositions = (on: Queryable, webhookIds: readonly number[]): Pro
 
 export const findHealth = (on: Queryable, webhookIds: readonly number[]): Promise<(Health & { webhookId: number })[]> =>
   on.rows(healthOf, [webhookIds])
+
+/** How many webhooks that are on fail now, and for how long the first of them has. */
+export async function measureFailing(on: Queryable, nowMs: number): Promise<{ webhooks: number; longestMs: number }> {
+  const { count = 0, since = null } = (await on.first(failingNow)) ?? {}
+  return { webhooks: count, longestMs: since === null ? 0 : Math.max(0, nowMs - since.getTime()) }
+}
 
 /** What is due now of these webhooks, the longest due first, at most `room` of each. */
 export const findDueRetries = (on: Queryable, asked: readonly { webhookId: number; room: number }[], nowMs: number): Promise<Retry[]> =>

@@ -14,7 +14,7 @@ import { type Health, isToBeTold } from './schedule.ts'
 
 const disable = sql`
   update webhooks
-  set enabled = false, updated_at = $2
+  set enabled = false, disabled_at = $2, disabled_because = 'gone', updated_at = $2
   where id = any($1) and enabled`
 
 /** Before any other row, as whoever changes a webhook locks it: neither waits for the other in a circle. */

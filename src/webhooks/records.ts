@@ -18,6 +18,9 @@ export const webhookEvents = [
 ] as const
 export type WebhookEvent = (typeof webhookEvents)[number]
 
+/** Why a webhook is disabled: its receiver answered 410, or a request asked for it. */
+export const disabledReasons = ['gone', 'asked'] as const
+
 /** The tenant of webhooks that hear of every tenant. */
 export const organisationWide = ''
 
@@ -31,10 +34,17 @@ export interface Webhook {
   events: WebhookEvent[]
   allEvents: boolean
   enabled: boolean
+  /** null: it is enabled, or this is not known. */
+  disabledAt: Date | null
+  disabledBecause: (typeof disabledReasons)[number] | null
   timeoutSeconds: number
+  /** The first failure since its receiver last answered well; null: none, or it is off. */
+  failingSince: Date | null
   createdAt: Date
   updatedAt: Date
 }
+
+type NewWebhook = Omit<Webhook, 'id' | 'disabledAt' | 'disabledBecause' | 'failingSince' | 'createdAt' | 'updatedAt'>
 
 export interface StoredWebhook extends Webhook {
   secret: Buffer
@@ -43,13 +53,16 @@ export interface StoredWebhook extends Webhook {
 }
 
 const columns = sql.part`
-  tenant_id as "tenantId", id, uuid, name, url, event_names as "events", all_events as "allEvents", enabled, timeout_seconds as "timeoutSeconds",
+  tenant_id as "tenantId", id, uuid, name, url, event_names as "events", all_events as "allEvents", enabled,
+  disabled_at as "disabledAt", disabled_because as "disabledBecause", timeout_seconds as "timeoutSeconds",
+  (select failing_since from webhook_endpoints where webhook_id = webhooks.id and webhooks.enabled) as "failingSince",
   secret, old_secrets as "oldSecrets", created_at as "createdAt", updated_at as "updatedAt"`
 
 const insertWebhook = sql<StoredWebhook>`
   insert into webhooks (tenant_id, uuid, name, url, event_names, all_events, enabled, timeout_seconds, secret, old_secrets, created_at,
-                        updated_at)
-  values ($1, $2, $3, $4, $5, $6, $7, $8, $9, '[]', $10, $10)
+                        updated_at, disabled_at, disabled_because)
+  values ($1, $2, $3, $4, $5, $6, $7, $8, $9, '[]', $10, $10, case when $7 then null else $10::timestamptz end,
+          case when $7 then null else 'asked' end)
   returning ${columns}`
 
 const webhooksOf = sql<StoredWebhook>`
@@ -82,7 +95,8 @@ const lockedWebhook = sql<StoredWebhook>`
 const saveWebhook = sql<StoredWebhook>`
   update webhooks
   set name = $2, url = $3, event_names = $4, all_events = $5, enabled = $6, timeout_seconds = $7, secret = $8, old_secrets = $9,
-      updated_at = $10
+      updated_at = $10, disabled_at = case when $6 then null when enabled then $10 else disabled_at end,
+      disabled_because = case when $6 then null when enabled then 'asked' else disabled_because end
   where id = $1
   returning ${columns}`
 
@@ -112,7 +126,7 @@ export const listWebhooks = (on: Queryable, tenantId: string): Promise<StoredWeb
 
 export async function addWebhook(
   on: Queryable,
-  { tenantId, uuid, name, url, events, allEvents, enabled, timeoutSeconds }: Omit<Webhook, 'id' | 'createdAt' | 'updatedAt'>,
+  { tenantId, uuid, name, url, events, allEvents, enabled, timeoutSeconds }: NewWebhook,
   sealedSecret: Buffer,
   nowMs: number,
 ): Promise<StoredWebhook> {

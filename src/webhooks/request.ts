@@ -3,8 +3,9 @@ import { createHash } from 'node:crypto'
 import type { Clock, EndedSpan, Ids, Secrets, Traces } from '#base'
 import type { Post, PostOutcome } from '#net'
 import type { NewDelivery } from './deliveries.ts'
+import type { InstallationKey } from './keys.ts'
 import { openedSecrets, type StoredWebhook } from './records.ts'
-import { type InstallationKey, signedHeaders } from './signing.ts'
+import { signedHeaders } from './signing.ts'
 
 export interface RequestDeps {
   clock: Clock

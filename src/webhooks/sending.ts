@@ -8,6 +8,7 @@ import { findEventsAt } from '#events'
 import type { Post } from '#net'
 import { findRestore, openLeases } from '#spool'
 import { type Endpoint, openEndpoint } from './endpoint.ts'
+import { openInstallationKeys } from './keys.ts'
 import { endpointLeases } from './leases.ts'
 import { openPages, type PageEvent } from './pages.ts'
 import type { Bodies } from './payload.ts'
@@ -16,7 +17,6 @@ import { openRecorder } from './record.ts'
 import { findWebhooks, webhookChanged } from './records.ts'
 import { openSend } from './request.ts'
 import { healthy } from './schedule.ts'
-import { openInstallationKeys } from './signing.ts'
 
 export interface SendingDeps {
   db: Db

@@ -2,7 +2,7 @@
  * Webhooks: who is told of what happens, how a receiver knows that it was us, and what became of each request. One kind of record,
  * seen as a tenant's or as the organisation's. Processes that share the webhooks by lease follow the log and send.
  * Owns: webhooks, webhook_endpoints, webhook_positions, webhook_retries, webhook_processes, webhook_deliveries, webhook_signing_keys.
- * Uses: base, dkim, net, bounces, db, tenants, events, emails, spool. Used by: housekeeping, http, cli, main.
+ * Uses: base, dkim, net, bounces, db, tenants, events, emails, spool. Used by: housekeeping, doctor, http, cli, main.
  * Promises: every event is sent at least once, under one id for each webhook, those of one email in their order; no receiver keeps
  * another waiting; nothing is sent to an address that is not allowed; secrets and keys are sealed in the database; every request but a
  * test leaves a record.
@@ -23,6 +23,7 @@ import {
   listDeliveriesOfEmail,
   recordDeliveries,
 } from './deliveries.ts'
+import { type Jwk, openInstallationKeys } from './keys.ts'
 import { addEndpoint, addReplay, forgive, startFollowing, stopFollowing } from './positions.ts'
 import {
   addWebhook,
@@ -43,7 +44,7 @@ import {
   webhookChanged,
 } from './records.ts'
 import { openSend } from './request.ts'
-import { type Jwk, openInstallationKeys, shownSecret } from './signing.ts'
+import { shownSecret } from './signing.ts'
 
 export { samplePayload, webhookBody } from './body.ts'
 export {
@@ -55,10 +56,12 @@ export {
   recordDeliveries,
 } from './deliveries.ts'
 export { openForward } from './forward.ts'
+export { rotateInstallationKey } from './keys.ts'
 export { forgetSender } from './leases.ts'
 export { type Live, type LiveEvent, type LiveStep, openLive, parsePosition, positionText } from './live.ts'
 export { type Bodies, openBodies, type PreparedBody, type ToldEvent, toldEvents } from './payload.ts'
-export { organisationWide, type Webhook, type WebhookEvent, webhookEvents } from './records.ts'
+export { measureFailing } from './positions.ts'
+export { disabledReasons, organisationWide, type Webhook, type WebhookEvent, webhookEvents } from './records.ts'
 export { type Sending, startSending } from './sending.ts'
 
 export interface WebhooksDeps {
@@ -199,10 +202,12 @@ export function openWebhooks(deps: WebhooksDeps): Webhooks {
         const saved = await changeWebhook(tx, known.id, change, nowMs)
         if (!saved) throw new Refusal('not_found', { message: 'there is no such webhook' })
         const { before, after } = saved
+        const begins = !before.enabled && after.enabled
+        const moves = before.url !== after.url
         if (before.enabled && !after.enabled) await stopFollowing(tx, [after.id])
-        if (!before.enabled && after.enabled) await startFollowing(tx, after.id)
-        if (before.url !== after.url) await forgive(tx, after.id)
-        return after
+        if (begins) await startFollowing(tx, after.id)
+        if (moves) await forgive(tx, after.id)
+        return begins || moves ? { ...after, failingSince: null } : after
       })
       await changed(webhook)
       return { webhook, ...(octets ? { secret: shownSecret(octets) } : {}) }

@@ -411,8 +411,10 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
     await expect.poll(() => page.getByRole('button', { name: 'Look' }).count()).toBe(2)
     await expectFine(watched, 'webhook', look)
     await page.getByRole('button', { name: 'Switch off' }).click()
-    await page.getByText('Off', { exact: true }).waitFor()
+    await page.getByText('Switched off in the dashboard or over the API on').waitFor()
+    await expectFine(watched, 'webhook-off', look)
     await go('Webhooks')
+    await page.getByText('Switched off in the dashboard or over the API on').first().waitFor()
     await expectFine(watched, 'webhooks', look)
   })
 

@@ -37,6 +37,8 @@ interface Hook {
   secret: string
   events: string[]
   allEvents: boolean
+  disabledAt: string | null
+  createdAt: string
   updatedAt: string
 }
 
@@ -80,7 +82,10 @@ describe('a webhook', () => {
       events: [],
       allEvents: true,
       enabled: true,
+      disabledAt: null,
+      disabledBecause: null,
       timeoutSeconds: 5,
+      failingSince: null,
       createdAt: iso,
       updatedAt: iso,
       tenantId: null,
@@ -128,7 +133,21 @@ describe('a webhook', () => {
     for (const body of [{}, nothing, { rotateSecret: false, other: 1 }])
       expect(await dataOf(ask('PATCH', `/webhooks/${made.id}`, body))).toEqual({ ...rest, updatedAt: iso })
     const changed = { name: 'n', url: `${receiver.url}/other`, enabled: false, timeoutSeconds: 30 }
-    expect(await dataOf(ask('PATCH', `/webhooks/${made.uuid}`, changed))).toEqual({ ...rest, ...changed, updatedAt: iso })
+    const off = { disabledAt: iso, disabledBecause: 'asked' }
+    expect(await dataOf(ask('PATCH', `/webhooks/${made.uuid}`, changed))).toEqual({ ...rest, ...changed, ...off, updatedAt: iso })
+  })
+
+  test('tells since when it is disabled, and no more once it is enabled', async () => {
+    const born = await make({ enabled: false })
+    expect(born).toMatchObject({ disabledAt: born.createdAt, disabledBecause: 'asked' })
+    const { id } = await make()
+    const change = (body: object, path = '/webhooks') => dataOf(ask('PATCH', `${path}/${id}`, body))
+    const { disabledAt } = await change({ enabled: false })
+    for (const path of ['/webhooks', '/platform/webhooks'])
+      for (const body of [{ name: 'still off' }, { enabled: false }])
+        expect(await change(body, path)).toMatchObject({ enabled: false, disabledAt, disabledBecause: 'asked' })
+    expect(await change({ enabled: true })).toMatchObject({ enabled: true, disabledAt: null, disabledBecause: null })
+    expect(await change({ name: 'still on' })).toMatchObject({ disabledAt: null, disabledBecause: null })
   })
 
   test('is deleted once', async () => {

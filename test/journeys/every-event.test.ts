@@ -162,6 +162,7 @@ test('a domain whose DNS breaks is told of', async () => {
 
 test('every event so far is signed in both ways, and carries the metadata where it is of a message', async () => {
   const { keys } = await jwksOf(Number(new URL(service.url).port))
+  const ofMessages = new Set<string>()
   for (const { headers, body } of receiver.received) {
     const event = JSON.parse(body.toString()) as Told
     expect(new StandardWebhook(secret).verify(body.toString(), headers as Record<string, string>)).toEqual(event)
@@ -169,8 +170,20 @@ test('every event so far is signed in both ways, and carries the metadata where 
     const signature = Buffer.from(String(headers['x-webhook-signature']), 'base64')
     expect(key && verify('RSA-SHA256', body, createPublicKey({ key: { ...key }, format: 'jwk' }), signature)).toBe(true)
     expect(headers['webhook-id']).toBe(event.uuid)
-    if (event.payload.message) expect([event.payload.metadata, event.payload.message.metadata]).toEqual([metadata, metadata])
+    const message = event.payload.message ?? event.payload.original_message
+    if (!message) continue
+    ofMessages.add(event.event)
+    expect([event.payload.metadata, message.metadata], event.event).toEqual([metadata, metadata])
   }
+  expect([...ofMessages].sort()).toEqual([
+    'MessageBounced',
+    'MessageDelayed',
+    'MessageDeliveryFailed',
+    'MessageHeld',
+    'MessageLinkClicked',
+    'MessageLoaded',
+    'MessageSent',
+  ])
 })
 
 /** As a proxy in front of a track domain asks. */

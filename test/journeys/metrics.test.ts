@@ -43,6 +43,7 @@ describe('the metrics page', () => {
     expect(await value('postrider_queue_recipients{state="held"}')).toBe(0)
     expect(Math.abs(await value('postrider_clock_difference_seconds'))).toBeLessThan(5)
     expect(await value('postrider_restore_waiting')).toBe(0)
+    expect(await value('postrider_webhooks_failing')).toBe(0)
     expect((await page()).match(/^postrider_shards_owned /gm)).toHaveLength(1)
   }, 90_000)
 })

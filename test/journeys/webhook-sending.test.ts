@@ -6,7 +6,7 @@ import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { type Clock, systemClock } from '#base'
 import { sql } from '#db'
 import { findEndOfLog, readEvents } from '#events'
-import { organisationWide, type Sending, type Webhook } from '#webhooks'
+import { measureFailing, organisationWide, type Sending, type Webhook } from '#webhooks'
 import { testCertificate } from '../support/certificate.ts'
 import { type Received, type Receiver, startReceiver } from '../support/receiver.ts'
 import { type SendingHouse, startSendingHouse } from '../support/sending.ts'
@@ -223,14 +223,64 @@ describe('what failed', () => {
     await house.start()
     await house.happen({ n: 1 })
     expect(await untilRecorded(webhook, 1)).toMatchObject([{ statusCode: 410, willRetry: false }])
-    expect((await house.webhooks.get(String(webhook.id), null)).webhook.enabled).toBe(false)
+    const off = (await house.webhooks.get(String(webhook.id), null)).webhook
+    expect(off).toMatchObject({ enabled: false, disabledAt: expect.any(Date), disabledBecause: 'gone' })
+    expect(Math.abs((off.disabledAt?.getTime() ?? 0) - systemClock.nowMs())).toBeLessThan(5000)
+    const renamed = (await house.webhooks.update(String(webhook.id), null, { name: 'still gone' })).webhook
+    expect(renamed).toMatchObject({ disabledAt: off.disabledAt, disabledBecause: 'gone' })
     expect(await house.db.rows(retries)).toEqual([])
     await house.happen({ n: 2 })
     to.answer = (response) => response.end()
-    await house.webhooks.update(String(webhook.id), null, { enabled: true })
+    const on = (await house.webhooks.update(String(webhook.id), null, { enabled: true })).webhook
+    expect(on).toMatchObject({ enabled: true, disabledAt: null, disabledBecause: null })
     await house.happen({ n: 3 })
     await until(() => to.received.length === 2)
     expect(numbersAt(to)).toEqual([1, 3])
+  })
+})
+
+describe('a webhook that fails', () => {
+  const known = async ({ id }: Webhook) => (await house.webhooks.get(String(id), null)).webhook
+  const failing = async () => (await measureFailing(house.db, systemClock.nowMs() + 1000)).webhooks
+
+  test('says since when, and is counted, until its receiver answers well', async () => {
+    const to = await receiver()
+    to.answer = (response) => response.writeHead(500).end()
+    const { webhook } = await make(to.url)
+    await make(`${to.url}/well`, { events: ['MessageBounced'], allEvents: false })
+    expect([(await known(webhook)).failingSince, await measureFailing(house.db, 0)]).toEqual([null, { webhooks: 0, longestMs: 0 }])
+    await house.start()
+    await house.happen({ n: 1 })
+    const [failed] = await untilRecorded(webhook, 1)
+    const { failingSince } = await known(webhook)
+    expect(Math.abs((failingSince?.getTime() ?? 0) - (failed?.at.getTime() ?? 0))).toBeLessThan(2000)
+    const [listed] = await house.webhooks.list(organisationWide)
+    expect(listed?.failingSince).toEqual(failingSince)
+    const measured = await measureFailing(house.db, (failingSince?.getTime() ?? 0) + 90_000_000)
+    expect(measured).toEqual({ webhooks: 1, longestMs: 90_000_000 })
+    to.answer = (response) => response.end()
+    await house.happen({ n: 2 })
+    await untilRecorded(webhook, 2)
+    expect([(await known(webhook)).failingSince, await failing()]).toEqual([null, 0])
+  })
+
+  test('is not counted while it is off, and begins anew when it is switched on or moved', async () => {
+    const to = await receiver()
+    to.answer = (response) => response.writeHead(410).end()
+    const { webhook } = await make(to.url)
+    await house.start()
+    await house.happen({ n: 1 })
+    await untilRecorded(webhook, 1)
+    expect([(await known(webhook)).failingSince, await failing()]).toEqual([null, 0])
+    to.answer = (response) => response.writeHead(500).end()
+    const onAgainMs = systemClock.nowMs()
+    expect((await house.webhooks.update(String(webhook.id), null, { enabled: true })).webhook.failingSince).toBeNull()
+    await house.happen({ n: 2 })
+    await untilRecorded(webhook, 2)
+    expect((await known(webhook)).failingSince?.getTime()).toBeGreaterThanOrEqual(onAgainMs)
+    expect(await failing()).toBe(1)
+    expect((await house.webhooks.update(String(webhook.id), null, { url: `${to.url}/moved` })).webhook.failingSince).toBeNull()
+    expect(await failing()).toBe(0)
   })
 })
 

@@ -31,6 +31,14 @@ describe('what comes with the program', () => {
     expect(unknown).toEqual([])
   })
 
+  test('alerts join with "and" only what is added up, so that both sides have the same labels', () => {
+    const expressions = found(read('packaging/alerts.yml'), /^ *expr: (.+)$/gm)
+    expect(expressions.length).toBeGreaterThan(10)
+    const joined = expressions.map((one) => one.split(' and ')).filter((sides) => sides.length > 1)
+    expect(joined.length).toBeGreaterThan(0)
+    expect(joined.flat().filter((side) => !/^(max|min|sum)\(/.test(side))).toEqual([])
+  })
+
   test('the dashboard shows every metric of ours', async () => {
     const { text } = await metricsPage()
     const ours = found(text, /^# TYPE (postrider_\S+)/gm)

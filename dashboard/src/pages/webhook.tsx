@@ -7,9 +7,12 @@ import { Badge, Button, Code, Copy, Dialog, Heading, Pre, Problem, Section, Sele
 import { Confirm } from '../parts/dialogs.tsx'
 import { BackTo, Listing, useList, Waiting } from '../parts/listing.tsx'
 import { useFilters, useParam } from '../parts/params.ts'
+import { WebhookBadge, WebhookState } from '../parts/webhook-state.tsx'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
 import { type Webhook, type WebhookDelivery, type WebhookDeliveryDetails, webhookEvents } from '../types.ts'
+
+const lookEveryMs = 10_000
 
 interface Tested {
   success: boolean
@@ -27,7 +30,11 @@ export function WebhookPage() {
   const [event, setEvent] = useState<string>('MessageSent')
   const [removing, setRemoving] = useState(false)
   const key = ['webhook', id]
-  const { data: webhook, error } = useQuery({ queryKey: key, queryFn: () => get<Webhook>(`/v1/webhooks/${id}`) })
+  const { data: webhook, error } = useQuery({
+    queryKey: key,
+    queryFn: () => get<Webhook>(`/v1/webhooks/${id}`),
+    refetchInterval: lookEveryMs,
+  })
   const reveal = useMutation({
     mutationFn: () => get<Webhook>(`/v1/webhooks/${id}?reveal=true`),
     onSuccess: (shown) => setSecret(shown.secret),
@@ -42,7 +49,7 @@ export function WebhookPage() {
     <>
       <BackTo to="/webhooks">{texts.pages.webhooks}</BackTo>
       <Heading title={webhook.name}>
-        <Badge tone={webhook.enabled ? 'good' : 'wait'}>{webhook.enabled ? 'On' : 'Off'}</Badge>
+        <WebhookBadge webhook={webhook} />
         {mayChange && <Button onClick={() => toggle.mutate(!webhook.enabled)}>{webhook.enabled ? 'Switch off' : 'Switch on'}</Button>}
         {mayChange && <Button onClick={() => reveal.mutate()}>Show secret</Button>}
         {mayChange && (
@@ -53,6 +60,9 @@ export function WebhookPage() {
       </Heading>
       <Problem error={error ?? toggle.error ?? reveal.error} />
       <Code>{webhook.url}</Code>
+      <p className="mt-2 text-sm empty:hidden">
+        <WebhookState webhook={webhook} />
+      </p>
       <p className="mt-2 text-sm text-soft">{webhook.allEvents ? 'All events' : webhook.events.join(', ')}</p>
       {secret && (
         <div className="mt-3 flex flex-wrap items-center gap-2">

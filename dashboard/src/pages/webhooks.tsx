@@ -3,9 +3,10 @@ import { useQuery } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import { get, post } from '../api.ts'
-import { Badge, Button, Empty, Field, Heading, Problem } from '../parts/basics.tsx'
+import { Button, Empty, Field, Heading, Problem } from '../parts/basics.tsx'
 import { FormDialog, Several } from '../parts/dialogs.tsx'
 import { RowLink } from '../parts/listing.tsx'
+import { WebhookBadge, WebhookState } from '../parts/webhook-state.tsx'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
 import { type Webhook, webhookEvents } from '../types.ts'
@@ -35,9 +36,10 @@ export function WebhooksPage() {
               <>
                 <span className="block font-medium">{one.name}</span>
                 <span className="block text-soft">{one.url}</span>
+                <WebhookState webhook={one} />
               </>
             }
-            right={<Badge tone={one.enabled ? 'good' : 'wait'}>{one.enabled ? 'On' : 'Off'}</Badge>}
+            right={<WebhookBadge webhook={one} />}
           />
         ))}
       </ul>

@@ -807,7 +807,13 @@ export interface Webhook {
   events: ('MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError')[]
   allEvents: boolean
   enabled: boolean
+  /** null: it is enabled, or was disabled before this was kept */
+  disabledAt: string | null
+  /** `gone`: its receiver answered 410; `asked`: over the API or in the dashboard */
+  disabledBecause: 'gone' | 'asked' | null
   timeoutSeconds: number
+  /** null: it does not fail, or it is off */
+  failingSince: string | null
   createdAt: string
   updatedAt: string
   /** null: hears of every tenant */
@@ -826,7 +832,13 @@ export interface WebhooksListData {
     events: ('MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError')[]
     allEvents: boolean
     enabled: boolean
+    /** null: it is enabled, or was disabled before this was kept */
+    disabledAt: string | null
+    /** `gone`: its receiver answered 410; `asked`: over the API or in the dashboard */
+    disabledBecause: 'gone' | 'asked' | null
     timeoutSeconds: number
+    /** null: it does not fail, or it is off */
+    failingSince: string | null
     createdAt: string
     updatedAt: string
     /** null: hears of every tenant */
@@ -991,7 +1003,13 @@ export interface PlatformWebhooksCreateData {
   events: ('MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError')[]
   allEvents: boolean
   enabled: boolean
+  /** null: it is enabled, or was disabled before this was kept */
+  disabledAt: string | null
+  /** `gone`: its receiver answered 410; `asked`: over the API or in the dashboard */
+  disabledBecause: 'gone' | 'asked' | null
   timeoutSeconds: number
+  /** null: it does not fail, or it is off */
+  failingSince: string | null
   createdAt: string
   updatedAt: string
   /** `whsec_` and base64: the key of webhook-signature */
@@ -1493,7 +1511,13 @@ export const organisationApi = (api: Api) => ({
       events: ('MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError')[]
       allEvents: boolean
       enabled: boolean
+      /** null: it is enabled, or was disabled before this was kept */
+      disabledAt: string | null
+      /** `gone`: its receiver answered 410; `asked`: over the API or in the dashboard */
+      disabledBecause: 'gone' | 'asked' | null
       timeoutSeconds: number
+      /** null: it does not fail, or it is off */
+      failingSince: string | null
       createdAt: string
       updatedAt: string
       /** `whsec_` and base64: the key of webhook-signature */

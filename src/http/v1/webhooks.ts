@@ -1,7 +1,7 @@
 /** Webhooks of a tenant or of the organisation (contract 13.3, 13.5): making, changing and trying them. */
 
 import Type, { type Static } from 'typebox'
-import { organisationWide, type Shown, type TestResult, type WebhookEvent, webhookEvents } from '#webhooks'
+import { disabledReasons, organisationWide, type Shown, type TestResult, type WebhookEvent, webhookEvents } from '#webhooks'
 import { query } from './query.ts'
 import { route } from './route.ts'
 import { nullable, optional, tenantFields, tenantNamedIn, tenantParameter } from './wire.ts'
@@ -21,7 +21,14 @@ export const webhookFields = {
   events: Type.Array(Event, { description: 'Empty: all' }),
   allEvents: Type.Boolean(),
   enabled: Type.Boolean(),
+  disabledAt: nullable(Type.String({ format: 'date-time', description: 'null: it is enabled, or was disabled before this was kept' })),
+  disabledBecause: Type.Unsafe<(typeof disabledReasons)[number] | null>({
+    type: ['string', 'null'],
+    enum: [...disabledReasons, null],
+    description: '`gone`: its receiver answered 410; `asked`: over the API or in the dashboard',
+  }),
   timeoutSeconds: Type.Integer({ minimum: 1, maximum: 30 }),
+  failingSince: nullable(Type.String({ format: 'date-time', description: 'null: it does not fail, or it is off' })),
   createdAt: Type.String({ format: 'date-time' }),
   updatedAt: Type.String({ format: 'date-time' }),
 }
@@ -161,7 +168,10 @@ export const fieldsToWire = ({ webhook, secret }: Shown) => ({
   events: webhook.allEvents ? [] : webhook.events,
   allEvents: webhook.allEvents,
   enabled: webhook.enabled,
+  disabledAt: webhook.disabledAt?.toISOString() ?? null,
+  disabledBecause: webhook.disabledBecause,
   timeoutSeconds: webhook.timeoutSeconds,
+  failingSince: webhook.failingSince?.toISOString() ?? null,
   createdAt: webhook.createdAt.toISOString(),
   updatedAt: webhook.updatedAt.toISOString(),
   ...(secret === undefined ? {} : { secret }),
