@@ -78,6 +78,15 @@ describe('what comes with the program', () => {
     expect(stages.packages).toMatch(/^COPY dashboard\/package\.json \.\/dashboard\/$/m)
   })
 
+  test('wherever an installation is made without the tools of the build, the dashboard is built before they go', () => {
+    const scripts = (JSON.parse(read('package.json')) as { scripts: Record<string, string> }).scripts
+    const typed = packaged.filter((path) => path.endsWith('.md')).flatMap((path) => typedIn(path).split('\n'))
+    const installing = typed.filter((line) => /npm (ci|prune)\b/.test(line) && !line.includes('npm start') && !line.includes('npm test'))
+    expect(installing.length).toBeGreaterThan(0)
+    expect(installing.filter((line) => line !== 'npm ci && npm run build && npm prune --omit=dev --no-save')).toEqual([])
+    expect(typed.flatMap((line) => found(line, /npm run ([\w-]+)/g)).filter((name) => !(name in scripts))).toEqual([])
+  })
+
   test.each(packaged.filter((path) => path.endsWith('.md') && /\bpostrider /.test(typedIn(path))))(
     '%s names only commands that exist, and options they have',
     (path) => {
