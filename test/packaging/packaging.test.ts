@@ -47,7 +47,11 @@ describe('what comes with the program', () => {
     const lines = read('packaging/postrider.env')
       .split('\n')
       .filter((line) => /^\w/.test(line))
-    expect(readConfig(Object.fromEntries(lines.map((line) => line.split('=') as [string, string]))).smtpPort).toBe(25)
+    const config = readConfig(Object.fromEntries(lines.map((line) => line.split('=') as [string, string])))
+    expect(config.smtpPort).toBe(25)
+    // The resolver that the guide installs.
+    expect(typedIn('docs/install.md')).toMatch(/apt-get install .*\bunbound\b/)
+    expect(config.resolvers).toEqual(['127.0.0.1'])
   })
 
   test('the image is made of files that exist, and needs nothing that is left out', () => {
