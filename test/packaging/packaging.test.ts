@@ -18,6 +18,14 @@ const packaged = [
 ]
 /** Of programs that use the service. */
 const settingsOfOthers = ['POSTRIDER_URL', 'POSTRIDER_KEY', 'POSTRIDER_TEST_KEY']
+/** What is no command line of ours, or asks for an option that the command has not. */
+function wrongOf(lines: readonly string[]): string[] {
+  const commands = commandsHelp()
+  return lines.filter((line) => {
+    const command = commands.find(({ name }) => `${line} `.startsWith(`${name} `))
+    return !command || found(line, /(--[a-z-]+)/g).some((option) => !command.help.includes(option))
+  })
+}
 /** What a page has its reader type. */
 const typedIn = (path: string) => found(read(path), /^ *```(?:sh|console)\n([^]*?)^ *```/gm).join('')
 
@@ -94,12 +102,13 @@ describe('what comes with the program', () => {
   test.each(packaged.filter((path) => path.endsWith('.md') && /\bpostrider /.test(typedIn(path))))(
     '%s names only commands that exist, and options they have',
     (path) => {
-      const commands = commandsHelp()
-      const wrong = found(typedIn(path), /^(?:.*\s)?postrider ((?:[a-z]+ ?)+[^\n]*)/gm).filter((line) => {
-        const command = commands.find(({ name }) => `${line} `.startsWith(`${name} `))
-        return !command || found(line, /(--[a-z-]+)/g).some((option) => !command.help.includes(option))
-      })
-      expect(wrong).toEqual([])
+      expect(wrongOf(found(typedIn(path), /^(?:.*\s)?postrider ((?:[a-z]+ ?)+[^\n]*)/gm))).toEqual([])
     },
   )
+
+  test('the texts of the dashboard name only commands that exist, and options they have', () => {
+    const lines = found(read('dashboard/src/texts.ts'), /\bpostrider ([a-z-]+[^'\n]*)/g)
+    expect(lines.length).toBeGreaterThan(1)
+    expect(wrongOf(lines)).toEqual([])
+  })
 })
