@@ -20,7 +20,7 @@ RUN if [ "$TRACES" = yes ]; then \
 FROM packages AS dashboard
 RUN npm ci
 COPY tsconfig.json ./
-COPY tools/build-dashboard.ts tools/source.ts ./tools/
+COPY tools/build-dashboard.ts ./tools/
 COPY dashboard ./dashboard
 RUN npm run build && test -f dashboard/dist/index.html
 

@@ -173,7 +173,7 @@ async function firstStart(
 }
 
 const welcome = (config: Config, shown: { liveKey: string; testKey: string; signInUrl: string }) => `
-Postrider is running at ${config.publicUrl} (API ${config.publicUrl}/v1, reference ${config.publicUrl}/docs)
+Postrider is running. Dashboard ${config.publicUrl}, API ${config.publicUrl}/v1, reference ${config.publicUrl}/docs
 
 These are shown once:
   live key          ${shown.liveKey}

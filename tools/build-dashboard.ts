@@ -1,11 +1,11 @@
 /**
- * `npm start` runs this first: builds dashboard/ into dashboard/dist when a source is newer than the build. Never keeps the service from
- * starting: without the build tools (a production install), or when the build fails, it says so, and what was built before is served.
+ * `npm start` runs this first, `npm run build` alone: builds dashboard/ into dashboard/dist when a source is newer than the build. Without the
+ * build tools (a production install), or when the build fails, it says so and ends with 1; `npm start` then serves what was built before.
+ * Imports nothing but Node's own, for a production install has nothing else.
  */
 import { spawnSync } from 'node:child_process'
-import { existsSync, statSync } from 'node:fs'
+import { existsSync, readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { filesBelow } from './source.ts'
 
 const root = join(import.meta.dirname, '..')
 const built = join(root, 'dashboard/dist/index.html')
@@ -15,12 +15,23 @@ const buildWithinMs = 120_000
 function isUpToDate(): boolean {
   if (!existsSync(built)) return false
   const builtAtMs = statSync(built).mtimeMs
-  const sources = ['dashboard/src', 'dashboard/public'].flatMap((folder) => filesBelow(root, folder, ''))
+  // Folders too, which are newer when a file was taken away.
+  const folders = ['dashboard/src', 'dashboard/public'].filter((folder) => existsSync(join(root, folder)))
+  const sources = folders.flatMap((folder) => [
+    folder,
+    ...readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' }).map((name) => `${folder}/${name}`),
+  ])
   const files = [...sources, 'dashboard/index.html', 'dashboard/package.json', 'dashboard/vite.config.ts', 'package-lock.json']
   return files.every((path) => !existsSync(join(root, path)) || statSync(join(root, path)).mtimeMs <= builtAtMs)
 }
 
-if (existsSync(vite) && !isUpToDate()) {
+function fail(why: string): void {
+  console.error(`${why}${existsSync(built) ? '; an older build is served' : ''}`)
+  process.exitCode = 1
+}
+
+if (!isUpToDate() && !existsSync(vite)) fail('the dashboard cannot be built, for its tools are not installed: npm ci brings them')
+else if (!isUpToDate()) {
   console.log('building the dashboard')
   const { status } = spawnSync(process.execPath, [vite, 'build', 'dashboard', '--logLevel', 'warn'], {
     cwd: root,
@@ -29,5 +40,5 @@ if (existsSync(vite) && !isUpToDate()) {
     stdio: 'inherit',
     timeout: buildWithinMs,
   })
-  if (status !== 0) console.error(`the dashboard could not be built${existsSync(built) ? '; an older build is served' : ''}`)
+  if (status !== 0) fail('the dashboard could not be built')
 }

@@ -85,7 +85,7 @@ export const texts = {
     shardsOwned: 'Every part of the queue is being delivered from',
     shardsUnowned: (count: number) => `${count} of 64 parts of the queue are delivered from by no process`,
     restore: 'Restore',
-    restoreWaits: 'What a restored backup had queued is held; postrider resume lets it go',
+    restoreWaits: 'What a restored backup had queued is held; postrider restore --resume lets it go',
     restoreNone: 'Nothing waits for a decision',
     toQueue: 'The queue by destination',
   },

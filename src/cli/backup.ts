@@ -100,6 +100,7 @@ function secretFor(header: BackupHeader, { secret, config }: BareHouse): string 
 
 export const restore: Command = {
   name: 'restore',
+  audited: true,
   summary: 'bring a backup back into an empty installation; it sends nothing by itself',
   help: `postrider restore FILE|- [--resume] [--json]
 postrider restore --resume [--json]

@@ -11,7 +11,7 @@ import { noteAct } from '#members'
 import { backup, restore } from './backup.ts'
 import { bounceParse } from './bounce.ts'
 import { classifyCommand } from './classify.ts'
-import { type Command, type CommandDeps, type Given, jsonOption, parseCall, printed, UsageError } from './command.ts'
+import { type Command, type CommandDeps, type Given, type House, jsonOption, parseCall, printed, UsageError } from './command.ts'
 import { crashTest } from './crash-test.ts'
 import { dns } from './dns.ts'
 import { doctor } from './doctor.ts'
@@ -189,7 +189,7 @@ export async function runCommand(words: readonly string[], deps: CommandDeps): P
   }
 }
 
-/** The same house, and in the end a note of who has done what. */
+/** The same house, bare or not, and in the end a note of who has done what. */
 function noting({ name, audited }: Command, { options, positionals }: Given, deps: CommandDeps): CommandDeps {
   const { SUDO_USER, USER, LOGNAME } = deps.environment
   const { json: _, ...said } = options
@@ -201,14 +201,15 @@ function noting({ name, audited }: Command, { options, positionals }: Given, dep
     ipAddress: null,
     data: audited === 'unnamed' ? {} : { words: positionals, ...said },
   }
+  const noted = async <H extends Pick<House, 'db' | 'clock'>, T>(house: H, work: (house: H) => Promise<T>) => {
+    const done = await work(house)
+    await noteAct(house.db, entry, house.clock.nowMs())
+    return done
+  }
   return {
     ...deps,
-    withHouse: (work, how) =>
-      deps.withHouse(async (house) => {
-        const done = await work(house)
-        await noteAct(house.db, entry, house.clock.nowMs())
-        return done
-      }, how),
+    withHouse: (work, how) => deps.withHouse((house) => noted(house, work), how),
+    withBareHouse: (work) => deps.withBareHouse((house) => noted(house, work)),
   }
 }
 

@@ -67,6 +67,9 @@ const admitWithinMs = 5000
 const answerWithinMs = 32_000
 const standingWithinMs = 1000
 
+/** Of the emails that a request made, in its line of the log; a batch makes up to a thousand. */
+const mostToldIds = 5
+
 const apiPath = /^\/v1([/?]|$)/
 
 declare module 'fastify' {
@@ -261,8 +264,16 @@ function tell(request: FastifyRequest, reply: FastifyReply, { clock, log, traces
   if (traces && request.credential && apiPath.test(request.url)) traces.note(requestSpan(request, reply, durationMs))
   // Thousands a second, of strangers.
   if (!request.is404 && request.routeOptions.config.link !== undefined) return
+  const emails = request.acceptedEmailIds?.slice(0, mostToldIds) ?? []
   log.info(
-    { requestId: request.id, endpoint, status: reply.statusCode, durationMs: Math.round(durationMs), credentialId: request.credential?.id },
+    {
+      requestId: request.id,
+      endpoint,
+      status: reply.statusCode,
+      durationMs: Math.round(durationMs),
+      credentialId: request.credential?.id,
+      ...(emails.length > 0 ? { emails } : {}),
+    },
     'answered',
   )
 }

@@ -12,7 +12,7 @@ import { type AppDeps, type Bounds, buildApp, usualBounds } from './app.ts'
 import { serveGuide } from './guide.ts'
 import { openApiDocument } from './openapi.ts'
 import { type OutsideDeps, serveOutside } from './outside.ts'
-import { readPages, servePages } from './pages.ts'
+import { notBuilt, readPages, servePages } from './pages.ts'
 import { openStreams } from './streams.ts'
 
 export { openApiDocument, refusalsOf } from './openapi.ts'
@@ -24,7 +24,7 @@ export interface HttpDeps extends Omit<AppDeps, 'bounds' | 'config' | 'streams'>
     Config,
     'host' | 'port' | 'trustedProxies' | 'rateLimit' | 'maxAttempts' | 'metricsToken' | 'revealKeys' | 'hostname' | 'publicUrl'
   >
-  /** The dashboard as Vite built it; where it is missing, `/` says so. */
+  /** The dashboard as Vite built it; where it is missing, `/` and the log say so. */
   dashboardFolder: string
   /** The Markdown of the guide. */
   docsFolder: string
@@ -40,7 +40,9 @@ export async function startHttp(deps: HttpDeps): Promise<{ port: number; stop():
   let stopping = false
   const streams = openStreams(deps.clock)
   const app = await buildApp({ ...deps, streams, bounds: { ...usualBounds, ...deps.bounds } })
-  servePages(app, readPages(deps.dashboardFolder))
+  const pages = readPages(deps.dashboardFolder)
+  if (pages.size === 0) deps.log.warn(notBuilt)
+  servePages(app, pages)
   serveGuide(app, deps.docsFolder)
   await serveOutside(app, await openApiDocument(), { ...deps, ready: () => !stopping && deps.ready() })
   const sockets = new Set<Socket>()

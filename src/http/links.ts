@@ -103,7 +103,7 @@ export async function serveLinks(app: FastifyInstance, deps: LinkDeps): Promise<
   })
 }
 
-/** Decides by the host name, before anything else, what a request may ask for. */
+/** Decides by the host name, before anything else, what a request may ask for (docs/decisions/017-hosts-we-do-not-know.md). */
 function openHostGate({ tokens, trackHosts, log, config }: LinkDeps) {
   const publicHost = hostNameOf(new URL(config.publicUrl))
   const isOurs = (host: string) => host === publicHost || host === 'localhost' || ipaddr.isValid(host.replace(/^\[|\]$/g, ''))

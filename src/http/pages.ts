@@ -7,6 +7,7 @@ import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { constants, gzipSync } from 'node:zlib'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { Refusal } from '#base'
 
 /** What is served from memory. */
 export interface Page {
@@ -57,6 +58,11 @@ export function pageOf(octets: Buffer, type: string): Page {
   return { type, octets, zipped: gzipSync(octets, { level: constants.Z_BEST_COMPRESSION }), tag }
 }
 
+const howToBuild = 'npm ci && npm run build'
+
+/** For the log of the start. */
+export const notBuilt = `the dashboard is not built, so its pages and sign-in links lead to 404: run ${howToBuild} in the folder of the program, then start the service again`
+
 export function servePages(app: FastifyInstance, pages: ReadonlyMap<string, Page>): void {
   const index = pages.get('/index.html')
   if (!index) {
@@ -66,8 +72,18 @@ export function servePages(app: FastifyInstance, pages: ReadonlyMap<string, Page
       reference: '/docs',
       guide: '/docs/guide',
       openapi: '/v1/openapi.json',
-      dashboard: 'not built: npm start builds it',
+      dashboard: `not built: ${howToBuild}, then start the service again`,
     }))
+    const refuse = async () => {
+      throw new Refusal('not_found', {
+        message: 'the dashboard is not built here',
+        suggestion: `Run ${howToBuild}, then start the service again`,
+      })
+    }
+    for (const place of places) {
+      app.get(`/${place}`, refuse)
+      app.get(`/${place}/*`, refuse)
+    }
     return
   }
   const showIndex = async (request: FastifyRequest, reply: FastifyReply) => send(index, request, reply, 'no-cache')

@@ -1,6 +1,7 @@
 /**
  * Whether a person opened a mail or followed its link, or a program did, as far as can be told, and why. Programs that say so come
- * first, then what no person does; who only looks like a reader is taken for one.
+ * first, then what no person does; who only looks like a reader is taken for one. There is no hidden link to catch machines with
+ * (docs/decisions/016-no-honeypot-link.md).
  */
 import ipaddr from 'ipaddr.js'
 import { agentRules, dataCentres, readerAgent, type Source } from './machine-rules.ts'

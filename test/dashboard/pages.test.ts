@@ -2,6 +2,7 @@
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type House, startHouse } from '../support/house.ts'
 import { ask, elsewhere, fromOurPages, invite, signedIn, useLink } from './browser.ts'
@@ -58,10 +59,16 @@ describe('the pages', () => {
     expect(answer.status).toBe(404)
   })
 
-  test('are not needed by the service: without a build, / says so', async () => {
-    await using bare = await startHouse()
+  test('are not needed by the service: without a build, its log, / and the pages say so', async () => {
+    const lines: string[] = []
+    await using bare = await startHouse({ log: pino({ level: 'warn' }, { write: (line) => lines.push(line) }) })
+    expect(lines.filter((line) => line.includes('npm ci && npm run build'))).toHaveLength(1)
     expect((await ask(bare, 'GET', '/', {})).text).toContain('not built')
-    expect((await ask(bare, 'GET', '/emails', {})).status).toBe(404)
+    for (const path of ['/emails', '/sign-in/abc']) {
+      const answer = await ask(bare, 'GET', path, {})
+      expect(answer.status).toBe(404)
+      expect(answer.text).toContain('npm run build')
+    }
   })
 })
 

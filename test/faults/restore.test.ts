@@ -8,6 +8,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { embeddedUrlIfRunning, openDb } from '#db'
+import { listAudit } from '#members'
 import { type FakeMx, startFakeMx } from '../support/fake-mx.ts'
 import { type Service, startService } from '../support/service.ts'
 
@@ -51,6 +53,20 @@ const refusal = (...words: string[]) =>
     ({ stderr, code }: { stderr: string; code: number }) => `${code}: ${stderr}`,
   )
 
+/** Newest first. */
+async function restoresInAuditLog(): Promise<Awaited<ReturnType<typeof listAudit>>['entries']> {
+  const db = await openDb({
+    url: (await embeddedUrlIfRunning(String(service.environment.POSTRIDER_DATA))) as string,
+    poolSize: 1,
+    applicationName: 'test',
+  })
+  try {
+    return (await listAudit(db, { tenantId: null, act: 'restore' }, { number: 1, size: 10 })).entries
+  } finally {
+    await db.close()
+  }
+}
+
 describe('restoring a backup', () => {
   test('sends nothing of what was queued until it is resumed, and takes and sends new mail meanwhile', async () => {
     const queue = async () => ((await service.command('queue')) as { destinations: Record<string, unknown>[] }).destinations
@@ -89,6 +105,8 @@ describe('restoring a backup', () => {
     expect(new Set(peer.messages.slice(queued).flatMap(({ recipients }) => recipients)).size).toBe(queued + 1)
     await vi.waitFor(async () => expect(await queue()).toEqual([]), soon)
     expect(await service.command('restore', '--resume')).toEqual({ resumed: false, released: 0 })
+    expect((await restoresInAuditLog())[0]).toMatchObject({ actor: { kind: 'command' }, data: { words: [], resume: true } })
+    expect((await restoresInAuditLog()).at(-1)).toMatchObject({ actor: { kind: 'command' }, data: { words: [file] } })
   }, 240_000)
 
   test('with the secret in the file needs nothing else, and with --resume the queue goes at the start', async () => {

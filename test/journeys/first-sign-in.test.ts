@@ -7,9 +7,10 @@ import { runHere } from '../support/command.ts'
 import { type House, startHouse } from '../support/house.ts'
 import { startService } from '../support/service.ts'
 
-test("the first start prints the owner's sign-in link, which works", { timeout: 90_000 }, async () => {
+test("the first start prints where the dashboard is and the owner's sign-in link, which works", { timeout: 90_000 }, async () => {
   const service = await startService()
   onTestFinished(() => service[Symbol.asyncDispose]())
+  expect(service.output()).toContain(`Dashboard http://localhost:${new URL(service.url).port},`)
   const token = /\/sign-in\/(\w{43}) /.exec(service.output())?.[1]
   const headers = { ...fromOurPages, 'content-type': 'application/json' }
   const body = JSON.stringify({ token, password: 'a long enough password' })

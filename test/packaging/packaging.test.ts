@@ -18,6 +18,14 @@ const packaged = [
 ]
 /** Of programs that use the service. */
 const settingsOfOthers = ['POSTRIDER_URL', 'POSTRIDER_KEY', 'POSTRIDER_TEST_KEY']
+/** What is no command line of ours, or asks for an option that the command has not. */
+function wrongOf(lines: readonly string[]): string[] {
+  const commands = commandsHelp()
+  return lines.filter((line) => {
+    const command = commands.find(({ name }) => `${line} `.startsWith(`${name} `))
+    return !command || found(line, /(--[a-z-]+)/g).some((option) => !command.help.includes(option))
+  })
+}
 /** What a page has its reader type. */
 const typedIn = (path: string) => found(read(path), /^ *```(?:sh|console)\n([^]*?)^ *```/gm).join('')
 
@@ -55,7 +63,11 @@ describe('what comes with the program', () => {
     const lines = read('packaging/postrider.env')
       .split('\n')
       .filter((line) => /^\w/.test(line))
-    expect(readConfig(Object.fromEntries(lines.map((line) => line.split('=') as [string, string]))).smtpPort).toBe(25)
+    const config = readConfig(Object.fromEntries(lines.map((line) => line.split('=') as [string, string])))
+    expect(config.smtpPort).toBe(25)
+    // The resolver that the guide installs.
+    expect(typedIn('docs/install.md')).toMatch(/apt-get install .*\bunbound\b/)
+    expect(config.resolvers).toEqual(['127.0.0.1'])
   })
 
   test('the image is made of files that exist, and needs nothing that is left out', () => {
@@ -86,15 +98,25 @@ describe('what comes with the program', () => {
     expect(stages.packages).toMatch(/^COPY dashboard\/package\.json \.\/dashboard\/$/m)
   })
 
+  test('wherever an installation is made without the tools of the build, the dashboard is built before they go', () => {
+    const scripts = (JSON.parse(read('package.json')) as { scripts: Record<string, string> }).scripts
+    const typed = packaged.filter((path) => path.endsWith('.md')).flatMap((path) => typedIn(path).split('\n'))
+    const installing = typed.filter((line) => /npm (ci|prune)\b/.test(line) && !line.includes('npm start') && !line.includes('npm test'))
+    expect(installing.length).toBeGreaterThan(0)
+    expect(installing.filter((line) => line !== 'npm ci && npm run build && npm prune --omit=dev --no-save')).toEqual([])
+    expect(typed.flatMap((line) => found(line, /npm run ([\w-]+)/g)).filter((name) => !(name in scripts))).toEqual([])
+  })
+
   test.each(packaged.filter((path) => path.endsWith('.md') && /\bpostrider /.test(typedIn(path))))(
     '%s names only commands that exist, and options they have',
     (path) => {
-      const commands = commandsHelp()
-      const wrong = found(typedIn(path), /^(?:.*\s)?postrider ((?:[a-z]+ ?)+[^\n]*)/gm).filter((line) => {
-        const command = commands.find(({ name }) => `${line} `.startsWith(`${name} `))
-        return !command || found(line, /(--[a-z-]+)/g).some((option) => !command.help.includes(option))
-      })
-      expect(wrong).toEqual([])
+      expect(wrongOf(found(typedIn(path), /^(?:.*\s)?postrider ((?:[a-z]+ ?)+[^\n]*)/gm))).toEqual([])
     },
   )
+
+  test('the texts of the dashboard name only commands that exist, and options they have', () => {
+    const lines = found(read('dashboard/src/texts.ts'), /\bpostrider ([a-z-]+[^'\n]*)/g)
+    expect(lines.length).toBeGreaterThan(1)
+    expect(wrongOf(lines)).toEqual([])
+  })
 })

@@ -6,7 +6,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openAccept, openCommit } from '#accept'
-import { openIds, openSecrets, pause, readConfig, type Secrets, shownSettings, silentLog, systemClock, systemRandom } from '#base'
+import { type Log, openIds, openSecrets, pause, readConfig, type Secrets, shownSettings, silentLog, systemClock, systemRandom } from '#base'
 import { readReport } from '#bounces'
 import { createKey, openCredentials, type Permission } from '#credentials'
 import type { Db } from '#db'
@@ -43,6 +43,7 @@ export interface Wish {
   smtpBounds?: InboundDeps['bounds']
   deliveryBounds?: DeliveryDeps['bounds']
   bounds?: HttpDeps['bounds']
+  log?: Log
   /** A built dashboard. */
   dashboardFolder?: string
   /** Its emails go before they have to, so that counts outlive them. */
@@ -125,7 +126,7 @@ export async function startHouse(wish: Wish = {}): Promise<House> {
     ...wish.settings,
   })
   const clock = systemClock
-  const log = silentLog
+  const log = wish.log ?? silentLog
   const ids = openIds(systemRandom)
   const secrets = openSecrets(secret, systemRandom)
   const database = await testDatabase()

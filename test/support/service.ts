@@ -10,7 +10,8 @@ import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { promisify } from 'node:util'
 
-const script = join(process.cwd(), 'bin/postrider.js')
+/** This program, on the Node of the tests. */
+const ours = { node: process.execPath, script: join(process.cwd(), 'bin/postrider.js') }
 const startWithinMs = 60_000
 
 export interface Service extends AsyncDisposable {
@@ -42,7 +43,7 @@ export interface Service extends AsyncDisposable {
   }>
 }
 
-export async function startService(environment: Record<string, string> = {}): Promise<Service> {
+export async function startService(environment: Record<string, string> = {}, { node, script } = ours): Promise<Service> {
   const folder = await mkdtemp(join(tmpdir(), 'postrider-service-'))
   const port = await freePort()
   const url = `http://127.0.0.1:${port}`
@@ -62,7 +63,7 @@ export async function startService(environment: Record<string, string> = {}): Pr
   let keys = { liveKey: '', testKey: '' }
 
   const startBlind = () => {
-    const started = spawn(process.execPath, [script, 'serve'], { env: env as NodeJS.ProcessEnv, stdio: ['ignore', 'pipe', 'pipe'] })
+    const started = spawn(node, [script, 'serve'], { env: env as NodeJS.ProcessEnv, stdio: ['ignore', 'pipe', 'pipe'] })
     child = started
     for (const stream of [started.stdout, started.stderr]) stream.on('data', (piece) => (output = (output + piece).slice(-200_000)))
     return started
@@ -120,7 +121,7 @@ export async function startService(environment: Record<string, string> = {}): Pr
     startBlind: () => void startBlind(),
     stop,
     async command(...words) {
-      const { stdout } = await promisify(execFile)(process.execPath, [script, ...words, '--json'], { env: env as NodeJS.ProcessEnv })
+      const { stdout } = await promisify(execFile)(node, [script, ...words, '--json'], { env: env as NodeJS.ProcessEnv })
       return JSON.parse(stdout) as Record<string, unknown>
     },
     async call(method, path, body, key = keys.liveKey) {

@@ -325,7 +325,7 @@ export interface Email {
     hash: string
     data: string
   }[]
-  /** expand: raw; the octets that were sent */
+  /** expand: raw; the octets that were sent. A server without 8BITMIME was sent an 8-bit message in seven bits, signed anew */
   rawMessage?: string
 }
 

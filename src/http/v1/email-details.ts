@@ -82,7 +82,12 @@ const EmailDetails = Type.Object({
     ),
   ),
   attachments: Type.Optional(Type.Array(AttachmentSent, { description: 'expand: attachments' })),
-  rawMessage: Type.Optional(Type.String({ contentEncoding: 'base64', description: 'expand: raw; the octets that were sent' })),
+  rawMessage: Type.Optional(
+    Type.String({
+      contentEncoding: 'base64',
+      description: 'expand: raw; the octets that were sent. A server without 8BITMIME was sent an 8-bit message in seven bits, signed anew',
+    }),
+  ),
 })
 
 const expansions = ['content', 'headers', 'deliveries', 'activity', 'attachments', 'raw'] as const

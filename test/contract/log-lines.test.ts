@@ -1,0 +1,33 @@
+/** The service's own log: what the line of a request says of it, and what not. */
+import { pino } from 'pino'
+import { expect, test } from 'vitest'
+import { startHouse } from '../support/house.ts'
+
+test('the line of a request names the first emails that it made, and none when it made none', async () => {
+  const lines: string[] = []
+  const log = pino({ level: 'info' }, { write: (line: string) => void lines.push(line) })
+  await using house = await startHouse({ log, sendLimit: null })
+  const send = async (count: number, idempotencyKey: string) => {
+    const to = Array.from({ length: count }, (_, n) => `delivered+${n}@simulator.test`)
+    const body = { from: 'hello@simulator.test', to, subject: 'Hello', text: 'Hello' }
+    const { headers, body: answer } = await house.call('POST', '/emails', {
+      key: house.testKey,
+      body,
+      headers: { 'idempotency-key': idempotencyKey },
+    })
+    const { messages } = answer.data as { messages: Record<string, { id: string }> }
+    return { requestId: headers.get('x-request-id'), ids: Object.values(messages).map(({ id }) => id) }
+  }
+  const told = async (requestId: string | null) => {
+    const line = () => lines.map((one) => JSON.parse(one) as Record<string, unknown>).find((one) => one.requestId === requestId)
+    await expect.poll(line).toBeDefined()
+    return line() ?? {}
+  }
+
+  const two = await send(2, 'two')
+  expect(await told(two.requestId)).toMatchObject({ msg: 'answered', endpoint: 'emails.send', status: 200, emails: two.ids })
+  const seven = await send(7, 'seven')
+  expect((await told(seven.requestId)).emails).toEqual(seven.ids.slice(0, 5))
+  expect(await told((await send(7, 'seven')).requestId)).not.toHaveProperty('emails')
+  expect(lines.join('')).not.toContain('@')
+})
