@@ -185,11 +185,6 @@ describe('what follows from it', () => {
     })
   })
 
-  test('the last attempt suppresses nobody where it is our address that was refused', () => {
-    const listed = refused(450, '4.7.1 Client host [192.0.2.1] is listed at bl.spamcop.net', '4.7.1')
-    expect(decide(claimed({ failures: 29 }), listed, facts)).toMatchObject({ status: 'hardfail', dueAtMs: null, suppress: null })
-  })
-
   test("a permanent no suppresses only for the recipient's own fault", () => {
     expect(decide(claimed(), unknownUser, facts)).toMatchObject({ status: 'hardfail', dueAtMs: null, suppress: 'hard fail' })
     const names = [

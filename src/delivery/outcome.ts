@@ -186,7 +186,7 @@ export function decide(claimed: Claimed, finding: Finding, facts: DecisionFacts)
       return { ...base, status: 'hardfail', suppress: finding.classification && suppresses(finding.classification) ? 'hard fail' : null }
     case 'temporary':
       return exhausted
-        ? { ...base, status: 'hardfail', suppress: isOfReputation(finding) ? null : 'too many soft fails' }
+        ? { ...base, status: 'hardfail', suppress: 'too many soft fails' }
         : { ...base, status: 'softfail', dueAtMs: laterMs() }
     case 'unknown': {
       const unknown = { ...base, outcomeUnknown: true, output: '', code: null }
@@ -197,9 +197,6 @@ export function decide(claimed: Claimed, finding: Finding, facts: DecisionFacts)
       return impossible(finding.kind)
   }
 }
-
-/** However often it was said, it is no fault of the recipient's. */
-const isOfReputation = ({ reply }: Finding) => reply !== null && classify(reply).fault === 'reputation'
 
 /** The sentences of contract section 7.8. */
 function detailsOf(recipient: string, finding: Finding, remote: RemoteEnd): string {
