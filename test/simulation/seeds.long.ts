@@ -5,6 +5,8 @@ import { mutants } from './mutants.ts'
 
 const seeds = Number(process.env.POSTRIDER_SIMULATION_SEEDS ?? 12)
 const mostSeeds = 50
+/** From the first seed on this one is noticed by the 33rd, which takes two minutes more. */
+const firstSeeds: Record<string, number> = { 'unfair order': 31 }
 
 /** In a process of its own, because an engine is loaded once. */
 function play(...given: string[]): Promise<{ code: number | null; output: string }> {
@@ -27,7 +29,7 @@ test(`${seeds} seeds break no promise`, { timeout: 60_000 + seeds * 60_000 }, as
 
 describe('an engine that breaks a promise is noticed within 50 seeds:', () => {
   test.each(Object.keys(mutants))('%s', { timeout: mostSeeds * 60_000 }, async (name) => {
-    const { code, output } = await play('--mutant', name, '--seeds', String(mostSeeds), '--until-broken')
+    const { code, output } = await play('--mutant', name, '--seeds', String(mostSeeds), '--from', String(firstSeeds[name] ?? 1), '--until-broken')
     expect(output).not.toContain('the simulation broke')
     expect(output).toMatch(/broken: \d/)
     expect(code).toBe(1)
