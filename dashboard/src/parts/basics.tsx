@@ -195,9 +195,7 @@ export function Pager(props: { page: number; totalPages: number; total: number; 
   if (props.total === 0) return null
   return (
     <nav aria-label={texts.pager.label} className="mt-3 flex flex-wrap items-center justify-between gap-2 text-sm text-soft">
-      <span>
-        {texts.pager.where(props.total.toLocaleString(), props.isAtLeast ?? false, props.page, Math.max(1, props.totalPages))}
-      </span>
+      <span>{texts.pager.where(props.total.toLocaleString(), props.isAtLeast ?? false, props.page, Math.max(1, props.totalPages))}</span>
       <span className="flex gap-2">
         <Button disabled={props.page <= 1} onClick={() => props.onPage(props.page - 1)}>
           {texts.pager.newer}
