@@ -1,4 +1,5 @@
 /** How the pages ask: /v1 and the dashboard's own endpoints, with the session's header. A refusal becomes an `ApiError` with its words. */
+import { texts } from './texts.ts'
 
 export class ApiError extends Error {
   readonly status: number
@@ -42,12 +43,17 @@ async function ask<Data>(method: string, path: string, body?: object): Promise<E
     ...(body ? { body: JSON.stringify(body) } : {}),
     signal: AbortSignal.timeout(giveUpAfterMs),
   }).catch(() => {
-    throw new ApiError(0, 'unreachable', 'Postrider cannot be reached', 'Check the connection; this page tries again by itself', '')
+    throw new ApiError(0, 'unreachable', texts.problems.unreachable, texts.problems.unreachableHelp, '')
   })
   const read = (await answer.json().catch(() => ({}))) as Partial<Envelope<Data>>
   const requestId = read.meta?.requestId ?? answer.headers.get('x-request-id') ?? ''
   if (!answer.ok || !read.success) {
-    const { code = 'internal_error', message = `answered ${answer.status}`, suggestion = 'Try again', field } = read.error ?? {}
+    const {
+      code = 'internal_error',
+      message = texts.problems.answered(answer.status),
+      suggestion = texts.problems.tryAgain,
+      field,
+    } = read.error ?? {}
     throw new ApiError(answer.status, code, message, suggestion, requestId, field)
   }
   return read as Envelope<Data>
@@ -73,7 +79,13 @@ export async function getPage<Item>(path: string): Promise<Page<Item>> {
 export async function download(path: string, name: string): Promise<void> {
   const answer = await fetch(path, { headers: { 'x-postrider-session': '1' } })
   if (!answer.ok)
-    throw new ApiError(answer.status, 'internal_error', `answered ${answer.status}`, 'Try again', answer.headers.get('x-request-id') ?? '')
+    throw new ApiError(
+      answer.status,
+      'internal_error',
+      texts.problems.answered(answer.status),
+      texts.problems.tryAgain,
+      answer.headers.get('x-request-id') ?? '',
+    )
   save(name, await answer.blob())
 }
 

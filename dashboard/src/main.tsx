@@ -6,10 +6,11 @@ import { createRoot } from 'react-dom/client'
 import { ApiError } from './api.ts'
 import { SignInPage } from './pages/sign-in.tsx'
 import { Shell } from './shell.tsx'
+import { texts } from './texts.ts'
 import './theme.ts'
 import './style.css'
 
-const root = createRootRoute({ notFoundComponent: () => <p className="p-8">There is no such page.</p> })
+const root = createRootRoute({ notFoundComponent: () => <p className="p-8">{texts.noSuchPage}</p> })
 const signIn = createRoute({ getParentRoute: () => root, path: '/sign-in', component: () => <SignInPage /> })
 const signInLink = createRoute({
   getParentRoute: () => root,

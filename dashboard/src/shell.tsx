@@ -8,9 +8,11 @@ import { HereProvider, useHere, useMember } from './session.tsx'
 import { texts } from './texts.ts'
 import { readTheme, showTheme, type Theme, themes } from './theme.ts'
 
+const words = texts.shell
+
 export function Shell() {
   const asked = useMember()
-  if (asked.isPending) return <p className="p-8 text-soft">Loading</p>
+  if (asked.isPending) return <p className="p-8 text-soft">{texts.loading}</p>
   if (asked.error) {
     return (
       <main className="mx-auto max-w-md p-8">
@@ -71,7 +73,7 @@ function Frame() {
   return (
     <div className="min-h-dvh lg:grid lg:grid-cols-[14rem_1fr]">
       <a href="#content" className="sr-only focus:not-sr-only focus:absolute focus:bg-paper focus:p-2">
-        To the content
+        {words.toContent}
       </a>
       <header className="border-b border-line bg-sheet p-3 lg:sticky lg:top-0 lg:h-dvh lg:overflow-y-auto lg:border-r lg:border-b-0">
         <div className="flex items-center justify-between">
@@ -79,11 +81,11 @@ function Frame() {
             {texts.name}
           </Link>
           <Button className="lg:hidden" aria-expanded={open} aria-controls="places" onClick={() => setOpen(!open)}>
-            Menu
+            {words.menu}
           </Button>
         </div>
         <div id="places" className={`${open ? 'block' : 'hidden'} lg:block`}>
-          <nav aria-label="Main" className="mt-4 flex flex-col gap-0.5">
+          <nav aria-label={words.main} className="mt-4 flex flex-col gap-0.5">
             {all.map(([to, name]) => (
               <Link
                 key={to}
@@ -97,15 +99,15 @@ function Frame() {
               </Link>
             ))}
             <a href="/docs" className="rounded-md px-2.5 py-2 text-sm hover:bg-paper">
-              API reference
+              {words.reference}
             </a>
           </nav>
           <div className="mt-6 flex flex-col gap-3 text-sm">
             {tenants.length > 1 && (
               <label className="flex flex-col gap-1">
-                Tenant
+                {words.tenant}
                 <select className={small} value={tenantId ?? ''} onChange={(event) => choose(event.target.value)}>
-                  <option value="">All tenants</option>
+                  <option value="">{words.allTenants}</option>
                   {tenants.map(({ id, name }) => (
                     <option key={id} value={id}>
                       {name}
@@ -115,7 +117,7 @@ function Frame() {
               </label>
             )}
             <label className="flex flex-col gap-1">
-              Colours
+              {words.colours}
               <select
                 className={small}
                 value={theme}
@@ -125,15 +127,17 @@ function Frame() {
                   showTheme(next)
                 }}
               >
-                <option value="system">As the system</option>
-                <option value="light">Light</option>
-                <option value="dark">Dark</option>
+                {themes.map((one) => (
+                  <option key={one} value={one}>
+                    {words.themes[one]}
+                  </option>
+                ))}
               </select>
             </label>
             <p className="text-soft [overflow-wrap:anywhere]">
               {member.address} ({member.role})
             </p>
-            <Button onClick={() => signOut.mutate()}>Sign out</Button>
+            <Button onClick={() => signOut.mutate()}>{words.signOut}</Button>
           </div>
         </div>
       </header>

@@ -7,6 +7,8 @@ import { useFilters } from '../parts/params.ts'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
 
+const words = texts.audit
+
 interface Entry {
   id: number
   at: string
@@ -33,26 +35,26 @@ export function AuditPage() {
   return (
     <>
       <Heading title={texts.pages.audit} />
-      <p className="mb-4 text-sm text-soft">{texts.audit.about}</p>
+      <p className="mb-4 text-sm text-soft">{words.about}</p>
       <search className="mb-4 block">
         <form onSubmit={submit} className="grid items-end gap-2 md:grid-cols-[1fr_1fr_auto]">
-          <Field label="Who" value={actor} onChange={(event) => setActor(event.target.value)} />
-          <Field label="What begins with" value={act} onChange={(event) => setAct(event.target.value)} />
-          <Button type="submit">Search</Button>
+          <Field label={words.who} value={actor} onChange={(event) => setActor(event.target.value)} />
+          <Field label={words.act} value={act} onChange={(event) => setAct(event.target.value)} />
+          <Button type="submit">{texts.actions.search}</Button>
         </form>
       </search>
       <Listing
         label={texts.pages.audit}
         list={list}
-        columns={['When', 'Who', 'What', 'About', 'Tenant', 'From']}
-        empty={texts.audit.empty}
+        columns={words.columns}
+        empty={words.empty}
         row={(one) => (
           <tr key={one.id}>
             <td>
               <Time at={one.at} />
             </td>
             <td className="max-w-64 min-w-40 [overflow-wrap:anywhere]">
-              <Badge tone="none">{texts.audit.kinds[one.actor.kind]}</Badge> {one.actor.name}
+              <Badge tone="none">{words.kinds[one.actor.kind]}</Badge> {one.actor.name}
             </td>
             <td className="font-mono text-xs">
               {one.requestId !== null && one.actor.kind === 'key' ? (

@@ -11,6 +11,8 @@ import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
 import type { DnsRecord, Domain, DomainItem } from '../types.ts'
 
+const words = texts.domains
+
 export function DomainsPage() {
   const { scoped, mayChange } = useHere()
   const path = scoped('/v1/domains')
@@ -21,12 +23,12 @@ export function DomainsPage() {
       <Heading title={texts.pages.domains}>
         {mayChange && (
           <Button kind="main" onClick={() => setAdding(true)}>
-            Add domain
+            {words.add}
           </Button>
         )}
       </Heading>
       <Problem error={error} />
-      {data?.domains.length === 0 && <Empty>No domains yet. Add the one that your mail comes from.</Empty>}
+      {data?.domains.length === 0 && <Empty>{words.empty}</Empty>}
       <ul className="divide-y divide-line">
         {data?.domains.map((domain) => (
           <RowLink
@@ -46,7 +48,7 @@ export function DomainsPage() {
   )
 }
 
-const Verified = ({ is }: { is: boolean }) => <Badge tone={is ? 'good' : 'wait'}>{is ? 'Verified' : 'Not verified'}</Badge>
+const Verified = ({ is }: { is: boolean }) => <Badge tone={is ? 'good' : 'wait'}>{is ? words.verified : words.notVerified}</Badge>
 
 function AddDomain({ onClose }: { onClose: () => void }) {
   const { inBody } = useHere()
@@ -54,25 +56,16 @@ function AddDomain({ onClose }: { onClose: () => void }) {
   const navigate = useNavigate()
   return (
     <FormDialog
-      title="Add a sending domain"
-      action="Add"
+      title={words.addTitle}
+      action={texts.actions.add}
       run={() => post<Domain>('/v1/domains', { name: name.trim(), ...inBody })}
       onDone={({ id }) => navigate({ to: '/domains/$domainId', params: { domainId: String(id) }, search: {} })}
       onClose={onClose}
     >
-      <Field label="Domain" required value={name} onChange={(event) => setName(event.target.value)} placeholder="mail.example.com" />
+      <Field label={words.domain} required value={name} onChange={(event) => setName(event.target.value)} placeholder={words.example} />
     </FormDialog>
   )
 }
-
-const recordNames = {
-  spf: 'SPF',
-  dkim: 'DKIM (RSA)',
-  dkimEd25519: 'DKIM (Ed25519)',
-  returnPath: 'Return path',
-  dmarc: 'DMARC',
-  mx: 'MX',
-} as const
 
 export function DomainPage() {
   const id = useParam('domainId')
@@ -94,12 +87,12 @@ export function DomainPage() {
         <Verified is={domain.verified} />
         {mayChange && (
           <Button kind="main" disabled={check.isPending} onClick={() => check.mutate()}>
-            {check.isPending ? 'Asking DNS' : 'Check again'}
+            {check.isPending ? texts.dns.checking : texts.dns.check}
           </Button>
         )}
         {mayChange && (
           <Button kind="danger" onClick={() => setRemoving(true)}>
-            Delete
+            {texts.actions.remove}
           </Button>
         )}
       </Heading>
@@ -107,24 +100,24 @@ export function DomainPage() {
       <p className="mb-4 text-sm text-soft" aria-live="polite">
         {domain.dnsCheckedAt ? (
           <>
-            Last checked <Time at={domain.dnsCheckedAt} />
+            {texts.dns.checked} <Time at={domain.dnsCheckedAt} />
           </>
         ) : (
-          'Not checked yet.'
+          words.notCheckedYet
         )}{' '}
-        Publish these records in the zone {domain.dnsRecords.zone}.
+        {words.publish(domain.dnsRecords.zone)}
       </p>
       <div className="flex flex-col gap-4">
-        {Object.entries(recordNames).map(([name, title]) => {
-          const record = domain.dnsRecords[name as keyof typeof recordNames]
+        {Object.entries(words.records).map(([name, title]) => {
+          const record = domain.dnsRecords[name as keyof typeof words.records]
           return record ? <OneRecord key={name} title={title} record={record} /> : null
         })}
       </div>
       {removing && (
         <Confirm
-          title={`Delete ${domain.name}?`}
-          text="Mail that waits for this domain fails, and its keys are gone for good."
-          action="Delete"
+          title={texts.actions.removeTitle(domain.name)}
+          text={words.removeText}
+          action={texts.actions.remove}
           run={() => remove(`/v1/domains/${id}`)}
           onDone={() => navigate({ to: '/domains', search: {} })}
           onClose={() => setRemoving(false)}
@@ -139,21 +132,21 @@ function OneRecord({ title, record }: { title: string; record: DnsRecord }) {
   return (
     <section className="rounded-md border border-line p-4">
       <h2 className="mb-2 flex flex-wrap items-center gap-2 font-semibold">
-        {title} <Badge tone="none">{record.type}</Badge> <Badge tone={tone}>{record.status ?? 'Not checked'}</Badge>
+        {title} <Badge tone="none">{record.type}</Badge> <Badge tone={tone}>{record.status ?? texts.dns.notChecked}</Badge>
       </h2>
       <div className="grid gap-2 md:grid-cols-[4rem_1fr_auto] md:items-start">
-        <span className="text-sm text-soft">Name</span>
+        <span className="text-sm text-soft">{words.name}</span>
         <Code>{record.fullName}</Code>
-        <Copy text={record.fullName} label="Copy name" />
-        <span className="text-sm text-soft">Value</span>
+        <Copy text={record.fullName} label={words.copyName} />
+        <span className="text-sm text-soft">{words.value}</span>
         <Code>{record.value}</Code>
-        <Copy text={record.value} label="Copy value" />
+        <Copy text={record.value} label={texts.dns.copyValue} />
       </div>
       {record.problem && <p className="mt-3 text-sm text-bad">{record.problem}</p>}
       {record.suggestion && <p className="mt-1 text-sm">{record.suggestion}</p>}
       {record.found.length > 0 && record.status !== 'OK' && (
         <div className="mt-2 text-sm">
-          <p className="text-soft">Found in DNS:</p>
+          <p className="text-soft">{words.found}</p>
           {record.found.map((value) => (
             <Code key={value}>{value}</Code>
           ))}

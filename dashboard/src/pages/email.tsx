@@ -41,7 +41,7 @@ export function EmailPage() {
   const retry = useMutation({ mutationFn: () => post(`/v1/emails/${id}/retry`), onSuccess: refresh })
   const suppress = useMutation({
     mutationFn: (one: EmailDetails) =>
-      post('/v1/suppressions', { address: one.to, reason: `by ${member.address}`, tenantId: one.tenantId }),
+      post('/v1/suppressions', { address: one.to, reason: words.reason(member.address), tenantId: one.tenantId }),
   })
   if (!email) return <Waiting error={error} />
   const { explanation } = email
@@ -103,7 +103,7 @@ export function EmailPage() {
         )}
         <dt>{words.id}</dt>
         <dd className="font-mono text-xs">{email.id}</dd>
-        <dt>Message-ID</dt>
+        <dt>{words.messageId}</dt>
         <dd className="font-mono text-xs">{email.messageId}</dd>
         {Object.entries(email.metadata ?? {}).map(([name, value]) => (
           <div key={name} className="contents">

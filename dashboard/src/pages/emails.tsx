@@ -122,8 +122,8 @@ function FilterForm({ filters, change, isFiltered }: { filters: Filters; change:
     <search className="mb-4 block">
       <form onSubmit={submit}>
         <div className="grid grid-cols-2 items-end gap-3 md:grid-cols-5">
-          {field('to', { placeholder: 'ann@example.org' })}
-          {field('from', { placeholder: 'shop@example.com' })}
+          {field('to', { placeholder: words.examples.to })}
+          {field('from', { placeholder: words.examples.from })}
           {field('subject')}
           <Select
             label={words.filters.status}
@@ -133,7 +133,7 @@ function FilterForm({ filters, change, isFiltered }: { filters: Filters; change:
           />
           <div className="col-span-2 flex flex-wrap gap-2 md:col-span-1">
             <Button kind="main" type="submit">
-              {words.search}
+              {texts.actions.search}
             </Button>
             {isFiltered && (
               <Button onClick={() => change(Object.fromEntries(filterNames.map((name) => [name, undefined])))}>{words.clear}</Button>
@@ -144,8 +144,8 @@ function FilterForm({ filters, change, isFiltered }: { filters: Filters; change:
           <summary className="text-sm text-accent">{words.more}</summary>
           <div className="mt-2 grid grid-cols-2 items-end gap-3 md:grid-cols-3">
             {field('tag')}
-            {field('domain', { placeholder: 'mail.example.com' })}
-            {field('metadata', { placeholder: 'order_id:17', pattern: '.+:.*' })}
+            {field('domain', { placeholder: words.examples.domain })}
+            {field('metadata', { placeholder: words.examples.metadata, pattern: '.+:.*' })}
             {field('after', { type: 'datetime-local' })}
             {field('before', { type: 'datetime-local' })}
             <Select

@@ -58,7 +58,7 @@ export function InboxPage() {
           <div className="grow md:max-w-sm">
             <Field label={words.search} value={search} onChange={(event) => setSearch(event.target.value)} />
           </div>
-          <Button type="submit">Search</Button>
+          <Button type="submit">{texts.actions.search}</Button>
         </form>
       </search>
       {!data && <Waiting error={error} />}
@@ -76,7 +76,7 @@ export function InboxPage() {
                     {...(one.emailId === filters.open ? { 'aria-current': 'true' } : {})}
                     className="flex flex-col gap-0.5 border-l-4 border-transparent p-3 text-sm hover:bg-sheet aria-[current=true]:border-accent aria-[current=true]:bg-sheet [overflow-wrap:anywhere]"
                   >
-                    <span className="font-medium">{one.subject || '(no subject)'}</span>
+                    <span className="font-medium">{one.subject || texts.emails.noSubject}</span>
                     <span>{one.to}</span>
                     <span className="text-soft">
                       <Time at={one.receivedAt} />
@@ -123,20 +123,20 @@ function Reader({ mail, onBack }: { mail: Received; onBack: () => void }) {
       </Button>
       <div className="flex flex-wrap items-start justify-between gap-3">
         <h2 id="subject" className="min-w-0 text-lg font-semibold [overflow-wrap:anywhere]">
-          {mail.subject || '(no subject)'}
+          {mail.subject || texts.emails.noSubject}
         </h2>
         {mayChange && <Button onClick={() => setPromoting(true)}>{words.promote}</Button>}
       </div>
       <dl className="mt-2 grid grid-cols-[auto_1fr] gap-x-4 gap-y-1 text-sm [&_dd]:[overflow-wrap:anywhere] [&_dt]:text-soft">
-        <dt>From</dt>
+        <dt>{words.from}</dt>
         <dd>{mail.from}</dd>
-        <dt>To</dt>
+        <dt>{words.to}</dt>
         <dd>{mail.to}</dd>
-        <dt>Received</dt>
+        <dt>{words.received}</dt>
         <dd>
           <Time at={mail.receivedAt} />
         </dd>
-        <dt>Email</dt>
+        <dt>{words.email}</dt>
         <dd>
           <EmailLink id={mail.emailId} />
         </dd>
@@ -168,7 +168,7 @@ function Reader({ mail, onBack }: { mail: Received; onBack: () => void }) {
       {promoting && (
         <Confirm
           title={words.promoteAsk}
-          text={`${words.promoteText} ${mail.to}`}
+          text={words.promoteText(mail.to)}
           action={words.promote}
           run={() => post<{ id: string }>(`/v1/emails/${mail.emailId}/promote`)}
           onDone={({ id }) => {

@@ -10,6 +10,8 @@ import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
 import { type Key, permissions } from '../types.ts'
 
+const words = texts.keys
+
 export function KeysPage() {
   const { scoped, mayChange, tenantId } = useHere()
   const [adding, setAdding] = useState(false)
@@ -27,36 +29,34 @@ export function KeysPage() {
       <Heading title={texts.pages.keys}>
         {mayChange && (
           <Button kind="main" onClick={() => setAdding(true)}>
-            Create key
+            {words.add}
           </Button>
         )}
       </Heading>
-      <p className="mb-4 text-sm text-soft">
-        {tenantId === undefined ? 'Keys of the organisation, which may act for every tenant.' : 'Keys of this tenant.'}
-      </p>
+      <p className="mb-4 text-sm text-soft">{tenantId === undefined ? words.ofAll : words.ofTenant}</p>
       <Listing
         label={texts.pages.keys}
         list={list}
         error={hold.error}
-        columns={['Name', 'Key', 'Kind', 'May', 'Last used', '']}
-        empty="No keys here."
+        columns={words.columns}
+        empty={words.empty}
         row={(one) => (
           <tr key={one.id}>
             <td className="font-medium">
-              {one.name} {one.hold && <Badge tone="wait">On hold</Badge>}
+              {one.name} {one.hold && <Badge tone="wait">{words.onHold}</Badge>}
             </td>
             <td className="font-mono text-xs">{one.keyPrefix}…</td>
             <td>
               <Badge tone={one.mode === 'live' ? 'good' : 'none'}>{one.type === 'smtp' ? 'smtp' : one.mode}</Badge>
             </td>
-            <td className="min-w-40">{one.permissions?.join(', ') ?? 'everything'}</td>
-            <td>{one.lastUsedAt ? <Time at={one.lastUsedAt} /> : 'never'}</td>
+            <td className="min-w-40">{one.permissions?.join(', ') ?? words.everything}</td>
+            <td>{one.lastUsedAt ? <Time at={one.lastUsedAt} /> : words.never}</td>
             <td>
               {mayChange && (
                 <span className="flex justify-end gap-2">
-                  <Button onClick={() => hold.mutate(one)}>{one.hold ? 'Release' : 'Hold'}</Button>
-                  <Button kind="danger" aria-label={`Revoke ${one.name}`} onClick={() => setRevoking(one)}>
-                    Revoke
+                  <Button onClick={() => hold.mutate(one)}>{one.hold ? words.release : words.hold}</Button>
+                  <Button kind="danger" aria-label={words.revokeOf(one.name)} onClick={() => setRevoking(one)}>
+                    {words.revoke}
                   </Button>
                 </span>
               )}
@@ -67,9 +67,9 @@ export function KeysPage() {
       {adding && <CreateKey onClose={() => setAdding(false)} onMade={refresh} />}
       {revoking && (
         <Confirm
-          title={`Revoke ${revoking.name}?`}
-          text="Whoever uses this key is refused within a second, for good."
-          action="Revoke"
+          title={words.revokeTitle(revoking.name)}
+          text={words.revokeText}
+          action={words.revoke}
           run={() => remove(scoped(`/v1/credentials/${revoking.id}`))}
           onDone={async () => {
             setRevoking(undefined)
@@ -83,9 +83,9 @@ export function KeysPage() {
 }
 
 const kinds = [
-  { value: 'test', label: 'API, test: nothing leaves this machine' },
-  { value: 'live', label: 'API, live' },
-  { value: 'smtp', label: 'SMTP login (of a tenant)' },
+  { value: 'test', label: words.kinds.test },
+  { value: 'live', label: words.kinds.live },
+  { value: 'smtp', label: words.kinds.smtp },
 ] as const
 
 function CreateKey({ onClose, onMade }: { onClose: () => void; onMade: () => Promise<void> }) {
@@ -96,15 +96,15 @@ function CreateKey({ onClose, onMade }: { onClose: () => void; onMade: () => Pro
   const [made, setMade] = useState<Key>()
   if (made) {
     return (
-      <Once title={`Key ${made.name}`} text={texts.keyOnce} secret={made.key ?? ''} copy="Copy key" onClose={onClose}>
-        {made.smtpUsername && <p className="mt-2 text-sm">User name: {made.smtpUsername}</p>}
+      <Once title={words.made(made.name)} text={words.once} secret={made.key ?? ''} copy={words.copy} onClose={onClose}>
+        {made.smtpUsername && <p className="mt-2 text-sm">{words.userName(made.smtpUsername)}</p>}
       </Once>
     )
   }
   return (
     <FormDialog
-      title="Create a key"
-      action="Create"
+      title={words.addTitle}
+      action={words.addAction}
       run={() =>
         post<Key>('/v1/credentials', {
           name,
@@ -120,15 +120,15 @@ function CreateKey({ onClose, onMade }: { onClose: () => void; onMade: () => Pro
       onClose={onClose}
     >
       <Field
-        label="Name"
+        label={words.name}
         required
         pattern="[a-zA-Z0-9_\-]{1,50}"
-        help="1 to 50 letters, digits, _ or -"
+        help={words.nameHelp}
         value={name}
         onChange={(event) => setName(event.target.value)}
       />
-      <Select label="Kind" value={kind} onChange={setKind} choices={kinds} />
-      <Several legend="May (none chosen: everything)" choices={permissions} chosen={allowed} onChange={setAllowed} />
+      <Select label={words.kind} value={kind} onChange={setKind} choices={kinds} />
+      <Several legend={words.may} choices={permissions} chosen={allowed} onChange={setAllowed} />
     </FormDialog>
   )
 }

@@ -9,10 +9,11 @@ import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
 import type { LogEntry } from '../types.ts'
 
+const words = texts.logs
 const outcomes = [
-  { value: '', label: 'Any answer' },
-  { value: 'success', label: 'Success' },
-  { value: 'error', label: 'Error' },
+  { value: '', label: words.outcomes.any },
+  { value: 'success', label: words.outcomes.success },
+  { value: 'error', label: words.outcomes.error },
 ] as const
 
 const Answered = ({ code }: { code: number }) => <Badge tone={code < 400 ? 'good' : 'bad'}>{code}</Badge>
@@ -24,13 +25,13 @@ export function LogsPage() {
   return (
     <>
       <Heading title={texts.pages.logs}>
-        <Select label="Answer" value={filters.status ?? ''} choices={outcomes} onChange={(status) => change({ status })} />
+        <Select label={words.answer} value={filters.status ?? ''} choices={outcomes} onChange={(status) => change({ status })} />
       </Heading>
       <Listing
         label={texts.pages.logs}
         list={list}
-        columns={['When', 'Answer', 'Request', 'Key', 'Took']}
-        empty="No requests yet."
+        columns={words.columns}
+        empty={words.empty}
         row={(one) => (
           <tr key={one.requestId}>
             <td>
@@ -46,7 +47,7 @@ export function LogsPage() {
               {one.error && <span className="block text-bad">{one.error.code}</span>}
             </td>
             <td className="font-mono text-xs">{one.credential.keyPrefix}</td>
-            <td className="whitespace-nowrap">{one.durationMs} ms</td>
+            <td className="whitespace-nowrap">{texts.ms(one.durationMs)}</td>
           </tr>
         )}
       />
@@ -67,7 +68,7 @@ export function LogPage() {
         <Answered code={entry.statusCode} />
       </Heading>
       <p className="text-sm text-soft [overflow-wrap:anywhere]">
-        <Time at={entry.timestamp} /> · {entry.durationMs} ms · {entry.credential.keyPrefix} · {entry.context.ipAddress} ·{' '}
+        <Time at={entry.timestamp} /> · {texts.ms(entry.durationMs)} · {entry.credential.keyPrefix} · {entry.context.ipAddress} ·{' '}
         {entry.context.userAgent} · {entry.requestId}
       </p>
       {entry.error && (
@@ -78,15 +79,15 @@ export function LogPage() {
       {entry.email && (
         <p className="mt-3">
           <Link to="/emails/$emailId" params={{ emailId: entry.email.id }} search={{}} className="text-accent underline">
-            The email
+            {words.email}
           </Link>
         </p>
       )}
-      <Section title="Request">
-        <Pre label="Request body">{written(entry.request?.body)}</Pre>
+      <Section title={words.request}>
+        <Pre label={words.requestBody}>{written(entry.request?.body)}</Pre>
       </Section>
-      <Section title="Answer">
-        <Pre label="Answer body">{written(entry.response?.body)}</Pre>
+      <Section title={words.answer}>
+        <Pre label={words.answerBody}>{written(entry.response?.body)}</Pre>
       </Section>
     </>
   )

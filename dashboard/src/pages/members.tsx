@@ -25,21 +25,21 @@ export function MembersPage() {
   const client = useQueryClient()
   const { data, error } = useQuery({ queryKey: ['members'], queryFn: () => get<{ members: Listed[] }>('/dashboard/api/members') })
   const done = () => client.invalidateQueries({ queryKey: ['members'] })
-  const tenantName = (id: string | null) => (id === null ? 'all' : (tenants.find((one) => one.id === id)?.name ?? id))
+  const tenantName = (id: string | null) => (id === null ? words.allTenants : (tenants.find((one) => one.id === id)?.name ?? id))
   return (
     <>
       <Heading title={texts.pages.members}>
         <Button kind="main" onClick={() => setAdding(true)}>
-          Add member
+          {words.add}
         </Button>
       </Heading>
       <Problem error={error} />
       {data && (
-        <Table label={texts.pages.members} columns={['Address', 'Role', 'Tenant', '']}>
+        <Table label={texts.pages.members} columns={words.columns}>
           {data.members.map((one) => (
             <tr key={one.address}>
               <td className="font-medium">
-                {one.address} {!one.hasPassword && <Badge tone="wait">Has not signed in</Badge>}{' '}
+                {one.address} {!one.hasPassword && <Badge tone="wait">{words.notYet}</Badge>}{' '}
                 {one.hasSecondFactor && <Badge tone="good">{words.has}</Badge>}
               </td>
               <td>{one.role}</td>
@@ -50,9 +50,13 @@ export function MembersPage() {
                     {one.hasSecondFactor && (
                       <Button onClick={() => setAsked({ what: 'reset-second-factor', member: one })}>{words.takeAway}</Button>
                     )}
-                    <Button onClick={() => setAsked({ what: 'reset', member: one })}>New link</Button>
-                    <Button kind="danger" aria-label={`Remove ${one.address}`} onClick={() => setAsked({ what: 'remove', member: one })}>
-                      Remove
+                    <Button onClick={() => setAsked({ what: 'reset', member: one })}>{words.newLink}</Button>
+                    <Button
+                      kind="danger"
+                      aria-label={words.removeOf(one.address)}
+                      onClick={() => setAsked({ what: 'remove', member: one })}
+                    >
+                      {words.remove}
                     </Button>
                   </span>
                 )}
@@ -73,16 +77,16 @@ export function MembersPage() {
       )}
       {invited && (
         <Once
-          title={`Sign-in link of ${invited.member.address}`}
-          text="It works once, within 24 hours, and is not shown again. Send it to them by a way you trust."
+          title={words.linkOf(invited.member.address)}
+          text={words.linkText}
           secret={invited.signInUrl}
-          copy="Copy link"
+          copy={words.copyLink}
           onClose={() => setInvited(undefined)}
         />
       )}
       {asked && (
         <Confirm
-          title={`${words.asks[asked.what].title} ${asked.member.address}?`}
+          title={words.asks[asked.what].title(asked.member.address)}
           text={words.asks[asked.what].text}
           action={words.asks[asked.what].action}
           run={() => post<Partial<Invited>>(`/dashboard/api/members/${asked.what}`, { address: asked.member.address })}
@@ -99,9 +103,9 @@ export function MembersPage() {
 }
 
 const roles = [
-  { value: 'viewer', label: 'Viewer: reads, without secrets' },
-  { value: 'admin', label: 'Admin: everything but members' },
-  { value: 'owner', label: 'Owner: everything' },
+  { value: 'viewer', label: words.roles.viewer },
+  { value: 'admin', label: words.roles.admin },
+  { value: 'owner', label: words.roles.owner },
 ] as const
 
 function AddMember({ onClose, onAdded }: { onClose: () => void; onAdded: (made: Invited) => Promise<void> }) {
@@ -111,22 +115,22 @@ function AddMember({ onClose, onAdded }: { onClose: () => void; onAdded: (made: 
   const [tenant, setTenant] = useState('')
   return (
     <FormDialog
-      title="Add a member"
-      action="Add"
+      title={words.addTitle}
+      action={texts.actions.add}
       run={() => post<Invited>('/dashboard/api/members', { address: address.trim(), role, ...(tenant ? { tenantId: tenant } : {}) })}
       onDone={onAdded}
       onClose={onClose}
     >
-      <Field label="Email address" type="email" required value={address} onChange={(event) => setAddress(event.target.value)} />
-      <Select label="Role" value={role} onChange={setRole} choices={roles} />
+      <Field label={texts.signIn.address} type="email" required value={address} onChange={(event) => setAddress(event.target.value)} />
+      <Select label={words.role} value={role} onChange={setRole} choices={roles} />
       {self.tenantId === null && (
         <Select
-          label="Sees"
+          label={words.sees}
           value={tenant}
           onChange={setTenant}
           choices={[
-            { value: '', label: 'The whole organisation' },
-            ...tenants.map(({ id, name }) => ({ value: id, label: `Only ${name}` })),
+            { value: '', label: words.organisation },
+            ...tenants.map(({ id, name }) => ({ value: id, label: words.onlyTenant(name) })),
           ]}
         />
       )}

@@ -15,7 +15,8 @@ const volume = ['sent', 'delivered', 'hard_failed'] as const
 const delivery = ['delivered'] as const
 const harm = ['bounced', 'complained'] as const
 
-const seconds = (ms: number | null) => (ms === null ? '–' : `${(ms / 1000).toLocaleString(undefined, { maximumFractionDigits: 2 })} s`)
+const seconds = (ms: number | null) =>
+  ms === null ? '–' : words.seconds((ms / 1000).toLocaleString(undefined, { maximumFractionDigits: 2 }))
 
 export function OverviewPage() {
   const { tenantId, member } = useHere()

@@ -47,11 +47,11 @@ export function SecondFactor() {
         <div className="flex flex-wrap items-center justify-between gap-3 rounded-md border border-line p-3 text-sm">
           <div className="flex flex-col gap-1">
             <p>
-              <Badge tone={data.isOn ? 'good' : 'wait'}>{data.isOn ? 'On' : 'Off'}</Badge> {data.isOn ? words.on : words.off}
+              <Badge tone={data.isOn ? 'good' : 'wait'}>{data.isOn ? words.isOn : words.isOff}</Badge> {data.isOn ? words.on : words.off}
             </p>
             {data.since !== null && (
               <p className="text-soft">
-                Since <Time at={data.since} />, {data.recoveryCodesLeft} {words.left}
+                {words.since} <Time at={data.since} />, {words.left(data.recoveryCodesLeft)}
               </p>
             )}
           </div>
@@ -183,10 +183,12 @@ function RecoveryCodes({ codes, onClose }: { codes: string[]; onClose: () => voi
       <p className="mb-3 text-sm">{words.codesText}</p>
       <Pre label={words.codesTitle}>{text}</Pre>
       <div className="mt-4 flex flex-wrap justify-end gap-2">
-        <Button onClick={() => save('postrider-recovery-codes.txt', new Blob([`${text}\n`], { type: 'text/plain' }))}>Download</Button>
-        <Copy text={text} label="Copy codes" />
+        <Button onClick={() => save('postrider-recovery-codes.txt', new Blob([`${text}\n`], { type: 'text/plain' }))}>
+          {texts.actions.download}
+        </Button>
+        <Copy text={text} label={words.copyCodes} />
         <Button kind="main" onClick={onClose}>
-          Done
+          {texts.actions.done}
         </Button>
       </div>
     </Dialog>

@@ -94,7 +94,7 @@ function Installation() {
       {data && (
         <>
           <p className="mb-3 text-sm text-soft">
-            Postrider {data.version}. {words.about}
+            {words.version(data.version)} {words.about}
           </p>
           <Settings of={data.settings.filter(({ value }) => value !== null)} />
           <details className="mt-3">

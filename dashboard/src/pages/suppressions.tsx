@@ -50,16 +50,16 @@ export function SuppressionsPage() {
       <search className="mb-4 block">
         <form onSubmit={submit} className="flex items-end gap-2">
           <div className="grow md:max-w-sm">
-            <Field label="Address contains" value={address} onChange={(event) => setAddress(event.target.value)} />
+            <Field label={words.contains} value={address} onChange={(event) => setAddress(event.target.value)} />
           </div>
-          <Button type="submit">Search</Button>
+          <Button type="submit">{texts.actions.search}</Button>
         </form>
       </search>
       <Listing
         label={texts.pages.suppressions}
         list={list}
-        columns={['Address', 'Reason', 'Source', 'Since', '']}
-        empty="No address is suppressed here."
+        columns={words.columns}
+        empty={words.empty}
         row={(one) => (
           <tr key={one.id}>
             <td className="font-medium">{one.address}</td>
@@ -77,8 +77,8 @@ export function SuppressionsPage() {
             </td>
             <td className="text-right">
               {mayChange && (
-                <Button aria-label={`Remove ${one.address}`} onClick={() => setRemoving(one)}>
-                  Remove
+                <Button aria-label={words.removeOf(one.address)} onClick={() => setRemoving(one)}>
+                  {words.remove}
                 </Button>
               )}
             </td>
@@ -89,9 +89,9 @@ export function SuppressionsPage() {
       {importing && <Import onClose={() => setImporting(false)} onDone={refresh} />}
       {removing && (
         <Confirm
-          title={`Write to ${removing.address} again?`}
-          text="The address comes off the list. If it failed or complained before, it may do so again."
-          action="Remove"
+          title={words.removeTitle(removing.address)}
+          text={words.removeText}
+          action={words.remove}
           run={() => remove(scoped(`/v1/suppressions/${encodeURIComponent(removing.address)}`))}
           onDone={async () => {
             setRemoving(undefined)
@@ -110,8 +110,8 @@ function Add({ onClose, onAdded }: { onClose: () => void; onAdded: () => Promise
   const [reason, setReason] = useState('')
   return (
     <FormDialog
-      title="Suppress an address"
-      action="Suppress"
+      title={words.addTitle}
+      action={words.addAction}
       run={() => post('/v1/suppressions', { address: address.trim(), ...(reason ? { reason } : {}), ...inBody })}
       onDone={async () => {
         await onAdded()
@@ -119,8 +119,8 @@ function Add({ onClose, onAdded }: { onClose: () => void; onAdded: () => Promise
       }}
       onClose={onClose}
     >
-      <Field label="Address" type="email" required value={address} onChange={(event) => setAddress(event.target.value)} />
-      <Field label="Reason" value={reason} onChange={(event) => setReason(event.target.value)} />
+      <Field label={words.address} type="email" required value={address} onChange={(event) => setAddress(event.target.value)} />
+      <Field label={words.reason} value={reason} onChange={(event) => setReason(event.target.value)} />
     </FormDialog>
   )
 }
@@ -165,7 +165,7 @@ function Import({ onClose, onDone }: { onClose: () => void; onDone: () => Promis
         </p>
         <Problem error={sending.error} />
         <div className="flex justify-end">
-          <Button onClick={onClose}>{words.close}</Button>
+          <Button onClick={onClose}>{texts.actions.close}</Button>
         </div>
       </div>
     </Dialog>

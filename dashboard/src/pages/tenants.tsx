@@ -94,8 +94,12 @@ export function TenantsPage() {
                   {because(one.id) === undefined ? words.pause : words.resume}
                 </Button>
                 {!one.isDefault && (
-                  <Button kind="danger" aria-label={words.removeOf(one.name)} onClick={() => setAsked({ what: 'remove', tenant: one })}>
-                    {words.remove}
+                  <Button
+                    kind="danger"
+                    aria-label={texts.actions.removeOf(one.name)}
+                    onClick={() => setAsked({ what: 'remove', tenant: one })}
+                  >
+                    {texts.actions.remove}
                   </Button>
                 )}
               </span>
@@ -120,9 +124,9 @@ export function TenantsPage() {
       )}
       {asked?.what === 'remove' && (
         <Confirm
-          title={words.removeTitle(asked.tenant.name)}
+          title={texts.actions.removeTitle(asked.tenant.name)}
           text={words.removeText}
-          action={words.remove}
+          action={texts.actions.remove}
           run={() => remove(`/v1/tenants/${asked.tenant.id}`)}
           onDone={done}
           onClose={() => setAsked(undefined)}
@@ -140,7 +144,13 @@ interface Doing {
 function AddTenant({ onClose, onDone }: Doing) {
   const [name, setName] = useState('')
   return (
-    <FormDialog title={words.addTitle} action={words.addAction} run={() => post('/v1/tenants', { name })} onDone={onDone} onClose={onClose}>
+    <FormDialog
+      title={words.addTitle}
+      action={texts.actions.add}
+      run={() => post('/v1/tenants', { name })}
+      onDone={onDone}
+      onClose={onClose}
+    >
       <Field label={words.name} required maxLength={100} value={name} onChange={(event) => setName(event.target.value)} />
     </FormDialog>
   )
@@ -156,7 +166,7 @@ function EditTenant({ tenant, ceiling, onClose, onDone }: Doing & { tenant: Tena
       await post(`/dashboard/api/tenants/${tenant.id}/limit`, { sendPerHour: send === '' ? null : Number(send) })
   }
   return (
-    <FormDialog title={words.editTitle(tenant.name)} action={words.save} run={run} onDone={onDone} onClose={onClose}>
+    <FormDialog title={words.editTitle(tenant.name)} action={texts.actions.save} run={run} onDone={onDone} onClose={onClose}>
       <Field label={words.name} required maxLength={100} value={name} onChange={(event) => setName(event.target.value)} />
       {!tenant.isDefault && <Select label={words.statusLabel} value={status} onChange={setStatus} choices={statuses} />}
       <Field

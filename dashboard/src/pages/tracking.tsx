@@ -37,7 +37,7 @@ export function TrackingPage() {
       <Heading title={texts.pages.tracking}>
         {mayChange && (
           <Button kind="main" onClick={() => setAdding(true)}>
-            Add track domain
+            {words.add}
           </Button>
         )}
       </Heading>
@@ -87,16 +87,16 @@ function Track({ track, refresh }: { track: TrackDomain; refresh: () => Promise<
         <h2 className="text-base font-semibold [overflow-wrap:anywhere]">
           {track.fullName}{' '}
           <Badge tone={track.dnsStatus === null ? 'none' : tones[track.dnsStatus]}>
-            {track.dnsStatus === null ? words.notChecked : words.dns[track.dnsStatus]}
+            {track.dnsStatus === null ? texts.dns.notChecked : words.dns[track.dnsStatus]}
           </Badge>
         </h2>
         {mayChange && (
           <span className="flex flex-wrap gap-2">
             <Button disabled={check.isPending} onClick={() => check.mutate()}>
-              {check.isPending ? 'Asking DNS' : 'Check again'}
+              {check.isPending ? texts.dns.checking : texts.dns.check}
             </Button>
-            <Button kind="danger" aria-label={`Delete ${track.fullName}`} onClick={() => setRemoving(true)}>
-              Delete
+            <Button kind="danger" aria-label={texts.actions.removeOf(track.fullName)} onClick={() => setRemoving(true)}>
+              {texts.actions.remove}
             </Button>
           </span>
         )}
@@ -104,7 +104,7 @@ function Track({ track, refresh }: { track: TrackDomain; refresh: () => Promise<
       <Problem error={change.error ?? check.error} />
       {track.dnsCheckedAt && (
         <p className="mt-1 text-soft" aria-live="polite">
-          Last checked <Time at={track.dnsCheckedAt} />
+          {texts.dns.checked} <Time at={track.dnsCheckedAt} />
           {track.dnsError && `: ${track.dnsError}`}
         </p>
       )}
@@ -137,7 +137,7 @@ function Track({ track, refresh }: { track: TrackDomain; refresh: () => Promise<
             <span className="min-w-0 grow">
               <Code>{`${track.dnsRecord.fullName} ${track.dnsRecord.type} ${track.dnsRecord.value}`}</Code>
             </span>
-            <Copy text={track.dnsRecord.value} label="Copy value" />
+            <Copy text={track.dnsRecord.value} label={texts.dns.copyValue} />
           </div>
         </div>
       )}
@@ -151,9 +151,9 @@ function Track({ track, refresh }: { track: TrackDomain; refresh: () => Promise<
       </ul>
       {removing && (
         <Confirm
-          title={`Delete ${track.fullName}?`}
+          title={texts.actions.removeTitle(track.fullName)}
           text={words.removeText}
-          action="Delete"
+          action={texts.actions.remove}
           run={() => remove(path)}
           onDone={async () => {
             setRemoving(false)
@@ -182,12 +182,12 @@ function Excluded({ track, busy, onSave }: { track: TrackDomain; busy: boolean; 
           readOnly={!mayChange}
           value={text}
           onChange={(event) => setText(event.target.value)}
-          placeholder="example.org, docs.example.com"
+          placeholder={words.excludedExample}
         />
       </div>
       {mayChange && text !== (track.excludedClickDomains ?? '') && (
         <Button type="submit" className="mt-6" disabled={busy}>
-          Save
+          {texts.actions.save}
         </Button>
       )}
     </form>
@@ -204,20 +204,20 @@ function Add({ onClose, onAdded }: { onClose: () => void; onAdded: () => Promise
   const domain = domains.find(({ id }) => String(id) === chosen) ?? domains[0]
   return (
     <FormDialog
-      title="Add a track domain"
-      action="Add"
+      title={words.addTitle}
+      action={texts.actions.add}
       run={() => post('/v1/tracking', { domainId: domain?.id, name: name.trim(), ...(domain ? { tenantId: domain.tenantId } : inBody) })}
       onDone={onAdded}
       onClose={onClose}
     >
       <Problem error={error} />
       <Select
-        label="Sending domain"
+        label={words.domain}
         value={String(domain?.id ?? '')}
         onChange={setChosen}
         choices={domains.map((one) => ({ value: String(one.id), label: one.name }))}
       />
-      <Field label="Name below it" required value={name} onChange={(event) => setName(event.target.value)} />
+      <Field label={words.name} required value={name} onChange={(event) => setName(event.target.value)} />
     </FormDialog>
   )
 }

@@ -12,6 +12,7 @@ import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
 import { type Webhook, type WebhookDelivery, type WebhookDeliveryDetails, webhookEvents } from '../types.ts'
 
+const words = texts.webhook
 const lookEveryMs = 10_000
 
 interface Tested {
@@ -50,11 +51,11 @@ export function WebhookPage() {
       <BackTo to="/webhooks">{texts.pages.webhooks}</BackTo>
       <Heading title={webhook.name}>
         <WebhookBadge webhook={webhook} />
-        {mayChange && <Button onClick={() => toggle.mutate(!webhook.enabled)}>{webhook.enabled ? 'Switch off' : 'Switch on'}</Button>}
-        {mayChange && <Button onClick={() => reveal.mutate()}>Show secret</Button>}
+        {mayChange && <Button onClick={() => toggle.mutate(!webhook.enabled)}>{webhook.enabled ? words.switchOff : words.switchOn}</Button>}
+        {mayChange && <Button onClick={() => reveal.mutate()}>{words.showSecret}</Button>}
         {mayChange && (
           <Button kind="danger" onClick={() => setRemoving(true)}>
-            Delete
+            {texts.actions.remove}
           </Button>
         )}
       </Heading>
@@ -63,27 +64,32 @@ export function WebhookPage() {
       <p className="mt-2 text-sm empty:hidden">
         <WebhookState webhook={webhook} />
       </p>
-      <p className="mt-2 text-sm text-soft">{webhook.allEvents ? 'All events' : webhook.events.join(', ')}</p>
+      <p className="mt-2 text-sm text-soft">{webhook.allEvents ? words.allEvents : webhook.events.join(', ')}</p>
       {secret && (
         <div className="mt-3 flex flex-wrap items-center gap-2">
           <Code>{secret}</Code>
-          <Copy text={secret} label="Copy secret" />
+          <Copy text={secret} label={words.copySecret} />
         </div>
       )}
       {mayChange && (
-        <Section title="Test">
+        <Section title={words.test}>
           <div className="flex flex-wrap items-end gap-2">
-            <Select label="Event" value={event} onChange={setEvent} choices={webhookEvents.map((value) => ({ value, label: value }))} />
+            <Select
+              label={words.event}
+              value={event}
+              onChange={setEvent}
+              choices={webhookEvents.map((value) => ({ value, label: value }))}
+            />
             <Button kind="main" disabled={test.isPending} onClick={() => test.mutate()}>
-              Send a sample
+              {words.sample}
             </Button>
           </div>
           <div aria-live="polite" className="mt-2 text-sm">
             <Problem error={test.error} />
             {test.data && (
               <p>
-                <Badge tone={test.data.success ? 'good' : 'bad'}>{test.data.statusCode ?? 'no answer'}</Badge> {test.data.durationMs} ms{' '}
-                {test.data.error}
+                <Badge tone={test.data.success ? 'good' : 'bad'}>{test.data.statusCode ?? words.noAnswer}</Badge>{' '}
+                {texts.ms(test.data.durationMs)} {test.data.error}
               </p>
             )}
           </div>
@@ -92,9 +98,9 @@ export function WebhookPage() {
       <Deliveries id={id} mayChange={mayChange} />
       {removing && (
         <Confirm
-          title={`Delete ${webhook.name}?`}
-          text="No more events are sent to it, and what was delivered can no longer be replayed."
-          action="Delete"
+          title={texts.actions.removeTitle(webhook.name)}
+          text={words.removeText}
+          action={texts.actions.remove}
           run={() => remove(`/v1/webhooks/${id}`)}
           onDone={() => navigate({ to: '/webhooks', search: {} })}
           onClose={() => setRemoving(false)}
@@ -114,13 +120,13 @@ function Deliveries({ id, mayChange }: { id: string; mayChange: boolean }) {
     onSettled: () => client.invalidateQueries({ queryKey: ['deliveries'] }),
   })
   return (
-    <Section title="Deliveries">
+    <Section title={words.deliveries}>
       <Listing
-        label="Deliveries"
+        label={words.deliveries}
         list={list}
         error={replay.error}
-        columns={['When', 'Event', 'Attempt', 'Answer', '']}
-        empty="Nothing has been delivered yet."
+        columns={words.columns}
+        empty={words.empty}
         row={(one) => (
           <tr key={one.id}>
             <td>
@@ -129,13 +135,13 @@ function Deliveries({ id, mayChange }: { id: string; mayChange: boolean }) {
             <td>{one.event}</td>
             <td>{one.attempt}</td>
             <td>
-              <Badge tone={one.success ? 'good' : one.willRetry ? 'wait' : 'bad'}>{one.statusCode ?? 'no answer'}</Badge>
+              <Badge tone={one.success ? 'good' : one.willRetry ? 'wait' : 'bad'}>{one.statusCode ?? words.noAnswer}</Badge>
             </td>
             <td className="flex justify-end gap-2">
-              <Button onClick={() => setShown(one.id)}>Look</Button>
+              <Button onClick={() => setShown(one.id)}>{words.look}</Button>
               {mayChange && (
                 <Button disabled={replay.isPending} onClick={() => replay.mutate(one.id)}>
-                  Replay
+                  {words.replay}
                 </Button>
               )}
             </td>
@@ -153,16 +159,16 @@ function OneDelivery({ webhook, id, onClose }: { webhook: string; id: string; on
     queryFn: () => get<WebhookDeliveryDetails>(`/v1/webhooks/${webhook}/deliveries/${id}`),
   })
   return (
-    <Dialog title="Delivery" onClose={onClose}>
+    <Dialog title={words.delivery} onClose={onClose}>
       <Problem error={error} />
       {data && (
         <div className="flex flex-col gap-3">
-          <Pre label="Request">{JSON.stringify(data.request, null, 2)}</Pre>
-          <Pre label="Response">{JSON.stringify(data.response, null, 2)}</Pre>
+          <Pre label={words.request}>{JSON.stringify(data.request, null, 2)}</Pre>
+          <Pre label={words.response}>{JSON.stringify(data.response, null, 2)}</Pre>
         </div>
       )}
       <div className="mt-4 flex justify-end">
-        <Button onClick={onClose}>Close</Button>
+        <Button onClick={onClose}>{texts.actions.close}</Button>
       </div>
     </Dialog>
   )

@@ -11,6 +11,8 @@ import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
 import { type Webhook, webhookEvents } from '../types.ts'
 
+const words = texts.webhooks
+
 export function WebhooksPage() {
   const { scoped, mayChange } = useHere()
   const [adding, setAdding] = useState(false)
@@ -21,12 +23,12 @@ export function WebhooksPage() {
       <Heading title={texts.pages.webhooks}>
         {mayChange && (
           <Button kind="main" onClick={() => setAdding(true)}>
-            Add webhook
+            {words.add}
           </Button>
         )}
       </Heading>
       <Problem error={error} />
-      {data?.webhooks.length === 0 && <Empty>No webhooks yet.</Empty>}
+      {data?.webhooks.length === 0 && <Empty>{words.empty}</Empty>}
       <ul className="divide-y divide-line">
         {data?.webhooks.map((one) => (
           <RowLink
@@ -56,22 +58,22 @@ function AddWebhook({ onClose }: { onClose: () => void }) {
   const navigate = useNavigate()
   return (
     <FormDialog
-      title="Add a webhook"
-      action="Add"
+      title={words.addTitle}
+      action={texts.actions.add}
       run={() => post<Webhook>('/v1/webhooks', { name, url, ...(events.length === 0 ? { allEvents: true } : { events }), ...inBody })}
       onDone={({ id }) => navigate({ to: '/webhooks/$webhookId', params: { webhookId: id }, search: {} })}
       onClose={onClose}
     >
-      <Field label="Name" required value={name} onChange={(event) => setName(event.target.value)} />
+      <Field label={words.name} required value={name} onChange={(event) => setName(event.target.value)} />
       <Field
-        label="URL"
+        label={words.url}
         type="url"
         required
         value={url}
         onChange={(event) => setUrl(event.target.value)}
-        placeholder="https://example.com/hooks"
+        placeholder={words.example}
       />
-      <Several legend="Events (none chosen: all)" choices={webhookEvents} chosen={events} onChange={setEvents} />
+      <Several legend={words.events} choices={webhookEvents} chosen={events} onChange={setEvents} />
     </FormDialog>
   )
 }

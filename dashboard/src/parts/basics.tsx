@@ -108,7 +108,7 @@ export function Time({ at }: { at: string }) {
   )
 }
 
-export function Copy({ text, label = 'Copy' }: { text: string; label?: string }) {
+export function Copy({ text, label = texts.actions.copy }: { text: string; label?: string }) {
   const [copied, setCopied] = useState(false)
   useEffect(() => {
     if (!copied) return undefined
@@ -122,7 +122,7 @@ export function Copy({ text, label = 'Copy' }: { text: string; label?: string })
     )
   return (
     <Button onClick={copy} aria-live="polite">
-      {copied ? 'Copied' : label}
+      {copied ? texts.actions.copied : label}
     </Button>
   )
 }
@@ -144,7 +144,7 @@ export function Problem({ error }: { error: unknown }) {
   const told = error instanceof ApiError ? error : undefined
   return (
     <div role="alert" className="rounded-md bg-bad-back p-3 text-sm text-bad">
-      <p className="font-semibold">{error instanceof Error ? error.message : 'Something went wrong'}</p>
+      <p className="font-semibold">{error instanceof Error ? error.message : texts.problems.unknown}</p>
       {told && <p>{told.suggestion}</p>}
       {told?.requestId && <p className="font-mono text-xs">{told.requestId}</p>}
     </div>
@@ -194,16 +194,14 @@ export function Table({ label, columns, children }: { label: string; columns: re
 export function Pager(props: { page: number; totalPages: number; total: number; isAtLeast?: boolean; onPage: (page: number) => void }) {
   if (props.total === 0) return null
   return (
-    <nav aria-label="Pages" className="mt-3 flex flex-wrap items-center justify-between gap-2 text-sm text-soft">
-      <span>
-        {props.total.toLocaleString()} {props.isAtLeast ? 'or more' : 'in all'} · page {props.page} of {Math.max(1, props.totalPages)}
-      </span>
+    <nav aria-label={texts.pager.label} className="mt-3 flex flex-wrap items-center justify-between gap-2 text-sm text-soft">
+      <span>{texts.pager.where(props.total.toLocaleString(), props.isAtLeast ?? false, props.page, Math.max(1, props.totalPages))}</span>
       <span className="flex gap-2">
         <Button disabled={props.page <= 1} onClick={() => props.onPage(props.page - 1)}>
-          Newer
+          {texts.pager.newer}
         </Button>
         <Button disabled={props.page >= props.totalPages} onClick={() => props.onPage(props.page + 1)}>
-          Older
+          {texts.pager.older}
         </Button>
       </span>
     </nav>

@@ -1,6 +1,7 @@
 /** Dialogs that do something: each runs its own request, says what went wrong and closes itself through its caller. */
 import { useMutation } from '@tanstack/react-query'
 import type { ReactNode } from 'react'
+import { texts } from '../texts.ts'
 import { Button, Code, Copy, Dialog, Problem } from './basics.tsx'
 
 interface Doing<Made> {
@@ -26,7 +27,7 @@ export function FormDialog<Made>({ title, action, run, onDone, onClose, children
         {children}
         <Problem error={doing.error} />
         <div className="flex justify-end gap-2">
-          <Button onClick={onClose}>Cancel</Button>
+          <Button onClick={onClose}>{texts.actions.cancel}</Button>
           <Button kind="main" type="submit" disabled={doing.isPending}>
             {action}
           </Button>
@@ -44,7 +45,7 @@ export function Confirm<Made>({ title, text, action, run, onDone, onClose }: Doi
       <p className="mb-4 text-sm">{text}</p>
       <Problem error={doing.error} />
       <div className="mt-4 flex justify-end gap-2">
-        <Button onClick={onClose}>Cancel</Button>
+        <Button onClick={onClose}>{texts.actions.cancel}</Button>
         <Button kind="danger" disabled={doing.isPending} onClick={() => doing.mutate()}>
           {action}
         </Button>
@@ -62,7 +63,7 @@ export const Once = (props: { title: string; text: string; secret: string; copy:
     <div className="mt-4 flex justify-end gap-2">
       <Copy text={props.secret} label={props.copy} />
       <Button kind="main" onClick={props.onClose}>
-        Done
+        {texts.actions.done}
       </Button>
     </div>
   </Dialog>

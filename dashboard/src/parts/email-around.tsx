@@ -64,12 +64,12 @@ export function WebhooksTold({ told, onReplayed }: { told: EmailMore['webhooks']
               <td>{one.event}</td>
               <td>{one.attempt}</td>
               <td>
-                <Badge tone={one.success ? 'good' : one.willRetry ? 'wait' : 'bad'}>{one.statusCode ?? words.noAnswer}</Badge>
+                <Badge tone={one.success ? 'good' : one.willRetry ? 'wait' : 'bad'}>{one.statusCode ?? texts.webhook.noAnswer}</Badge>
               </td>
               <td className="text-right">
                 {mayChange && (
                   <Button disabled={replay.isPending} onClick={() => replay.mutate(one)}>
-                    {words.replay}
+                    {texts.webhook.replay}
                   </Button>
                 )}
               </td>

@@ -9,15 +9,7 @@ import { type MimePart, mimeTree } from './mime.ts'
 
 const forms = ['preview', 'text', 'html', 'headers', 'raw', 'parts', 'attachments'] as const
 type Form = (typeof forms)[number]
-const names: Record<Form, string> = {
-  preview: 'Preview',
-  text: 'Text',
-  html: 'HTML source',
-  headers: 'Headers',
-  raw: 'Raw',
-  parts: texts.email.parts,
-  attachments: 'Attachments',
-}
+const words = texts.content
 const expansions: Record<Form, string> = {
   preview: '',
   text: 'content',
@@ -31,9 +23,9 @@ const expansions: Record<Form, string> = {
 export function EmailContent({ id }: { id: string }) {
   const [form, setForm] = useState<Form>('preview')
   return (
-    <Section title="Content">
+    <Section title={words.title}>
       <fieldset className="mb-3 flex flex-wrap gap-2">
-        <legend className="sr-only">Form</legend>
+        <legend className="sr-only">{words.form}</legend>
         {forms.map((one) => (
           <Button
             key={one}
@@ -41,7 +33,7 @@ export function EmailContent({ id }: { id: string }) {
             className="aria-pressed:border-accent aria-pressed:text-accent"
             onClick={() => setForm(one)}
           >
-            {names[one]}
+            {words.forms[one]}
           </Button>
         ))}
       </fieldset>
@@ -57,15 +49,15 @@ function Preview({ id }: { id: string }) {
     <>
       <p className="mb-2 flex flex-wrap items-center gap-2 text-sm text-soft">
         <Button aria-pressed={isPhone} onClick={() => setIsPhone(!isPhone)}>
-          {isPhone ? 'Full width' : 'Phone width'}
+          {isPhone ? words.fullWidth : words.phoneWidth}
         </Button>
         <Button aria-pressed={isDark} onClick={() => setIsDark(!isDark)}>
-          {isDark ? 'On light' : 'On dark'}
+          {isDark ? words.onLight : words.onDark}
         </Button>
-        {texts.previewInert}
+        {words.inert}
       </p>
       <iframe
-        title="The email as a page"
+        title={words.page}
         sandbox=""
         referrerPolicy="no-referrer"
         src={`/dashboard/api/emails/${encodeURIComponent(id)}/preview`}
@@ -82,7 +74,7 @@ function Source({ id, form }: { id: string; form: Form }) {
     queryFn: () => get<EmailDetails>(`/v1/emails/${id}?expand=${expansions[form]}`),
     staleTime: Number.POSITIVE_INFINITY,
   })
-  if (!data) return error ? <Problem error={error} /> : <p className="text-soft">Loading</p>
+  if (!data) return error ? <Problem error={error} /> : <p className="text-soft">{texts.loading}</p>
   if (form === 'parts' && data.rawMessage !== undefined) return <Tree part={mimeTree(atob(data.rawMessage))} />
   if (form === 'attachments') return <Attachments of={data} />
   const shown: Record<Exclude<Form, 'preview' | 'parts' | 'attachments'>, string | undefined> = {
@@ -96,13 +88,13 @@ function Source({ id, form }: { id: string; form: Form }) {
     raw: data.rawMessage === undefined ? undefined : new TextDecoder().decode(octetsOf(data.rawMessage)),
   }
   const text = form === 'preview' || form === 'parts' ? undefined : shown[form]
-  if (!text) return <Empty>There is none, or it has passed its retention.</Empty>
+  if (!text) return <Empty>{words.none}</Empty>
   return (
     <>
-      <Pre label={names[form]}>{text}</Pre>
+      <Pre label={words.forms[form]}>{text}</Pre>
       {form === 'raw' && data.rawMessage !== undefined && (
         <Button className="mt-2" onClick={() => save(`${id}.eml`, new Blob([octetsOf(data.rawMessage ?? '')], { type: 'message/rfc822' }))}>
-          Download
+          {texts.actions.download}
         </Button>
       )}
     </>
@@ -112,7 +104,7 @@ function Source({ id, form }: { id: string; form: Form }) {
 const Tree = ({ part }: { part: MimePart }) => (
   <ul className="border-l-2 border-line pl-3 text-sm">
     <li className="py-1">
-      <span className="font-medium">{part.type}</span> <span className="text-soft">{texts.email.octets(part.octets.toLocaleString())}</span>
+      <span className="font-medium">{part.type}</span> <span className="text-soft">{words.octets(part.octets.toLocaleString())}</span>
       {part.about && <span className="block text-soft [overflow-wrap:anywhere]">{part.about}</span>}
       {part.parts.map((one, index) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: the parts of a message have no names and never move
@@ -123,7 +115,7 @@ const Tree = ({ part }: { part: MimePart }) => (
 )
 
 function Attachments({ of: { attachments = [] } }: { of: EmailDetails }) {
-  if (attachments.length === 0) return <Empty>No attachments.</Empty>
+  if (attachments.length === 0) return <Empty>{words.noAttachments}</Empty>
   return (
     <ul className="flex flex-col gap-2 text-sm">
       {attachments.map((one, index) => (
@@ -131,9 +123,11 @@ function Attachments({ of: { attachments = [] } }: { of: EmailDetails }) {
         <li key={index} className="flex flex-wrap items-center gap-3">
           <span className="font-medium [overflow-wrap:anywhere]">{one.filename}</span>
           <span className="text-soft">
-            {one.contentType}, {one.size.toLocaleString()} octets
+            {one.contentType}, {words.octets(one.size.toLocaleString())}
           </span>
-          <Button onClick={() => save(one.filename, new Blob([octetsOf(one.data)], { type: 'application/octet-stream' }))}>Download</Button>
+          <Button onClick={() => save(one.filename, new Blob([octetsOf(one.data)], { type: 'application/octet-stream' }))}>
+            {texts.actions.download}
+          </Button>
         </li>
       ))}
     </ul>

@@ -3,6 +3,7 @@ import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
 import { getPage, type Page } from '../api.ts'
+import { texts } from '../texts.ts'
 import { Empty, Pager, Problem, Table } from './basics.tsx'
 import { useFilters } from './params.ts'
 
@@ -68,4 +69,4 @@ export const BackTo = ({ to, children }: { to: string; children: string }) => (
 )
 
 /** What stands in place of something that is not there yet. */
-export const Waiting = ({ error }: { error: unknown }) => (error ? <Problem error={error} /> : <p className="text-soft">Loading</p>)
+export const Waiting = ({ error }: { error: unknown }) => (error ? <Problem error={error} /> : <p className="text-soft">{texts.loading}</p>)

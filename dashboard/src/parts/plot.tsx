@@ -1,6 +1,7 @@
 /** Lines over time by uPlot, as wide as there is room. */
 import { useEffect, useRef } from 'react'
 import uPlot from 'uplot'
+import { texts } from '../texts.ts'
 
 export interface Drawing {
   label: string
@@ -53,5 +54,5 @@ export default function Plot({ label, times, lines, unit }: Drawing) {
       plot.destroy()
     }
   }, [times, lines, unit])
-  return <div ref={ref} role="img" aria-label={`${label}; the same figures stand in the table below`} className="w-full min-w-0" />
+  return <div ref={ref} role="img" aria-label={texts.chart.inTable(label)} className="w-full min-w-0" />
 }
