@@ -29,7 +29,15 @@ test(`${seeds} seeds break no promise`, { timeout: 60_000 + seeds * 60_000 }, as
 
 describe('an engine that breaks a promise is noticed within 50 seeds:', () => {
   test.each(Object.keys(mutants))('%s', { timeout: mostSeeds * 60_000 }, async (name) => {
-    const { code, output } = await play('--mutant', name, '--seeds', String(mostSeeds), '--from', String(firstSeeds[name] ?? 1), '--until-broken')
+    const { code, output } = await play(
+      '--mutant',
+      name,
+      '--seeds',
+      String(mostSeeds),
+      '--from',
+      String(firstSeeds[name] ?? 1),
+      '--until-broken',
+    )
     expect(output).not.toContain('the simulation broke')
     expect(output).toMatch(/broken: \d/)
     expect(code).toBe(1)
