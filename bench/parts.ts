@@ -1,7 +1,7 @@
 /** What the benchmarks share: processes, load, a sink, medians. Bound to loopback, bounded in count and time. */
 import { type ChildProcess, fork } from 'node:child_process'
-import { Agent, request } from 'node:http'
 import { setTimeout as wait } from 'node:timers/promises'
+import { type Asked, openAsking } from './ask.ts'
 
 const here = (name: string) => new URL(name, import.meta.url).pathname
 const longestMs = 120_000
@@ -68,15 +68,6 @@ export interface Load {
   connections: number
 }
 
-export interface Asked {
-  method: 'GET' | 'POST'
-  path: string
-  headers: Record<string, string | number>
-  body?: Buffer
-  /** What it is answered with. */
-  status: number
-}
-
 /** The `turn` of requests that are made evenly, so many a second. */
 export function paced(perSecond: number): (nth: number) => Promise<void> {
   const beganMs = performance.now()
@@ -93,32 +84,19 @@ export async function askInLoop(
   enough: (sent: number) => boolean,
   turn: (nth: number) => Promise<void> = () => Promise.resolve(),
 ): Promise<number> {
-  const agent = new Agent({ keepAlive: true, maxSockets: connections })
   let sent = 0
   let answered = 0
-  const ask = ({ method, path, headers, body, status }: Asked) =>
-    new Promise<void>((resolve, reject) => {
-      const asked = request({ agent, host: '127.0.0.1', port, method, path, headers }, (answer) => {
-        answer.resume().once('end', () => {
-          if (answer.statusCode !== status) reject(new Error(`${method} ${path} was answered ${answer.statusCode}`))
-          else {
-            answered++
-            resolve()
-          }
-        })
-      })
-      asked.once('error', reject)
-      asked.end(body)
-    })
   const worker = async () => {
+    const asking = openAsking(port)
     while (!enough(sent)) {
       const nth = sent++
       await turn(nth)
-      await ask(next(nth))
+      await asking.ask(next(nth))
+      answered++
     }
+    asking.close()
   }
   await Promise.all(Array.from({ length: connections }, worker))
-  agent.destroy()
   return answered
 }
 
@@ -129,7 +107,8 @@ export function load(
   turn?: (nth: number) => Promise<void>,
 ): Promise<number> {
   const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json', 'content-length': body.length }
-  return askInLoop({ port, connections }, () => ({ method: 'POST', path: '/v1/emails', headers, body, status: 200 }), enough, turn)
+  const asked: Asked = { method: 'POST', path: '/v1/emails', headers, body, status: 200 }
+  return askInLoop({ port, connections }, () => asked, enough, turn)
 }
 
 /** About 10 KB of html and text with 12 links, as performance.md measured. */

@@ -5,6 +5,7 @@ const end = Buffer.from('\r\n.\r\n')
 let messages = 0
 
 const server = createServer({ noDelay: true }, (socket) => {
+  /** What came of a line, or the last octets of content: the end may be split over packets. */
   let rest: Buffer = Buffer.alloc(0)
   let inData = false
   socket.on('error', () => undefined)
@@ -15,7 +16,10 @@ const server = createServer({ noDelay: true }, (socket) => {
     for (;;) {
       if (inData) {
         const at = input.indexOf(end)
-        if (at < 0) break
+        if (at < 0) {
+          input = input.subarray(Math.max(0, input.length - end.length + 1))
+          break
+        }
         input = input.subarray(at + end.length)
         inData = false
         messages++

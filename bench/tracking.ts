@@ -8,7 +8,8 @@ import { openIds, openSecrets, silentLog, systemRandom } from '#base'
 import { embeddedUrlIfRunning, openDb, sql } from '#db'
 import { openTokens } from '#tracking'
 import { type Service, startService } from '../test/support/service.ts'
-import { type Asked, askInLoop, paced } from './parts.ts'
+import type { Asked } from './ask.ts'
+import { askInLoop, paced } from './parts.ts'
 
 const emails = 1000
 const domain = 'tracking.bench.test'

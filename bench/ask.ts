@@ -1,0 +1,92 @@
+/**
+ * Requests over kept connections with as little work as there can be, because the load generator shares the cores with what it measures:
+ * an agent of node:http takes as long for a request as the program takes for a good part of its answer.
+ */
+import { connect } from 'node:net'
+
+export interface Asked {
+  method: 'GET' | 'POST'
+  path: string
+  headers: Record<string, string | number>
+  body?: Buffer
+  /** What it is answered with. */
+  status: number
+}
+
+/** The octets of each request that was asked before; the same objects are asked again and again. */
+const written = new WeakMap<Asked, Buffer>()
+
+function octetsOf(asked: Asked): Buffer {
+  const known = written.get(asked)
+  if (known) return known
+  const fields = Object.entries({ host: '127.0.0.1', ...asked.headers }).map(([name, value]) => `${name}: ${value}\r\n`)
+  const octets = Buffer.concat([
+    Buffer.from(`${asked.method} ${asked.path} HTTP/1.1\r\n${fields.join('')}\r\n`),
+    asked.body ?? Buffer.alloc(0),
+  ])
+  written.set(asked, octets)
+  return octets
+}
+
+const longestHead = 16_384
+const contentLength = /\r\ncontent-length: *(\d+)/i
+
+export interface Asking {
+  /** Resolves when it is answered as expected, and throws otherwise. One at a time. */
+  ask(asked: Asked): Promise<void>
+  close(): void
+}
+
+/** A connection to this machine; answers need a Content-Length. */
+export function openAsking(port: number): Asking {
+  let waiting: { asked: Asked; resolve: () => void; reject: (reason: Error) => void } | undefined
+  /** Of the answer that is being read; -1: its head is not all there. */
+  let bodyLeft = -1
+  let head = ''
+  const fail = (reason: Error) => {
+    waiting?.reject(reason)
+    waiting = undefined
+    socket.destroy()
+  }
+  const read = (octets: Uint8Array, length: number): boolean => {
+    if (!waiting) return true
+    if (bodyLeft >= 0) bodyLeft -= length
+    else {
+      head += Buffer.from(octets.buffer, octets.byteOffset, length).toString('latin1')
+      const headEnd = head.indexOf('\r\n\r\n')
+      if (headEnd < 0 && head.length < longestHead) return true
+      const { asked } = waiting
+      const status = Number(head.slice(9, 12))
+      const announced = contentLength.exec(head)?.[1]
+      if (status !== asked.status || announced === undefined) {
+        fail(new Error(`${asked.method} ${asked.path} was answered: ${head.slice(0, 200)}`))
+        return true
+      }
+      bodyLeft = Number(announced) - (head.length - headEnd - 4)
+    }
+    if (bodyLeft > 0) return true
+    bodyLeft = -1
+    head = ''
+    const { resolve } = waiting
+    waiting = undefined
+    resolve()
+    return true
+  }
+  const socket = connect({
+    host: '127.0.0.1',
+    port,
+    noDelay: true,
+    onread: { buffer: Buffer.alloc(65_536), callback: (length, buffer) => read(buffer, length) },
+  })
+  socket.on('error', fail)
+  socket.on('close', () => fail(new Error('the server closed the connection')))
+  return {
+    ask(asked) {
+      return new Promise((resolve, reject) => {
+        waiting = { asked, resolve, reject }
+        socket.write(octetsOf(asked))
+      })
+    },
+    close: () => socket.destroy(),
+  }
+}
