@@ -244,7 +244,7 @@ async function hits(note: (text: string) => void): Promise<Result[]> {
   return results
 }
 
-async function webhooks(note: (text: string) => void): Promise<Result> {
+async function webhooks(note: (text: string) => void): Promise<Result[]> {
   await using service = await startService({ ...environment, POSTRIDER_ROLES: 'api,housekeeping' })
   const reach = {
     ...environment,
@@ -252,7 +252,12 @@ async function webhooks(note: (text: string) => void): Promise<Result> {
     POSTRIDER_SECRET: secretOf(service),
     POSTRIDER_HOSTNAME: 'mail.postrider.test',
   }
-  return mean(await webhookRates(reach, (ours, against) => interleave(ours, against, note)), 'webhooks/undici')
+  const results: Result[] = []
+  for (const isSigned of [false, true]) {
+    const pairs = await webhookRates(reach, isSigned, (ours, against) => interleave(ours, against, note))
+    results.push(mean(pairs, isSigned ? 'webhooks/undici that signs' : 'webhooks/undici'))
+  }
+  return results
 }
 
 const benchmarks: Record<string, (note: (text: string) => void) => Promise<Result | Result[]>> = {

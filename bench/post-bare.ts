@@ -1,15 +1,33 @@
-/** The same bodies to the same sink by undici and nothing else: neither signed nor recorded. */
+/**
+ * The same bodies to the same sink by undici and nothing else: not recorded, and signed only when SIGNED is set, in both ways as the
+ * contract wants it, which is what no sender of such webhooks can do without.
+ */
+import { createHmac, generateKeyPairSync, sign } from 'node:crypto'
+import { promisify } from 'node:util'
 import { Pool } from 'undici'
 import { bareBody, connections } from './webhooks.ts'
 
 const requests = Number(process.env['REQUESTS'])
 const body = bareBody()
 const pool = new Pool(`http://127.0.0.1:${process.env['SINK_PORT']}`, { connections })
+const isSigned = process.env['SIGNED'] === '1'
+const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
+const secret = Buffer.alloc(32, 7)
+const signRsa = promisify(sign)
+const signatures = async () => ({
+  'webhook-signature': `v1,${createHmac('sha256', secret).update('id.1795000002.').update(body).digest('base64')}`,
+  'x-webhook-signature': (await signRsa('sha256', body, privateKey)).toString('base64'),
+})
 let sent = 0
 const worker = async () => {
   while (sent < requests) {
     sent++
-    const answer = await pool.request({ method: 'POST', path: '/0', headers: { 'content-type': 'application/json' }, body })
+    const answer = await pool.request({
+      method: 'POST',
+      path: '/0',
+      headers: { 'content-type': 'application/json', ...(isSigned ? await signatures() : {}) },
+      body,
+    })
     await answer.body.dump()
   }
 }

@@ -1,6 +1,6 @@
 /**
  * Webhooks: how fast a log of events reaches a sink, signed in both ways and recorded, against undici posting the same bodies with as
- * many requests at once and doing nothing else.
+ * many requests at once: doing nothing else, and signing them too.
  */
 import { endChild, startChild, startSink } from './parts.ts'
 
@@ -56,7 +56,7 @@ export const bareBody = (): Buffer =>
 type Rates = (ours: () => Promise<number>, against: () => Promise<number>) => Promise<[number, number][]>
 
 /** Requests a second, ours and undici's, in pairs; `environment` is what our process needs to reach its database. */
-export async function webhookRates(environment: Record<string, string>, interleave: Rates): Promise<[number, number][]> {
+export async function webhookRates(environment: Record<string, string>, isSigned: boolean, interleave: Rates): Promise<[number, number][]> {
   const sink = await startSink('http-sink.ts')
   const requests = events * webhooks
   const rateOf = async (script: string, given: Record<string, string>) => {
@@ -71,7 +71,7 @@ export async function webhookRates(environment: Record<string, string>, interlea
   }
   const pairs = await interleave(
     () => rateOf('send-webhooks.ts', { EVENTS: String(events) }),
-    () => rateOf('post-bare.ts', { REQUESTS: String(requests) }),
+    () => rateOf('post-bare.ts', { REQUESTS: String(requests), SIGNED: isSigned ? '1' : '0' }),
   )
   await sink.stop()
   return pairs
