@@ -198,7 +198,7 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
       const hosts = route.hosts.map(({ host }) => host).sort()
       const name = `${route.destination} ${hosts.join(' ')} ${route.key}`
       const provider = deps.providers.of(route.firstHost, route.destination)
-      const way: Way = { hosts: route.hosts, port: config.mxPort, auth: undefined, guard }
+      const way: Way = { hosts: route.hosts, port: config.mxPort, auth: undefined, ownName: config.hostname, guard }
       for (const job of jobs) {
         if (!job.pool) destinationFor(name, provider).add(job, way)
         else pools.add(name, provider, job, way)

@@ -82,8 +82,13 @@ async function openSocket({ peer, localAddress, socket, clock, dial }: ConnectOp
   throw new Stopped('connect', 'refused', `${peer.address} was not tried`)
 }
 
-async function greeting({ channel, limits, transcript }: Setup): Promise<void> {
+/** What our own listeners greet with, to the letter: another mail server of the same name says what it is. */
+export const ownGreeting = (hostname: string) => `220 ${hostname} ESMTP`
+
+async function greeting({ channel, limits, transcript, options }: Setup): Promise<void> {
   const reply = await nextReply(channel, 'greeting', limits.greetingMs, transcript)
+  if (options.ownName !== undefined && reply.text === ownGreeting(options.ownName))
+    throw new Stopped('greeting', 'loop', 'it is this installation itself that answers')
   if (reply.code === 220) return
   if (reply.code >= 400) throw new Stopped('greeting', 'reply', `the peer does not want us: ${reply.text}`, reply)
   throw new Stopped('greeting', 'protocol', `not a greeting: ${reply.text}`)
