@@ -240,7 +240,7 @@ async function serve(): Promise<void> {
           db,
           clock,
           log,
-          resolver: openResolver({ servers: config.resolvers, clock }),
+          resolver: openResolver({ servers: config.resolvers, clock, ids }),
           hostname: config.hostname,
           keep: config,
           brake: config,
@@ -276,7 +276,7 @@ async function startApi(
   const tracks = openTracks({ db, clock })
   const credentials = openCredentials({ db, clock })
   const limitSettings = openLimitSettings({ db, clock, config })
-  const resolver = openResolver({ servers: config.resolvers, clock })
+  const resolver = openResolver({ servers: config.resolvers, clock, ids })
   const sandboxDomain = config.sandboxSender.slice(config.sandboxSender.lastIndexOf('@') + 1)
   await ensurePlatformKey(db, sandboxDomain, { nowMs: clock.nowMs(), ids, secrets })
   const { sandboxSender, hostname, publicUrl } = config
@@ -388,7 +388,7 @@ async function deliver(processId: string): Promise<void> {
     log,
   })
   const tenants = openTenants({ db, clock })
-  const resolver = openResolver({ servers: config.resolvers, clock })
+  const resolver = openResolver({ servers: config.resolvers, clock, ids })
   const returns = openReturns({ db, clock, ids, log, secrets, tenants, resolver, hostname: config.hostname, readReport })
   const delivery = await startDelivery({
     db,
@@ -433,7 +433,7 @@ async function receive(): Promise<void> {
     publicUrl: config.publicUrl,
     commit: openCommit({ db, clock, limitSettings, reached }),
   })
-  const resolver = openResolver({ servers: config.resolvers, clock })
+  const resolver = openResolver({ servers: config.resolvers, clock, ids })
   const returns = openReturns({ db, clock, ids, log, secrets, tenants, resolver, hostname: config.hostname, readReport })
   const uses = saveUsesOf(credentials, log)
   const inbound = await startInbound({ db, clock, log, traces, accept, credentials, returns, config })
@@ -452,7 +452,7 @@ async function sendWebhooks(processId: string): Promise<void> {
   const secrets = openSecrets(readSecret(config), systemRandom)
   const url = config.databaseUrl as string
   const db = await openDb({ url, poolSize: webhookConnections, applicationName: `postrider webhooks ${processId}`, log })
-  const resolver = openResolver({ servers: config.resolvers, clock })
+  const resolver = openResolver({ servers: config.resolvers, clock, ids })
   const { allowedNetworks: openedNetworks } = config
   const post = openPost({ resolver, guard: openGuard(openedNetworks), openedNetworks, clock, keepIdleMs: webhookIdleMs })
   const sending = await startSending({ db, clock, ids, log, traces, secrets, post, bodies: openBodies({ db }), config, version, processId })

@@ -74,7 +74,7 @@ export interface Dispatch {
 export function openDispatch(deps: DispatchDeps): Dispatch {
   const { clock, config, ids, schedule } = deps
   const fraction = () => ids.fraction()
-  const resolver = deps.outside?.resolver ?? openResolver({ servers: config.resolvers, clock, queryMs: deps.bounds?.dnsQueryMs })
+  const resolver = deps.outside?.resolver ?? openResolver({ servers: config.resolvers, clock, ids, queryMs: deps.bounds?.dnsQueryMs })
   const guard = openGuard(config.allowedNetworks)
   const { get } = openPost({ resolver, guard, openedNetworks: config.allowedNetworks, clock })
   const tlsPolicies = {

@@ -162,7 +162,7 @@ export async function startHouse(wish: Wish = {}): Promise<House> {
     commit,
   })
   const { allowedNetworks, resolvers } = config
-  const resolver = openResolver({ servers: resolvers, clock })
+  const resolver = openResolver({ servers: resolvers, clock, ids })
   const { hostname } = config
   const post = openPost({
     resolver,
