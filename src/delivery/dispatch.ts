@@ -5,13 +5,14 @@
 import type { Clock, Config, Ids, Log, Secrets } from '#base'
 import { CommitUnknown, DatabaseUnreachable, type Db } from '#db'
 import type { Domains } from '#domains'
-import { findRoute, openDnssec, openGuard, openPost, openResolver, type Resolver, type Route } from '#net'
+import { findRoute, openDnssec, openPost, openResolver, type Resolver, type Route } from '#net'
 import { type Scenario, simulatorDomain } from '#simulator'
 import type { Dial, SmtpLimits } from '#smtp'
 import type { Claimed, Lane as ClaimLane, Leases, RetrySchedule } from '#spool'
 import { type Destination, type FindingFor, openDestination } from './destination.ts'
 import type { Job } from './job.ts'
 import { laneName, laneOf } from './lane.ts'
+import { openMailGuard } from './mail-guard.ts'
 import { openMessages } from './messages.ts'
 import type { Way } from './open-connection.ts'
 import { decide, type Finding, nowhere, type Outcome, type RemoteEnd } from './outcome.ts'
@@ -75,7 +76,7 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
   const { clock, config, ids, schedule } = deps
   const fraction = () => ids.fraction()
   const resolver = deps.outside?.resolver ?? openResolver({ servers: config.resolvers, clock, ids, queryMs: deps.bounds?.dnsQueryMs })
-  const guard = openGuard(config.allowedNetworks)
+  const guard = openMailGuard(deps)
   const { get } = openPost({ resolver, guard, openedNetworks: config.allowedNetworks, clock })
   const tlsPolicies = {
     ...deps,
