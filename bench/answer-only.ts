@@ -56,6 +56,7 @@ const http = await startHttp({
   tenants,
   secrets,
   resolver,
+  standstills: { find: () => Promise.resolve(undefined) },
   domains,
   tracks,
   domainDesk: openDomainDesk({ db, clock, ids, secrets, tenants, resolver, hostname: config.hostname }),

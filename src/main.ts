@@ -30,7 +30,7 @@ import { readReport } from '#bounces'
 import { type BareHouse, type House, runCommand } from '#cli'
 import { type Credentials, createKey, openCredentials } from '#credentials'
 import { type Db, durabilityProblems, embeddedUrlIfRunning, hasEmbedded, migrate, openDb, startEmbedded } from '#db'
-import { holdAfterRestore, startDelivery } from '#delivery'
+import { holdAfterRestore, openStandstills, startDelivery } from '#delivery'
 import { examine, readPlatform, startMeasuring } from '#doctor'
 import { addDomain, ensurePlatformKey, openDomainDesk, openDomains } from '#domains'
 import { prepareDays, startHousekeeping } from '#housekeeping'
@@ -308,6 +308,7 @@ async function startApi(
     credentials,
     accept,
     resolver,
+    standstills: openStandstills({ db, clock, resolver, config }),
     usage: openUsage({ db, clock }),
     live: openLive({ db, clock }),
     webhooks: openWebhooks({

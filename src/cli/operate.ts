@@ -4,6 +4,7 @@ import {
   cancelQueue,
   explain,
   flushQueue,
+  openStandstills,
   pauseQueue,
   pauseTenant,
   type QueueLine,
@@ -15,6 +16,7 @@ import {
 import { findEmail } from '#emails'
 import { openLimitSettings } from '#limits'
 import { parseAddress } from '#mail'
+import { openResolver } from '#net'
 import { openTenants } from '#tenants'
 import { openRecent } from '#usage'
 import { type Command, type Given, type House, jsonOption, printed, text, UsageError } from './command.ts'
@@ -250,7 +252,9 @@ One sentence for now and one for next. The API shows the same as \`explanation\`
       const email = await findEmail(house.db, id, null)
       if (!email)
         throw new Refusal('not_found', { message: `there is no email ${id}`, suggestion: 'Give the id that the API answered with' })
-      const told = await explain({ ...house, tenants: openTenants(house), limitSettings: openLimitSettings(house) }, email)
+      const resolver = openResolver({ servers: house.config.resolvers, clock: house.clock, ids: house.ids })
+      const standstills = openStandstills({ ...house, resolver })
+      const told = await explain({ ...house, tenants: openTenants(house), limitSettings: openLimitSettings(house), standstills }, email)
       printed(given, deps, { id, status: email.status, ...told }, `${email.status}: ${told.now}\nnext: ${told.next}`)
     }),
 }

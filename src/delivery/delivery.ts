@@ -72,6 +72,7 @@ export {
   type Source,
   unassignPool,
 } from './sources.ts'
+export { openStandstills, type Standstills } from './standstill.ts'
 export { forgetExpiredPolicies, openSts } from './sts.ts'
 export { listTlsRequirements, requireTls, waiveTls } from './tls-required.ts'
 export { openWarmUp } from './warm-up.ts'
