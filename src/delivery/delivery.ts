@@ -199,12 +199,14 @@ export async function startDelivery(deps: DeliveryDeps): Promise<Delivery> {
   const scenario = config.scenario === undefined ? undefined : readScenarioFile(config.scenario)
   const shaper = openShaper({ ...deps, providers })
   const { takeReport } = deps
+  const stops = openStops(deps)
   const dispatch: Dispatch = openDispatch({
     ...deps,
     scenario,
     shaper,
     providers,
     leases: () => leases,
+    stops: () => stops.current(),
     schedule,
     finished,
     abandoned,
@@ -212,7 +214,6 @@ export async function startDelivery(deps: DeliveryDeps): Promise<Delivery> {
   })
 
   const cursors = openCursors(lanesPerClaim)
-  const stops = openStops(deps)
   const sources = openSources(deps)
   let sweepAtMs = 0
 

@@ -1,10 +1,11 @@
 /**
- * What keeps mail that nobody has claimed yet: its provider is left alone, or has all that it is given. The shaping's own rows say so;
+ * What keeps mail that nobody has claimed yet: its provider is paused, left alone, or has all that it is given. Rows of ours say so;
  * which provider a domain has, DNS says, and it is asked only when one of them stands still.
  */
 import type { Clock, Config } from '#base'
 import type { Db } from '#db'
 import { findRoute, type Resolver } from '#net'
+import { listStops } from '#spool'
 import { openProviders } from './providers.ts'
 import { type InForce, listShaping } from './shaping.ts'
 import { listSources } from './sources.ts'
@@ -50,10 +51,13 @@ export function openStandstills({ db, clock, resolver, config }: StandstillDeps)
   return {
     async find(domain) {
       const nowMs = clock.nowMs()
-      const [shaped, warmUps, sources] = await Promise.all([listShaping(db), listWarmUps(db, nowMs), listSources(db)])
-      if (!shaped.some((one) => limitOf(one, nowMs)) && !warmUps.some(isFull)) return undefined
+      const [shaped, warmUps, sources, all] = await Promise.all([listShaping(db), listWarmUps(db, nowMs), listSources(db), listStops(db)])
+      const stops = all.filter((one) => one.kind === 'provider')
+      if (stops.length === 0 && !shaped.some((one) => limitOf(one, nowMs)) && !warmUps.some(isFull)) return undefined
       const provider = await providerOf(domain)
       if (!provider) return undefined
+      const stop = stops.find((one) => one.name === provider.name)
+      if (stop) return { because: `${provider.name} is paused by the operator: ${stop.because}`, until: undefined }
       const full = warmUps.filter((one) => one.provider === (provider.isNamed ? provider.name : 'others') && isFull(one))
       const [first] = full
       if (first && full.length === sources.length)
