@@ -414,6 +414,7 @@ create table source_addresses (
   pool text collate "C" not null,
   warm_up_from timestamptz,
   added_at timestamptz not null,
+  warm_up_told integer not null default 0,
   constraint source_addresses_pkey PRIMARY KEY (address)
 );
 

@@ -75,7 +75,7 @@ export {
 export { openStandstills, type Standstills } from './standstill.ts'
 export { forgetExpiredPolicies, openSts } from './sts.ts'
 export { listTlsRequirements, requireTls, waiveTls } from './tls-required.ts'
-export { openWarmUp } from './warm-up.ts'
+export { openWarmUp, tellWarmUps } from './warm-up.ts'
 
 /** Recipients in this process's hands at most: they are small, their bodies are not kept. */
 const mostHeld = 2000
