@@ -37,7 +37,7 @@ const accept = openAccept({
   publicUrl: config.publicUrl,
   commit: () => Promise.resolve({ committed: true, standing }),
 })
-const resolver = openResolver({ servers: [], clock })
+const resolver = openResolver({ servers: [], clock, ids: { fraction: Math.random } })
 const post = openPost({ resolver, guard: openGuard([]), openedNetworks: [], clock })
 const rateLimiter = openRateLimiter(clock)
 const http = await startHttp({
@@ -56,6 +56,7 @@ const http = await startHttp({
   tenants,
   secrets,
   resolver,
+  standstills: { find: () => Promise.resolve(undefined) },
   domains,
   tracks,
   domainDesk: openDomainDesk({ db, clock, ids, secrets, tenants, resolver, hostname: config.hostname }),

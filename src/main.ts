@@ -30,7 +30,7 @@ import { readReport } from '#bounces'
 import { type BareHouse, type House, runCommand } from '#cli'
 import { type Credentials, createKey, openCredentials } from '#credentials'
 import { type Db, durabilityProblems, embeddedUrlIfRunning, hasEmbedded, migrate, openDb, startEmbedded } from '#db'
-import { holdAfterRestore, startDelivery } from '#delivery'
+import { holdAfterRestore, openStandstills, startDelivery } from '#delivery'
 import { examine, readPlatform, startMeasuring } from '#doctor'
 import { addDomain, ensurePlatformKey, openDomainDesk, openDomains } from '#domains'
 import { prepareDays, startHousekeeping } from '#housekeeping'
@@ -240,7 +240,7 @@ async function serve(): Promise<void> {
           db,
           clock,
           log,
-          resolver: openResolver({ servers: config.resolvers, clock }),
+          resolver: openResolver({ servers: config.resolvers, clock, ids }),
           hostname: config.hostname,
           keep: config,
           brake: config,
@@ -276,7 +276,7 @@ async function startApi(
   const tracks = openTracks({ db, clock })
   const credentials = openCredentials({ db, clock })
   const limitSettings = openLimitSettings({ db, clock, config })
-  const resolver = openResolver({ servers: config.resolvers, clock })
+  const resolver = openResolver({ servers: config.resolvers, clock, ids })
   const sandboxDomain = config.sandboxSender.slice(config.sandboxSender.lastIndexOf('@') + 1)
   await ensurePlatformKey(db, sandboxDomain, { nowMs: clock.nowMs(), ids, secrets })
   const { sandboxSender, hostname, publicUrl } = config
@@ -308,6 +308,7 @@ async function startApi(
     credentials,
     accept,
     resolver,
+    standstills: openStandstills({ db, clock, resolver, config }),
     usage: openUsage({ db, clock }),
     live: openLive({ db, clock }),
     webhooks: openWebhooks({
@@ -388,7 +389,7 @@ async function deliver(processId: string): Promise<void> {
     log,
   })
   const tenants = openTenants({ db, clock })
-  const resolver = openResolver({ servers: config.resolvers, clock })
+  const resolver = openResolver({ servers: config.resolvers, clock, ids })
   const returns = openReturns({ db, clock, ids, log, secrets, tenants, resolver, hostname: config.hostname, readReport })
   const delivery = await startDelivery({
     db,
@@ -433,7 +434,7 @@ async function receive(): Promise<void> {
     publicUrl: config.publicUrl,
     commit: openCommit({ db, clock, limitSettings, reached }),
   })
-  const resolver = openResolver({ servers: config.resolvers, clock })
+  const resolver = openResolver({ servers: config.resolvers, clock, ids })
   const returns = openReturns({ db, clock, ids, log, secrets, tenants, resolver, hostname: config.hostname, readReport })
   const uses = saveUsesOf(credentials, log)
   const inbound = await startInbound({ db, clock, log, traces, accept, credentials, returns, config })
@@ -452,7 +453,7 @@ async function sendWebhooks(processId: string): Promise<void> {
   const secrets = openSecrets(readSecret(config), systemRandom)
   const url = config.databaseUrl as string
   const db = await openDb({ url, poolSize: webhookConnections, applicationName: `postrider webhooks ${processId}`, log })
-  const resolver = openResolver({ servers: config.resolvers, clock })
+  const resolver = openResolver({ servers: config.resolvers, clock, ids })
   const { allowedNetworks: openedNetworks } = config
   const post = openPost({ resolver, guard: openGuard(openedNetworks), openedNetworks, clock, keepIdleMs: webhookIdleMs })
   const sending = await startSending({ db, clock, ids, log, traces, secrets, post, bodies: openBodies({ db }), config, version, processId })

@@ -158,7 +158,7 @@ export const texts = {
     because: 'Why (for people)',
     stops: 'Paused',
     stopColumns: ['Name', 'Kind', 'Why', 'Since', ''],
-    kinds: { destination: 'Destination', domain: 'Sending domain' },
+    kinds: { destination: 'Destination', provider: 'Provider', domain: 'Sending domain' },
     limits: 'Limits in force',
     limitColumns: ['Provider', 'From', 'Connections', 'Rate', 'Why', 'Changed'],
     noLimits: 'No connection is open, and no provider has asked for less.',

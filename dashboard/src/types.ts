@@ -216,7 +216,7 @@ export interface Health {
 
 export interface Stop {
   tenantId: string
-  kind: 'destination' | 'domain'
+  kind: 'destination' | 'provider' | 'domain'
   name: string
   because: string
   at: string

@@ -271,7 +271,7 @@ create table queue_stops (
   because text not null,
   at timestamptz not null,
   constraint queue_stops_pkey PRIMARY KEY (tenant_id, kind, name),
-  constraint queue_stops_kind_check CHECK ((kind = ANY (ARRAY['destination'::text, 'domain'::text])))
+  constraint queue_stops_kind_check CHECK ((kind = ANY (ARRAY['destination'::text, 'provider'::text, 'domain'::text])))
 );
 
 create table recovery_codes (
@@ -414,6 +414,7 @@ create table source_addresses (
   pool text collate "C" not null,
   warm_up_from timestamptz,
   added_at timestamptz not null,
+  warm_up_told integer not null default 0,
   constraint source_addresses_pkey PRIMARY KEY (address)
 );
 

@@ -29,7 +29,7 @@ With --json: [{type, name, value, status, found}]; status is OK, Missing, Invali
   options: jsonOption,
   run: (given, deps) =>
     deps.withHouse(async (house) => {
-      const records = await readPlatform(house, openResolver({ servers: house.config.resolvers, clock: house.clock }))
+      const records = await readPlatform(house, openResolver({ servers: house.config.resolvers, clock: house.clock, ids: house.ids }))
       deps.print(given.options.json === true ? JSON.stringify(records) : records.map(line).join('\n'))
     }),
 }

@@ -21,7 +21,7 @@ With --json: [{name, status, found, do}].`,
   run: (given, deps) =>
     deps.withHouse(async (house) => {
       const { config, db, clock } = house
-      const resolver = openResolver({ servers: config.resolvers, clock })
+      const resolver = openResolver({ servers: config.resolvers, clock, ids: house.ids })
       const findings = await examine({ db, clock, config, resolver, records: await readPlatform(house, resolver), httpsPort })
       deps.print(given.options.json === true ? JSON.stringify(findings) : findings.map(line).join('\n'))
       const problems = findings.filter(({ status }) => status === 'problem').length

@@ -35,7 +35,7 @@ Prints what happens from now on, until it is stopped (Ctrl-C). The service must 
         if (tenantId !== null && !(await openTenants(house).find(tenantId))) throw new UsageError(`there is no tenant ${tenantId}`)
         const live = openLive(house)
         const after = await live.endOfLog()
-        const resolver = openResolver({ servers: config.resolvers, clock })
+        const resolver = openResolver({ servers: config.resolvers, clock, ids: house.ids })
         const post = openPost({ resolver, guard: openGuard(everywhere), openedNetworks: everywhere, clock })
         const forward = url === undefined ? undefined : openForward(url, { ...house, post })
         void deps.untilSignal().then(() => stopped.abort())

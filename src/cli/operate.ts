@@ -4,6 +4,8 @@ import {
   cancelQueue,
   explain,
   flushQueue,
+  openProviders,
+  openStandstills,
   pauseQueue,
   pauseTenant,
   type QueueLine,
@@ -15,6 +17,7 @@ import {
 import { findEmail } from '#emails'
 import { openLimitSettings } from '#limits'
 import { parseAddress } from '#mail'
+import { openResolver } from '#net'
 import { openTenants } from '#tenants'
 import { openRecent } from '#usage'
 import { type Command, type Given, type House, jsonOption, printed, text, UsageError } from './command.ts'
@@ -61,7 +64,7 @@ Shows the ${mostShown} longest queues of live mail by destination: how many reci
 and held, how old the oldest is, how many were sent in the last minute, what the last deferred one was told or waits for, what is paused, what
 is allowed toward each provider, and how far warm-ups are.
 
-postrider queue pause|resume   stop or go on for a destination or a sending domain
+postrider queue pause|resume   stop or go on for a destination, a provider or a sending domain
 postrider queue flush          try deferred mail now
 postrider queue release        let held mail go
 postrider queue cancel         fail queued mail for good`,
@@ -95,12 +98,20 @@ postrider queue cancel         fail queued mail for good`,
     }),
 }
 
-const placeOptions = { destination: { type: 'string' }, domain: { type: 'string' }, tenant: { type: 'string' } } as const
+const placeOptions = {
+  destination: { type: 'string' },
+  provider: { type: 'string' },
+  domain: { type: 'string' },
+  tenant: { type: 'string' },
+} as const
 
 async function placeOf(given: Given, house: House) {
   const destination = text(given, 'destination')
   const domain = text(given, 'domain')
-  if ((destination === undefined) === (domain === undefined)) throw new UsageError('give --destination or --domain')
+  const provider = text(given, 'provider')?.toLowerCase()
+  if ([destination, domain, provider].filter((one) => one !== undefined).length !== 1)
+    throw new UsageError('give one of --destination, --provider and --domain')
+  if (provider !== undefined) return { tenantId: '', kind: 'provider' as const, name: providerNamed(provider, house) }
   if (destination !== undefined) {
     const name = parseAddress(`a@${destination}`)?.domain
     if (name === undefined) throw new UsageError(`--destination: "${destination}" is not a domain`)
@@ -110,13 +121,24 @@ async function placeOf(given: Given, house: House) {
   return { tenantId, kind: 'domain' as const, name: (domain as string).toLowerCase() }
 }
 
+/** A rule's name, or the domain of mail servers; a rule's domain is its rule's. */
+function providerNamed(given: string, { config }: House): string {
+  const providers = openProviders(config.providerRules)
+  if (providers.names.has(given)) return given
+  const domain = parseAddress(`a@${given}`)?.domain
+  if (domain === undefined || !domain.includes('.'))
+    throw new UsageError(`--provider: there is no "${given}": give a domain of mail servers, or one of ${[...providers.names].join(', ')}`)
+  return providers.of(domain, domain).name
+}
+
 export const queuePause: Command = {
   name: 'queue pause',
   audited: true,
-  summary: 'stop sending to a destination, or from a sending domain',
-  help: `postrider queue pause --destination DOMAIN | --domain NAME [--tenant ID] [--because TEXT] [--json]
+  summary: 'stop sending to a destination or a provider, or from a sending domain',
+  help: `postrider queue pause --destination DOMAIN | --provider NAME | --domain NAME [--tenant ID] [--because TEXT] [--json]
 
 --destination  mail for this recipients' domain stays queued; what is on its way now is still sent
+--provider     the same for all domains whose mail this provider takes: gmail, or whatever name \`postrider queue\` shows
 --domain       mail from this sending domain (of --tenant, or the default tenant) is held
 In force within a second, and until \`postrider queue resume\`. Retries do not use up attempts meanwhile.`,
   options: { ...placeOptions, because: { type: 'string' }, ...jsonOption },
@@ -132,10 +154,10 @@ In force within a second, and until \`postrider queue resume\`. Retries do not u
 export const queueResume: Command = {
   name: 'queue resume',
   audited: true,
-  summary: 'go on with a paused destination or sending domain',
-  help: `postrider queue resume --destination DOMAIN | --domain NAME [--tenant ID] [--json]
+  summary: 'go on with a paused destination, provider or sending domain',
+  help: `postrider queue resume --destination DOMAIN | --provider NAME | --domain NAME [--tenant ID] [--json]
 
-What was held for the domain is released in the order of acceptance.`,
+What was held for the domain is released in the order of acceptance. Mail for a provider goes on within five seconds.`,
   options: { ...placeOptions, ...jsonOption },
   run: (given, deps) =>
     deps.withHouse(async (house) => {
@@ -250,7 +272,9 @@ One sentence for now and one for next. The API shows the same as \`explanation\`
       const email = await findEmail(house.db, id, null)
       if (!email)
         throw new Refusal('not_found', { message: `there is no email ${id}`, suggestion: 'Give the id that the API answered with' })
-      const told = await explain({ ...house, tenants: openTenants(house), limitSettings: openLimitSettings(house) }, email)
+      const resolver = openResolver({ servers: house.config.resolvers, clock: house.clock, ids: house.ids })
+      const standstills = openStandstills({ ...house, resolver })
+      const told = await explain({ ...house, tenants: openTenants(house), limitSettings: openLimitSettings(house), standstills }, email)
       printed(given, deps, { id, status: email.status, ...told }, `${email.status}: ${told.now}\nnext: ${told.next}`)
     }),
 }

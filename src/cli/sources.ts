@@ -52,7 +52,7 @@ const line = (one: ReturnType<typeof shown> & Advice) =>
   (one.advice === null ? '' : `\n  advice: ${one.advice}`)
 
 async function withAdvice(house: House, sources: readonly Source[]) {
-  const resolver = openResolver({ servers: house.config.resolvers, clock: house.clock })
+  const resolver = openResolver({ servers: house.config.resolvers, clock: house.clock, ids: house.ids })
   return Promise.all(
     sources.map(async (one) => ({
       ...shown(one, house),

@@ -72,9 +72,10 @@ export {
   type Source,
   unassignPool,
 } from './sources.ts'
+export { openStandstills, type Standstills } from './standstill.ts'
 export { forgetExpiredPolicies, openSts } from './sts.ts'
 export { listTlsRequirements, requireTls, waiveTls } from './tls-required.ts'
-export { openWarmUp } from './warm-up.ts'
+export { openWarmUp, tellWarmUps } from './warm-up.ts'
 
 /** Recipients in this process's hands at most: they are small, their bodies are not kept. */
 const mostHeld = 2000
@@ -198,12 +199,14 @@ export async function startDelivery(deps: DeliveryDeps): Promise<Delivery> {
   const scenario = config.scenario === undefined ? undefined : readScenarioFile(config.scenario)
   const shaper = openShaper({ ...deps, providers })
   const { takeReport } = deps
+  const stops = openStops(deps)
   const dispatch: Dispatch = openDispatch({
     ...deps,
     scenario,
     shaper,
     providers,
     leases: () => leases,
+    stops: () => stops.current(),
     schedule,
     finished,
     abandoned,
@@ -211,7 +214,6 @@ export async function startDelivery(deps: DeliveryDeps): Promise<Delivery> {
   })
 
   const cursors = openCursors(lanesPerClaim)
-  const stops = openStops(deps)
   const sources = openSources(deps)
   let sweepAtMs = 0
 

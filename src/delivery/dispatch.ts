@@ -5,13 +5,14 @@
 import type { Clock, Config, Ids, Log, Secrets } from '#base'
 import { CommitUnknown, DatabaseUnreachable, type Db } from '#db'
 import type { Domains } from '#domains'
-import { findRoute, openDnssec, openGuard, openPost, openResolver, type Resolver, type Route } from '#net'
+import { findRoute, openDnssec, openPost, openResolver, type Resolver, type Route } from '#net'
 import { type Scenario, simulatorDomain } from '#simulator'
 import type { Dial, SmtpLimits } from '#smtp'
-import type { Claimed, Lane as ClaimLane, Leases, RetrySchedule } from '#spool'
+import type { Claimed, Lane as ClaimLane, Leases, QueueStop, RetrySchedule } from '#spool'
 import { type Destination, type FindingFor, openDestination } from './destination.ts'
 import type { Job } from './job.ts'
 import { laneName, laneOf } from './lane.ts'
+import { openMailGuard } from './mail-guard.ts'
 import { openMessages } from './messages.ts'
 import type { Way } from './open-connection.ts'
 import { decide, type Finding, nowhere, type Outcome, type RemoteEnd } from './outcome.ts'
@@ -28,6 +29,8 @@ import { openWarmUp, type WarmUp } from './warm-up.ts'
 
 /** Looked at again by then: another process may have learnt more. */
 const longestRestMs = 30_000
+/** How soon mail for a provider that was paused goes on. */
+const pausedLookMs = 5000
 const mostResting = 2000
 const relayProvider: Provider = { name: 'relay', isNamed: true, connections: 40, rate: null }
 /** A password on its way to these stays on the machine, so it may go without TLS. */
@@ -42,6 +45,8 @@ export interface DispatchDeps {
   domains: Domains
   config: Pick<Config, 'hostname' | 'mxPort' | 'mtaStsPort' | 'relay' | 'resolvers' | 'trustedResolvers' | 'allowedNetworks'>
   leases: () => Leases
+  /** What is paused. */
+  stops(): Promise<readonly QueueStop[]>
   shaper: Shaper
   providers: Providers
   schedule: RetrySchedule
@@ -74,8 +79,8 @@ export interface Dispatch {
 export function openDispatch(deps: DispatchDeps): Dispatch {
   const { clock, config, ids, schedule } = deps
   const fraction = () => ids.fraction()
-  const resolver = deps.outside?.resolver ?? openResolver({ servers: config.resolvers, clock, queryMs: deps.bounds?.dnsQueryMs })
-  const guard = openGuard(config.allowedNetworks)
+  const resolver = deps.outside?.resolver ?? openResolver({ servers: config.resolvers, clock, ids, queryMs: deps.bounds?.dnsQueryMs })
+  const guard = openMailGuard(deps)
   const { get } = openPost({ resolver, guard, openedNetworks: config.allowedNetworks, clock })
   const tlsPolicies = {
     ...deps,
@@ -114,12 +119,12 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
 
   /** Until when (monotonic ms) nothing is claimed for a domain, the oldest first. */
   const resting = new Map<string, number>()
-  const surplus = (jobs: Job[], forMs: number, provider: Provider) => {
+  const surplus = (jobs: readonly Job[], forMs: number, waitsFor: string) => {
     const untilMs = clock.monotonicMs() + Math.min(forMs, longestRestMs)
     for (const job of jobs) {
       const [first] = job.recipients
       if (first) resting.set(first.destination, untilMs)
-      if (forMs > shortestPutOffMs) putOff(job, Math.min(forMs, longestPutOffMs), `${provider.name} takes nothing more for now`)
+      if (forMs > shortestPutOffMs) putOff(job, Math.min(forMs, longestPutOffMs), waitsFor)
       else abandon(job)
     }
     for (const domain of resting.keys()) if (resting.size > mostResting) resting.delete(domain)
@@ -164,7 +169,10 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
         done: report,
         abandoned: abandon,
         lane: laneFor(addresses, provider),
-        surplus: (jobs, forMs) => (addresses && !closing ? pools.passOn(name, provider, jobs, forMs) : surplus(jobs, forMs, provider)),
+        surplus: (jobs, forMs) =>
+          addresses && !closing
+            ? pools.passOn(name, provider, jobs, forMs)
+            : surplus(jobs, forMs, `${provider.name} takes nothing more for now`),
         smtpLimits: deps.bounds?.smtp,
         dial: deps.outside?.dial,
       })
@@ -193,12 +201,14 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
     guard: { allows: () => true },
   }
 
-  const sendByRoute = (domain: string, route: GuardedRoute, jobs: readonly Job[]) => {
+  const sendByRoute = (domain: string, { route, stops }: Found, jobs: readonly Job[]) => {
     if (route.kind === 'hosts') {
       const hosts = route.hosts.map(({ host }) => host).sort()
       const name = `${route.destination} ${hosts.join(' ')} ${route.key}`
       const provider = deps.providers.of(route.firstHost, route.destination)
-      const way: Way = { hosts: route.hosts, port: config.mxPort, auth: undefined, guard }
+      const stop = stops.find((one) => one.kind === 'provider' && one.name === provider.name)
+      if (stop) return surplus(jobs, pausedLookMs, `${provider.name} is paused by the operator: ${stop.because}`)
+      const way: Way = { hosts: route.hosts, port: config.mxPort, auth: undefined, ownName: config.hostname, guard }
       for (const job of jobs) {
         if (!job.pool) destinationFor(name, provider).add(job, way)
         else pools.add(name, provider, job, way)
@@ -223,19 +233,19 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
     }
     looking.set(domain, [job])
     void findRoute(domain, resolver, { ownNames: [config.hostname], fraction, guard })
-      .then(
-        async (route): Promise<GuardedRoute> =>
-          route.kind === 'hosts' ? { ...route, ...(await guardHosts(domain, route.hosts, tlsPolicies)) } : route,
-      )
-      .catch((error): GuardedRoute | undefined => {
+      .then(async (route) => ({
+        route: route.kind === 'hosts' ? { ...route, ...(await guardHosts(domain, route.hosts, tlsPolicies)) } : route,
+        stops: await deps.stops(),
+      }))
+      .catch((error): Found | undefined => {
         if (error instanceof DatabaseUnreachable || error instanceof CommitUnknown) return undefined
         deps.log.error({ err: error, domain }, 'it could not be learnt how to send to a domain; it is tried again later')
-        return { kind: 'temporary', classification: 'dns_error', enhanced: '4.4.3', message: String(error) }
+        return { route: { kind: 'temporary', classification: 'dns_error', enhanced: '4.4.3', message: String(error) }, stops: [] }
       })
-      .then((route) => {
+      .then((found) => {
         const jobs = looking.get(domain) ?? []
         looking.delete(domain)
-        if (route && !closing) sendByRoute(domain, route, jobs)
+        if (found && !closing) sendByRoute(domain, found, jobs)
         else for (const one of jobs) deps.abandoned(one.recipients)
       })
   }
@@ -276,6 +286,11 @@ function relayTls({ implicitTls, auth, host }: NonNullable<Config['relay']>): Pi
 
 /** A route with what each of its hosts must show. */
 type GuardedRoute = Exclude<Route, { kind: 'hosts' }> | (Extract<Route, { kind: 'hosts' }> & Extract<Guarded, { kind: 'hosts' }>)
+
+interface Found {
+  route: GuardedRoute
+  stops: readonly QueueStop[]
+}
 
 /** Above this many, destinations without work are forgotten. */
 const mostDestinations = 10_000

@@ -8,6 +8,7 @@ import { type Email, type LastAttempt, lastAttempts } from '#emails'
 import type { LimitSettings } from '#limits'
 import { countAhead, findQueued, listStops, mostAhead, type Queued, type QueueStop } from '#spool'
 import type { Tenant, Tenants } from '#tenants'
+import type { Standstill, Standstills } from './standstill.ts'
 
 export interface Explanation {
   now: string
@@ -25,6 +26,7 @@ export interface ExplainDeps {
   clock: Clock
   tenants: Tenants
   limitSettings: LimitSettings
+  standstills: Standstills
 }
 
 type Facts = {
@@ -33,24 +35,26 @@ type Facts = {
   last: LastAttempt | undefined
   ahead: number | null
   stops: readonly QueueStop[]
+  standstill: Standstill | undefined
   tenant: Pick<Tenant, 'status' | 'pausedBecause'> | undefined
   organisationLimit: number | null
   nowMs: number
 }
 
-export async function explain({ db, clock, tenants, limitSettings }: ExplainDeps, email: Email): Promise<Explanation> {
+export async function explain({ db, clock, tenants, limitSettings, standstills }: ExplainDeps, email: Email): Promise<Explanation> {
   const key = { tenantId: email.tenantId, emailId: email.id }
   const isFinal = email.status === 'sent' || email.status === 'hardfail' || email.status === 'bounced'
   const [queued, attempts] = await Promise.all([isFinal ? undefined : findQueued(db, key), lastAttempts(db, [key])])
   const facts = { email, queued, last: attempts.get(email.id), nowMs: clock.nowMs() }
-  if (!queued) return explained({ ...facts, ahead: null, stops: [], tenant: undefined, organisationLimit: null })
-  const [ahead, stops, tenant, { organisation }] = await Promise.all([
+  if (!queued) return explained({ ...facts, ahead: null, stops: [], standstill: undefined, tenant: undefined, organisationLimit: null })
+  const [ahead, stops, standstill, tenant, { organisation }] = await Promise.all([
     countAhead(db, { ...key, test: email.test }, queued),
     listStops(db),
+    queued.state === 'ready' && !email.test ? standstills.find(queued.destination) : undefined,
     tenants.find(email.tenantId),
     limitSettings.send(),
   ])
-  return explained({ ...facts, ahead, stops, tenant, organisationLimit: organisation })
+  return explained({ ...facts, ahead, stops, standstill, tenant, organisationLimit: organisation })
 }
 
 const hourMs = 3_600_000
@@ -91,7 +95,7 @@ const nth = (last: LastAttempt | undefined) => (last && last.number > 1 ? ` at a
 const many = (ahead: number | null, what: string) =>
   ahead === null || ahead === 0 ? '' : `; ${ahead >= mostAhead ? `more than ${mostAhead}` : ahead} ${what} before it`
 
-function explainedQueued(queued: Queued, { last, ahead, stops, tenant, organisationLimit, nowMs }: Facts): Explanation {
+function explainedQueued(queued: Queued, { last, ahead, stops, standstill, tenant, organisationLimit, nowMs }: Facts): Explanation {
   const paused = stops.find((one) => one.kind === 'destination' && one.name === queued.destination)
   switch (queued.state) {
     case 'ready':
@@ -101,6 +105,14 @@ function explainedQueued(queued: Queued, { last, ahead, stops, tenant, organisat
           next: 'It is sent when the destination is resumed.',
           nextAt: null,
           cause: 'destination_paused',
+          ahead,
+        }
+      if (standstill)
+        return {
+          now: `It is due and waits: ${standstill.because}${many(ahead, 'of the tenant go')}.`,
+          next: `Attempt ${queued.failures + 1} when its turn comes${standstill.until ? ' then' : ''}; waiting costs no attempt.`,
+          nextAt: standstill.until ?? new Date(nowMs),
+          cause: 'source_limit',
           ahead,
         }
       return {

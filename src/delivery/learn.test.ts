@@ -124,6 +124,37 @@ describe('the rate a provider allows', () => {
     expect(learned.rate).toBeNull()
   })
 
+  it.each([
+    ['a moment', 0],
+    ['six hours', 6 * 3_600_000],
+  ])('is that of before within ten minutes after a block of %s, however little is sent', (_, blockMs) => {
+    let learned = unlearned(open)
+    let nowMs = 0
+    const probed: (number | null)[] = []
+    do {
+      learned = afterThrottle(learned, 0, nowMs)
+      probed.push(learned.rate)
+      nowMs = learned.backoffUntilMs ?? 0
+    } while (nowMs < blockMs)
+    // Whoever blocks us is asked with ever fewer.
+    expect(probed).toEqual([...probed].sort((a, b) => Number(b) - Number(a)))
+    const endMs = nowMs
+    while (learned.rate !== null && learned.rate < 10) {
+      nowMs += Math.max(2000, 1000 / learned.rate)
+      learned = afterSuccess(learned, open, learned.rate, nowMs)
+    }
+    expect(nowMs - endMs).toBeLessThan(600_000)
+  })
+
+  it('after a block is half of that before it, and less when it blocks again after some', () => {
+    let learned: Learned = { ...unlearned(open), rate: 10 }
+    for (const nowMs of [0, 40_000, 120_000]) learned = afterThrottle(learned, 0, nowMs)
+    expect(learned.rate).toBe(1.25)
+    learned = afterSuccess(learned, open, 1, 300_000)
+    expect(learned).toMatchObject({ rate: 5, backoffUntilMs: null })
+    expect(afterThrottle(learned, 0, 310_000)).toMatchObject({ rate: 2.5, rateAfterRest: 2.5, backoffMs: 30_000 })
+  })
+
   it('is not raised past what the operator allows', () => {
     const bounds = { connections: 3, rate: 5 }
     let learned = afterRefusedConnection(afterThrottle(unlearned(bounds), 2, 0), 1, 0)

@@ -26,6 +26,8 @@ export interface Learned {
   /** Nothing is sent until then; null: it may. */
   backoffUntilMs: number | null
   backoffMs: number
+  /** While nothing at all is taken: half the rate before that, at which it goes on; null: something is. */
+  rateAfterRest: number | null
 }
 
 /** What an operator or the shipped rules say of a provider. */
@@ -84,6 +86,7 @@ export const unlearned = (bounds: Bounds): Learned => ({
   lowerAtMs: 0,
   backoffUntilMs: null,
   backoffMs: 0,
+  rateAfterRest: null,
 })
 
 /** A connection was refused while `standing` others were open, over all processes. */
@@ -108,8 +111,12 @@ export function afterRefusedConnection(before: Learned, standing: number, nowMs:
 /** Messages were refused for their number; `accepted` were taken in the second before, as far as they were counted. */
 export function afterThrottle(before: Learned, accepted: number, nowMs: number): Learned {
   if (nowMs < before.lowerAtMs) return before
-  const lowered = { ...before, step: 2 * firstStep, lowerAtMs: nowMs + settleMs }
-  if (accepted === 0) return backedOff({ ...lowered, ...at(Math.max(slowest, (before.rate ?? 1) / 2), nowMs) }, nowMs)
+  const lowered = { ...before, step: 2 * firstStep, lowerAtMs: nowMs + settleMs, rateAfterRest: null }
+  if (accepted === 0) {
+    // Slower each time, so that asking again costs little; that a block lasts says nothing of the rate it will allow.
+    const half = Math.max(slowest, (before.rate ?? 1) / 2)
+    return backedOff({ ...lowered, ...at(half, nowMs), rateAfterRest: before.rateAfterRest ?? half }, nowMs)
+  }
   if (before.rate === null) return { ...lowered, ...at(accepted * safePart, nowMs) }
   const { rate, safeRate } = before
   // Far more than this rate gives: what was refused went before it was in force.
@@ -138,7 +145,9 @@ function backedOff(before: Learned, nowMs: number): Learned {
 
 /** All was taken for a while, `accepted` messages in the last second: a rate that is not in use is not raised. */
 export function afterSuccess(before: Learned, bounds: Bounds, accepted: number, nowMs: number): Learned {
-  const after = raisedConnections({ ...before, backoffUntilMs: null, backoffMs: 0 }, bounds, nowMs)
+  const { rateAfterRest } = before
+  const rested = rateAfterRest === null ? before : { ...before, ...at(rateAfterRest, nowMs), rateAfterRest: null }
+  const after = raisedConnections({ ...rested, backoffUntilMs: null, backoffMs: 0 }, bounds, nowMs)
   const isInUse = after.rate === null || accepted >= Math.floor(after.rate * usedPart)
   return isInUse ? raisedRate(after, bounds, nowMs) : after
 }

@@ -27,6 +27,8 @@ export interface Way {
   hosts: readonly GuardedHost[]
   port: number
   auth: ConnectOptions['auth']
+  /** Undefined: whoever greets with our name is meant. */
+  ownName?: string | undefined
   guard: AddressGuard
 }
 
@@ -61,7 +63,7 @@ export async function openConnection(way: Way, slots: ReadonlyMap<End, Slot>, de
   let last: Unopened | undefined
   let wasLeftOut = false
   const distrusted = new Map<End, Reply>()
-  for (const guarded of way.hosts) {
+  hosts: for (const guarded of way.hosts) {
     const { host, tls } = guarded
     if (typeof tls === 'object' && 'unusable' in tls) {
       last = gentler(last, unopened(untrusted(tls.unusable), { ...nowhere, host }))
@@ -92,6 +94,7 @@ export async function openConnection(way: Way, slots: ReadonlyMap<End, Slot>, de
       const options: ConnectOptions = {
         peer,
         ehloName: end.ehloName,
+        ownName: way.ownName,
         localAddress: end.source,
         socket: reached.socket,
         tls,
@@ -105,6 +108,8 @@ export async function openConnection(way: Way, slots: ReadonlyMap<End, Slot>, de
       if (tls === 'opportunistic') result = await orWithLess(options, result)
       if (result.ok) return { ...result, end, remote: { ...remoteOf(peer, result.connection, guarded), source: end.source } }
       last = gentler(last, told(result.failure))
+      // RFC 5321 section 5.1: hosts that come after ourselves would send it in a circle.
+      if (result.failure.kind === 'loop') break hosts
     }
   }
   const distrust = distrusted.size === 0 ? 'none' : [...distrusted.keys()].some((end) => endRestMs(end) === 0) ? 'new' : 'known'

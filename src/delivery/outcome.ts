@@ -111,6 +111,8 @@ export function findingOfFailure(failure: Failure): Finding {
         message: failure.message,
       }
     }
+    case 'loop':
+      return { kind: 'permanent', reply: null, classification: 'protocol_error', enhanced: '5.4.6', message: failure.message }
     case 'tls':
       return temporary('tls_required')
     case 'protocol':

@@ -19,6 +19,8 @@ interface Rule {
 }
 
 export interface Providers {
+  /** Those that a rule names; another's name is what `of` is given as destination. */
+  readonly names: ReadonlySet<string>
   /** Of a mail server, by the deepest rule for its name or for a domain above it; without one, `destination` is the provider's name. */
   of(host: string, destination: string): Provider
   /** Whether a temporary refusal is about how much or how fast we send, or our standing, rather than about this message. */
@@ -49,6 +51,7 @@ export function openProviders(file: string | undefined): Providers {
     return undefined
   }
   return {
+    names: new Set(rules.keys()),
     of(host, destination) {
       const rule = ruleFor(host)
       const isNamed = rule !== undefined

@@ -43,7 +43,8 @@ const putSource = sql`
   insert into source_addresses (address, ehlo_name, pool, warm_up_from, added_at)
   values ($1, $2, $3, $4, $5)
   on conflict (address) do update
-  set ehlo_name = excluded.ehlo_name, pool = excluded.pool, warm_up_from = excluded.warm_up_from`
+  set ehlo_name = excluded.ehlo_name, pool = excluded.pool, warm_up_from = excluded.warm_up_from,
+    warm_up_told = case when source_addresses.warm_up_from = excluded.warm_up_from then source_addresses.warm_up_told else 0 end`
 
 const dropSource = sql`
   delete from source_addresses

@@ -5,6 +5,7 @@
 import { readFileSync } from 'node:fs'
 import type { Clock, Log } from '#base'
 import { type Db, type Queryable, sql } from '#db'
+import { appendEvents } from '#events'
 
 const dayMs = 86_400_000
 /** Taken at once at most: a process that ends loses so many. */
@@ -39,6 +40,38 @@ const listTaken = sql<{ source: string; provider: string; day: number; taken: nu
 const forgetTaken = sql`
   delete from warm_up_days
   where source = $1`
+
+const warmingUp = sql<{ address: string; warmUpFrom: Date; told: number }>`
+  select address, warm_up_from as "warmUpFrom", warm_up_told as told
+  from source_addresses
+  where warm_up_from is not null
+  order by address
+  for update`
+
+const noteTold = sql`
+  update source_addresses
+  set warm_up_told = $2
+  where address = $1`
+
+/** Leaves an entry in the event log for each step that a ceiling has taken by the schedule, once; the last is that there is none. */
+export function tellWarmUps(db: Db, nowMs: number): Promise<number> {
+  return db.transaction(async (tx) => {
+    const stepped = (await tx.rows(warmingUp))
+      .map((one) => ({ ...one, day: Math.min(schedule.length, warmUpDay(one.warmUpFrom.getTime(), nowMs)) }))
+      .filter(({ day, told }) => day > told)
+    for (const { address, day } of stepped) await tx.run(noteTold, [address, day])
+    const shown = (day: number) => ({ messagesADay: warmUpCeiling(day) ?? null })
+    const causeOf = (day: number) => (day === schedule.length ? 'its warm-up is over' : `day ${day + 1} of its warm-up`)
+    await appendEvents(
+      tx,
+      stepped.map(({ address, told, day }) => {
+        const data = { provider: 'each', source: address, from: shown(told), to: shown(day), cause: causeOf(day) }
+        return { tenantId: '', kind: 'DeliveryShaped' as const, emailId: null, at: new Date(nowMs), data }
+      }),
+    )
+    return stepped.length
+  })
+}
 
 export interface WarmUpLine {
   source: string

@@ -1,6 +1,7 @@
 /** Whether our own SMTP listeners answer on this machine, and not another program in their place. */
 import { connect, isIP, isIPv6, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
+import { ownGreeting } from '#smtp'
 import { type Check, type DoctorDeps, type Finding, finding, ok } from './finding.ts'
 
 const answerMs = 5000
@@ -43,7 +44,7 @@ async function checkListener(deps: DoctorDeps, listener: Listener): Promise<{ fi
   if (heard.kind === 'silent') return bad(false, 'problem', 'no answer in 5 s', 'See the log of the service, and start it again')
   if (heard.kind === 'closed')
     return bad(false, 'unknown', 'it hangs up without a word', 'It is busy, or another program: try again, and see the log of the service')
-  if (heard.kind === 'line' && heard.line === `220 ${hostname} ESMTP`) return undefined
+  if (heard.kind === 'line' && heard.line === ownGreeting(hostname)) return undefined
   if (heard.kind === 'line' && heard.line.startsWith('4')) return bad(false, 'unknown', heard.line, 'It is busy: try again')
   const said = heard.kind === 'line' ? heard.line : heard.why
   return bad(true, 'problem', `not our listener answers: ${said}`, `End the program that has this port, or set ${setting} to another`)

@@ -9,7 +9,7 @@
 import { forgetExpiredKeys } from '#accept'
 import { type Clock, type Log, startLoop } from '#base'
 import { type Db, ensurePartitions, sql } from '#db'
-import { expireHolds, followQueueChanges, forgetExpiredPolicies } from '#delivery'
+import { expireHolds, followQueueChanges, forgetExpiredPolicies, tellWarmUps } from '#delivery'
 import { emailTables, findOldestEmailMs, forgetSeconds, indexEndedDays, rollUpCounts } from '#emails'
 import { eventTables } from '#events'
 import type { LimitSettings } from '#limits'
@@ -84,6 +84,7 @@ export function startHousekeeping(deps: HousekeepingDeps): Housekeeping {
       run: async (nowMs) => forgetSeconds(db, await findOldestEmailMs(db), nowMs),
     },
     { name: 'failing holds whose time is up', everyMs: 60_000, run: (nowMs) => expireHolds(db, nowMs) },
+    { name: 'telling of the steps of warm-ups', everyMs: 60_000, run: (nowMs) => tellWarmUps(db, nowMs) },
     { name: 'forgetting idempotency keys', everyMs: 60_000, run: (nowMs) => forgetExpiredKeys(db, nowMs) },
     { name: 'forgetting expired MTA-STS policies', everyMs: hourMs, run: (nowMs) => forgetExpiredPolicies(db, nowMs) },
     { name: 'checking track domains', everyMs: 10_000, run: () => checkDueTrackDomains(deps) },

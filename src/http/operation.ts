@@ -37,8 +37,8 @@ const OverTime = query({
 })
 const Because = Type.Optional(Type.String({ maxLength: 200 }))
 const Domain = Type.Optional(Type.String({ maxLength: 255 }))
-/** Either the recipients' domain, or a tenant's sending domain. */
-const Place = Type.Object({ destination: Domain, domain: Domain, tenantId: Type.Optional(Id), because: Because })
+/** Either the recipients' domain, or the provider of many, or a tenant's sending domain. */
+const Place = Type.Object({ destination: Domain, provider: Domain, domain: Domain, tenantId: Type.Optional(Id), because: Because })
 const AnyPlace = Type.Object({ destination: Domain })
 const Pause = Type.Object({ because: Because })
 const Ceiling = Type.Object({ sendPerHour: nullable(Type.Integer({ minimum: 1, maximum: 1_000_000_000 })) })
@@ -122,8 +122,9 @@ export function serveOperation(api: FastifyInstance, desk: Desk, deps: Operation
       return answer(request, reply, done)
     })
 
-  const placeOf = async ({ destination, domain, tenantId }: Static<typeof Place>) => {
+  const placeOf = async ({ destination, provider, domain, tenantId }: Static<typeof Place>) => {
     if (destination !== undefined) return { tenantId: '', kind: 'destination' as const, name: domainName('destination', destination) }
+    if (provider !== undefined) return { tenantId: '', kind: 'provider' as const, name: provider.toLowerCase() }
     const { id } = tenantId === undefined ? await tenants.default() : await getTenant(db, tenantId)
     return { tenantId: id, kind: 'domain' as const, name: domainName('domain', domain ?? '') }
   }

@@ -3,22 +3,12 @@
  * and TCP. Only resolvers that are believed are asked: those on this machine, and those the operator trusts (RFC 7672 section 2.1.1).
  * Promises: never rejects; bounded in time, sockets and memory; what could not be found out is `trouble`, never an insecure answer.
  */
-import { createSocket } from 'node:dgram'
 import { getServers } from 'node:dns'
-import { connect, isIP } from 'node:net'
-import {
-  type Answer,
-  AUTHENTIC_DATA,
-  type DecodedPacket,
-  DNSSEC_OK,
-  decode,
-  encode,
-  type OptAnswer,
-  RECURSION_DESIRED,
-  type TlsaData,
-} from 'dns-packet'
+import { isIP } from 'node:net'
+import type { Answer, TlsaData } from 'dns-packet'
 import { LRUCache } from 'lru-cache'
 import type { Clock } from '#base'
+import { answersIn, ask as askServers, type DnsPacket, isName, lacksEdns, nameOf, openGate, type Question, serverOf } from './question.ts'
 
 export interface TlsaRecord {
   usage: number
@@ -42,25 +32,7 @@ export interface Dnssec {
   tlsa(name: string): Promise<ValidatedAnswer<TlsaRecord>>
 }
 
-type Type = 'MX' | 'A' | 'AAAA' | 'TLSA'
-
-interface Question {
-  name: string
-  type: Type
-  id: number
-}
-
-interface Server {
-  address: string
-  port: number
-}
-
-const dnsPort = 53
-/** What passes every network unfragmented (DNS flag day 2020). */
-const mostUdpOctets = 1232
-const serverTimeoutMs = 3000
-const tries = 2
-const longestQuestionMs = 12_000
+const patience = { queryMs: 3000, longestMs: 12_000 }
 const mostAtOnce = 64
 const mostRecords = 100
 const mostCached = 10_000
@@ -68,20 +40,6 @@ const leastLifeMs = 5000
 const longestLifeMs = 3_600_000
 const noneLifeMs = 60_000
 const troubleLifeMs = 5000
-/** Resolvers that know no EDNS answer so, and have no verdict to tell. */
-const withoutEdns = ['FORMERR', 'NOTIMP']
-
-/** RFC 6891, with DO set (RFC 3225). */
-const edns: OptAnswer = {
-  type: 'OPT',
-  name: '.',
-  udpPayloadSize: mostUdpOctets,
-  extendedRcode: 0,
-  ednsVersion: 0,
-  flags: DNSSEC_OK,
-  flag_do: true,
-  options: [],
-}
 
 export interface DnssecDeps {
   /** `ip[:port]`; none means the system's. */
@@ -106,15 +64,16 @@ export function openDnssec({ servers, trusted, clock, fraction }: DnssecDeps): D
   const asked = new Map<string, Promise<ValidatedAnswer<Answer>>>()
   const gate = openGate(mostAtOnce)
 
-  const ask = (name: string, type: Type): Promise<ValidatedAnswer<Answer>> => {
-    if (!/^(?=.{1,253}$)[^.]{1,63}(\.[^.]{1,63})*$/.test(name)) return Promise.resolve({ kind: 'trouble', code: 'BADNAME' })
+  const ask = (name: string, type: Question['type']): Promise<ValidatedAnswer<Answer>> => {
+    if (!isName(name)) return Promise.resolve({ kind: 'trouble', code: 'BADNAME' })
     const key = `${type} ${name}`
     const known = cache.get(key)
     if (known && clock.monotonicMs() < known.untilMs) return Promise.resolve(known.answer)
     const running = asked.get(key)
     if (running) return running
-    const question = gate(() => askServers(believed, { name, type, id: Math.floor(fraction() * 65_536) }, clock))
-      .then((answer) => {
+    const question = gate(() => askServers(believed, { name, type, id: Math.floor(fraction() * 65_536) }, 'dnssec', patience, clock))
+      .then((packet) => {
+        const answer = read(packet, name, type)
         cache.set(key, { answer, untilMs: clock.monotonicMs() + lifeMsOf(answer) })
         return answer
       })
@@ -123,13 +82,13 @@ export function openDnssec({ servers, trusted, clock, fraction }: DnssecDeps): D
     return question
   }
 
-  const of = async <T>(name: string, type: Type, read: (answer: Answer) => T[]): Promise<ValidatedAnswer<T>> => {
-    const answer = await ask(plain(name), type)
+  const of = async <T>(name: string, type: Question['type'], read: (answer: Answer) => T[]): Promise<ValidatedAnswer<T>> => {
+    const answer = await ask(nameOf(name), type)
     return answer.kind === 'found' ? { ...answer, values: answer.values.flatMap(read) } : answer
   }
 
   return {
-    mx: (name) => of(name, 'MX', (answer) => (answer.type === 'MX' ? [plain(answer.data.exchange)] : [])),
+    mx: (name) => of(name, 'MX', (answer) => (answer.type === 'MX' ? [nameOf(answer.data.exchange)] : [])),
     tlsa: (name) => of(name, 'TLSA', (answer) => (answer.type === 'TLSA' ? [tlsaOf(answer.data)] : [])),
     async addresses(name) {
       const read = (answer: Answer) => (answer.type === 'A' || answer.type === 'AAAA' ? [answer.data] : [])
@@ -142,18 +101,12 @@ export function openDnssec({ servers, trusted, clock, fraction }: DnssecDeps): D
   }
 }
 
-const plain = (name: string) => name.toLowerCase().replace(/\.$/, '')
 const tlsaOf = ({ usage, selector, matchingType, certificate }: TlsaData): TlsaRecord => ({
   usage,
   selector,
   matchingType,
   data: certificate,
 })
-
-function serverOf(text: string): Server {
-  const [, address = text, port] = isIP(text) === 6 ? [] : (/^\[?([^\]]+?)\]?(?::(\d+))?$/.exec(text) ?? [])
-  return { address, port: port === undefined ? dnsPort : Number(port) }
-}
 
 function lifeMsOf(answer: ValidatedAnswer<Answer>): number {
   if (answer.kind === 'trouble') return troubleLifeMs
@@ -162,126 +115,12 @@ function lifeMsOf(answer: ValidatedAnswer<Answer>): number {
   return Math.min(Math.max(Math.min(...ttls), leastLifeMs), longestLifeMs)
 }
 
-/** Lets `most` run at a time. */
-function openGate(most: number) {
-  let running = 0
-  const waiting: (() => void)[] = []
-  return async <T>(work: () => Promise<T>): Promise<T> => {
-    if (running >= most) await new Promise<void>((resolve) => waiting.push(resolve))
-    running++
-    try {
-      return await work()
-    } finally {
-      running--
-      waiting.shift()?.()
-    }
-  }
-}
-
-/** Each server in turn, a few times: the first that has an answer is believed. */
-async function askServers(servers: readonly Server[], question: Question, clock: Clock): Promise<ValidatedAnswer<Answer>> {
-  const endMs = clock.monotonicMs() + longestQuestionMs
-  let code = 'TIMEOUT'
-  for (let attempt = 0; attempt < tries; attempt++) {
-    for (const server of servers) {
-      const withinMs = Math.min(serverTimeoutMs, endMs - clock.monotonicMs())
-      if (withinMs <= 0) return { kind: 'trouble', code }
-      const packet = await askServer(server, question, withinMs, clock)
-      if (typeof packet === 'string') code = packet
-      else if (packet.rcode === 'NOERROR' || packet.rcode === 'NXDOMAIN') return read(packet, question)
-      else if (withoutEdns.includes(packet.rcode)) return { kind: 'none', secure: false, canonical: question.name }
-      else code = packet.rcode
-    }
-  }
-  return { kind: 'trouble', code }
-}
-
-type Reply = DecodedPacket & { rcode: string }
-
-function read(packet: Reply, { name, type }: Question): ValidatedAnswer<Answer> {
-  const answers = packet.answers ?? []
-  const aliases = new Map(answers.flatMap((one) => (one.type === 'CNAME' ? [[plain(one.name), plain(one.data)] as const] : [])))
-  let canonical = name
-  // Each alias is followed once, so a circle ends.
-  for (let next = aliases.get(canonical); next !== undefined; next = aliases.get(canonical)) {
-    aliases.delete(canonical)
-    canonical = next
-  }
-  const values = answers.filter((one) => one.type === type && plain(one.name) === canonical).slice(0, mostRecords)
+function read(packet: DnsPacket | string, name: string, type: Question['type']): ValidatedAnswer<Answer> {
+  if (typeof packet === 'string') return { kind: 'trouble', code: packet }
+  // It has no verdict to tell.
+  if (lacksEdns(packet)) return { kind: 'none', secure: false, canonical: name }
+  const { records, canonical } = answersIn(packet, name, type)
+  const values = records.slice(0, mostRecords)
   const secure = packet.flag_ad
   return values.length > 0 ? { kind: 'found', values, secure, canonical } : { kind: 'none', secure, canonical }
-}
-
-/** The answer of one server, over TCP when it does not fit; or a word for why there is none. */
-async function askServer(server: Server, { name, type, id }: Question, withinMs: number, clock: Clock): Promise<Reply | string> {
-  const query = encode({
-    type: 'query',
-    id,
-    // RFC 6840 section 5.7: AD in a question asks for the verdict, where DO alone might not.
-    flags: RECURSION_DESIRED | AUTHENTIC_DATA,
-    questions: [{ name, type, class: 'IN' }],
-    additionals: [edns],
-  })
-  /** Undefined: not the answer to this question, whoever sent it. */
-  const parse = (octets: Buffer): Reply | undefined => {
-    try {
-      const packet = decode(octets) as Reply
-      const [question] = packet.questions ?? []
-      const isAnswer = packet.type === 'response' && packet.id === id && packet.questions?.length === 1
-      return isAnswer && question?.type === type && plain(question.name) === name ? packet : undefined
-    } catch {
-      return undefined
-    }
-  }
-  const endMs = clock.monotonicMs() + withinMs
-  const overUdp = await exchangeUdp(server, query, parse, withinMs, clock)
-  return typeof overUdp === 'string' || !overUdp.flag_tc ? overUdp : exchangeTcp(server, query, parse, endMs - clock.monotonicMs(), clock)
-}
-
-type Parse = (octets: Buffer) => Reply | undefined
-
-function exchangeUdp({ address, port }: Server, query: Buffer, parse: Parse, withinMs: number, clock: Clock): Promise<Reply | string> {
-  return new Promise((resolve) => {
-    const socket = createSocket(isIP(address) === 6 ? 'udp6' : 'udp4')
-    const end = (answer: Reply | string) => {
-      cancel()
-      socket.removeAllListeners().on('error', () => {})
-      try {
-        socket.close()
-      } catch {
-        // It was never opened.
-      }
-      resolve(answer)
-    }
-    const cancel = clock.after(withinMs, () => end('TIMEOUT'))
-    socket.on('error', (error: NodeJS.ErrnoException) => end(error.code ?? 'UNREACHABLE'))
-    socket.on('message', (octets) => {
-      const packet = parse(octets)
-      if (packet) end(packet)
-    })
-    // A connected socket hears nobody but the server, on a port of its own for each question (RFC 5452).
-    socket.connect(port, address, () => socket.send(query))
-  })
-}
-
-function exchangeTcp({ address, port }: Server, query: Buffer, parse: Parse, withinMs: number, clock: Clock): Promise<Reply | string> {
-  return new Promise((resolve) => {
-    const socket = connect({ host: address, port })
-    const end = (answer: Reply | string) => {
-      cancel()
-      socket.destroy()
-      resolve(answer)
-    }
-    const cancel = clock.after(Math.max(1, withinMs), () => end('TIMEOUT'))
-    let unread: Buffer = Buffer.alloc(0)
-    socket.on('error', (error: NodeJS.ErrnoException) => end(error.code ?? 'UNREACHABLE'))
-    socket.on('close', () => end('TRUNCATED'))
-    socket.on('data', (octets) => {
-      unread = Buffer.concat([unread, octets])
-      // The length is 16 bits, so no more than 64 KB are kept.
-      if (unread.length < 2 || unread.length < 2 + unread.readUInt16BE(0)) return
-      end(parse(unread.subarray(2, 2 + unread.readUInt16BE(0))) ?? 'BADRESP')
-    })
-    socket.write(Buffer.concat([Buffer.from([query.length >> 8, query.length & 0xff]), query]))
-  })
 }

@@ -8,6 +8,8 @@ import type { Network } from '#base'
 
 export interface AddressGuard {
   allows(ip: string): boolean
+  /** Is told which addresses of a host were not connected to. */
+  refused?(host: string, addresses: readonly string[]): void
 }
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6

@@ -2,10 +2,13 @@
  * DNS questions with bounded time and a bounded cache; concurrent identical questions share one query. Never throws for an answer:
  * what cannot be found out is an answer too, and how long each is believed depends on which it is.
  */
+import { getServers } from 'node:dns'
 import { Resolver as SystemResolver } from 'node:dns/promises'
 import { isIP } from 'node:net'
+import type { Answer } from 'dns-packet'
 import { LRUCache } from 'lru-cache'
-import type { Clock } from '#base'
+import type { Clock, Ids } from '#base'
+import { answersIn, ask as askServers, isName, lacksEdns, nameOf, openGate, type Question, serverOf } from './question.ts'
 
 /** `none`: the name exists without such records. `trouble`: nothing is known; `code` is SERVFAIL, REFUSED, TIMEOUT and the like. */
 export type DnsAnswer<T> = { kind: 'found'; value: T } | { kind: 'none' } | { kind: 'nxdomain' } | { kind: 'trouble'; code: string }
@@ -39,7 +42,9 @@ const mostCachedCharacters = 16_000_000
 const mostRecords = 100
 const mostAddressesOfAFamily = 20
 
-/** node:dns tells no time to live but that of addresses. */
+/** Sockets for questions of our own: a silent server must not hold up the others' answers. */
+const mostAtOnce = 500
+/** Of aliases and of names of addresses, whose time to live node:dns does not tell. */
 const foundLifeMs = 300_000
 const absentLifeMs = 60_000
 const troubleLifeMs = 5000
@@ -55,11 +60,13 @@ export interface ResolverDeps {
   /** `ip[:port]`; none means the system's. */
   servers: readonly string[]
   clock: Clock
+  /** Numbers questions. */
+  ids: Pick<Ids, 'fraction'>
   /** For one try at one server. */
   queryMs?: number | undefined
 }
 
-export function openResolver({ servers, clock, queryMs = queryTimeoutMs }: ResolverDeps): Resolver {
+export function openResolver({ servers, clock, ids, queryMs = queryTimeoutMs }: ResolverDeps): Resolver {
   const open = () => {
     const resolver = new SystemResolver({ timeout: queryMs, tries })
     if (servers.length > 0) resolver.setServers(servers)
@@ -88,7 +95,7 @@ export function openResolver({ servers, clock, queryMs = queryTimeoutMs }: Resol
     })
     const asked = new Map<string, Promise<DnsAnswer<T>>>()
     return (given: string, fresh?: 'fresh'): Promise<DnsAnswer<T>> => {
-      const name = given.toLowerCase().replace(/\.$/, '')
+      const name = nameOf(given)
       const known = fresh ? undefined : cache.get(name)
       if (known && clock.monotonicMs() < known.untilMs) return Promise.resolve(known.answer)
       const running = asked.get(name)
@@ -104,15 +111,32 @@ export function openResolver({ servers, clock, queryMs = queryTimeoutMs }: Resol
     }
   }
 
-  const askMx = async (name: string) => {
-    const records = await query((resolver) => resolver.resolveMx(name))
-    return records
-      .map(({ exchange, priority }) => ({ exchange, priority }))
-      .sort((a, b) => a.priority - b.priority)
-      .slice(0, mostRecords)
-  }
-  const askTxt = async (name: string) =>
-    (await query((resolver) => resolver.resolveTxt(name))).slice(0, mostRecords).map((pieces) => pieces.join(''))
+  const own = (servers.length > 0 ? [...servers] : getServers()).map(serverOf)
+  const gate = openGate(mostAtOnce)
+  const patience = { queryMs, longestMs: longestQuestionMs }
+
+  /** Asked by ourselves, for the time to live. */
+  const askOwn =
+    <T>(type: Question['type'], read: (records: readonly Answer[]) => T[]) =>
+    async (name: string): Promise<Kept<T[]>> => {
+      if (!isName(name)) return nxdomain
+      const packet = await gate(async () => {
+        const question = { name, type, id: Math.floor(ids.fraction() * 65_536) }
+        const answer = await askServers(own, question, 'edns', patience, clock)
+        return typeof answer === 'string' || !lacksEdns(answer) ? answer : askServers(own, question, 'plain', patience, clock)
+      })
+      if (typeof packet === 'string') return troubleOf(packet.replace(/^E(?=[A-Z]+$)/, ''))
+      const { records, ttlS } = answersIn(packet, name, type)
+      if (records.length > 0) return { answer: { kind: 'found', value: read(records).slice(0, mostRecords) }, lifeMs: lifeMsOf(ttlS) }
+      return packet.rcode === 'NXDOMAIN' ? nxdomain : absent
+    }
+
+  const askMx = askOwn('MX', (records) =>
+    records
+      .flatMap((one) => (one.type === 'MX' ? [{ exchange: one.data.exchange.replace(/\.$/, ''), priority: one.data.preference ?? 0 }] : []))
+      .sort((a, b) => a.priority - b.priority),
+  )
+  const askTxt = askOwn('TXT', (records) => records.flatMap((one) => (one.type === 'TXT' ? [textOf(one.data)] : [])))
   const askCname = async (name: string) => (await query((resolver) => resolver.resolveCname(name))).slice(0, mostRecords)
 
   const askPtr = async (address: string) => (await query((resolver) => resolver.reverse(address))).slice(0, mostRecords)
@@ -128,26 +152,37 @@ export function openResolver({ servers, clock, queryMs = queryTimeoutMs }: Resol
     const failures = [six, four].flatMap((settled) => (settled.status === 'rejected' ? [failed<string[]>(settled.reason)] : []))
     const trouble = failures.find(({ answer }) => answer.kind === 'trouble')
     if (records.length > 0) {
-      const ttlMs = Math.min(...records.map(({ ttl }) => ttl)) * 1000
+      const ttlS = Math.min(...records.map(({ ttl }) => ttl))
       return {
         answer: { kind: 'found', value: records.map(({ address }) => address) },
         // Half an answer is good enough to use, not to keep.
-        lifeMs: trouble ? troubleLifeMs : Math.min(Math.max(ttlMs, leastLifeMs), longestLifeMs),
+        lifeMs: trouble ? troubleLifeMs : lifeMsOf(ttlS),
       }
     }
     return trouble ?? failures.find(({ answer }) => answer.kind === 'none') ?? failures[0] ?? absent
   }
 
   return {
-    mx: cached(foundOr(askMx)),
+    mx: cached(askMx),
     addresses: cached(askAddresses),
-    txt: cached(foundOr(askTxt)),
+    txt: cached(askTxt),
     cname: cached(foundOr(askCname)),
     ptr: cached(foundOr(askPtr)),
   }
 }
 
 const absent: Kept<never> = { answer: { kind: 'none' }, lifeMs: absentLifeMs }
+const nxdomain: Kept<never> = { answer: { kind: 'nxdomain' }, lifeMs: absentLifeMs }
+const troubleOf = (code: string): Kept<never> => ({ answer: { kind: 'trouble', code }, lifeMs: troubleLifeMs })
+/** A time to live over 2³¹ s is a long one (RFC 8767 section 4). */
+const lifeMsOf = (ttlS: number) => Math.min(Math.max(ttlS * 1000, leastLifeMs), longestLifeMs)
+
+/** A text of one piece may come as it is. Octets as characters: what is not ASCII means nothing here. */
+const textOf = (data: string | Buffer | readonly (string | Buffer)[]) =>
+  [data]
+    .flat()
+    .map((piece) => piece.toString('latin1'))
+    .join('')
 
 const foundOr =
   <T>(ask: (name: string) => Promise<T[]>) =>
@@ -169,8 +204,8 @@ function failed<T>(error: unknown): Kept<T> {
   const code = codeOf(error)
   if (code === 'NODATA') return absent
   // A name that cannot be asked for (a label over 63 octets, an empty one) cannot exist either.
-  if (code === 'NOTFOUND' || code === 'BADNAME') return { answer: { kind: 'nxdomain' }, lifeMs: absentLifeMs }
-  return { answer: { kind: 'trouble', code }, lifeMs: troubleLifeMs }
+  if (code === 'NOTFOUND' || code === 'BADNAME') return nxdomain
+  return troubleOf(code)
 }
 
 function within<T>(clock: Clock, question: Promise<Kept<T>>): Promise<Kept<T>> {

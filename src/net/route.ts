@@ -153,7 +153,9 @@ export async function findAddresses(host: string, resolver: Resolver, guard: Add
   const answer: DnsAnswer<string[]> = host === 'localhost' ? { kind: 'found', value: ['127.0.0.1', '::1'] } : await resolver.addresses(host)
   if (answer.kind === 'trouble') return answer
   if (answer.kind !== 'found') return { kind: 'none' }
-  const addresses = answer.value.filter((address) => guard.allows(address)).slice(0, mostAddresses)
+  const { true: allowed = [], false: refused = [] } = Object.groupBy(answer.value, (address) => (guard.allows(address) ? 'true' : 'false'))
+  if (refused.length > 0) guard.refused?.(host, refused)
+  const addresses = allowed.slice(0, mostAddresses)
   if (addresses.length > 0) return { kind: 'addresses', addresses }
   return {
     kind: 'refused',

@@ -1,6 +1,6 @@
 /**
  * A socket on which replies are awaited in order, each within its time, in the clear or under TLS. Knows replies, not what they mean.
- * Promises: a reply that nobody awaits ends the channel; an ended channel says so once, and no event of the socket throws.
+ * Promises: a reply that nobody awaits ends the channel, unless it is passed over; an ended channel says so once, and no event of the socket throws.
  */
 import type { X509Certificate } from 'node:crypto'
 import type { Socket } from 'node:net'
@@ -30,6 +30,8 @@ export interface Channel {
   expect(what: string, withinMs: number, take: (reply: Reply) => void): void
   /** Sets the time for something that is not a reply; the next expectation replaces it. */
   allow(what: string, withinMs: number): void
+  /** From now on, replies for which this says true answer nothing, whether or not one is awaited, and change nothing. */
+  passOver(isStray: (reply: Reply) => boolean): void
   /** STARTTLS is answered: octets behind its reply are thrown away, never honoured (injection before the handshake). */
   discardRest(): void
   /** Resolves with the reason when the handshake fails or is late; the channel is then broken. */
@@ -64,6 +66,7 @@ export function openChannel(plain: Socket, limits: SmtpLimits, clock: Clock): Ch
   let quitting = false
   let discarding = false
   let listener: { ended(reason: Break): void; drained?(): void } = { ended() {} }
+  let isStray: (reply: Reply) => boolean = () => false
   const awaited: Expectation[] = []
 
   // One timer for all limits: it is moved only when a limit comes before it, because most replies come long before their limit.
@@ -102,6 +105,7 @@ export function openChannel(plain: Socket, limits: SmtpLimits, clock: Clock): Ch
   }
 
   const takeReply = (reply: Reply): boolean => {
+    if (isStray(reply)) return true
     const next = awaited.shift()
     if (!next) {
       const message = `a reply that answers nothing: ${reply.text.slice(0, 200)}`
@@ -157,6 +161,9 @@ export function openChannel(plain: Socket, limits: SmtpLimits, clock: Clock): Ch
       if (awaited.length === 1) allow(what, withinMs)
     },
     allow,
+    passOver(next) {
+      isStray = next
+    },
     discardRest() {
       discarding = true
     },

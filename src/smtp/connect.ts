@@ -82,8 +82,31 @@ async function openSocket({ peer, localAddress, socket, clock, dial }: ConnectOp
   throw new Stopped('connect', 'refused', `${peer.address} was not tried`)
 }
 
-async function greeting({ channel, limits, transcript }: Setup): Promise<void> {
-  const reply = await nextReply(channel, 'greeting', limits.greetingMs, transcript)
+/** What our own listeners greet with, to the letter: another mail server of the same name says what it is. */
+export const ownGreeting = (hostname: string) => `220 ${hostname} ESMTP`
+
+const mostStrayGreetings = 3
+
+/**
+ * Some greet again, as a server behind a proxy that has greeted. Until EHLO is answered, a 220 cannot be an answer to anything, whenever it
+ * comes, so that passing it over puts no answer out of step. Later it could be one, and ends the connection like any other reply too many.
+ */
+function passOverGreetings({ channel, transcript }: Setup): void {
+  let strays = 0
+  channel.passOver(({ code, text }) => {
+    if (code !== 220 || strays === mostStrayGreetings) return false
+    strays++
+    transcript.server(text)
+    transcript.note('that answers nothing')
+    return true
+  })
+}
+
+async function greeting(setup: Setup): Promise<void> {
+  const { channel, limits, transcript, options } = setup
+  const reply = await nextReply(channel, 'greeting', limits.greetingMs, transcript, () => passOverGreetings(setup))
+  if (options.ownName !== undefined && reply.text === ownGreeting(options.ownName))
+    throw new Stopped('greeting', 'loop', 'it is this installation itself that answers')
   if (reply.code === 220) return
   if (reply.code >= 400) throw new Stopped('greeting', 'reply', `the peer does not want us: ${reply.text}`, reply)
   throw new Stopped('greeting', 'protocol', `not a greeting: ${reply.text}`)
@@ -93,6 +116,7 @@ async function greeting({ channel, limits, transcript }: Setup): Promise<void> {
 async function introduce(setup: Setup): Promise<Hello> {
   const { options, channel } = setup
   let hello = await sayHello(setup)
+  channel.passOver(() => false)
   if (!channel.secure && options.tls !== 'none') {
     if (hello.startTls) {
       await startTls(setup)

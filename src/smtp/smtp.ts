@@ -4,7 +4,7 @@
  * Promises: nothing a peer does makes it throw, wait for ever or keep more than a bounded reply; each recipient gets one result, and
  * `unknown` is said exactly when the final dot was handed to the network and its reply never seen.
  */
-export { connect } from './connect.ts'
+export { connect, ownGreeting } from './connect.ts'
 export { reach, type Target } from './reach.ts'
 export type {
   ConnectOptions,

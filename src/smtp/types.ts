@@ -48,6 +48,8 @@ export interface ConnectOptions {
   peer: Peer
   /** Our name in EHLO. */
   ehloName: string
+  /** That our own server greets with: who greets so is ourselves, and mail would go round in a circle. */
+  ownName?: string | undefined
   localAddress?: string | undefined
   /** Connected already (see `reach`): it belongs to the conversation from now on. */
   socket?: Socket | undefined
@@ -91,7 +93,7 @@ export type Stage = 'connect' | 'greeting' | 'ehlo' | 'tls' | 'auth' | 'mail' | 
 /** Why a conversation ended without the answer that was wanted. */
 export interface Failure {
   stage: Stage
-  kind: 'reply' | 'refused' | 'timeout' | 'dropped' | 'protocol' | 'tls' | 'aborted' | 'unsupported'
+  kind: 'reply' | 'refused' | 'timeout' | 'dropped' | 'protocol' | 'tls' | 'aborted' | 'unsupported' | 'loop'
   /** What the peer said, if it was an answer that ended it. */
   reply?: Reply | undefined
   message: string

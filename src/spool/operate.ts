@@ -136,9 +136,9 @@ export async function measureQueue(
 }
 
 export interface QueueStop {
-  /** '' for a destination, which is paused for all. */
+  /** '' for a destination and a provider, which are paused for all. */
   tenantId: string
-  kind: 'destination' | 'domain'
+  kind: 'destination' | 'provider' | 'domain'
   name: string
   because: string
   at: Date

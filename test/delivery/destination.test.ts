@@ -30,7 +30,7 @@ function destinationWith(more: Partial<DestinationDeps>, shape = openShape): Des
   return openDestination('one.example', {
     clock: early,
     log: silentLog,
-    resolver: openResolver({ servers: ['127.0.0.1:9'], clock: systemClock }),
+    resolver: openResolver({ servers: ['127.0.0.1:9'], clock: systemClock, ids: { fraction: Math.random } }),
     prepare: () =>
       Promise.resolve({
         returnPathOf: null,

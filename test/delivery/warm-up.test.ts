@@ -1,7 +1,9 @@
 /** A new address's daily ceiling, over several processes. */
 import { expect, onTestFinished, test } from 'vitest'
 import { silentLog, systemClock } from '#base'
-import { openWarmUp } from '#delivery'
+import { addSource, openWarmUp, tellWarmUps } from '#delivery'
+import { readEvents, startOfLog } from '#events'
+import { prepareDays } from '#housekeeping'
 import { testDatabase } from '../support/database.ts'
 
 const dayMs = 86_400_000
@@ -21,4 +23,40 @@ test('processes together take exactly what the day allows, whatever each asks fo
   for (const one of processes) expect(one.restMs).toBeGreaterThan(dayMs - 120_000)
   const nextDay = openWarmUp({ db: database.db, clock: { ...systemClock, nowMs: () => key.fromMs + dayMs }, log: silentLog }, key)
   expect(await nextDay.take(10)).toBe(10)
+})
+
+test('each step of the ceiling is told in the event log once, whoever looks and however late, and so is its end', async () => {
+  const database = await testDatabase()
+  onTestFinished(() => database.close())
+  const { db } = database
+  const beganMs = systemClock.nowMs() - 40 * dayMs
+  const source = { address: '192.0.2.1', ehloName: null, pool: 'default', warmUp: 'from now' as const }
+  for (let days = 0; days <= 40; days += 7) await prepareDays(db, beganMs + days * dayMs)
+  await addSource(db, source, beganMs)
+  await addSource(db, { ...source, address: '192.0.2.2', warmUp: 'none' }, beganMs)
+  const lookAt = (days: number) => Promise.all([1, 2, 3].map(() => tellWarmUps(db, beganMs + days * dayMs)))
+  for (const days of [0.5, 1, 1.5, 4, 29, 30, 31]) await lookAt(days)
+  const told = async () =>
+    (await readEvents(db, startOfLog, 100)).filter((event) => event.kind === 'DeliveryShaped').map(({ data }) => data)
+  const step = (from: number, to: number | null, cause: string) => ({
+    provider: 'each',
+    source: '192.0.2.1',
+    from: { messagesADay: from },
+    to: { messagesADay: to },
+    cause,
+  })
+  await expect
+    .poll(told, { timeout: 10_000 })
+    .toEqual([
+      step(50, 100, 'day 2 of its warm-up'),
+      step(100, 700, 'day 5 of its warm-up'),
+      step(700, 650_000, 'day 30 of its warm-up'),
+      step(650_000, null, 'its warm-up is over'),
+    ])
+
+  // Taken out and begun anew, it is told anew.
+  await addSource(db, { ...source, warmUp: 'none' }, beganMs)
+  await addSource(db, source, beganMs + 32 * dayMs)
+  await lookAt(33)
+  await expect.poll(async () => (await told()).at(-1), { timeout: 10_000 }).toEqual(step(50, 100, 'day 2 of its warm-up'))
 })

@@ -67,7 +67,7 @@ const configOf = () => ({
 
 async function depsOf(): Promise<DoctorDeps> {
   const config = configOf()
-  const resolver = openResolver({ servers: [dns.address], clock: systemClock })
+  const resolver = openResolver({ servers: [dns.address], clock: systemClock, ids: { fraction: Math.random } })
   const key = await ensurePlatformKey(house.db, hostname, { nowMs: systemClock.nowMs(), ids, secrets: house.secrets })
   const records = await platformRecords({ resolver, hostname, key, ownAddresses: ['203.0.113.9'] })
   return { db: house.db, clock: systemClock, config, resolver, records, httpsPort: portOf(https) }

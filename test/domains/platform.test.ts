@@ -22,7 +22,7 @@ afterAll(async () => {
 
 const keyOf = (name: string) => ensurePlatformKey(house.db, name, { nowMs: nowMs(), ids, secrets: house.secrets })
 const records = async (ownAddresses: string[] = [], sources: { address: string; ehloName: string }[] = []) => {
-  const resolver = openResolver({ servers: [dns.address], clock: systemClock })
+  const resolver = openResolver({ servers: [dns.address], clock: systemClock, ids: { fraction: Math.random } })
   return platformRecords({ resolver, hostname: 'mail.host.example', key: await keyOf('host.example'), ownAddresses, sources })
 }
 const statusesOf = async (own?: string[]) =>

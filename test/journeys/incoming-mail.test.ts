@@ -169,3 +169,27 @@ test('mail for postmaster@ and abuse@ of our names goes to the operator as it ca
     Array.from({ length: 4 }, () => ({ from: '', recipients: ['me@operator.test'], octets: `${message}\r\n` })),
   )
 })
+
+test('mail that would come to our own port under a name we do not know is not sent in a circle', async () => {
+  await using dns = await startMxDns({ mx: { 'other.test': ['gateway.test'] }, a: { 'gateway.test': ['127.0.0.1'] } })
+  await using receiving = await startHouse({ roles: ['inbound'] })
+  await using sending = await startHouse({
+    roles: ['delivery'],
+    settings: {
+      POSTRIDER_DNS: dns.address,
+      POSTRIDER_MX_PORT: String(receiving.ports.smtp),
+      POSTRIDER_ALLOWED_NETWORKS: '127.0.0.0/8',
+    },
+  })
+  await sending.addDomain(sending.tenantId, 'shop.test')
+  const { body } = await sending.call('POST', '/emails', {
+    key: sending.liveKey,
+    body: { from: 'hi@shop.test', to: ['ann@other.test'], subject: 'Hello', text: 'Hello' },
+  })
+  const { id } = body.data as { id: string }
+  await expect
+    .poll(async () => (await sending.call('GET', `/emails/${id}?expand=deliveries`, { key: sending.liveKey })).body.data, {
+      timeout: 10_000,
+    })
+    .toMatchObject({ status: 'hardfail', deliveries: [{ classification: 'protocol_error', smtpEnhancedCode: '5.4.6' }] })
+})

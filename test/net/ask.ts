@@ -35,5 +35,5 @@ function handClock(): HandClock {
 
 export function asking(dns: TestDns): { resolver: Resolver; clock: HandClock } {
   const clock = handClock()
-  return { resolver: openResolver({ servers: [dns.address], clock }), clock }
+  return { resolver: openResolver({ servers: [dns.address], clock, ids: { fraction: Math.random } }), clock }
 }

@@ -44,7 +44,7 @@ async function fetched({ answer = plainText(enforced), certificate, address = '1
   const dns = await startTestDns({ 'mta-sts.example.org': { A: [address] } })
   endings.push(() => dns.close())
   const openedNetworks = [ipaddr.parseCIDR('127.0.0.0/8')] as const
-  const resolver = openResolver({ servers: [dns.address], clock: systemClock })
+  const resolver = openResolver({ servers: [dns.address], clock: systemClock, ids: { fraction: Math.random } })
   const { get } = openPost({ resolver, guard: openGuard(openedNetworks), openedNetworks, clock: systemClock, trusted: authority.cert })
   const at = server.address()
   return { asked, policy: await fetchStsPolicy('example.org', typeof at === 'object' && at ? at.port : 0, get) }
@@ -111,7 +111,7 @@ describe('a policy', () => {
     const dns = await startTestDns({ 'mta-sts.example.org': { A: ['127.0.0.1'] } })
     endings.push(() => dns.close())
     const openedNetworks = [ipaddr.parseCIDR('127.0.0.0/8')] as const
-    const resolver = openResolver({ servers: [dns.address], clock: systemClock })
+    const resolver = openResolver({ servers: [dns.address], clock: systemClock, ids: { fraction: Math.random } })
     const { get } = openPost({ resolver, guard: openGuard(openedNetworks), openedNetworks, clock: systemClock })
     const at = server.address()
     expect(await fetchStsPolicy('example.org', typeof at === 'object' && at ? at.port : 0, get)).toMatch(/SSL|TLS|packet/i)
@@ -132,7 +132,9 @@ describe('a record', () => {
   ])('%j', async (texts, expected) => {
     const dns = await startTestDns({ '_mta-sts.example.org': { TXT: texts } })
     endings.push(() => dns.close())
-    expect(await findStsId('example.org', openResolver({ servers: [dns.address], clock: systemClock }))).toEqual(expected)
+    expect(
+      await findStsId('example.org', openResolver({ servers: [dns.address], clock: systemClock, ids: { fraction: Math.random } })),
+    ).toEqual(expected)
   })
 })
 

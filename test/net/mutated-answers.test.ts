@@ -50,7 +50,7 @@ afterAll(() => new Promise<void>((resolve) => void server.close(resolve)))
 
 test('always: whatever is answered, each question ends with an answer of the four kinds, and nothing is kept', async () => {
   const servers = [`127.0.0.1:${server.address().port}`]
-  const resolver = openResolver({ servers, clock: systemClock, queryMs: 100 })
+  const resolver = openResolver({ servers, clock: systemClock, ids: { fraction: Math.random }, queryMs: 100 })
   const dnssec = openDnssec({ servers, trusted: [], clock: impatient, fraction: random })
   if (!dnssec) throw new Error('a loopback resolver is not believed')
   const questions: ((name: string) => Promise<{ kind: string }>)[] = [

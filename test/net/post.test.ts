@@ -12,14 +12,14 @@ import { startTestDns, type TestDns } from '../support/test-dns.ts'
 const loopback: Network[] = [ipaddr.parseCIDR('127.0.0.0/8')]
 
 function posting(openedNetworks: Network[] = loopback, dns?: TestDns, trusted?: string): Post {
-  const resolver = openResolver({ servers: dns ? [dns.address] : ['127.0.0.1:9'], clock: systemClock })
+  const resolver = openResolver({ servers: dns ? [dns.address] : ['127.0.0.1:9'], clock: systemClock, ids: { fraction: Math.random } })
   return openPost({ resolver, guard: openGuard(openedNetworks), openedNetworks, clock: systemClock, ...(trusted ? { trusted } : {}) })
 }
 
 /** Keeps connections, and remembers nothing of DNS. */
 function keeping(dns?: TestDns, trusted?: string): Post {
   const servers = dns ? [dns.address] : ['127.0.0.1:9']
-  const askAnew = () => openResolver({ servers, clock: systemClock })
+  const askAnew = () => openResolver({ servers, clock: systemClock, ids: { fraction: Math.random } })
   const resolver = { ...askAnew(), addresses: (name: string) => askAnew().addresses(name) }
   const deps = { resolver, guard: openGuard(loopback), openedNetworks: loopback, clock: systemClock, keepIdleMs: 2000 }
   const post = openPost({ ...deps, ...(trusted ? { trusted } : {}) })

@@ -109,6 +109,13 @@ describe('an answer', () => {
     expect(dns.questions.map(({ over }) => over)).toEqual(['udp', 'tcp'])
   })
 
+  test('of a server that knows no EDNS is asked for without it', async () => {
+    await using dns = await startTestDns({ 'a.test': { MX: ['10 mx.a.test'] } })
+    dns.fail('a.test', 'no EDNS')
+    expect(await asking(dns).resolver.mx('a.test')).toMatchObject({ kind: 'found' })
+    expect(asked(dns, 'MX')).toBe(2)
+  })
+
   test.each<Misbehaviour>(['silence', 'truncated for good'])('that never comes (%s) is trouble within 20 s', async (how) => {
     await using dns = await startTestDns({ 'a.test': { MX: ['10 mx.a.test'] } })
     dns.fail('a.test', how)
@@ -174,11 +181,40 @@ describe('the cache', () => {
     expect(asked(dns, 'MX')).toBe(2)
   })
 
-  test.each([
+  const lives = [
     [0, 5000],
     [120, 120_000],
     [2 ** 31 - 1, 86_400_000],
-  ])('keeps addresses with a time to live of %i s for %i ms', async (ttlS, lifeMs) => {
+  ] as const
+  const ofOurs = [...lives, [2 ** 31, 86_400_000] as const].flatMap(([ttlS, lifeMs]) => [
+    ['mx', ttlS, lifeMs, 'MX', '10 mx.a.test'] as const,
+    ['txt', ttlS, lifeMs, 'TXT', 'v=spf1 -all'] as const,
+  ])
+  test.each(ofOurs)('keeps %s with a time to live of %i s for %i ms', async (ask, ttlS, lifeMs, type, value) => {
+    await using dns = await startTestDns()
+    dns.set('a.test', type, [value], ttlS)
+    const { resolver, clock } = asking(dns)
+    await resolver[ask]('a.test')
+    clock.advance(lifeMs - 1)
+    await resolver[ask]('a.test')
+    expect(asked(dns, type)).toBe(1)
+    clock.advance(1)
+    await resolver[ask]('a.test')
+    expect(asked(dns, type)).toBe(2)
+  })
+
+  test('keeps what an alias leads to no longer than the alias', async () => {
+    await using dns = await startTestDns()
+    dns.set('alias.test', 'CNAME', ['a.test'], 20)
+    dns.set('a.test', 'MX', ['10 mx.a.test'], 3600)
+    const { resolver, clock } = asking(dns)
+    await resolver.mx('alias.test')
+    clock.advance(20_000)
+    await resolver.mx('alias.test')
+    expect(asked(dns, 'MX')).toBe(2)
+  })
+
+  test.each(lives)('keeps addresses with a time to live of %i s for %i ms', async (ttlS, lifeMs) => {
     await using dns = await startTestDns()
     dns.set('a.test', 'A', ['192.0.2.1'], ttlS)
     const { resolver, clock } = asking(dns)

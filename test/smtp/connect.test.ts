@@ -4,7 +4,7 @@ import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 import { afterEach, describe, expect, test } from 'vitest'
 import type { TlsDemand } from '#smtp'
 import { makeAuthority, type Wanted } from '../support/authority.ts'
-import { type FakeMxOptions, startFakeMx } from '../support/fake-mx.ts'
+import { type FakeMxOptions, type MxEvent, startFakeMx } from '../support/fake-mx.ts'
 import { message, open, outcomes, tryConnect } from './ask.ts'
 
 const endings: (() => Promise<void>)[] = []
@@ -47,6 +47,11 @@ async function failure(at: { port: number }, options: Parameters<typeof tryConne
   return `${result.failure.stage} ${result.failure.kind}${result.failure.reply ? ` ${result.failure.reply.code}` : ''}`
 }
 
+const greetingAgain =
+  (greeting: string, ehlo: string) =>
+  ({ stage }: MxEvent) =>
+    stage === 'connect' ? greeting : stage === 'ehlo' ? ehlo : undefined
+
 /** Answers each line by what it begins with; silent to what is not in the list. */
 const answering = (greeting: string, answers: Record<string, string>) => (socket: Socket) => {
   socket.write(greeting)
@@ -80,6 +85,19 @@ describe('the door', () => {
   test('a greeting of 20 lines is a greeting', async () => {
     const lines = `${'220-hello\n'.repeat(19)}220 hello`
     expect(await failure(await peer({ script: ({ stage }) => (stage === 'connect' ? lines : undefined) }))).toBe('connected')
+  })
+
+  test('a greeting said again is passed over until EHLO is answered, three times at most, and the answers stay in step', async () => {
+    const connection = await open(await peer({ script: greetingAgain('220 a\n220 b\n220 c', '250-x\n250 PIPELINING') }))
+    expect(connection.extensions.pipelining).toBe(true)
+    const result = await connection.transact(message())
+    expect(outcomes(result)).toEqual(['accepted 250'])
+    expect(result.transcript).toContain('S: 220 c\n(that answers nothing)\n')
+    // Whether our EHLO has left already makes no difference.
+    const late = await open(await peer({ script: greetingAgain('220 a', '220 b\n220 c\n250-x\n250 PIPELINING') }))
+    expect(late.extensions.pipelining).toBe(true)
+    expect(outcomes(await late.transact(message()))).toEqual(['accepted 250'])
+    expect(await failure(await peer({ script: greetingAgain('220 a\n220 b\n220 c\n220 d\n220 e', '250 x') }))).toBe('ehlo protocol')
   })
 
   test('silence, and a greeting octet by octet, end with the limit of the whole stage', async () => {

@@ -267,6 +267,14 @@ describe('a conversation', () => {
     expect(outcomes(await connection.transact(message()))).toEqual(['failed mail dropped'])
   })
 
+  test('an idle connection on which the peer greets again is only unusable', async () => {
+    const mx = await peer({ script: ({ stage }) => (stage === 'content' ? '250 ok\n220 hello again' : undefined) })
+    const connection = await open(mx)
+    expect(outcomes(await connection.transact(message()))).toEqual(['accepted 250'])
+    await connection.closed
+    expect(connection.usable).toBe(false)
+  })
+
   test('QUIT waits for what is pending, delays nothing, and needs no answer', async () => {
     const mx = await peer({ script: ({ stage }) => (stage === 'quit' ? '221 bye' : undefined) })
     const connection = await open(mx)

@@ -2,7 +2,7 @@
 import ipaddr from 'ipaddr.js'
 
 export const types = { A: 1, NS: 2, CNAME: 5, SOA: 6, PTR: 12, MX: 15, TXT: 16, AAAA: 28, TLSA: 52 } as const
-export const rcodes = { NOERROR: 0, SERVFAIL: 2, NXDOMAIN: 3, REFUSED: 5 } as const
+export const rcodes = { NOERROR: 0, FORMERR: 1, SERVFAIL: 2, NXDOMAIN: 3, REFUSED: 5 } as const
 
 export type RecordType = Exclude<keyof typeof types, 'SOA'>
 
@@ -19,6 +19,8 @@ export interface Query {
   question: Buffer
   name: string
   type: string
+  /** RFC 6891. */
+  hasEdns: boolean
   /** It asks for the verdict of DNSSEC: the DO bit. */
   wantsDnssec: boolean
   /** What the asker takes over UDP (RFC 6891). */
@@ -43,6 +45,7 @@ export function readQuery(octets: Buffer): Query | undefined {
     question: octets.subarray(12, end),
     name: labels.join('.').toLowerCase(),
     type: Object.entries(types).find(([, code]) => code === number)?.[0] ?? `TYPE${number}`,
+    hasEdns: hasOpt,
     wantsDnssec: hasOpt && end + 9 <= octets.length && (octets.readUInt16BE(end + 7) & 0x8000) !== 0,
     mostOctets: Math.max(smallestUdp, hasOpt ? octets.readUInt16BE(end + 3) : 0),
   }
@@ -53,7 +56,7 @@ export function message(query: Query, rcode: number, answers: readonly Buffer[],
   const authority = answers.length === 0 && !truncated && (rcode === rcodes.NOERROR || rcode === rcodes.NXDOMAIN) ? [soa] : []
   const recursionDesired = query.flags & 0x0100
   const flags = 0x8400 | recursionDesired | 0x0080 | (truncated ? 0x0200 : 0) | (authentic ? 0x0020 : 0) | rcode
-  const header = Buffer.concat([query.id, flags, 1, answers.length, authority.length, 0].map(u16))
+  const header = Buffer.concat([query.id, flags, query.question.length > 0 ? 1 : 0, answers.length, authority.length, 0].map(u16))
   return Buffer.concat([header, query.question, ...answers, ...authority])
 }
 

@@ -10,7 +10,7 @@ import { type Log, openIds, openSecrets, pause, readConfig, type Secrets, shownS
 import { readReport } from '#bounces'
 import { createKey, openCredentials, type Permission } from '#credentials'
 import type { Db } from '#db'
-import { type DeliveryDeps, startDelivery } from '#delivery'
+import { type DeliveryDeps, openStandstills, startDelivery } from '#delivery'
 import { examine, readPlatform } from '#doctor'
 import { addDomain, openDomainDesk, openDomains } from '#domains'
 import { prepareDays, startHousekeeping } from '#housekeeping'
@@ -162,7 +162,7 @@ export async function startHouse(wish: Wish = {}): Promise<House> {
     commit,
   })
   const { allowedNetworks, resolvers } = config
-  const resolver = openResolver({ servers: resolvers, clock })
+  const resolver = openResolver({ servers: resolvers, clock, ids })
   const { hostname } = config
   const post = openPost({
     resolver,
@@ -187,6 +187,7 @@ export async function startHouse(wish: Wish = {}): Promise<House> {
     ids,
     log,
     resolver,
+    standstills: openStandstills({ db, clock, resolver, config }),
     secrets,
     config,
     tenants,

@@ -21,7 +21,7 @@ export const plainBodies: Bodies = (events) =>
 
 export function loopbackPost(given: { dns?: string; trusted?: string; clock?: Clock } = {}): Post {
   const { dns = '127.0.0.1:9', trusted, clock = systemClock } = given
-  const resolver = openResolver({ servers: [dns], clock })
+  const resolver = openResolver({ servers: [dns], clock, ids: { fraction: Math.random } })
   const deps = { resolver, guard: openGuard(loopback), openedNetworks: loopback, clock, keepIdleMs: 2000 }
   return openPost({ ...deps, ...(trusted ? { trusted } : {}) })
 }

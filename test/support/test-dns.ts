@@ -8,13 +8,14 @@ import { message, questionFor, type RecordType, type RecordValue, rcodes, readQu
 
 /**
  * `truncated`: over UDP only; `truncated for good`: TCP hangs up as well. `forged ... first`: an NXDOMAIN that the asker must not
- * believe goes ahead of the true answer. `pointer loop`: a record whose name points at itself.
+ * believe goes ahead of the true answer. `no EDNS`: a server of the last century. `pointer loop`: a record whose name points at itself.
  */
 export type Misbehaviour =
   | 'NXDOMAIN'
   | 'SERVFAIL'
   | 'REFUSED'
   | 'silence'
+  | 'no EDNS'
   | 'truncated'
   | 'truncated for good'
   | 'forged id first'
@@ -126,6 +127,8 @@ export async function startTestDns(zones: Zones = {}): Promise<TestDns> {
         return [{ octets: message(asked, rcodes[how], []) }]
       case 'silence':
         return []
+      case 'no EDNS':
+        return [asked.hasEdns ? { octets: message({ ...asked, question: Buffer.alloc(0) }, rcodes.FORMERR, []) } : truth]
       case 'truncated':
         return [over === 'udp' ? cut : truth]
       case 'truncated for good':

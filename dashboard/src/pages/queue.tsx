@@ -10,7 +10,7 @@ import type { Queue, Stop } from '../types.ts'
 
 const everyMs = 5000
 const words = texts.queue
-type Place = Partial<Record<'destination' | 'domain' | 'tenantId', string>>
+type Place = Partial<Record<'destination' | 'provider' | 'domain' | 'tenantId', string>>
 
 export function QueuePage() {
   const { tenantId } = useHere()
@@ -130,9 +130,7 @@ function Stops({ stops, onResume }: { stops: readonly Stop[]; onResume: (place: 
             <td className="text-right">
               <Button
                 aria-label={words.goOn(one.name)}
-                onClick={() =>
-                  onResume(one.kind === 'destination' ? { destination: one.name } : { domain: one.name, tenantId: one.tenantId })
-                }
+                onClick={() => onResume({ [one.kind]: one.name, ...(one.kind === 'domain' ? { tenantId: one.tenantId } : {}) })}
               >
                 {words.resume}
               </Button>

@@ -8,6 +8,7 @@ import type { Accept, Answer } from '#accept'
 import { type Clock, type Config, type FieldProblem, type Ids, Refusal, type RefusalCode, type Secrets } from '#base'
 import type { Credential, Credentials, Permission } from '#credentials'
 import type { Db } from '#db'
+import type { Standstills } from '#delivery'
 import type { DomainDesk, Domains } from '#domains'
 import type { LimitSettings, RateVerdict, Standing } from '#limits'
 import type { Resolver } from '#net'
@@ -34,6 +35,7 @@ export interface ApiDeps {
   live: Live
   usage: Usage
   resolver: Resolver
+  standstills: Standstills
   ids: Ids
   secrets: Secrets
   config: Pick<Config, 'maxAttempts' | 'revealKeys' | 'hostname'>

@@ -106,6 +106,38 @@ export const dnsRows: Row[] = [
     dns: ({ domain }) => ({ [domain]: { MX: ['10 house.test'] } }),
     comesTo: ['hardfail protocol_error 5.4.6'],
   },
+  {
+    name: 'another name of ours as the only MX',
+    peer: { rude: { connect: '220 house.test ESMTP\r\n' } },
+    comesTo: ['hardfail protocol_error 5.4.6'],
+    mostConnections: 1,
+  },
+  {
+    name: 'ourselves as the first of two MX hosts',
+    dns: ({ domain, ip, deadIp }) => ({
+      ...mx(domain, ip),
+      [domain]: { MX: [`10 mx.${domain}`, `20 worse.${domain}`] },
+      [`worse.${domain}`]: { A: [deadIp] },
+    }),
+    peer: { rude: { connect: '220 house.test ESMTP\r\n' } },
+    comesTo: ['hardfail protocol_error 5.4.6'],
+    mostConnections: 1,
+  },
+  {
+    name: 'ourselves as the second of two MX hosts, nobody at the first',
+    dns: ({ domain, ip, deadIp }) => ({
+      ...mx(domain, ip),
+      [domain]: { MX: [`5 first.${domain}`, `10 mx.${domain}`] },
+      [`first.${domain}`]: { A: [deadIp] },
+    }),
+    peer: { rude: { connect: '220 house.test ESMTP\r\n' } },
+    comesTo: untilGivenUp('connection_error'),
+  },
+  {
+    name: 'another mail server of our name as the only MX',
+    peer: { rude: { connect: '220 house.test ESMTP Other\r\n' } },
+    comesTo: ['sent'],
+  },
   ...Object.entries(refusedNetworks).map(
     ([what, address]): Row => ({
       name: `an MX host at ${what}`,

@@ -154,6 +154,12 @@ const pipelining: Row[] = [
   ),
   rude('answers out of step always', { RCPT: '354 go on\r\n' }, untilGivenUp('protocol_error'), { taken: 0 }),
   rude('an answer before anything is asked', { connect: '220 x\r\n220 y\r\n250 z\r\n' }, untilGivenUp('protocol_error')),
+  rude('a greeting said twice', { connect: '220 x\r\n220 y\r\n' }, ['sent'], { mostConnections: 1 }),
+  rude('a greeting said again ahead of the answer to EHLO', { EHLO: '220 again\r\n250-rude.test\r\n250 PIPELINING\r\n' }, ['sent'], {
+    mostConnections: 1,
+  }),
+  rude('greetings without end', { connect: '220 x\r\n'.repeat(20) }, untilGivenUp('protocol_error')),
+  rude('a greeting behind the answer to the dot', { dot: '250 ok\r\n220 again\r\n' }, ['sent'], { mostConnections: 1 }),
   // The second one comes when the message is on its way.
   rude('354 twice', { EHLO: ehloWithout, DATA: '354 go\r\n354 go\r\n' }, unknownTwice, unknown),
   rude('250 to DATA', { DATA: '250 ok\r\n' }, untilGivenUp('protocol_error'), { taken: 0 }),

@@ -1,0 +1,84 @@
+/**
+ * What keeps mail that nobody has claimed yet: its provider is paused, left alone, or has all that it is given. Rows of ours say so;
+ * which provider a domain has, DNS says, and it is asked only when one of them stands still.
+ */
+import type { Clock, Config } from '#base'
+import type { Db } from '#db'
+import { findRoute, type Resolver } from '#net'
+import { listStops } from '#spool'
+import { openProviders } from './providers.ts'
+import { type InForce, listShaping } from './shaping.ts'
+import { listSources } from './sources.ts'
+import { listWarmUps, type WarmUpLine } from './warm-up.ts'
+
+export interface Standstill {
+  /** Completes "It is due and waits: ". */
+  because: string
+  /** Undefined: its turn may come at any time. */
+  until: Date | undefined
+}
+
+export interface Standstills {
+  /** Of live mail to this domain; undefined: nothing is known to keep it. */
+  find(domain: string): Promise<Standstill | undefined>
+}
+
+interface StandstillDeps {
+  db: Db
+  clock: Clock
+  resolver: Resolver
+  config: Pick<Config, 'relay' | 'providerRules'>
+}
+
+/** Nobody waits longer for an explanation. */
+const longestLookUpMs = 2000
+const longestCause = 120
+
+export function openStandstills({ db, clock, resolver, config }: StandstillDeps): Standstills {
+  const providers = openProviders(config.providerRules)
+
+  const providerOf = async (domain: string): Promise<{ name: string; isNamed: boolean } | undefined> => {
+    if (config.relay) return { name: 'relay', isNamed: true }
+    let cancel = () => {}
+    const late = new Promise<undefined>((resolve) => {
+      cancel = clock.after(longestLookUpMs, () => resolve(undefined))
+    })
+    const route = await Promise.race([findRoute(domain, resolver, { ownNames: [], fraction: () => 0 }), late])
+    cancel()
+    return route?.kind === 'hosts' ? providers.of(route.firstHost, route.destination) : undefined
+  }
+
+  return {
+    async find(domain) {
+      const nowMs = clock.nowMs()
+      const [shaped, warmUps, sources, all] = await Promise.all([listShaping(db), listWarmUps(db, nowMs), listSources(db), listStops(db)])
+      const stops = all.filter((one) => one.kind === 'provider')
+      if (stops.length === 0 && !shaped.some((one) => limitOf(one, nowMs)) && !warmUps.some(isFull)) return undefined
+      const provider = await providerOf(domain)
+      if (!provider) return undefined
+      const stop = stops.find((one) => one.name === provider.name)
+      if (stop) return { because: `${provider.name} is paused by the operator: ${stop.because}`, until: undefined }
+      const full = warmUps.filter((one) => one.provider === (provider.isNamed ? provider.name : 'others') && isFull(one))
+      const [first] = full
+      if (first && full.length === sources.length)
+        return { because: `the warm-up allows ${first.ceiling} messages to ${first.provider} today`, until: undefined }
+      // Of several addresses of ours the one that is free takes it.
+      const limits = shaped.filter((one) => one.provider === provider.name).map((one) => limitOf(one, nowMs))
+      return limits.includes(undefined) ? undefined : limits.sort((a, b) => untilMs(a) - untilMs(b))[0]
+    },
+  }
+}
+
+const isFull = ({ taken, ceiling }: WarmUpLine) => taken >= ceiling
+const untilMs = (limit: Standstill | undefined) => limit?.until?.getTime() ?? 0
+
+function limitOf({ provider, open, connections, rate, restsUntilMs, cause }: InForce, nowMs: number): Standstill | undefined {
+  if (restsUntilMs !== null && restsUntilMs > nowMs) {
+    const until = new Date(restsUntilMs)
+    const why = cause === null ? '' : ` (${cause.slice(0, longestCause)})`
+    return { because: `${provider} is left alone until ${until.toISOString()}${why}`, until }
+  }
+  if (rate !== null) return { because: `${provider} is sent ${Number(rate.toPrecision(2))} messages a second`, until: undefined }
+  if (open >= connections) return { because: `all ${connections} connections that ${provider} is given are in use`, until: undefined }
+  return undefined
+}

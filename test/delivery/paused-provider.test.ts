@@ -1,0 +1,77 @@
+/** A provider that the operator has paused: by its name, for all domains whose mail servers are its. */
+import { expect, onTestFinished, test } from 'vitest'
+import { openIds, openSecrets, readConfig, systemClock, systemRandom } from '#base'
+import { runHere } from '../support/command.ts'
+import { startFakeMx } from '../support/fake-mx.ts'
+import { type House, startHouse } from '../support/house.ts'
+import { startTestDns } from '../support/test-dns.ts'
+
+const run = async (house: House, ...words: string[]) => {
+  const config = readConfig({})
+  const shared = { config, clock: systemClock, ids: openIds(systemRandom), random: systemRandom, version: 'test' }
+  let printed = ''
+  const code = await runHere(words, {
+    withHouse: (work) => work({ ...shared, db: house.db, secrets: openSecrets('a secret for tests only', systemRandom) }),
+    print: (text) => {
+      printed += text
+    },
+  })
+  return { code, printed }
+}
+
+test('its mail stays queued without an attempt and says why, other mail goes, and it is sent when the provider is resumed', async () => {
+  const mx = await startFakeMx()
+  const dns = await startTestDns({
+    'a.test': { MX: ['10 mx1.mail.example'] },
+    'b.test': { MX: ['10 mx2.mail.example'] },
+    'c.test': { MX: ['10 mx.c.test'] },
+    '*.mail.example': { A: ['127.0.0.1'] },
+    'mx.c.test': { A: ['127.0.0.1'] },
+  })
+  const house = await startHouse({
+    rateLimit: null,
+    roles: ['delivery'],
+    settings: { POSTRIDER_DNS: dns.address, POSTRIDER_MX_PORT: String(mx.port), POSTRIDER_ALLOWED_NETWORKS: '127.0.0.0/8' },
+  })
+  onTestFinished(async () => {
+    for (const one of [house, mx, dns]) await one[Symbol.asyncDispose]()
+  })
+  await house.addDomain(house.tenantId, 'shop.test')
+  const send = async (to: string) => {
+    const content = { from: 'hi@shop.test', to: [to], subject: 'Hello', text: 'Hello' }
+    return ((await house.call('POST', '/emails', { key: house.liveKey, body: content })).body.data as { id: string }).id
+  }
+  const details = async (id: string) => {
+    const { body } = await house.call('GET', `/emails/${id}?expand=deliveries`, { key: house.liveKey })
+    return body.data as { status: string; explanation: { now: string }; deliveries: unknown[] }
+  }
+
+  expect(await run(house, 'queue', 'pause', '--provider', 'mail.example', '--because', 'they asked')).toEqual({
+    code: 0,
+    printed: 'provider mail.example is paused',
+  })
+  await house.wait(1100)
+  const kept = [await send('ann@a.test'), await send('bob@b.test'), await send('cid@b.test')]
+  await send('dan@c.test')
+  expect((await mx.waitFor(1, 10_000)).map(({ recipients }) => recipients)).toEqual([['dan@c.test']])
+  for (const id of kept)
+    await expect
+      .poll(() => details(id), { timeout: 10_000 })
+      .toMatchObject({
+        status: 'pending',
+        explanation: { now: expect.stringMatching(/^It is due and waits: mail\.example is paused by the operator: they asked/) },
+        deliveries: [],
+      })
+  expect((await run(house, 'queue')).printed).toContain('paused: provider mail.example (they asked)')
+
+  expect((await run(house, 'queue', 'resume', '--provider', 'mail.example')).printed).toBe('provider mail.example goes on')
+  expect(await mx.waitFor(4, 15_000)).toHaveLength(4)
+})
+
+test('a rule of providers.json is found by its name and by a domain of its mail servers, and nothing else is', async () => {
+  await using house = await startHouse()
+  for (const given of ['gmail', 'Google.com', 'aspmx.l.google.com'])
+    expect((await run(house, 'queue', 'pause', '--provider', given)).printed).toBe('provider gmail is paused')
+  expect((await run(house, 'queue', 'pause', '--provider', 'googel')).code).toBe(2)
+  expect((await run(house, 'queue', 'pause', '--provider', 'gmail', '--domain', 'a.test')).code).toBe(2)
+})
