@@ -1,0 +1,58 @@
+/** A mail server by aiosmtpd (Debian package python3-aiosmtpd), which test/support/aiosmtpd-peer.py describes. */
+import { execFileSync, spawn } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { testCertificate } from './certificate.ts'
+import { untilItGreets } from './greets.ts'
+
+/** Debian's, whatever other is installed. */
+const program = '/usr/bin/python3'
+const script = new URL('./aiosmtpd-peer.py', import.meta.url).pathname
+
+/** Why there can be none here, or undefined. */
+export function missingAiosmtpd(): string | undefined {
+  try {
+    execFileSync(program, ['-c', 'import aiosmtpd'], { stdio: 'ignore' })
+    return undefined
+  } catch {
+    return 'aiosmtpd is not installed (Debian package python3-aiosmtpd)'
+  }
+}
+
+export interface Taken {
+  recipients: string[]
+  octets: Buffer
+}
+
+export async function startAiosmtpd(given: { host: string; port: number; mostOctets: number }) {
+  const folder = mkdtempSync(join(tmpdir(), 'postrider-aiosmtpd-'))
+  const [cert, key] = ['cert.pem', 'key.pem'].map((name) => join(folder, name)) as [string, string]
+  writeFileSync(cert, testCertificate.cert)
+  writeFileSync(key, testCertificate.key)
+  const child = spawn(program, [script, given.host, String(given.port), String(given.mostOctets), cert, key], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  let [printed, said] = ['', '']
+  child.stdout.on('data', (octets: Buffer) => {
+    printed += octets.toString()
+  })
+  child.stderr.on('data', (octets: Buffer) => {
+    said += octets.toString()
+  })
+  const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()))
+  await untilItGreets(given, () => (child.exitCode === null ? undefined : `aiosmtpd does not run: ${said}`))
+  return {
+    taken: (): Taken[] =>
+      printed
+        .split('\n')
+        .slice(0, -1)
+        .map((line) => JSON.parse(line) as { recipients: string[]; octets: string })
+        .map(({ recipients, octets }) => ({ recipients, octets: Buffer.from(octets, 'base64') })),
+    async [Symbol.asyncDispose]() {
+      child.kill()
+      await ended
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
