@@ -183,8 +183,10 @@ function exchangeUdp({ address, port }: Server, query: Buffer, parse: Parse, wit
       const packet = parse(octets)
       if (packet) end(packet)
     })
-    // A connected socket hears nobody but the server, on a port of its own for each question (RFC 5452).
-    socket.connect(port, address, () => socket.send(query))
+    // A connected socket hears nobody but the server, on a port of its own for each question (RFC 5452). Not by the callback of `connect`:
+    // that is called for a server that cannot be reached, too, and `send` then throws where nobody catches it.
+    socket.on('connect', () => socket.send(query))
+    socket.connect(port, address)
   })
 }
 

@@ -116,6 +116,14 @@ describe('an answer', () => {
     expect(asked(dns, 'MX')).toBe(2)
   })
 
+  test('of a server that cannot be reached at all is trouble, and the next is asked', async () => {
+    await using dns = await startTestDns({ 'a.test': { MX: ['10 mx.a.test'] } })
+    // Link-local without an interface: `connect` refuses it.
+    const unreachable = { address: '[fe80::1]:53' }
+    expect(await asking(unreachable).resolver.mx('a.test')).toMatchObject({ kind: 'trouble', code: expect.not.stringMatching('TIMEOUT') })
+    expect(await asking(unreachable, dns).resolver.mx('a.test')).toMatchObject({ kind: 'found' })
+  })
+
   test.each<Misbehaviour>(['silence', 'truncated for good'])('that never comes (%s) is trouble within 20 s', async (how) => {
     await using dns = await startTestDns({ 'a.test': { MX: ['10 mx.a.test'] } })
     dns.fail('a.test', how)
