@@ -32,7 +32,8 @@ interface StandstillDeps {
 
 /** Nobody waits longer for an explanation. */
 const longestLookUpMs = 2000
-const longestCause = 120
+/** Of a reply. Its text was said about somebody's mail, who may not be who asks: it may name recipients. */
+const replyCodes = /^\d{3}(?:[ -]\d\.\d{1,3}\.\d{1,3})?(?!\S)/
 
 export function openStandstills({ db, clock, resolver, config }: StandstillDeps): Standstills {
   const providers = openProviders(config.providerRules)
@@ -75,7 +76,8 @@ const untilMs = (limit: Standstill | undefined) => limit?.until?.getTime() ?? 0
 function limitOf({ provider, open, connections, rate, restsUntilMs, cause }: InForce, nowMs: number): Standstill | undefined {
   if (restsUntilMs !== null && restsUntilMs > nowMs) {
     const until = new Date(restsUntilMs)
-    const why = cause === null ? '' : ` (${cause.slice(0, longestCause)})`
+    const [codes] = replyCodes.exec(cause ?? '') ?? []
+    const why = codes === undefined ? '' : ` (it said ${codes.replace('-', ' ')})`
     return { because: `${provider} is left alone until ${until.toISOString()}${why}`, until }
   }
   if (rate !== null) return { because: `${provider} is sent ${Number(rate.toPrecision(2))} messages a second`, until: undefined }
