@@ -35,6 +35,9 @@ const longestLookUpMs = 2000
 /** Of a reply. Its text was said about somebody's mail, who may not be who asks: it may name recipients. */
 const replyCodes = /^\d{3}(?:[ -]\d\.\d{1,3}\.\d{1,3})?(?!\S)/
 
+/** What mail for a paused provider waits for begins so, here and in the spool. */
+export const pausedWords = (provider: string) => `${provider} is paused by the operator: `
+
 export function openStandstills({ db, clock, resolver, config }: StandstillDeps): Standstills {
   const providers = openProviders(config.providerRules)
 
@@ -58,7 +61,7 @@ export function openStandstills({ db, clock, resolver, config }: StandstillDeps)
       const provider = await providerOf(domain)
       if (!provider) return undefined
       const stop = stops.find((one) => one.name === provider.name)
-      if (stop) return { because: `${provider.name} is paused by the operator: ${stop.because}`, until: undefined }
+      if (stop) return { because: pausedWords(provider.name) + stop.because, until: undefined }
       const full = warmUps.filter((one) => one.provider === (provider.isNamed ? provider.name : 'others') && isFull(one))
       const [first] = full
       if (first && full.length === sources.length)
