@@ -21,6 +21,7 @@ import type { Provider, Providers } from './providers.ts'
 import type { Shaper } from './shaping.ts'
 import { sendToSimulator } from './simulated.ts'
 import type { Source } from './sources.ts'
+import { pausedWords } from './standstill.ts'
 import { openSts } from './sts.ts'
 import { type Guarded, type GuardedHost, guardHosts } from './tls-policy.ts'
 import { openTlsRequirements } from './tls-required.ts'
@@ -31,6 +32,8 @@ import { openWarmUp, type WarmUp } from './warm-up.ts'
 const longestRestMs = 30_000
 /** How soon mail for a provider that was paused goes on. */
 const pausedLookMs = 5000
+/** Mail of a provider that stays paused is not taken up and laid down again all the time: resuming makes it due. */
+const longestPausedLookMs = 60_000
 const mostResting = 2000
 const relayProvider: Provider = { name: 'relay', isNamed: true, connections: 40, rate: null }
 /** A password on its way to these stays on the machine, so it may go without TLS. */
@@ -119,8 +122,8 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
 
   /** Until when (monotonic ms) nothing is claimed for a domain, the oldest first. */
   const resting = new Map<string, number>()
-  const surplus = (jobs: readonly Job[], forMs: number, waitsFor: string) => {
-    const untilMs = clock.monotonicMs() + Math.min(forMs, longestRestMs)
+  const surplus = (jobs: readonly Job[], forMs: number, waitsFor: string, domainRestMs = Math.min(forMs, longestRestMs)) => {
+    const untilMs = clock.monotonicMs() + domainRestMs
     for (const job of jobs) {
       const [first] = job.recipients
       if (first) resting.set(first.destination, untilMs)
@@ -207,7 +210,10 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
       const name = `${route.destination} ${hosts.join(' ')} ${route.key}`
       const provider = deps.providers.of(route.firstHost, route.destination)
       const stop = stops.find((one) => one.kind === 'provider' && one.name === provider.name)
-      if (stop) return surplus(jobs, pausedLookMs, `${provider.name} is paused by the operator: ${stop.because}`)
+      if (stop) {
+        const forMs = Math.min(longestPausedLookMs, Math.max(pausedLookMs, clock.nowMs() - stop.at.getTime()))
+        return surplus(jobs, forMs, pausedWords(provider.name) + stop.because, pausedLookMs)
+      }
       const way: Way = { hosts: route.hosts, port: config.mxPort, auth: undefined, ownName: config.hostname, guard }
       for (const job of jobs) {
         if (!job.pool) destinationFor(name, provider).add(job, way)

@@ -1,10 +1,12 @@
-/** The guard of addresses that mail is sent to: what it refuses is logged, once an hour for each mail server. */
-import { LRUCache } from 'lru-cache'
+/**
+ * The guard of addresses that mail is sent to: what it refuses is logged, once an hour for each mail server, and
+ * so many servers an hour at most: whoever has a zone of DNS has as many names as they like.
+ */
 import type { Clock, Config, Log } from '#base'
 import { type AddressGuard, openGuard } from '#net'
 
 const silentMs = 3_600_000
-const mostTold = 1000
+const mostTold = 100
 /** A server may have many. */
 const mostShown = 3
 
@@ -15,15 +17,25 @@ export interface MailGuardDeps {
 }
 
 export function openMailGuard({ clock, log, config }: MailGuardDeps): AddressGuard {
-  const silentUntilMs = new LRUCache<string, number>({ max: mostTold })
+  /** In the order in which they were told. */
+  const silentUntilMs = new Map<string, number>()
   return {
     ...openGuard(config.allowedNetworks),
     refused(host, addresses) {
       const nowMs = clock.monotonicMs()
-      if (nowMs < (silentUntilMs.get(host) ?? 0)) return
+      for (const [told, untilMs] of silentUntilMs) {
+        if (untilMs > nowMs) break
+        silentUntilMs.delete(told)
+      }
+      if (silentUntilMs.size >= mostTold || silentUntilMs.has(host)) return
       silentUntilMs.set(host, nowMs + silentMs)
+      const isLast = silentUntilMs.size === mostTold
       log.warn(
-        { host, addresses: addresses.slice(0, mostShown) },
+        {
+          host,
+          addresses: addresses.slice(0, mostShown),
+          ...(isLast ? { note: `${mostTold} in an hour: no more are named for now` } : {}),
+        },
         'a mail server was not connected to: it lies in a network that mail is not sent to',
       )
     },

@@ -8,6 +8,7 @@ import { changeStatus, type LastAttempt, lastAttempts } from '#emails'
 import { appendEvents, type EventKind } from '#events'
 import {
   flushDeferred,
+  hastenWaiters,
   listStops,
   noteDomainResumed,
   noteTenantChange,
@@ -22,9 +23,12 @@ import {
 } from '#spool'
 import { setPause } from '#tenants'
 import { type InForce, listShaping } from './shaping.ts'
+import { pausedWords } from './standstill.ts'
 import { listWarmUps, type WarmUpLine } from './warm-up.ts'
 
 const mostAtOnce = 500
+/** By then every process has noticed: who has not yet would put off for a minute what it takes up. */
+const settledAfterMs = 1500
 
 /** Whose hand it was, where it is not said: that of whoever may run commands. */
 const operator = 'operator'
@@ -66,13 +70,18 @@ export function pauseQueue(db: Db, place: Place, because: string, nowMs: number,
 }
 
 /** Returns whether it was paused. */
-export function resumePaused(db: Db, place: Place, nowMs: number, by = operator): Promise<boolean> {
-  return db.transaction(async (tx) => {
+export async function resumePaused(db: Db, place: Place, nowMs: number, by = operator): Promise<boolean> {
+  const wasPaused = await db.transaction(async (tx) => {
     if (!(await resumeQueue(tx, place))) return false
     if (place.kind === 'domain') await noteDomainResumed(tx, place.tenantId, place.name, nowMs)
     await note(tx, place.tenantId, 'OperatorAction', nowMs, { action: 'resume', [place.kind]: place.name, by })
     return true
   })
+  if (wasPaused && place.kind === 'provider') {
+    const due = new Date(nowMs + settledAfterMs)
+    while ((await hastenWaiters(db, pausedWords(place.name), due, mostAtOnce)) === mostAtOnce);
+  }
+  return wasPaused
 }
 
 /** Runs `batch` until it does less than it could; returns how many in all, which the log is told. */

@@ -32,7 +32,11 @@ interface StandstillDeps {
 
 /** Nobody waits longer for an explanation. */
 const longestLookUpMs = 2000
-const longestCause = 120
+/** Of a reply. Its text was said about somebody's mail, who may not be who asks: it may name recipients. */
+const replyCodes = /^\d{3}(?:[ -]\d\.\d{1,3}\.\d{1,3})?(?!\S)/
+
+/** What mail for a paused provider waits for begins so, here and in the spool. */
+export const pausedWords = (provider: string) => `${provider} is paused by the operator: `
 
 export function openStandstills({ db, clock, resolver, config }: StandstillDeps): Standstills {
   const providers = openProviders(config.providerRules)
@@ -57,7 +61,7 @@ export function openStandstills({ db, clock, resolver, config }: StandstillDeps)
       const provider = await providerOf(domain)
       if (!provider) return undefined
       const stop = stops.find((one) => one.name === provider.name)
-      if (stop) return { because: `${provider.name} is paused by the operator: ${stop.because}`, until: undefined }
+      if (stop) return { because: pausedWords(provider.name) + stop.because, until: undefined }
       const full = warmUps.filter((one) => one.provider === (provider.isNamed ? provider.name : 'others') && isFull(one))
       const [first] = full
       if (first && full.length === sources.length)
@@ -75,7 +79,8 @@ const untilMs = (limit: Standstill | undefined) => limit?.until?.getTime() ?? 0
 function limitOf({ provider, open, connections, rate, restsUntilMs, cause }: InForce, nowMs: number): Standstill | undefined {
   if (restsUntilMs !== null && restsUntilMs > nowMs) {
     const until = new Date(restsUntilMs)
-    const why = cause === null ? '' : ` (${cause.slice(0, longestCause)})`
+    const [codes] = replyCodes.exec(cause ?? '') ?? []
+    const why = codes === undefined ? '' : ` (it said ${codes.replace('-', ' ')})`
     return { because: `${provider} is left alone until ${until.toISOString()}${why}`, until }
   }
   if (rate !== null) return { because: `${provider} is sent ${Number(rate.toPrecision(2))} messages a second`, until: undefined }

@@ -18,6 +18,10 @@ export interface Question {
 export interface Server {
   address: string
   port: number
+  /** When it last said nothing (monotonic ms), unless it has answered since: others are asked first for a while. */
+  silentAtMs?: number | undefined
+  /** It answered only what had no EDNS: until then it is not asked in vain. */
+  plainUntilMs?: number
 }
 
 /** With the verdict of DNSSEC asked for (RFC 3225), without it, or in the way of 1987. */
@@ -36,6 +40,9 @@ const dnsPort = 53
 /** What passes every network unfragmented (DNS flag day 2020). */
 const mostUdpOctets = 1232
 const tries = 2
+/** A server that is back is found out by then. */
+const silentLifeMs = 60_000
+const plainLifeMs = 600_000
 /** Resolvers that know no EDNS answer so (RFC 6891 section 7). */
 const withoutEdns = ['FORMERR', 'NOTIMP']
 
@@ -80,7 +87,16 @@ const edns = (manner: 'dnssec' | 'edns'): OptAnswer => ({
   options: [],
 })
 
-/** Each server in turn, those that say nothing twice: the first that has an answer is believed. A word for why there is none. */
+/** Those that were silent lately come last, the one that was so longest ago first among them. */
+function inOrder(servers: readonly Server[], nowMs: number): readonly Server[] {
+  const silence = ({ silentAtMs }: Server) => (silentAtMs !== undefined && silentAtMs > nowMs - silentLifeMs ? silentAtMs : 0)
+  return servers.some((one) => silence(one) > 0) ? servers.toSorted((a, b) => silence(a) - silence(b)) : servers
+}
+
+/**
+ * Each server in turn, those that say nothing twice: the first that has an answer is believed. A word for why there is none. Firewalls and
+ * old routers drop what has EDNS, so the second time it is done without, where nothing is lost by that.
+ */
 export async function ask(
   servers: readonly Server[],
   question: Question,
@@ -90,18 +106,24 @@ export async function ask(
 ): Promise<DnsPacket | string> {
   const endMs = clock.monotonicMs() + longestMs
   let code = 'TIMEOUT'
-  let left = servers
+  let left = inOrder(servers, clock.monotonicMs())
   for (let attempt = 0; attempt < tries; attempt++) {
     const silent: Server[] = []
     for (const server of left) {
       const withinMs = Math.min(queryMs, endMs - clock.monotonicMs())
       if (withinMs <= 0) return code
-      const packet = await askServer(server, question, manner, withinMs, clock)
+      const isPlain = manner === 'edns' && (attempt > 0 || (server.plainUntilMs ?? 0) > clock.monotonicMs())
+      const packet = await askServer(server, question, isPlain ? 'plain' : manner, withinMs, clock)
       if (typeof packet === 'string') {
         code = packet
         silent.push(server)
-      } else if (packet.rcode === 'NOERROR' || packet.rcode === 'NXDOMAIN' || (manner !== 'plain' && lacksEdns(packet))) return packet
-      else code = packet.rcode
+        server.silentAtMs = clock.monotonicMs()
+        continue
+      }
+      server.silentAtMs = undefined
+      if (isPlain && attempt > 0) server.plainUntilMs = clock.monotonicMs() + plainLifeMs
+      if (packet.rcode === 'NOERROR' || packet.rcode === 'NXDOMAIN' || (manner !== 'plain' && lacksEdns(packet))) return packet
+      code = packet.rcode
     }
     left = silent
   }
@@ -183,8 +205,10 @@ function exchangeUdp({ address, port }: Server, query: Buffer, parse: Parse, wit
       const packet = parse(octets)
       if (packet) end(packet)
     })
-    // A connected socket hears nobody but the server, on a port of its own for each question (RFC 5452).
-    socket.connect(port, address, () => socket.send(query))
+    // A connected socket hears nobody but the server, on a port of its own for each question (RFC 5452). Not by the callback of `connect`:
+    // that is called for a server that cannot be reached, too, and `send` then throws where nobody catches it.
+    socket.on('connect', () => socket.send(query))
+    socket.connect(port, address)
   })
 }
 

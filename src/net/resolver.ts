@@ -42,9 +42,9 @@ const mostCachedCharacters = 16_000_000
 const mostRecords = 100
 const mostAddressesOfAFamily = 20
 
-/** Sockets for questions of our own: a silent server must not hold up the others' answers. */
-const mostAtOnce = 500
-/** Of aliases and of names of addresses, whose time to live node:dns does not tell. */
+/** Sockets for questions of our own, as many as a process has emails in hand: names that nobody answers for must not hold up the others'. */
+const mostAtOnce = 2000
+/** Of what is asked through node:dns, which tells no time to live but that of addresses. */
 const foundLifeMs = 300_000
 const absentLifeMs = 60_000
 const troubleLifeMs = 5000
@@ -113,30 +113,52 @@ export function openResolver({ servers, clock, ids, queryMs = queryTimeoutMs }: 
 
   const own = (servers.length > 0 ? [...servers] : getServers()).map(serverOf)
   const gate = openGate(mostAtOnce)
-  const patience = { queryMs, longestMs: longestQuestionMs }
 
-  /** Asked by ourselves, for the time to live. */
-  const askOwn =
-    <T>(type: Question['type'], read: (records: readonly Answer[]) => T[]) =>
-    async (name: string): Promise<Kept<T[]>> => {
+  /**
+   * Asked by ourselves, for the time to live. `system` is for what getServers does not tell: to which interface a link-local resolver
+   * belongs, and which came after a start without network.
+   */
+  const askOwn = <T>(type: Question['type'], read: (records: readonly Answer[]) => T[], system: (name: string) => Promise<T[]>) => {
+    const askSystem = foundOr(system)
+    return async (name: string): Promise<Kept<T[]>> => {
       if (!isName(name)) return nxdomain
+      const endMs = clock.monotonicMs() + longestQuestionMs
       const packet = await gate(async () => {
         const question = { name, type, id: Math.floor(ids.fraction() * 65_536) }
-        const answer = await askServers(own, question, 'edns', patience, clock)
-        return typeof answer === 'string' || !lacksEdns(answer) ? answer : askServers(own, question, 'plain', patience, clock)
+        // Who has waited too long for a socket is not waited for any more.
+        const patience = () => ({ queryMs, longestMs: endMs - clock.monotonicMs() })
+        const answer = await askServers(own, question, 'edns', patience(), clock)
+        return typeof answer === 'string' || !lacksEdns(answer) ? answer : askServers(own, question, 'plain', patience(), clock)
       })
-      if (typeof packet === 'string') return troubleOf(packet.replace(/^E(?=[A-Z]+$)/, ''))
+      if (typeof packet === 'string') {
+        const isUnreached = /^E[A-Z]+$/.test(packet)
+        return isUnreached && servers.length === 0 ? askSystem(name) : troubleOf(packet.replace(/^E(?=[A-Z]+$)/, ''))
+      }
       const { records, ttlS } = answersIn(packet, name, type)
       if (records.length > 0) return { answer: { kind: 'found', value: read(records).slice(0, mostRecords) }, lifeMs: lifeMsOf(ttlS) }
       return packet.rcode === 'NXDOMAIN' ? nxdomain : absent
     }
+  }
 
-  const askMx = askOwn('MX', (records) =>
-    records
-      .flatMap((one) => (one.type === 'MX' ? [{ exchange: one.data.exchange.replace(/\.$/, ''), priority: one.data.preference ?? 0 }] : []))
-      .sort((a, b) => a.priority - b.priority),
+  const inPreference = (records: MxRecord[]) => records.sort((a, b) => a.priority - b.priority).slice(0, mostRecords)
+  const askMx = askOwn(
+    'MX',
+    (records) =>
+      inPreference(
+        records.flatMap((one) =>
+          one.type === 'MX' ? [{ exchange: one.data.exchange.replace(/\.$/, ''), priority: one.data.preference ?? 0 }] : [],
+        ),
+      ),
+    async (name) => {
+      const records = await query((resolver) => resolver.resolveMx(name))
+      return inPreference(records.map(({ exchange, priority }) => ({ exchange, priority })))
+    },
   )
-  const askTxt = askOwn('TXT', (records) => records.flatMap((one) => (one.type === 'TXT' ? [textOf(one.data)] : [])))
+  const askTxt = askOwn(
+    'TXT',
+    (records) => records.flatMap((one) => (one.type === 'TXT' ? [textOf(one.data)] : [])),
+    async (name) => (await query((resolver) => resolver.resolveTxt(name))).slice(0, mostRecords).map((pieces) => pieces.join('')),
+  )
   const askCname = async (name: string) => (await query((resolver) => resolver.resolveCname(name))).slice(0, mostRecords)
 
   const askPtr = async (address: string) => (await query((resolver) => resolver.reverse(address))).slice(0, mostRecords)

@@ -52,6 +52,16 @@ const hasten = sql`
     limit $5
   ) and state || '' = 'deferred'`
 
+const hastenWaiting = sql`
+  update spool
+  set due_at = $2
+  where (tenant_id, email_id) in (
+    select tenant_id, email_id
+    from spool
+    where state = 'deferred' and starts_with(waits_for, $1) and due_at > $2
+    limit $3
+  ) and state || '' = 'deferred'`
+
 const releaseRows = sql<{ tenantId: string; emailId: string }>`
   update spool
   set state = 'ready', due_at = null, held_because = 'released'
@@ -71,6 +81,10 @@ export const takeQueued = (tx: Tx, filter: QueueFilter, most: number): Promise<T
 /** Makes deferred recipients due now, `most` at once; returns how many. */
 export const flushDeferred = (on: Queryable, filter: QueueFilter, most: number): Promise<number> =>
   on.run(hasten, [...filterValues(filter), most])
+
+/** Makes those due by then that wait for what begins so, as people are told it, `most` at once; returns how many. */
+export const hastenWaiters = (on: Queryable, waitsFor: string, due: Date, most: number): Promise<number> =>
+  on.run(hastenWaiting, [waitsFor, due, most])
 
 /** Lets held recipients go, oldest first, `most` at once; the caller makes their emails pending. */
 export const releaseHeld = (tx: Tx, filter: QueueFilter, most: number): Promise<{ tenantId: string; emailId: string }[]> =>

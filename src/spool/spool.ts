@@ -25,6 +25,7 @@ export {
   countAhead,
   findQueued,
   flushDeferred,
+  hastenWaiters,
   listStops,
   measureQueue,
   mostAhead,

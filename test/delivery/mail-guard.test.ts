@@ -32,6 +32,18 @@ test('an address that mail is not sent to is logged with its host, once an hour 
   expect(warned.slice(2)).toEqual([first])
 })
 
+test('whoever names ever more hosts leaves a hundred lines an hour', () => {
+  const { clock } = asking({ address: '127.0.0.1:9' })
+  const { log, warned } = keepingLog()
+  const guard = openMailGuard({ clock, log, config: { allowedNetworks: [] } })
+  for (let round = 0; round < 2; round++) for (let nth = 0; nth < 2000; nth++) guard.refused?.(`mx${nth}.a.test`, ['10.0.0.1'])
+  expect(warned).toHaveLength(100)
+  expect(warned.at(-1)).toMatchObject({ host: 'mx99.a.test', note: '100 in an hour: no more are named for now' })
+  clock.advance(3_600_000)
+  guard.refused?.('mx.b.test', ['10.0.0.1'])
+  expect(warned.slice(100)).toEqual([{ host: 'mx.b.test', addresses: ['10.0.0.1'] }])
+})
+
 test('three emails to a server inside leave one line of the log', async () => {
   await using dns = await startMxDns({ mx: { 'inside.test': ['mx.inside.test'] }, a: { 'mx.inside.test': ['169.254.169.254'] } })
   const { log, warned } = keepingLog()

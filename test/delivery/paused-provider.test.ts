@@ -1,6 +1,7 @@
 /** A provider that the operator has paused: by its name, for all domains whose mail servers are its. */
 import { expect, onTestFinished, test } from 'vitest'
 import { openIds, openSecrets, readConfig, systemClock, systemRandom } from '#base'
+import { sql } from '#db'
 import { runHere } from '../support/command.ts'
 import { startFakeMx } from '../support/fake-mx.ts'
 import { type House, startHouse } from '../support/house.ts'
@@ -50,6 +51,8 @@ test('its mail stays queued without an attempt and says why, other mail goes, an
     code: 0,
     printed: 'provider mail.example is paused',
   })
+  // As if it had been so for an hour.
+  await house.db.run(sql`update queue_stops set at = at - interval '1 hour'`)
   await house.wait(1100)
   const kept = [await send('ann@a.test'), await send('bob@b.test'), await send('cid@b.test')]
   await send('dan@c.test')
@@ -63,10 +66,19 @@ test('its mail stays queued without an attempt and says why, other mail goes, an
         deliveries: [],
       })
   expect((await run(house, 'queue')).printed).toContain('paused: provider mail.example (they asked)')
+  // Not taken up and laid down again every few seconds, however many they are.
+  const due = async () =>
+    (
+      await house.db.rows(sql<{ inS: number }>`
+    select extract(epoch from due_at - clock_timestamp())::double precision as "inS" from spool where state = 'deferred'`)
+    ).map(({ inS }) => inS > 30)
+  await expect.poll(due, { timeout: 10_000 }).toEqual([true, true, true])
+  // Nothing rests any more, so that what is due is taken up at once, by who may not have noticed yet.
+  await house.wait(5500)
 
   expect((await run(house, 'queue', 'resume', '--provider', 'mail.example')).printed).toBe('provider mail.example goes on')
-  expect(await mx.waitFor(4, 15_000)).toHaveLength(4)
-})
+  expect(await mx.waitFor(4, 10_000)).toHaveLength(4)
+}, 40_000)
 
 test('a rule of providers.json is found by its name and by a domain of its mail servers, and nothing else is', async () => {
   await using house = await startHouse()

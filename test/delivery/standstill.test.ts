@@ -44,7 +44,7 @@ async function explanationsOf(house: House, ...to: string[]): Promise<() => Prom
   return () => Promise.all(ids.map(async (id) => (await read(id)).explanation))
 }
 
-test('mail that waits for a provider that is left alone says so, until when and why; other mail does not', async () => {
+test('mail that waits for a provider that is left alone says so, until when and by which reply, but not to whom; other mail does not', async () => {
   const { house, toward } = await world()
   const explanations = await explanationsOf(house, 'ann@a.test', 'bob@b.test')
   expect((await explanations()).map(({ now }) => now)).toEqual(
@@ -52,10 +52,12 @@ test('mail that waits for a provider that is left alone says so, until when and 
   )
   const gmail = toward('google.com')
   expect(await gmail.connect()).toBeDefined()
-  gmail.distrusted('421 4.7.28 unusual rate')
+  gmail.distrusted('421 4.7.28 unusual rate of mail for <somebody@gmail.com>')
   await expect.poll(async () => (await explanations())[0]?.cause, { timeout: 10_000 }).toBe('source_limit')
   const [first, second] = await explanations()
-  expect(first?.now).toBe(`It is due and waits: gmail is left alone until ${first?.nextAt} (421 4.7.28 unusual rate).`)
+  expect(first?.now).toBe(`It is due and waits: gmail is left alone until ${first?.nextAt} (it said 421 4.7.28).`)
+  // Another tenant's mail was told that.
+  expect(first?.now).not.toContain('somebody')
   expect(first?.next).toBe('Attempt 1 when its turn comes then; waiting costs no attempt.')
   expect(second?.now).toBe('It is due and waits for a connection to b.test.')
 })

@@ -33,7 +33,7 @@ function handClock(): HandClock {
   }
 }
 
-export function asking(dns: TestDns): { resolver: Resolver; clock: HandClock } {
+export function asking(...servers: Pick<TestDns, 'address'>[]): { resolver: Resolver; clock: HandClock } {
   const clock = handClock()
-  return { resolver: openResolver({ servers: [dns.address], clock, ids: { fraction: Math.random } }), clock }
+  return { resolver: openResolver({ servers: servers.map(({ address }) => address), clock, ids: { fraction: Math.random } }), clock }
 }

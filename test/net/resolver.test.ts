@@ -116,6 +116,74 @@ describe('an answer', () => {
     expect(asked(dns, 'MX')).toBe(2)
   })
 
+  test('of a server that cannot be reached at all is trouble, and the next is asked', async () => {
+    await using dns = await startTestDns({ 'a.test': { MX: ['10 mx.a.test'] } })
+    // Link-local without an interface: `connect` refuses it.
+    const unreachable = { address: '[fe80::1]:53' }
+    expect(await asking(unreachable).resolver.mx('a.test')).toMatchObject({ kind: 'trouble', code: expect.not.stringMatching('TIMEOUT') })
+    expect(await asking(unreachable, dns).resolver.mx('a.test')).toMatchObject({ kind: 'found' })
+  })
+
+  test('of a server that hears nothing with EDNS is asked for without it, and the next at once so', async () => {
+    await using dns = await startTestDns({ 'a.test': { MX: ['10 mx.a.test'] }, 'b.test': { MX: ['10 mx.b.test'] } })
+    dns.fail('a.test', 'EDNS dropped')
+    dns.fail('b.test', 'EDNS dropped')
+    const { resolver, clock } = asking(dns)
+    const first = resolver.mx('a.test')
+    await expect.poll(() => dns.questions.length).toBe(1)
+    clock.advance(5000)
+    expect(await first).toMatchObject({ kind: 'found' })
+    expect(await resolver.mx('b.test')).toMatchObject({ kind: 'found' })
+    clock.advance(600_000)
+    const later = resolver.mx('a.test', 'fresh')
+    await expect.poll(() => dns.questions.length).toBe(4)
+    clock.advance(5000)
+    expect(await later).toMatchObject({ kind: 'found' })
+  })
+
+  test('costs the time of a silent server once a minute, not each time', async () => {
+    const names = ['a.test', 'b.test', 'c.test', 'd.test']
+    const zones = Object.fromEntries(names.map((name) => [name, { MX: [`10 mx.${name}`] }]))
+    await using silent = await startTestDns(zones)
+    for (const name of names) silent.fail(name, 'silence')
+    await using dns = await startTestDns(zones)
+    const { resolver, clock } = asking(silent, dns)
+    const waited = async (name: string) => {
+      const before = silent.questions.length
+      const answer = resolver.mx(name)
+      await expect.poll(() => silent.questions.length).toBe(before + 1)
+      clock.advance(5000)
+      return answer
+    }
+    expect(await waited('a.test')).toMatchObject({ kind: 'found' })
+    for (const name of ['b.test', 'c.test']) expect(await resolver.mx(name)).toMatchObject({ kind: 'found' })
+    expect(silent.questions).toHaveLength(1)
+    clock.advance(60_000)
+    expect(await waited('d.test')).toMatchObject({ kind: 'found' })
+    for (const name of names) silent.mend(name)
+    clock.advance(60_000)
+    await resolver.mx('a.test', 'fresh')
+    await resolver.mx('b.test', 'fresh')
+    expect(silent.questions.slice(2).map(({ name }) => name)).toEqual(['a.test', 'b.test'])
+  })
+
+  test('does not wait for those of a thousand names for which nobody answers', async () => {
+    await using dns = await startTestDns({ 'a.test': { MX: ['10 mx.a.test'] } })
+    const names = Array.from({ length: 1000 }, (_, index) => `n${index}.test`)
+    for (const name of names) dns.fail(name, 'silence')
+    const { resolver, clock } = asking(dns)
+    const silent: Promise<unknown>[] = []
+    for (const name of names) {
+      silent.push(resolver.mx(name))
+      // More at a time do not fit into the socket of one test server.
+      if (silent.length % 100 === 0) await expect.poll(() => dns.questions.length).toBe(silent.length)
+    }
+    // The clock stands still, so that none of them gives up.
+    expect(await resolver.mx('a.test')).toMatchObject({ kind: 'found' })
+    clock.advance(20_000)
+    expect(await Promise.all(silent)).toEqual(names.map(() => ({ kind: 'trouble', code: 'TIMEOUT' })))
+  })
+
   test.each<Misbehaviour>(['silence', 'truncated for good'])('that never comes (%s) is trouble within 20 s', async (how) => {
     await using dns = await startTestDns({ 'a.test': { MX: ['10 mx.a.test'] } })
     dns.fail('a.test', how)

@@ -8,7 +8,8 @@ import { message, questionFor, type RecordType, type RecordValue, rcodes, readQu
 
 /**
  * `truncated`: over UDP only; `truncated for good`: TCP hangs up as well. `forged ... first`: an NXDOMAIN that the asker must not
- * believe goes ahead of the true answer. `no EDNS`: a server of the last century. `pointer loop`: a record whose name points at itself.
+ * believe goes ahead of the true answer. `no EDNS`: a server of the last century,
+ * `EDNS dropped`: one behind an old firewall. `pointer loop`: a record whose name points at itself.
  */
 export type Misbehaviour =
   | 'NXDOMAIN'
@@ -16,6 +17,7 @@ export type Misbehaviour =
   | 'REFUSED'
   | 'silence'
   | 'no EDNS'
+  | 'EDNS dropped'
   | 'truncated'
   | 'truncated for good'
   | 'forged id first'
@@ -129,6 +131,8 @@ export async function startTestDns(zones: Zones = {}): Promise<TestDns> {
         return []
       case 'no EDNS':
         return [asked.hasEdns ? { octets: message({ ...asked, question: Buffer.alloc(0) }, rcodes.FORMERR, []) } : truth]
+      case 'EDNS dropped':
+        return asked.hasEdns ? [] : [truth]
       case 'truncated':
         return [over === 'udp' ? cut : truth]
       case 'truncated for good':
