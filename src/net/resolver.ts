@@ -36,6 +36,13 @@ const tries = 2
 /** However many servers are asked and however slowly they answer: the whole of a question takes no longer. */
 const longestQuestionMs = 20_000
 
+/**
+ * Questions under way at a time. More at once overflow a resolver's socket, which holds 277 of them where nobody made it larger; what is
+ * lost is asked again at one time and lost again. One that is not answered soon makes room, so that silent domains hold up no others.
+ */
+const mostPlaces = 64
+const placeMs = 200
+
 const mostCached = 10_000
 /** Answers may be as large as 64 KB each, so their number alone bounds nothing. */
 const mostCachedCharacters = 16_000_000
@@ -73,6 +80,7 @@ export function openResolver({ servers, clock, ids, queryMs = queryTimeoutMs }: 
     return resolver
   }
   const shared = open()
+  const inPlace = openPlaces(clock)
 
   /**
    * One answer that is no DNS, or a TCP connection that ends, fails every question that waits on this socket (c-ares), so each is asked
@@ -80,10 +88,10 @@ export function openResolver({ servers, clock, ids, queryMs = queryTimeoutMs }: 
    */
   const query = async <T>(ask: (resolver: SystemResolver) => Promise<T>): Promise<T> => {
     try {
-      return await ask(shared)
+      return await inPlace(() => ask(shared))
     } catch (error) {
       if (!['BADRESP', 'CONNREFUSED'].includes(codeOf(error))) throw error
-      return ask(open())
+      return inPlace(() => ask(open()))
     }
   }
 
@@ -228,6 +236,33 @@ function failed<T>(error: unknown): Kept<T> {
   // A name that cannot be asked for (a label over 63 octets, an empty one) cannot exist either.
   if (code === 'NOTFOUND' || code === 'BADNAME') return nxdomain
   return troubleOf(code)
+}
+
+/** Runs work when there is a place for it; each has its place until it is done, and for `placeMs` at most. */
+function openPlaces(clock: Clock): <T>(work: () => Promise<T>) => Promise<T> {
+  let taken = 0
+  const waiting: (() => void)[] = []
+  const leave = () => {
+    const next = waiting.shift()
+    if (next) next()
+    else taken--
+  }
+  return async (work) => {
+    if (taken < mostPlaces) taken++
+    else await new Promise<void>((resolve) => waiting.push(resolve))
+    let hasLeft = false
+    const leaveOnce = () => {
+      if (!hasLeft) leave()
+      hasLeft = true
+    }
+    const cancel = clock.after(placeMs, leaveOnce)
+    try {
+      return await work()
+    } finally {
+      cancel()
+      leaveOnce()
+    }
+  }
 }
 
 function within<T>(clock: Clock, question: Promise<Kept<T>>): Promise<Kept<T>> {

@@ -1,6 +1,6 @@
 /** GET /emails/{emailId}/deliveries and POST /emails/{emailId}/retry over every state an email can be in, set by hand. */
 
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { sql } from '#db'
 import { type EmailStatus, emailStatuses, retryableStatuses } from '#emails'
 import { appendEvents, type EventKind } from '#events'
@@ -30,6 +30,12 @@ const addAttempt = sql`
   insert into attempts (tenant_id, email_id, number, status, at, duration_ms, details, output, code, enhanced, secure, classification,
                         remote_host, outcome_unknown, conversation)
   values ($1, $2, $3, $4, $5, 12, $6, $7, $8, $9, $10, $11, $12, $13, null)`
+
+/** Statements that wait for the table of attempts. */
+const waiters = sql<{ count: number }>`
+  select count(*)::integer as count
+  from pg_locks
+  where relation = 'attempts'::regclass and not granted`
 
 const at = new Date('2026-03-01T09:30:00.412Z')
 const hourMs = 3_600_000
@@ -199,6 +205,25 @@ describe('the deliveries of an email', () => {
     expect(data.retryState === null).toBe(!['pending', 'softfail'].includes(status))
   })
 })
+
+test.each(['/emails/ID?expand=deliveries', '/emails/ID/deliveries'])(
+  '%s does not contradict itself when an outcome is recorded while it is read',
+  async (path) => {
+    const id = await send()
+    const reading = await house.db.transaction(async (tx) => {
+      await tx.script('lock table attempts in access exclusive mode')
+      const answer = house.call('GET', path.replace('ID', id), { key: house.testKey })
+      await vi.waitUntil(async () => ((await house.db.first(waiters))?.count ?? 0) > 0, { timeout: 10_000, interval: 20 })
+      await tx.run(setStatus, [id, 'sent'])
+      await tx.run(unqueue, [id])
+      await tx.run(addAttempt, [house.tenantId, id, 1, 'sent', at, 'accepted', '250 ok', 250, '2.0.0', true, null, 'mx.example.org', false])
+      await appendEvents(tx, [{ tenantId: house.tenantId, kind: 'MessageSent', emailId: id, at: new Date(), data: { was: 'pending' } }])
+      return { answer }
+    })
+    const { body } = await reading.answer
+    expect(body.data).toMatchObject({ status: 'pending', deliveries: [] })
+  },
+)
 
 describe('an email of a test key', () => {
   test('is delivered to the simulated outside, and its delivery tells so in every field', async () => {

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { type Misbehaviour, startTestDns, type TestDns } from '../support/test-dns.ts'
 import { asking } from './ask.ts'
 
@@ -94,6 +94,32 @@ describe('an answer', () => {
     void resolver.mx('a.test')
     const answers = await Promise.all(names.map((name) => resolver.mx(name)))
     expect(answers.filter(({ kind }) => kind !== 'found')).toEqual([])
+  })
+
+  test('to one of thousands of questions is not lost because all are asked at once', async () => {
+    const names = Array.from({ length: 2000 }, (_, index) => `n${index}.test`)
+    await using dns = await startTestDns({ '*.test': { MX: ['10 mx.a.test'] } })
+    const { resolver } = asking(dns)
+    const answers = names.map((name) => resolver.mx(name))
+    await vi.waitUntil(() => dns.questions.length > 0, { interval: 0 })
+    expect(dns.questions.length).toBeLessThanOrEqual(64)
+    expect((await Promise.all(answers)).filter(({ kind }) => kind !== 'found')).toEqual([])
+    expect(dns.questions).toHaveLength(names.length)
+  })
+
+  test('is not waited for in vain by others: what is not answered soon makes room', async () => {
+    await using dns = await startTestDns({ 'a.test': { MX: ['10 mx.a.test'] } })
+    const { resolver, clock } = asking(dns)
+    for (let nth = 0; nth < 1000; nth++) {
+      dns.fail(`silent${nth}.test`, 'silence')
+      void resolver.mx(`silent${nth}.test`)
+    }
+    const answer = resolver.mx('a.test')
+    for (let asked = 64; asked < 1001; asked += 64) {
+      await vi.waitUntil(() => dns.questions.length === asked, { interval: 1 })
+      clock.advance(200)
+    }
+    expect(await answer).toMatchObject({ kind: 'found' })
   })
 
   test.each<Misbehaviour>(['forged id first', 'forged question first', 'forged source first'])('believes no forgery (%s)', async (how) => {

@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto'
 import Type, { type Static } from 'typebox'
 import { Refusal } from '#base'
+import { inSnapshot, type Queryable } from '#db'
 import { explain, messageAsSent, rebuildMessage } from '#delivery'
 import type { Domains } from '#domains'
 import {
@@ -110,12 +111,16 @@ export const retrieveEmail = route({
   handle: async ({ params, query, tenantId }, deps) => {
     const { db, domains, secrets } = deps
     const wanted = readExpand(query.expand)
-    const email = await findEmail(db, knownEmailId(params.emailId), tenantId)
-    if (!email) throw new Refusal('not_found', { message: 'there is no such email' })
+    const id = knownEmailId(params.emailId)
+    const find = async (on: Queryable) => {
+      const email = await findEmail(on, id, tenantId)
+      if (!email) throw new Refusal('not_found', { message: 'there is no such email' })
+      return { email, attempts: wanted.has('deliveries') ? await listAttempts(on, email) : undefined }
+    }
+    const { email, attempts } = wanted.has('deliveries') ? await inSnapshot(db, find) : await find(db)
     const needsContent = ['content', 'headers', 'attachments', 'raw'].some((one) => wanted.has(one as Expansion))
-    const [explanation, attempts, body, activity] = await Promise.all([
+    const [explanation, body, activity] = await Promise.all([
       explain(deps, email),
-      wanted.has('deliveries') ? listAttempts(db, email) : undefined,
       needsContent ? findContentBody(db, email) : undefined,
       wanted.has('activity') ? listHits(db, email) : undefined,
     ])
