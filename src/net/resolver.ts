@@ -131,13 +131,14 @@ export function openResolver({ servers, clock, ids, queryMs = queryTimeoutMs }: 
     return async (name: string): Promise<Kept<T[]>> => {
       if (!isName(name)) return nxdomain
       const endMs = clock.monotonicMs() + longestQuestionMs
-      const packet = await gate(async () => {
+      const ask = async () => {
         const question = { name, type, id: Math.floor(ids.fraction() * 65_536) }
         // Who has waited too long for a socket is not waited for any more.
         const patience = () => ({ queryMs, longestMs: endMs - clock.monotonicMs() })
         const answer = await askServers(own, question, 'edns', patience(), clock)
         return typeof answer === 'string' || !lacksEdns(answer) ? answer : askServers(own, question, 'plain', patience(), clock)
-      })
+      }
+      const packet = await gate(() => inPlace(ask))
       if (typeof packet === 'string') {
         const isUnreached = /^E[A-Z]+$/.test(packet)
         return isUnreached && servers.length === 0 ? askSystem(name) : troubleOf(packet.replace(/^E(?=[A-Z]+$)/, ''))
