@@ -124,7 +124,8 @@ async function placeOf(given: Given, house: House) {
 /** A rule's name, or the domain of mail servers; a rule's domain is its rule's. */
 function providerNamed(given: string, { config }: House): string {
   const providers = openProviders(config.providerRules)
-  if (providers.names.has(given)) return given
+  // A mixture has the names of those whose servers are among its own.
+  if (providers.names.has(given) || given.includes('+')) return given
   const domain = parseAddress(`a@${given}`)?.domain
   if (domain === undefined || !domain.includes('.'))
     throw new UsageError(`--provider: there is no "${given}": give a domain of mail servers, or one of ${[...providers.names].join(', ')}`)

@@ -208,11 +208,11 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
     if (route.kind === 'hosts') {
       const hosts = route.hosts.map(({ host }) => host).sort()
       const name = `${route.destination} ${hosts.join(' ')} ${route.key}`
-      const provider = deps.providers.of(route.firstHost, route.destination)
-      const stop = stops.find((one) => one.kind === 'provider' && one.name === provider.name)
+      const provider = deps.providers.ofRoute(route)
+      const stop = stops.find((one) => one.kind === 'provider' && isOneOf([provider, ...deps.providers.among(route)], one.name))
       if (stop) {
         const forMs = Math.min(longestPausedLookMs, Math.max(pausedLookMs, clock.nowMs() - stop.at.getTime()))
-        return surplus(jobs, forMs, pausedWords(provider.name) + stop.because, pausedLookMs)
+        return surplus(jobs, forMs, pausedWords(stop.name) + stop.because, pausedLookMs)
       }
       const way: Way = { hosts: route.hosts, port: config.mxPort, auth: undefined, ownName: config.hostname, guard }
       for (const job of jobs) {
@@ -297,6 +297,8 @@ interface Found {
   route: GuardedRoute
   stops: readonly QueueStop[]
 }
+
+const isOneOf = (providers: readonly Provider[], name: string) => providers.some((one) => one.name === name)
 
 /** Above this many, destinations without work are forgotten. */
 const mostDestinations = 10_000

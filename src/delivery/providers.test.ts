@@ -39,6 +39,33 @@ describe('the provider of a mail server', () => {
   })
 })
 
+describe('the provider of a domain', () => {
+  const route = (...hosts: string[]) => {
+    const [firstHost = ''] = hosts
+    const destination = firstHost.split('.').slice(-2).join('.')
+    return { hosts: hosts.map((host) => ({ host, preference: 10 })), firstHost, destination }
+  }
+
+  test.each([
+    [['aspmx.l.google.com', 'aspmx2.googlemail.com'], 'gmail'],
+    [['mx1.small.example', 'mx2.small.example'], 'small.example'],
+    [['aspmx.l.google.com', 'mx.evil.test'], 'evil.test+gmail'],
+    [['mx.evil.test', 'aspmx.l.google.com'], 'evil.test+gmail'],
+    [['a.a.test', 'b.b.test', 'c.c.test', 'd.d.test', 'e.e.test'], 'a.test+b.test+c.test+others'],
+  ])('of %j is %s', (hosts, name) => {
+    expect(providers.ofRoute(route(...hosts))).toMatchObject({ name, isNamed: name === 'gmail' })
+  })
+
+  test('without MX records is the domain itself', () => {
+    const itself = { hosts: [{ host: 'mail.a.test', preference: 0 }], firstHost: 'mail.a.test', destination: 'mail.a.test' }
+    expect(providers.ofRoute(itself).name).toBe('mail.a.test')
+  })
+
+  test('that mixes several is paused with each', () => {
+    expect(providers.among(route('aspmx.l.google.com', 'mx.evil.test')).map(({ name }) => name)).toEqual(['evil.test', 'gmail'])
+  })
+})
+
 describe('a temporary refusal', () => {
   const isThrottle = (text: string, provider = 'gmail') =>
     providers.isThrottle({ code: Number(text.slice(0, 3)), enhanced: null, text }, provider)

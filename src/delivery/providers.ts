@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { ConfigError } from '#base'
 import { classify, type GivenReply } from '#bounces'
+import { destinationOf, type Route } from '#net'
 import type { Bounds } from './learn.ts'
 
 export interface Provider extends Bounds {
@@ -9,6 +10,9 @@ export interface Provider extends Bounds {
   /** A rule names it, ours or the operator's. */
   isNamed: boolean
 }
+
+/** In the name of a mixture. */
+const mostNamed = 3
 
 interface Rule {
   name: string
@@ -18,11 +22,20 @@ interface Rule {
   throttled?: string[]
 }
 
+type HostsRoute = Pick<Extract<Route, { kind: 'hosts' }>, 'hosts' | 'firstHost' | 'destination'>
+
 export interface Providers {
   /** Those that a rule names; another's name is what `of` is given as destination. */
   readonly names: ReadonlySet<string>
   /** Of a mail server, by the deepest rule for its name or for a domain above it; without one, `destination` is the provider's name. */
   of(host: string, destination: string): Provider
+  /** Those whose mail servers a domain names, the same for the same servers. */
+  among(route: HostsRoute): readonly Provider[]
+  /**
+   * The one whose limits are a domain's. Whoever names a provider's servers and others has limits of their own: what a stranger says of us
+   * is no word of the provider, and a stranger's slowness must not hold its connections.
+   */
+  ofRoute(route: HostsRoute): Provider
   /** Whether a temporary refusal is about how much or how fast we send, or our standing, rather than about this message. */
   isThrottle(reply: GivenReply, provider: string): boolean
 }
@@ -50,12 +63,26 @@ export function openProviders(file: string | undefined): Providers {
     }
     return undefined
   }
+  const of: Providers['of'] = (host, destination) => {
+    const rule = ruleFor(host)
+    const isNamed = rule !== undefined
+    return { isNamed, name: rule?.name ?? destination, connections: rule?.connections ?? usualConnections, rate: rule?.rate ?? null }
+  }
+  const among: Providers['among'] = ({ hosts, firstHost, destination }) => {
+    const each = hosts.map(({ host }) => of(host, host === firstHost ? destination : destinationOf(host)))
+    return [...new Map(each.map((one) => [one.name, one])).values()].sort((a, b) => (a.name < b.name ? -1 : 1))
+  }
   return {
     names: new Set(rules.keys()),
-    of(host, destination) {
-      const rule = ruleFor(host)
-      const isNamed = rule !== undefined
-      return { isNamed, name: rule?.name ?? destination, connections: rule?.connections ?? usualConnections, rate: rule?.rate ?? null }
+    of,
+    among,
+    ofRoute(route) {
+      const all = among(route)
+      const [only] = all
+      if (only && all.length === 1) return only
+      const names = all.slice(0, mostNamed).map(({ name }) => name)
+      const name = [...names, ...(all.length > mostNamed ? ['others'] : [])].join('+')
+      return { isNamed: false, name, connections: usualConnections, rate: null }
     },
     isThrottle(reply, provider) {
       const { code, text } = reply

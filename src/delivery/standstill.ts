@@ -41,15 +41,17 @@ export const pausedWords = (provider: string) => `${provider} is paused by the o
 export function openStandstills({ db, clock, resolver, config }: StandstillDeps): Standstills {
   const providers = openProviders(config.providerRules)
 
-  const providerOf = async (domain: string): Promise<{ name: string; isNamed: boolean } | undefined> => {
-    if (config.relay) return { name: 'relay', isNamed: true }
+  const providerOf = async (domain: string): Promise<{ name: string; isNamed: boolean; among: readonly string[] } | undefined> => {
+    if (config.relay) return { name: 'relay', isNamed: true, among: [] }
     let cancel = () => {}
     const late = new Promise<undefined>((resolve) => {
       cancel = clock.after(longestLookUpMs, () => resolve(undefined))
     })
     const route = await Promise.race([findRoute(domain, resolver, { ownNames: [], fraction: () => 0 }), late])
     cancel()
-    return route?.kind === 'hosts' ? providers.of(route.firstHost, route.destination) : undefined
+    if (route?.kind !== 'hosts') return undefined
+    const provider = providers.ofRoute(route)
+    return { ...provider, among: [provider, ...providers.among(route)].map(({ name }) => name) }
   }
 
   return {
@@ -60,8 +62,8 @@ export function openStandstills({ db, clock, resolver, config }: StandstillDeps)
       if (stops.length === 0 && !shaped.some((one) => limitOf(one, nowMs)) && !warmUps.some(isFull)) return undefined
       const provider = await providerOf(domain)
       if (!provider) return undefined
-      const stop = stops.find((one) => one.name === provider.name)
-      if (stop) return { because: pausedWords(provider.name) + stop.because, until: undefined }
+      const stop = stops.find((one) => provider.among.includes(one.name))
+      if (stop) return { because: pausedWords(stop.name) + stop.because, until: undefined }
       const full = warmUps.filter((one) => one.provider === (provider.isNamed ? provider.name : 'others') && isFull(one))
       const [first] = full
       if (first && full.length === sources.length)

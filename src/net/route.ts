@@ -85,9 +85,12 @@ async function routeByMx(domain: string, records: readonly MxRecord[], resolver:
   }
   const hosts = inOrder(candidates, options.fraction)
   const firstHost = firstOf(candidates)
-  const destination = getDomain(firstHost) ?? firstHost
+  const destination = destinationOf(firstHost)
   return nowhere(domain, await usable(hosts, resolver, options.guard)) ?? { kind: 'hosts', hosts, firstHost, destination }
 }
+
+/** The registrable domain of a mail server: those who have the same are one provider's. */
+export const destinationOf = (host: string) => getDomain(host) ?? host
 
 /** By preference, equal ones shuffled, each host once. */
 function inOrder(candidates: readonly RouteHost[], fraction: () => number): RouteHost[] {

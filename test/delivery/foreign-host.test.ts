@@ -1,0 +1,39 @@
+/** Whoever has a domain may name a provider's mail servers beside their own: what their own say is no word of the provider. */
+import { expect, onTestFinished, test } from 'vitest'
+import { listShaping } from '../../src/delivery/shaping.ts'
+import { startFakeMx } from '../support/fake-mx.ts'
+import { startHouse } from '../support/house.ts'
+import { startTestDns } from '../support/test-dns.ts'
+
+test.each([
+  ['refuses the connection', 'connect', '421 4.7.28 too many connections, unusual rate'],
+  ['refuses our address', 'connect', '554 5.7.1 your address is on a blocklist'],
+  ['refuses the message', 'rcpt', '421 4.7.28 unusual rate'],
+])('a stranger among the MX hosts that %s slows its own domain, not the provider', async (_, stage, reply) => {
+  const evil = await startFakeMx({ script: (event) => (event.stage === stage ? reply : undefined) })
+  const dns = await startTestDns({
+    'evil.test': { MX: ['10 aspmx.l.google.com', '20 mx.evil.test'] },
+    // Nobody is there, so that it is the stranger who answers; at the same preference it would be every other time.
+    'aspmx.l.google.com': { A: ['127.0.0.2'] },
+    'mx.evil.test': { A: ['127.0.0.1'] },
+  })
+  const house = await startHouse({
+    rateLimit: null,
+    roles: ['delivery'],
+    settings: { POSTRIDER_DNS: dns.address, POSTRIDER_MX_PORT: String(evil.port), POSTRIDER_ALLOWED_NETWORKS: '127.0.0.0/8' },
+  })
+  onTestFinished(async () => {
+    for (const one of [house, evil, dns]) await one[Symbol.asyncDispose]()
+  })
+  await house.addDomain(house.tenantId, 'shop.test')
+  const content = { from: 'hi@shop.test', to: ['ann@evil.test'], subject: 'Hello', text: 'Hello' }
+  const { body } = await house.call('POST', '/emails', { key: house.liveKey, body: content })
+  const { id } = body.data as { id: string }
+  await expect
+    .poll(async () => (await house.call('GET', `/emails/${id}`, { key: house.liveKey })).body.data, { timeout: 10_000 })
+    .toMatchObject({ status: expect.stringMatching('fail') })
+  // What is learnt is told to the others within half a second.
+  await house.wait(1200)
+  const learned = (await listShaping(house.db)).filter(({ cause }) => cause !== null)
+  expect(learned.map(({ provider }) => provider)).toEqual(['evil.test+gmail'])
+})
