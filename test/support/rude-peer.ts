@@ -79,7 +79,9 @@ function converse(socket: Socket, session: number, rude: Rude, taken: { from: st
       return false
     }
     const text = chosen ?? usual[step]
-    if (text !== '' && socket.writable) socket.write(text, 'latin1')
+    // It has hung up already.
+    if (!socket.writable) return false
+    if (text !== '') socket.write(text, 'latin1')
     return step === 'DATA' ? /^354/m.test(text) : text.startsWith('2')
   }
   socket.on('data', (octets) => {
@@ -126,8 +128,9 @@ export const dripping = (text: string, everyMs: number) => (socket: Socket) => {
   socket.on('close', () => clearInterval(timer))
 }
 
-/** As much of it as the network takes, up to 10 GB. */
+/** As much of it as the network takes, up to 10 GB; asked again, it goes on. */
 export const pouring = (text: string) => (socket: Socket) => {
+  if (socket.listenerCount('drain') > 0) return
   const chunk = text.repeat(Math.ceil(65_536 / text.length))
   let left = 10_000_000_000
   const pour = () => {

@@ -58,12 +58,16 @@ interface Records {
 
 const longestChain = 64
 
-export async function startTestDns(zones: Zones = {}): Promise<TestDns> {
+/** `bufferOctets`: how much of what was asked may lie unread. */
+export async function startTestDns(zones: Zones = {}, bufferOctets?: number): Promise<TestDns> {
   const names = new Map<string, Map<RecordType, Records>>()
   const failures = new Map<string, Misbehaviour>()
   const signed = new Set<string>()
   const questions: Question[] = []
   const sockets = new Set<Socket>()
+
+  /** Every name that another ends with; made anew after a change. */
+  let parents: Set<string> | undefined
 
   const set: TestDns['set'] = (name, type, values, ttlS = 300) => {
     const records = names.get(plain(name)) ?? new Map<RecordType, Records>()
@@ -71,6 +75,7 @@ export async function startTestDns(zones: Zones = {}): Promise<TestDns> {
     else records.delete(type)
     if (records.size > 0) names.set(plain(name), records)
     else names.delete(plain(name))
+    parents = undefined
   }
   for (const [name, records] of Object.entries(zones)) {
     for (const [type, values] of Object.entries(records)) set(name, type as RecordType, values)
@@ -87,7 +92,11 @@ export async function startTestDns(zones: Zones = {}): Promise<TestDns> {
     }
     return undefined
   }
-  const exists = (name: string) => recordsOf(name) !== undefined || [...names.keys()].some((known) => known.endsWith(`.${name}`))
+  const parentsOf = (name: string) => name.split('.').map((_, depth, labels) => labels.slice(depth + 1).join('.'))
+  const exists = (name: string) => {
+    parents ??= new Set([...names.keys()].flatMap(parentsOf))
+    return recordsOf(name) !== undefined || parents.has(name)
+  }
 
   const isSigned = (name: string) => [...signed].some((zone) => name === zone || name.endsWith(`.${zone}`))
 
@@ -154,7 +163,7 @@ export async function startTestDns(zones: Zones = {}): Promise<TestDns> {
     }
   }
 
-  const udp = createSocket('udp4')
+  const udp = createSocket({ type: 'udp4', ...(bufferOctets === undefined ? {} : { recvBufferSize: bufferOctets }) })
   const elsewhere = createSocket('udp4')
   udp.on('message', (query, from: RemoteInfo) => {
     const pieces = respond(query, 'udp')

@@ -9,6 +9,9 @@ const mx = (domain: string, ...addresses: string[]) => ({
   },
 })
 
+/** Asked three times. */
+const unanswered = ['dnsQueryMs', 'dnsQueryMs', 'dnsQueryMs'] as const
+
 const refusedNetworks = {
   'a link-local address by IPv6': 'fe80::1',
   'a private network': '10.0.0.1',
@@ -49,6 +52,7 @@ export const dnsRows: Row[] = [
       name: `${how === 'silence' ? 'no answer' : how} for the domain`,
       prepare: (dns, { domain }) => dns.fail(domain, how),
       comesTo: untilGivenUp('dns_error 4.4.3'),
+      ...(how === 'silence' ? { waits: unanswered } : {}),
       mostConnections: 0,
     }),
   ),
@@ -75,6 +79,7 @@ export const dnsRows: Row[] = [
     dns: ({ domain, ip }) => ({ ...mx(domain, ip), [domain]: { MX: [`5 mute.${domain}`, `10 mx.${domain}`] } }),
     prepare: (dns, { domain }) => dns.fail(`mute.${domain}`, 'silence'),
     comesTo: ['sent'],
+    waits: unanswered,
   },
   {
     name: 'an MX host that is a CNAME',

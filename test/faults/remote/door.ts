@@ -5,7 +5,12 @@ import { dripping, hangUp, pouring, type Rude, silent } from '../../support/rude
 import { expiredCertificate, otherCertificate } from './certificates.ts'
 import { type PeerOf, type Row, untilGivenUp } from './row.ts'
 
-const greeting = (name: string, text: string, comesTo: Row['comesTo']): Row => ({ name, peer: { rude: { connect: text } }, comesTo })
+const greeting = (name: string, text: string, comesTo: Row['comesTo'], more: Partial<Row> = {}): Row => ({
+  name,
+  peer: { rude: { connect: text } },
+  comesTo,
+  ...more,
+})
 const twoHosts = ({ domain, ip, deadIp }: { domain: string; ip: string; deadIp: string }, first = deadIp) => ({
   [domain]: { MX: [`5 first.${domain}`, `10 mx.${domain}`] },
   [`first.${domain}`]: { A: [first] },
@@ -24,28 +29,36 @@ const greetings: Row[] = [
     dns: ({ domain, blackHoleIp }) => ({ [domain]: { MX: [`10 mx.${domain}`] }, [`mx.${domain}`]: { A: [blackHoleIp] } }),
     peer: 'nobody',
     comesTo: untilGivenUp('connection_error'),
+    waits: ['connectMs'],
   },
   {
     name: 'a black hole at the first of two MX hosts',
     dns: (place) => twoHosts(place, place.blackHoleIp),
     comesTo: ['sent'],
+    waits: ['connectMs'],
   },
   {
     name: 'a reset right after the connection is taken',
     peer: { rude: { connect: (socket) => void socket.resetAndDestroy() } },
     comesTo: untilGivenUp('connection_error'),
   },
-  { name: 'silence instead of a greeting', peer: { rude: { connect: silent } }, comesTo: untilGivenUp('connection_error') },
+  {
+    name: 'silence instead of a greeting',
+    peer: { rude: { connect: silent } },
+    comesTo: untilGivenUp('connection_error'),
+    waits: ['greetingMs'],
+  },
   {
     name: 'a greeting octet by octet, without end',
     peer: { rude: { connect: dripping(`220 ${'x'.repeat(2000)}`, 50) } },
     comesTo: untilGivenUp('connection_error'),
+    waits: ['greetingMs'],
   },
   { name: 'a hang-up instead of a greeting', peer: { rude: { connect: hangUp } }, comesTo: untilGivenUp('connection_error') },
   greeting('a greeting of 20 lines', `${'220-hello\r\n'.repeat(19)}220 hello\r\n`, ['sent']),
   greeting('421 as greeting', '421 4.3.2 too many connections\r\n', ['softfail temporarily_unavailable 4.3.2']),
   greeting('450 as greeting', '450 4.3.2 not now\r\n', untilGivenUp('temporarily_unavailable 4.3.2')),
-  greeting('554 as greeting', '554 5.7.1 your address is on our block list\r\n', ['hardfail spam_block 5.7.1']),
+  greeting('554 as greeting', '554 5.7.1 your address is on our block list\r\n', ['hardfail spam_block 5.7.1'], { othersWait: true }),
   greeting('450 as greeting, for a block list', '450 4.7.1 your address is on our block list\r\n', ['softfail spam_block 4.7.1']),
   { name: '554 as greeting of the first of two MX hosts', dns: (place) => twoHosts(place, place.unwelcomeIp), comesTo: ['sent'] },
   { name: '421 as greeting of the first of two MX hosts', dns: (place) => twoHosts(place, place.busyIp), comesTo: ['sent'] },
@@ -67,10 +80,11 @@ const hellos: Row[] = [
     name: 'EHLO and HELO refused',
     peer: { rude: { EHLO: '550 5.7.1 your name is not welcome\r\n', HELO: '550 5.7.1 your name is not welcome\r\n' } },
     comesTo: ['hardfail policy_violation 5.7.1'],
+    othersWait: true,
   },
   { name: '421 to EHLO', peer: { rude: { EHLO: '421 4.3.2 closing\r\n' } }, comesTo: ['softfail temporarily_unavailable 4.3.2'] },
   { name: 'a hang-up at EHLO', peer: { rude: { EHLO: hangUp } }, comesTo: untilGivenUp('connection_error') },
-  { name: 'silence at EHLO', peer: { rude: { EHLO: silent } }, comesTo: untilGivenUp('connection_error') },
+  { name: 'silence at EHLO', peer: { rude: { EHLO: silent } }, comesTo: untilGivenUp('connection_error'), waits: ['commandMs'] },
   {
     name: 'extensions that are garbage, or said twice, or unheard of',
     peer: { rude: { EHLO: hello('\x01\x02', '8BITMIME', '8BITMIME', 'SIZE', 'SIZE nonsense', 'XCLIENT NAME', 'ETRN', '=', '') } },
@@ -112,13 +126,14 @@ const hellos: Row[] = [
 
 const tlsRows: Row[] = [
   { name: 'STARTTLS offered and refused', peer: startTls({ STARTTLS: '454 4.7.0 not now\r\n' }), comesTo: ['sent'], secure: false },
-  { name: 'STARTTLS that hangs', peer: startTls({}), comesTo: ['sent'], secure: false },
+  { name: 'STARTTLS that hangs', peer: startTls({}), comesTo: ['sent'], secure: false, waits: ['tlsMs'] },
   { name: 'STARTTLS answered by a hang-up', peer: startTls({ STARTTLS: hangUp }), comesTo: ['sent'], secure: false },
   {
     name: 'garbage where the TLS handshake should be',
     peer: startTls({ STARTTLS: (socket) => void socket.write('220 go\r\n', () => setImmediate(() => socket.write('no TLS here\r\n'))) }),
     comesTo: ['sent'],
     secure: false,
+    waits: ['tlsMs'],
   },
   { name: 'an expired certificate', peer: tls({ tls: expiredCertificate }), comesTo: ['sent'], secure: true },
   { name: 'a certificate for another name', peer: tls({ tls: otherCertificate }), comesTo: ['sent'], secure: true },

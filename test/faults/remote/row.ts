@@ -2,6 +2,7 @@
 import type { FakeMxOptions } from '../../support/fake-mx.ts'
 import type { Rude } from '../../support/rude-peer.ts'
 import type { TestDns, Zones } from '../../support/test-dns.ts'
+import type { Limit } from './bounds.ts'
 
 /** `sent`, or the status with its classification and, where DNS or SMTP gave or would give one, the enhanced code: `softfail dns_error 4.4.3`. */
 export type Attempts = readonly string[]
@@ -21,21 +22,31 @@ export interface Place {
   busyIp: string
 }
 
-export type PeerOf = { fake: FakeMxOptions } | { rude: Rude } | 'nobody'
+export type PeerOf = { fake: FakeMxOptions } | { rude: Rude }
 
 export interface Row {
   /** What the outside does. */
   name: string
   /** Its records; usually one MX that points at the peer. */
   dns?: (place: Place) => Zones
-  prepare?: (dns: TestDns, place: Place) => void
-  /** Absent: a server that does nothing wrong; `nobody`: none. */
-  peer?: PeerOf
+  prepare?: (dns: Pick<TestDns, 'set' | 'fail'>, place: Place) => void
+  /** Absent: a server that does nothing wrong; `nobody`: none; a function: made anew for each that plays it, because it remembers. */
+  peer?: PeerOf | (() => PeerOf) | 'nobody'
   /** Local parts; one recipient `ann` when not said. */
   to?: readonly string[]
   message?: { text?: string; fileOctets?: number }
   /** Of the only recipient, or by local part: its attempts until it is final, or until the provider is left alone. */
   comesTo: Attempts | Record<string, Attempts>
+  /** Limits of time that each attempt uses up. */
+  waits?: readonly Limit[]
+  /** What the peer itself takes for an attempt. */
+  slowMs?: number
+  /** What is said is of us, not of the mail: one email tells it, and others wait untried until the provider is asked again. */
+  othersWait?: true
+  /** What emails come to besides, where many go to one peer, because it counts connections or is known from the one before. */
+  amongMany?: readonly Attempts[]
+  /** So many of them at most come to what one alone comes to. */
+  mostAmongMany?: number
   /** Connections to the peer at most; what a server may count. */
   mostConnections?: number
   /** Messages that the peer took. */

@@ -1,0 +1,96 @@
+/**
+ * `npm run misbehaviours`: the table of remote misbehaviours against a real service, each row alone and measured, or many peers mixed. Exits
+ * with 1 when anything is not as the table says.
+ */
+import { parseArgs } from 'node:util'
+import { runAlone } from './alone.ts'
+import { bounds, boundsAmongMany, retryBaseAmongManyMs, retryBaseMs } from './bounds.ts'
+import { type Measurements, read, write } from './measured.ts'
+import { runMixed } from './mixed.ts'
+import { startRunning } from './running.ts'
+import { rows } from './table.ts'
+
+const help = `npm run misbehaviours -- [--rows NAME] [--write] [--json]
+npm run misbehaviours -- --mixed [--peers N] [--messages N] [--processes N] [--seed N] [--rows NAME] [--json]
+
+Runs the table of docs/remote-misbehaviour.md against a real service. Linux.
+
+Each row alone, one after the other (about five minutes), with its time and the memory of the delivery process:
+  --rows NAME      only those whose name contains NAME
+  --write          keep what was measured in test/faults/remote/measured.json; then: npm run golden
+
+Many peers at once that play random rows:
+  --mixed
+  --peers N        1000
+  --messages N     20000
+  --processes N    delivery processes, 3
+  --seed N         1; the same seed gives the same peers and the same mail
+  --rows NAME      only rows whose name contains NAME are played
+
+  --json           what was found, as JSON, on standard output; progress goes to standard error
+
+It exits with 1 when an outcome, a time or memory is not as the table says.`
+
+const { values } = parseArgs({
+  options: {
+    help: { type: 'boolean', default: false },
+    json: { type: 'boolean', default: false },
+    write: { type: 'boolean', default: false },
+    rows: { type: 'string', default: '' },
+    mixed: { type: 'boolean', default: false },
+    peers: { type: 'string', default: '1000' },
+    messages: { type: 'string', default: '20000' },
+    processes: { type: 'string', default: '3' },
+    seed: { type: 'string', default: '1' },
+  },
+})
+const halfWithinMs = 900_000
+const chosen = rows.filter(({ name }) => name.includes(values.rows))
+const progress = (line: string) => console.error(line)
+
+if (values.help) console.log(help)
+else if (chosen.length === 0) {
+  console.error(`no row has a name with "${values.rows}" in it`)
+  process.exitCode = 2
+} else process.exitCode = (values.mixed ? await mixed() : await alone()) ? 0 : 1
+
+async function alone(): Promise<boolean> {
+  await using running = await startRunning({ processes: 1, bounds, retryBaseMs })
+  const found: Measurements = {}
+  const wrong: string[] = []
+  for (const [at, row] of chosen.entries()) {
+    const result = await runAlone(row, running)
+    found[row.name] = result.measured
+    wrong.push(...result.wrong.map((one) => `${row.name}: ${one}`))
+    const { seconds, grownMib } = result.measured
+    progress(`${at + 1}/${chosen.length} ${row.name}: ${seconds} s, ${grownMib} MiB`)
+    for (const one of result.wrong) progress(`  WRONG: ${one}`)
+  }
+  const measured = Object.values(found)
+  const most = (key: 'seconds' | 'grownMib') => Math.max(...measured.map((one) => one[key]))
+  const median = measured.map((one) => one.seconds).sort((a, b) => a - b)[measured.length >> 1] ?? 0
+  const summary = { rows: chosen.length, medianSeconds: median, mostSeconds: most('seconds'), mostGrownMib: most('grownMib') }
+  if (values.json) console.log(JSON.stringify({ ...summary, wrong, measured: found }))
+  else {
+    console.log(`${chosen.length} rows: median ${median} s, at most ${summary.mostSeconds} s and ${summary.mostGrownMib} MiB more`)
+    console.log(wrong.length === 0 ? 'all as the table says' : `${wrong.length} wrong:\n${wrong.join('\n')}`)
+  }
+  if (values.write && wrong.length === 0) write({ ...read(), ...found })
+  return wrong.length === 0
+}
+
+async function mixed(): Promise<boolean> {
+  await using running = await startRunning({
+    processes: Number(values.processes),
+    bounds: boundsAmongMany,
+    retryBaseMs: retryBaseAmongManyMs,
+  })
+  const wish = { peers: Number(values.peers), messages: Number(values.messages), seed: Number(values.seed), rows: chosen }
+  const { wrong, ...facts } = await runMixed(running, { ...wish, halfWithinMs, progress })
+  if (values.json) console.log(JSON.stringify({ seed: wish.seed, peers: wish.peers, messages: wish.messages, ...facts, wrong }))
+  else {
+    console.log(`${wish.messages} messages to ${wish.peers} peers, seed ${wish.seed}: ${JSON.stringify(facts)}`)
+    console.log(wrong.length === 0 ? 'all as the table says' : `${wrong.length} wrong:\n${wrong.join('\n')}`)
+  }
+  return wrong.length === 0
+}

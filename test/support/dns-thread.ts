@@ -1,0 +1,42 @@
+/** The DNS server for tests on a thread of its own, so that it answers at once however busy its test is. */
+import { once } from 'node:events'
+import { parentPort, Worker, workerData } from 'node:worker_threads'
+import { startTestDns, type TestDns } from './test-dns.ts'
+
+const role = 'DNS for tests'
+
+type Told = { set: Parameters<TestDns['set']> } | { fail: Parameters<TestDns['fail']> } | 'answer'
+
+export interface ThreadedDns extends Pick<TestDns, 'address' | 'set' | 'fail'>, AsyncDisposable {
+  /** Resolves when all that was told before is so. */
+  settled(): Promise<void>
+}
+
+export async function startThreadedDns(): Promise<ThreadedDns> {
+  const thread = new Worker(new URL(import.meta.url), { workerData: role })
+  const [address] = (await once(thread, 'message')) as [string]
+  const tell = (told: Told) => thread.postMessage(told)
+  return {
+    address,
+    set: (...set) => tell({ set }),
+    fail: (...fail) => tell({ fail }),
+    async settled() {
+      const answer = once(thread, 'message')
+      tell('answer')
+      await answer
+    },
+    [Symbol.asyncDispose]: async () => void (await thread.terminate()),
+  }
+}
+
+if (workerData === role && parentPort) {
+  const port = parentPort
+  // As resolvers have it: what three processes ask at once is answered late on a busy machine, but answered.
+  const dns = await startTestDns({}, 2_000_000)
+  port.on('message', (told: Told) => {
+    if (told === 'answer') port.postMessage('settled')
+    else if ('set' in told) dns.set(...told.set)
+    else dns.fail(...told.fail)
+  })
+  port.postMessage(dns.address)
+}
