@@ -124,12 +124,20 @@ export function serveOperation(api: FastifyInstance, desk: Desk, deps: Operation
 
   const placeOf = async ({ destination, provider, domain, tenantId }: Static<typeof Place>) => {
     if (destination !== undefined) return { tenantId: '', kind: 'destination' as const, name: domainName('destination', destination) }
+    // Paused from the command line, which knows the providers' names.
     if (provider !== undefined) return { tenantId: '', kind: 'provider' as const, name: provider.toLowerCase() }
     const { id } = tenantId === undefined ? await tenants.default() : await getTenant(db, tenantId)
     return { tenantId: id, kind: 'domain' as const, name: domainName('domain', domain ?? '') }
   }
   change('pause', readPlace, async ({ name: by }, wanted) => {
-    await pauseQueue(db, await placeOf(wanted), wanted.because ?? `paused by ${by}`, clock.nowMs(), by)
+    const place = await placeOf(wanted)
+    if (place.kind === 'provider')
+      throw new Refusal('validation_error', {
+        field: 'provider',
+        message: 'a provider is not paused here',
+        suggestion: 'Use postrider queue pause --provider',
+      })
+    await pauseQueue(db, place, wanted.because ?? `paused by ${by}`, clock.nowMs(), by)
     return { paused: true }
   })
   change('resume', readPlace, async ({ name: by }, wanted) => ({

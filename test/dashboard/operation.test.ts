@@ -136,6 +136,7 @@ describe('the queue', () => {
         })
     }
     expect(await as('owner', 'POST', '/queue/pause', { destination: 'a b' })).toMatchObject({ status: 400 })
+    expect(await as('owner', 'POST', '/queue/pause', { provider: 'nobody' })).toMatchObject({ status: 400 })
     expect(await as('owner', 'POST', '/tenants/none/pause', {})).toMatchObject({ status: 404 })
     expect(await ask(house, 'POST', '/dashboard/api/queue/flush', { cookie: cookies.owner ?? '' }, {})).toMatchObject({ status: 403 })
   })
