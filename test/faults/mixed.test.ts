@@ -5,8 +5,8 @@ import { runMixed } from './remote/mixed.ts'
 import { startRunning } from './remote/running.ts'
 import { rows } from './remote/table.ts'
 
-/** Those that keep a connection waiting, or whose outcome depends on which connection it is, take longer than a test may. */
-const quick = rows.filter((row) => !row.waits && !row.slowMs && !row.amongMany && !row.message?.fileOctets)
+/** Those that keep a connection waiting, teach us a slow pace, or go by which connection it is take longer than a test may. */
+const quick = rows.filter((row) => !row.waits && !row.slowMs && !row.amongMany && !row.isPaced && !row.message?.fileOctets)
 
 test('sixty peers of any kind do to 600 messages what they do to one, and nothing is lost, sent twice or left behind', async () => {
   await using running = await startRunning({ processes: 2, bounds: boundsAmongMany, retryBaseMs })

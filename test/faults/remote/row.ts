@@ -43,6 +43,8 @@ export interface Row {
   slowMs?: number
   /** What is said is of us, not of the mail: one email tells it, and others wait untried until the provider is asked again. */
   othersWait?: true
+  /** What is refused is our speed: the rest goes at a pace learnt from it, which may be a message a minute. */
+  isPaced?: true
   /** What emails come to besides, where many go to one peer, because it counts connections or is known from the one before. */
   amongMany?: readonly Attempts[]
   /** So many of them at most come to what one alone comes to. */

@@ -261,7 +261,7 @@ const habits: Row[] = [
     '421 for one of five messages',
     firstTime('421 4.7.0 too many messages on this connection', (address) => nameOf(address) === 'b'),
     { ...many, b: ['softfail temporarily_unavailable 4.7.0', 'sent'] },
-    { taken: 5 },
+    { taken: 5, isPaced: true },
   ),
 ]
 
