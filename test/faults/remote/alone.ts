@@ -1,7 +1,7 @@
 /** Each row of the table alone, one after the other: what it comes to, how long that takes, and how much memory the delivery process needs. */
 import { setTimeout as wait } from 'node:timers/promises'
 import { mostGrownMib, withinMs } from './bounds.ts'
-import { expectedOf, wrongWithEmail, wrongWithPeer } from './judge.ts'
+import { complaints, expectedOf, wrongWithEmail, wrongWithPeer } from './judge.ts'
 import type { Measured } from './measured.ts'
 import type { Row } from './row.ts'
 import type { Running } from './running.ts'
@@ -36,7 +36,6 @@ export async function runAlone(row: Row, { call, outside, deliveries, log }: Run
   wrong.push(...wrongWithPeer(row, peer))
   if (lastS * 1000 > withinMs(row)) wrong.push(`took ${lastS.toFixed(1)} s; ${(withinMs(row) / 1000).toFixed(1)} s are allowed`)
   if (grownMib > mostGrownMib(row)) wrong.push(`grew by ${grownMib.toFixed(1)} MiB; ${mostGrownMib(row)} are allowed`)
-  const logged = log().slice(loggedBefore)
-  if (logged !== '') wrong.push(`made a process complain: ${logged.slice(0, 500)}`)
+  wrong.push(...complaints(log().slice(loggedBefore)).map((line) => `made a process complain: ${line}`))
   return { measured: { seconds: Math.round(lastS * 10) / 10, grownMib: Math.max(0, Math.round(grownMib)) }, wrong }
 }

@@ -33,8 +33,8 @@ export function withinMs(row: Row): number {
 
 /** By how much what is resident may grow for any row. */
 export const mostGrownOfAnyMib = 32
-/** A message on its way is held as content, as built text and as what waits for the network. */
-export const timesMessage = 6
+/** A message on its way is held as stored, as text, as parsed, as built and as what waits for the network, perhaps for both attempts. */
+export const timesMessage = 20
 
 export const mostGrownMib = ({ message }: Row): number =>
   mostGrownOfAnyMib + Math.ceil((timesMessage * (message?.fileOctets ?? 0)) / 1_048_576)

@@ -18,7 +18,7 @@ other, which is where the last two columns come from (\`npm run misbehaviours --
 with limits of time much shorter than in life (in seconds: ${limits.join(', ')}) and ${retryBaseMs / 1000} s instead of 5 min
 as the base of the wait between attempts. **Memory** is by how much what is resident of the delivery process grew at its peak: \`VmHWM\`, set
 back before each row, less \`VmRSS\` then, after its garbage was collected; in MiB, and 0 where it took what was there. A message on its way
-is held about ${timesMessage} times at most; the rows that grow most are those with a file of 6 MB. Figures of one machine; a row fails when it takes longer
+is held several times over; the rows that grow most are those with a file of 6 MB. Figures of one machine; a row fails when it takes longer
 than its limits allow, or grows by more than ${mostGrownOfAnyMib} MiB and ${timesMessage} times its message.
 `
 

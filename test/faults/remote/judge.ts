@@ -83,3 +83,10 @@ export function wrongWithPeer(row: Row, peer: Seen): string[] {
   if (peer.written() > mostWritten) wrong.push(`could pour ${peer.written()} octets into us`)
   return wrong
 }
+
+/** Errors in the logs of the processes; what they only warn of is part of the behaviour. */
+export const complaints = (log: string): string[] =>
+  log
+    .split('\n')
+    .filter((line) => /"level":(50|60)/.test(line))
+    .map((line) => line.slice(0, 500))

@@ -5,7 +5,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { openChance } from '#crash-test'
 import { sql } from '#db'
-import type { Told } from './judge.ts'
+import { complaints, type Told } from './judge.ts'
 import { mayWait, wrongAmongMany, wrongWithTaken } from './judge-many.ts'
 import type { Case } from './outside.ts'
 import type { Row } from './row.ts'
@@ -133,13 +133,6 @@ const wrongWithHealthy = ({ median, most }: Mixed['healthyMs']): string[] => [
   ...(median > healthyMedianMs ? [`a healthy server waited for its mail: half of it took ${median} ms and more`] : []),
   ...(most > healthyWithinMs ? [`a healthy server waited ${most} ms for its mail`] : []),
 ]
-
-/** Errors in the logs of the processes. */
-const complaints = (log: string): string[] =>
-  log
-    .split('\n')
-    .filter((line) => /"level":(50|60)/.test(line))
-    .map((line) => line.slice(0, 500))
 
 const mib = (octets: number) => Math.round(octets / 1_048_576)
 const secondsSince = (ms: number) => Math.round((performance.now() - ms) / 1000)
