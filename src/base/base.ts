@@ -20,6 +20,7 @@ export {
   shownSettings,
 } from './config.ts'
 export { openCrashPoints, type Reached } from './crash-points.ts'
+export { openGate } from './gate.ts'
 export { emailIdPrefix, emailIdTimeMs, type Ids, openIds, type Random, systemRandom } from './ids.ts'
 export { type Log, openLog, silentLog } from './log.ts'
 export { type Loop, startLoop } from './loop.ts'

@@ -1,7 +1,7 @@
 /** Passwords of people: argon2id (RFC 9106), in the usual text form. A few at a time, because each takes 19 MiB and some 20 ms of a core. */
 import { argon2, timingSafeEqual } from 'node:crypto'
 import { promisify } from 'node:util'
-import { type Ids, Refusal } from '#base'
+import { type Ids, openGate, Refusal } from '#base'
 
 /** OWASP's smallest recommended cost; memory in KiB. */
 const memory = 19_456
@@ -16,23 +16,13 @@ const mostWaiting = 50
 
 const derive = promisify(argon2)
 
-let working = 0
-const waiting: (() => void)[] = []
+const turns = openGate(mostAtOnce)
 
 /** One of `mostAtOnce` turns; refuses `rate_limit_exceeded` when too many wait. */
 async function inTurn<T>(work: () => Promise<T>): Promise<T> {
-  if (working >= mostAtOnce) {
-    if (waiting.length >= mostWaiting)
-      throw new Refusal('rate_limit_exceeded', { message: 'too many people sign in at the same time', retryAfterSeconds: 2 })
-    await new Promise<void>((resolve) => waiting.push(resolve))
-  }
-  working++
-  try {
-    return await work()
-  } finally {
-    working--
-    waiting.shift()?.()
-  }
+  if (turns.waiting >= mostWaiting)
+    throw new Refusal('rate_limit_exceeded', { message: 'too many people sign in at the same time', retryAfterSeconds: 2 })
+  return turns.run(work)
 }
 
 const tagOf = (password: string, salt: Buffer): Promise<Buffer> =>

@@ -7,8 +7,8 @@ import { getServers } from 'node:dns'
 import { isIP } from 'node:net'
 import type { Answer, TlsaData } from 'dns-packet'
 import { LRUCache } from 'lru-cache'
-import type { Clock } from '#base'
-import { answersIn, ask as askServers, type DnsPacket, isName, lacksEdns, nameOf, openGate, type Question, serverOf } from './question.ts'
+import { type Clock, openGate } from '#base'
+import { answersIn, ask as askServers, type DnsPacket, isName, lacksEdns, nameOf, type Question, serverOf } from './question.ts'
 
 export interface TlsaRecord {
   usage: number
@@ -71,7 +71,8 @@ export function openDnssec({ servers, trusted, clock, fraction }: DnssecDeps): D
     if (known && clock.monotonicMs() < known.untilMs) return Promise.resolve(known.answer)
     const running = asked.get(key)
     if (running) return running
-    const question = gate(() => askServers(believed, { name, type, id: Math.floor(fraction() * 65_536) }, 'dnssec', patience, clock))
+    const question = gate
+      .run(() => askServers(believed, { name, type, id: Math.floor(fraction() * 65_536) }, 'dnssec', patience, clock))
       .then((packet) => {
         const answer = read(packet, name, type)
         cache.set(key, { answer, untilMs: clock.monotonicMs() + lifeMsOf(answer) })

@@ -59,22 +59,6 @@ export function serverOf(text: string): Server {
   return { address, port: port === undefined ? dnsPort : Number(port) }
 }
 
-/** Lets `most` run at a time. */
-export function openGate(most: number) {
-  let running = 0
-  const waiting: (() => void)[] = []
-  return async <T>(work: () => Promise<T>): Promise<T> => {
-    if (running >= most) await new Promise<void>((resolve) => waiting.push(resolve))
-    running++
-    try {
-      return await work()
-    } finally {
-      running--
-      waiting.shift()?.()
-    }
-  }
-}
-
 /** RFC 6891. */
 const edns = (manner: 'dnssec' | 'edns'): OptAnswer => ({
   type: 'OPT',

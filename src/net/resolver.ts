@@ -7,8 +7,8 @@ import { Resolver as SystemResolver } from 'node:dns/promises'
 import { isIP } from 'node:net'
 import type { Answer } from 'dns-packet'
 import { LRUCache } from 'lru-cache'
-import type { Clock, Ids } from '#base'
-import { answersIn, ask as askServers, isName, lacksEdns, nameOf, openGate, type Question, serverOf } from './question.ts'
+import { type Clock, type Ids, openGate } from '#base'
+import { answersIn, ask as askServers, isName, lacksEdns, nameOf, type Question, serverOf } from './question.ts'
 
 /** `none`: the name exists without such records. `trouble`: nothing is known; `code` is SERVFAIL, REFUSED, TIMEOUT and the like. */
 export type DnsAnswer<T> = { kind: 'found'; value: T } | { kind: 'none' } | { kind: 'nxdomain' } | { kind: 'trouble'; code: string }
@@ -138,7 +138,7 @@ export function openResolver({ servers, clock, ids, queryMs = queryTimeoutMs }: 
         const answer = await askServers(own, question, 'edns', patience(), clock)
         return typeof answer === 'string' || !lacksEdns(answer) ? answer : askServers(own, question, 'plain', patience(), clock)
       }
-      const packet = await gate(() => inPlace(ask))
+      const packet = await gate.run(() => inPlace(ask))
       if (typeof packet === 'string') {
         const isUnreached = /^E[A-Z]+$/.test(packet)
         return isUnreached && servers.length === 0 ? askSystem(name) : troubleOf(packet.replace(/^E(?=[A-Z]+$)/, ''))
@@ -241,29 +241,22 @@ function failed<T>(error: unknown): Kept<T> {
 
 /** Runs work when there is a place for it; each has its place until it is done, and for `placeMs` at most. */
 function openPlaces(clock: Clock): <T>(work: () => Promise<T>) => Promise<T> {
-  let taken = 0
-  const waiting: (() => void)[] = []
-  const leave = () => {
-    const next = waiting.shift()
-    if (next) next()
-    else taken--
-  }
-  return async (work) => {
-    if (taken < mostPlaces) taken++
-    else await new Promise<void>((resolve) => waiting.push(resolve))
-    let hasLeft = false
-    const leaveOnce = () => {
-      if (!hasLeft) leave()
-      hasLeft = true
-    }
-    const cancel = clock.after(placeMs, leaveOnce)
-    try {
-      return await work()
-    } finally {
-      cancel()
-      leaveOnce()
-    }
-  }
+  const gate = openGate(mostPlaces)
+  return (work) =>
+    new Promise((resolve, reject) => {
+      void gate.run(() => {
+        const running = work()
+        running.then(resolve, reject)
+        return new Promise<void>((leave) => {
+          const cancel = clock.after(placeMs, leave)
+          const end = () => {
+            cancel()
+            leave()
+          }
+          running.then(end, end)
+        })
+      })
+    })
 }
 
 function within<T>(clock: Clock, question: Promise<Kept<T>>): Promise<Kept<T>> {
