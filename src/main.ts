@@ -1,14 +1,13 @@
 /**
  * The only place where rooms are joined, in the order of the house: settings, database, records, roles, orderly stop.
- * `postrider serve` is this file; the other commands are given what they need from here.
+ * `postrider serve` is this file; the other commands are given what they need from here. Longer than other files, because every room
+ * that is opened is named here, once for each process that opens it.
  */
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { readFileSync } from 'node:fs'
 import { openAccept, openCommit } from '#accept'
 import {
   type Children,
   type Config,
-  ConfigError,
   type Ids,
   type Log,
   openCrashPoints,
@@ -27,23 +26,23 @@ import {
   tellParent,
 } from '#base'
 import { readReport } from '#bounces'
-import { type BareHouse, type House, runCommand } from '#cli'
-import { type Credentials, createKey, openCredentials } from '#credentials'
-import { type Db, durabilityProblems, embeddedUrlIfRunning, hasEmbedded, migrate, openDb, startEmbedded } from '#db'
+import { runCommand } from '#cli'
+import { type Credentials, openCredentials } from '#credentials'
+import { type Db, durabilityProblems, migrate, openDb, startEmbedded } from '#db'
 import { holdAfterRestore, openStandstills, startDelivery } from '#delivery'
 import { examine, readPlatform, startMeasuring } from '#doctor'
-import { addDomain, ensurePlatformKey, openDomainDesk, openDomains } from '#domains'
+import { ensurePlatformKey, openDomainDesk, openDomains } from '#domains'
 import { prepareDays, startHousekeeping } from '#housekeeping'
 import { startHttp } from '#http'
 import { ensureCertificate, startInbound } from '#inbound'
+import { type FirstStart, firstStart, openHouses, readSecret, refuseOtherSecret, welcome } from '#installation'
 import { openKeyRates, openLimitSettings, openPresence, openRateLimiter } from '#limits'
-import { addMember, openSessions } from '#members'
+import { openSessions } from '#members'
 import { openGuard, openPost, openResolver } from '#net'
 import { openRequestLogs } from '#request-logs'
 import { openReturns } from '#returns'
-import { simulatorDomain } from '#simulator'
 import { forgetProcess, shardLeases } from '#spool'
-import { findOrganisation, foundOrganisation, openTenants } from '#tenants'
+import { openTenants } from '#tenants'
 import { openHits, openTokens, openTrackHosts, openTracks } from '#tracking'
 import { openUsage } from '#usage'
 import { forgetSender, openBodies, openLive, openWebhooks, startSending } from '#webhooks'
@@ -64,6 +63,8 @@ const deliveryConnections = 6
 const inboundConnections = 8
 const webhookConnections = 6
 const webhookProcesses = 1
+/** Ports are bound once. Apart from the API, because what the world says to it is hostile. */
+const inboundProcesses = 1
 /** Shorter than the five seconds after which many a receiver closes an unused connection. */
 const webhookIdleMs = 3000
 const saveUsesEveryMs = 10_000
@@ -72,129 +73,23 @@ const saveUsesEveryMs = 10_000
 const deliverySettings = '-c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off -c enable_bitmapscan=off -c jit=off'
 const withOptions = (url: string, options: string) => `${url}${url.includes('?') ? '&' : '?'}options=${encodeURIComponent(options)}`
 
-/** The secret of this installation: given, or made once into the state folder. */
-function readSecret(config: Config): string {
-  if (config.secret !== undefined) return config.secret
-  if (config.databaseUrl !== undefined)
-    throw new Error('POSTRIDER_SECRET is required when DATABASE_URL is set: every process of the installation needs the same one')
-  const kept = keptSecret(config)
-  if (kept === undefined && hasEmbedded(config.dataFolder))
-    throw new ConfigError(
-      `${secretFile(config)} is missing, and without it nothing sealed in this database can be read: put it back, or give it as POSTRIDER_SECRET or POSTRIDER_SECRET_FILE`,
-    )
-  return kept ?? keepSecret(config, ids.token(43))
-}
-
-const secretFile = (config: Config) => join(config.dataFolder, 'secret')
-
-const keptSecret = (config: Config): string | undefined =>
-  existsSync(secretFile(config)) ? readFileSync(secretFile(config), 'utf8').trim() : undefined
-
-function keepSecret(config: Config, secret: string): string {
-  mkdirSync(config.dataFolder, { recursive: true, mode: 0o700 })
-  writeFileSync(secretFile(config), secret, { mode: 0o600, flag: 'wx' })
-  return secret
-}
-
-async function refuseOtherSecret(db: Db, secrets: Secrets): Promise<void> {
-  const organisation = await findOrganisation(db)
-  if (organisation && organisation.secretFingerprint !== secrets.fingerprint) {
-    throw new Error(
-      'POSTRIDER_SECRET is not the one this database was set up with: stored keys could not be read. Give the original one as POSTRIDER_SECRET or POSTRIDER_SECRET_FILE, or as the file secret in the state folder.',
-    )
-  }
-}
-
-/** A database for one command: the running service's, or the embedded one started for as long as the command takes. */
-async function withHouse<T>(work: (house: House) => Promise<T>, { whileServing = false, mayBeNew = false } = {}): Promise<T> {
-  const config = readConfig(environment)
-  // A command in a shell that lacks the service's settings would work on a new, empty installation that nobody runs.
-  if (!mayBeNew && config.databaseUrl === undefined && !hasEmbedded(config.dataFolder))
-    throw new ConfigError(
-      `there is no installation in ${config.dataFolder}: set POSTRIDER_DATA or DATABASE_URL as for the service, or start that first (postrider serve)`,
-    )
-  const secrets = openSecrets(readSecret(config), systemRandom)
-  return withDatabase(config, { whileServing }, async (db, isOurs) => {
-    const house = { config, db, clock, ids, random: systemRandom, secrets, version }
-    if (mayBeNew) return work(house)
-    if (isOurs) await migrate(db, clock)
-    await refuseOtherSecret(db, secrets)
-    if (!(await findOrganisation(db)))
-      throw new ConfigError('there is no installation in this database yet: start it first (postrider serve)')
-    return work(house)
-  })
-}
-
-function withBareHouse<T>(work: (house: BareHouse) => Promise<T>): Promise<T> {
-  const config = readConfig(environment)
-  const secret = config.secret ?? (config.databaseUrl === undefined ? keptSecret(config) : undefined)
-  const keep = (given: string) => void keepSecret(config, given)
-  return withDatabase(config, { whileServing: false }, (db) => work({ config, db, clock, secret, keepSecret: keep }))
-}
-
-/** `isOurs`: it was started for this. */
-async function withDatabase<T>(
-  config: Config,
-  { whileServing }: { whileServing: boolean },
-  work: (db: Db, isOurs: boolean) => Promise<T>,
-): Promise<T> {
-  const log = openLog('warn', 'command')
-  const running = config.databaseUrl ?? (await embeddedUrlIfRunning(config.dataFolder))
-  if (running === undefined && whileServing) throw new Error('the service is not running here; start it with: postrider serve')
-  const embedded = running === undefined ? await startEmbedded({ folder: config.dataFolder, clock, log }) : undefined
-  const db = await openDb({ url: running ?? (embedded?.url as string), poolSize: 3, applicationName: 'postrider command', log })
-  try {
-    return await work(db, embedded !== undefined)
-  } finally {
-    await db.close()
-    await embedded?.stop()
-  }
-}
-
-const ownerOf = (config: Config) => `owner@${config.hostname}`
-
-/** Makes the organisation of an empty database; what it returns is to be shown once. */
-async function firstStart(
-  config: Config,
-  db: Db,
-  secrets: Secrets,
-): Promise<{ liveKey: string; testKey: string; signInUrl: string } | undefined> {
-  if (await findOrganisation(db)) return undefined
-  const facts = { nowMs: clock.nowMs(), ids }
-  return db.transaction(async (tx) => {
-    const tenant = await foundOrganisation(tx, { name: 'Organisation', secretFingerprint: secrets.fingerprint, ...facts })
-    await addDomain(tx, { tenantId: tenant.id, name: simulatorDomain, trusted: true, testOnly: true }, { ...facts, secrets })
-    if (config.firstStart === 'quiet') return undefined
-    const key = async (mode: 'live' | 'test') =>
-      (await createKey(tx, { mode, name: `first-${mode}-key`, tenantId: null, permissions: null }, facts)).key
-    const { signInToken } = await addMember(tx, { address: ownerOf(config), role: 'owner', tenantId: null }, facts)
-    return { liveKey: await key('live'), testKey: await key('test'), signInUrl: `${config.publicUrl}/sign-in/${signInToken}` }
-  })
-}
-
-const welcome = (config: Config, shown: { liveKey: string; testKey: string; signInUrl: string }) => `
-Postrider is running. Dashboard ${config.publicUrl}, API ${config.publicUrl}/v1, reference ${config.publicUrl}/docs
-
-These are shown once:
-  live key          ${shown.liveKey}
-  test key          ${shown.testKey}
-  owner's sign-in   ${shown.signInUrl} (${ownerOf(config)}; 24 hours, once)
-
-Send a first email with the test key; nothing leaves this machine:
-
-  curl -s ${config.publicUrl}/v1/emails \\
-    -H 'Authorization: Bearer ${shown.testKey}' -H 'Content-Type: application/json' \\
-    -d '{"from":"hello@${simulatorDomain}","to":["delivered@${simulatorDomain}"],"subject":"Hello","text":"It works."}'
-
-and see what became of it:
-
-  curl -s '${config.publicUrl}/v1/emails?perPage=1' -H 'Authorization: Bearer ${shown.testKey}'
-`
-
 const tracesOf = (config: Config, log: Log, role: string) => openTraces(config, { clock, log, random: systemRandom, version, role })
 
 const smtpPorts = ({ smtpHost, smtpPort, submissionPort, submissionTlsPort }: Config) =>
   `SMTP on ${smtpHost}: submission ${submissionPort} (STARTTLS) and ${submissionTlsPort} (TLS), incoming mail ${smtpPort}`
+
+/** What every process of the service stands on. */
+interface Ground {
+  config: Config
+  log: Log
+  traces: Traces | undefined
+  secrets: Secrets
+  db: Db
+}
+
+interface Role {
+  stop(): Promise<void>
+}
 
 async function serve(): Promise<void> {
   const config = readConfig(environment)
@@ -204,51 +99,19 @@ async function serve(): Promise<void> {
   const ending = ended.signal
   const stop = untilSignal().then(() => ended.abort())
   const traces = await tracesOf(config, log, 'serve')
-  const secrets = openSecrets(readSecret(config), systemRandom)
+  const secrets = openSecrets(readSecret(config, ids), systemRandom)
   const embedded = config.databaseUrl === undefined ? await startEmbedded({ folder: config.dataFolder, clock, log }) : undefined
   const url = config.databaseUrl ?? (embedded?.url as string)
   const db = await openDb({ url, poolSize: apiConnections, applicationName: 'postrider serve', log })
-  const open: { stop(): Promise<void> }[] = []
+  const ground = { config, log, traces, secrets, db }
+  const open: Role[] = []
   try {
-    await migrate(db, clock)
-    await prepareDays(db, clock.nowMs())
-    await refuseOtherSecret(db, secrets)
-    await holdAfterRestore(db, clock.nowMs())
-    for (const problem of await durabilityProblems(db)) log.warn(problem)
-    const shown = await firstStart(config, db, secrets)
+    const shown = await makeReady(ground)
     if (ending.aborted) {
       if (shown) console.log(welcome(config, shown))
       return
     }
-    const delivery = {
-      command: 'delivery-process',
-      count: config.deliveryProcesses,
-      ended: (name: string) => forgetProcess(db, shardLeases, name),
-    }
-    // One, for ports are bound once; apart from the API, because what the world says to it is hostile.
-    const inbound = { command: 'inbound-process', count: 1, ended: async () => {} }
-    const webhooks = { command: 'webhooks-process', count: webhookProcesses, ended: (name: string) => forgetSender(db, name) }
-    if (config.roles.includes('delivery')) open.push(startProcesses(delivery, { config, url, log, ending }))
-    if (config.roles.includes('webhooks')) open.push(startProcesses(webhooks, { config, url, log, ending }))
-    if (config.roles.includes('inbound')) {
-      ensureCertificate(config, { clock, random: systemRandom })
-      open.push(startProcesses(inbound, { config, url, log, ending }))
-    }
-    if (config.roles.includes('housekeeping'))
-      open.push(
-        startHousekeeping({
-          db,
-          clock,
-          log,
-          resolver: openResolver({ servers: config.resolvers, clock, ids }),
-          hostname: config.hostname,
-          keep: config,
-          brake: config,
-          limitSettings: openLimitSettings({ db, clock, config }),
-        }),
-      )
-    if (config.roles.includes('api')) open.push(await startApi(config, db, secrets, log, ending, traces))
-    open.push(startMeasuring({ db, clock, log, dataFolder: config.dataFolder }))
+    await startRoles(ground, { url, ending, open })
     console.log(shown ? welcome(config, shown) : `Postrider is running at ${config.publicUrl}`)
     if (config.roles.includes('inbound')) console.log(smtpPorts(config))
     await stop
@@ -263,30 +126,111 @@ async function serve(): Promise<void> {
   }
 }
 
-async function startApi(
-  config: Config,
-  db: Db,
-  secrets: Secrets,
-  log: Log,
-  ending: AbortSignal,
-  traces: Traces | undefined,
-): Promise<{ stop(): Promise<void> }> {
+/** Brings the database to where the roles may start on it; what a first start made is to be shown once. */
+async function makeReady({ config, log, secrets, db }: Ground): Promise<FirstStart | undefined> {
+  await migrate(db, clock)
+  await prepareDays(db, clock.nowMs())
+  await refuseOtherSecret(db, secrets)
+  await holdAfterRestore(db, clock.nowMs())
+  for (const problem of await durabilityProblems(db)) log.warn(problem)
+  return firstStart(config, db, { clock, ids, secrets })
+}
+
+/** In this order; what has started is in `open`, also when a later one fails. */
+async function startRoles(ground: Ground, { url, ending, open }: { url: string; ending: AbortSignal; open: Role[] }): Promise<void> {
+  const { config, log, db } = ground
+  const wants = new Set(config.roles)
+  const processes = (command: string, count: number, ended: (name: string) => Promise<void>) =>
+    startProcesses({ command, count, ended }, { config, url, log, ending })
+  if (wants.has('delivery'))
+    open.push(processes('delivery-process', config.deliveryProcesses, (name) => forgetProcess(db, shardLeases, name)))
+  if (wants.has('webhooks')) open.push(processes('webhooks-process', webhookProcesses, (name) => forgetSender(db, name)))
+  if (wants.has('inbound')) {
+    ensureCertificate(config, { clock, random: systemRandom })
+    open.push(processes('inbound-process', inboundProcesses, async () => {}))
+  }
+  if (wants.has('housekeeping'))
+    open.push(
+      startHousekeeping({
+        db,
+        clock,
+        log,
+        resolver: openResolver({ servers: config.resolvers, clock, ids }),
+        hostname: config.hostname,
+        keep: config,
+        brake: config,
+        limitSettings: openLimitSettings({ db, clock, config }),
+      }),
+    )
+  if (wants.has('api')) open.push(await startApi(ground, ending))
+  open.push(startMeasuring({ db, clock, log, dataFolder: config.dataFolder }))
+}
+
+/** Processes of a role that this one starts, and starts again when they die. */
+function startProcesses(
+  role: { command: string; count: number; ended: (name: string) => Promise<void> },
+  { config, url, log, ending }: { config: Config; url: string; log: Log; ending: AbortSignal },
+): Children {
+  return startChildren({
+    script,
+    argumentsFor: (name) => [role.command, name],
+    environment: { ...environment, DATABASE_URL: url, POSTRIDER_SECRET: readSecret(config, ids) },
+    count: role.count,
+    newName: () => `${config.hostname}-${ids.token(12)}`,
+    ended: role.ended,
+    ending,
+    clock,
+    log,
+  })
+}
+
+/** What accepts mail, in the API's process and in that of the SMTP listeners. */
+function openAcceptance({ config, log, secrets, db }: Ground) {
   const tenants = openTenants({ db, clock })
   const domains = openDomains({ db, clock, secrets })
   const tracks = openTracks({ db, clock })
-  const credentials = openCredentials({ db, clock })
   const limitSettings = openLimitSettings({ db, clock, config })
-  const resolver = openResolver({ servers: config.resolvers, clock, ids })
-  const sandboxDomain = config.sandboxSender.slice(config.sandboxSender.lastIndexOf('@') + 1)
-  await ensurePlatformKey(db, sandboxDomain, { nowMs: clock.nowMs(), ids, secrets })
-  const { sandboxSender, hostname, publicUrl } = config
   const commit = openCommit({ db, clock, limitSettings, reached })
+  const { sandboxSender, hostname, publicUrl } = config
   const accept = openAccept({ db, clock, ids, tenants, domains, tracks, limitSettings, sandboxSender, hostname, publicUrl, commit })
+  const credentials = openCredentials({ db, clock })
+  return { tenants, domains, tracks, limitSettings, accept, credentials, uses: saveUsesOf(credentials, log) }
+}
+
+/** Writes down when keys were last used, every few seconds and at the end. */
+function saveUsesOf(credentials: Credentials, log: Log): Role {
+  const saving = startLoop({ clock, log, name: 'saving the last uses of keys', everyMs: saveUsesEveryMs }, () => credentials.saveUses())
+  return {
+    async stop() {
+      await saving.stop()
+      await credentials.saveUses().catch(() => undefined)
+    },
+  }
+}
+
+async function startApi(ground: Ground, ending: AbortSignal): Promise<Role> {
+  const { config, log, traces, secrets, db } = ground
+  const { uses, ...acceptance } = openAcceptance(ground)
+  const { tenants } = acceptance
+  const resolver = openResolver({ servers: config.resolvers, clock, ids })
+  const { hostname, sandboxSender, allowedNetworks } = config
+  const sandboxDomain = sandboxSender.slice(sandboxSender.lastIndexOf('@') + 1)
+  await ensurePlatformKey(db, sandboxDomain, { nowMs: clock.nowMs(), ids, secrets })
   const requestLogs = openRequestLogs({ db, clock, log, secrets })
   const hits = openHits({ db, clock, log, ids, keepEmailDays: config.keepEmailDays })
   const rateLimiter = openRateLimiter(clock)
   const presence = await openPresence({ db, clock, log, ending })
+  const post = openPost({ resolver, guard: openGuard(allowedNetworks), openedNetworks: allowedNetworks, clock })
   const http = await startHttp({
+    ...acceptance,
+    config,
+    log,
+    traces,
+    secrets,
+    db,
+    clock,
+    ids,
+    resolver,
     requestLogs,
     hits,
     tokens: openTokens(secrets),
@@ -294,36 +238,11 @@ async function startApi(
     sessions: openSessions({ db, clock, ids, secrets }),
     dashboardFolder,
     docsFolder,
-    db,
-    clock,
-    ids,
-    log,
-    traces,
-    secrets,
-    tenants,
-    domains,
-    tracks,
-    domainDesk: openDomainDesk({ db, clock, ids, secrets, tenants, resolver, hostname: config.hostname }),
-    limitSettings,
-    credentials,
-    accept,
-    resolver,
+    domainDesk: openDomainDesk({ db, clock, ids, secrets, tenants, resolver, hostname }),
     standstills: openStandstills({ db, clock, resolver, config }),
     usage: openUsage({ db, clock }),
     live: openLive({ db, clock }),
-    webhooks: openWebhooks({
-      db,
-      clock,
-      ids,
-      random: systemRandom,
-      secrets,
-      tenants,
-      post: openPost({ resolver, guard: openGuard(config.allowedNetworks), openedNetworks: config.allowedNetworks, clock }),
-      config,
-      version,
-      traces,
-    }),
-    config,
+    webhooks: openWebhooks({ db, clock, ids, random: systemRandom, secrets, tenants, post, config, version, traces }),
     installation: {
       version,
       settings: shownSettings(environment),
@@ -336,7 +255,6 @@ async function startApi(
     keyRates: openKeyRates({ db, clock, rateLimiter, isAlone: () => presence.isAlone() }),
     ready: () => true,
   })
-  const uses = saveUsesOf(credentials, log)
   return {
     async stop() {
       await http.stop()
@@ -347,121 +265,62 @@ async function startApi(
   }
 }
 
-/** Writes down when keys were last used, every few seconds and at the end. */
-function saveUsesOf(credentials: Credentials, log: Log): { stop(): Promise<void> } {
-  const saving = startLoop({ clock, log, name: 'saving the last uses of keys', everyMs: saveUsesEveryMs }, () => credentials.saveUses())
-  return {
-    async stop() {
-      await saving.stop()
-      await credentials.saveUses().catch(() => undefined)
+/** The whole life of a process that `serve` has started. `name`: in the log and to the database. */
+async function runProcess(
+  name: string,
+  { role, poolSize, databaseOptions }: { role: string; poolSize: number; databaseOptions?: string },
+  start: (ground: Ground) => Promise<Role>,
+): Promise<void> {
+  const config = readConfig(environment)
+  const log = openLog(config.logLevel, name)
+  const stop = untilSignal()
+  const traces = await tracesOf(config, log, role)
+  const secrets = openSecrets(readSecret(config, ids), systemRandom)
+  const given = config.databaseUrl as string
+  const url = databaseOptions === undefined ? given : withOptions(given, databaseOptions)
+  const db = await openDb({ url, poolSize, applicationName: `postrider ${name}`, log })
+  const running = await start({ config, log, traces, secrets, db })
+  await stop
+  await running.stop()
+  await traces?.stop()
+  await db.close()
+}
+
+const deliver = (processId: string): Promise<void> =>
+  runProcess(
+    `delivery ${processId}`,
+    { role: 'delivery', poolSize: deliveryConnections, databaseOptions: deliverySettings },
+    async ({ config, log, traces, secrets, db }) => {
+      const tenants = openTenants({ db, clock })
+      const domains = openDomains({ db, clock, secrets })
+      const resolver = openResolver({ servers: config.resolvers, clock, ids })
+      const { takeReport } = openReturns({ db, clock, ids, log, secrets, tenants, resolver, hostname: config.hostname, readReport })
+      return startDelivery({ db, clock, ids, log, traces, secrets, domains, tenants, config, processId, takeReport, reached })
     },
-  }
-}
+  )
 
-/** Processes of a role that this one starts, and starts again when they die. */
-function startProcesses(
-  role: { command: string; count: number; ended: (name: string) => Promise<void> },
-  { config, url, log, ending }: { config: Config; url: string; log: Log; ending: AbortSignal },
-): Children {
-  return startChildren({
-    script,
-    argumentsFor: (name) => [role.command, name],
-    environment: { ...environment, DATABASE_URL: url, POSTRIDER_SECRET: readSecret(config) },
-    count: role.count,
-    newName: () => `${config.hostname}-${ids.token(12)}`,
-    ended: role.ended,
-    ending,
-    clock,
-    log,
+const receive = (): Promise<void> =>
+  runProcess('inbound', { role: 'inbound', poolSize: inboundConnections }, async (ground) => {
+    const { config, log, traces, secrets, db } = ground
+    const { tenants, accept, credentials, uses } = openAcceptance(ground)
+    const resolver = openResolver({ servers: config.resolvers, clock, ids })
+    const returns = openReturns({ db, clock, ids, log, secrets, tenants, resolver, hostname: config.hostname, readReport })
+    const inbound = await startInbound({ db, clock, log, traces, accept, credentials, returns, config })
+    return {
+      async stop() {
+        await inbound.stop()
+        await uses.stop()
+      },
+    }
   })
-}
 
-async function deliver(processId: string): Promise<void> {
-  const config = readConfig(environment)
-  const log = openLog(config.logLevel, `delivery ${processId}`)
-  const stop = untilSignal()
-  const traces = await tracesOf(config, log, 'delivery')
-  const secrets = openSecrets(readSecret(config), systemRandom)
-  const db = await openDb({
-    url: withOptions(config.databaseUrl as string, deliverySettings),
-    poolSize: deliveryConnections,
-    applicationName: `postrider delivery ${processId}`,
-    log,
+const sendWebhooks = (processId: string): Promise<void> =>
+  runProcess(`webhooks ${processId}`, { role: 'webhooks', poolSize: webhookConnections }, async ({ config, log, traces, secrets, db }) => {
+    const resolver = openResolver({ servers: config.resolvers, clock, ids })
+    const { allowedNetworks: openedNetworks } = config
+    const post = openPost({ resolver, guard: openGuard(openedNetworks), openedNetworks, clock, keepIdleMs: webhookIdleMs })
+    return startSending({ db, clock, ids, log, traces, secrets, post, bodies: openBodies({ db }), config, version, processId })
   })
-  const tenants = openTenants({ db, clock })
-  const resolver = openResolver({ servers: config.resolvers, clock, ids })
-  const returns = openReturns({ db, clock, ids, log, secrets, tenants, resolver, hostname: config.hostname, readReport })
-  const delivery = await startDelivery({
-    db,
-    clock,
-    ids,
-    log,
-    traces,
-    secrets,
-    domains: openDomains({ db, clock, secrets }),
-    tenants,
-    config,
-    processId,
-    takeReport: returns.takeReport,
-    reached,
-  })
-  await stop
-  await delivery.stop()
-  await traces?.stop()
-  await db.close()
-}
-
-async function receive(): Promise<void> {
-  const config = readConfig(environment)
-  const log = openLog(config.logLevel, 'inbound')
-  const stop = untilSignal()
-  const traces = await tracesOf(config, log, 'inbound')
-  const secrets = openSecrets(readSecret(config), systemRandom)
-  const db = await openDb({ url: config.databaseUrl as string, poolSize: inboundConnections, applicationName: 'postrider inbound', log })
-  const credentials = openCredentials({ db, clock })
-  const limitSettings = openLimitSettings({ db, clock, config })
-  const tenants = openTenants({ db, clock })
-  const accept = openAccept({
-    db,
-    clock,
-    ids,
-    tenants,
-    domains: openDomains({ db, clock, secrets }),
-    tracks: openTracks({ db, clock }),
-    limitSettings,
-    sandboxSender: config.sandboxSender,
-    hostname: config.hostname,
-    publicUrl: config.publicUrl,
-    commit: openCommit({ db, clock, limitSettings, reached }),
-  })
-  const resolver = openResolver({ servers: config.resolvers, clock, ids })
-  const returns = openReturns({ db, clock, ids, log, secrets, tenants, resolver, hostname: config.hostname, readReport })
-  const uses = saveUsesOf(credentials, log)
-  const inbound = await startInbound({ db, clock, log, traces, accept, credentials, returns, config })
-  await stop
-  await inbound.stop()
-  await traces?.stop()
-  await uses.stop()
-  await db.close()
-}
-
-async function sendWebhooks(processId: string): Promise<void> {
-  const config = readConfig(environment)
-  const log = openLog(config.logLevel, `webhooks ${processId}`)
-  const stop = untilSignal()
-  const traces = await tracesOf(config, log, 'webhooks')
-  const secrets = openSecrets(readSecret(config), systemRandom)
-  const url = config.databaseUrl as string
-  const db = await openDb({ url, poolSize: webhookConnections, applicationName: `postrider webhooks ${processId}`, log })
-  const resolver = openResolver({ servers: config.resolvers, clock, ids })
-  const { allowedNetworks: openedNetworks } = config
-  const post = openPost({ resolver, guard: openGuard(openedNetworks), openedNetworks, clock, keepIdleMs: webhookIdleMs })
-  const sending = await startSending({ db, clock, ids, log, traces, secrets, post, bodies: openBodies({ db }), config, version, processId })
-  await stop
-  await sending.stop()
-  await traces?.stop()
-  await db.close()
-}
 
 /** Ctrl-C, SIGTERM, or the end of the parent process. */
 function untilSignal(): Promise<void> {
@@ -475,9 +334,8 @@ tellParent(clock)
 const exitCode = await runCommand(process.argv.slice(2), {
   environment,
   clock,
-  withHouse,
-  withBareHouse,
-  secretOf: readSecret,
+  ...openHouses({ environment, clock, ids, random: systemRandom, version }),
+  secretOf: (config) => readSecret(config, ids),
   untilSignal,
   serve,
   deliver,

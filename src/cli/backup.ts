@@ -4,9 +4,10 @@ import { open, rename, rm } from 'node:fs/promises'
 import { openSecrets, systemRandom } from '#base'
 import { type BackupHeader, type BackupProgress, restoreBackup, writeBackup } from '#db'
 import { holdAfterRestore, restoreWaiting, resumeAfterRestore } from '#delivery'
+import type { BareHouse } from '#installation'
 import { noteRestore } from '#spool'
 import { findOrganisation } from '#tenants'
-import { type BareHouse, type Command, type CommandDeps, type Given, jsonOption, printed, UsageError } from './command.ts'
+import { type Command, type CommandDeps, type Given, jsonOption, printed, UsageError } from './command.ts'
 
 const progressEveryMs = 200
 

@@ -1,17 +1,18 @@
 /**
  * The command line door: one file for each kind of command.
  * Owns: nothing. Uses: base, mail, net, bounces, db, tenants, members, credentials, limits, domains, emails, spool, delivery, usage, webhooks,
- * housekeeping, crash-test, doctor. Used by: main.
+ * housekeeping, installation, crash-test, doctor. Used by: main.
  * Promises: every command has --help; those that print data take --json; a wrong call says what to do instead and exits with 2.
  */
 import { spawn } from 'node:child_process'
 import { ConfigError, Refusal, settings } from '#base'
 import { migrate } from '#db'
+import type { House } from '#installation'
 import { noteAct } from '#members'
 import { backup, restore } from './backup.ts'
 import { bounceParse } from './bounce.ts'
 import { classifyCommand } from './classify.ts'
-import { type Command, type CommandDeps, type Given, type House, jsonOption, parseCall, printed, UsageError } from './command.ts'
+import { type Command, type CommandDeps, type Given, jsonOption, parseCall, printed, UsageError } from './command.ts'
 import { crashTest } from './crash-test.ts'
 import { dns } from './dns.ts'
 import { doctor } from './doctor.ts'
@@ -34,7 +35,7 @@ import { poolAssign, poolList, poolUnassign, sourceAdd, sourceList, sourceRemove
 import { tlsList, tlsRequire, tlsWaive } from './tls.ts'
 import { webhookReplay, webhookRotateKey } from './webhook.ts'
 
-export type { BareHouse, CommandDeps, House } from './command.ts'
+export type { CommandDeps } from './command.ts'
 
 const serve: Command = {
   name: 'serve',

@@ -1,43 +1,14 @@
 /** What a command is, and the little all of them share: arguments, help, output. */
 import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
-import type { Clock, Config, Ids, Random, Secrets } from '#base'
-import type { Db } from '#db'
+import type { Clock, Config } from '#base'
+import type { Houses } from '#installation'
 
-/** What commands that talk to the database are given; opened only when a command asks for it. */
-export interface House {
-  config: Config
-  db: Db
-  clock: Clock
-  ids: Ids
-  random: Random
-  secrets: Secrets
-  /** Of this program. */
-  version: string
-}
-
-/** A database as it is, which may hold nothing: for restoring. */
-export interface BareHouse {
-  config: Config
-  db: Db
-  clock: Clock
-  /** Given, or in the state folder. */
-  secret: string | undefined
-  /** Puts a secret into a state folder that has none. */
-  keepSecret(secret: string): void
-}
-
-export interface CommandDeps {
+/** A house is opened only when a command asks for it. */
+export interface CommandDeps extends Houses {
   environment: Record<string, string | undefined>
   clock: Clock
-  /**
-   * Runs `work` with the database that the service uses, whether the service runs or not. `whileServing`: only while it runs, because
-   * the work goes on for long and would keep the service from starting.
-   */
-  withHouse<T>(work: (house: House) => Promise<T>, options?: { whileServing?: boolean; mayBeNew?: boolean }): Promise<T>
   /** POSTRIDER_SECRET as it is, for a backup that is to hold it. */
   secretOf(config: Config): string
-  /** As `withHouse`, without migrations, a secret, or a first start. */
-  withBareHouse<T>(work: (house: BareHouse) => Promise<T>): Promise<T>
   /** Resolves when the command is told to stop; without it, Ctrl-C ends the command as it stands. */
   untilSignal(): Promise<void>
   /** Runs the service until it is told to stop. */

@@ -15,12 +15,13 @@ import {
   resumeTenant,
 } from '#delivery'
 import { findEmail } from '#emails'
+import type { House } from '#installation'
 import { openLimitSettings } from '#limits'
 import { parseAddress } from '#mail'
 import { openResolver } from '#net'
 import { openTenants } from '#tenants'
 import { openRecent } from '#usage'
-import { type Command, type Given, type House, jsonOption, printed, text, UsageError } from './command.ts'
+import { type Command, type Given, jsonOption, printed, text, UsageError } from './command.ts'
 
 const mostShown = 50
 

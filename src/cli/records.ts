@@ -2,11 +2,12 @@
 import { Refusal } from '#base'
 import { createKey, type Permission, permissions } from '#credentials'
 import { addDomain, recordsOf } from '#domains'
+import type { House } from '#installation'
 import { keySubject, organisationSubject, setLimits, tenantSubject } from '#limits'
 import { parseAddress } from '#mail'
 import { addMember, listMembers, resetMember, resetSecondFactor, roles } from '#members'
 import { addTenant, openTenants, type Tenant } from '#tenants'
-import { type Command, type House, jsonOption, needed, printed, text, UsageError } from './command.ts'
+import { type Command, jsonOption, needed, printed, text, UsageError } from './command.ts'
 
 /** The tenant named by --tenant, or the default one. */
 async function tenantOf(house: House, id: string | undefined): Promise<Tenant> {

@@ -12,9 +12,10 @@ import {
   type Source,
   unassignPool,
 } from '#delivery'
+import type { House } from '#installation'
 import { openResolver, type Resolver } from '#net'
 import { openTenants } from '#tenants'
-import { type Command, type Given, type House, jsonOption, printed, text, UsageError } from './command.ts'
+import { type Command, type Given, jsonOption, printed, text, UsageError } from './command.ts'
 
 interface Advice {
   /** What the PTR of the address says; null: DNS could not be asked. */

@@ -1,6 +1,6 @@
 /**
  * Sending domains, their DKIM keys, and whether DNS says what they promise.
- * Owns: domains, platform_keys. Uses: base, mail, dkim, net, db, tenants. Used by: tracking, accept, delivery, housekeeping, doctor,
+ * Owns: domains, platform_keys. Uses: base, mail, dkim, net, db, tenants. Used by: tracking, accept, delivery, housekeeping, installation, doctor,
  * inbound, http, cli, main.
  * Promises: private keys are sealed in the database and leave this room only as signing keys; they are parsed once. A check takes no
  * longer than ten seconds, and a resolver that fails changes no domain.

@@ -1,8 +1,8 @@
 /** The operator's commands about encryption, with a database of the test's own. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openIds, openSecrets, readConfig, systemClock, systemRandom } from '#base'
-import type { House } from '#cli'
 import { readEvents, startOfLog } from '#events'
+import type { House } from '#installation'
 import { runHere } from '../support/command.ts'
 import { type TestDatabase, testDatabase } from '../support/database.ts'
 

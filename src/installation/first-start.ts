@@ -1,0 +1,56 @@
+/** The first start: an empty database gets its organisation, the simulator's domain, two keys and an owner, and the operator reads of them. */
+import type { Clock, Config, Ids, Secrets } from '#base'
+import { createKey } from '#credentials'
+import type { Db } from '#db'
+import { addDomain } from '#domains'
+import { addMember } from '#members'
+import { simulatorDomain } from '#simulator'
+import { findOrganisation, foundOrganisation } from '#tenants'
+
+/** To be shown once: only hashes of these are kept. */
+export interface FirstStart {
+  liveKey: string
+  testKey: string
+  signInUrl: string
+}
+
+const ownerOf = (config: Config) => `owner@${config.hostname}`
+
+/** Undefined when there is nothing to show: it is not the first start, or was to be a quiet one. */
+export async function firstStart(
+  config: Config,
+  db: Db,
+  { clock, ids, secrets }: { clock: Clock; ids: Ids; secrets: Secrets },
+): Promise<FirstStart | undefined> {
+  if (await findOrganisation(db)) return undefined
+  const facts = { nowMs: clock.nowMs(), ids }
+  return db.transaction(async (tx) => {
+    const tenant = await foundOrganisation(tx, { name: 'Organisation', secretFingerprint: secrets.fingerprint, ...facts })
+    await addDomain(tx, { tenantId: tenant.id, name: simulatorDomain, trusted: true, testOnly: true }, { ...facts, secrets })
+    if (config.firstStart === 'quiet') return undefined
+    const key = async (mode: 'live' | 'test') =>
+      (await createKey(tx, { mode, name: `first-${mode}-key`, tenantId: null, permissions: null }, facts)).key
+    const { signInToken } = await addMember(tx, { address: ownerOf(config), role: 'owner', tenantId: null }, facts)
+    return { liveKey: await key('live'), testKey: await key('test'), signInUrl: `${config.publicUrl}/sign-in/${signInToken}` }
+  })
+}
+
+/** What the operator reads then. */
+export const welcome = (config: Config, shown: FirstStart) => `
+Postrider is running. Dashboard ${config.publicUrl}, API ${config.publicUrl}/v1, reference ${config.publicUrl}/docs
+
+These are shown once:
+  live key          ${shown.liveKey}
+  test key          ${shown.testKey}
+  owner's sign-in   ${shown.signInUrl} (${ownerOf(config)}; 24 hours, once)
+
+Send a first email with the test key; nothing leaves this machine:
+
+  curl -s ${config.publicUrl}/v1/emails \\
+    -H 'Authorization: Bearer ${shown.testKey}' -H 'Content-Type: application/json' \\
+    -d '{"from":"hello@${simulatorDomain}","to":["delivered@${simulatorDomain}"],"subject":"Hello","text":"It works."}'
+
+and see what became of it:
+
+  curl -s '${config.publicUrl}/v1/emails?perPage=1' -H 'Authorization: Bearer ${shown.testKey}'
+`

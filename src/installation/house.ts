@@ -1,0 +1,93 @@
+/** What a command works in: the database of the running service, or the embedded one, started for as long as the command takes. */
+import { type Clock, type Config, ConfigError, type Ids, openLog, openSecrets, type Random, readConfig, type Secrets } from '#base'
+import { type Db, embeddedUrlIfRunning, hasEmbedded, migrate, openDb, startEmbedded } from '#db'
+import { findOrganisation } from '#tenants'
+import { findKeptSecret, keepSecret, readSecret, refuseOtherSecret } from './secret.ts'
+
+export interface House {
+  config: Config
+  db: Db
+  clock: Clock
+  ids: Ids
+  random: Random
+  secrets: Secrets
+  /** Of this program. */
+  version: string
+}
+
+/** A database as it is, which may hold nothing: for restoring. */
+export interface BareHouse {
+  config: Config
+  db: Db
+  clock: Clock
+  /** Given, or in the state folder. */
+  secret: string | undefined
+  /** Puts a secret into a state folder that has none. */
+  keepSecret(secret: string): void
+}
+
+export interface Houses {
+  /**
+   * Runs `work` with the database that the service uses, whether the service runs or not. `whileServing`: only while it runs, because
+   * the work goes on for long and would keep the service from starting. `mayBeNew`: also where nothing was set up yet.
+   */
+  withHouse<T>(work: (house: House) => Promise<T>, options?: { whileServing?: boolean; mayBeNew?: boolean }): Promise<T>
+  /** As `withHouse`, without migrations, a secret, or a first start. */
+  withBareHouse<T>(work: (house: BareHouse) => Promise<T>): Promise<T>
+}
+
+export interface HousesDeps extends Pick<House, 'clock' | 'ids' | 'random' | 'version'> {
+  environment: Record<string, string | undefined>
+}
+
+const poolSize = 3
+
+export function openHouses({ environment, clock, ids, random, version }: HousesDeps): Houses {
+  return {
+    async withHouse(work, { whileServing = false, mayBeNew = false } = {}) {
+      const config = readConfig(environment)
+      // A command in a shell that lacks the service's settings would work on a new, empty installation that nobody runs.
+      if (!mayBeNew && config.databaseUrl === undefined && !hasEmbedded(config.dataFolder))
+        throw new ConfigError(
+          `there is no installation in ${config.dataFolder}: set POSTRIDER_DATA or DATABASE_URL as for the service, or start that first (postrider serve)`,
+        )
+      const secrets = openSecrets(readSecret(config, ids), random)
+      return withDatabase(config, clock, { whileServing }, async (db, isOurs) => {
+        const house = { config, db, clock, ids, random, secrets, version }
+        if (mayBeNew) return work(house)
+        if (isOurs) await migrate(db, clock)
+        await refuseOtherSecret(db, secrets)
+        if (!(await findOrganisation(db)))
+          throw new ConfigError('there is no installation in this database yet: start it first (postrider serve)')
+        return work(house)
+      })
+    },
+
+    withBareHouse(work) {
+      const config = readConfig(environment)
+      const secret = config.secret ?? (config.databaseUrl === undefined ? findKeptSecret(config) : undefined)
+      const keep = (given: string) => keepSecret(config, given)
+      return withDatabase(config, clock, { whileServing: false }, (db) => work({ config, db, clock, secret, keepSecret: keep }))
+    },
+  }
+}
+
+/** `isOurs`: it was started for this. */
+async function withDatabase<T>(
+  config: Config,
+  clock: Clock,
+  { whileServing }: { whileServing: boolean },
+  work: (db: Db, isOurs: boolean) => Promise<T>,
+): Promise<T> {
+  const log = openLog('warn', 'command')
+  const running = config.databaseUrl ?? (await embeddedUrlIfRunning(config.dataFolder))
+  if (running === undefined && whileServing) throw new Error('the service is not running here; start it with: postrider serve')
+  const embedded = running === undefined ? await startEmbedded({ folder: config.dataFolder, clock, log }) : undefined
+  const db = await openDb({ url: running ?? (embedded?.url as string), poolSize, applicationName: 'postrider command', log })
+  try {
+    return await work(db, embedded !== undefined)
+  } finally {
+    await db.close()
+    await embedded?.stop()
+  }
+}
