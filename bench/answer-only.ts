@@ -69,7 +69,6 @@ const http = await startHttp({
   credentials: openCredentials({ db, clock }),
   rateLimiter,
   keyRates: openKeyRates({ db, clock, rateLimiter, isAlone: () => true }),
-  ready: () => true,
 })
 process.send?.({ port: http.port })
 process.on('disconnect', () => process.exit(0))

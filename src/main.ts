@@ -253,7 +253,6 @@ async function startApi(ground: Ground, ending: AbortSignal): Promise<Role> {
     },
     rateLimiter,
     keyRates: openKeyRates({ db, clock, rateLimiter, isAlone: () => presence.isAlone() }),
-    ready: () => true,
   })
   return {
     async stop() {

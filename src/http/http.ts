@@ -19,7 +19,7 @@ export { openApiDocument, refusalsOf } from './openapi.ts'
 export type { Endpoint } from './v1/route.ts'
 export { pathsOf, routes } from './v1/routes.ts'
 
-export interface HttpDeps extends Omit<AppDeps, 'bounds' | 'config' | 'streams'>, Omit<OutsideDeps, 'config'> {
+export interface HttpDeps extends Omit<AppDeps, 'bounds' | 'config' | 'streams'>, Omit<OutsideDeps, 'config' | 'ready'> {
   config: Pick<
     Config,
     'host' | 'port' | 'trustedProxies' | 'rateLimit' | 'maxAttempts' | 'metricsToken' | 'revealKeys' | 'hostname' | 'publicUrl'
@@ -44,7 +44,7 @@ export async function startHttp(deps: HttpDeps): Promise<{ port: number; stop():
   if (pages.size === 0) deps.log.warn(notBuilt)
   servePages(app, pages)
   serveGuide(app, deps.docsFolder)
-  await serveOutside(app, await openApiDocument(), { ...deps, ready: () => !stopping && deps.ready() })
+  await serveOutside(app, await openApiDocument(), { ...deps, ready: () => !stopping })
   const sockets = new Set<Socket>()
   app.server.on('connection', (socket: Socket) => {
     sockets.add(socket)

@@ -210,7 +210,6 @@ export async function startHouse(wish: Wish = {}): Promise<House> {
     },
     rateLimiter,
     keyRates: openKeyRates({ db, clock, rateLimiter, isAlone: () => true }),
-    ready: () => true,
     ...(wish.bounds ? { bounds: wish.bounds } : {}),
   })
   const returns = openReturns({ db, clock, ids, log, secrets, tenants, resolver, hostname, readReport })
