@@ -8,36 +8,25 @@
  */
 import { readFileSync } from 'node:fs'
 import { type Clock, type Config, ConfigError, type Ids, type Log, pause, type Reached, type Secrets, startLoop, type Traces } from '#base'
-import { CommitUnknown, type Db } from '#db'
+import type { Db } from '#db'
 import type { Domains } from '#domains'
-import { emailsOfDomain, loadContentBodies, tagsOf } from '#emails'
-import { isSimulatedSuppression, readScenario } from '#simulator'
-import {
-  type Claimed,
-  claim,
-  findInterrupted,
-  giveBack,
-  type Lane,
-  type OwnedShard,
-  openLeases,
-  openStops,
-  postpone,
-  promote,
-  type RetrySchedule,
-  shardLeases,
-} from '#spool'
-import { suppressed } from '#suppressions'
+import { readScenario } from '#simulator'
+import { type Claimed, claim, type Lane, openLeases, openStops, promote, type RetrySchedule, shardLeases } from '#spool'
 import type { Tenants } from '#tenants'
 import { openCursors } from './cursors.ts'
 import { type Dispatch, type DispatchDeps, openDispatch } from './dispatch.ts'
 import { openHands } from './hands.ts'
-import { type Job, jobsOf } from './job.ts'
+import { recordInterrupted } from './interrupted.ts'
+import { jobsOf } from './job.ts'
 import { doLater, type LaterDeps } from './later.ts'
-import { cancelled, decide, type Finding, nowhere, type Outcome } from './outcome.ts'
+import { openLetGo } from './let-go.ts'
+import { givePools, loadSmall } from './load.ts'
+import type { Outcome } from './outcome.ts'
 import { openProviders } from './providers.ts'
 import { openRecorder } from './record.ts'
+import { screen } from './screen.ts'
 import { openShaper } from './shaping.ts'
-import { openSources, type Pools } from './sources.ts'
+import { openSources } from './sources.ts'
 
 export { advanceTestClock } from './advance.ts'
 export { followQueueChanges } from './changes.ts'
@@ -89,12 +78,11 @@ const sweepMs = 1000
 const promoteMs = 250
 const laterEveryMs = 150
 const mostPromoted = 2000
-const mostInterrupted = 500
-/** Bodies up to this size are loaded with the claim, all in one query. */
-const smallOctets = 65_536
 const lanesPerClaim = 256
 const orderlyStopMs = 25_000
-const giveBackEveryMs = 200
+/** What came to its end by then must still be recorded. */
+const lastRecordsMs = 5000
+const stopLookMs = 10
 
 export interface DeliveryDeps {
   db: Db
@@ -163,36 +151,12 @@ export async function startDelivery(deps: DeliveryDeps): Promise<Delivery> {
     isIdle: (shard) => hands.isIdle(shard),
     reached: deps.reached,
   })
+  const { abandoned, putOff } = openLetGo({ db, clock, log, hands })
   const finished = (outcomes: Outcome[]) => {
     deps.reached?.('final-dot-answered')
     void recorder.record(outcomes).then(() => {
       for (const { claimed } of outcomes) hands.finish(claimed)
     })
-  }
-
-  /** Kept in hand until it is given back: what nobody holds and the spool calls claimed would lie there. */
-  const abandoned = (claimed: Claimed[]) => letGo(claimed, () => giveBack(db, claimed))
-  const putOff = (claimed: Claimed[], forMs: number, waitsFor: string) => {
-    const due = new Date(clock.nowMs() + forMs)
-    letGo(claimed, () => postpone(db, claimed, { due, waitsFor }))
-  }
-  const letGo = (claimed: Claimed[], back: () => Promise<void>) => {
-    const giveAllBack = async () => {
-      for (;;) {
-        try {
-          await back()
-          break
-        } catch (error) {
-          log.warn({ err: error, emails: claimed.length }, 'what was not sent could not be given back yet')
-          // Perhaps it was, and is claimed again by now: under the same epoch a repetition would take it back from whoever sends it. If it
-          // was not, it is found by the next sweep.
-          if (error instanceof CommitUnknown) break
-          await pause(clock, giveBackEveryMs)
-        }
-      }
-      for (const one of claimed) hands.finish(one)
-    }
-    void giveAllBack()
   }
 
   const providers = openProviders(config.providerRules)
@@ -205,7 +169,7 @@ export async function startDelivery(deps: DeliveryDeps): Promise<Delivery> {
     scenario,
     shaper,
     providers,
-    leases: () => leases,
+    leases,
     stops: () => stops.current(),
     schedule,
     finished,
@@ -215,13 +179,14 @@ export async function startDelivery(deps: DeliveryDeps): Promise<Delivery> {
 
   const cursors = openCursors(lanesPerClaim)
   const sources = openSources(deps)
+  const screening = { db, clock, ids, tenants: deps.tenants, schedule, stops: () => stops.current() }
   let sweepAtMs = 0
 
   const claimTurn = async (): Promise<number> => {
     const shards = leases.owned()
     // Between claims, so that what this process holds and what the spool calls claimed are compared at rest.
     if (shards.length > 0 && clock.monotonicMs() >= sweepAtMs) {
-      await sweep(shards)
+      await recordInterrupted(shards, { db, clock, ids, log, schedule, hands, recorder })
       sweepAtMs = clock.monotonicMs() + Math.min(sweepMs, config.leaseMs / 4)
     }
     const most = Math.min(mostPerClaim, mostHeld - hands.size)
@@ -257,115 +222,12 @@ export async function startDelivery(deps: DeliveryDeps): Promise<Delivery> {
 
   const begin = async (claimed: readonly Claimed[]) => {
     const pools = config.relay ? undefined : await sources.current()
-    const isSuppressed = await suppressed(
-      db,
-      claimed.map((one) => ({ tenantId: one.tenantId, address: one.recipient })),
-    )
-    const stopped = await stoppedAmong(claimed)
-    const ofStoppedDomain = await ofStoppedDomains(claimed)
-    const undue: Outcome[] = []
-    const due: Claimed[] = []
-    for (const one of claimed) {
-      const stop = stopped.get(one.tenantId)
-      if (stop) undue.push(decideUntried(one, stop))
-      else if (ofStoppedDomain.has(one.emailId)) undue.push(decideUntried(one, ofStoppedDomain.get(one.emailId) as Finding))
-      // A manual retry skips the list (contract section 7.2).
-      else if (one.manual || !(isSimulatedSuppression(one.recipient) || isSuppressed({ tenantId: one.tenantId, address: one.recipient })))
-        due.push(one)
-      else undue.push(decideUntried(one, { ...untried, kind: 'suppressed' }))
-    }
-    if (undue.length > 0) finished(undue)
+    const { due, outcomes } = await screen(claimed, screening)
+    if (outcomes.length > 0) finished(outcomes)
     const jobs = jobsOf(due)
-    await loadSmall(jobs)
-    if (pools && !pools.isEmpty) await givePools(jobs, pools)
+    await loadSmall(db, jobs)
+    if (pools && !pools.isEmpty) await givePools(db, jobs, pools)
     dispatch.send(jobs)
-  }
-
-  /** Tags are asked for only where mail is assigned by them. */
-  const givePools = async (jobs: readonly Job[], pools: Pools) => {
-    for (const [tenantId, some] of Map.groupBy(jobs, (job) => job.tenantId)) {
-      const tags = pools.tagsFor(tenantId)
-      const idOf = (job: Job) => (job.recipients[0] as Claimed).emailId
-      const known = tags.length === 0 ? undefined : await tagsOf(db, tenantId, some.map(idOf), tags)
-      for (const job of some) job.pool = pools.poolOf(tenantId, known?.get(idOf(job)) ?? null)
-    }
-  }
-
-  /** What becomes of the mail of tenants that are not active. */
-  const stoppedAmong = async (claimed: readonly Claimed[]): Promise<Map<string, Finding>> => {
-    const stopped = new Map<string, Finding>()
-    for (const tenantId of new Set(claimed.map((one) => one.tenantId))) {
-      const tenant = await deps.tenants.find(tenantId)
-      if (!tenant) stopped.set(tenantId, cancelled('the tenant was deleted'))
-      else if (tenant.status !== 'active')
-        stopped.set(tenantId, { ...untried, kind: 'tenant stopped', message: `the tenant is ${tenant.status}` })
-      else if (tenant.pausedBecause !== null)
-        stopped.set(tenantId, { ...untried, kind: 'tenant stopped', message: `the tenant is paused: ${tenant.pausedBecause}` })
-    }
-    return stopped
-  }
-
-  /** What becomes of mail from sending domains that are paused, by email; asks nothing while none of these tenants has one. */
-  const ofStoppedDomains = async (claimed: readonly Claimed[]): Promise<Map<string, Finding>> => {
-    const stopped = new Map<string, Finding>()
-    for (const { tenantId, kind, name, because } of await stops.current()) {
-      const ids = kind === 'domain' ? claimed.filter((one) => one.tenantId === tenantId).map((one) => one.emailId) : []
-      if (ids.length === 0) continue
-      const finding: Finding = { ...untried, kind: 'domain stopped', message: `the sending domain ${name} is paused: ${because}` }
-      for (const id of await emailsOfDomain(db, tenantId, ids, name)) stopped.set(id, finding)
-    }
-    return stopped
-  }
-
-  const untried = { reply: null, classification: null, enhanced: null, message: '' }
-  const decideUntried = (claimed: Claimed, finding: Finding) =>
-    decide(claimed, finding, {
-      schedule,
-      fraction: () => ids.fraction(),
-      atMs: clock.nowMs(),
-      durationMs: 0,
-      remote: nowhere,
-      conversation: null,
-      unknownRetry: 'by schedule',
-    })
-
-  const loadSmall = async (jobs: readonly Job[]) => {
-    const small = jobs.filter((job) => job.sizeOctets <= smallOctets)
-    if (small.length === 0) return
-    const bodies = await loadContentBodies(db, small)
-    for (const job of small) job.body = bodies.get(job.contentId)
-  }
-
-  /**
-   * What is claimed and in nobody's hands, because an earlier owner was lost or the answer to a claim of ours was: perhaps sent, so
-   * recorded as such and tried again at once.
-   */
-  const sweep = async (shards: readonly OwnedShard[]): Promise<void> => {
-    const found = await findInterrupted(
-      db,
-      shards,
-      hands.all().map((one) => one.emailId),
-      mostInterrupted,
-    )
-    if (found.length === 0) return
-    log.warn({ emails: found.length }, 'their delivering process was lost; their outcome is unknown')
-    const facts = {
-      schedule,
-      fraction: () => ids.fraction(),
-      atMs: clock.nowMs(),
-      durationMs: 0,
-      remote: nowhere,
-      conversation: null,
-      unknownRetry: 'at once' as const,
-    }
-    const finding = {
-      kind: 'unknown' as const,
-      reply: null,
-      classification: null,
-      enhanced: null,
-      message: 'the delivering process was lost before it recorded an outcome',
-    }
-    await recorder.record(found.map((one) => decide(one, finding, facts)))
   }
 
   const promoteTurn = async (): Promise<undefined> => {
@@ -390,9 +252,9 @@ export async function startDelivery(deps: DeliveryDeps): Promise<Delivery> {
       const back = dispatch.takeBack()
       if (back.length > 0) abandoned(back)
       const deadlineMs = clock.monotonicMs() + orderlyStopMs
-      while (hands.size > 0 && clock.monotonicMs() < deadlineMs) await pause(clock, 10)
+      while (hands.size > 0 && clock.monotonicMs() < deadlineMs) await pause(clock, stopLookMs)
       if (hands.size > 0) dispatch.destroy()
-      while (recorder.waiting > 0 && clock.monotonicMs() < deadlineMs + 5000) await pause(clock, 10)
+      while (recorder.waiting > 0 && clock.monotonicMs() < deadlineMs + lastRecordsMs) await pause(clock, stopLookMs)
       await beating.stop()
       await shaper.stop().catch((error) => log.warn({ err: error }, 'slots for connections were not given back'))
       await leases.close()

@@ -12,6 +12,7 @@ import type { Claimed, Lane as ClaimLane, Leases, QueueStop, RetrySchedule } fro
 import { type Destination, type FindingFor, openDestination } from './destination.ts'
 import type { Job } from './job.ts'
 import { laneName, laneOf } from './lane.ts'
+import type { LetGo } from './let-go.ts'
 import { openMailGuard } from './mail-guard.ts'
 import { openMessages } from './messages.ts'
 import type { Way } from './open-connection.ts'
@@ -39,7 +40,7 @@ const relayProvider: Provider = { name: 'relay', isNamed: true, connections: 40,
 /** A password on its way to these stays on the machine, so it may go without TLS. */
 const loopbackHosts = ['127.0.0.1', '::1', 'localhost']
 
-export interface DispatchDeps {
+export interface DispatchDeps extends LetGo {
   db: Db
   clock: Clock
   ids: Ids
@@ -47,7 +48,7 @@ export interface DispatchDeps {
   secrets: Secrets
   domains: Domains
   config: Pick<Config, 'hostname' | 'mxPort' | 'mtaStsPort' | 'relay' | 'resolvers' | 'trustedResolvers' | 'allowedNetworks'>
-  leases: () => Leases
+  leases: Pick<Leases, 'holds'>
   /** What is paused. */
   stops(): Promise<readonly QueueStop[]>
   shaper: Shaper
@@ -57,10 +58,6 @@ export interface DispatchDeps {
   finished(outcomes: Outcome[]): void
   /** What hosts of the simulated world do besides the simulator's own addresses. */
   scenario?: Scenario | undefined
-  /** Not sent, and not ours to send any more. */
-  abandoned(claimed: Claimed[]): void
-  /** Not sent, and not to be claimed again for so long; no attempt. */
-  putOff(claimed: Claimed[], forMs: number, waitsFor: string): void
   /** Another world than the real one: who answers questions about names, and where connections lead. */
   outside?: { resolver: Resolver; dial: Dial } | undefined
   /** Other limits of time than the usual ones. */
@@ -168,7 +165,10 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
         ...deps,
         resolver,
         ...messages,
-        mayFinish: (job) => deps.leases().holds((job.recipients[0] as Claimed).shard, (job.recipients[0] as Claimed).epoch),
+        mayFinish(job) {
+          const { shard, epoch } = job.recipients[0] as Claimed
+          return deps.leases.holds(shard, epoch)
+        },
         done: report,
         abandoned: abandon,
         lane: laneFor(addresses, provider),

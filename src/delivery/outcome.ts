@@ -2,7 +2,7 @@
  * What an attempt came to, per recipient, and what follows from it: a pure decision from the remote's answer, the number of
  * failures before, and the schedule (contract section 7.2). Exhaustive: the compiler knows every answer a peer can give.
  */
-import { impossible } from '#base'
+import { type Clock, type Ids, impossible } from '#base'
 import { type ClassificationName, classification, classify, suppresses } from '#bounces'
 import type { AttemptTls, EmailStatus } from '#emails'
 import type { Failure, Peer, RecipientResult, Reply, TlsFacts, TransactionResult } from '#smtp'
@@ -128,6 +128,9 @@ export function findingOfFailure(failure: Failure): Finding {
   }
 }
 
+/** Of a finding that no peer and no DNS had a part in. */
+export const unsaid = { reply: null, classification: null, enhanced: null } as const
+
 /** Not to be sent any more, through nobody's fault: for good, and without a suppression. */
 export const cancelled = (message: string): Finding => ({
   kind: 'permanent',
@@ -148,6 +151,20 @@ export interface DecisionFacts {
   /** The next try after an unknown outcome: at once when our own process was lost, by the schedule when the connection was. */
   unknownRetry: 'at once' | 'by schedule'
 }
+
+/** Of a decision without a conversation, at this moment. */
+export const untried = (
+  { schedule, ids, clock }: { schedule: RetrySchedule; ids: Ids; clock: Clock },
+  unknownRetry: DecisionFacts['unknownRetry'],
+): DecisionFacts => ({
+  schedule,
+  fraction: () => ids.fraction(),
+  atMs: clock.nowMs(),
+  durationMs: 0,
+  remote: nowhere,
+  conversation: null,
+  unknownRetry,
+})
 
 export function decide(claimed: Claimed, finding: Finding, facts: DecisionFacts): Outcome {
   const failures = claimed.failures + 1
