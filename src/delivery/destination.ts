@@ -2,25 +2,20 @@
  * One destination: the mail servers that domains share, a small pool of reused connections, and the jobs that wait for one. It never
  * holds up another destination; a host that cannot be reached fails what waits for it now and is asked again a little later.
  */
-import type { Clock, Log } from '#base'
+import type { Log } from '#base'
 import type { Resolver } from '#net'
-import type { Dial, SmtpConnection, SmtpLimits, Transaction, TransactionResult } from '#smtp'
-import type { Claimed } from '#spool'
-import { shapeBy } from './distrust.ts'
+import type { Dial, SmtpConnection, SmtpLimits } from '#smtp'
+import { type CarryDeps, carry, type Desk } from './carry.ts'
 import { fairQueue } from './fair-queue.ts'
-import { type Job, type PreparedMessage, transactionsOf } from './job.ts'
-import { type End, endRestMs, type Lane, takeSlots } from './lane.ts'
+import type { Job } from './job.ts'
+import { type End, endRestMs, type Lane, surplusMs, takeSlots } from './lane.ts'
 import { openConnection, type Unopened, type Way } from './open-connection.ts'
-import { type Finding, findingOf, nowhere, type RemoteEnd } from './outcome.ts'
+import type { Finding, RemoteEnd } from './outcome.ts'
 import type { Slot } from './slots.ts'
 import { openStumbles } from './stumbles.ts'
-import type { WarmUp } from './warm-up.ts'
+import { openWaiters } from './waiters.ts'
 
 const mostConnections = 10
-/** A connection is kept this long for the next message. */
-const idleMs = 3000
-/** Transactions on one connection before it is renewed; polite towards servers that count. */
-const mostPerConnection = 1000
 /** How long a failed connection speaks for the whole destination. */
 const downForMs = 15_000
 /**
@@ -34,40 +29,10 @@ const fastMs = 50
 const deniedMs = 100
 /** By then what a refusal means has been learnt. */
 const refusedMs = 700
-const scarceLifeMs = 5000
-/** How often an idle connection of few asks whether another process wants it. */
-const askWantedMs = 100
-const surplusMs = 1000
 
-export interface FindingFor {
-  job: Job
-  findings: Finding[]
-  remote: RemoteEnd
-  durationMs: number
-  repliedMs?: TransactionResult['repliedMs']
-  conversation: string
-}
-
-export interface DestinationDeps {
-  clock: Clock
+export interface DestinationDeps extends CarryDeps {
   log: Log
   resolver: Resolver
-  /**
-   * Loads, builds and signs; undefined when there is nothing to send any more. When each recipient's message is its own, the job
-   * keeps its first recipient, and `others` takes jobs for the rest.
-   */
-  prepare(job: Job, others: (jobs: readonly Job[]) => void): Promise<PreparedMessage | undefined>
-  /** What was prepared for the job is not needed any more. */
-  release(job: Job): void
-  /** Whether the lease of the job's shard is still held. */
-  mayFinish(job: Job): boolean
-  done(result: FindingFor): void
-  /** The lease was lost before the final dot: nothing was sent. */
-  abandoned(job: Job): void
-  /** From which of our addresses, and how much the provider takes from them, over all processes. */
-  lane: Lane
-  /** Not begun, and not to be claimed again for so long: the provider takes no more now. */
-  surplus(jobs: Job[], forMs: number): void
   smtpLimits?: Partial<SmtpLimits> | undefined
   dial?: Dial | undefined
 }
@@ -86,15 +51,10 @@ export interface Destination {
 }
 
 export function openDestination(name: string, deps: DestinationDeps): Destination {
-  const { clock } = deps
+  const { clock, lane } = deps
   const queue = fairQueue<Job>()
-  const { lane } = deps
-  const anyEnd = (lane.four ?? lane.six) as End
-  /** With where each comes from and leads. */
-  const open = new Map<SmtpConnection, { end: End; remote: RemoteEnd }>()
+  const open = new Set<SmtpConnection>()
   const stumbles = openStumbles(clock)
-  /** Those on which a message was answered: what breaks then is the connection, and each such break had its progress. */
-  const carried = new WeakSet<SmtpConnection>()
   let way: Way | undefined
   let working = 0
   /** Grows with every success, so that a destination which answers nobody costs one connection. */
@@ -105,28 +65,10 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
   let closing = false
   /** How long the last transaction took. */
   let lastMs = Infinity
-  /** Connections with room behind what they are sending, and connections with nothing to send. */
-  const chaining = new Set<() => void>()
-  const resting = new Set<() => void>()
-  /** One of them has been woken and has not looked at the queue yet. */
+  const chaining = openWaiters(clock)
+  const resting = openWaiters(clock)
+  /** A connection has been woken and has not looked at the queue yet. */
   let waking = false
-
-  /** Until there is a job for it, or one of `running` ends, or `ms` have passed. */
-  const wait = async (among: Set<() => void>, running: Iterable<Promise<void>>, ms?: number) => {
-    let stop = () => {}
-    const woken = new Promise<void>((resolve) => {
-      const wake = () => {
-        among.delete(wake)
-        cancel()
-        resolve()
-      }
-      const cancel = ms === undefined ? () => {} : clock.after(ms, wake)
-      among.add(wake)
-      stop = wake
-    })
-    await Promise.race([woken, ...running])
-    stop()
-  }
 
   const failAll = (finding: Finding, remote: RemoteEnd, conversation: string, durationMs: number) => {
     for (const job of queue.takeAll()) deps.done({ job, findings: job.recipients.map(() => finding), remote, durationMs, conversation })
@@ -139,12 +81,8 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
   const press = () => {
     if (queue.size === 0 || waking) return
     if (lane.restMs > 0) return deps.surplus(queue.takeAll(), lane.restMs)
-    const [wake] = chaining.size > 0 ? chaining : resting
-    if (wake) {
-      waking = true
-      wake()
-      return
-    }
+    waking = chaining.wakeOne() || resting.wakeOne()
+    if (waking) return
     if (down && clock.monotonicMs() < down.untilMs) {
       const { finding, remote, conversation } = down.why
       failAll(finding, remote, `${conversation}\n(not tried again so soon)`, 0)
@@ -152,7 +90,7 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
     }
     down = undefined
     if (clock.monotonicMs() < deniedUntilMs) return
-    if (closing || working >= Math.min(allowed, mostConnections) || queue.size <= (working - open.size) * mostChained()) return
+    if (closing || working >= Math.min(allowed, mostConnections) || queue.size <= (working - open.size) * desk.mostChained()) return
     working++
     void work().finally(() => {
       working--
@@ -193,9 +131,9 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
     if (!opened.ok) return notOpened(opened, clock.monotonicMs() - beganMs)
     const { connection, end, remote } = opened
     for (const [other, slot] of slots) if (other !== end) slot.release()
-    open.set(connection, { end, remote })
+    open.add(connection)
     try {
-      await sendOver(connection, end)
+      await carry({ connection, end, remote }, desk, deps)
     } catch (error) {
       deps.log.error({ err: error, destination: name }, 'a delivery loop broke')
       connection.destroy()
@@ -227,51 +165,6 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
     failAll(finding, remote, conversation, durationMs)
   }
 
-  /** Until there is mail again, and false when the connection is to be left: nothing came for long, or others have mail for it. */
-  const restFor = async (connection: SmtpConnection, { shape }: End): Promise<boolean> => {
-    const untilMs = clock.monotonicMs() + idleMs
-    for (let leftMs = idleMs; leftMs > 0; leftMs = untilMs - clock.monotonicMs()) {
-      await wait(resting, [], shape.isScarce ? Math.min(askWantedMs, leftMs) : leftMs)
-      if (queue.size > 0 || closing || !connection.usable) return true
-      if (shape.isScarce && (await shape.isWanted().catch(() => false))) return false
-    }
-    return false
-  }
-
-  const sendOver = async (connection: SmtpConnection, end: End) => {
-    const running = new Set<Promise<void>>()
-    const endMs = clock.monotonicMs() + scarceLifeMs
-    let sent = 0
-    while (connection.usable && !closing && sent < mostPerConnection && endRestMs(end) === 0) {
-      waking = false
-      if (end.shape.isScarce && clock.monotonicMs() > endMs) break
-      if (end.shape.isPaced && queue.size > 0) {
-        await end.shape.turn()
-        if (!connection.usable || closing) break
-      }
-      const job = queue.take()
-      if (!job) {
-        if (running.size > 0) await wait(chaining, running)
-        else {
-          if (!(await restFor(connection, end))) break
-        }
-        continue
-      }
-      if (!job.body || running.size + 1 >= mostChained()) press()
-      const prepared = await deps.prepare(job, addAll)
-      if (!prepared) continue
-      // Not before, because what is split off waits in the queue, which is emptied when the allowance is used up.
-      if (end.warmUp && !(await keepAllowed(job, end.warmUp))) continue
-      if (!connection.usable) {
-        deps.release(job)
-        addAll([job])
-        break
-      }
-      sent += await sendParts(connection, job, prepared, running)
-    }
-    await Promise.all(running)
-  }
-
   const addAll = (jobs: readonly Job[]) => {
     for (const job of jobs) {
       // Nobody looks at the queue any more.
@@ -281,85 +174,24 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
     press()
   }
 
-  /** Leaves as many recipients in the job as the warm-up allows; false when that is none. */
-  const keepAllowed = async (job: Job, warmUp: WarmUp): Promise<boolean> => {
-    // It comes back from a connection that broke.
-    if (job.allowedBy === warmUp) return true
-    const granted = await warmUp.take(job.recipients.length, queue.size)
-    if (granted === 0) {
-      deps.surplus([job], Math.max(surplusMs, lane.restMs))
-      return false
-    }
-    const later = job.recipients.slice(granted)
-    if (later.length > 0) deps.surplus([{ ...job, recipients: later }], Math.max(surplusMs, lane.restMs))
-    job.recipients = job.recipients.slice(0, granted)
-    job.allowedBy = warmUp
-    return true
-  }
-
-  /** The job's transactions, chained behind those that are `running`; returns how many the connection took. */
-  const sendParts = async (connection: SmtpConnection, job: Job, message: PreparedMessage, running: Set<Promise<void>>) => {
-    const parts = transactionsOf(job, message)
-    const turns: Promise<void>[] = []
-    for (const [index, part] of parts.entries()) {
-      if (index > 0 && !connection.usable) {
-        addAll([{ ...job, recipients: job.recipients.slice(index) }])
-        break
-      }
-      const turn = transact(connection, part, message).finally(() => running.delete(turn))
-      turns.push(turn)
-      running.add(turn)
-      if (running.size < mostChained()) continue
-      if (parts.length > 1) press()
-      await Promise.race(running)
-    }
-    void Promise.allSettled(turns).then(() => deps.release(job))
-    return turns.length
-  }
-
-  const mostChained = () => (lastMs < fastMs ? depthOfFast : depth)
-
-  const transact = async (connection: SmtpConnection, job: Job, message: PreparedMessage) => {
-    const sevenBit = connection.extensions.eightBitMime ? undefined : message.sevenBit
-    const { signatures, data } = sevenBit ? await sevenBit() : message.signed
-    const first = job.recipients[0] as Claimed
-    const transaction: Transaction = {
-      returnPath: message.returnPathOf?.(first) ?? '',
-      recipients: job.recipients.map((one) => one.recipient),
-      fieldsOnTop: Buffer.from(message.markOf(first) + signatures),
-      data,
-      needs8bit: message.needs8bit && !sevenBit,
-      needsSmtpUtf8: message.needsSmtpUtf8 || job.needsSmtpUtf8,
-      mayFinish: () => deps.mayFinish(job),
-    }
-    const result = await connection.transact(transaction)
-    lastMs = result.durationMs
-    const [outcome] = result.recipients
-    if (outcome?.state === 'failed' && outcome.failure.kind === 'aborted') {
-      deps.abandoned(job)
-      return
-    }
-    const stumbled = outcome?.state === 'failed' && stumbles.note(connection, outcome.failure, !carried.has(connection))
-    // A connection that breaks before anything of the message was said says nothing about the message: another one takes it. So it
-    // does when the peer was confused by several commands at once; it is then told one at a time.
-    const untouched = outcome?.state === 'failed' && outcome.failure.kind === 'dropped' && outcome.failure.stage === 'mail'
-    if ((untouched || stumbled) && (!job.again || carried.has(connection))) {
-      job.again ||= !carried.has(connection)
-      addAll([job])
-      return
-    }
-    if (outcome?.state !== 'failed') carried.add(connection)
-    const { end, remote } = open.get(connection) ?? { end: anyEnd, remote: nowhere }
-    shapeBy(end.shape, result.recipients)
-    if (result.recipients.some((one) => one.state === 'accepted')) allowed = Math.min(mostConnections, allowed + 1)
-    deps.done({
-      job,
-      findings: result.recipients.map(findingOf),
-      remote,
-      durationMs: result.durationMs,
-      repliedMs: result.repliedMs,
-      conversation: result.transcript,
-    })
+  const desk: Desk = {
+    queue,
+    stumbles,
+    chaining,
+    resting,
+    get isClosing() {
+      return closing
+    },
+    add: addAll,
+    press,
+    arrived() {
+      waking = false
+    },
+    answered({ durationMs, recipients }) {
+      lastMs = durationMs
+      if (recipients.some((one) => one.state === 'accepted')) allowed = Math.min(mostConnections, allowed + 1)
+    },
+    mostChained: () => (lastMs < fastMs ? depthOfFast : depth),
   }
 
   return {
@@ -378,10 +210,11 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
     takeBack: () => queue.takeAll(),
     close() {
       closing = true
-      for (const wake of [...chaining, ...resting]) wake()
+      chaining.wakeAll()
+      resting.wakeAll()
     },
     destroy() {
-      for (const connection of open.keys()) connection.destroy()
+      for (const connection of open) connection.destroy()
     },
   }
 }

@@ -29,6 +29,9 @@ export interface Lane {
   readonly isScarce: boolean
 }
 
+/** What a lane takes not now is looked at again by then at the earliest. */
+export const surplusMs = 1000
+
 export const endRestMs = ({ shape, warmUp }: End) => Math.max(shape.restMs, warmUp?.restMs ?? 0)
 
 /** Both ends may be the same. */
