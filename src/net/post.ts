@@ -3,10 +3,8 @@
  * the answer in octets. It connects to addresses that were looked up once and checked, and to no others; redirects are not followed,
  * and nothing is decompressed. A connection ends with the answer, or is kept for the same URL, and with it the address it was made to.
  */
-import { connect as connectTcp, isIP, type Socket } from 'node:net'
-import { connect as connectTls } from 'node:tls'
-import { Client, errors } from 'undici'
-import type { Clock } from '#base'
+import { type Clock, storable } from '#base'
+import { connect, exchange, Failed, type Line, lineOn, unless } from './line.ts'
 import { findTarget, type TargetDeps, type UrlVerdict } from './target.ts'
 
 export interface PostRequest {
@@ -68,44 +66,13 @@ export interface PostDeps extends TargetDeps {
   keepIdleMs?: number
 }
 
-interface Asked {
-  method: 'POST' | 'GET'
-  headers: Readonly<Record<string, string>>
-  body?: Buffer | undefined
-  /** Of the answer's body; what comes behind is not read. */
-  mostOctets: number
-  /** The connection is not used again. */
-  closes: boolean
-}
-
-interface Answered {
-  statusCode: number
-  contentType: string | null
-  retryAfter: string | null
-  body: Buffer
-  isWhole: boolean
-}
-
-/** One connection with what speaks HTTP on it. */
-interface Line {
-  client: Client
-  url: URL
-  madeMs: number
-  alive(): boolean
-  end(): void
-}
-
-const mostAddresses = 4
 const longestBody = 10_000
 const longestError = 1000
 const longestBodyOctets = longestBody * 4
-const mostHeaderOctets = 16_384
 /** After that a name is looked up again, so that a receiver that moves is followed. */
 const longestKeptMs = 60_000
 /** Unused connections, to all receivers together. */
 const mostKept = 1000
-
-class Failed extends Error {}
 
 export function openPost(deps: PostDeps): Post {
   const { clock, keepIdleMs } = deps
@@ -140,13 +107,23 @@ export function openPost(deps: PostDeps): Post {
     }
   }
 
+  const deadline = (withinMs: number) => {
+    const stop = new AbortController()
+    const cancel = clock.after(withinMs, () => stop.abort(new Failed(`no answer within ${withinMs / 1000} s`)))
+    return { signal: stop.signal, cancel }
+  }
+  const openLine = async (url: string, withinMs: number, signal: AbortSignal, idleMs?: number): Promise<Line> => {
+    const target = await unless(signal, look(url))
+    if (target.kind !== 'addresses') throw new Failed(target.message)
+    return lineOn(await connect(target, withinMs, signal, deps), target.url, clock, idleMs)
+  }
+
   return {
     look,
     async post(request) {
       const { url, withinMs } = request
       const startedMs = clock.monotonicMs()
-      const stop = new AbortController()
-      const cancel = clock.after(withinMs, () => stop.abort(new Failed(`no answer within ${withinMs / 1000} s`)))
+      const { signal, cancel } = deadline(withinMs)
       let mayHaveArrived = false
       const outcome = (rest: Pick<PostOutcome, 'statusCode' | 'body' | 'error' | 'retryAfter'>): PostOutcome => ({
         ...rest,
@@ -156,26 +133,24 @@ export function openPost(deps: PostDeps): Post {
       const ask = async (line: Line) => {
         mayHaveArrived = true
         const asked = { ...request, method: 'POST' as const, mostOctets: longestBodyOctets, closes: keepIdleMs === undefined }
-        const { statusCode, retryAfter, body } = await exchange(line, asked, stop.signal)
+        const { statusCode, retryAfter, body } = await exchange(line, asked, signal)
         keep(url, line)
-        return outcome({ statusCode, retryAfter, body: storable(body, longestBody), error: null })
+        return outcome({ statusCode, retryAfter, body: storable(text(body), longestBody), error: null })
       }
       const anew = async () => {
         mayHaveArrived = false
-        const target = await unless(stop.signal, look(url))
-        if (target.kind !== 'addresses') throw new Failed(target.message)
-        return ask(lineOn(await connect(target, withinMs, stop.signal, deps), target.url, clock, keepIdleMs))
+        return ask(await openLine(url, withinMs, signal, keepIdleMs))
       }
       try {
         const line = take(url)
         if (!line) return await anew()
         return await ask(line).catch((error: unknown) => {
           // The other side closes what it has not used for a while, and this request crossed with that.
-          if (stop.signal.aborted) throw error
+          if (signal.aborted) throw error
           return anew()
         })
       } catch (error) {
-        const late = stop.signal.aborted && mayHaveArrived ? '; the request may have arrived' : ''
+        const late = signal.aborted && mayHaveArrived ? '; the request may have arrived' : ''
         return outcome({ statusCode: null, body: null, error: inWords(error) + late, retryAfter: null })
       } finally {
         cancel()
@@ -183,16 +158,13 @@ export function openPost(deps: PostDeps): Post {
       }
     },
     async get({ url, withinMs, mostOctets }) {
-      const stop = new AbortController()
-      const cancel = clock.after(withinMs, () => stop.abort(new Failed(`no answer within ${withinMs / 1000} s`)))
+      const { signal, cancel } = deadline(withinMs)
       let line: Line | undefined
       try {
-        const target = await unless(stop.signal, look(url))
-        if (target.kind !== 'addresses') throw new Failed(target.message)
-        line = lineOn(await connect(target, withinMs, stop.signal, deps), target.url, clock)
+        line = await openLine(url, withinMs, signal)
         const asked = { method: 'GET' as const, headers: {}, mostOctets, closes: true }
-        const { body, statusCode, contentType, isWhole } = await exchange(line, asked, stop.signal)
-        return { statusCode, contentType, isWhole, body: storable(body, mostOctets), error: null }
+        const { body, statusCode, contentType, isWhole } = await exchange(line, asked, signal)
+        return { statusCode, contentType, isWhole, body: storable(text(body), mostOctets), error: null }
       } catch (error) {
         return { statusCode: null, contentType: null, body: null, isWhole: false, error: inWords(error) }
       } finally {
@@ -208,30 +180,7 @@ export function openPost(deps: PostDeps): Post {
   }
 }
 
-/** HTTP on a connection that was made already; when that is lost, no other is made in its place. */
-function lineOn(socket: Socket, url: URL, clock: Clock, keepIdleMs = 1): Line {
-  let given = false
-  const client = new Client(url.origin, {
-    pipelining: 1,
-    allowH2: false,
-    maxHeaderSize: mostHeaderOctets,
-    headersTimeout: 0,
-    bodyTimeout: 0,
-    keepAliveTimeout: keepIdleMs,
-    keepAliveMaxTimeout: keepIdleMs,
-    connect: (_, done) => {
-      if (given || socket.destroyed) return done(new Failed('the connection was closed'), null)
-      given = true
-      // Not at once: undici waits for ever for what it is handed while it asks.
-      queueMicrotask(() => done(null, socket))
-    },
-  })
-  const end = () => {
-    socket.destroy()
-    client.destroy().catch(() => undefined)
-  }
-  return { client, url, madeMs: clock.monotonicMs(), alive: () => !socket.destroyed && socket.writable, end }
-}
+const text = (octets: Buffer) => new TextDecoder().decode(octets)
 
 /** It may quote the other side: a certificate's names, a line that is no header. */
 function inWords(error: unknown): string {
@@ -240,112 +189,3 @@ function inWords(error: unknown): string {
   const { code } = error as NodeJS.ErrnoException
   return storable(code === undefined || error.message.includes(code) ? error.message : `${error.message} (${code})`, longestError)
 }
-
-/** What `work` comes to, unless the signal comes first. */
-function unless<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const onAbort = () => reject(signal.reason as Error)
-    if (signal.aborted) return onAbort()
-    signal.addEventListener('abort', onAbort, { once: true })
-    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort))
-  })
-}
-
-type Target = Extract<UrlVerdict, { kind: 'addresses' }>
-
-/** The addresses in turn, each for its share of the time, until one answers; then TLS, unless the URL is plain. */
-async function connect(
-  { url, host, addresses }: Target,
-  withinMs: number,
-  signal: AbortSignal,
-  { clock, trusted }: PostDeps,
-): Promise<Socket> {
-  const isPlain = url.protocol === 'http:'
-  const port = url.port === '' ? (isPlain ? 80 : 443) : Number(url.port)
-  const tried = addresses.slice(0, mostAddresses)
-  let last: unknown
-  for (const address of tried) {
-    const share = new AbortController()
-    const cancel = clock.after(withinMs / tried.length, () => share.abort(new Failed(`${host} port ${port} does not answer`)))
-    try {
-      const socket = await opened(connectTcp({ host: address, port, noDelay: true }), 'connect', AbortSignal.any([signal, share.signal]))
-      if (isPlain) return socket
-      const options = {
-        socket,
-        host,
-        ALPNProtocols: ['http/1.1'],
-        ...(isIP(host) ? {} : { servername: host }),
-        ...(trusted ? { ca: trusted } : {}),
-      }
-      return await opened(connectTls(options), 'secureConnect', signal)
-    } catch (error) {
-      if (signal.aborted) throw signal.reason
-      last = error
-    } finally {
-      cancel()
-    }
-  }
-  throw last
-}
-
-function opened<S extends Socket>(socket: S, event: 'connect' | 'secureConnect', signal: AbortSignal): Promise<S> {
-  const ready = new Promise<S>((resolve, reject) => {
-    socket.once(event, () => resolve(socket))
-    socket.on('error', reject)
-    socket.once('close', () => reject(new Failed('the connection was closed')))
-  })
-  return unless(signal, ready).catch((error: unknown) => {
-    socket.destroy()
-    throw error
-  })
-}
-
-/** Sends the request. The status decides, so trouble after it costs no more than the rest of the body. */
-function exchange(line: Line, { method, headers, body, mostOctets, closes }: Asked, signal: AbortSignal): Promise<Answered> {
-  return new Promise((resolve, reject) => {
-    let answer: Pick<Answered, 'statusCode' | 'contentType' | 'retryAfter'> | undefined
-    const pieces: Buffer[] = []
-    let octets = 0
-    const settle = (error: Error | undefined) => {
-      signal.removeEventListener('abort', onAbort)
-      if (answer) resolve({ ...answer, body: Buffer.concat(pieces), isWhole: error === undefined })
-      else reject(error ?? new Failed('it answered without a status'))
-      // What is left of an answer would be taken for the next one.
-      if (error) line.end()
-    }
-    const onAbort = () => settle(signal.reason as Error)
-    if (signal.aborted) return onAbort()
-    signal.addEventListener('abort', onAbort, { once: true })
-    line.client.dispatch(
-      {
-        method,
-        path: line.url.pathname + line.url.search,
-        headers: { 'accept-encoding': 'identity', ...headers },
-        body: body ?? null,
-        reset: closes,
-      },
-      {
-        onRequestStart: () => undefined,
-        onRequestUpgrade: () => settle(new Failed('it answered with another protocol than HTTP')),
-        onResponseStart(_, statusCode, received) {
-          if (statusCode < 200) return
-          const [retryAfter = null] = [received['retry-after']].flat()
-          const [contentType = null] = [received['content-type']].flat()
-          answer = { statusCode, contentType, retryAfter }
-        },
-        onResponseData(_, piece) {
-          pieces.push(piece)
-          octets += piece.length
-          if (octets >= mostOctets) settle(new Failed('enough was read'))
-        },
-        onResponseEnd: () => settle(undefined),
-        onResponseError: (_, error) =>
-          settle(error instanceof errors.SocketError ? new Failed('the connection was closed without an answer') : error),
-      },
-    )
-  })
-}
-
-/** At most so many characters, whatever the octets were; without NUL, which no database could store. */
-const storable = (given: Buffer | string, longest: number) =>
-  (typeof given === 'string' ? given : new TextDecoder().decode(given)).slice(0, longest).toWellFormed().replaceAll('\0', '\ufffd')

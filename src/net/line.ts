@@ -1,0 +1,172 @@
+/**
+ * One HTTP connection, made to an address that was looked up and checked, and one exchange on it at a time. What the other side does is
+ * bounded in octets here and in time by a signal.
+ */
+import { connect as connectTcp, isIP, type Socket } from 'node:net'
+import { connect as connectTls } from 'node:tls'
+import { Client, errors } from 'undici'
+import type { Clock } from '#base'
+import type { UrlVerdict } from './target.ts'
+
+interface Asked {
+  method: 'POST' | 'GET'
+  headers: Readonly<Record<string, string>>
+  body?: Buffer | undefined
+  /** Of the answer's body; what comes behind is not read. */
+  mostOctets: number
+  /** The connection is not used again. */
+  closes: boolean
+}
+
+interface Answered {
+  statusCode: number
+  contentType: string | null
+  retryAfter: string | null
+  body: Buffer
+  isWhole: boolean
+}
+
+/** One connection with what speaks HTTP on it. */
+export interface Line {
+  client: Client
+  url: URL
+  madeMs: number
+  alive(): boolean
+  end(): void
+}
+
+const mostAddresses = 4
+const mostHeaderOctets = 16_384
+
+/** In words that may be told to whoever has given the URL. */
+export class Failed extends Error {}
+
+/** HTTP on a connection that was made already; when that is lost, no other is made in its place. */
+export function lineOn(socket: Socket, url: URL, clock: Clock, keepIdleMs = 1): Line {
+  let given = false
+  const client = new Client(url.origin, {
+    pipelining: 1,
+    allowH2: false,
+    maxHeaderSize: mostHeaderOctets,
+    headersTimeout: 0,
+    bodyTimeout: 0,
+    keepAliveTimeout: keepIdleMs,
+    keepAliveMaxTimeout: keepIdleMs,
+    connect: (_, done) => {
+      if (given || socket.destroyed) return done(new Failed('the connection was closed'), null)
+      given = true
+      // Not at once: undici waits for ever for what it is handed while it asks.
+      queueMicrotask(() => done(null, socket))
+    },
+  })
+  const end = () => {
+    socket.destroy()
+    client.destroy().catch(() => undefined)
+  }
+  return { client, url, madeMs: clock.monotonicMs(), alive: () => !socket.destroyed && socket.writable, end }
+}
+
+/** What `work` comes to, unless the signal comes first. */
+export function unless<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const onAbort = () => reject(signal.reason as Error)
+    if (signal.aborted) return onAbort()
+    signal.addEventListener('abort', onAbort, { once: true })
+    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort))
+  })
+}
+
+type Target = Extract<UrlVerdict, { kind: 'addresses' }>
+
+/** The addresses in turn, each for its share of the time, until one answers; then TLS, unless the URL is plain. */
+export async function connect(
+  { url, host, addresses }: Target,
+  withinMs: number,
+  signal: AbortSignal,
+  { clock, trusted }: { clock: Clock; trusted?: string | undefined },
+): Promise<Socket> {
+  const isPlain = url.protocol === 'http:'
+  const port = url.port === '' ? (isPlain ? 80 : 443) : Number(url.port)
+  const tried = addresses.slice(0, mostAddresses)
+  let last: unknown
+  for (const address of tried) {
+    const share = new AbortController()
+    const cancel = clock.after(withinMs / tried.length, () => share.abort(new Failed(`${host} port ${port} does not answer`)))
+    try {
+      const socket = await opened(connectTcp({ host: address, port, noDelay: true }), 'connect', AbortSignal.any([signal, share.signal]))
+      if (isPlain) return socket
+      const options = {
+        socket,
+        host,
+        ALPNProtocols: ['http/1.1'],
+        ...(isIP(host) ? {} : { servername: host }),
+        ...(trusted ? { ca: trusted } : {}),
+      }
+      return await opened(connectTls(options), 'secureConnect', signal)
+    } catch (error) {
+      if (signal.aborted) throw signal.reason
+      last = error
+    } finally {
+      cancel()
+    }
+  }
+  throw last
+}
+
+function opened<S extends Socket>(socket: S, event: 'connect' | 'secureConnect', signal: AbortSignal): Promise<S> {
+  const ready = new Promise<S>((resolve, reject) => {
+    socket.once(event, () => resolve(socket))
+    socket.on('error', reject)
+    socket.once('close', () => reject(new Failed('the connection was closed')))
+  })
+  return unless(signal, ready).catch((error: unknown) => {
+    socket.destroy()
+    throw error
+  })
+}
+
+/** Sends the request. The status decides, so trouble after it costs no more than the rest of the body. */
+export function exchange(line: Line, { method, headers, body, mostOctets, closes }: Asked, signal: AbortSignal): Promise<Answered> {
+  return new Promise((resolve, reject) => {
+    let answer: Pick<Answered, 'statusCode' | 'contentType' | 'retryAfter'> | undefined
+    const pieces: Buffer[] = []
+    let octets = 0
+    const settle = (error: Error | undefined) => {
+      signal.removeEventListener('abort', onAbort)
+      if (answer) resolve({ ...answer, body: Buffer.concat(pieces), isWhole: error === undefined })
+      else reject(error ?? new Failed('it answered without a status'))
+      // What is left of an answer would be taken for the next one.
+      if (error) line.end()
+    }
+    const onAbort = () => settle(signal.reason as Error)
+    if (signal.aborted) return onAbort()
+    signal.addEventListener('abort', onAbort, { once: true })
+    line.client.dispatch(
+      {
+        method,
+        path: line.url.pathname + line.url.search,
+        headers: { 'accept-encoding': 'identity', ...headers },
+        body: body ?? null,
+        reset: closes,
+      },
+      {
+        onRequestStart: () => undefined,
+        onRequestUpgrade: () => settle(new Failed('it answered with another protocol than HTTP')),
+        onResponseStart(_, statusCode, received) {
+          if (statusCode < 200) return
+          const [retryAfter = null] = [received['retry-after']].flat()
+          const [contentType = null] = [received['content-type']].flat()
+          answer = { statusCode, contentType, retryAfter }
+        },
+        onResponseData(_, piece) {
+          pieces.push(piece)
+          octets += piece.length
+          if (octets >= mostOctets) settle(new Failed('enough was read'))
+        },
+        onResponseEnd: () => settle(undefined),
+        onResponseError: (_, error) =>
+          settle(error instanceof errors.SocketError ? new Failed('the connection was closed without an answer') : error),
+      },
+    )
+  })
+}
