@@ -2,7 +2,7 @@
  * What a submission means is checked here, for every door alike: addresses, header names, metadata, attachments, sizes, text.
  * Each refusal names the field by its JSON path.
  */
-import { Refusal, type RefusalCode } from '#base'
+import { type RefusalCode, wrongField } from '#base'
 import { type Address, type Mailbox, markField, parseAddress, parseMailbox } from '#mail'
 import type { Submission, SubmittedAttachment } from './submission.ts'
 
@@ -35,12 +35,7 @@ const reservedHeaders = new Set([
 ])
 
 const refuse = (field: string, message: string, code: RefusalCode = 'validation_error', suggestion?: string): never => {
-  throw new Refusal(code, {
-    field,
-    message: `${field}${message.startsWith(' ') ? '' : ' '}${message}`,
-    ...(suggestion === undefined ? {} : { suggestion }),
-    details: [{ field, message }],
-  })
+  throw wrongField(field, message, code, suggestion)
 }
 
 const controlCharacters = /[\u0000-\u001f\u007f]/

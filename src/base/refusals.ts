@@ -175,3 +175,12 @@ export class Refusal extends Error {
     this.shouldRetry = options.shouldRetry
   }
 }
+
+/** A field that will not do: the caller reads its name and `problem` as one sentence. */
+export const wrongField = (field: string, problem: string, code: RefusalCode = 'validation_error', suggestion?: string): Refusal =>
+  new Refusal(code, {
+    field,
+    message: `${field} ${problem}`,
+    ...(suggestion === undefined ? {} : { suggestion }),
+    details: [{ field, message: problem }],
+  })

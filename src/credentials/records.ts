@@ -1,6 +1,6 @@
 /** Credentials as their owners manage them: made, listed, changed, revoked. A revoked one stays as a tombstone that nobody finds. */
 import { createHash } from 'node:crypto'
-import { type Ids, Refusal, refuseOddText, type Secrets } from '#base'
+import { type Ids, Refusal, refuseOddText, type Secrets, wrongField } from '#base'
 import { type Queryable, sql, type Tx } from '#db'
 import { tenantForNew } from '#tenants'
 
@@ -82,17 +82,13 @@ const revokeAll = sql`
 
 export const hashOf = (key: string): Buffer => createHash('sha256').update(key).digest()
 
-const refuse = (field: string, message: string): never => {
-  throw new Refusal('validation_error', { field, message: `${field} ${message}`, details: [{ field, message }] })
-}
-
 function checkName(name: string): void {
   refuseOddText('name', name)
-  if (!/^[a-zA-Z0-9_-]{1,50}$/.test(name)) refuse('name', 'must be 1 to 50 letters, digits, _ or -')
+  if (!/^[a-zA-Z0-9_-]{1,50}$/.test(name)) throw wrongField('name', 'must be 1 to 50 letters, digits, _ or -')
 }
 
 function distinct(wanted: readonly Permission[] | null): Permission[] | null {
-  if (wanted?.length === 0) refuse('permissions', 'must name at least one permission, or be null for full access')
+  if (wanted?.length === 0) throw wrongField('permissions', 'must name at least one permission, or be null for full access')
   return wanted && [...new Set(wanted)]
 }
 
@@ -109,7 +105,7 @@ export async function addCredential(
 ): Promise<{ credential: CredentialRecord; key: string }> {
   checkName(wanted.name)
   const allowed = distinct(wanted.permissions)
-  if (wanted.type === 'smtp' && wanted.tenantId === null) refuse('tenantId', 'is needed: an SMTP login belongs to a tenant')
+  if (wanted.type === 'smtp' && wanted.tenantId === null) throw wrongField('tenantId', 'is needed: an SMTP login belongs to a tenant')
   if (wanted.tenantId !== null) await tenantForNew(tx, wanted.tenantId)
   const random = facts.ids.token(keyLength)
   const key = wanted.type === 'smtp' ? random : `svc_${wanted.mode}_${random}`

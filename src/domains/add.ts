@@ -1,7 +1,7 @@
 /** Adding a sending domain: what may be one, and its keys. */
 import { domainToUnicode } from 'node:url'
 import { parse as parseHost } from 'tldts'
-import { type Ids, Refusal, type Secrets } from '#base'
+import { type Ids, Refusal, type Secrets, wrongField } from '#base'
 import { type Queryable, sql } from '#db'
 import { makeEd25519Key, makeRsaKey } from '#dkim'
 import { parseDomain } from '#mail'
@@ -21,15 +21,13 @@ const insertDomain = sql<Domain>`
 /** A host name of at least two labels, as lower-case A-labels, that one organisation can own; refuses `validation_error` otherwise. */
 function domainName(text: string): string {
   const name = parseDomain(text)
-  const refused = (message: string) =>
-    new Refusal('validation_error', { field: 'name', message: `name ${message}`, details: [{ field: 'name', message }] })
   // An A-label that encodes nothing stays as it is.
   const isEncoded = (label: string) => label.startsWith('xn--')
   if (name === undefined || domainToUnicode(name).split('.').some(isEncoded))
-    throw refused('must be a host name of at least two labels, such as mail.example.com')
+    throw wrongField('name', 'must be a host name of at least two labels, such as mail.example.com')
   // Names of labs, which no registry knows, are nobody's suffixes.
   const { publicSuffix, isIcann } = parseHost(name, { allowPrivateDomains: false })
-  if (isIcann && publicSuffix === name) throw refused(`must not be a public suffix; below ${name}, everybody may register names`)
+  if (isIcann && publicSuffix === name) throw wrongField('name', `must not be a public suffix; below ${name}, everybody may register names`)
   return name
 }
 

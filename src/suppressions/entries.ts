@@ -2,7 +2,7 @@
  * The lists as people keep them: adding, looking up, taking away, paging, and up to 1000 at once. The list of `tenantId` '' is the
  * organisation's.
  */
-import { Refusal, refuseOddText } from '#base'
+import { Refusal, refuseOddText, wrongField } from '#base'
 import { type Db, type Queryable, sql } from '#db'
 import { parseAddress } from '#mail'
 import { tenantForNew } from '#tenants'
@@ -68,8 +68,7 @@ const countMatching = sql<{ total: number }>`
 function listed(address: string): string {
   const parsed = normal(address)
   if (parsed !== undefined) return parsed
-  const message = 'is not an email address'
-  throw new Refusal('invalid_email_format', { field: 'address', message: `address ${message}`, details: [{ field: 'address', message }] })
+  throw wrongField('address', 'is not an email address', 'invalid_email_format')
 }
 
 const normal = (address: string) => parseAddress(address)?.text.toLowerCase()

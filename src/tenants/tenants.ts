@@ -5,7 +5,7 @@
  * Promises: a tenant's change is seen by every process within a second.
  */
 
-import { type Clock, type Ids, Refusal, refuseOddText, remembered } from '#base'
+import { type Clock, type Ids, Refusal, refuseOddText, remembered, wrongField } from '#base'
 import { type Db, type Queryable, sql, type Tx } from '#db'
 
 export const tenantStatuses = ['active', 'suspended', 'archived'] as const
@@ -242,26 +242,23 @@ const longestName = 100
 const metadataBounds = { keys: 50, key: 40, text: 500, octets: 8192 }
 
 function checkTenant({ name, metadata }: TenantChanges): void {
-  const refuse = (field: string, message: string): never => {
-    throw new Refusal('validation_error', { field, message: `${field} ${message}`, details: [{ field, message }] })
-  }
   if (name !== undefined) {
-    if (name === '' || [...name].length > longestName) refuse('name', `must have 1 to ${longestName} characters`)
+    if (name === '' || [...name].length > longestName) throw wrongField('name', `must have 1 to ${longestName} characters`)
     refuseOddText('name', name)
   }
   if (!metadata) return
   const entries = Object.entries(metadata)
-  if (entries.length > metadataBounds.keys) refuse('metadata', `has more than ${metadataBounds.keys} keys`)
+  if (entries.length > metadataBounds.keys) throw wrongField('metadata', `has more than ${metadataBounds.keys} keys`)
   for (const [key, value] of entries) {
     const field = `metadata.${key.slice(0, metadataBounds.key)}`
-    if (key === '' || [...key].length > metadataBounds.key) refuse(field, `is not a key of 1 to ${metadataBounds.key} characters`)
+    if (key === '' || [...key].length > metadataBounds.key) throw wrongField(field, `is not a key of 1 to ${metadataBounds.key} characters`)
     refuseOddText(field, key)
     if (typeof value !== 'string') continue
-    if ([...value].length > metadataBounds.text) refuse(field, `is longer than ${metadataBounds.text} characters`)
+    if ([...value].length > metadataBounds.text) throw wrongField(field, `is longer than ${metadataBounds.text} characters`)
     refuseOddText(field, value)
   }
   if (Buffer.byteLength(JSON.stringify(metadata)) > metadataBounds.octets)
-    refuse('metadata', `is larger than ${metadataBounds.octets} bytes as JSON`)
+    throw wrongField('metadata', `is larger than ${metadataBounds.octets} bytes as JSON`)
 }
 
 /**

@@ -1,5 +1,5 @@
 /** The records of track domains (contract section 11). */
-import { Refusal } from '#base'
+import { Refusal, wrongField } from '#base'
 import { type Db, type Queryable, sql } from '#db'
 import { findDomainById } from '#domains'
 import { tenantForNew } from '#tenants'
@@ -66,10 +66,6 @@ const dropTrackDomain = sql`
   delete from track_domains
   where id = $1 and ($2::text is null or tenant_id = $2)`
 
-const refuse = (field: string, message: string): never => {
-  throw new Refusal('validation_error', { field, message: `${field} ${message}`, details: [{ field, message }] })
-}
-
 const noSuchTrackDomain = () => new Refusal('not_found', { message: 'there is no such track domain' })
 
 const label = '[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?'
@@ -85,9 +81,10 @@ function excluded(text: string | null | undefined): string | null | undefined {
     .split(',')
     .map((one) => one.trim().toLowerCase())
     .filter((one) => one !== '')
-  if (names.length > mostExcluded) refuse('excludedClickDomains', `has more than ${mostExcluded} domains`)
+  if (names.length > mostExcluded) throw wrongField('excludedClickDomains', `has more than ${mostExcluded} domains`)
   const odd = names.find((one) => one.length > longestName || !hostName.test(one))
-  if (odd !== undefined) refuse('excludedClickDomains', `must be host names separated by commas, which "${odd.slice(0, 60)}" is not`)
+  if (odd !== undefined)
+    throw wrongField('excludedClickDomains', `must be host names separated by commas, which "${odd.slice(0, 60)}" is not`)
   return names.length > 0 ? names.join(',') : null
 }
 
@@ -98,14 +95,14 @@ export async function addTrackDomain(
   nowMs: number,
 ): Promise<TrackDomain> {
   const name = wanted.name.toLowerCase()
-  if (!labels.test(name)) refuse('name', 'must be one to three DNS labels, such as click')
+  if (!labels.test(name)) throw wrongField('name', 'must be one to three DNS labels, such as click')
   const excludedClickDomains = excluded(wanted.excludedClickDomains) ?? null
   return db.transaction(async (tx) => {
     const domain = await findDomainById(tx, wanted.domainId, wanted.tenantId)
     if (!domain) throw new Refusal('not_found', { field: 'domainId', message: 'domainId: there is no such domain' })
     await tenantForNew(tx, domain.tenantId)
     const fullName = `${name}.${domain.name}`
-    if (fullName.length > longestName) refuse('name', `makes a host name longer than ${longestName} characters`)
+    if (fullName.length > longestName) throw wrongField('name', `makes a host name longer than ${longestName} characters`)
     const added = await tx.first(insertTrackDomain, [
       domain.tenantId,
       domain.id,

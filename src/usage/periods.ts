@@ -2,7 +2,7 @@
  * Periods of a calendar in a time zone (contract section 14.1): what `this_month` in Kathmandu is, as two moments. Days begin at local
  * midnight, or, where the clocks are put forward over it, at the first moment of the day.
  */
-import { Refusal } from '#base'
+import { wrongField } from '#base'
 
 /** `fromMs` inclusive, `toMs` exclusive. */
 export interface Period {
@@ -17,10 +17,6 @@ const dayMs = 86_400_000
 
 /** A day of the calendar, without a zone: days since 1970-01-01. */
 type Day = number
-
-const refuse = (field: string, message: string): never => {
-  throw new Refusal('validation_error', { field, message: `${field} ${message}`, details: [{ field, message }] })
-}
 
 export interface Zone {
   /** The day and the time of day (ms) that clocks show at a moment. */
@@ -54,8 +50,8 @@ export function openZone(name: string): Zone {
 }
 
 function formatOf(timeZone: string): Intl.DateTimeFormat {
-  const unknown = () => refuse('timezone', 'must be an IANA time zone, such as Europe/Berlin')
-  if (!/^[A-Za-z][A-Za-z0-9_+\-/]{0,63}$/.test(timeZone)) return unknown()
+  const unknown = () => wrongField('timezone', 'must be an IANA time zone, such as Europe/Berlin')
+  if (!/^[A-Za-z][A-Za-z0-9_+\-/]{0,63}$/.test(timeZone)) throw unknown()
   try {
     return new Intl.DateTimeFormat('en-US', {
       timeZone,
@@ -70,7 +66,7 @@ function formatOf(timeZone: string): Intl.DateTimeFormat {
       second: 'numeric',
     })
   } catch {
-    return unknown()
+    throw unknown()
   }
 }
 
@@ -126,7 +122,7 @@ export function readPeriod(text: string, zone: Zone, nowMs: number): Period {
   const days = daysOf(text, zone.local(nowMs).day)
   if (!days) {
     const message = `must be one of ${Object.keys(named).join(', ')}, or a month, a day or two days such as 2026-03, 2026-03-01 and 2026-03-01..2026-03-15`
-    return refuse('period', message)
+    throw wrongField('period', message)
   }
   const [first, last] = days
   return { fromMs: zone.startOf(first), toMs: zone.startOf(last + 1), firstDay: dayText(first), lastDay: dayText(last) }
@@ -162,7 +158,7 @@ export function bucketsOf({ fromMs, toMs }: Period, granularity: Granularity, zo
     return zone.startOf(firstOfMonth(first, index))
   }
   for (let index = 0, startMs = fromMs; startMs < endMs; startMs = nth(++index)) {
-    if (starts.length === mostBuckets) refuse('granularity', `makes more than ${mostBuckets} buckets of this period`)
+    if (starts.length === mostBuckets) throw wrongField('granularity', `makes more than ${mostBuckets} buckets of this period`)
     if (startMs > (starts.at(-1) ?? -1)) starts.push(startMs)
   }
   return starts

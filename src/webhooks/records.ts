@@ -2,7 +2,7 @@
  * Webhooks as records: one row, seen as a tenant's or (tenant '') as the organisation's. What it hears of, and its secrets: sealed in
  * the row, a replaced one signing for another day.
  */
-import { Refusal, type Secrets } from '#base'
+import { type Secrets, wrongField } from '#base'
 import { type Queryable, sql, type Tx } from '#db'
 
 /** What a webhook may subscribe to by name (contract 13.1). */
@@ -178,9 +178,9 @@ export function subscription(
   const allEvents = wanted.allEvents ?? (given ? false : (stored?.allEvents ?? true))
   const events = given ?? stored?.events ?? []
   if (!allEvents && events.length === 0) {
-    const field = given ? 'events' : 'allEvents'
-    const message = given ? 'must not be empty, unless allEvents is true' : 'must be true while there are no events'
-    throw new Refusal('validation_error', { field, message: `${field} ${message}`, details: [{ field, message }] })
+    throw given
+      ? wrongField('events', 'must not be empty, unless allEvents is true')
+      : wrongField('allEvents', 'must be true while there are no events')
   }
   return { events, allEvents }
 }

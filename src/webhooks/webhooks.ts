@@ -7,7 +7,7 @@
  * another waiting; nothing is sent to an address that is not allowed; secrets and keys are sealed in the database; every request but a
  * test leaves a record.
  */
-import { type Clock, type Ids, type Random, Refusal, refuseOddText, type Secrets, type Traces } from '#base'
+import { type Clock, type Ids, type Random, Refusal, refuseOddText, type Secrets, type Traces, wrongField } from '#base'
 import type { Db, Tx } from '#db'
 import type { Post, PostOutcome } from '#net'
 import { findOrganisation, type Tenants } from '#tenants'
@@ -256,10 +256,7 @@ export function openWebhooks(deps: WebhooksDeps): Webhooks {
 
 /** Has a webhook told again of what happened between two moments, both exclusive; returns how many events that are. */
 export async function replayRange(db: Db, id: string, scope: string | null, range: { after: Date; before: Date }): Promise<number> {
-  if (range.after >= range.before) {
-    const message = 'must be later than after'
-    throw new Refusal('validation_error', { field: 'before', message: `before ${message}`, details: [{ field: 'before', message }] })
-  }
+  if (range.after >= range.before) throw wrongField('before', 'must be later than after')
   const known = await findWebhook(db, id, scope)
   const queued = await db.transaction(async (tx) => {
     const webhook = known && (await lockWebhook(tx, known.id))
@@ -278,12 +275,7 @@ async function checkTexts({ name, url }: Changes, post: Post): Promise<void> {
   refuseOddText('url', url)
   const verdict = await post.look(url)
   if (verdict.kind !== 'malformed' && verdict.kind !== 'refused') return
-  const { message } = verdict
-  throw new Refusal(verdict.kind === 'refused' ? 'webhook_url_not_allowed' : 'validation_error', {
-    field: 'url',
-    message: `url ${message}`,
-    details: [{ field: 'url', message }],
-  })
+  throw wrongField('url', verdict.message, verdict.kind === 'refused' ? 'webhook_url_not_allowed' : 'validation_error')
 }
 
 /** All that a tenant has here; the caller removes the tenant. */

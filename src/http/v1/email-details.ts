@@ -1,7 +1,7 @@
 /** GET /emails/{emailId} (contract 7.8): one email, and as much of its content, deliveries and activity as is asked for. */
 import { createHash } from 'node:crypto'
 import Type, { type Static } from 'typebox'
-import { Refusal } from '#base'
+import { Refusal, wrongField } from '#base'
 import { inSnapshot, type Queryable } from '#db'
 import { explain, messageAsSent, rebuildMessage } from '#delivery'
 import type { Domains } from '#domains'
@@ -174,10 +174,7 @@ function readExpand(text: string | undefined): ReadonlySet<Expansion> {
     .map((word) => word.trim())
     .filter((word) => word !== '')
   const unknown = words.find((word) => word !== 'full' && !expansions.some((one) => one === word))
-  if (unknown !== undefined) {
-    const message = `must be a comma list of full, ${expansions.join(', ')}`
-    throw new Refusal('validation_error', { field: 'expand', message: `expand ${message}`, details: [{ field: 'expand', message }] })
-  }
+  if (unknown !== undefined) throw wrongField('expand', `must be a comma list of full, ${expansions.join(', ')}`)
   return new Set(words.includes('full') ? expansions : (words as Expansion[]))
 }
 

@@ -1,7 +1,7 @@
 /** GET /emails, GET /emails/{emailId}/deliveries, POST /emails/{emailId}/retry (contract 7.7, 7.9, 7.10). */
 
 import Type, { type Static } from 'typebox'
-import { Refusal } from '#base'
+import { Refusal, wrongField } from '#base'
 import { inSnapshot } from '#db'
 import { type Email, emailStatuses, findEmail, hasContent, listAttempts, listEmails, mostCounted, queuedStatuses } from '#emails'
 import { parseAddress } from '#mail'
@@ -143,12 +143,7 @@ export const retryEmail = route({
 
 function addressOf(field: string, text: string): string {
   const address = parseAddress(text)
-  if (!address)
-    throw new Refusal('invalid_email_format', {
-      field,
-      message: `${field} is not an email address`,
-      details: [{ field, message: 'is not an email address' }],
-    })
+  if (!address) throw wrongField(field, 'is not an email address', 'invalid_email_format')
   return address.text
 }
 
@@ -156,24 +151,21 @@ const mostWords = 10
 
 function wordsIn(text: string): string[] | undefined {
   const words = text.split(/\s+/).filter((word) => word !== '')
-  if (words.length > mostWords) throw wrong('subject', `has more than ${mostWords} words`)
+  if (words.length > mostWords) throw wrongField('subject', `has more than ${mostWords} words`)
   return words.length === 0 ? undefined : words
 }
 
 function domainOf(text: string): string {
   const domain = parseAddress(`a@${text}`)?.domain
-  if (domain === undefined) throw wrong('domain', 'is not a domain')
+  if (domain === undefined) throw wrongField('domain', 'is not a domain')
   return domain
 }
 
 function metadataOf(text: string): Record<string, string> {
   const at = text.indexOf(':')
-  if (at < 1) throw wrong('metadata', 'must be a name, a colon and a value')
+  if (at < 1) throw wrongField('metadata', 'must be a name, a colon and a value')
   return { [text.slice(0, at)]: text.slice(at + 1) }
 }
-
-const wrong = (field: string, message: string) =>
-  new Refusal('validation_error', { field, message: `${field} ${message}`, details: [{ field, message }] })
 
 function itemToWire(email: Email): Static<typeof EmailItem> {
   return {

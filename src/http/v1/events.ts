@@ -1,6 +1,6 @@
 /** GET /events/stream (contract 18a): what happens, as server-sent events, each with the body that a webhook would get. */
 import Type from 'typebox'
-import { Refusal } from '#base'
+import { wrongField } from '#base'
 import type { LogPosition } from '#events'
 import { type LiveStep, parsePosition, positionText, type ToldEvent, toldEvents, webhookBody } from '#webhooks'
 import { query } from './query.ts'
@@ -64,14 +64,12 @@ function namesIn(text: string): ReadonlySet<ToldEvent> {
   const names = text.split(',').map((name) => name.trim())
   const unknown = names.find((name) => !isTold(name))
   if (unknown === undefined) return new Set(names.filter(isTold))
-  const message = `has "${unknown.slice(0, 50)}", which is none of ${toldEvents.join(', ')}`
-  throw new Refusal('validation_error', { field: 'events', message: `events ${message}`, details: [{ field: 'events', message }] })
+  throw wrongField('events', `has "${unknown.slice(0, 50)}", which is none of ${toldEvents.join(', ')}`)
 }
 
 function positionIn(field: string, text: string | undefined): LogPosition | undefined {
   if (text === undefined || text === '') return undefined
   const position = parsePosition(text)
   if (position) return position
-  const message = 'must be the id of an event of this stream'
-  throw new Refusal('validation_error', { field, message: `${field} ${message}`, details: [{ field, message }] })
+  throw wrongField(field, 'must be the id of an event of this stream')
 }

@@ -1,6 +1,6 @@
 /** /test/… (contract 18a): what test mail came to, and a clock to wait for it. For test keys, and for people in the dashboard. */
 import Type, { type Static } from 'typebox'
-import { pause, Refusal } from '#base'
+import { pause, Refusal, wrongField } from '#base'
 import type { Credential } from '#credentials'
 import { advanceTestClock, rebuildMessage } from '#delivery'
 import { clearInbox, decodeContent, findContentBody, listInbox, type ReceivedEmail } from '#emails'
@@ -111,12 +111,7 @@ export const advanceTest = route({
 
 function addressOf(text: string): string {
   const address = parseAddress(text)
-  if (!address)
-    throw new Refusal('invalid_email_format', {
-      field: 'to',
-      message: 'to is not an email address',
-      details: [{ field: 'to', message: 'is not an email address' }],
-    })
+  if (!address) throw wrongField('to', 'is not an email address', 'invalid_email_format')
   return address.text
 }
 

@@ -1,7 +1,7 @@
 /** What the records of the contract are made of on the wire: nullable fields, times, pages, tenant ids. */
 
 import Type, { type Static, type TSchema } from 'typebox'
-import { emailIdTimeMs, Refusal } from '#base'
+import { emailIdTimeMs, Refusal, wrongField } from '#base'
 import type { Credential } from '#credentials'
 
 /** The same schema, null allowed. */
@@ -52,10 +52,7 @@ const isoInstant = /^(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9}
 /** Unix seconds with an optional fraction, or ISO 8601 (UTC when no zone is given); refuses `validation_error` otherwise. */
 export function readInstant(field: string, text: string): Date {
   const at = unixSeconds.test(text) ? new Date(Number(text) * 1000) : isoDate(text)
-  if (!at || Number.isNaN(at.getTime())) {
-    const message = 'must be unix seconds or an ISO 8601 time such as 2026-03-01T09:30:00Z'
-    throw new Refusal('validation_error', { field, message: `${field} ${message}`, details: [{ field, message }] })
-  }
+  if (!at || Number.isNaN(at.getTime())) throw wrongField(field, 'must be unix seconds or an ISO 8601 time such as 2026-03-01T09:30:00Z')
   return at
 }
 
