@@ -5,7 +5,7 @@
  * Promises: an answer leaves only after the commit is on disk; nothing slow (DNS, MIME, DKIM) happens before it; one Idempotency-Key sends
  * once in 24 hours.
  */
-import { type Clock, type Ids, metrics, Refusal } from '#base'
+import { type Clock, type Ids, metrics, Refusal, wrongField } from '#base'
 import type { Db } from '#db'
 import type { Domains } from '#domains'
 import { type LimitSettings, readStanding, type Standing } from '#limits'
@@ -134,7 +134,7 @@ export function openAccept(deps: AcceptDeps): Accept {
         const tenant = await tenantFor(tenantId, caller, tenants)
         refuseUnlessActive(tenant)
         const sender = await senderFor(checked.from.address, tenant, caller, deps)
-        if (sender.sandbox) await obeySandboxRules(db, checked.recipients.envelope, 'to', clock.nowMs())
+        if (sender.sandbox) await obeySandboxRules(db, checked.recipients.envelope, clock.nowMs())
         const prepared = prepareSubmission(checked, submission, { tenant, sender, ...(await factsFor(caller, tenant)) })
         return { submissions: [prepared], result: prepared.accepted }
       })
@@ -180,7 +180,7 @@ export function openAccept(deps: AcceptDeps): Accept {
             const submission = { ...element, from }
             const checked = checkSubmission(submission)
             refuseCrowdedElement(checked.recipients.envelope.length)
-            if (sender.sandbox) await obeySandboxRules(db, checked.recipients.envelope, 'to', clock.nowMs())
+            if (sender.sandbox) await obeySandboxRules(db, checked.recipients.envelope, clock.nowMs())
             const prepared = prepareSubmission(checked, submission, facts)
             submissions.push(prepared)
             results.push({ accepted: prepared.accepted })
@@ -196,14 +196,13 @@ export function openAccept(deps: AcceptDeps): Accept {
 }
 
 function refuseOverfullBatch(elements: readonly BatchElement[]): void {
-  const refuse = (message: string) =>
-    new Refusal('validation_error', { field: 'emails', message: `emails ${message}`, details: [{ field: 'emails', message }] })
-  if (elements.length < 1 || elements.length > mostBatchElements) throw refuse(`must have 1 to ${mostBatchElements} elements`)
+  if (elements.length < 1 || elements.length > mostBatchElements) throw wrongField('emails', `must have 1 to ${mostBatchElements} elements`)
   const recipients = elements.reduce(
     (sum, one) => sum + (one instanceof Refusal ? 0 : one.to.length + (one.cc?.length ?? 0) + (one.bcc?.length ?? 0)),
     0,
   )
-  if (recipients > mostBatchRecipients) throw refuse(`have ${recipients} recipients in all; the most is ${mostBatchRecipients}`)
+  if (recipients > mostBatchRecipients)
+    throw wrongField('emails', `have ${recipients} recipients in all; the most is ${mostBatchRecipients}`)
 }
 
 function refuseCrowdedElement(recipients: number): void {

@@ -6,7 +6,7 @@ import { type Ids, Refusal } from '#base'
 import { encodeContent } from '#emails'
 import { parseAddress, readRaw } from '#mail'
 import type { Tenant } from '#tenants'
-import { type Prepared, storable } from './prepare.ts'
+import { type Prepared, storableSubject } from './prepare.ts'
 
 export function prepareForward(
   octets: Buffer,
@@ -33,7 +33,7 @@ export function prepareForward(
     sizeOctets: octets.length,
     fromText: sender,
     sender: sender.toLowerCase(),
-    subject: storable(read?.subject ?? ''),
+    subject: storableSubject(read?.subject ?? ''),
     tag: null,
     metadata: null,
     messageId,

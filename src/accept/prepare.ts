@@ -1,7 +1,6 @@
 /** Turns a checked submission into the rows that acceptance writes: one content, and one email for each envelope recipient. */
 
-import type { Ids } from '#base'
-import { Refusal } from '#base'
+import { type Ids, Refusal } from '#base'
 import { type Content, encodeContent, type PartsContent, type Tracking } from '#emails'
 import { type Address, type Mailbox, readRaw } from '#mail'
 import type { Tenant } from '#tenants'
@@ -103,7 +102,7 @@ export function prepareSubmission(
   })
 }
 
-/** What of the content says so when there is something to count. */
+/** A part of the content: there only when something is to be counted. */
 function trackingFor({ tracking }: Sender): { tracking?: Tracking } {
   return tracking && (tracking.clicks || tracking.opens) ? { tracking } : {}
 }
@@ -178,7 +177,7 @@ export function prepareRawSubmission(
     messageId,
     to: submission.to,
     fromText: submission.from,
-    subject: storable(checked.subject),
+    subject: storableSubject(checked.subject),
     tag: checked.tag,
     metadata: checked.metadata,
     sizeOctets: checked.octets,
@@ -186,7 +185,7 @@ export function prepareRawSubmission(
 }
 
 /** A raw message's subject may hold anything; a text column may not. */
-export const storable = (text: string) => text.toWellFormed().replaceAll('\0', '').slice(0, 998)
+export const storableSubject = (text: string) => text.toWellFormed().replaceAll('\0', '').slice(0, 998)
 
 const newEmails = (recipients: Recipients, facts: PrepareFacts): NewEmail[] =>
   recipients.envelope.map((recipient) => ({ id: facts.ids.emailId(facts.nowMs), recipient }))

@@ -71,7 +71,7 @@ export async function senderFor(address: Address, tenant: Tenant, caller: Caller
 }
 
 /** The sandbox sender writes to members of the organisation only, ten emails a UTC day. */
-export async function obeySandboxRules(db: Db, envelope: readonly Address[], field: string, nowMs: number): Promise<void> {
+export async function obeySandboxRules(db: Db, envelope: readonly Address[], nowMs: number): Promise<void> {
   const members = await membersAmong(
     db,
     envelope.map((address) => address.text),
@@ -79,8 +79,8 @@ export async function obeySandboxRules(db: Db, envelope: readonly Address[], fie
   const stranger = envelope.find((address) => !members.has(address.text.toLowerCase()))
   if (stranger) {
     throw new Refusal('sandbox_recipient_not_allowed', {
-      field,
-      message: `${field}: ${stranger.text} is not a member of the organisation, so the sandbox sender may not write to it`,
+      field: 'to',
+      message: `to: ${stranger.text} is not a member of the organisation, so the sandbox sender may not write to it`,
     })
   }
   await takeSandboxSlots(db, envelope.length, nowMs)

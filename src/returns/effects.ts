@@ -12,7 +12,7 @@ import { findQueued, findTestAheadMs } from '#spool'
 import { suppress } from '#suppressions'
 import type { Tenants } from '#tenants'
 import { addReport, hasReport, type ReportRecord, returnTables } from './records.ts'
-import { type Heading, type Report, replyCodeOf, storable } from './report.ts'
+import { type Heading, legible, type Report, replyCodeOf } from './report.ts'
 
 export type Effect =
   | 'bounced'
@@ -172,13 +172,13 @@ interface Told {
 
 /** How the attempt reads that a report stands for (contract section 7.8). Of an erased recipient no text is kept. */
 function tellOf(email: Email, report: Report): Told {
-  const output = isErased(email) ? '' : storable(report.reason ?? '', longestOutput)
+  const output = isErased(email) ? '' : legible(report.reason ?? '', longestOutput)
   const code = replyCodeOf(output)
   const enhanced = /^[245]\.\d{1,3}\.\d{1,3}$/.test(report.status ?? '') ? report.status : null
   const name = nameOf(report.classification)
   const details = isErased(email)
     ? ''
     : `${code === null ? '' : `${code} `}${name.replaceAll('_', ' ')}: Delivery to ${email.recipient} failed after it had been accepted`
-  const remoteHost = report.reportingMta == null ? null : storable(report.reportingMta, longestHost)
+  const remoteHost = report.reportingMta == null ? null : legible(report.reportingMta, longestHost)
   return { details, output, code, enhanced, classification: name, remoteHost }
 }

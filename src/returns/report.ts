@@ -41,19 +41,19 @@ export function headingOf(octets: Uint8Array): Heading {
   const fields = new Map(
     Object.entries(readMessage(Buffer.concat([head, Buffer.from('\r\n\r\n')])).headers).map(([name, value]) => [name.toLowerCase(), value]),
   )
-  const messageId = storable(/<([^<>\s]+)>/.exec(fields.get('message-id') ?? '')?.[1] ?? '', longestMessageId)
+  const messageId = legible(/<([^<>\s]+)>/.exec(fields.get('message-id') ?? '')?.[1] ?? '', longestMessageId)
   return {
     key: messageId === '' ? createHash('sha256').update(octets).digest('hex') : messageId,
     messageId,
     from: parseMailbox(fields.get('from') ?? '')?.address.text ?? '',
-    subject: storable(fields.get('subject') ?? '', longestSubject)
+    subject: legible(fields.get('subject') ?? '', longestSubject)
       .replace(/\s+/g, ' ')
       .trim(),
   }
 }
 
 /** What the database can keep of a stranger's text: no control characters but line ends and tabs, no halves of characters. */
-export const storable = (text: string, longest: number): string =>
+export const legible = (text: string, longest: number): string =>
   text
     .slice(0, longest)
     .replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]+/g, ' ')
