@@ -4,7 +4,7 @@
  * two hot commits of the house.
  */
 import { type Clock, metrics, pause, type Reached, Refusal } from '#base'
-import { CommitUnknown, DatabaseUnreachable, type Db, ensurePartitions, type Sql, sql, sqlState } from '#db'
+import { CommitUnknown, DatabaseUnreachable, type Db, ensurePartitions, lacksPartition, type Sql, sql, sqlState } from '#db'
 import { emailTables } from '#emails'
 import { appendEvents, eventTables } from '#events'
 import { type LimitSettings, type Standing, takeSlots } from '#limits'
@@ -164,44 +164,58 @@ async function commitTogether(group: Waiting[], deps: CommitDeps): Promise<void>
 
 const onceName = (once: { credentialId: number; key: string }) => `${once.credentialId} ${once.key}`
 
-async function write(entries: Entry[], { db, clock, limitSettings, reached }: CommitDeps) {
-  const demands = entries.flatMap((entry) =>
-    entry.submissions.map((one) => ({ tenantId: one.tenantId, test: one.test, count: one.emails.length })),
-  )
-  const limits = await limitSettings.send()
-  const take = () => takeSlots(db, demands, limits, clock.nowMs(), appendEvents)
-  const { granted, standing } = await take().catch(async (error: unknown) => {
-    if (sqlState(error) !== noPartition) throw error
-    await ensurePartitions(db, eventTables, clock.nowMs(), 1)
-    return take()
-  })
+async function write(entries: Entry[], deps: CommitDeps) {
   const submissions = entries.flatMap((entry) => entry.submissions.map((submission) => ({ submission, once: entry.once })))
+  const { granted, standing } = await slotsFor(submissions, deps)
   const bodies = submissions.map(({ submission }) => submission.body)
   const size = commitSizes.find(({ bodies: most }) => bodies.length <= most)
   if (!size) throw new Error(`${bodies.length} submissions are more than one flush holds`)
+  const firstAtMs = submissions[0]?.submission.acceptedAtMs ?? deps.clock.nowMs()
   const parameters = [
     JSON.stringify(submissions.map(({ submission, once }, n) => rowOf(submission, n, once?.key ?? null, granted[n] as number))),
     JSON.stringify(
-      entries.flatMap((entry) => (entry.once ? [keyRowOf(entry.once, entry.submissions[0]?.acceptedAtMs ?? clock.nowMs())] : [])),
+      entries.flatMap((entry) => (entry.once ? [keyRowOf(entry.once, entry.submissions[0]?.acceptedAtMs ?? deps.clock.nowMs())] : [])),
     ),
     `${keyLifeMs / 1000} seconds`,
     ...bodies,
     ...Array.from({ length: size.bodies - bodies.length }, () => nothing),
   ]
-  const first = submissions[0]?.submission.acceptedAtMs ?? clock.nowMs()
+  const winners = await writeOnce(size.statement, parameters, firstAtMs, deps)
+  // Colliding with itself, it had won before.
+  const won = winners ?? entries.flatMap((entry) => (entry.once ? [entry.once] : []))
+  return { standing, won: new Set(won.map(onceName)) }
+}
+
+/** Of the send capacity, for each submission in order. */
+async function slotsFor(submissions: readonly { submission: Prepared }[], { db, clock, limitSettings }: CommitDeps) {
+  const demands = submissions.map(({ submission: { tenantId, test, emails } }) => ({ tenantId, test, count: emails.length }))
+  const limits = await limitSettings.send()
+  const take = () => takeSlots(db, demands, limits, clock.nowMs(), appendEvents)
+  return take().catch(async (error: unknown) => {
+    if (!lacksPartition(error)) throw error
+    await ensurePartitions(db, eventTables, clock.nowMs(), 1)
+    return take()
+  })
+}
+
+/** Runs the statement until it is known to be committed; undefined when that was so before the last try. */
+async function writeOnce(
+  statement: (typeof commitSizes)[number]['statement'],
+  parameters: unknown[],
+  firstAtMs: number,
+  { db, clock, reached }: CommitDeps,
+) {
   const deadlineMs = clock.monotonicMs() + resolveWithinMs
   for (let unresolved = false; ; ) {
     try {
       reached?.('accept-uncommitted')
-      const winners = await db.rows(size.statement, parameters)
+      const winners = await db.rows(statement, parameters)
       reached?.('accept-committed')
-      return { standing, won: new Set(winners.map(onceName)) }
+      return winners
     } catch (error) {
-      const state = sqlState(error)
-      if (state === uniqueViolation && unresolved)
-        return { standing, won: new Set(entries.flatMap((entry) => (entry.once ? [onceName(entry.once)] : []))) }
-      if (state === noPartition) {
-        await ensurePartitions(db, [...emailTables, ...eventTables], first, 1)
+      if (sqlState(error) === uniqueViolation && unresolved) return undefined
+      if (lacksPartition(error)) {
+        await ensurePartitions(db, [...emailTables, ...eventTables], firstAtMs, 1)
         continue
       }
       if (!(error instanceof CommitUnknown || error instanceof DatabaseUnreachable)) throw error
@@ -216,7 +230,6 @@ async function write(entries: Entry[], { db, clock, limitSettings, reached }: Co
 }
 
 const uniqueViolation = '23505'
-const noPartition = '23514'
 
 const rowOf = (one: Prepared, n: number, onceKey: string | null, slots: number) => ({
   n,

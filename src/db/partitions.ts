@@ -3,6 +3,7 @@
  * them is what retention does. Neither stops readers or writers of the table.
  */
 import { emailIdPrefix } from '#base'
+import { sqlState } from './errors.ts'
 import type { Db } from './queryable.ts'
 import { sql } from './sql.ts'
 
@@ -51,6 +52,9 @@ const boundOf = (key: PartitionedTable['key'], dayStartMs: number) =>
 function refuseOddName(table: string): void {
   if (!/^[a-z_]{1,50}$/.test(table)) throw new Error(`"${table}" is not a table's name`)
 }
+
+/** A row found no partition for its day, as when no process has lived long enough to make it ahead. */
+export const lacksPartition = (error: unknown): boolean => sqlState(error) === '23514'
 
 /** Makes the missing partitions of `days` days, the first being the day of `fromMs`; safe while others do the same. Returns their names. */
 export async function ensurePartitions(db: Db, tables: readonly PartitionedTable[], fromMs: number, days: number): Promise<string[]> {

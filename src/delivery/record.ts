@@ -5,7 +5,7 @@
  * emails, attempts and events, because this is one of the two hot commits of the house.
  */
 import { type Clock, type Log, metrics, pause, type Reached, type Traces } from '#base'
-import { type Db, ensurePartitions, sql, sqlState } from '#db'
+import { type Db, ensurePartitions, lacksPartition, sql } from '#db'
 import { type EventKind, eventTables } from '#events'
 import { simulatorDomain } from '#simulator'
 import { type Claimed, statusBefore } from '#spool'
@@ -77,7 +77,6 @@ const mostAtOnce = 500
 const gatherMs = 20
 const enoughAtOnce = 64
 const retryEveryMs = 100
-const noPartition = '23514'
 
 const eventOf: Record<Outcome['status'], EventKind | undefined> = {
   pending: undefined,
@@ -123,7 +122,7 @@ export function openRecorder({ db, clock, log, traces, reached }: RecorderDeps):
         queue.splice(0, batch.length)
         for (const one of batch) one.done()
       } catch (error) {
-        if (sqlState(error) === noPartition) {
+        if (lacksPartition(error)) {
           await ensurePartitions(db, eventTables, clock.nowMs(), 1).catch(() => undefined)
         } else {
           log.warn({ err: error, outcomes: queue.length }, 'outcomes could not be recorded yet')

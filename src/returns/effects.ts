@@ -4,7 +4,7 @@
  */
 import { type Clock, emailIdTimeMs, type Ids, pause } from '#base'
 import { type ClassificationName, classification, suppresses } from '#bounces'
-import { type Db, ensurePartitions, sqlState, type Tx } from '#db'
+import { type Db, ensurePartitions, lacksPartition, type Tx } from '#db'
 import type { DkimVerdict } from '#dkim'
 import { appendAttempt, changeStatus, type Email, findEmail, isErased, queuedStatuses } from '#emails'
 import { appendEvents, eventTables, simulatedAt } from '#events'
@@ -38,7 +38,6 @@ const waitForRecordMs = 5000
 const lookEveryMs = 100
 const longestOutput = 4000
 const longestHost = 255
-const noPartition = '23514'
 
 /** A bounce of an email that was sent: whatever its reason, the message did not get there. */
 export async function bounce(deps: EffectDeps, emailId: string, report: Report, heading: Heading & { to: string }): Promise<Effect> {
@@ -149,7 +148,7 @@ async function commit(deps: EffectDeps, email: Email, work: (tx: Tx) => Promise<
   try {
     return await db.transaction(work)
   } catch (error) {
-    if (sqlState(error) !== noPartition) throw error
+    if (!lacksPartition(error)) throw error
     // The email is older than the table of reports, or housekeeping is behind.
     await ensurePartitions(db, returnTables, emailIdTimeMs(email.id) ?? deps.nowMs, 1)
     await ensurePartitions(db, eventTables, deps.nowMs, 1)

@@ -4,7 +4,7 @@
  * it moves nothing, but what it sent is on record too.
  */
 import { type Clock, type Log, metrics, pause } from '#base'
-import { type Db, ensurePartitions, sql, sqlState, type Tx } from '#db'
+import { type Db, ensurePartitions, lacksPartition, sql, type Tx } from '#db'
 import { appendEvents, eventTables, type LogPosition } from '#events'
 import { deliveryTables, type NewDelivery, recordDeliveries } from './deliveries.ts'
 import type { Entry, Lane } from './lane.ts'
@@ -108,7 +108,6 @@ const mostWaiting = 2000
 const gatherMs = 15
 const enoughAtOnce = 64
 const retryEveryMs = 100
-const noPartition = '23514'
 
 export function openRecorder({ db, clock, log }: { db: Db; clock: Clock; log: Log }): Recorder {
   let queue: Item[] = []
@@ -130,7 +129,7 @@ export function openRecorder({ db, clock, log }: { db: Db; clock: Clock; log: Lo
         }
       } catch (error) {
         for (const one of moves) moved.add(one)
-        const isDayMissing = sqlState(error) === noPartition
+        const isDayMissing = lacksPartition(error)
         if (isDayMissing) await ensurePartitions(db, [...deliveryTables, ...eventTables], clock.nowMs(), 1).catch(() => undefined)
         else log.warn({ err: error, requests: queue.length }, 'webhook deliveries could not be recorded yet')
         await pause(clock, retryEveryMs)
