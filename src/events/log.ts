@@ -1,0 +1,150 @@
+/** The log itself: events appended in the transaction that makes them true, and read in the order in which they became visible. */
+import { type PartitionedTable, type Queryable, sql, type Tx } from '#db'
+
+export const eventTables: readonly PartitionedTable[] = [{ table: 'events', key: 'time' }]
+
+/** The names of contract section 13.1, and our own, which are never sent to webhooks. */
+export type EventKind =
+  | 'MessageSent'
+  | 'MessageDelayed'
+  | 'MessageDeliveryFailed'
+  | 'MessageBounced'
+  | 'MessageHeld'
+  | 'MessageLoaded'
+  | 'MessageLinkClicked'
+  | 'EmailsAccepted'
+  | 'EmailRetried'
+  | 'EmailReleased'
+  | 'DomainDNSError'
+  | 'EmailComplained'
+  | 'TenantWarned'
+  | 'TenantPaused'
+  | 'TenantResumed'
+  | 'OperatorAction'
+  | 'DeliveryShaped'
+  | 'SendLimitApproaching'
+  | 'SendLimitExceeded'
+  | 'WebhookFailing'
+
+/** What is told of a status carries the status before as `data.was`, which the counts are made of. */
+export interface NewEvent {
+  tenantId: string
+  kind: EventKind
+  /** Null for what is of no email. */
+  emailId: string | null
+  at: Date
+  data: Record<string, unknown>
+}
+
+const append = sql`
+  insert into events (tenant_id, at, kind, email_id, data)
+  select tenant_id, at, kind, email_id, data
+  from unnest($1::text[], $2::timestamptz[], $3::text[], $4::text[], $5::jsonb[]) as happened (tenant_id, at, kind, email_id, data)`
+
+const blankEvents = sql`
+  update events
+  set data = data - array['details', 'output', 'url', 'token', 'ipAddress', 'userAgent', 'bounce']
+  where tenant_id = any($1) and email_id = any($2)`
+
+/** Takes the texts that name a recipient out of the events of these emails; what is counted stays. */
+export const eraseFromEvents = (on: Queryable, emails: readonly { tenantId: string; id: string }[]): Promise<number> =>
+  on.run(blankEvents, [[...new Set(emails.map((one) => one.tenantId))], emails.map((one) => one.id)])
+
+/** Appends to the log; readers see it when the caller commits. */
+export async function appendEvents(tx: Tx, happened: readonly NewEvent[]): Promise<void> {
+  if (happened.length === 0) return
+  await tx.run(append, [
+    happened.map((event) => event.tenantId),
+    happened.map((event) => event.at),
+    happened.map((event) => event.kind),
+    happened.map((event) => event.emailId),
+    happened.map((event) => JSON.stringify(event.data)),
+  ])
+}
+
+/** For an event's data: when it happened by a test clock that is ahead; the log itself is kept in real time. */
+export const simulatedAt = (atMs: number, aheadMs: number): { simulatedAt?: number } => (aheadMs > 0 ? { simulatedAt: atMs + aheadMs } : {})
+
+/** When an event happened as it is told: by the test clock, where that was ahead. */
+export const toldAt = ({ at, data }: Pick<LoggedEvent, 'at' | 'data'>): Date =>
+  typeof data.simulatedAt === 'number' ? new Date(data.simulatedAt) : at
+
+/** An event as whoever follows the log reads it. */
+export interface LoggedEvent extends LogPosition {
+  tenantId: string
+  kind: EventKind
+  emailId: string | null
+  at: Date
+  data: Record<string, unknown>
+}
+
+/** A place in the log: what comes later has a larger transaction, or the same one and a larger id. */
+export interface LogPosition {
+  xact: string
+  id: number
+}
+
+const nextEvents = sql<LoggedEvent>`
+  select xact::text as xact, id, tenant_id as "tenantId", kind, email_id as "emailId", at, data
+  from events
+  where (xact, id) > ($1::text::xid8, $2) and xact < pg_snapshot_xmin(pg_current_snapshot()) and ($4::text is null or tenant_id = $4)
+  order by events.xact, events.id
+  limit $3`
+
+const eventsAt = sql<LoggedEvent>`
+  select events.xact::text as xact, events.id, tenant_id as "tenantId", kind, email_id as "emailId", at, data
+  from unnest($1::text[], $2::bigint[]) as wanted (xact, id)
+  join events on events.xact = wanted.xact::xid8 and events.id = wanted.id`
+
+const eventsWithin = sql<{ count: number; first: string | null; last: string | null }>`
+  select count(*) as count, min(xact)::text as first, max(xact)::text as last
+  from events
+  where at > $1 and at < $2 and kind = any($3::text[]) and ($4::text is null or tenant_id = $4)`
+
+const transactionEnded = sql<{ isReadable: boolean }>`
+  select $1::text::xid8 < pg_snapshot_xmin(pg_current_snapshot()) as "isReadable"`
+
+const lastEvent = sql<LogPosition>`
+  select xact::text as xact, id
+  from events
+  where xact < pg_snapshot_xmin(pg_current_snapshot())
+  order by events.xact desc, events.id desc
+  limit 1`
+
+const firstAfter = sql<{ at: Date }>`
+  select at
+  from events
+  where (xact, id) > ($1::text::xid8, $2)
+  order by events.xact, events.id
+  limit 1`
+
+/** The next events in order, of one tenant or all, as far as no transaction is open that could still write one before them. */
+export const readEvents = (on: Queryable, after: LogPosition, most: number, tenantId: string | null = null): Promise<LoggedEvent[]> =>
+  on.rows(nextEvents, [after.xact, after.id, most, tenantId])
+
+/** Before the first event. */
+export const startOfLog: LogPosition = { xact: '0', id: 0 }
+
+/** After the last event that `readEvents` would give. */
+export const findEndOfLog = async (on: Queryable): Promise<LogPosition> => (await on.first(lastEvent, [])) ?? startOfLog
+
+/** When the first event after a position happened. */
+export const findTimeAfter = async (on: Queryable, { xact, id }: LogPosition): Promise<Date | undefined> =>
+  (await on.first(firstAfter, [xact, id]))?.at
+
+/** The events at these positions, as far as they are still there, in no order. */
+export const findEventsAt = (on: Queryable, positions: readonly LogPosition[]): Promise<LoggedEvent[]> =>
+  on.rows(eventsAt, [positions.map(({ xact }) => xact), positions.map(({ id }) => id)])
+
+/** `readEvents` will give every event of this transaction and of those before it: none of them is open. */
+export const isReadable = async (on: Queryable, xact: string): Promise<boolean> =>
+  (await on.first(transactionEnded, [xact]))?.isReadable ?? false
+
+/** How many events of these kinds happened between two moments, both exclusive, and the transactions of the first and the last in the log. */
+export async function countEventsWithin(
+  on: Queryable,
+  { after, before, kinds, tenantId }: { after: Date; before: Date; kinds: readonly string[]; tenantId: string | null },
+): Promise<{ count: number; first: string; last: string } | undefined> {
+  const found = await on.first(eventsWithin, [after, before, kinds, tenantId])
+  return found?.first && found.last ? { count: found.count, first: found.first, last: found.last } : undefined
+}
