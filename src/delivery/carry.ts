@@ -8,8 +8,8 @@ import type { Claimed } from '#spool'
 import { shapeBy } from './distrust.ts'
 import type { FairQueue } from './fair-queue.ts'
 import { type Job, type PreparedMessage, type SignedMessage, transactionsOf } from './job.ts'
-import { type End, endRestMs, type Lane, surplusMs } from './lane.ts'
 import { type Finding, findingOf, type RemoteEnd } from './outcome.ts'
+import { type End, endRestMs, type Outlet, surplusMs } from './outlet.ts'
 import type { Stumbles } from './stumbles.ts'
 import type { Waiters } from './waiters.ts'
 import type { WarmUp } from './warm-up.ts'
@@ -48,13 +48,13 @@ export interface CarryDeps {
   /** The lease was lost before the final dot: nothing was sent. */
   abandoned(job: Job): void
   /** From which of our addresses, and how much the provider takes from them, over all processes. */
-  lane: Lane
+  outlet: Outlet
   /** Not begun, and not to be claimed again for so long: the provider takes no more now. */
   surplus(jobs: Job[], forMs: number): void
 }
 
 /** What the connections of one destination share. */
-export interface Desk {
+export interface Supply {
   queue: FairQueue<Job>
   stumbles: Stumbles
   /** Connections with room behind what they are sending, and connections with nothing to send. */
@@ -79,10 +79,10 @@ export interface Carrier {
 }
 
 /** Resolves when all that the connection took has been answered. */
-export async function carry({ connection, end, remote }: Carrier, desk: Desk, deps: CarryDeps): Promise<void> {
-  const { clock, lane } = deps
+export async function carry({ connection, end, remote }: Carrier, supply: Supply, deps: CarryDeps): Promise<void> {
+  const { clock, outlet } = deps
   const { shape, warmUp } = end
-  const { queue, stumbles } = desk
+  const { queue, stumbles } = supply
   const running = new Set<Promise<void>>()
   /** A message was answered: what breaks from then on is the connection, and each such break had its progress. */
   let hasCarried = false
@@ -91,8 +91,8 @@ export async function carry({ connection, end, remote }: Carrier, desk: Desk, de
   const rest = async (): Promise<boolean> => {
     const untilMs = clock.monotonicMs() + idleMs
     for (let leftMs = idleMs; leftMs > 0; leftMs = untilMs - clock.monotonicMs()) {
-      await desk.resting.wait([], shape.isScarce ? Math.min(askWantedMs, leftMs) : leftMs)
-      if (queue.size > 0 || desk.isClosing || !connection.usable) return true
+      await supply.resting.wait([], shape.isScarce ? Math.min(askWantedMs, leftMs) : leftMs)
+      if (queue.size > 0 || supply.isClosing || !connection.usable) return true
       if (shape.isScarce && (await shape.isWanted().catch(() => false))) return false
     }
     return false
@@ -104,11 +104,11 @@ export async function carry({ connection, end, remote }: Carrier, desk: Desk, de
     if (job.allowedBy === allowance) return true
     const granted = await allowance.take(job.recipients.length, queue.size)
     if (granted === 0) {
-      deps.surplus([job], Math.max(surplusMs, lane.restMs))
+      deps.surplus([job], Math.max(surplusMs, outlet.restMs))
       return false
     }
     const later = job.recipients.slice(granted)
-    if (later.length > 0) deps.surplus([{ ...job, recipients: later }], Math.max(surplusMs, lane.restMs))
+    if (later.length > 0) deps.surplus([{ ...job, recipients: later }], Math.max(surplusMs, outlet.restMs))
     job.recipients = job.recipients.slice(0, granted)
     job.allowedBy = allowance
     return true
@@ -120,14 +120,14 @@ export async function carry({ connection, end, remote }: Carrier, desk: Desk, de
     const turns: Promise<void>[] = []
     for (const [index, part] of parts.entries()) {
       if (index > 0 && !connection.usable) {
-        desk.add([{ ...job, recipients: job.recipients.slice(index) }])
+        supply.add([{ ...job, recipients: job.recipients.slice(index) }])
         break
       }
       const turn = transact(part, message).finally(() => running.delete(turn))
       turns.push(turn)
       running.add(turn)
-      if (running.size < desk.mostChained()) continue
-      if (parts.length > 1) desk.press()
+      if (running.size < supply.mostChained()) continue
+      if (parts.length > 1) supply.press()
       await Promise.race(running)
     }
     void Promise.allSettled(turns).then(() => deps.release(job))
@@ -138,7 +138,7 @@ export async function carry({ connection, end, remote }: Carrier, desk: Desk, de
     const sevenBit = connection.extensions.eightBitMime ? undefined : message.sevenBit
     const signed = sevenBit ? await sevenBit() : message.signed
     const result = await connection.transact(transactionOf(job, message, signed))
-    desk.answered(result)
+    supply.answered(result)
     const [outcome] = result.recipients
     const failure = outcome?.state === 'failed' ? outcome.failure : undefined
     if (failure?.kind === 'aborted') return deps.abandoned(job)
@@ -148,7 +148,7 @@ export async function carry({ connection, end, remote }: Carrier, desk: Desk, de
     const untouched = failure?.kind === 'dropped' && failure.stage === 'mail'
     if ((untouched || stumbled) && (!job.again || hasCarried)) {
       job.again ||= !hasCarried
-      return desk.add([job])
+      return supply.add([job])
     }
     if (!failure) hasCarried = true
     shapeBy(shape, result.recipients)
@@ -177,27 +177,27 @@ export async function carry({ connection, end, remote }: Carrier, desk: Desk, de
 
   const renewAtMs = clock.monotonicMs() + scarceLifeMs
   let sent = 0
-  while (connection.usable && !desk.isClosing && sent < mostPerConnection && endRestMs(end) === 0) {
-    desk.arrived()
+  while (connection.usable && !supply.isClosing && sent < mostPerConnection && endRestMs(end) === 0) {
+    supply.arrived()
     if (shape.isScarce && clock.monotonicMs() > renewAtMs) break
     if (shape.isPaced && queue.size > 0) {
       await shape.turn()
-      if (!connection.usable || desk.isClosing) break
+      if (!connection.usable || supply.isClosing) break
     }
     const job = queue.take()
     if (!job) {
-      if (running.size > 0) await desk.chaining.wait(running)
+      if (running.size > 0) await supply.chaining.wait(running)
       else if (!(await rest())) break
       continue
     }
-    if (!job.body || running.size + 1 >= desk.mostChained()) desk.press()
-    const prepared = await deps.prepare(job, desk.add)
+    if (!job.body || running.size + 1 >= supply.mostChained()) supply.press()
+    const prepared = await deps.prepare(job, supply.add)
     if (!prepared) continue
     // Not before, because what is split off waits in the queue, which is emptied when the allowance is used up.
     if (warmUp && !(await keepAllowed(job, warmUp))) continue
     if (!connection.usable) {
       deps.release(job)
-      desk.add([job])
+      supply.add([job])
       break
     }
     sent += await sendParts(job, prepared)

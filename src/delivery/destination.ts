@@ -5,12 +5,12 @@
 import type { Log } from '#base'
 import type { Resolver } from '#net'
 import type { Dial, SmtpConnection, SmtpLimits } from '#smtp'
-import { type CarryDeps, carry, type Desk } from './carry.ts'
+import { type CarryDeps, carry, type Supply } from './carry.ts'
 import { fairQueue } from './fair-queue.ts'
 import type { Job } from './job.ts'
-import { type End, endRestMs, type Lane, surplusMs, takeSlots } from './lane.ts'
 import { openConnection, type Unopened, type Way } from './open-connection.ts'
 import type { Finding, RemoteEnd } from './outcome.ts'
+import { type End, endRestMs, type Outlet, surplusMs, takeSlots } from './outlet.ts'
 import type { Slot } from './slots.ts'
 import { openStumbles } from './stumbles.ts'
 import { openWaiters } from './waiters.ts'
@@ -51,7 +51,7 @@ export interface Destination {
 }
 
 export function openDestination(name: string, deps: DestinationDeps): Destination {
-  const { clock, lane } = deps
+  const { clock, outlet } = deps
   const queue = fairQueue<Job>()
   const open = new Set<SmtpConnection>()
   const stumbles = openStumbles(clock)
@@ -80,7 +80,7 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
    */
   const press = () => {
     if (queue.size === 0 || waking) return
-    if (lane.restMs > 0) return deps.surplus(queue.takeAll(), lane.restMs)
+    if (outlet.restMs > 0) return deps.surplus(queue.takeAll(), outlet.restMs)
     waking = chaining.wakeOne() || resting.wakeOne()
     if (waking) return
     if (down && clock.monotonicMs() < down.untilMs) {
@@ -90,7 +90,7 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
     }
     down = undefined
     if (clock.monotonicMs() < deniedUntilMs) return
-    if (closing || working >= Math.min(allowed, mostConnections) || queue.size <= (working - open.size) * desk.mostChained()) return
+    if (closing || working >= Math.min(allowed, mostConnections) || queue.size <= (working - open.size) * supply.mostChained()) return
     working++
     void work().finally(() => {
       working--
@@ -101,13 +101,13 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
 
   /** One connection's life: open, send what there is, wait a little for more, quit. */
   const work = async () => {
-    const slots = await takeSlots(lane, queue.size)
+    const slots = await takeSlots(outlet, queue.size)
     if (slots.size === 0) return denied()
     try {
       await workOn(slots)
     } finally {
       for (const slot of slots.values()) slot.release()
-      if (lane.isScarce && clock.monotonicMs() >= deniedUntilMs) denied()
+      if (outlet.isScarce && clock.monotonicMs() >= deniedUntilMs) denied()
     }
   }
 
@@ -125,7 +125,7 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
     const beganMs = clock.monotonicMs()
     const opened = await openConnection(way as Way, slots, { ...deps, stumbles })
     if (opened === 'left out') {
-      if (open.size === 0) deps.surplus(queue.takeAll(), Math.max(surplusMs, ...restsOf(lane)))
+      if (open.size === 0) deps.surplus(queue.takeAll(), Math.max(surplusMs, ...restsOf(outlet)))
       return
     }
     if (!opened.ok) return notOpened(opened, clock.monotonicMs() - beganMs)
@@ -133,7 +133,7 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
     for (const [other, slot] of slots) if (other !== end) slot.release()
     open.add(connection)
     try {
-      await carry({ connection, end, remote }, desk, deps)
+      await carry({ connection, end, remote }, supply, deps)
     } catch (error) {
       deps.log.error({ err: error, destination: name }, 'a delivery loop broke')
       connection.destroy()
@@ -174,7 +174,7 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
     press()
   }
 
-  const desk: Desk = {
+  const supply: Supply = {
     queue,
     stumbles,
     chaining,
@@ -197,12 +197,12 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
   return {
     add(job, newWay) {
       way = newWay
-      if (queue.size >= lane.mostWaiting) return deps.surplus([job], surplusMs)
+      if (queue.size >= outlet.mostWaiting) return deps.surplus([job], surplusMs)
       queue.push(job.tenantId, job)
       press()
     },
     get hasRoom() {
-      return queue.size < lane.mostWaiting && lane.restMs === 0
+      return queue.size < outlet.mostWaiting && outlet.restMs === 0
     },
     get idle() {
       return queue.size === 0 && working === 0
@@ -219,5 +219,5 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
   }
 }
 
-/** How long each of the lane's ends rests. */
-const restsOf = ({ four, six }: Lane) => [four, six].flatMap((end) => (end ? [endRestMs(end)] : []))
+/** How long each of the outlet's ends rests. */
+const restsOf = ({ four, six }: Outlet) => [four, six].flatMap((end) => (end ? [endRestMs(end)] : []))

@@ -8,16 +8,16 @@ import type { Domains } from '#domains'
 import { findRoute, openDnssec, openPost, openResolver, type Resolver, type Route } from '#net'
 import { type Scenario, simulatorDomain } from '#simulator'
 import type { Dial, SmtpLimits } from '#smtp'
-import type { Claimed, Lane as ClaimLane, Leases, QueueStop, RetrySchedule } from '#spool'
+import type { Claimed, Lane, Leases, QueueStop, RetrySchedule } from '#spool'
 import type { FindingFor } from './carry.ts'
 import { type Destination, openDestination } from './destination.ts'
 import type { Job } from './job.ts'
-import { laneName, laneOf } from './lane.ts'
 import type { LetGo } from './let-go.ts'
 import { openMailGuard } from './mail-guard.ts'
 import { openMessages } from './messages.ts'
 import type { Way } from './open-connection.ts'
 import { decide, type Finding, nowhere, type Outcome, type RemoteEnd } from './outcome.ts'
+import { outletName, outletOf } from './outlet.ts'
 import { longestPutOffMs, openPoolTurns, shortestPutOffMs } from './pool-turns.ts'
 import type { Provider, Providers } from './providers.ts'
 import type { Shaper } from './shaping.ts'
@@ -27,7 +27,7 @@ import { pausedWords } from './standstill.ts'
 import { openSts } from './sts.ts'
 import { type Guarded, type GuardedHost, guardHosts } from './tls-policy.ts'
 import { openTlsRequirements } from './tls-required.ts'
-import type { LaneAddresses } from './turns.ts'
+import type { OutletAddresses } from './turns.ts'
 import { openWarmUp, type WarmUp } from './warm-up.ts'
 
 /** Looked at again by then: another process may have learnt more. */
@@ -70,7 +70,7 @@ export interface Dispatch {
   /** Recipients' domains that nothing more is to be claimed for now. */
   resting(): string[]
   /** The same, of one tenant's mail. */
-  restingLanes(): ClaimLane[]
+  restingLanes(): Lane[]
   /** Takes back every recipient that no connection has begun. */
   takeBack(): Claimed[]
   close(): void
@@ -147,18 +147,18 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
     warmUps.set(key, warmUp)
     return warmUp
   }
-  const laneFor = (addresses: LaneAddresses<Source> | undefined, provider: Provider) => {
+  const outletFor = (addresses: OutletAddresses<Source> | undefined, provider: Provider) => {
     if (addresses) {
       const { four, six } = addresses
-      return laneOf({ four: four && endFor(four, provider), six: six && endFor(six, provider) })
+      return outletOf({ four: four && endFor(four, provider), six: six && endFor(six, provider) })
     }
     const end = { source: undefined, ehloName: config.hostname, shape: deps.shaper.shape('', provider), warmUp: undefined }
-    return laneOf({ four: end, six: end })
+    return outletOf({ four: end, six: end })
   }
 
   /** `addresses`: of ours to send from; undefined: the system's choice. */
-  const destinationFor = (name: string, provider: Provider, addresses?: LaneAddresses<Source>): Destination => {
-    const key = addresses ? `${name} ${laneName(addresses)}` : name
+  const destinationFor = (name: string, provider: Provider, addresses?: OutletAddresses<Source>): Destination => {
+    const key = addresses ? `${name} ${outletName(addresses)}` : name
     let destination = destinations.get(key)
     if (!destination) {
       if (destinations.size > mostDestinations) forgetIdle()
@@ -172,7 +172,7 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
         },
         done: report,
         abandoned: abandon,
-        lane: laneFor(addresses, provider),
+        outlet: outletFor(addresses, provider),
         surplus: (jobs, forMs) =>
           addresses && !closing
             ? pools.passOn(name, provider, jobs, forMs)
@@ -188,7 +188,7 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
   const pools = openPoolTurns({
     clock,
     destinationFor,
-    laneFor,
+    outletFor,
     abandoned: abandon,
     putOff,
   })

@@ -20,7 +20,7 @@ export interface Job {
   again: boolean
   /** The only addresses that it may go from; undefined: the system's choice. */
   pool: Pool | undefined
-  /** How often it was passed on to another lane of the pool. */
+  /** How often it was passed on to another outlet of the pool. */
   moves: number
   /** It has its recipients counted there, however often it comes back to the queue. */
   allowedBy: WarmUp | undefined

@@ -16,8 +16,8 @@ import {
   type SmtpLimits,
 } from '#smtp'
 import { isDistrustAtDoor } from './distrust.ts'
-import { type End, endRestMs, isLeftOut, type Lane, targetsOf } from './lane.ts'
 import { type Finding, findingOfFailure, nowhere, type RemoteEnd, remoteOf } from './outcome.ts'
+import { type End, endRestMs, isLeftOut, type Outlet, targetsOf } from './outlet.ts'
 import type { Slot } from './slots.ts'
 import type { Stumbles } from './stumbles.ts'
 import type { GuardedHost } from './tls-policy.ts'
@@ -48,7 +48,7 @@ type Opened = { ok: true; connection: SmtpConnection; end: End; remote: RemoteEn
 export interface OpeningDeps {
   clock: Clock
   resolver: Resolver
-  lane: Lane
+  outlet: Outlet
   stumbles: Stumbles
   smtpLimits?: Partial<SmtpLimits> | undefined
   dial?: Dial | undefined
@@ -59,7 +59,7 @@ export interface OpeningDeps {
  * When nobody lets us in, the ends that were refused for what is thought of them rest.
  */
 export async function openConnection(way: Way, slots: ReadonlyMap<End, Slot>, deps: OpeningDeps): Promise<Opened | 'left out'> {
-  const { lane, clock, stumbles, dial, smtpLimits: limits = {} } = deps
+  const { outlet, clock, stumbles, dial, smtpLimits: limits = {} } = deps
   let last: Unopened | undefined
   let wasLeftOut = false
   const distrusted = new Map<End, Reply>()
@@ -75,8 +75,8 @@ export async function openConnection(way: Way, slots: ReadonlyMap<End, Slot>, de
       continue
     }
     const peers = found.addresses.map((address) => ({ host, address, port: way.port }))
-    const targets = targetsOf(lane, slots, peers)
-    if (targets.length === 0 && isLeftOut(lane, peers)) wasLeftOut = true
+    const targets = targetsOf(outlet, slots, peers)
+    if (targets.length === 0 && isLeftOut(outlet, peers)) wasLeftOut = true
     else if (targets.length === 0) last = gentler(last, unopened(ofOtherFamily(host), { ...nowhere, host }))
     for await (const reached of reach(targets, { clock, connectMs: limits.connectMs, dial })) {
       const { peer, end } = reached.target

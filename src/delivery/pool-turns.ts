@@ -1,13 +1,13 @@
-/** Mail that may go only from a pool's addresses: its lanes take turns, and what none of them takes now waits. */
+/** Mail that may go only from a pool's addresses: its outlets take turns, and what none of them takes now waits. */
 import type { Clock } from '#base'
-import type { Lane as ClaimLane } from '#spool'
+import type { Lane } from '#spool'
 import type { Destination } from './destination.ts'
 import type { Job } from './job.ts'
-import type { Lane } from './lane.ts'
 import type { Way } from './open-connection.ts'
+import type { Outlet } from './outlet.ts'
 import type { Provider } from './providers.ts'
 import type { Source } from './sources.ts'
-import { type LaneAddresses, nextTurn, type Turn } from './turns.ts'
+import { nextTurn, type OutletAddresses, type Turn } from './turns.ts'
 
 const mostTurns = 10_000
 const mostResting = 2000
@@ -20,8 +20,8 @@ const addresslessMs = 60_000
 
 export interface PoolTurnsDeps {
   clock: Clock
-  destinationFor(name: string, provider: Provider, addresses: LaneAddresses<Source>): Destination
-  laneFor(addresses: LaneAddresses<Source>, provider: Provider): Lane
+  destinationFor(name: string, provider: Provider, addresses: OutletAddresses<Source>): Destination
+  outletFor(addresses: OutletAddresses<Source>, provider: Provider): Outlet
   abandoned(job: Job): void
   /** Not sent, and not to be claimed again for so long. */
   putOff(job: Job, forMs: number, waitsFor: string): void
@@ -29,10 +29,10 @@ export interface PoolTurnsDeps {
 
 export interface PoolTurns {
   add(name: string, provider: Provider, job: Job, way: Way): void
-  /** What one lane of a pool does not take now goes to another, or waits. */
+  /** What one outlet of a pool does not take now goes to another, or waits. */
   passOn(name: string, provider: Provider, jobs: Job[], forMs: number): void
   /** Tenants' mail for a domain of which nothing more is to be claimed for now. */
-  resting(): ClaimLane[]
+  resting(): Lane[]
 }
 
 export function openPoolTurns(deps: PoolTurnsDeps): PoolTurns {
@@ -40,15 +40,15 @@ export function openPoolTurns(deps: PoolTurnsDeps): PoolTurns {
   /** By destination and pool: whose turn it is, and how it is reached. */
   const turns = new Map<string, { turn: Turn; way: Way }>()
   let begun = 0
-  const resting = new Map<string, ClaimLane & { untilMs: number }>()
+  const resting = new Map<string, Lane & { untilMs: number }>()
 
-  /** Gives the job to one of its pool's lanes; false when none has room. */
+  /** Gives the job to one of its pool's outlets; false when none has room. */
   const give = (name: string, provider: Provider, job: Job, way: Way): boolean => {
-    const { lanes = [], name: pool = '' } = job.pool ?? {}
+    const { outlets = [], name: pool = '' } = job.pool ?? {}
     const key = `${pool} ${name}`
     const before = turns.get(key)
-    const among = lanes.map((addresses) => deps.destinationFor(name, provider, addresses))
-    // New destinations begin with another lane each, so that many of one message are spread too.
+    const among = outlets.map((addresses) => deps.destinationFor(name, provider, addresses))
+    // New destinations begin with another outlet each, so that many of one message are spread too.
     const turn = nextTurn(
       before?.turn,
       among.map((one) => one.hasRoom),
@@ -57,17 +57,17 @@ export function openPoolTurns(deps: PoolTurnsDeps): PoolTurns {
     if (!turn) return false
     if (turns.size > mostTurns) turns.clear()
     turns.set(key, { turn, way })
-    among[turn.lane]?.add(job, way)
+    among[turn.outlet]?.add(job, way)
     return true
   }
 
   const wait = (provider: Provider, job: Job, forMs: number) => {
-    const lanes = (job.pool?.lanes ?? []).map((addresses) => deps.laneFor(addresses, provider))
-    const restMs = lanes.length === 0 ? addresslessMs : Math.min(forMs, ...lanes.map((lane) => lane.restMs))
+    const outlets = (job.pool?.outlets ?? []).map((addresses) => deps.outletFor(addresses, provider))
+    const restMs = outlets.length === 0 ? addresslessMs : Math.min(forMs, ...outlets.map((outlet) => outlet.restMs))
     if (restMs > shortestPutOffMs) {
-      const reached = lanes.flatMap(({ four, six }) => [four, six]).find((end) => (end?.warmUp?.restMs ?? 0) > 0)
+      const reached = outlets.flatMap(({ four, six }) => [four, six]).find((end) => (end?.warmUp?.restMs ?? 0) > 0)
       const waitsFor =
-        lanes.length === 0
+        outlets.length === 0
           ? `no address of the pool ${job.pool?.name} is of the machine that has this mail`
           : (reached?.warmUp?.because ?? `${provider.name} takes nothing more from the pool ${job.pool?.name} for now`)
       deps.putOff(job, Math.min(restMs, longestPutOffMs), waitsFor)
@@ -87,7 +87,7 @@ export function openPoolTurns(deps: PoolTurnsDeps): PoolTurns {
     passOn(name, provider, jobs, forMs) {
       for (const job of jobs) {
         const way = turns.get(`${job.pool?.name} ${name}`)?.way
-        if (way && job.moves++ < (job.pool?.lanes.length ?? 0) && give(name, provider, job, way)) continue
+        if (way && job.moves++ < (job.pool?.outlets.length ?? 0) && give(name, provider, job, way)) continue
         wait(provider, job, forMs)
       }
     },

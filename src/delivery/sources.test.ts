@@ -26,7 +26,7 @@ describe('the pool of an email', () => {
     expect(pools([source('192.0.2.1', 'a')]).poolOf('t', null)).toBeUndefined()
     expect(pools([source('192.0.2.1', 'a')], [{ tenantId: 't', tag: '', pool: 'gone' }]).poolOf('t', null)).toEqual({
       name: 'gone',
-      lanes: [],
+      outlets: [],
     })
   })
 
@@ -39,7 +39,7 @@ describe('the pool of an email', () => {
         const addresses = new Map(all.map((one) => [`192.0.2.${one.at}`, one]))
         const listed = [...addresses].map(([address, one]) => source(address, one.pool))
         const found = poolsOf(listed, [{ tenantId: 't', tag: '', pool }], (address) => addresses.get(address)?.has === true)
-        const used = (found.poolOf('t', null)?.lanes ?? []).map((lane) => lane.four?.address)
+        const used = (found.poolOf('t', null)?.outlets ?? []).map((outlet) => outlet.four?.address)
         const mine = [...addresses].filter(([, one]) => one.pool === pool && one.has).map(([address]) => address)
         expect(new Set(used)).toEqual(new Set(mine))
         expect(used).toHaveLength(mine.length)

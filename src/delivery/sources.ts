@@ -6,7 +6,7 @@ import { createServer, isIP, SocketAddress } from 'node:net'
 import { type Clock, type Log, Refusal, remembered } from '#base'
 import { type Db, type Queryable, sql, type Tx } from '#db'
 import { appendEvents } from '#events'
-import { type LaneAddresses, lanesOf } from './turns.ts'
+import { type OutletAddresses, outletsOf } from './turns.ts'
 import { forgetWarmUp } from './warm-up.ts'
 
 export const defaultPool = 'default'
@@ -163,7 +163,7 @@ export function unassignPool(db: Db, place: Omit<PoolAssignment, 'pool'>, nowMs:
 export interface Pool {
   name: string
   /** Empty when none of its addresses is of this machine. */
-  lanes: readonly LaneAddresses<Source>[]
+  outlets: readonly OutletAddresses<Source>[]
 }
 
 export interface Pools {
@@ -185,7 +185,7 @@ export function poolsOf(
   for (const [name, some] of Map.groupBy(sources, (one) => one.pool)) {
     const mine = some.filter((one) => hasAddress(one.address))
     const of = (family: number) => mine.filter((one) => isIP(one.address) === family)
-    pools.set(name, { name, lanes: lanesOf(of(4), of(6)) })
+    pools.set(name, { name, outlets: outletsOf(of(4), of(6)) })
   }
   const key = (tenantId: string, tag: string) => JSON.stringify([tenantId, tag])
   const assigned = new Map(assignments.map(({ tenantId, tag, pool }) => [key(tenantId, tag), pool]))
@@ -200,7 +200,7 @@ export function poolsOf(
         assigned.get(key(tenantId, '')) ??
         (tag === null ? undefined : assigned.get(key('', tag))) ??
         defaultPool
-      return pools.get(name) ?? (name === defaultPool ? undefined : { name, lanes: [] })
+      return pools.get(name) ?? (name === defaultPool ? undefined : { name, outlets: [] })
     },
   }
 }

@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { lanesOf, nextTurn, type Turn } from './turns.ts'
+import { nextTurn, outletsOf, type Turn } from './turns.ts'
 
 describe('always', () => {
-  test('lanes with room take as many messages as each other, within one run', () => {
+  test('outlets with room take as many messages as each other, within one run', () => {
     fc.assert(
       fc.property(fc.array(fc.boolean(), { minLength: 1, maxLength: 12 }), fc.nat(500), fc.nat(11), (hasRoom, messages, first) => {
         const taken = hasRoom.map(() => 0)
@@ -11,49 +11,49 @@ describe('always', () => {
         for (let nth = 0; nth < messages; nth++) {
           turn = nextTurn(turn, hasRoom, first)
           if (!turn) break
-          taken[turn.lane] = (taken[turn.lane] ?? 0) + 1
+          taken[turn.outlet] = (taken[turn.outlet] ?? 0) + 1
         }
-        const withRoom = taken.filter((_, lane) => hasRoom[lane])
-        expect(taken.filter((_, lane) => !hasRoom[lane]).every((count) => count === 0)).toBe(true)
+        const withRoom = taken.filter((_, outlet) => hasRoom[outlet])
+        expect(taken.filter((_, outlet) => !hasRoom[outlet]).every((count) => count === 0)).toBe(true)
         if (withRoom.length > 0) expect(Math.max(...withRoom) - Math.min(...withRoom)).toBeLessThanOrEqual(20)
         expect(withRoom.reduce((sum, count) => sum + count, 0)).toBe(withRoom.length === 0 ? 0 : messages)
       }),
     )
   })
 
-  test('a lane that rests is passed over at once, and a lane is found whenever one has room', () => {
-    const turns = fc.record({ lane: fc.nat(11), left: fc.nat(20) })
+  test('an outlet that rests is passed over at once, and an outlet is found whenever one has room', () => {
+    const turns = fc.record({ outlet: fc.nat(11), left: fc.nat(20) })
     fc.assert(
       fc.property(turns, fc.array(fc.boolean(), { minLength: 12, maxLength: 12 }), (before, hasRoom) => {
         const turn = nextTurn(before, hasRoom)
         expect(turn !== undefined).toBe(hasRoom.includes(true))
-        if (turn) expect(hasRoom[turn.lane]).toBe(true)
+        if (turn) expect(hasRoom[turn.outlet]).toBe(true)
       }),
     )
   })
 
-  test('every address of a pool is in a lane, each with one of either family where there is one', () => {
+  test('every address of a pool is in an outlet, each with one of either family where there is one', () => {
     fc.assert(
       fc.property(fc.nat(9), fc.nat(9), (fours, sixes) => {
         const four = Array.from({ length: fours }, (_, at) => `4.${at}`)
         const six = Array.from({ length: sixes }, (_, at) => `6.${at}`)
-        const lanes = lanesOf(four, six)
-        expect([...new Set(lanes.flatMap((one) => one.four ?? []))]).toEqual(four)
-        expect([...new Set(lanes.flatMap((one) => one.six ?? []))]).toEqual(six)
-        expect(lanes.every((one) => (one.four !== undefined) === fours > 0 && (one.six !== undefined) === sixes > 0)).toBe(true)
+        const outlets = outletsOf(four, six)
+        expect([...new Set(outlets.flatMap((one) => one.four ?? []))]).toEqual(four)
+        expect([...new Set(outlets.flatMap((one) => one.six ?? []))]).toEqual(six)
+        expect(outlets.every((one) => (one.four !== undefined) === fours > 0 && (one.six !== undefined) === sixes > 0)).toBe(true)
       }),
     )
   })
 })
 
-test('a lane keeps its turn for twenty messages, so that its connections are used again', () => {
+test('an outlet keeps its turn for twenty messages, so that its connections are used again', () => {
   let turn = nextTurn(undefined, [true, true])
-  const lanes = [turn?.lane]
+  const outlets = [turn?.outlet]
   for (let nth = 1; nth < 41; nth++) {
     turn = nextTurn(turn, [true, true])
-    lanes.push(turn?.lane)
+    outlets.push(turn?.outlet)
   }
-  expect(lanes.slice(0, 20).every((lane) => lane === 0)).toBe(true)
-  expect(lanes.slice(20, 40).every((lane) => lane === 1)).toBe(true)
-  expect(lanes[40]).toBe(0)
+  expect(outlets.slice(0, 20).every((outlet) => outlet === 0)).toBe(true)
+  expect(outlets.slice(20, 40).every((outlet) => outlet === 1)).toBe(true)
+  expect(outlets[40]).toBe(0)
 })

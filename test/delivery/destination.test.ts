@@ -5,7 +5,7 @@ import { openResolver } from '#net'
 import type { FindingFor } from '../../src/delivery/carry.ts'
 import { type Destination, type DestinationDeps, openDestination } from '../../src/delivery/destination.ts'
 import { type Job, jobsOf } from '../../src/delivery/job.ts'
-import { type End, laneOf } from '../../src/delivery/lane.ts'
+import { type End, outletOf } from '../../src/delivery/outlet.ts'
 import { type MxEvent, startFakeMx } from '../support/fake-mx.ts'
 
 const early: Clock = { ...systemClock, after: (delayMs, action) => systemClock.after(delayMs - 5, action) }
@@ -47,7 +47,7 @@ function destinationWith(more: Partial<DestinationDeps>, shape = openShape): Des
     done: () => undefined,
     abandoned: () => undefined,
     surplus: () => undefined,
-    lane: { four: end, six: end, restMs: 0, mostWaiting: 100, isScarce: true },
+    outlet: { four: end, six: end, restMs: 0, mostWaiting: 100, isScarce: true },
     ...more,
   })
 }
@@ -126,7 +126,7 @@ function untrusted(more: Partial<End['shape']> = {}) {
   const end: End = { source: undefined, ehloName: 'mail.house.test', shape, warmUp: undefined }
   const another = () =>
     destinationWith({
-      lane: laneOf({ four: end, six: end }),
+      outlet: outletOf({ four: end, six: end }),
       done: (result) => done.push(result),
       surplus: (jobs) => back.push(...jobs),
     })

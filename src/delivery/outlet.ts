@@ -1,5 +1,5 @@
 /**
- * A lane: the addresses of ours, one of either family at most, from which one destination is sent to together, each with what it may
+ * An outlet: the addresses of ours, one of either family at most, from which one destination is sent to together, each with what it may
  * take. Without sources it is the system's default address, of whatever family.
  */
 import { isIP } from 'node:net'
@@ -7,7 +7,7 @@ import type { Peer, Target } from '#smtp'
 import type { Shape } from './shaping.ts'
 import type { Slot } from './slots.ts'
 import type { Source } from './sources.ts'
-import type { LaneAddresses } from './turns.ts'
+import type { OutletAddresses } from './turns.ts'
 import type { WarmUp } from './warm-up.ts'
 
 /** One of our addresses toward one provider. */
@@ -19,7 +19,7 @@ export interface End {
   warmUp: WarmUp | undefined
 }
 
-export interface Lane {
+export interface Outlet {
   readonly four: End | undefined
   readonly six: End | undefined
   /** Nothing may be sent by any end before; 0: now. */
@@ -29,13 +29,13 @@ export interface Lane {
   readonly isScarce: boolean
 }
 
-/** What a lane takes not now is looked at again by then at the earliest. */
+/** What an outlet takes not now is looked at again by then at the earliest. */
 export const surplusMs = 1000
 
 export const endRestMs = ({ shape, warmUp }: End) => Math.max(shape.restMs, warmUp?.restMs ?? 0)
 
 /** Both ends may be the same. */
-export function laneOf({ four, six }: LaneAddresses<End>): Lane {
+export function outletOf({ four, six }: OutletAddresses<End>): Outlet {
   const ends = [...new Set([six, four])].filter((end) => end !== undefined)
   return {
     four,
@@ -53,11 +53,11 @@ export function laneOf({ four, six }: LaneAddresses<End>): Lane {
 }
 
 /** The same for one set of addresses as they are now. */
-export const laneName = ({ four, six }: LaneAddresses<Source>): string =>
+export const outletName = ({ four, six }: OutletAddresses<Source>): string =>
   JSON.stringify([six, four].map((one) => one && [one.address, one.ehloName, one.warmUpFrom]))
 
 /** A slot for a connection from each end that may have one now. */
-export async function takeSlots({ four, six }: Lane, wanted: number): Promise<Map<End, Slot>> {
+export async function takeSlots({ four, six }: Outlet, wanted: number): Promise<Map<End, Slot>> {
   const slots = new Map<End, Slot>()
   const take = async (end: End | undefined) => {
     if (!end || endRestMs(end) > 0 || (end.warmUp && !(await end.warmUp.ready(wanted)))) return
@@ -69,13 +69,13 @@ export async function takeSlots({ four, six }: Lane, wanted: number): Promise<Ma
 }
 
 /** Where to connect to and from which end; only from those that have a slot. */
-export function targetsOf(lane: Lane, slots: ReadonlyMap<End, Slot>, peers: readonly Peer[]): (Target & { end: End })[] {
+export function targetsOf(outlet: Outlet, slots: ReadonlyMap<End, Slot>, peers: readonly Peer[]): (Target & { end: End })[] {
   return peers.flatMap((peer) => {
-    const end = isIP(peer.address) === 6 ? lane.six : lane.four
+    const end = isIP(peer.address) === 6 ? outlet.six : outlet.four
     return end && slots.has(end) ? [{ peer, end, localAddress: end.source }] : []
   })
 }
 
-/** The lane has an address for one of these, but it has no slot for a connection now. */
-export const isLeftOut = (lane: Lane, peers: readonly Peer[]): boolean =>
-  peers.some(({ address }) => (isIP(address) === 6 ? lane.six : lane.four) !== undefined)
+/** The outlet has an address for one of these, but it has no slot for a connection now. */
+export const isLeftOut = (outlet: Outlet, peers: readonly Peer[]): boolean =>
+  peers.some(({ address }) => (isIP(address) === 6 ? outlet.six : outlet.four) !== undefined)
