@@ -3,9 +3,9 @@
  * all live mail when the operator has set one; everything else goes to the mail servers that DNS names.
  */
 import type { Clock, Config, Ids, Log, Secrets } from '#base'
-import { CommitUnknown, DatabaseUnreachable, type Db } from '#db'
+import type { Db } from '#db'
 import type { Domains } from '#domains'
-import { findRoute, openDnssec, openPost, openResolver, type Resolver, type Route } from '#net'
+import { openResolver, type Resolver } from '#net'
 import { type Scenario, simulatorDomain } from '#simulator'
 import type { Dial, SmtpLimits } from '#smtp'
 import type { Claimed, Lane, Leases, QueueStop, RetrySchedule } from '#spool'
@@ -13,6 +13,7 @@ import type { FindingFor } from './carry.ts'
 import { type Destination, openDestination } from './destination.ts'
 import type { Job } from './job.ts'
 import type { LetGo } from './let-go.ts'
+import { type Found, openLookUps } from './look-ups.ts'
 import { openMailGuard } from './mail-guard.ts'
 import { openMessages } from './messages.ts'
 import type { Way } from './open-connection.ts'
@@ -24,9 +25,7 @@ import type { Shaper } from './shaping.ts'
 import { sendToSimulator } from './simulated.ts'
 import type { Source } from './sources.ts'
 import { pausedWords } from './standstill.ts'
-import { openSts } from './sts.ts'
-import { type Guarded, type GuardedHost, guardHosts } from './tls-policy.ts'
-import { openTlsRequirements } from './tls-required.ts'
+import type { GuardedHost } from './tls-policy.ts'
 import type { OutletAddresses } from './turns.ts'
 import { openWarmUp, type WarmUp } from './warm-up.ts'
 
@@ -82,15 +81,7 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
   const fraction = () => ids.fraction()
   const resolver = deps.outside?.resolver ?? openResolver({ servers: config.resolvers, clock, ids, queryMs: deps.bounds?.dnsQueryMs })
   const guard = openMailGuard(deps)
-  const { get } = openPost({ resolver, guard, openedNetworks: config.allowedNetworks, clock })
-  const tlsPolicies = {
-    ...deps,
-    dnssec: openDnssec({ servers: config.resolvers, trusted: config.trustedResolvers, clock, fraction }),
-    sts: openSts({ ...deps, resolver, get }),
-    requirements: openTlsRequirements(deps),
-  }
   const destinations = new Map<string, Destination>()
-  const looking = new Map<string, Job[]>()
   let closing = false
 
   const report = ({ job, findings, ...known }: FindingFor, fractionOf: (claimed: Claimed) => number = fraction) => {
@@ -232,30 +223,15 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
     for (const job of jobs) reportAll(job, finding, nowhere, `${domain}: ${route.message}`)
   }
 
-  const lookUp = (domain: string, job: Job) => {
-    const waiting = looking.get(domain)
-    if (waiting) {
-      waiting.push(job)
-      return
-    }
-    looking.set(domain, [job])
-    void findRoute(domain, resolver, { ownNames: [config.hostname], fraction, guard })
-      .then(async (route) => ({
-        route: route.kind === 'hosts' ? { ...route, ...(await guardHosts(domain, route.hosts, tlsPolicies)) } : route,
-        stops: await deps.stops(),
-      }))
-      .catch((error): Found | undefined => {
-        if (error instanceof DatabaseUnreachable || error instanceof CommitUnknown) return undefined
-        deps.log.error({ err: error, domain }, 'it could not be learnt how to send to a domain; it is tried again later')
-        return { route: { kind: 'temporary', classification: 'dns_error', enhanced: '4.4.3', message: String(error) }, stops: [] }
-      })
-      .then((found) => {
-        const jobs = looking.get(domain) ?? []
-        looking.delete(domain)
-        if (found && !closing) sendByRoute(domain, found, jobs)
-        else for (const one of jobs) deps.abandoned(one.recipients)
-      })
-  }
+  const lookUp = openLookUps({
+    ...deps,
+    resolver,
+    guard,
+    found(domain, found, jobs) {
+      if (found && !closing) sendByRoute(domain, found, jobs)
+      else for (const job of jobs) deps.abandoned(job.recipients)
+    },
+  })
 
   return {
     send(jobs) {
@@ -289,14 +265,6 @@ function relayTls({ implicitTls, auth, host }: NonNullable<Config['relay']>): Pi
   if (implicitTls) return { tls: 'implicit', policy: 'required' }
   if (auth && !loopbackHosts.includes(host)) return { tls: 'require', policy: 'required' }
   return { tls: 'opportunistic', policy: 'opportunistic' }
-}
-
-/** A route with what each of its hosts must show. */
-type GuardedRoute = Exclude<Route, { kind: 'hosts' }> | (Extract<Route, { kind: 'hosts' }> & Extract<Guarded, { kind: 'hosts' }>)
-
-interface Found {
-  route: GuardedRoute
-  stops: readonly QueueStop[]
 }
 
 const isOneOf = (providers: readonly Provider[], name: string) => providers.some((one) => one.name === name)
