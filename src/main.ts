@@ -32,7 +32,7 @@ import { type Credentials, createKey, openCredentials } from '#credentials'
 import { type Db, durabilityProblems, embeddedUrlIfRunning, hasEmbedded, migrate, openDb, startEmbedded } from '#db'
 import { holdAfterRestore, openStandstills, startDelivery } from '#delivery'
 import { examine, readPlatform, startMeasuring } from '#doctor'
-import { addDomain, ensurePlatformKey, openDomainDesk, openDomains } from '#domains'
+import { addDomain, ensurePlatformKey, makeDomain, openDomainDesk, openDomains } from '#domains'
 import { prepareDays, startHousekeeping } from '#housekeeping'
 import { startHttp } from '#http'
 import { ensureCertificate, startInbound } from '#inbound'
@@ -163,7 +163,8 @@ async function firstStart(
   const facts = { nowMs: clock.nowMs(), ids }
   return db.transaction(async (tx) => {
     const tenant = await foundOrganisation(tx, { name: 'Organisation', secretFingerprint: secrets.fingerprint, ...facts })
-    await addDomain(tx, { tenantId: tenant.id, name: simulatorDomain, trusted: true, testOnly: true }, { ...facts, secrets })
+    const simulated = { tenantId: tenant.id, name: simulatorDomain, trusted: true, testOnly: true }
+    await addDomain(tx, await makeDomain(simulated, { ...facts, secrets }))
     if (config.firstStart === 'quiet') return undefined
     const key = async (mode: 'live' | 'test') =>
       (await createKey(tx, { mode, name: `first-${mode}-key`, tenantId: null, permissions: null }, facts)).key

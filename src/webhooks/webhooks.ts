@@ -10,7 +10,7 @@
 import { type Clock, type Ids, type Random, Refusal, refuseOddText, type Secrets, type Traces } from '#base'
 import type { Db, Tx } from '#db'
 import type { Post, PostOutcome } from '#net'
-import { findOrganisation, type Tenants } from '#tenants'
+import { findOrganisation, type Tenants, tenantForNew } from '#tenants'
 import { bodyFor, samplePayload } from './body.ts'
 import {
   type Delivery,
@@ -157,8 +157,6 @@ export function openWebhooks(deps: WebhooksDeps): Webhooks {
 
   return {
     async create(tenantId, wanted) {
-      if ((await tenants.find(tenantId))?.status === 'archived')
-        throw new Refusal('tenant_archived', { message: 'the tenant is archived; it gets no new webhooks' })
       await checkTexts(wanted, post)
       const octets = newSecret()
       const uuid = ids.uuid()
@@ -172,6 +170,7 @@ export function openWebhooks(deps: WebhooksDeps): Webhooks {
         timeoutSeconds: wanted.timeoutSeconds ?? usualTimeoutSeconds,
       }
       const webhook = await db.transaction(async (tx) => {
+        if (tenantId !== organisationWide) await tenantForNew(tx, tenantId)
         const added = await addWebhook(tx, record, sealSecret({ uuid }, octets, secrets), clock.nowMs())
         await addEndpoint(tx, added)
         return added

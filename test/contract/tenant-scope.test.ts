@@ -238,6 +238,37 @@ describe('what happens at the same moment', () => {
     }
   })
 
+  test('nothing else made while its tenant is deleted outlives it', async () => {
+    for (let round = 0; round < 8; round++) {
+      const id = await house.makeTenant('Vanishing')
+      const make = [
+        ['webhooks', { name: 'x', url: 'https://hooks.example.com/x' }],
+        ['domains', { name: 'first.example' }],
+        ['suppressions', { address: 'a@example.com' }],
+        ['webhooks', { name: 'y', url: 'https://hooks.example.com/x' }],
+        ['domains', { name: 'second.example' }],
+      ] as const
+      const [made] = await Promise.all([
+        Promise.all(make.map(([path, body]) => call('POST', `/tenants/${id}/${path}`, body))),
+        call('DELETE', `/tenants/${id}`),
+      ])
+      for (const answer of made) expect([201, 404]).toContain(answer.status)
+      expect((await house.db.first(leftOf, [id]))?.left).toBe(0)
+    }
+  })
+
+  test('a track domain made while its sending domain is deleted is gone with it, or its domain not found', async () => {
+    for (let round = 0; round < 8; round++) {
+      await house.addDomain(own, `round${round}.example`)
+      const { domains } = (await call('GET', `/tenants/${own}/domains`)).body.data as { domains: { id: number }[] }
+      const domainId = domains[0]?.id
+      const making = Array.from({ length: 8 }, (_, n) => call('POST', '/tracking', { domainId, name: `click${n}` }))
+      const [made] = await Promise.all([Promise.all(making), call('DELETE', `/domains/${domainId}`)])
+      for (const answer of made) expect([201, 'not_found']).toContain(codeOf(answer))
+      expect((await call('GET', `/tenants/${own}/tracking`)).body.data).toEqual({ trackDomains: [] })
+    }
+  })
+
   test('only one of two deletions succeeds', async () => {
     const id = await house.makeTenant('Twice')
     const answers = await Promise.all([call('DELETE', `/tenants/${id}`), call('DELETE', `/tenants/${id}`)])
