@@ -257,6 +257,18 @@ describe('what happens at the same moment', () => {
     }
   })
 
+  test('a webhook that is tried while its tenant is deleted is tried or not found', async () => {
+    for (let round = 0; round < 8; round++) {
+      const id = await house.makeTenant('Vanishing')
+      const webhook = idIn(await call('POST', `/tenants/${id}/webhooks`, { name: 'x', url: 'https://hooks.example.com/x' }))
+      const trying = Array.from({ length: 8 }, () => call('POST', `/webhooks/${webhook}/test`, { event: 'MessageSent' }))
+      // Whoever changes a tenant forgets what it knew of it.
+      const changing = Array.from({ length: 4 }, (_, n) => call('PATCH', `/tenants/${id}`, { name: `${n}` }))
+      const [tried] = await Promise.all([Promise.all(trying), call('DELETE', `/tenants/${id}`), ...changing])
+      for (const answer of tried) expect([200, 'not_found']).toContain(codeOf(answer))
+    }
+  })
+
   test('a track domain made while its sending domain is deleted is gone with it, or its domain not found', async () => {
     for (let round = 0; round < 8; round++) {
       await house.addDomain(own, `round${round}.example`)
