@@ -82,7 +82,10 @@ const testsFor: { [Keyword in keyof Keywords]?: (wanted: never) => Test } = {
   },
   enum: (wanted: readonly unknown[]) => ({
     passes: (value) => wanted.includes(value),
-    message: `must be one of ${wanted.filter((one) => one !== null).join(', ')}`,
+    message: `must be one of ${wanted
+      .filter((one) => one !== null)
+      .map(String)
+      .join(', ')}`,
   }),
   minLength: (least: number) => ({
     passes: (value) => typeof value !== 'string' || hasMoreCodePoints(value, least - 1),
