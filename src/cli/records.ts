@@ -1,7 +1,7 @@
 /** Commands that make records: keys, tenants, domains, members, limits. */
 import { Refusal } from '#base'
 import { createKey, type Permission, permissions } from '#credentials'
-import { addDomain, recordsOf } from '#domains'
+import { addDomain, makeDomain, recordsOf } from '#domains'
 import type { House } from '#installation'
 import { keySubject, organisationSubject, setLimits, tenantSubject } from '#limits'
 import { parseAddress } from '#mail'
@@ -91,7 +91,8 @@ verification (private networks, relays), and is recorded as trusted.`,
     deps.withHouse(async (house) => {
       const tenant = await tenantOf(house, text(given, 'tenant'))
       const wanted = { tenantId: tenant.id, name: given.positionals[0] as string, trusted: given.options.trust === true }
-      const domain = await addDomain(house.db, wanted, { ...facts(house), secrets: house.secrets })
+      const made = await makeDomain(wanted, { ...facts(house), secrets: house.secrets })
+      const domain = await house.db.transaction((tx) => addDomain(tx, made))
       const records = recordsOf(domain, house.config.hostname)
       const { id, uuid, name, verified, verifiedAt, trusted, createdAt } = domain
       const lines = [records.spf, records.dkim, records.returnPath, records.dkimEd25519].map(

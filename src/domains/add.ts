@@ -2,9 +2,10 @@
 import { domainToUnicode } from 'node:url'
 import { parse as parseHost } from 'tldts'
 import { type Ids, Refusal, type Secrets, wrongField } from '#base'
-import { type Queryable, sql } from '#db'
+import { sql, type Tx } from '#db'
 import { makeEd25519Key, makeRsaKey } from '#dkim'
 import { parseDomain } from '#mail'
+import { tenantForNew } from '#tenants'
 import { type Domain, domainColumns } from './stored.ts'
 
 const selectorPrefix = 'pr-'
@@ -31,20 +32,26 @@ function domainName(text: string): string {
   return name
 }
 
+export interface NewDomain {
+  tenantId: string
+  name: string
+  /** In the order of the statement. */
+  row: readonly unknown[]
+}
+
 /**
- * Adds a sending domain with an RSA-2048 and an Ed25519 DKIM key of its own. `trusted` is the operator's override: usable without
- * DNS verification. Refuses `domain_already_exists`.
+ * A sending domain with an RSA-2048 and an Ed25519 DKIM key of its own, yet to be added: making keys takes too long for a transaction.
+ * `trusted` is the operator's override: usable without DNS verification. Refuses `validation_error`.
  */
-export async function addDomain(
-  on: Queryable,
+export async function makeDomain(
   wanted: { tenantId: string; name: string; trusted: boolean; testOnly?: boolean },
   facts: { nowMs: number; ids: Ids; secrets: Secrets },
-): Promise<Domain> {
+): Promise<NewDomain> {
   const name = domainName(wanted.name)
   const uuid = facts.ids.uuid()
   const rsa = await makeRsaKey()
   const ed25519 = makeEd25519Key()
-  const added = await on.first(insertDomain, [
+  const row = [
     wanted.tenantId,
     uuid,
     name,
@@ -57,7 +64,14 @@ export async function addDomain(
     ed25519.publicKey,
     new Date(facts.nowMs),
     wanted.testOnly ? null : new Date(facts.nowMs + firstCheckAfterMs),
-  ])
+  ]
+  return { tenantId: wanted.tenantId, name, row }
+}
+
+/** Refuses `not_found`, `tenant_archived` and `domain_already_exists`. */
+export async function addDomain(tx: Tx, { tenantId, name, row }: NewDomain): Promise<Domain> {
+  await tenantForNew(tx, tenantId)
+  const added = await tx.first(insertDomain, row)
   if (!added) throw new Refusal('domain_already_exists', { field: 'name', message: `name: the tenant has the domain ${name} already` })
   return added
 }

@@ -3,7 +3,7 @@ import { type Clock, type Ids, Refusal, type Secrets } from '#base'
 import type { Db } from '#db'
 import type { Resolver } from '#net'
 import { type Tenants, tenantNames } from '#tenants'
-import { addDomain } from './add.ts'
+import { addDomain, makeDomain } from './add.ts'
 import { saveCheck } from './checks.ts'
 import { type DnsRecords, recordsOf } from './records.ts'
 import { type CheckedDomain, type Domain, getDomain, listDomains } from './stored.ts'
@@ -18,7 +18,7 @@ export interface ShownDomain extends Named<CheckedDomain> {
 
 /** A scope of null is the whole organisation. What is not there is refused with `not_found`. */
 export interface DomainDesk {
-  /** Refuses `validation_error`, `domain_already_exists` and `tenant_archived`. A tenant of null is the default one. */
+  /** Refuses `validation_error`, `not_found`, `tenant_archived` and `domain_already_exists`. A tenant of null is the default one. */
   create(tenantId: string | null, name: string): Promise<ShownDomain>
   list(scope: string | null): Promise<Named<Domain>[]>
   get(id: string, scope: string | null): Promise<ShownDomain>
@@ -54,10 +54,9 @@ export function openDomainDesk(deps: DeskDeps): DomainDesk {
 
   return {
     async create(tenantId, name) {
-      const tenant = tenantId === null ? await tenants.default() : await tenants.find(tenantId)
-      if (!tenant) throw new Refusal('not_found', { field: 'tenantId', message: `tenantId: there is no tenant ${tenantId}` })
-      if (tenant.status === 'archived') throw new Refusal('tenant_archived', { message: 'the tenant is archived; it gets no new domains' })
-      const domain = await addDomain(db, { tenantId: tenant.id, name, trusted: false }, { ...deps, nowMs: clock.nowMs() })
+      const wanted = { tenantId: tenantId ?? (await tenants.default()).id, name, trusted: false }
+      const made = await makeDomain(wanted, { ...deps, nowMs: clock.nowMs() })
+      const domain = await db.transaction((tx) => addDomain(tx, made))
       return shown({ ...domain, findings: {}, checkedAt: null, failures: 0 })
     },
     list: async (scope) => named(await listDomains(db, scope)),

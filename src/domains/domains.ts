@@ -14,7 +14,7 @@ import { platformSigningKey } from './platform-key.ts'
 import { ed25519Selector } from './records.ts'
 import { type Domain, domainColumns } from './stored.ts'
 
-export { addDomain } from './add.ts'
+export { addDomain, makeDomain } from './add.ts'
 export { findDomainById, inZone } from './by-id.ts'
 export { claimDueDomains, dnsErrorOf, saveCheck } from './checks.ts'
 export { type DomainDesk, openDomainDesk, type ShownDomain } from './desk.ts'

@@ -2,7 +2,7 @@
 import type { Clock, Config, Ids, Secrets } from '#base'
 import { createKey } from '#credentials'
 import type { Db } from '#db'
-import { addDomain } from '#domains'
+import { addDomain, makeDomain } from '#domains'
 import { addMember } from '#members'
 import { simulatorDomain } from '#simulator'
 import { findOrganisation, foundOrganisation } from '#tenants'
@@ -26,7 +26,8 @@ export async function firstStart(
   const facts = { nowMs: clock.nowMs(), ids }
   return db.transaction(async (tx) => {
     const tenant = await foundOrganisation(tx, { name: 'Organisation', secretFingerprint: secrets.fingerprint, ...facts })
-    await addDomain(tx, { tenantId: tenant.id, name: simulatorDomain, trusted: true, testOnly: true }, { ...facts, secrets })
+    const simulated = { tenantId: tenant.id, name: simulatorDomain, trusted: true, testOnly: true }
+    await addDomain(tx, await makeDomain(simulated, { ...facts, secrets }))
     if (config.firstStart === 'quiet') return undefined
     const key = async (mode: 'live' | 'test') =>
       (await createKey(tx, { mode, name: `first-${mode}-key`, tenantId: null, permissions: null }, facts)).key

@@ -1,6 +1,6 @@
 /** The records of track domains (contract section 11). */
 import { Refusal, wrongField } from '#base'
-import { type Db, type Queryable, sql } from '#db'
+import { type Db, type Queryable, sql, sqlState } from '#db'
 import { findDomainById } from '#domains'
 import { tenantForNew } from '#tenants'
 
@@ -66,6 +66,10 @@ const dropTrackDomain = sql`
   delete from track_domains
   where id = $1 and ($2::text is null or tenant_id = $2)`
 
+const noSuchDomain = () => new Refusal('not_found', { field: 'domainId', message: 'domainId: there is no such domain' })
+/** Its foreign key: the sending domain was deleted a moment ago. */
+const domainGone = '23503'
+
 const noSuchTrackDomain = () => new Refusal('not_found', { message: 'there is no such track domain' })
 
 const label = '[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?'
@@ -99,21 +103,15 @@ export async function addTrackDomain(
   const excludedClickDomains = excluded(wanted.excludedClickDomains) ?? null
   return db.transaction(async (tx) => {
     const domain = await findDomainById(tx, wanted.domainId, wanted.tenantId)
-    if (!domain) throw new Refusal('not_found', { field: 'domainId', message: 'domainId: there is no such domain' })
+    if (!domain) throw noSuchDomain()
     await tenantForNew(tx, domain.tenantId)
     const fullName = `${name}.${domain.name}`
     if (fullName.length > longestName) throw wrongField('name', `makes a host name longer than ${longestName} characters`)
-    const added = await tx.first(insertTrackDomain, [
-      domain.tenantId,
-      domain.id,
-      name,
-      fullName,
-      wanted.trackClicks ?? true,
-      wanted.trackOpens ?? true,
-      wanted.sslEnabled ?? true,
-      excludedClickDomains,
-      new Date(nowMs),
-    ])
+    const settings = [wanted.trackClicks ?? true, wanted.trackOpens ?? true, wanted.sslEnabled ?? true, excludedClickDomains]
+    const row = [domain.tenantId, domain.id, name, fullName, ...settings, new Date(nowMs)]
+    const added = await tx.first(insertTrackDomain, row).catch((error: unknown) => {
+      throw sqlState(error) === domainGone ? noSuchDomain() : error
+    })
     if (!added) throw new Refusal('track_domain_already_exists', { field: 'name', message: `name: ${fullName} is a track domain already` })
     return added
   })

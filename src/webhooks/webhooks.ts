@@ -10,7 +10,7 @@
 import { type Clock, type Ids, type Random, Refusal, refuseOddText, type Secrets, type Traces, wrongField } from '#base'
 import type { Db, Tx } from '#db'
 import type { Post, PostOutcome } from '#net'
-import { findOrganisation, type Tenants } from '#tenants'
+import { findOrganisation, type Tenants, tenantForNew } from '#tenants'
 import { bodyFor, samplePayload } from './body.ts'
 import {
   type Delivery,
@@ -134,6 +134,8 @@ export interface Webhooks {
 const secretOctets = 32
 const usualTimeoutSeconds = 5
 const testWithinMs = 5000
+const noSuchWebhook = () => new Refusal('not_found', { message: 'there is no such webhook' })
+
 /** An API call is answered within 30 seconds, whatever a webhook's own limit is. */
 const longestReplayMs = 28_000
 
@@ -144,7 +146,7 @@ export function openWebhooks(deps: WebhooksDeps): Webhooks {
 
   const stored = async (id: string, scope: string | null): Promise<StoredWebhook> => {
     const found = await findWebhook(db, id, scope)
-    if (!found) throw new Refusal('not_found', { message: 'there is no such webhook' })
+    if (!found) throw noSuchWebhook()
     return found
   }
   const newSecret = () => random(new Uint8Array(secretOctets))
@@ -157,8 +159,6 @@ export function openWebhooks(deps: WebhooksDeps): Webhooks {
 
   return {
     async create(tenantId, wanted) {
-      if ((await tenants.find(tenantId))?.status === 'archived')
-        throw new Refusal('tenant_archived', { message: 'the tenant is archived; it gets no new webhooks' })
       await checkTexts(wanted, post)
       const octets = newSecret()
       const uuid = ids.uuid()
@@ -172,6 +172,7 @@ export function openWebhooks(deps: WebhooksDeps): Webhooks {
         timeoutSeconds: wanted.timeoutSeconds ?? usualTimeoutSeconds,
       }
       const webhook = await db.transaction(async (tx) => {
+        if (tenantId !== organisationWide) await tenantForNew(tx, tenantId)
         const added = await addWebhook(tx, record, sealSecret({ uuid }, octets, secrets), clock.nowMs())
         await addEndpoint(tx, added)
         return added
@@ -200,7 +201,7 @@ export function openWebhooks(deps: WebhooksDeps): Webhooks {
       })
       const webhook = await db.transaction(async (tx) => {
         const saved = await changeWebhook(tx, known.id, change, nowMs)
-        if (!saved) throw new Refusal('not_found', { message: 'there is no such webhook' })
+        if (!saved) throw noSuchWebhook()
         const { before, after } = saved
         const begins = !before.enabled && after.enabled
         const moves = before.url !== after.url
@@ -213,14 +214,15 @@ export function openWebhooks(deps: WebhooksDeps): Webhooks {
       return { webhook, ...(octets ? { secret: shownSecret(octets) } : {}) }
     },
     async remove(id, scope) {
-      if ((await dropWebhook(db, (await stored(id, scope)).id)) === 0)
-        throw new Refusal('not_found', { message: 'there is no such webhook' })
+      if ((await dropWebhook(db, (await stored(id, scope)).id)) === 0) throw noSuchWebhook()
     },
     async test(id, scope, event, marked) {
       const webhook = await stored(id, scope)
       const organisation = await findOrganisation(db)
       const tenant = webhook.tenantId === organisationWide ? await tenants.default() : await tenants.find(webhook.tenantId)
-      if (!organisation || !tenant) throw new Error('the tenant of a webhook is not there')
+      if (!organisation) throw new Error('there is no organisation')
+      // Deleted a moment ago, and the webhook with it.
+      if (!tenant) throw noSuchWebhook()
       const uuid = ids.uuid()
       const nowMs = clock.nowMs()
       const facts = { nowMs, emailId: ids.emailId(nowMs), uuid: ids.uuid(), tenant, organisationSlug: organisation.slug }
@@ -260,7 +262,7 @@ export async function replayRange(db: Db, id: string, scope: string | null, rang
   const known = await findWebhook(db, id, scope)
   const queued = await db.transaction(async (tx) => {
     const webhook = known && (await lockWebhook(tx, known.id))
-    if (!webhook) throw new Refusal('not_found', { message: 'there is no such webhook' })
+    if (!webhook) throw noSuchWebhook()
     if (!webhook.enabled) throw new Refusal('webhook_disabled', { message: 'the webhook is disabled' })
     return addReplay(tx, webhook, range)
   })

@@ -80,6 +80,7 @@ describe('a new credential', () => {
       body: { error: { code: 'permission_denied' } },
     })
     expect(await call('GET', '/emails', undefined, { key: created.key })).toMatchObject({ status: 200 })
+    expect(await made('/credentials', { mode: null, permissions: null })).toMatchObject({ mode: 'live', permissions: null })
   })
 
   test.each<[string, object, string]>([

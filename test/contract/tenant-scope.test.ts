@@ -238,6 +238,49 @@ describe('what happens at the same moment', () => {
     }
   })
 
+  test('nothing else made while its tenant is deleted outlives it', async () => {
+    for (let round = 0; round < 8; round++) {
+      const id = await house.makeTenant('Vanishing')
+      const make = [
+        ['webhooks', { name: 'x', url: 'https://hooks.example.com/x' }],
+        ['domains', { name: 'first.example' }],
+        ['suppressions', { address: 'a@example.com' }],
+        ['webhooks', { name: 'y', url: 'https://hooks.example.com/x' }],
+        ['domains', { name: 'second.example' }],
+      ] as const
+      const [made] = await Promise.all([
+        Promise.all(make.map(([path, body]) => call('POST', `/tenants/${id}/${path}`, body))),
+        call('DELETE', `/tenants/${id}`),
+      ])
+      for (const answer of made) expect([201, 404]).toContain(answer.status)
+      expect((await house.db.first(leftOf, [id]))?.left).toBe(0)
+    }
+  })
+
+  test('a webhook that is tried while its tenant is deleted is tried or not found', async () => {
+    for (let round = 0; round < 8; round++) {
+      const id = await house.makeTenant('Vanishing')
+      const webhook = idIn(await call('POST', `/tenants/${id}/webhooks`, { name: 'x', url: 'https://hooks.example.com/x' }))
+      const trying = Array.from({ length: 8 }, () => call('POST', `/webhooks/${webhook}/test`, { event: 'MessageSent' }))
+      // Whoever changes a tenant forgets what it knew of it.
+      const changing = Array.from({ length: 4 }, (_, n) => call('PATCH', `/tenants/${id}`, { name: `${n}` }))
+      const [tried] = await Promise.all([Promise.all(trying), call('DELETE', `/tenants/${id}`), ...changing])
+      for (const answer of tried) expect([200, 'not_found']).toContain(codeOf(answer))
+    }
+  })
+
+  test('a track domain made while its sending domain is deleted is gone with it, or its domain not found', async () => {
+    for (let round = 0; round < 8; round++) {
+      await house.addDomain(own, `round${round}.example`)
+      const { domains } = (await call('GET', `/tenants/${own}/domains`)).body.data as { domains: { id: number }[] }
+      const domainId = domains[0]?.id
+      const making = Array.from({ length: 8 }, (_, n) => call('POST', '/tracking', { domainId, name: `click${n}` }))
+      const [made] = await Promise.all([Promise.all(making), call('DELETE', `/domains/${domainId}`)])
+      for (const answer of made) expect([201, 'not_found']).toContain(codeOf(answer))
+      expect((await call('GET', `/tenants/${own}/tracking`)).body.data).toEqual({ trackDomains: [] })
+    }
+  })
+
   test('only one of two deletions succeeds', async () => {
     const id = await house.makeTenant('Twice')
     const answers = await Promise.all([call('DELETE', `/tenants/${id}`), call('DELETE', `/tenants/${id}`)])

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { openIds, silentLog, systemClock, systemRandom } from '#base'
 import { openChance } from '#crash-test'
 import { type Db, ensurePartitions, migrate, openDb, type PartitionedTable, startEmbedded } from '#db'
-import { addDomain } from '#domains'
+import { addDomain, makeDomain } from '#domains'
 import { emailTables } from '#emails'
 import { eventTables } from '#events'
 import { prepareDays } from '#housekeeping'
@@ -112,7 +112,8 @@ async function furnish(db: Db): Promise<Tenancy[]> {
   for (const name of tenantNames) {
     const { id: tenantId } = await addTenant(db, { name }, facts)
     const domain = `${name.toLowerCase()}.example`
-    await addDomain(db, { tenantId, name: domain, trusted: true }, facts)
+    const added = await makeDomain({ tenantId, name: domain, trusted: true }, facts)
+    await db.transaction((tx) => addDomain(tx, added))
     const url = `https://hooks.example/${name}`
     await webhooks.create(tenantId, { name, url, allEvents: true })
     made.push({ tenantId, domain, url })

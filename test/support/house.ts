@@ -12,7 +12,7 @@ import { createKey, openCredentials, type Permission } from '#credentials'
 import type { Db } from '#db'
 import { type DeliveryDeps, openStandstills, startDelivery } from '#delivery'
 import { examine, readPlatform } from '#doctor'
-import { addDomain, openDomainDesk, openDomains } from '#domains'
+import { addDomain, makeDomain, openDomainDesk, openDomains } from '#domains'
 import { prepareDays, startHousekeeping } from '#housekeeping'
 import { type HttpDeps, startHttp } from '#http'
 import { ensureCertificate, type Inbound, type InboundDeps, type Returns, startInbound } from '#inbound'
@@ -135,7 +135,8 @@ export async function startHouse(wish: Wish = {}): Promise<House> {
 
   const founded = { nowMs: clock.nowMs(), ids, secrets }
   const tenant = await db.transaction((tx) => foundOrganisation(tx, { name: 'House', secretFingerprint: secrets.fingerprint, ...founded }))
-  await addDomain(db, { tenantId: tenant.id, name: simulatorDomain, trusted: true, testOnly: true }, founded)
+  const simulated = await makeDomain({ tenantId: tenant.id, name: simulatorDomain, trusted: true, testOnly: true }, founded)
+  await db.transaction((tx) => addDomain(tx, simulated))
   const keyOf = async (mode: 'live' | 'test', limited: Limited = {}) => {
     const wanted = { mode, name: 'test', tenantId: limited.tenantId ?? null, permissions: limited.permissions ?? null }
     return (await db.transaction((tx) => createKey(tx, wanted, { nowMs: clock.nowMs(), ids }))).key
@@ -265,8 +266,10 @@ export async function startHouse(wish: Wish = {}): Promise<House> {
     call: (method, path, asked) => ask(`http://127.0.0.1:${http.port}/v1${path}`, method, asked),
     makeKey: (limited) => keyOf('test', limited),
     makeTenant: async (name) => (await addTenant(db, { name }, { nowMs: clock.nowMs(), ids })).id,
-    addDomain: async (tenantId, name) =>
-      void (await addDomain(db, { tenantId, name, trusted: true }, { nowMs: clock.nowMs(), ids, secrets })),
+    addDomain: async (tenantId, name) => {
+      const made = await makeDomain({ tenantId, name, trusted: true }, { nowMs: clock.nowMs(), ids, secrets })
+      await db.transaction((tx) => addDomain(tx, made))
+    },
     wait: (delayMs) => pause(clock, delayMs),
     stop,
     [Symbol.asyncDispose]: stop,

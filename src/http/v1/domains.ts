@@ -19,7 +19,7 @@ const Record = Type.Object({
   status: nullable(
     Type.Unsafe<NonNullable<DnsRecord['status']>>({
       type: 'string',
-      enum: ['OK', 'Missing', 'Invalid', null],
+      enum: ['OK', 'Missing', 'Invalid'],
       description: 'null: not checked yet',
     }),
   ),

@@ -80,7 +80,13 @@ const testsFor: { [Keyword in keyof Keywords]?: (wanted: never) => Test } = {
       message: `must be ${types.map((type) => type.name).join(' or ')}`,
     }
   },
-  enum: (wanted: readonly unknown[]) => ({ passes: (value) => wanted.includes(value), message: `must be one of ${wanted.join(', ')}` }),
+  enum: (wanted: readonly unknown[]) => ({
+    passes: (value) => wanted.includes(value),
+    message: `must be one of ${wanted
+      .filter((one) => one !== null)
+      .map(String)
+      .join(', ')}`,
+  }),
   minLength: (least: number) => ({
     passes: (value) => typeof value !== 'string' || hasMoreCodePoints(value, least - 1),
     message: least === 1 ? 'must not be empty' : `must have at least ${least} characters`,

@@ -25,7 +25,7 @@ const CnameRecord = nullable(
     value: Type.String(),
   }),
 )
-const DnsStatus = nullable(Type.Unsafe<'ok' | 'missing' | 'invalid'>({ type: 'string', enum: ['ok', 'missing', 'invalid', null] }))
+const DnsStatus = nullable(Type.Unsafe<'ok' | 'missing' | 'invalid'>({ type: 'string', enum: ['ok', 'missing', 'invalid'] }))
 
 const dnsFields = {
   dnsOk: Type.Boolean({ description: 'The CNAME has been seen' }),
