@@ -109,3 +109,21 @@ test('a send whose query alone names the tenant is sent by that tenant, and its 
     expect(await post(path, body)).toMatchObject({ body: { error: { code: 'domain_not_verified' } } })
   }
 })
+
+test('a key of a tenant names no other tenant in a body that nobody reads', async () => {
+  const tenantId = await house.makeTenant('Own')
+  const key = await house.makeKey({ tenantId })
+  const named = { key, body: { tenantId: other } }
+  const { id } = dataOf<{ id: number }>(await house.call('POST', '/domains', { key, body: { name: 'own.example' } }))
+  for (const [method, path] of [
+    ['POST', `/domains/${id}/verify`],
+    ['DELETE', `/domains/${id}`],
+    ['DELETE', '/suppressions/a@own.example'],
+    ['POST', '/emails/0000000000000000000000/retry'],
+  ] as const)
+    expect(await house.call(method, path, named)).toMatchObject({
+      status: 403,
+      body: { error: { code: 'tenant_mismatch', field: 'tenantId' } },
+    })
+  expect(await house.call('DELETE', `/domains/${id}`, { key, body: { tenantId } })).toMatchObject({ status: 200 })
+})
