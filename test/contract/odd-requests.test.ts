@@ -74,6 +74,13 @@ describe('an address or a message that is empty', () => {
   })
 })
 
+test('a sender with its name has at most 1000 characters', async () => {
+  const named = (length: number) => `${'n'.repeat(length - letter.from.length - 3)} <${letter.from}>`
+  const { id } = dataOf<{ id: string }>(await send({ from: named(1000) }))
+  expect((await house.call('GET', `/emails/${id}`, { key: house.testKey })).body.data).toMatchObject({ from: named(1000) })
+  expect(await send({ from: named(1001) })).toMatchObject(refused('validation_error', 'from'))
+})
+
 test('the type of an attachment has at most 255 characters, wherever its slash is', async () => {
   const attached = (contentType: string) => send({ attachments: [{ filename: 'a', content: 'aGk=', contentType }] })
   const sent = dataOf<{ id: string }>(await attached(`a/${'b'.repeat(253)}`))

@@ -12,7 +12,7 @@ import { optional, type ScopedCall, tenantFields, tenantInBody } from './wire.ts
 
 const largestText = 5_242_880
 const AddressText = Type.String({ maxLength: 254, description: 'A bare address' })
-const From = Type.String({ minLength: 1, maxLength: 2000, description: '`addr`, `Name <addr>` or `"Name" <addr>`' })
+const From = Type.String({ minLength: 1, maxLength: 1000, description: '`addr`, `Name <addr>` or `"Name" <addr>`' })
 
 const Attachment = Type.Object({
   content: Type.String({ contentEncoding: 'base64', description: 'Standard base64, padding optional; at most 10 MB decoded' }),
