@@ -38,8 +38,8 @@ const mostBatchElements = 100
 const mostBatchRecipients = 1000
 const mostElementRecipients = 50
 
-/** An element of a batch, or what its door found wrong with its shape. */
-export type BatchElement = Omit<Submission, 'from'> | Refusal
+/** An element of a batch, or what its door found wrong with its shape; then its recipients are only counted. */
+export type BatchElement = { submission: Omit<Submission, 'from'> } | { refused: Refusal; recipients: number }
 
 export interface Accept {
   send(tenantId: string | null | undefined, submission: Submission, caller: Caller, plan: AnswerPlan<AcceptedSubmission>): Promise<Answer>
@@ -175,9 +175,12 @@ export function openAccept(deps: AcceptDeps): Accept {
         const submissions: Prepared[] = []
         const results: BatchResult[] = []
         for (const [index, element] of elements.entries()) {
+          if ('refused' in element) {
+            results.push({ refused: element.refused })
+            continue
+          }
           try {
-            if (element instanceof Refusal) throw element
-            const submission = { ...element, from }
+            const submission = { ...element.submission, from }
             const checked = checkSubmission(submission)
             refuseCrowdedElement(checked.recipients.envelope.length)
             if (sender.sandbox) await obeySandboxRules(db, checked.recipients.envelope, clock.nowMs())
@@ -186,7 +189,7 @@ export function openAccept(deps: AcceptDeps): Accept {
             results.push({ accepted: prepared.accepted })
           } catch (error) {
             if (!(error instanceof Refusal)) throw error
-            results.push({ refused: error === element ? error : within(error, `emails[${index}]`) })
+            results.push({ refused: within(error, `emails[${index}]`) })
           }
         }
         return { submissions, result: { tenantId: tenant.id, sandbox: sender.sandbox, results } }
@@ -197,13 +200,12 @@ export function openAccept(deps: AcceptDeps): Accept {
 
 function refuseOverfullBatch(elements: readonly BatchElement[]): void {
   if (elements.length < 1 || elements.length > mostBatchElements) throw wrongField('emails', `must have 1 to ${mostBatchElements} elements`)
-  const recipients = elements.reduce(
-    (sum, one) => sum + (one instanceof Refusal ? 0 : one.to.length + (one.cc?.length ?? 0) + (one.bcc?.length ?? 0)),
-    0,
-  )
+  const recipients = elements.reduce((sum, one) => sum + ('refused' in one ? one.recipients : recipientsOf(one.submission)), 0)
   if (recipients > mostBatchRecipients)
     throw wrongField('emails', `have ${recipients} recipients in all; the most is ${mostBatchRecipients}`)
 }
+
+const recipientsOf = ({ to, cc, bcc }: Pick<Submission, 'to' | 'cc' | 'bcc'>) => to.length + (cc?.length ?? 0) + (bcc?.length ?? 0)
 
 function refuseCrowdedElement(recipients: number): void {
   if (recipients <= mostElementRecipients) return

@@ -62,22 +62,27 @@ function checkAddress(field: string, text: string): Address {
   return parseAddress(text) ?? refuse(field, 'is not an email address', 'invalid_email_format')
 }
 
+export interface Recipient extends Address {
+  /** As the caller wrote it. */
+  given: string
+}
+
 export interface Recipients {
   to: Address[]
   cc: Address[]
   /** To, cc and bcc in this order, each address once. */
-  envelope: Address[]
+  envelope: Recipient[]
 }
 
 export function checkRecipients(submission: Pick<Submission, 'to' | 'cc' | 'bcc'>): Recipients {
   const parse = (field: string, list: readonly string[] | null | undefined) => {
     if ((list?.length ?? 0) > mostRecipientsPerField) refuse(field, `has more than ${mostRecipientsPerField} addresses`)
-    return (list ?? []).map((text, index) => checkAddress(`${field}[${index}]`, text))
+    return (list ?? []).map((given, index) => ({ ...checkAddress(`${field}[${index}]`, given), given }))
   }
   const to = parse('to', submission.to)
   if (to.length === 0) refuse('to', 'must have at least one address')
   const cc = parse('cc', submission.cc)
-  const once = new Map<string, Address>()
+  const once = new Map<string, Recipient>()
   for (const address of [...to, ...cc, ...parse('bcc', submission.bcc)]) {
     const key = address.text.toLowerCase()
     if (!once.has(key)) once.set(key, address)
@@ -150,7 +155,7 @@ export function base64Octets(text: string): number | undefined {
   return Math.floor((digits * 3) / 4)
 }
 
-const mediaType = /^[A-Za-z0-9!#$&^_.+-]{1,127}\/[A-Za-z0-9!#$&^_.+-]{1,127}(\s*;[\x20-\x7e]*)?$/
+const mediaType = /^[A-Za-z0-9!#$&^_.+-]+\/[A-Za-z0-9!#$&^_.+-]+(\s*;[\x20-\x7e]*)?$/
 
 function checkAttachments(attachments: readonly SubmittedAttachment[] | null | undefined): { list: SubmittedAttachment[]; octets: number } {
   const list = [...(attachments ?? [])]
@@ -212,7 +217,10 @@ export function checkSubmission(submission: Submission): CheckedSubmission {
     attachments.octets +
     headerOctets +
     Buffer.byteLength(submission.subject)
-  if (sizeOctets > largestMessageOctets) refuse('attachments', 'make the whole message larger than 14 MB', 'payload_too_large')
+  if (sizeOctets > largestMessageOctets) {
+    const largest = attachments.list.length > 0 ? 'attachments' : html === undefined ? 'text' : 'html'
+    refuse(largest, 'too large: a message has at most 14 MB in all', 'payload_too_large')
+  }
   return {
     from,
     recipients,

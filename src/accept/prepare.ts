@@ -11,6 +11,7 @@ import {
   checkSender,
   checkTag,
   largestMessageOctets,
+  type Recipient,
   type Recipients,
 } from './check.ts'
 import type { Sender } from './sender.ts'
@@ -19,6 +20,10 @@ import type { AcceptedSubmission, RawSubmission } from './submission.ts'
 export interface NewEmail {
   id: string
   recipient: Address
+}
+
+interface SubmittedEmail extends NewEmail {
+  recipient: Recipient
 }
 
 /** One submission, ready to be written. */
@@ -187,11 +192,11 @@ export function prepareRawSubmission(
 /** A raw message's subject may hold anything; a text column may not. */
 export const storableSubject = (text: string) => text.toWellFormed().replaceAll('\0', '').slice(0, 998)
 
-const newEmails = (recipients: Recipients, facts: PrepareFacts): NewEmail[] =>
+const newEmails = (recipients: Recipients, facts: PrepareFacts): SubmittedEmail[] =>
   recipients.envelope.map((recipient) => ({ id: facts.ids.emailId(facts.nowMs), recipient }))
 
 interface FinishFacts extends PrepareFacts {
-  emails: NewEmail[]
+  emails: SubmittedEmail[]
   messageId: string
   to: readonly string[]
   fromText: string
@@ -226,7 +231,7 @@ function finish(content: Content, from: Mailbox, facts: FinishFacts): Prepared {
       messageId,
       to: facts.to,
       sandbox: sender.sandbox,
-      emails: emails.map((email) => ({ id: email.id, recipient: email.recipient.text })),
+      emails: emails.map((email) => ({ id: email.id, recipient: email.recipient.given })),
     },
   }
 }

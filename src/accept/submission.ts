@@ -55,7 +55,7 @@ export interface AcceptedSubmission {
   /** As given. */
   to: readonly string[]
   sandbox: boolean
-  /** One for each envelope recipient, in order, without repetitions. */
+  /** One for each envelope recipient, as first given, in order, without repetitions. */
   emails: readonly { id: string; recipient: string }[]
 }
 

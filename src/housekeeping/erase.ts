@@ -2,6 +2,7 @@
  * Erases a person: what is queued for them fails, and of what was sent only the numbers stay. Their suppression stays too, so that they
  * are not written to again. Runs in small transactions and may be run again.
  */
+import { domainToUnicode } from 'node:url'
 import { forgetAnswersWith } from '#accept'
 import type { Secrets } from '#base'
 import type { Db } from '#db'
@@ -42,9 +43,17 @@ export async function eraseAddress(
     told(total.emails)
   }
   await eraseFromDeliveries(db, person, tenantId)
-  await eraseFromLogs({ db, secrets }, person, tenantId)
-  await forgetAnswersWith(db, person)
+  for (const spelling of spellingsOf(person)) {
+    await eraseFromLogs({ db, secrets }, spelling, tenantId)
+    await forgetAnswersWith(db, spelling)
+  }
   return total
+}
+
+/** Requests and answers have an address as it was given: its domain with A-labels or in letters of its own. */
+function spellingsOf(address: string): Set<string> {
+  const at = address.lastIndexOf('@') + 1
+  return new Set([address, address.slice(0, at) + domainToUnicode(address.slice(at))])
 }
 
 async function eraseTraces(db: Db, found: readonly ErasedEmail[], total: Erased): Promise<void> {

@@ -47,6 +47,11 @@ const sendHeaders = {
   'X-SendLimit-Remaining': integerHeader('Absent when unlimited'),
   'X-SendLimit-Reset': integerHeader('Unix seconds: top of the next hour'),
 }
+const replayHeader = { 'Idempotent-Replayed': { type: 'string', enum: ['true'], description: 'This is the answer of an earlier request' } }
+const retryHeaders = {
+  'Retry-After': integerHeader('Seconds to wait'),
+  'X-Should-Retry': { type: 'string', enum: ['true', 'false'], description: 'Whether repeating helps, whatever the status' },
+}
 
 /** The document, with every endpoint under its whole path. */
 export async function openApiDocument(): Promise<object> {
@@ -129,25 +134,32 @@ function permissionText({ permission, scope }: Endpoint): string {
   return `${who}, at organisation level${scope === 'organisation' ? '' : ' unless the path names its tenant'}.`
 }
 
-const answer = (schema: object, description: string, sends: boolean, otherTypes: readonly string[] = []) => ({
+const answer = (schema: object, description: string, headers: object, otherTypes: readonly string[] = []) => ({
   description,
-  headers: { ...usualHeaders, ...(sends ? sendHeaders : {}) },
+  headers: { ...usualHeaders, ...headers },
   content: { 'application/json': { schema }, ...Object.fromEntries(otherTypes.map((type) => [type, { schema: Type.String() }])) },
 })
 
 function doneAnswers({ status, reply, sends, streams, otherTypes }: Endpoint): Record<string, object> {
-  if (streams) return { 200: { ...answer(reply, 'Until either side ends it', sends), content: { 'text/event-stream': { schema: reply } } } }
-  if (status !== 'either') return { [status ?? 200]: answer(reply, 'Done', sends, otherTypes) }
-  return { 200: answer(reply, 'It was there already', sends), 201: answer(reply, 'Made', sends) }
+  const headers = sends ? { ...sendHeaders, ...replayHeader } : {}
+  if (streams)
+    return { 200: { ...answer(reply, 'Until either side ends it', headers), content: { 'text/event-stream': { schema: reply } } } }
+  if (status !== 'either') return { [status ?? 200]: answer(reply, 'Done', headers, otherTypes) }
+  return { 200: answer(reply, 'It was there already', headers), 201: answer(reply, 'Made', headers) }
 }
+
+/** Besides those of every answer. */
+const refusalHeaders = (status: number, sends: boolean) => ({
+  ...(sends && status !== 401 ? sendHeaders : {}),
+  ...(status === 401 ? { 'WWW-Authenticate': { type: 'string', enum: ['Bearer'] } } : {}),
+  ...(status === 429 || status === 500 || (sends && status === 400) ? retryHeaders : {}),
+})
 
 function refusalAnswers(endpoint: Endpoint): Record<string, object> {
   const byStatus = Map.groupBy(refusalsOf(endpoint), (code) => refusals[code].status)
   const sorted = [...byStatus].sort(([a], [b]) => a - b)
+  const meanings = (codes: readonly RefusalCode[]) => codes.map((code) => `\`${code}\`: ${refusals[code].means}`).join('\n\n')
   return Object.fromEntries(
-    sorted.map(([status, codes]) => [
-      status,
-      answer(failureOf(codes), codes.map((code) => `\`${code}\`: ${refusals[code].means}`).join('\n\n'), endpoint.sends),
-    ]),
+    sorted.map(([status, codes]) => [status, answer(failureOf(codes), meanings(codes), refusalHeaders(status, endpoint.sends))]),
   )
 }

@@ -92,6 +92,22 @@ describe('erasing a person', () => {
   })
 })
 
+test('erasing a person forgets logs and answers that have the domain in letters of its own', async () => {
+  const asked = {
+    key: house.testKey,
+    body: { from: 'a@simulator.test', to: ['ida@bücher.example'], subject: 'x', tag: 'letters' },
+    headers: { 'idempotency-key': 'letters' },
+  }
+  const first = await house.call('POST', '/emails', asked)
+  const { id } = first.body.data as { id: string }
+  await becomes(id, 'sent')
+  const log = () => house.call('GET', `/logs/${first.body.meta.requestId}`, { key: house.testKey })
+  await expect.poll(async () => (await log()).status, { timeout: 2000, interval: 50 }).toBe(200)
+  await eraseAddress(house, 'ida@xn--bcher-kva.example', null, nowMs(), () => undefined)
+  expect(await log()).toMatchObject({ status: 404 })
+  expect((await house.call('POST', '/emails', asked)).headers.get('idempotent-replayed')).toBe(null)
+})
+
 describe('erasing a person from the request logs', () => {
   const logged = async (endpoint: string) => {
     const { data } = (await house.call('GET', `/logs?perPage=100&endpoint=${endpoint}`, { key: house.testKey })).body

@@ -4,6 +4,7 @@ import addFormats from 'ajv-formats'
 import { openApiDocument } from '#http'
 
 interface Response {
+  headers?: Record<string, object>
   content?: Record<string, { schema: object }>
 }
 interface Published {
@@ -45,10 +46,21 @@ async function read() {
 
 const responseName = /^#\/components\/responses\/(.+)$/
 
-function contentOf(published: Published, status: number, components: Components): Response['content'] {
+function responseOf(published: Published, status: number, components: Components): Response | undefined {
   const response = published.responses[String(status)]
-  if (!response || !('$ref' in response)) return response?.content
-  return components.responses[responseName.exec(response.$ref)?.[1] ?? '']?.content
+  return response && '$ref' in response ? components.responses[responseName.exec(response.$ref)?.[1] ?? ''] : response
+}
+
+/** Headers that the contract tells of, and those that no answer is without. */
+const contractHeaders = /^(x-(request-id|should-retry|ratelimit-|sendlimit-)|retry-after$|www-authenticate$|idempotent-replayed$)/
+const everywhere = /^x-(request-id|ratelimit-)/
+
+/** What is wrong with the headers of an answer, if anything. */
+function headerProblem(headers: Headers, documented: string[]): string | undefined {
+  const lacks = documented.find((name) => everywhere.test(name) && !headers.has(name))
+  if (lacks) return `lacks the header ${lacks}`
+  const undocumented = [...headers.keys()].find((name) => contractHeaders.test(name) && !documented.includes(name))
+  return undocumented && `has the header ${undocumented}, which its OpenAPI document does not have`
 }
 
 /** Throws when the document does not describe this answer. `path` is below /v1. */
@@ -65,8 +77,14 @@ export async function expectPublished(
   if (!place || !published || answer.status === 500) return
   const type = (answer.headers.get('content-type') ?? '').split(';', 1)[0] ?? ''
   const what = `${method} ${place.path} answered ${answer.status} ${type}`
-  const schema = contentOf(published, answer.status, components)?.[type]?.schema
+  const response = responseOf(published, answer.status, components)
+  const schema = response?.content?.[type]?.schema
   if (!schema) throw new Error(`${what}, which its OpenAPI document does not have: ${answer.text.slice(0, 300)}`)
+  const wrong = headerProblem(
+    answer.headers,
+    Object.keys(response.headers ?? {}).map((name) => name.toLowerCase()),
+  )
+  if (wrong) throw new Error(`${what}, and ${wrong}`)
   if (type !== 'application/json') return
   let validate = validators.get(what)
   if (!validate) {

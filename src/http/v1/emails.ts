@@ -141,8 +141,9 @@ export const retryEmail = route({
   },
 })
 
+/** A `+` that was not percent-encoded has become a space, which only a quoted local part has. */
 function addressOf(field: string, text: string): string {
-  const address = parseAddress(text)
+  const address = parseAddress(text) ?? parseAddress(text.replaceAll(' ', '+'))
   if (!address) throw wrongField(field, 'is not an email address', 'invalid_email_format')
   return address.text
 }

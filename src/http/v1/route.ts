@@ -19,6 +19,7 @@ import type { Live, Webhooks } from '#webhooks'
 import { type Page, page, pageOf, success, successOf } from './envelope.ts'
 import { queryReader } from './query.ts'
 import { refusalOf, shapeOf } from './shape.ts'
+import { tenantInBody } from './wire.ts'
 
 /** What the endpoints use. */
 export interface ApiDeps {
@@ -190,19 +191,22 @@ function endpoint<Path extends string, Query extends TSchema, Body extends TSche
   const { data: _, ...facts } = declared
   const readQuery = declared.query ? queryReader(declared.query) : () => ({})
   const bodyProblems = declared.body ? shapeOf(declared.body) : (): FieldProblem[] => []
+  const takesTenant =
+    declared.path.includes('{tenantId}') || declared.families === 'both' || hasTenant(declared.query) || hasTenant(declared.body)
   return {
     ...facts,
     reply,
     streams: false,
     sends,
-    takesTenant:
-      declared.path.includes('{tenantId}') || declared.families === 'both' || hasTenant(declared.query) || hasTenant(declared.body),
+    takesTenant,
     async respond(call, deps) {
       if (typeof call.body !== 'object' || call.body === null || Array.isArray(call.body)) {
         throw new Refusal('validation_error', { message: 'the body must be a JSON object', suggestion: 'Send one JSON object' })
       }
       const problems = bodyProblems(call.body)
       if (problems.length > 0) throw refusalOf(problems)
+      // Also where the body is not read: a key of a tenant may name no other anywhere.
+      if (takesTenant && call.credential.tenantId !== null) tenantInBody(call.body, call.credential)
       const query = readQuery(call.query as Record<string, unknown>)
       await refuseUnknownTenant(call, deps)
       return answer({ ...call, query } as unknown as Call<Path, Static<Query>, Static<Body>>, deps)

@@ -1,7 +1,7 @@
 /** POST /emails, /emails/batch, /emails/raw (contract 7.4 to 7.6): a body becomes a submission, and what was accepted becomes `data`. */
 
 import Type, { type Static } from 'typebox'
-import type { AcceptedBatch, AcceptedSubmission, AnswerPlan, Caller, RawSubmission, Submission } from '#accept'
+import type { AcceptedBatch, AcceptedSubmission, AnswerPlan, BatchElement, Caller, RawSubmission } from '#accept'
 import { Refusal } from '#base'
 import type { Credential } from '#credentials'
 import { ErrorObject, errorOf, success } from './envelope.ts'
@@ -11,8 +11,8 @@ import { refusalOf, shapeOf } from './shape.ts'
 import { optional, type ScopedCall, tenantFields, tenantInBody } from './wire.ts'
 
 const largestText = 5_242_880
-const AddressText = Type.String({ minLength: 1, maxLength: 254, description: 'A bare address' })
-const From = Type.String({ minLength: 1, maxLength: 2000, description: '`addr`, `Name <addr>` or `"Name" <addr>`' })
+const AddressText = Type.String({ maxLength: 254, description: 'A bare address' })
+const From = Type.String({ minLength: 1, maxLength: 1000, description: '`addr`, `Name <addr>` or `"Name" <addr>`' })
 
 const Attachment = Type.Object({
   content: Type.String({ contentEncoding: 'base64', description: 'Standard base64, padding optional; at most 10 MB decoded' }),
@@ -152,7 +152,7 @@ export const sendBatch = sendRoute({
 const SendRaw = Type.Object({
   from: From,
   to: messageFields.to,
-  rawMessage: Type.String({ minLength: 1, contentEncoding: 'base64', description: 'An RFC 5322 message, at most 14 MB decoded' }),
+  rawMessage: Type.String({ contentEncoding: 'base64', description: 'An RFC 5322 message, at most 14 MB decoded' }),
   bounce: optional(Type.Boolean({ description: 'true: sent with the empty return path' })),
   ...tenantFields,
 })
@@ -175,7 +175,8 @@ const rawOf = ({ from, to, rawMessage, bounce }: Static<typeof SendRaw>): RawSub
 
 export const callerOf = ({ id, tenantId, mode }: Credential): Caller => ({ credentialId: id, tenantId, mode })
 
-const tenantOf = ({ body, credential }: Pick<ScopedCall, 'body' | 'credential'>) => tenantInBody(body, credential)
+/** The body's word goes before the query's. */
+const tenantOf = ({ body, credential, tenantId }: ScopedCall) => tenantInBody(body, credential) ?? tenantId
 
 const idempotencyKey = /^[\w\-.~]{1,255}$/
 
@@ -187,9 +188,11 @@ export function plan<Result>(call: Call<string, unknown, unknown>, path: string,
   return { render, once: { key, fingerprint: fingerprint('POST', path, call.body) } }
 }
 
-function readElement(element: Record<string, unknown>, index: number): Omit<Submission, 'from'> | Refusal {
+function readElement(element: Record<string, unknown>, index: number): BatchElement {
   const problems = batchEmailProblems(element, `emails[${index}]`)
-  return problems.length > 0 ? refusalOf(problems) : (element as unknown as Static<typeof BatchEmail>)
+  if (problems.length === 0) return { submission: element as unknown as Static<typeof BatchEmail> }
+  const recipients = [element.to, element.cc, element.bcc].flatMap((list) => (Array.isArray(list) ? [list.length] : []))
+  return { refused: refusalOf(problems), recipients: recipients.reduce((sum, one) => sum + one, 0) }
 }
 
 const messagesOf = (emails: AcceptedSubmission['emails']) => Object.fromEntries(emails.map(({ id, recipient }) => [recipient, { id }]))

@@ -46,8 +46,8 @@ export function namedTenant(id: string | null | undefined, { tenantId: own }: Pi
 }
 
 const unixSeconds = /^\d{1,12}(\.\d{1,9})?$/
-/** RFC 3339, the time and the zone optional; a `+` that a query string turned into a space is still one. */
-const isoInstant = /^(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?)(Z|[+ -]\d{2}:?\d{2})?)?$/i
+/** ISO 8601, the time, the zone and the zone's minutes optional; a `+` that a query string turned into a space is still one. */
+const isoInstant = /^(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?)(?:Z|([+ -]\d{2})(?::?(\d{2}))?)?)?$/i
 
 /** Unix seconds with an optional fraction, or ISO 8601 (UTC when no zone is given); refuses `validation_error` otherwise. */
 export function readInstant(field: string, text: string): Date {
@@ -59,9 +59,8 @@ export function readInstant(field: string, text: string): Date {
 function isoDate(text: string): Date | undefined {
   const parts = isoInstant.exec(text)
   if (!parts) return undefined
-  const [, day, time = '00:00', zone = 'Z'] = parts
-  const offset = zone.toUpperCase() === 'Z' ? 'Z' : zone.replace(' ', '+').replace(/^(.\d{2})(\d{2})$/, '$1:$2')
-  const at = new Date(`${day}T${time}${offset}`)
+  const [, day, time = '00:00', hours = '+00', minutes = '00'] = parts
+  const at = new Date(`${day}T${time}${hours.replace(' ', '+')}:${minutes}`)
   // 30 February would roll over into March.
   return isRealDay(day as string) ? at : undefined
 }
