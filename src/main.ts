@@ -25,6 +25,7 @@ import {
   systemRandom,
   type Traces,
   tellParent,
+  tellReady,
 } from '#base'
 import { readReport } from '#bounces'
 import { type BareHouse, type House, runCommand } from '#cli'
@@ -230,9 +231,12 @@ async function serve(): Promise<void> {
     const webhooks = { command: 'webhooks-process', count: webhookProcesses, ended: (name: string) => forgetSender(db, name) }
     if (config.roles.includes('delivery')) open.push(startProcesses(delivery, { config, url, log, ending }))
     if (config.roles.includes('webhooks')) open.push(startProcesses(webhooks, { config, url, log, ending }))
+    let smtp: (() => boolean) | undefined
     if (config.roles.includes('inbound')) {
       ensureCertificate(config, { clock, random: systemRandom })
-      open.push(startProcesses(inbound, { config, url, log, ending }))
+      const children = startProcesses(inbound, { config, url, log, ending })
+      smtp = () => children.ready > 0
+      open.push(children)
     }
     if (config.roles.includes('housekeeping'))
       open.push(
@@ -247,7 +251,7 @@ async function serve(): Promise<void> {
           limitSettings: openLimitSettings({ db, clock, config }),
         }),
       )
-    if (config.roles.includes('api')) open.push(await startApi(config, db, secrets, log, ending, traces))
+    if (config.roles.includes('api')) open.push(await startApi(config, db, secrets, { log, ending, traces, smtp }))
     open.push(startMeasuring({ db, clock, log, dataFolder: config.dataFolder }))
     console.log(shown ? welcome(config, shown) : `Postrider is running at ${config.publicUrl}`)
     if (config.roles.includes('inbound')) console.log(smtpPorts(config))
@@ -267,9 +271,7 @@ async function startApi(
   config: Config,
   db: Db,
   secrets: Secrets,
-  log: Log,
-  ending: AbortSignal,
-  traces: Traces | undefined,
+  { log, ending, traces, smtp }: { log: Log; ending: AbortSignal; traces: Traces | undefined; smtp: (() => boolean) | undefined },
 ): Promise<{ stop(): Promise<void> }> {
   const tenants = openTenants({ db, clock })
   const domains = openDomains({ db, clock, secrets })
@@ -335,6 +337,7 @@ async function startApi(
     rateLimiter,
     keyRates: openKeyRates({ db, clock, rateLimiter, isAlone: () => presence.isAlone() }),
     ready: () => true,
+    smtp,
   })
   const uses = saveUsesOf(credentials, log)
   return {
@@ -438,6 +441,7 @@ async function receive(): Promise<void> {
   const returns = openReturns({ db, clock, ids, log, secrets, tenants, resolver, hostname: config.hostname, readReport })
   const uses = saveUsesOf(credentials, log)
   const inbound = await startInbound({ db, clock, log, traces, accept, credentials, returns, config })
+  tellReady()
   await stop
   await inbound.stop()
   await traces?.stop()
