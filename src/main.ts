@@ -32,7 +32,7 @@ import { type BareHouse, type House, runCommand } from '#cli'
 import { type Credentials, createKey, openCredentials } from '#credentials'
 import { type Db, durabilityProblems, embeddedUrlIfRunning, hasEmbedded, migrate, openDb, startEmbedded } from '#db'
 import { holdAfterRestore, openStandstills, startDelivery } from '#delivery'
-import { examine, readPlatform, startMeasuring } from '#doctor'
+import { examine, publicAddresses, readPlatform, startMeasuring } from '#doctor'
 import { addDomain, ensurePlatformKey, openDomainDesk, openDomains } from '#domains'
 import { prepareDays, startHousekeeping } from '#housekeeping'
 import { startHttp } from '#http'
@@ -331,7 +331,7 @@ async function startApi(
       settings: shownSettings(environment),
       examine: async () => {
         const records = await readPlatform({ config, db, clock, ids, secrets }, resolver)
-        return examine({ db, clock, config, resolver, records, httpsPort })
+        return examine({ db, clock, config, resolver, records, ownAddresses: publicAddresses(), httpsPort })
       },
     },
     rateLimiter,
