@@ -144,7 +144,7 @@ export function openSessions({ db, clock, ids, secrets }: { db: Db; clock: Clock
     const name = address.trim().toLowerCase()
     const counts = counted(name, network)
     await failures.refuseIfTooMany(counts)
-    const member = name.includes('\0') ? undefined : await db.first(memberByAddress, [name])
+    const member = await db.first(memberByAddress, [name])
     if (!(await isPassword(password, member?.password)) || !member) {
       await failures.note(counts)
       throw new Refusal('authentication_required', {

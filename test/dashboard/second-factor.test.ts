@@ -198,6 +198,22 @@ describe('the audit log', () => {
     expect((await audit(owner, '&act=webhooks')).every(({ act }) => act.startsWith('webhooks'))).toBe(true)
   })
 
+  test('has what the endpoint knows of a change, whatever else the body holds, and an entry in any case', async () => {
+    const owner = await signedIn(house, 'strange@house.test', 'owner')
+    const strange = [{ 'x\0': 1 }, { 'x\ud800': 1 }, { name: 'x\0' }, { tenantId: 'x\0' }, Object.fromEntries(Array(9000).entries())]
+    for (const [index, more] of strange.entries()) {
+      await ask(house, 'POST', '/v1/suppressions', owner, { address: `strange-${index}@example.org`, ...more })
+    }
+    const added = await post('/members', owner, { address: 'added@house.test', role: 'viewer', x: 'x\0', more: 'x'.repeat(9000) })
+    expect(added.status).toBe(200)
+    const entries = (await audit(owner)).filter(({ actor }) => actor.name === 'strange@house.test')
+    expect(entries.map(({ act, data }) => [act, data])).toEqual([
+      ['members.add', { address: 'added@house.test', role: 'viewer', tenantId: null }],
+      ...strange.filter((one) => !('tenantId' in one)).map(() => ['suppressions.create', expect.objectContaining({ fields: ['address'] })]),
+      ['sessions.begin', { by: 'link' }],
+    ])
+  })
+
   test('is for owners, and owners of a tenant see that tenant only', async () => {
     const admin = await signedIn(house, 'nosy@house.test', 'admin')
     expect((await ask(house, 'GET', '/dashboard/api/audit', admin)).status).toBe(403)

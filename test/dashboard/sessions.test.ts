@@ -156,7 +156,9 @@ describe('the cookie', () => {
   test('is believed by the Origin of our own host where a browser says no more', async () => {
     const { cookie = '' } = await signedIn(house, 'origin@house.test', 'owner')
     const headers = { cookie, 'x-postrider-session': '1', origin: `http://127.0.0.1:${house.port}` }
-    expect((await limits(headers)).status).toBe(200)
+    const answer = await limits(headers)
+    expect(answer.status).toBe(200)
+    expect(answer.headers.get('cache-control')).toBe('no-store')
   })
 
   test('counts for nothing beside a key', async () => {
