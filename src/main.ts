@@ -24,13 +24,14 @@ import {
   systemRandom,
   type Traces,
   tellParent,
+  tellReady,
 } from '#base'
 import { readReport } from '#bounces'
 import { runCommand } from '#cli'
 import { type Credentials, openCredentials } from '#credentials'
 import { type Db, durabilityProblems, migrate, openDb, startEmbedded } from '#db'
 import { holdAfterRestore, openStandstills, startDelivery } from '#delivery'
-import { examine, readPlatform, startMeasuring } from '#doctor'
+import { examine, publicAddresses, readPlatform, startMeasuring } from '#doctor'
 import { ensurePlatformKey, openDomainDesk, openDomains } from '#domains'
 import { prepareDays, startHousekeeping } from '#housekeeping'
 import { startHttp } from '#http'
@@ -145,9 +146,12 @@ async function startRoles(ground: Ground, { url, ending, open }: { url: string; 
   if (wants.has('delivery'))
     open.push(processes('delivery-process', config.deliveryProcesses, (name) => forgetProcess(db, shardLeases, name)))
   if (wants.has('webhooks')) open.push(processes('webhooks-process', webhookProcesses, (name) => forgetSender(db, name)))
+  let takesSmtp: (() => boolean) | undefined
   if (wants.has('inbound')) {
     ensureCertificate(config, { clock, random: systemRandom })
-    open.push(processes('inbound-process', inboundProcesses, async () => {}))
+    const children = processes('inbound-process', inboundProcesses, async () => {})
+    takesSmtp = () => children.ready > 0
+    open.push(children)
   }
   if (wants.has('housekeeping'))
     open.push(
@@ -162,7 +166,7 @@ async function startRoles(ground: Ground, { url, ending, open }: { url: string; 
         limitSettings: openLimitSettings({ db, clock, config }),
       }),
     )
-  if (wants.has('api')) open.push(await startApi(ground, ending))
+  if (wants.has('api')) open.push(await startApi(ground, { ending, smtp: takesSmtp }))
   open.push(startMeasuring({ db, clock, log, dataFolder: config.dataFolder }))
 }
 
@@ -208,7 +212,10 @@ function saveUsesOf(credentials: Credentials, log: Log): Role {
   }
 }
 
-async function startApi(ground: Ground, ending: AbortSignal): Promise<Role> {
+async function startApi(
+  ground: Ground,
+  { ending, smtp }: { ending: AbortSignal; smtp: (() => boolean) | undefined },
+): Promise<Role> {
   const { config, log, traces, secrets, db } = ground
   const { uses, ...acceptance } = openAcceptance(ground)
   const { tenants } = acceptance
@@ -248,11 +255,12 @@ async function startApi(ground: Ground, ending: AbortSignal): Promise<Role> {
       settings: shownSettings(environment),
       examine: async () => {
         const records = await readPlatform({ config, db, clock, ids, secrets }, resolver)
-        return examine({ db, clock, config, resolver, records, httpsPort })
+        return examine({ db, clock, config, resolver, records, ownAddresses: publicAddresses(), httpsPort })
       },
     },
     rateLimiter,
     keyRates: openKeyRates({ db, clock, rateLimiter, isAlone: () => presence.isAlone() }),
+    smtp,
   })
   return {
     async stop() {
@@ -305,6 +313,7 @@ const receive = (): Promise<void> =>
     const resolver = openResolver({ servers: config.resolvers, clock, ids })
     const returns = openReturns({ db, clock, ids, log, secrets, tenants, resolver, hostname: config.hostname, readReport })
     const inbound = await startInbound({ db, clock, log, traces, accept, credentials, returns, config })
+    tellReady()
     return {
       async stop() {
         await inbound.stop()

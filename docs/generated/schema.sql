@@ -391,6 +391,13 @@ create table shard_leases (
   constraint shard_leases_pkey PRIMARY KEY (shard)
 );
 
+create table sign_in_failures (
+  name_hash bytea not null,
+  count integer not null,
+  since timestamptz not null,
+  constraint sign_in_failures_pkey PRIMARY KEY (name_hash)
+);
+
 create table simulated_later (
   tenant_id text collate "C" not null,
   email_id text collate "C" not null,

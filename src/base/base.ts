@@ -5,7 +5,7 @@
  * Promises: no other file of the program reads the environment, the machine's clock or its randomness.
  * More names than other faces, because each is a word of its own that all rooms need.
  */
-export { type Children, startChildren } from './children.ts'
+export { type Children, startChildren, tellReady } from './children.ts'
 export { type Clock, pause, systemClock } from './clock.ts'
 export {
   type Config,

@@ -28,13 +28,19 @@ const healthyMs = 10_000
 const stopWithinMs = 35_000
 
 export interface Children {
+  /** How many of those that live have called `tellReady`. */
+  readonly ready: number
   /** After `ending` has aborted. */
   stop(): Promise<void>
 }
 
+/** In a child: it does its work now. Elsewhere: nothing. */
+export const tellReady = (): void => void process.send?.({ ready: true })
+
 export function startChildren(options: ChildrenOptions): Children {
   const { clock, log, ending } = options
   const living = new Set<ChildProcess>()
+  const ready = new Set<ChildProcess>()
   const ends = new Set<Promise<void>>()
 
   const start = (backoffMs: number) => {
@@ -48,9 +54,13 @@ export function startChildren(options: ChildrenOptions): Children {
     })
     living.add(child)
     hearChild(child)
+    child.on('message', (message) => {
+      if (typeof message === 'object' && 'ready' in message) ready.add(child)
+    })
     const end = new Promise<void>((resolve) =>
       child.once('exit', (code, signal) => {
         living.delete(child)
+        ready.delete(child)
         options
           .ended(name)
           .catch((error) => log.warn({ err: error, child: name }, 'an ended process could not be forgotten; its lease runs out'))
@@ -67,6 +77,9 @@ export function startChildren(options: ChildrenOptions): Children {
 
   for (let index = 0; index < options.count; index++) start(firstBackoffMs)
   return {
+    get ready() {
+      return ready.size
+    },
     async stop() {
       for (const child of living) child.kill('SIGTERM')
       const cancel = clock.after(stopWithinMs, () => {

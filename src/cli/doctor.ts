@@ -1,5 +1,5 @@
 /** `postrider doctor`: is this installation fit to send, and what to do where it is not. */
-import { examine, type Finding, readPlatform } from '#doctor'
+import { examine, type Finding, publicAddresses, readPlatform } from '#doctor'
 import { openResolver } from '#net'
 import { type Command, jsonOption } from './command.ts'
 
@@ -22,7 +22,15 @@ With --json: [{name, status, found, do}].`,
     deps.withHouse(async (house) => {
       const { config, db, clock } = house
       const resolver = openResolver({ servers: config.resolvers, clock, ids: house.ids })
-      const findings = await examine({ db, clock, config, resolver, records: await readPlatform(house, resolver), httpsPort })
+      const findings = await examine({
+        db,
+        clock,
+        config,
+        resolver,
+        records: await readPlatform(house, resolver),
+        ownAddresses: publicAddresses(),
+        httpsPort,
+      })
       deps.print(given.options.json === true ? JSON.stringify(findings) : findings.map(line).join('\n'))
       const problems = findings.filter(({ status }) => status === 'problem').length
       if (problems > 0) throw new Error(problems === 1 ? 'there is 1 problem' : `there are ${problems} problems`)

@@ -1,7 +1,7 @@
 /**
  * Recording: attempt, status, spool row and event of many recipients in one statement, so that they are true together or not at
  * all. The fence is the spool row itself: it must still be in the state, under the epoch and with the attempts it was claimed with, so
- * an outcome of a stale owner or of an earlier claim changes nothing, and recording the same outcome twice does it once. Writes spool,
+ * an outcome of a stale owner or of an earlier claim changes nothing. What is written again after a lost answer is looked for first. Writes spool,
  * emails, attempts and events, because this is one of the two hot commits of the house.
  */
 import { type Clock, type Log, metrics, pause, type Reached, type Traces } from '#base'
@@ -71,6 +71,18 @@ const recordOutcomes = sql<{ emailId: string }>`
   select email_id as "emailId"
   from recorded`
 
+/** Which of these are on disk: an attempt is told by its number and its millisecond. Each by index. */
+const alreadyRecorded = sql<{ emailId: string; number: number; at: Date }>`
+  select given.email_id as "emailId", given.failures as number, given.at
+  from json_to_recordset($1::json) as given (
+    tenant_id text, email_id text, failures integer, at timestamptz, told_at timestamptz)
+  where exists (
+    select
+    from attempts
+    where attempts.tenant_id = given.tenant_id and attempts.email_id = given.email_id and attempts.email_id >= $2
+      and attempts.number = given.failures and attempts.at = coalesce(given.told_at, given.at)
+  )`
+
 /** Rows in one statement: more gained nothing when measured. */
 const mostAtOnce = 500
 /** A flush waits this long for company: a statement for three outcomes costs the database nearly as much as one for thirty. */
@@ -106,6 +118,8 @@ export interface RecorderDeps {
 export function openRecorder({ db, clock, log, traces, reached }: RecorderDeps): Recorder {
   const queue: { outcome: Outcome; done: () => void }[] = []
   let running = false
+  /** The last statement failed, or its answer was lost. */
+  let isRepeated = false
 
   const run = async () => {
     running = true
@@ -113,15 +127,14 @@ export function openRecorder({ db, clock, log, traces, reached }: RecorderDeps):
       if (queue.length < enoughAtOnce) await pause(clock, gatherMs)
       const batch = queue.slice(0, mostAtOnce)
       try {
-        await writeOutcomes(
-          db,
-          batch.map((one) => one.outcome),
-          reached,
-        )
+        const outcomes = batch.map((one) => one.outcome)
+        await writeOutcomes(db, isRepeated ? await notRecorded(db, outcomes) : outcomes, reached)
         reached?.('outcomes-recorded')
+        isRepeated = false
         queue.splice(0, batch.length)
         for (const one of batch) one.done()
       } catch (error) {
+        isRepeated = true
         if (lacksPartition(error)) {
           await ensurePartitions(db, eventTables, clock.nowMs(), 1).catch(() => undefined)
         } else {
@@ -155,12 +168,27 @@ export function openRecorder({ db, clock, log, traces, reached }: RecorderDeps):
   }
 }
 
-async function writeOutcomes(db: Db, outcomes: readonly Outcome[], reached: Reached | undefined): Promise<void> {
+/**
+ * What a lost answer was about may be on disk, retried by hand or let go since, and claimed again under the same epoch with as many failures:
+ * the fence would take it for the claim that this outcome is of.
+ */
+async function notRecorded(db: Db, outcomes: readonly Outcome[]): Promise<Outcome[]> {
+  const recorded = await db.rows(alreadyRecorded, parametersOf(outcomes))
+  const names = new Set(recorded.map(({ emailId, number, at }) => `${emailId} ${number} ${at.getTime()}`))
+  return outcomes.filter((one) => !names.has(`${one.claimed.emailId} ${attemptNumber(one)} ${one.atMs}`))
+}
+
+function parametersOf(outcomes: readonly Outcome[]) {
   let first = outcomes[0]?.claimed.emailId ?? ''
   for (const { claimed } of outcomes) {
     if (claimed.emailId < first) first = claimed.emailId
   }
-  const parameters = [JSON.stringify(outcomes.map(rowOf)), first]
+  return [JSON.stringify(outcomes.map(rowOf)), first]
+}
+
+async function writeOutcomes(db: Db, outcomes: readonly Outcome[], reached: Reached | undefined): Promise<void> {
+  if (outcomes.length === 0) return
+  const parameters = parametersOf(outcomes)
   if (!outcomes.some((one) => one.suppress !== null || one.unsuppress)) {
     await db.rows(recordOutcomes, parameters)
     return
@@ -193,12 +221,14 @@ const queueOf: Record<Outcome['status'], 'ready' | 'deferred' | 'held' | null> =
 /** It says nothing of the tenant's recipients, nor of any server. */
 const isSimulated = ({ test, destination }: Claimed) => test || destination === simulatorDomain
 
+const attemptNumber = ({ status, claimed }: Outcome) => (status === 'held' ? claimed.failures : claimed.failures + 1)
+
 const rowOf = (one: Outcome) => ({
   tenant_id: one.claimed.tenantId,
   email_id: one.claimed.emailId,
   epoch: one.claimed.epoch,
   tried: one.claimed.failures,
-  failures: one.status === 'held' ? one.claimed.failures : one.claimed.failures + 1,
+  failures: attemptNumber(one),
   status: one.status,
   queue: queueOf[one.status],
   due_at: one.dueAtMs === null ? null : new Date(one.dueAtMs),

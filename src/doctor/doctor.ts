@@ -8,11 +8,11 @@ import { checkBlocklists } from './blocklists.ts'
 import { type Check, type DoctorDeps, type Finding, finding } from './finding.ts'
 import { checkListeners } from './listeners.ts'
 import { checkClock, checkDisk, checkPostgres, checkRestore, checkStateFolder } from './machine.ts'
-import { checkDmarc, checkHostname, checkIncomingPolicies, checkPlatform, checkResolver } from './names.ts'
+import { checkDmarc, checkHostname, checkIncomingPolicies, checkPlatform, checkResolver, checkWhereNameLeads } from './names.ts'
 import { checkPort25, checkSmtpCertificate, checkTrackCertificates } from './reach.ts'
 
 export type { DoctorDeps, Finding } from './finding.ts'
-export { readPlatform } from './platform.ts'
+export { publicAddresses, readPlatform } from './platform.ts'
 export { startMeasuring } from './pulse.ts'
 
 /** Of one check, whatever it waits for. */
@@ -22,6 +22,7 @@ const longestMs = 30_000
 const checks: Record<string, Check> = {
   resolver: checkResolver,
   'EHLO name': checkHostname,
+  'machine of the name': checkWhereNameLeads,
   'platform records': checkPlatform,
   DMARC: checkDmarc,
   'policies of the return path': checkIncomingPolicies,

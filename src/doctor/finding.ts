@@ -36,6 +36,8 @@ export interface DoctorDeps {
   resolver: Resolver
   /** The platform's own records, as DNS has them now. */
   records: readonly PlatformRecord[]
+  /** Public addresses of this machine's interfaces. */
+  ownAddresses: readonly string[]
   /** Where https of track domains is asked for. */
   httpsPort: number
 }

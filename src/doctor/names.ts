@@ -1,8 +1,10 @@
 /** What DNS says of this installation: whether it can be asked at all, the names that mail rests on, and the policies beside them. */
+import ipaddr from 'ipaddr.js'
 import { getDomain } from 'tldts'
+import { listSources } from '#delivery'
 import type { PlatformRecord } from '#domains'
 import type { DnsAnswer } from '#net'
-import { type Check, type Finding, finding, ok } from './finding.ts'
+import { addressesOf, type Check, type Finding, finding, ok } from './finding.ts'
 
 /** Known to have mail servers for as long as there has been mail. */
 const knownDomain = 'gmail.com'
@@ -30,6 +32,22 @@ export const checkHostname: Check = async ({ config: { hostname } }) => {
       'problem',
       `"${hostname}" is no name on the internet`,
       'Set POSTRIDER_HOSTNAME to the public name of this machine, as mail.example.com',
+    ),
+  ]
+}
+
+/** Two installations of one name: during a move from one machine to another, or by a copied settings file. Behind NAT nothing can be told. */
+export const checkWhereNameLeads: Check = async ({ db, records, config, ownAddresses }) => {
+  const published = addressesOf({ records: records.filter(({ status }) => status === 'OK'), config })
+  if (config.relay || published.length === 0 || ownAddresses.length === 0) return []
+  const known = [...published, ...(await listSources(db)).map(({ address }) => address)].map((address) => ipaddr.parse(address).toString())
+  if (ownAddresses.some((address) => known.includes(ipaddr.parse(address).toString()))) return []
+  return [
+    finding(
+      'machine of the name',
+      'warning',
+      `${config.hostname} leads to ${published.join(', ')}, and this machine has ${ownAddresses.join(', ')}`,
+      'While another installation has that name, give this one a POSTRIDER_HOSTNAME of its own: bounces of its mail go to the other, and each takes the other for itself (docs/install.md, moving). Of one installation on several machines, add the address to the name, or with postrider source add',
     ),
   ]
 }

@@ -14,14 +14,18 @@ export interface PlatformFacts {
   secrets: Secrets
 }
 
-export async function readPlatform({ config, db, clock, ids, secrets }: PlatformFacts, resolver: Resolver): Promise<PlatformRecord[]> {
+/** Of this machine's interfaces. */
+export function publicAddresses(): string[] {
   const guard = openGuard([])
-  const ownAddresses = Object.values(networkInterfaces())
+  return Object.values(networkInterfaces())
     .flatMap((some) => some ?? [])
     .filter(({ internal, address }) => !internal && guard.allows(address))
     .map(({ address }) => address)
+}
+
+export async function readPlatform({ config, db, clock, ids, secrets }: PlatformFacts, resolver: Resolver): Promise<PlatformRecord[]> {
   const sender = config.sandboxSender.slice(config.sandboxSender.lastIndexOf('@') + 1)
   const key = await ensurePlatformKey(db, sender, { nowMs: clock.nowMs(), ids, secrets })
   const sources = (await listSources(db)).map(({ address, ehloName }) => ({ address, ehloName: ehloName ?? config.hostname }))
-  return platformRecords({ resolver, hostname: config.hostname, key, ownAddresses, sources })
+  return platformRecords({ resolver, hostname: config.hostname, key, ownAddresses: publicAddresses(), sources })
 }

@@ -13,7 +13,7 @@ import { expireHolds, followQueueChanges, forgetExpiredPolicies, tellWarmUps } f
 import { emailTables, findOldestEmailMs, forgetSeconds, indexEndedDays, rollUpCounts } from '#emails'
 import { eventTables } from '#events'
 import type { LimitSettings } from '#limits'
-import { dropOldAudit } from '#members'
+import { dropOldAudit, dropOldFailures } from '#members'
 import type { Resolver } from '#net'
 import { logTables } from '#request-logs'
 import { returnTables } from '#returns'
@@ -90,6 +90,7 @@ export function startHousekeeping(deps: HousekeepingDeps): Housekeeping {
     { name: 'checking track domains', everyMs: 10_000, run: () => checkDueTrackDomains(deps) },
     { name: 'dropping what has passed its retention', everyMs: hourMs, run: (nowMs) => applyRetention(db, deps.keep, nowMs) },
     { name: 'forgetting old changes', everyMs: hourMs, run: (nowMs) => dropOldAudit(db, nowMs - auditMs) },
+    { name: 'forgetting failed attempts to sign in', everyMs: 60_000, run: (nowMs) => dropOldFailures(db, nowMs) },
     { name: 'making partitions', everyMs: hourMs, run: (nowMs) => prepareDays(db, nowMs) },
   ]
   const due = new Map<string, number>()

@@ -89,6 +89,8 @@ export async function buildApp(deps: AppDeps): Promise<FastifyInstance> {
   const { clock, ids, bounds, config, rateLimiter } = deps
   const isTrusted = (address: string) => isAmong(address, config.trustedProxies)
   const addressHeaders = (address: string, look?: 'only look') => rateHeaders(rateLimiter(`address:${address}`, config.rateLimit, look))
+  /** Sockets whose last request was answered and has not wholly come. */
+  const answeredEarly = new WeakSet<object>()
   const app = fastify({
     trustProxy: config.trustedProxies.length > 0 ? isTrusted : false,
     genReqId: () => ids.requestId(),
@@ -104,7 +106,10 @@ export async function buildApp(deps: AppDeps): Promise<FastifyInstance> {
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: 16_384 },
     rewriteUrl: ({ url = '/' }) => routable(url),
     clientErrorHandler: (error, socket) => {
-      answerBrokenRequest(error, socket, { requestId: ids.requestId(), headers: addressHeaders(socket.remoteAddress ?? '', 'only look') })
+      // What it was answered before its body had come would be followed by a second answer, to nothing.
+      if (answeredEarly.has(socket)) socket.destroy()
+      else
+        answerBrokenRequest(error, socket, { requestId: ids.requestId(), headers: addressHeaders(socket.remoteAddress ?? '', 'only look') })
     },
   })
   guardConnections(app, bounds, isTrusted)
@@ -127,11 +132,15 @@ export async function buildApp(deps: AppDeps): Promise<FastifyInstance> {
     request.arrivedMs = clock.monotonicMs()
     request.arrivedAtMs = clock.nowMs()
     request.response = reply.raw
+    answeredEarly.delete(request.raw.socket)
     reply.header('x-request-id', request.id)
     refuseBadHost(request)
   })
   await serveLinks(app, deps)
-  app.addHook('onResponse', async (request, reply) => tell(request, reply, deps))
+  app.addHook('onResponse', async (request, reply) => {
+    if (!request.raw.complete) answeredEarly.add(request.raw.socket)
+    tell(request, reply, deps)
+  })
   app.setErrorHandler(async (error, request, reply) => {
     const refusal = refusedWith(error)
     request.refusal = refusal

@@ -16,7 +16,7 @@ type Data = Record<string, unknown>
 /** After a change that succeeded; whatever goes wrong with the note is no matter of the caller's. */
 export async function noteChange(
   request: FastifyRequest,
-  { method, name: act }: Endpoint,
+  { method, name: act, body: schema }: Endpoint,
   answer: unknown,
   { db, clock, log }: { db: Db; clock: Clock; log: Log },
 ): Promise<void> {
@@ -25,7 +25,9 @@ export async function noteChange(
   const { credential } = admission
   const isPerson = 'role' in credential
   if (!isPerson && ofMail.test(act)) return
-  const body = (request.body ?? {}) as Data
+  // What the endpoint does not know was not checked either: as text that nothing can store, it would leave no entry.
+  const known = Object.keys((schema as { properties?: object } | undefined)?.properties ?? {})
+  const body = Object.fromEntries(Object.entries((request.body ?? {}) as Data).filter(([name]) => known.includes(name)))
   const made = madeIn(answer)
   const { tenantId: inPath, address: _, ...ids } = params as Data
   const named = admission.tenantId ?? inPath ?? made.tenantId ?? body.tenantId

@@ -3,8 +3,8 @@
  * of what was changed.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import Type, { type Static, type TSchema } from 'typebox'
-import { type Clock, type Config, type Ids, Refusal, type Secrets, type ShownSetting } from '#base'
+import Type, { type Static, type TObject } from 'typebox'
+import { type Clock, type Config, type Ids, Refusal, refuseOddText, type Secrets, type ShownSetting } from '#base'
 import type { Db, Queryable } from '#db'
 import type { Finding } from '#doctor'
 import type { RateLimiter } from '#limits'
@@ -53,12 +53,15 @@ const signInRate = 5
 
 export const Text = Type.String({ maxLength: 1024 })
 
-export function reader<Schema extends TSchema>(schema: Schema): (body: unknown) => Static<Schema> {
+/** Reads what the schema names and nothing else: what is read goes into the audit log, too. */
+export function reader<Schema extends TObject>(schema: Schema): (body: unknown) => Static<Schema> {
   const problemsOf = shapeOf(schema)
   return (body) => {
     const problems = problemsOf(body)
     if (problems.length > 0) throw refusalOf(problems)
-    return body as Static<Schema>
+    const read = Object.entries(body as Record<string, unknown>).filter(([name]) => Object.hasOwn(schema.properties, name))
+    for (const [name, value] of read) if (typeof value === 'string') refuseOddText(name, value)
+    return Object.fromEntries(read) as Static<Schema>
   }
 }
 

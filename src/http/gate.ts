@@ -51,6 +51,8 @@ export async function passGate(
   const credential = await whoAsks(request, deps)
   request.credential = credential
   const person = 'role' in credential ? credential : undefined
+  // Browsers keep what they are not told to forget.
+  if (person) reply.header('cache-control', 'no-store')
   const allowance = person ? sessionRate : await deps.limitSettings.rateOf(credential.id)
   const rate = person ? deps.rateLimiter(`session:${person.token}`, sessionRate) : await deps.keyRates.take(credential.id, allowance)
   request.rate = allowance === null ? null : rate

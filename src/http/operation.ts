@@ -15,7 +15,7 @@ import { type Counts, type Granularity, granularities, openRecent, type Usage } 
 import { type Desk, mostBodyOctets, reader } from './desk.ts'
 import type { Person } from './session.ts'
 import { query, queryReader } from './v1/query.ts'
-import { nullable } from './v1/wire.ts'
+import { namedTenant, nullable } from './v1/wire.ts'
 
 export interface OperationDeps {
   db: Db
@@ -165,7 +165,7 @@ export function serveOperation(api: FastifyInstance, desk: Desk, deps: Operation
     api.post(`/tenants/:tenantId/${path}`, { bodyLimit: mostBodyOctets }, async (request, reply) => {
       const owner = await asOperator(request)
       const wanted = read(request.body)
-      const { id } = await getTenant(db, param(request, 'tenantId'))
+      const { id } = await getTenant(db, namedTenant(param(request, 'tenantId'), owner) ?? '')
       const done = await act(owner, id, wanted)
       tenants.forget()
       queues.forget()

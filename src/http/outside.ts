@@ -15,6 +15,8 @@ export interface OutsideDeps {
   webhooks: Webhooks
   /** Whether this process has started and is not stopping. */
   ready: () => boolean
+  /** Whether its SMTP ports are open; undefined where it has none. */
+  smtp?: (() => boolean) | undefined
 }
 
 const pingWithinMs = 2000
@@ -31,7 +33,11 @@ export async function serveOutside(app: FastifyInstance, document: object, deps:
   app.get('/readyz', { exposeHeadRoute: true }, async (_request, reply) => {
     const database = await isReachable(deps)
     const ready = deps.ready() && database
-    return reply.code(ready ? 200 : 503).send({ status: ready ? 'ready' : 'not ready', database: database ? 'reachable' : 'not reachable' })
+    // Told, and no reason for 503: whoever asks over HTTP decides where HTTP requests go, and they are answered.
+    const smtp = deps.smtp && { smtp: deps.smtp() ? 'listening' : 'not listening' }
+    return reply
+      .code(ready ? 200 : 503)
+      .send({ status: ready ? 'ready' : 'not ready', database: database ? 'reachable' : 'not reachable', ...smtp })
   })
 
   app.get('/metrics', async (request, reply) => {

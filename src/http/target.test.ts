@@ -18,8 +18,8 @@ describe('a target', () => {
 })
 
 describe('a host', () => {
-  const check = (host: string | undefined, minor = 1) =>
-    refuseBadHost({ raw: { httpVersionMajor: 1, httpVersionMinor: minor }, headers: host === undefined ? {} : { host } })
+  const check = (host: string | undefined, minor = 1, rawHeaders: string[] = []) =>
+    refuseBadHost({ raw: { httpVersionMajor: 1, httpVersionMinor: minor, rawHeaders }, headers: host === undefined ? {} : { host } })
 
   test.each(['localhost', 'mail.example.com:3025', '127.0.0.1', '[::1]:80', 'under_score', ''])('%o is one', (host) => {
     expect(() => check(host)).not.toThrow()
@@ -27,6 +27,11 @@ describe('a host', () => {
 
   test.each([undefined, 'a b', 'a/b', 'a:b', 'a@b', '[::1', 'a\tb'])('%o is none', (host) => {
     expect(() => check(host)).toThrow(expect.objectContaining({ code: 'validation_error', field: 'Host' }))
+  })
+
+  test('is there once', () => {
+    expect(() => check('a', 1, ['Host', 'a', 'Accept', 'Host'])).not.toThrow()
+    expect(() => check('a', 1, ['Host', 'a', 'HOST', 'b'])).toThrow(expect.objectContaining({ field: 'Host' }))
   })
 
   test('may be missing in HTTP/1.0', () => {

@@ -2,19 +2,21 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { Refusal } from '#base'
 
-/** RFC 9112 section 3.2: a host name or address, with a port or not; a request of HTTP/1.1 without one is answered 400. */
+/** RFC 9112 section 3.2: a host name or address, with a port or not; a request of HTTP/1.1 without one, or with several, is answered 400. */
 const hostForm = /^(\[[0-9a-f:.]+\]|[\w.-]*)(:\d{1,5})?$/i
 
 export function refuseBadHost({
   raw,
   headers,
 }: {
-  raw: Pick<IncomingMessage, 'httpVersionMajor' | 'httpVersionMinor'>
+  raw: Pick<IncomingMessage, 'httpVersionMajor' | 'httpVersionMinor' | 'rawHeaders'>
   headers: IncomingHttpHeaders
 }): void {
   const isOld = raw.httpVersionMajor === 1 && raw.httpVersionMinor === 0
-  if (headers.host === undefined ? !isOld : !hostForm.test(headers.host)) {
-    throw new Refusal('validation_error', { message: 'the Host header is missing or is not a host name', field: 'Host' })
+  // Of several, a proxy before us may have gone by another than the first, which is the one that Node tells.
+  const hosts = raw.rawHeaders.filter((name, at) => at % 2 === 0 && name.length === 4 && name.toLowerCase() === 'host').length
+  if (headers.host === undefined ? !isOld : hosts > 1 || !hostForm.test(headers.host)) {
+    throw new Refusal('validation_error', { message: 'the Host header is missing, is there twice, or is not a host name', field: 'Host' })
   }
 }
 

@@ -2,9 +2,9 @@
  * Signing in, by password or by a one-time link, and who is signed in. A session lives 7 days, and ends earlier when it was not used for a
  * day. Guessing is slowed per address and network, per network, and per address.
  */
-import { LRUCache } from 'lru-cache'
 import { type Clock, type Ids, Refusal, remembered, type Secrets } from '#base'
 import { type Db, sql, type Tx } from '#db'
+import { type Counts, openFailures } from './failures.ts'
 import { checkPassword, isPassword, keepPassword } from './passwords.ts'
 import { hashOf, type Member } from './records.ts'
 import { codeNeeded, type Factor, factorColumns, useCode } from './second-factor.ts'
@@ -52,12 +52,10 @@ const notedEveryMs = 60_000
 const tokenForm = /^[0-9A-Za-z]{43}$/
 const tokenLength = 43
 
-const failureWindowMs = 15 * 60_000
 /** Many people may share a network, and a stranger who guesses must not lock out the member: so three counts. */
 const mostFailures = { pair: 10, network: 50, address: 200 }
 /** Of those who know the password: three of a million codes are good at any time. */
 const mostWrongCodes = 20
-const mostCounted = 50_000
 
 interface Signing extends Member, Factor {
   password: string | null
@@ -116,7 +114,7 @@ const noteSeen = sql`
 
 export function openSessions({ db, clock, ids, secrets }: { db: Db; clock: Clock; ids: Ids; secrets: Secrets }): Sessions {
   const known = remembered(clock, (token) => db.first(sessionByToken, [hashOf(token)]))
-  const failures = openFailures(clock)
+  const failures = openFailures(db, clock)
 
   const start = async (tx: Tx, member: Signing, noted: Noted | undefined) => {
     const nowMs = clock.nowMs()
@@ -133,34 +131,37 @@ export function openSessions({ db, clock, ids, secrets }: { db: Db; clock: Clock
   const checkCode = async (member: Signing, code: string | undefined, counts: Counts) => {
     if (member.confirmedAt === null) return
     if (!code) throw codeNeeded()
-    failures.refuseIfTooMany(counts)
+    await failures.refuseIfTooMany(counts)
     try {
       await useCode(db, member, code, { nowMs: clock.nowMs(), secrets })
     } catch (error) {
-      if (error instanceof Refusal) failures.note(counts)
+      if (error instanceof Refusal) await failures.note(counts)
       throw error
     }
+    await failures.refuseIfTooMany(counts)
   }
   const prove = async ({ address, password, code, network }: { address: string; network: string } & Proof): Promise<Signing> => {
     const name = address.trim().toLowerCase()
     const counts = counted(name, network)
-    failures.refuseIfTooMany(counts)
-    const member = name.includes('\0') ? undefined : await db.first(memberByAddress, [name])
+    await failures.refuseIfTooMany(counts)
+    const member = await db.first(memberByAddress, [name])
     if (!(await isPassword(password, member?.password)) || !member) {
-      failures.note(counts)
+      await failures.note(counts)
       throw new Refusal('authentication_required', {
         message: 'the address or the password is wrong',
         suggestion: 'Try again, or ask an owner for a new sign-in link (postrider member reset ADDRESS)',
       })
     }
+    // Again: others may have failed while this one was waiting for its turn.
+    await failures.refuseIfTooMany(counts)
     await checkCode(member, code, [...counts, codeCount(member)])
     return member
   }
   const linkOf = async (signInToken: string, network: string) => {
-    failures.refuseIfTooMany(counted('', network))
+    await failures.refuseIfTooMany(counted('', network))
     const found = tokenForm.test(signInToken) ? await db.first(memberByLink, [hashOf(signInToken), new Date(clock.nowMs())]) : undefined
     if (found) return found
-    failures.note(counted('', network))
+    await failures.note(counted('', network))
     throw new Refusal('not_found', {
       message: 'this sign-in link was used already, or is older than 24 hours',
       suggestion: 'Sign in with your password, or ask an owner for a new link (postrider member reset ADDRESS)',
@@ -215,38 +216,6 @@ export function openSessions({ db, clock, ids, secrets }: { db: Db; clock: Clock
     forget: () => known.forget(),
   }
 }
-
-/** Failed attempts of the last quarter of an hour, in this process. */
-function openFailures(clock: Clock) {
-  const failed = new LRUCache<string, { count: number; sinceMs: number }>({ max: mostCounted })
-  const current = (name: string) => {
-    const found = failed.get(name)
-    return found && clock.monotonicMs() - found.sinceMs < failureWindowMs ? found : undefined
-  }
-  return {
-    refuseIfTooMany(counts: Counts) {
-      for (const [name, most] of counts) {
-        const found = current(name)
-        if (!found || found.count < most) continue
-        const waitMs = found.sinceMs + failureWindowMs - clock.monotonicMs()
-        throw new Refusal('rate_limit_exceeded', {
-          message: 'too many failed attempts to sign in',
-          retryAfterSeconds: Math.max(1, Math.ceil(waitMs / 1000)),
-          shouldRetry: false,
-        })
-      }
-    },
-    note(counts: Counts) {
-      for (const [name] of counts) {
-        const found = current(name)
-        if (found) found.count++
-        else failed.set(name, { count: 1, sinceMs: clock.monotonicMs() })
-      }
-    },
-  }
-}
-
-type Counts = readonly (readonly [name: string, most: number])[]
 
 /** What a failed attempt counts for. `address` empty: for no member. */
 const counted = (address: string, network: string): Counts => [

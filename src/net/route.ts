@@ -57,7 +57,7 @@ export async function findRoute(domain: string, resolver: Resolver, options: Rou
 
 /** RFC 5321 section 5.1: without MX records the domain is its own mail server. */
 async function routeByAddress(domain: string, resolver: Resolver, options: RouteOptions): Promise<Route> {
-  if (isOwn(domain, options)) return circle(domain)
+  if (isOwn(domain, options)) return circle(domain, options)
   const hosts = [{ host: domain, preference: 0 }]
   const [answer] = await usable(hosts, resolver, options.guard)
   if (answer?.kind === 'none')
@@ -80,7 +80,7 @@ async function routeByMx(domain: string, records: readonly MxRecord[], resolver:
   const ownPreference = Math.min(...named.filter(({ host }) => isOwn(host, options)).map(({ preference }) => preference))
   const candidates = named.filter(({ host, preference }) => preference < ownPreference && host !== '' && isIP(host) === 0)
   if (candidates.length === 0) {
-    if (Number.isFinite(ownPreference)) return circle(domain)
+    if (Number.isFinite(ownPreference)) return circle(domain, options)
     return { kind: 'permanent', classification: 'dns_error', enhanced: '5.4.4', message: `${domain} names no usable mail server` }
   }
   const hosts = inOrder(candidates, options.fraction)
@@ -110,11 +110,11 @@ function firstOf(candidates: readonly RouteHost[]): string {
 
 const isOwn = (host: string, { ownNames }: RouteOptions) => ownNames.some((name) => name.toLowerCase() === host)
 
-const circle = (domain: string): Route => ({
+const circle = (domain: string, { ownNames }: RouteOptions): Route => ({
   kind: 'permanent',
   classification: 'protocol_error',
   enhanced: '5.4.6',
-  message: `the mail of ${domain} would come back to this server`,
+  message: `the mail of ${domain} would come back to this server, whose name ${ownNames.join(' or ')} its mail server has`,
 })
 
 const notKnown = (domain: string, code: string): Route => ({

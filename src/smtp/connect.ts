@@ -106,7 +106,11 @@ async function greeting(setup: Setup): Promise<void> {
   const { channel, limits, transcript, options } = setup
   const reply = await nextReply(channel, 'greeting', limits.greetingMs, transcript, () => passOverGreetings(setup))
   if (options.ownName !== undefined && reply.text === ownGreeting(options.ownName))
-    throw new Stopped('greeting', 'loop', 'it is this installation itself that answers')
+    throw new Stopped(
+      'greeting',
+      'loop',
+      `it is this installation itself that answers, or another one that has its name ${options.ownName}`,
+    )
   if (reply.code === 220) return
   if (reply.code >= 400) throw new Stopped('greeting', 'reply', `the peer does not want us: ${reply.text}`, reply)
   throw new Stopped('greeting', 'protocol', `not a greeting: ${reply.text}`)

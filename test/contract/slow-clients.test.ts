@@ -70,6 +70,12 @@ describe('a client', () => {
     expect(text).toMatch(/^HTTP\/1\.1 400 /)
   })
 
+  test('that was answered before its body came hears no second answer when that never comes', async () => {
+    const { text, afterMs } = await talk(drops(head('Content-Length: 100000\r\n').replace(house.testKey, 'none'), 'x'), 50)
+    expect(afterMs).toBeLessThan(bounds.requestMs + graceMs)
+    expect(text.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 401'])
+  })
+
   test('that never ends its chunks is cut off', async () => {
     const { text, afterMs } = await talk(drops(head('Transfer-Encoding: chunked\r\n'), '1\r\nx\r\n'), 50)
     expect(afterMs).toBeLessThan(bounds.requestMs + graceMs)

@@ -50,6 +50,21 @@ const actions = sql<{ kind: string; data: { action?: string; by?: string } }>`
   where kind in ('OperatorAction', 'TenantPaused', 'TenantResumed')
   order by id`
 
+test.each([
+  ['/members/reset', { address: 'a\0@b.test' }],
+  ['/members/remove', { address: 'a\ud800@b.test' }],
+  ['/members/reset-second-factor', { address: 'a\0' }],
+  ['/members', { address: 'n@b.test', role: 'viewer', tenantId: 'a\0' }],
+  ['/queue/pause', { destination: 'x.test', because: 'a\0' }],
+  ['/queue/pause', { destination: 'x.test', because: 'a\ud800' }],
+  ['/queue/resume', { provider: 'a\0' }],
+  ['/tenants/a%00/pause', {}],
+  ['/tenants/a%00/limit', { sendPerHour: 5 }],
+])('text that nothing can store is refused and changes nothing: %s %j', async (path, body) => {
+  const { status, code } = await as('owner', 'POST', path, body)
+  expect([status, code]).toEqual(path.includes('%00') ? [404, 'not_found'] : [400, 'validation_error'])
+})
+
 describe('the numbers', () => {
   test('tell how long delivery took, where it fails and why, and complaints over time', async () => {
     await until(await send('delivered@simulator.test'), 'sent')

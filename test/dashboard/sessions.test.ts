@@ -1,8 +1,8 @@
 /** Signing in to the dashboard, and what a session may do: who, from where, for how long, and in whose name. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { openIds, systemClock, systemRandom } from '#base'
+import { openIds, type Refusal, systemClock, systemRandom } from '#base'
 import { sql } from '#db'
-import { openSessions, resetMember } from '#members'
+import { dropOldFailures, openSessions, resetMember, type Sessions } from '#members'
 import { type House, startHouse } from '../support/house.ts'
 import { ask, cookieOf, elsewhere, fromOurPages, invite, password, signedIn, useLink } from './browser.ts'
 
@@ -10,6 +10,10 @@ const keptPasswords = sql<{ password: string | null; signInHash: Buffer | null }
   select password, sign_in_hash as "signInHash"
   from members
   where address = $1`
+
+const failuresKept = sql`
+  select 1
+  from sign_in_failures`
 
 let house: House
 beforeAll(async () => {
@@ -74,8 +78,31 @@ describe('a password', () => {
       await expect(guess('wrong', '192.0.2.1')).rejects.toMatchObject({ code: 'authentication_required' })
     await expect(guess(password, '192.0.2.1')).rejects.toMatchObject({ code: 'rate_limit_exceeded' })
     await expect(guess(password, '192.0.2.2')).resolves.toMatchObject({ session: { role: 'viewer' } })
-    clock.monotonicMs = () => systemClock.monotonicMs() + 15 * 60_000
+    clock.nowMs = () => systemClock.nowMs() + 15 * 60_000
     await expect(guess(password, '192.0.2.1')).resolves.toBeDefined()
+  })
+
+  test('can be guessed ten times in all at many processes, of however many guesses at once', async () => {
+    const processes = Array.from({ length: 4 }, () =>
+      openSessions({ db: house.db, clock: systemClock, ids: openIds(systemRandom), secrets: house.secrets }),
+    )
+    await signedIn(house, 'many@house.test', 'viewer')
+    const guess = (word: string) => (sessions: Sessions) =>
+      sessions.signIn({ address: 'many@house.test', password: word, network: '192.0.2.3' })
+    const told = await Promise.allSettled([...processes, ...processes, ...processes, ...processes].map(guess('wrong')))
+    const codes = told.map((one) => (one.status === 'rejected' ? (one.reason as Refusal).code : 'signed in'))
+    expect(codes.filter((code) => code === 'authentication_required')).toHaveLength(10)
+    expect(codes.filter((code) => code === 'rate_limit_exceeded')).toHaveLength(6)
+    for (const sessions of processes) await expect(guess(password)(sessions)).rejects.toMatchObject({ code: 'rate_limit_exceeded' })
+  })
+
+  test('is counted for a quarter of an hour, and then nothing of it is left', async () => {
+    const sessions = openSessions({ db: house.db, clock: systemClock, ids: openIds(systemRandom), secrets: house.secrets })
+    const guess = sessions.signIn({ address: 'left@house.test', password: 'wrong', network: '192.0.2.4' })
+    await expect(guess).rejects.toMatchObject({ code: 'authentication_required' })
+    expect(await house.db.rows(failuresKept)).not.toEqual([])
+    await dropOldFailures(house.db, Date.now() + 15 * 60_000)
+    expect(await house.db.rows(failuresKept)).toEqual([])
   })
 
   test('cannot be tried faster than five times a second from one network', async () => {
@@ -129,7 +156,9 @@ describe('the cookie', () => {
   test('is believed by the Origin of our own host where a browser says no more', async () => {
     const { cookie = '' } = await signedIn(house, 'origin@house.test', 'owner')
     const headers = { cookie, 'x-postrider-session': '1', origin: `http://127.0.0.1:${house.port}` }
-    expect((await limits(headers)).status).toBe(200)
+    const answer = await limits(headers)
+    expect(answer.status).toBe(200)
+    expect(answer.headers.get('cache-control')).toBe('no-store')
   })
 
   test('counts for nothing beside a key', async () => {

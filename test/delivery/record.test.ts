@@ -1,8 +1,9 @@
 /** What the record believes of an outcome: only that of the claim that stands. */
 import { expect, onTestFinished, test } from 'vitest'
 import { openIds, silentLog, systemClock, systemRandom } from '#base'
-import { sql } from '#db'
+import { CommitUnknown, type Db, sql } from '#db'
 import { openRecorder } from '#delivery'
+import { claim, requeue } from '#spool'
 import { testDatabase, testTimeMs } from '../support/database.ts'
 
 const addSending = sql`
@@ -67,4 +68,57 @@ test.each([
   expect([await db.rows(queued), await db.rows(attempts)]).toEqual([[{ state: 'sending', failures: 1 }], []])
   await recorder.record([sent])
   expect([await db.rows(queued), await db.rows(attempts)]).toEqual([[], [{ number: 2, status: 'sent' }]])
+})
+
+/** The first statement is done and its answer is lost, and `meanwhile` happens before anybody tries again. */
+function losingOneAnswer(db: Db, meanwhile: () => Promise<void>): Db {
+  let lost = false
+  return {
+    ...db,
+    async rows(statement, parameters) {
+      const answer = await db.rows(statement, parameters)
+      if (lost) return answer
+      lost = true
+      await meanwhile()
+      throw new CommitUnknown(undefined, new Error('the connection broke'))
+    },
+  }
+}
+
+const ended = { status: 'hardfail' as const }
+const putOff = { status: 'softfail' as const, dueAtMs: testTimeMs + 1000 }
+const held = { status: 'held' as const, heldBecause: 'suppressed' as const }
+
+test.each([
+  ['ended the email', 'claimed', ended, false],
+  ['put it off', 'claimed', putOff, false],
+  ['held it', 'claimed', held, false],
+  ['ended the email', 'answered', ended, true],
+])('an outcome that %s, whose answer was lost, is not written over a manual retry %s meanwhile', async (_, _what, outcome, isAnswered) => {
+  const database = await testDatabase()
+  onTestFinished(() => database.close())
+  const { db } = database
+  await db.run(addSending, [emailId])
+  await db.run(sql`update spool set failures = 0`)
+  const facts = { tenantId: 'shop', id: emailId, contentId: emailId, recipient: 'ann@one.test', test: false }
+  const wish = { shards: [{ shard: 1, epoch: 5 }], most: 9, lanesPerTenant: 9, cursors: new Map(), windows: [], freshWindow: 9, paused: [] }
+  const claims: Awaited<ReturnType<typeof claim>> = []
+  let second = Promise.resolve()
+  const retryByHand = async () => {
+    expect(await db.transaction((tx) => requeue(tx, facts, 1))).toBe(true)
+    claims.push(...(await claim(db, wish)))
+    if (isAnswered) second = answered()
+  }
+  const answered = () => recorder.record([{ ...sent, claimed: claims[0] ?? claimed, atMs: testTimeMs + 1 }])
+  const recorder = openRecorder({ db: losingOneAnswer(db, retryByHand), clock: systemClock, log: silentLog })
+  const first = { ...sent, ...outcome, claimed: { ...claimed, failures: 0 } }
+  await recorder.record([first])
+  expect(claims).toMatchObject([{ emailId, epoch: 5, failures: 0, manual: true }])
+  const ofFirst = { number: outcome.status === 'held' ? 0 : 1, status: outcome.status }
+  if (!isAnswered) {
+    expect([await db.rows(queued), await db.rows(attempts)]).toEqual([[{ state: 'sending', failures: 0 }], [ofFirst]])
+    second = answered()
+  }
+  await second
+  expect([await db.rows(queued), await db.rows(attempts)]).toEqual([[], [ofFirst, { number: 1, status: 'sent' }]])
 })

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { createServer, type Server } from 'node:tls'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { openIds, readConfig, systemClock, systemRandom } from '#base'
+import { addSource, removeSource } from '#delivery'
 import { type DoctorDeps, examine, type Finding } from '#doctor'
 import { ensurePlatformKey, platformRecords } from '#domains'
 import { openResolver } from '#net'
@@ -70,7 +71,7 @@ async function depsOf(): Promise<DoctorDeps> {
   const resolver = openResolver({ servers: [dns.address], clock: systemClock, ids: { fraction: Math.random } })
   const key = await ensurePlatformKey(house.db, hostname, { nowMs: systemClock.nowMs(), ids, secrets: house.secrets })
   const records = await platformRecords({ resolver, hostname, key, ownAddresses: ['203.0.113.9'] })
-  return { db: house.db, clock: systemClock, config, resolver, records, httpsPort: portOf(https) }
+  return { db: house.db, clock: systemClock, config, resolver, records, ownAddresses: ['203.0.113.9'], httpsPort: portOf(https) }
 }
 
 /** By name; of the machine we know nothing here. */
@@ -142,6 +143,24 @@ describe('the doctor', () => {
     expect(all['return path, MX']).toMatchObject({ status: 'problem', do: expect.stringContaining(`10 ${hostname}`) })
     expect(all['tracking name']?.status).toBe('warning')
     expect(all[`DMARC of ${hostname}`]).toMatchObject({ status: 'warning', do: expect.stringContaining('_dmarc.postrider-host.com') })
+  })
+
+  test('warns of a machine that its name does not lead to: another installation may have that name', async () => {
+    const name = 'machine of the name'
+    expect((await found({ ownAddresses: ['2001:db8::9', '203.0.113.9'] }))[name]).toBeUndefined()
+    expect((await found({ ownAddresses: [] }))[name]).toBeUndefined()
+    expect((await found({ ownAddresses: ['198.51.100.7'] }))[name]).toMatchObject({
+      status: 'warning',
+      found: `${hostname} leads to 203.0.113.9, and this machine has 198.51.100.7`,
+      do: expect.stringContaining('POSTRIDER_HOSTNAME of its own'),
+    })
+    await addSource(
+      house.db,
+      { address: '198.51.100.7', pool: 'default', ehloName: 'two.postrider-host.com', warmUp: 'none' },
+      systemClock.nowMs(),
+    )
+    expect((await found({ ownAddresses: ['198.51.100.7'] }))[name]).toBeUndefined()
+    await removeSource(house.db, '198.51.100.7', systemClock.nowMs())
   })
 
   test('tells a list that refuses the resolver, or does not answer, from one that lists the address, and that from a policy', async () => {

@@ -70,6 +70,14 @@ test('a port that is taken is named with its setting', async () => {
   await using service = await startService({ POSTRIDER_SMTP_PORT: String(port) })
   const told = `POSTRIDER_SMTP_PORT: 127.0.0.1:${port} is in use by another program`
   await expect.poll(() => service.output(), { timeout: 20_000 }).toContain(told)
+
+  const ready = async () => {
+    const answer = await fetch(`${service.url}/readyz`)
+    return { code: answer.status, ...((await answer.json()) as object) }
+  }
+  expect(await ready()).toEqual({ code: 200, status: 'ready', database: 'reachable', smtp: 'not listening' })
+  taken.close()
+  await expect.poll(ready, { timeout: 20_000 }).toMatchObject({ smtp: 'listening' })
 }, 90_000)
 
 test('a member whose address the first start made up can be listed and reset', async () => {

@@ -206,7 +206,7 @@ export async function startHouse(wish: Wish = {}): Promise<House> {
       settings: shownSettings(wish.settings ?? {}),
       examine: async () => {
         const records = await readPlatform({ config, db, clock, ids, secrets }, resolver)
-        return examine({ db, clock, config, resolver, records, httpsPort: 443 })
+        return examine({ db, clock, config, resolver, records, ownAddresses: [], httpsPort: 443 })
       },
     },
     rateLimiter,

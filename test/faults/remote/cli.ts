@@ -7,7 +7,7 @@ import { runAlone } from './alone.ts'
 import { bounds, boundsAmongMany, retryBaseAmongManyMs, retryBaseMs } from './bounds.ts'
 import { type Measurements, read, write } from './measured.ts'
 import { runMixed } from './mixed.ts'
-import { startRunning } from './running.ts'
+import { type Manner, type Running, startRunning } from './running.ts'
 import { rows } from './table.ts'
 
 const help = `npm run misbehaviours -- [--rows NAME] [--write] [--json]
@@ -48,14 +48,28 @@ const halfWithinMs = 900_000
 const chosen = rows.filter(({ name }) => name.includes(values.rows))
 const progress = (line: string) => console.error(line)
 
+/** Nobody reads any more (`| head`), or a signal: what was started ends at once. */
+const left = new Promise<false>((resolve) => {
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => resolve(false))
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => resolve(false))
+})
+async function inService(manner: Manner, work: (running: Running) => Promise<boolean>): Promise<boolean> {
+  await using running = await startRunning(manner)
+  return await Promise.race([work(running), left])
+}
+
 if (values.help) console.log(help)
 else if (chosen.length === 0) {
   console.error(`no row has a name with "${values.rows}" in it`)
   process.exitCode = 2
-} else process.exitCode = (values.mixed ? await mixed() : await alone()) ? 0 : 1
+} else {
+  const among = { processes: Number(values.processes), bounds: boundsAmongMany, retryBaseMs: retryBaseAmongManyMs }
+  const isAsTold = await (values.mixed ? inService(among, mixed) : inService({ processes: 1, bounds, retryBaseMs }, alone))
+  // Not by its own end: who has left may have left rows running.
+  process.exit(isAsTold ? 0 : 1)
+}
 
-async function alone(): Promise<boolean> {
-  await using running = await startRunning({ processes: 1, bounds, retryBaseMs })
+async function alone(running: Running): Promise<boolean> {
   const found: Measurements = {}
   const wrong: string[] = []
   for (const [at, row] of chosen.entries()) {
@@ -79,12 +93,7 @@ async function alone(): Promise<boolean> {
   return wrong.length === 0
 }
 
-async function mixed(): Promise<boolean> {
-  await using running = await startRunning({
-    processes: Number(values.processes),
-    bounds: boundsAmongMany,
-    retryBaseMs: retryBaseAmongManyMs,
-  })
+async function mixed(running: Running): Promise<boolean> {
   const wish = { peers: Number(values.peers), messages: Number(values.messages), seed: Number(values.seed), rows: chosen }
   const { wrong, ...facts } = await runMixed(running, { ...wish, halfWithinMs, progress })
   if (values.json) console.log(JSON.stringify({ seed: wish.seed, peers: wish.peers, messages: wish.messages, ...facts, wrong }))

@@ -115,7 +115,8 @@ function processOf(child: ChildProcess): DeliveryProcess {
   return {
     async settle() {
       const collected = answerOf(child)
-      child.send('collect')
+      // Where it cannot be told any more it has ended, which the answer says.
+      child.send('collect', () => {})
       const used = Number(await collected)
       // proc(5), clear_refs: 5 makes the peak what is resident now.
       await writeFile(`/proc/${child.pid}/clear_refs`, '5')
