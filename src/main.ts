@@ -474,6 +474,7 @@ function untilSignal(): Promise<void> {
 tellParent(clock)
 const exitCode = await runCommand(process.argv.slice(2), {
   environment,
+  version,
   clock,
   withHouse,
   withBareHouse,

@@ -1,7 +1,8 @@
 /** What a command is, and the little all of them share: arguments, help, output. */
 import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
-import type { Clock, Config, Ids, Random, Secrets } from '#base'
+import { type Clock, type Config, type Ids, type Random, Refusal, type Secrets } from '#base'
 import type { Db } from '#db'
+import { openTenants, type Tenant } from '#tenants'
 
 /** What commands that talk to the database are given; opened only when a command asks for it. */
 export interface House {
@@ -28,6 +29,8 @@ export interface BareHouse {
 
 export interface CommandDeps {
   environment: Record<string, string | undefined>
+  /** Of this program. */
+  version: string
   clock: Clock
   /**
    * Runs `work` with the database that the service uses, whether the service runs or not. `whileServing`: only while it runs, because
@@ -79,9 +82,8 @@ export function parseCall(command: Command, words: readonly string[]): Given {
   const least = wanted.at(-1)?.endsWith('?') ? wanted.length - 1 : wanted.length
   const fits = positionals.length >= least && (wanted.at(-1)?.endsWith('...') || positionals.length <= wanted.length)
   if (!fits) {
-    throw new UsageError(
-      wanted.length === 0 ? `${command.name} takes no arguments besides its options` : `${command.name} needs ${wanted.join(', ')}`,
-    )
+    const wrong = wanted.length === 0 ? 'takes no arguments besides its options' : `needs ${wanted.join(', ')}`
+    throw new UsageError(`${command.name} ${wrong}\n\n${command.help.split('\n\n')[0]}`)
   }
   return { options: values as Given['options'], positionals }
 }
@@ -95,6 +97,20 @@ export function needed(given: Given, name: string): string {
   const value = text(given, name)
   if (value === undefined || value === '') throw new UsageError(`--${name} is needed`)
   return value
+}
+
+/** The tenant of an id, or the default one; refuses `not_found`. */
+export async function tenantOf(house: House, id: string | undefined): Promise<Tenant> {
+  const tenants = openTenants(house)
+  const tenant = id === undefined ? await tenants.default() : await tenants.find(id)
+  if (!tenant) throw new Refusal('not_found', { message: `there is no tenant ${id}`, suggestion: 'postrider tenant list shows all' })
+  return tenant
+}
+
+/** The id given with --tenant, of a tenant that there is; undefined without. */
+export async function givenTenant(given: Given, house: House): Promise<string | undefined> {
+  const id = text(given, 'tenant')
+  return id === undefined ? undefined : (await tenantOf(house, id)).id
 }
 
 /** JSON for machines with --json, else lines for people. */

@@ -1,6 +1,5 @@
 /** Commands for the addresses that mail is sent from: in pools, which tenants and tags are given. */
 import { isIP } from 'node:net'
-import { Refusal } from '#base'
 import {
   addSource,
   assignPool,
@@ -13,8 +12,7 @@ import {
   unassignPool,
 } from '#delivery'
 import { openResolver, type Resolver } from '#net'
-import { openTenants } from '#tenants'
-import { type Command, type Given, type House, jsonOption, printed, text, UsageError } from './command.ts'
+import { type Command, type Given, givenTenant, type House, jsonOption, printed, text, UsageError } from './command.ts'
 
 interface Advice {
   /** What the PTR of the address says; null: DNS could not be asked. */
@@ -119,10 +117,8 @@ export const sourceRemove: Command = {
 const placeOptions = { tenant: { type: 'string' }, tag: { type: 'string' } } as const
 
 async function placeOf(given: Given, house: House): Promise<Omit<PoolAssignment, 'pool'>> {
-  const [tenantId = '', tag = ''] = [text(given, 'tenant'), text(given, 'tag')]
+  const [tenantId = '', tag = ''] = [await givenTenant(given, house), text(given, 'tag')]
   if (tenantId === '' && tag === '') throw new UsageError('give --tenant, --tag, or both')
-  if (tenantId !== '' && !(await openTenants(house).find(tenantId)))
-    throw new Refusal('not_found', { message: `there is no tenant ${tenantId}`, suggestion: 'Give the id of a tenant' })
   return { tenantId, tag }
 }
 
