@@ -3,6 +3,7 @@ import { isIP } from 'node:net'
 import {
   addSource,
   assignPool,
+  canBind,
   defaultPool,
   listAssignments,
   listSources,
@@ -17,24 +18,29 @@ import { type Command, type Given, givenTenant, type House, jsonOption, printed,
 interface Advice {
   /** What the PTR of the address says; null: DNS could not be asked. */
   ptr: string[] | null
+  /** This machine has the address; another one that delivers may have it, too. */
+  isHere: boolean
   /** What to mend; null: nothing. */
   advice: string | null
 }
 
 /** What receivers look up of an address that connects: its PTR, and that the name leads back to it. */
 async function adviceOn(resolver: Resolver, address: string, name: string): Promise<Advice> {
-  const [ptr, addresses] = await Promise.all([resolver.ptr(address, 'fresh'), resolver.addresses(name, 'fresh')])
+  const [ptr, addresses, isHere] = await Promise.all([resolver.ptr(address, 'fresh'), resolver.addresses(name, 'fresh'), canBind(address)])
+  const elsewhere = isHere ? [] : ['give this machine the address, or nothing is sent from it here']
+  const advised = (advice: string[]) => ({ isHere, advice: advice.length === 0 ? null : advice.join(', and ') })
   if (ptr.kind === 'trouble' || addresses.kind === 'trouble')
-    return { ptr: null, advice: 'DNS could not be asked: try again, or see POSTRIDER_DNS' }
+    return { ptr: null, ...advised([...elsewhere, 'ask again about its PTR, for DNS could not be asked (POSTRIDER_DNS)']) }
   const found = ptr.kind === 'found' ? ptr.value : []
   const isNamed = found.some((one) => one.toLowerCase().replace(/\.$/, '') === name.toLowerCase())
   const leadsBack = addresses.kind === 'found' && addresses.value.includes(address)
   const type = isIP(address) === 6 ? 'AAAA' : 'A'
   const missing = [
+    ...elsewhere,
     ...(isNamed ? [] : [`set the PTR of ${address} to ${name}`]),
     ...(leadsBack ? [] : [`publish ${type} ${address} for ${name}`]),
   ]
-  return { ptr: found, advice: missing.length === 0 ? null : missing.join(', and ') }
+  return { ptr: found, ...advised(missing) }
 }
 
 const shown = ({ address, ehloName, pool, warmUpFrom }: Source, { config }: House) => ({
@@ -69,7 +75,7 @@ Mail without a pool of its own goes from the pool "${defaultPool}"; while that h
 --name     what is said in EHLO, and what the address's PTR should say (default: POSTRIDER_HOSTNAME)
 --pool     which pool it is in (default: ${defaultPool})
 --warm-up  a new address: its messages a day to each provider grow by a schedule over 30 days; what is over waits and costs no attempt
-Given again, it changes what was said of the address. In force within a second. Prints what DNS lacks for it.`,
+Given again, it changes what was said of the address. In force within a second. Prints what DNS lacks for it, and whether this machine has it.`,
   options: { name: { type: 'string' }, pool: { type: 'string' }, 'warm-up': { type: 'boolean' }, ...jsonOption },
   positionals: ['ADDRESS'],
   run: (given, deps) =>
@@ -91,7 +97,8 @@ export const sourceList: Command = {
   summary: 'the addresses that mail is sent from',
   help: `postrider source list [--json]
 
-Shows each address with its pool, its name in EHLO and its warm-up, and what DNS lacks: a PTR that says the name, and the name leading back.`,
+Shows each address with its pool, its name in EHLO and its warm-up, what DNS lacks (a PTR that says the name,
+and the name leading back), and whether this machine has it.`,
   options: jsonOption,
   run: (given, deps) =>
     deps.withHouse(async (house) => {

@@ -64,6 +64,7 @@ export { openShaper } from './shaping.ts'
 export {
   addSource,
   assignPool,
+  canBind,
   defaultPool,
   listAssignments,
   listSources,
