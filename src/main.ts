@@ -212,10 +212,7 @@ function saveUsesOf(credentials: Credentials, log: Log): Role {
   }
 }
 
-async function startApi(
-  ground: Ground,
-  { ending, smtp }: { ending: AbortSignal; smtp: (() => boolean) | undefined },
-): Promise<Role> {
+async function startApi(ground: Ground, { ending, smtp }: { ending: AbortSignal; smtp: (() => boolean) | undefined }): Promise<Role> {
   const { config, log, traces, secrets, db } = ground
   const { uses, ...acceptance } = openAcceptance(ground)
   const { tenants } = acceptance
@@ -341,6 +338,7 @@ function untilSignal(): Promise<void> {
 tellParent(clock)
 const exitCode = await runCommand(process.argv.slice(2), {
   environment,
+  version,
   clock,
   ...openHouses({ environment, clock, ids, random: systemRandom, version }),
   secretOf: (config) => readSecret(config, ids),

@@ -40,7 +40,6 @@ const places = [
   ['/keys', texts.pages.keys],
   ['/usage', texts.pages.usage],
   ['/logs', texts.pages.logs],
-  ['/settings', texts.pages.settings],
 ] as const
 const ownersPlaces = [
   ['/members', texts.pages.members],
@@ -53,6 +52,14 @@ const operatorPlaces = [
   ['/tenants', texts.pages.tenants],
 ] as const
 
+/** Not of this program: read from the server. */
+const outside = [
+  ['/docs/guide', words.guide],
+  ['/docs', words.reference],
+] as const
+
+/** Lower where there is a pointer, so that all of it is in sight. */
+const place = 'rounded-md px-2.5 py-2 text-sm hover:bg-paper lg:py-1.5'
 const small = 'min-h-9 rounded-md border border-line bg-paper px-2 text-sm'
 
 function Frame() {
@@ -69,7 +76,12 @@ function Frame() {
   })
   const isOwner = member.role === 'owner'
   const isOperator = isOwner && member.tenantId === null
-  const all = [...places, ...(isOperator ? operatorPlaces : []), ...(isOwner ? ownersPlaces : [])]
+  const all = [
+    ...places,
+    ...(isOperator ? operatorPlaces : []),
+    ...(isOwner ? ownersPlaces : []),
+    ['/settings', texts.pages.settings] as const,
+  ]
   return (
     <div className="min-h-dvh lg:grid lg:grid-cols-[14rem_1fr]">
       <a href="#content" className="sr-only focus:not-sr-only focus:absolute focus:bg-paper focus:p-2">
@@ -93,14 +105,16 @@ function Frame() {
                 search={{}}
                 activeOptions={{ exact: to === '/' }}
                 onClick={() => setOpen(false)}
-                className="rounded-md px-2.5 py-2 text-sm hover:bg-paper aria-[current=page]:bg-paper aria-[current=page]:font-semibold"
+                className={`${place} aria-[current=page]:bg-paper aria-[current=page]:font-semibold`}
               >
                 {name}
               </Link>
             ))}
-            <a href="/docs" className="rounded-md px-2.5 py-2 text-sm hover:bg-paper">
-              {words.reference}
-            </a>
+            {outside.map(([href, name]) => (
+              <a key={href} href={href} className={place}>
+                {name}
+              </a>
+            ))}
           </nav>
           <div className="mt-6 flex flex-col gap-3 text-sm">
             {tenants.length > 1 && (

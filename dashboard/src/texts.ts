@@ -24,6 +24,7 @@ export const texts = {
     toContent: 'To the content',
     menu: 'Menu',
     main: 'Main',
+    guide: 'Guide',
     reference: 'API reference',
     tenant: 'Tenant',
     allTenants: 'All tenants',
@@ -125,7 +126,10 @@ export const texts = {
     well: 'Well',
     notWell: 'Not well',
     queue: 'Queue',
-    queueSaid: (waiting: string, late: string) => `${waiting} recipients in the queue; the one that is latest is ${late} s past its time`,
+    queueSaid: (waiting: number, late: number) =>
+      waiting === 0
+        ? 'Nothing waits'
+        : `${waiting.toLocaleString()} ${waiting === 1 ? 'recipient' : 'recipients'} in the queue; the latest is ${late.toLocaleString()} s past its time`,
     shards: 'Delivery',
     shardsOwned: 'Every part of the queue is being delivered from',
     shardsUnowned: (count: number) => `${count} of 64 parts of the queue are delivered from by no process`,
@@ -285,8 +289,15 @@ export const texts = {
       dmarc: 'DMARC',
       mx: 'MX',
     },
+    /** Of the records that a domain is verified without. */
+    advice: {
+      dkimEd25519: 'Not needed to be verified: a second signature, made once the record is seen.',
+      dmarc: 'Not needed to be verified, but large mailbox providers want one.',
+      mx: 'Not needed to be verified: without one, nobody can reply. The value is an example; name the server that takes your mail.',
+    },
     notCheckedYet: 'Not checked yet.',
     publish: (zone: string) => `Publish these records in the zone ${zone}.`,
+    watched: 'DNS is looked at every ten minutes for a week, and whenever you check again.',
     name: 'Name',
     copyName: 'Copy name',
     value: 'Value',

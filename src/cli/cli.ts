@@ -2,9 +2,10 @@
  * The command line door: one file for each kind of command.
  * Owns: nothing. Uses: base, mail, net, bounces, db, tenants, members, credentials, limits, domains, emails, spool, delivery, usage, webhooks,
  * housekeeping, installation, crash-test, doctor. Used by: main.
- * Promises: every command has --help; those that print data take --json; a wrong call says what to do instead and exits with 2.
+ * Promises: every command and every first word of commands has --help; those that print data take --json; a wrong call says what to do instead and exits with 2.
  */
 import { spawn } from 'node:child_process'
+import { getSystemErrorMessage } from 'node:util'
 import { ConfigError, Refusal, settings } from '#base'
 import { migrate } from '#db'
 import type { House } from '#installation'
@@ -18,6 +19,7 @@ import { dns } from './dns.ts'
 import { doctor } from './doctor.ts'
 import { erase } from './erase.ts'
 import { listen } from './listen.ts'
+import { domainList, keyList, tenantList } from './listing.ts'
 import {
   explainCommand,
   queueCancel,
@@ -110,10 +112,13 @@ const commands: readonly Command[] = [
   serve,
   migrateCommand,
   keyCreate,
+  keyList,
   tenantCreate,
+  tenantList,
   tenantPause,
   tenantResume,
   domainAdd,
+  domainList,
   memberAdd,
   memberList,
   memberResetTotp,
@@ -154,36 +159,59 @@ const commands: readonly Command[] = [
   webhooksProcess,
 ]
 
-const overview = () => `postrider <command>
+const shown = commands.filter((one) => !one.hidden)
 
-${commands
-  .filter((one) => !one.hidden)
-  .map((one) => `  ${one.name.padEnd(20)}${one.summary}`)
-  .join('\n')}
+const overview = (some: readonly Command[]) => `postrider <command>
+
+${some.map((one) => `  ${one.name.padEnd(20)}${one.summary}`).join('\n')}
 
 postrider <command> --help tells more about each.`
 
 /** The help of every command, for the documentation. @public */
-export const commandsHelp = (): { name: string; help: string }[] =>
-  commands.filter((one) => !one.hidden).map(({ name, help }) => ({ name, help }))
+export const commandsHelp = (): { name: string; help: string }[] => shown.map(({ name, help }) => ({ name, help }))
+
+const asksHelp = (word: string | undefined) => word === '--help' || word === '-h'
+const begins = (word: string | undefined) => shown.filter(({ name }) => name === word || name.startsWith(`${word} `))
+
+/** A word that is no option, behind a command whose name others begin with, belongs to the name: `queue fulsh` is not `queue`. */
+function commandOf(words: readonly string[]): Command | undefined {
+  const found = commands.find((one) => one.name.split(' ').every((word, index) => words[index] === word))
+  const next = words[found?.name.split(' ').length ?? 0]
+  return found && next !== undefined && !next.startsWith('-') && begins(found.name).length > 1 ? undefined : found
+}
+
+/** Without the options, which may hold a key. */
+function noSuchCommand(words: readonly string[]): string {
+  const end = words.findIndex((word, index) => index > 0 && word.startsWith('-'))
+  const near = begins(words[0])
+  return (
+    `there is no command "${words.slice(0, end < 0 ? words.length : end).join(' ')}"` +
+    (near.length === 0
+      ? '; all of them: postrider --help'
+      : `; there ${near.length === 1 ? 'is' : 'are'} ${near.map(({ name }) => name).join(', ')}`)
+  )
+}
 
 /** Runs the command line; the number is the exit code: 0, 1 for a fault, 2 for a wrong call or a refusal. */
-export async function runCommand(words: readonly string[], deps: CommandDeps): Promise<number> {
-  const command = commands.find((one) => one.name.split(' ').every((word, index) => words[index] === word))
+export async function runCommand(given: readonly string[], deps: CommandDeps): Promise<number> {
+  const words = given[0] === 'help' ? [...given.slice(1), '--help'] : given
+  const command = commandOf(words)
   if (!command) {
-    const asked = words.length === 0 || words.includes('--help') || words[0] === 'help'
-    deps.print(asked ? overview() : `there is no command "${words.join(' ')}"; all of them: postrider --help`)
-    return asked ? 0 : 2
+    const some = words.length === 0 || asksHelp(words[0]) ? shown : asksHelp(words[1]) ? begins(words[0]) : []
+    if (some.length > 0) deps.print(overview(some))
+    else if (words[0] === '--version') deps.print(deps.version)
+    else console.error(noSuchCommand(words))
+    return some.length > 0 || words[0] === '--version' ? 0 : 2
   }
   const rest = words.slice(command.name.split(' ').length)
-  if (rest.includes('--help')) {
+  if (rest.some(asksHelp)) {
     deps.print(command.help)
     return 0
   }
   if (command === bench) return runBench(rest)
   try {
-    const given = parseCall(command, rest)
-    await command.run(given, command.audited ? noting(command, given, deps) : deps)
+    const call = parseCall(command, rest)
+    await command.run(call, command.audited ? noting(command, call, deps) : deps)
     return 0
   } catch (error) {
     return told(error, command)
@@ -218,13 +246,20 @@ function told(error: unknown, command: Command): number {
   if (error instanceof Refusal) console.error(`${error.message}\n${error.suggestion}`)
   else if (error instanceof UsageError || error instanceof ConfigError) console.error(error.message)
   else if (error instanceof TypeError && 'code' in error && String(error.code).startsWith('ERR_PARSE_ARGS'))
-    console.error(`${error.message}\n\n${command.help}`)
+    // What Node adds is about arguments that begin with a dash.
+    console.error(`${error.message.split('. To specify')[0]}\n\n${command.help}`)
   else {
-    console.error(error instanceof Error ? error.message : error)
+    console.error(error instanceof Error ? sentenceOf(error) : error)
     return 1
   }
   return 2
 }
+
+/** Of a file or folder: its name and what is wrong with it, instead of a call of the system. */
+const sentenceOf = (error: Error) =>
+  'path' in error && 'errno' in error && typeof error.errno === 'number'
+    ? `${String(error.path)}: ${getSystemErrorMessage(error.errno)}`
+    : error.message
 
 function runBench(words: readonly string[]): Promise<number> {
   const script = new URL('../../bench/bench.ts', import.meta.url).pathname

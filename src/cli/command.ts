@@ -1,11 +1,14 @@
 /** What a command is, and the little all of them share: arguments, help, output. */
 import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
-import type { Clock, Config } from '#base'
-import type { Houses } from '#installation'
+import { type Clock, type Config, Refusal } from '#base'
+import type { House, Houses } from '#installation'
+import { openTenants, type Tenant } from '#tenants'
 
 /** A house is opened only when a command asks for it. */
 export interface CommandDeps extends Houses {
   environment: Record<string, string | undefined>
+  /** Of this program. */
+  version: string
   clock: Clock
   /** POSTRIDER_SECRET as it is, for a backup that is to hold it. */
   secretOf(config: Config): string
@@ -50,9 +53,8 @@ export function parseCall(command: Command, words: readonly string[]): Given {
   const least = wanted.at(-1)?.endsWith('?') ? wanted.length - 1 : wanted.length
   const fits = positionals.length >= least && (wanted.at(-1)?.endsWith('...') || positionals.length <= wanted.length)
   if (!fits) {
-    throw new UsageError(
-      wanted.length === 0 ? `${command.name} takes no arguments besides its options` : `${command.name} needs ${wanted.join(', ')}`,
-    )
+    const wrong = wanted.length === 0 ? 'takes no arguments besides its options' : `needs ${wanted.join(', ')}`
+    throw new UsageError(`${command.name} ${wrong}\n\n${command.help.split('\n\n')[0]}`)
   }
   return { options: values as Given['options'], positionals }
 }
@@ -66,6 +68,20 @@ export function needed(given: Given, name: string): string {
   const value = text(given, name)
   if (value === undefined || value === '') throw new UsageError(`--${name} is needed`)
   return value
+}
+
+/** The tenant of an id, or the default one; refuses `not_found`. */
+export async function tenantOf(house: House, id: string | undefined): Promise<Tenant> {
+  const tenants = openTenants(house)
+  const tenant = id === undefined ? await tenants.default() : await tenants.find(id)
+  if (!tenant) throw new Refusal('not_found', { message: `there is no tenant ${id}`, suggestion: 'postrider tenant list shows all' })
+  return tenant
+}
+
+/** The id given with --tenant, of a tenant that there is; undefined without. */
+export async function givenTenant(given: Given, house: House): Promise<string | undefined> {
+  const id = text(given, 'tenant')
+  return id === undefined ? undefined : (await tenantOf(house, id)).id
 }
 
 /** JSON for machines with --json, else lines for people. */

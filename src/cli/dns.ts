@@ -3,6 +3,7 @@ import { readPlatform } from '#doctor'
 import type { PlatformRecord } from '#domains'
 import { openResolver } from '#net'
 import { type Command, jsonOption } from './command.ts'
+import { unpublishable } from './records.ts'
 
 const says: Record<string, string> = {
   OK: 'is published',
@@ -30,6 +31,8 @@ With --json: [{type, name, value, status, found}]; status is OK, Missing, Invali
   run: (given, deps) =>
     deps.withHouse(async (house) => {
       const records = await readPlatform(house, openResolver({ servers: house.config.resolvers, clock: house.clock, ids: house.ids }))
-      deps.print(given.options.json === true ? JSON.stringify(records) : records.map(line).join('\n'))
+      deps.print(
+        given.options.json === true ? JSON.stringify(records) : `${records.map(line).join('\n')}${unpublishable(house.config.hostname)}`,
+      )
     }),
 }

@@ -1,8 +1,7 @@
 /** `postrider erase`: removes a person's data and keeps the suppression. */
 import { eraseAddress } from '#housekeeping'
 import { parseAddress } from '#mail'
-import { openTenants } from '#tenants'
-import { type Command, jsonOption, printed, text, UsageError } from './command.ts'
+import { type Command, givenTenant, jsonOption, printed, UsageError } from './command.ts'
 
 export const erase: Command = {
   name: 'erase',
@@ -20,8 +19,7 @@ With --tenant only in this tenant.`,
     const address = parseAddress(given.positionals[0] as string)
     if (!address) throw new UsageError(`"${given.positionals[0]}" is not an email address`)
     await deps.withHouse(async (house) => {
-      const tenantId = text(given, 'tenant') ?? null
-      if (tenantId !== null && !(await openTenants(house).find(tenantId))) throw new UsageError(`there is no tenant ${tenantId}`)
+      const tenantId = (await givenTenant(given, house)) ?? null
       const told = (emails: number) => given.options.json !== true && deps.print(`${emails} emails erased so far`)
       const erased = await eraseAddress(house, address.text, tenantId, house.clock.nowMs(), told)
       const kept = erased.kept === 0 ? '' : `\n${erased.kept} messages are kept for other recipients who still wait: run this again later`

@@ -21,7 +21,7 @@ import { parseAddress } from '#mail'
 import { openResolver } from '#net'
 import { openTenants } from '#tenants'
 import { openRecent } from '#usage'
-import { type Command, type Given, jsonOption, printed, text, UsageError } from './command.ts'
+import { type Command, type Given, givenTenant, jsonOption, printed, tenantOf, text, UsageError } from './command.ts'
 
 const mostShown = 50
 
@@ -71,8 +71,9 @@ postrider queue release        let held mail go
 postrider queue cancel         fail queued mail for good`,
   options: { tenant: { type: 'string' }, ...jsonOption },
   run: (given, deps) =>
-    deps.withHouse(async ({ db, clock }) => {
-      const tenantId = text(given, 'tenant') ?? null
+    deps.withHouse(async (house) => {
+      const { db, clock } = house
+      const tenantId = (await givenTenant(given, house)) ?? null
       const nowMs = clock.nowMs()
       const [queue, { perMinute }] = await Promise.all([
         readQueue(db, tenantId, mostShown, nowMs),
@@ -118,7 +119,7 @@ async function placeOf(given: Given, house: House) {
     if (name === undefined) throw new UsageError(`--destination: "${destination}" is not a domain`)
     return { tenantId: '', kind: 'destination' as const, name }
   }
-  const tenantId = text(given, 'tenant') ?? (await openTenants(house).default()).id
+  const tenantId = (await tenantOf(house, text(given, 'tenant'))).id
   return { tenantId, kind: 'domain' as const, name: (domain as string).toLowerCase() }
 }
 
@@ -175,9 +176,9 @@ What was held for the domain is released in the order of acceptance. Mail for a 
 }
 
 const filterOptions = { email: { type: 'string' }, tenant: { type: 'string' }, destination: { type: 'string' } } as const
-const filterOf = (given: Given) => ({
+const filterOf = async (given: Given, house: House) => ({
   emailId: text(given, 'email'),
-  tenantId: text(given, 'tenant'),
+  tenantId: await givenTenant(given, house),
   destination: text(given, 'destination')?.toLowerCase(),
 })
 
@@ -186,7 +187,7 @@ const forQueue = (
   verb: string,
   past: string,
   about: { summary: string; help: string },
-  act: (house: House, filter: ReturnType<typeof filterOf>) => Promise<number>,
+  act: (house: House, filter: Awaited<ReturnType<typeof filterOf>>) => Promise<number>,
 ): Command => ({
   name: `queue ${verb}`,
   audited: true,
@@ -195,7 +196,7 @@ const forQueue = (
   options: { ...filterOptions, ...jsonOption },
   run: (given, deps) =>
     deps.withHouse(async (house) => {
-      const emails = await act(house, filterOf(given))
+      const emails = await act(house, await filterOf(given, house))
       printed(given, deps, { action: verb, emails }, `${emails} ${emails === 1 ? 'email' : 'emails'} ${past}`)
     }),
 })
@@ -237,8 +238,9 @@ The tenant's mail is accepted and held, what is queued too, until \`postrider te
   options: { because: { type: 'string' }, ...jsonOption },
   positionals: ['ID'],
   run: (given, deps) =>
-    deps.withHouse(async ({ db, clock }) => {
-      const id = given.positionals[0] as string
+    deps.withHouse(async (house) => {
+      const { db, clock } = house
+      const { id } = await tenantOf(house, given.positionals[0])
       const because = text(given, 'because') ?? 'paused by the operator'
       await pauseTenant(db, id, { because, by: 'operator' }, clock.nowMs())
       printed(given, deps, { id, paused: true, because }, `tenant ${id} is paused`)
@@ -253,8 +255,9 @@ export const tenantResume: Command = {
   options: { ...jsonOption },
   positionals: ['ID'],
   run: (given, deps) =>
-    deps.withHouse(async ({ db, clock }) => {
-      const id = given.positionals[0] as string
+    deps.withHouse(async (house) => {
+      const { db, clock } = house
+      const { id } = await tenantOf(house, given.positionals[0])
       const resumed = await resumeTenant(db, id, clock.nowMs())
       printed(given, deps, { id, paused: false, resumed }, resumed ? `tenant ${id} goes on` : `tenant ${id} was not paused`)
     }),

@@ -1,22 +1,12 @@
 /** Commands that make records: keys, tenants, domains, members, limits. */
-import { Refusal } from '#base'
 import { createKey, type Permission, permissions } from '#credentials'
 import { addDomain, makeDomain, recordsOf } from '#domains'
 import type { House } from '#installation'
 import { keySubject, organisationSubject, setLimits, tenantSubject } from '#limits'
 import { parseAddress } from '#mail'
 import { addMember, listMembers, resetMember, resetSecondFactor, roles } from '#members'
-import { addTenant, openTenants, type Tenant } from '#tenants'
-import { type Command, jsonOption, needed, printed, text, UsageError } from './command.ts'
-
-/** The tenant named by --tenant, or the default one. */
-async function tenantOf(house: House, id: string | undefined): Promise<Tenant> {
-  const tenants = openTenants(house)
-  const tenant = id === undefined ? await tenants.default() : await tenants.find(id)
-  if (!tenant)
-    throw new Refusal('not_found', { message: `there is no tenant ${id}`, suggestion: 'Leave --tenant out for the default tenant' })
-  return tenant
-}
+import { addTenant } from '#tenants'
+import { type Command, givenTenant, jsonOption, needed, printed, tenantOf, text, UsageError } from './command.ts'
 
 const facts = (house: House) => ({ nowMs: house.clock.nowMs(), ids: house.ids })
 
@@ -45,7 +35,7 @@ Permissions: ${permissions.join(', ')}`,
     if (unknown !== undefined) throw new UsageError(`--permissions: "${unknown}" is not one of ${permissions.join(', ')}`)
     const allowed = (wanted as Permission[] | undefined) ?? null
     await deps.withHouse(async (house) => {
-      const tenantId = text(given, 'tenant') === undefined ? null : (await tenantOf(house, text(given, 'tenant'))).id
+      const tenantId = (await givenTenant(given, house)) ?? null
       const wanted = { mode: type, name: text(given, 'name') ?? `${type}-key`, tenantId, permissions: allowed } as const
       const made = await house.db.transaction((tx) => createKey(tx, wanted, facts(house)))
       printed(
@@ -72,7 +62,8 @@ export const tenantCreate: Command = {
     }),
 }
 
-const unpublishable = (hostname: string) =>
+/** For below a list of records. */
+export const unpublishable = (hostname: string) =>
   hostname.includes('.')
     ? ''
     : `\n\nBut "${hostname}", which they name, is no name on the internet: first set POSTRIDER_HOSTNAME to the public name of this machine.`
@@ -123,7 +114,7 @@ recipient.`,
     const role = roles.find((one) => one === (text(given, 'role') ?? 'viewer'))
     if (!role) throw new UsageError(`--role must be one of ${roles.join(', ')}`)
     await deps.withHouse(async (house) => {
-      const tenantId = text(given, 'tenant') === undefined ? null : (await tenantOf(house, text(given, 'tenant'))).id
+      const tenantId = (await givenTenant(given, house)) ?? null
       const { member, signInToken } = await addMember(house.db, { address: address.text, role, tenantId }, facts(house))
       const signInUrl = `${house.config.publicUrl}/sign-in/${signInToken}`
       printed(given, deps, { ...member, signInUrl }, `${member.address} (${member.role})\n${signInUrl}`)
@@ -190,11 +181,11 @@ export const limitsSet: Command = {
   name: 'limits set',
   audited: true,
   summary: 'change the request rate or the hourly send limit',
-  help: `postrider limits set [--rate N] [--send N|unlimited] [--tenant ID] [--key ID]
+  help: `postrider limits set [--rate N] [--send N|unlimited] [--tenant ID] [--key ID] [--json]
 
 --rate N            requests per second of every key, or of one with --key
 --send N|unlimited  emails per clock hour of the organisation, or a lower ceiling of one tenant with --tenant
-Changes are in force within a second.`,
+In force within about two seconds. The ids: postrider tenant list, postrider key list.`,
   options: { rate: { type: 'string' }, send: { type: 'string' }, tenant: { type: 'string' }, key: { type: 'string' }, ...jsonOption },
   async run(given, deps) {
     const [rate, send, tenant, key] = ['rate', 'send', 'tenant', 'key'].map((name) => text(given, name))

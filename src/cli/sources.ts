@@ -1,9 +1,9 @@
 /** Commands for the addresses that mail is sent from: in pools, which tenants and tags are given. */
 import { isIP } from 'node:net'
-import { Refusal } from '#base'
 import {
   addSource,
   assignPool,
+  canBind,
   defaultPool,
   listAssignments,
   listSources,
@@ -14,30 +14,34 @@ import {
 } from '#delivery'
 import type { House } from '#installation'
 import { openResolver, type Resolver } from '#net'
-import { openTenants } from '#tenants'
-import { type Command, type Given, jsonOption, printed, text, UsageError } from './command.ts'
+import { type Command, type Given, givenTenant, jsonOption, printed, text, UsageError } from './command.ts'
 
 interface Advice {
   /** What the PTR of the address says; null: DNS could not be asked. */
   ptr: string[] | null
+  /** This machine has the address; another one that delivers may have it, too. */
+  isHere: boolean
   /** What to mend; null: nothing. */
   advice: string | null
 }
 
 /** What receivers look up of an address that connects: its PTR, and that the name leads back to it. */
 async function adviceOn(resolver: Resolver, address: string, name: string): Promise<Advice> {
-  const [ptr, addresses] = await Promise.all([resolver.ptr(address, 'fresh'), resolver.addresses(name, 'fresh')])
+  const [ptr, addresses, isHere] = await Promise.all([resolver.ptr(address, 'fresh'), resolver.addresses(name, 'fresh'), canBind(address)])
+  const elsewhere = isHere ? [] : ['give this machine the address, or nothing is sent from it here']
+  const advised = (advice: string[]) => ({ isHere, advice: advice.length === 0 ? null : advice.join(', and ') })
   if (ptr.kind === 'trouble' || addresses.kind === 'trouble')
-    return { ptr: null, advice: 'DNS could not be asked: try again, or see POSTRIDER_DNS' }
+    return { ptr: null, ...advised([...elsewhere, 'ask again about its PTR, for DNS could not be asked (POSTRIDER_DNS)']) }
   const found = ptr.kind === 'found' ? ptr.value : []
   const isNamed = found.some((one) => one.toLowerCase().replace(/\.$/, '') === name.toLowerCase())
   const leadsBack = addresses.kind === 'found' && addresses.value.includes(address)
   const type = isIP(address) === 6 ? 'AAAA' : 'A'
   const missing = [
+    ...elsewhere,
     ...(isNamed ? [] : [`set the PTR of ${address} to ${name}`]),
     ...(leadsBack ? [] : [`publish ${type} ${address} for ${name}`]),
   ]
-  return { ptr: found, advice: missing.length === 0 ? null : missing.join(', and ') }
+  return { ptr: found, ...advised(missing) }
 }
 
 const shown = ({ address, ehloName, pool, warmUpFrom }: Source, { config }: House) => ({
@@ -72,7 +76,7 @@ Mail without a pool of its own goes from the pool "${defaultPool}"; while that h
 --name     what is said in EHLO, and what the address's PTR should say (default: POSTRIDER_HOSTNAME)
 --pool     which pool it is in (default: ${defaultPool})
 --warm-up  a new address: its messages a day to each provider grow by a schedule over 30 days; what is over waits and costs no attempt
-Given again, it changes what was said of the address. In force within a second. Prints what DNS lacks for it.`,
+Given again, it changes what was said of the address. In force within a second. Prints what DNS lacks for it, and whether this machine has it.`,
   options: { name: { type: 'string' }, pool: { type: 'string' }, 'warm-up': { type: 'boolean' }, ...jsonOption },
   positionals: ['ADDRESS'],
   run: (given, deps) =>
@@ -94,7 +98,8 @@ export const sourceList: Command = {
   summary: 'the addresses that mail is sent from',
   help: `postrider source list [--json]
 
-Shows each address with its pool, its name in EHLO and its warm-up, and what DNS lacks: a PTR that says the name, and the name leading back.`,
+Shows each address with its pool, its name in EHLO and its warm-up, what DNS lacks (a PTR that says the name,
+and the name leading back), and whether this machine has it.`,
   options: jsonOption,
   run: (given, deps) =>
     deps.withHouse(async (house) => {
@@ -120,10 +125,8 @@ export const sourceRemove: Command = {
 const placeOptions = { tenant: { type: 'string' }, tag: { type: 'string' } } as const
 
 async function placeOf(given: Given, house: House): Promise<Omit<PoolAssignment, 'pool'>> {
-  const [tenantId = '', tag = ''] = [text(given, 'tenant'), text(given, 'tag')]
+  const [tenantId = '', tag = ''] = [await givenTenant(given, house), text(given, 'tag')]
   if (tenantId === '' && tag === '') throw new UsageError('give --tenant, --tag, or both')
-  if (tenantId !== '' && !(await openTenants(house).find(tenantId)))
-    throw new Refusal('not_found', { message: `there is no tenant ${tenantId}`, suggestion: 'Give the id of a tenant' })
   return { tenantId, tag }
 }
 

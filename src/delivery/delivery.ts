@@ -53,6 +53,7 @@ export { openShaper } from './shaping.ts'
 export {
   addSource,
   assignPool,
+  canBind,
   defaultPool,
   listAssignments,
   listSources,

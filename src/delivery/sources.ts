@@ -229,7 +229,7 @@ export function openSources({ db, clock, log }: { db: Db; clock: Clock; log: Log
 }
 
 /** Asks the system itself: interfaces do not list all that can be sent from (127.0.0.2, say). */
-function canBind(host: string): Promise<boolean> {
+export function canBind(host: string): Promise<boolean> {
   return new Promise((resolve) => {
     const server = createServer().once('error', () => resolve(false))
     server.listen({ host, port: 0, exclusive: true, ipv6Only: isIP(host) === 6 }, () => server.close(() => resolve(true)))

@@ -5,7 +5,7 @@
 import ipaddr from 'ipaddr.js'
 import type { DnsAnswer, Resolver } from '#net'
 import { addressesOf, type Check, type Finding, finding, ok } from './finding.ts'
-import { isPublic } from './names.ts'
+import { nameless } from './names.ts'
 
 interface List {
   zone: string
@@ -72,12 +72,13 @@ function codesOf(answer: DnsAnswer<string[]>): Codes {
 export const checkBlocklists: Check = async (deps) => {
   const { resolver, config } = deps
   const addresses = addressesOf(deps)
+  const wrongName = nameless(deps) !== undefined
   const asked = lists.flatMap((list) =>
     list.of === 'names'
-      ? [config.hostname].filter(isPublic).map((name) => judge(list, name, name, resolver))
+      ? (wrongName ? [] : [config.hostname]).map((name) => judge(list, name, name, resolver))
       : addresses.map((address) => judge(list, address, reversed(address), resolver)),
   )
-  if (addresses.length === 0)
+  if (addresses.length === 0 && !wrongName)
     return [
       ...(await Promise.all(asked)),
       finding('blocklists', 'unknown', 'no public address of this machine is known', 'Publish the address of POSTRIDER_HOSTNAME'),

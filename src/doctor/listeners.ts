@@ -10,12 +10,16 @@ const longestGreeting = 512
 export const checkListeners: Check = async (deps) => {
   const { roles, smtpPort, submissionPort, submissionTlsPort } = deps.config
   if (!roles.includes('inbound')) return []
-  const findings = await Promise.all([
+  const heard = await Promise.all([
     checkListener(deps, { name: 'incoming mail', setting: 'POSTRIDER_SMTP_PORT', port: smtpPort, isTls: false }),
     checkListener(deps, { name: 'submission', setting: 'POSTRIDER_SUBMISSION_PORT', port: submissionPort, isTls: false }),
     checkListener(deps, { name: 'submission over TLS', setting: 'POSTRIDER_SUBMISSION_TLS_PORT', port: submissionTlsPort, isTls: true }),
   ])
-  const bad = findings.filter((one) => one !== undefined)
+  const bad = heard.filter((one) => one !== undefined)
+  const [first] = bad
+  // The service does not run, or runs with another name: one cause, and not three ports of its own.
+  if (bad.length === heard.length && bad.every(({ ofAll }) => ofAll !== undefined && ofAll === first?.ofAll))
+    return [finding('SMTP listeners', 'problem', first?.ofAll ?? '', first?.finding.do ?? '')]
   // They are opened together: where one port is taken none is ours, and that is said once.
   const taken = bad.filter((one) => one.isTaken)
   if (bad.length === 0) return [ok('SMTP listeners', `answer on ports ${smtpPort}, ${submissionPort} and ${submissionTlsPort}`)]
@@ -29,7 +33,14 @@ interface Listener {
   isTls: boolean
 }
 
-async function checkListener(deps: DoctorDeps, listener: Listener): Promise<{ finding: Finding; isTaken: boolean } | undefined> {
+interface Bad {
+  finding: Finding
+  isTaken: boolean
+  /** What is said once when it is so with every listener. */
+  ofAll?: string
+}
+
+async function checkListener(deps: DoctorDeps, listener: Listener): Promise<Bad | undefined> {
   const { port, setting, isTls } = listener
   const { smtpHost, hostname } = deps.config
   const host = smtpHost === '0.0.0.0' ? '127.0.0.1' : smtpHost === '::' ? '::1' : smtpHost
@@ -40,11 +51,22 @@ async function checkListener(deps: DoctorDeps, listener: Listener): Promise<{ fi
   })
   const named = isIP(hostname) === 0 ? { servername: hostname } : {}
   const heard = await hear(deps, () => (isTls ? connectTls({ host, port, rejectUnauthorized: false, ...named }) : connect({ host, port })))
-  if (heard.kind === 'refused') return bad(false, 'problem', 'nothing answers', 'Start the service; while it runs, its log says why not')
+  if (heard.kind === 'refused')
+    return {
+      ...bad(false, 'problem', 'nothing answers', 'Start the service; while it runs, its log says why not'),
+      ofAll: 'nothing answers',
+    }
   if (heard.kind === 'silent') return bad(false, 'problem', 'no answer in 5 s', 'See the log of the service, and start it again')
   if (heard.kind === 'closed')
     return bad(false, 'unknown', 'it hangs up without a word', 'It is busy, or another program: try again, and see the log of the service')
   if (heard.kind === 'line' && heard.line === ownGreeting(hostname)) return undefined
+  const other = heard.kind === 'line' ? /^220 (\S+) /.exec(heard.line)?.[1] : undefined
+  if (other !== undefined && heard.kind === 'line' && heard.line === ownGreeting(other)) {
+    const said = `answers as ${other}, and POSTRIDER_HOSTNAME is ${hostname} here`
+    const todo =
+      'Give this command the settings of the service, or start the service again with these; else end the program that has the port'
+    return { ...bad(true, 'problem', said, todo), ofAll: said }
+  }
   if (heard.kind === 'line' && heard.line.startsWith('4')) return bad(false, 'unknown', heard.line, 'It is busy: try again')
   const said = heard.kind === 'line' ? heard.line : heard.why
   return bad(true, 'problem', `not our listener answers: ${said}`, `End the program that has this port, or set ${setting} to another`)

@@ -4,7 +4,7 @@ import { getDomain } from 'tldts'
 import { listSources } from '#delivery'
 import type { PlatformRecord } from '#domains'
 import type { DnsAnswer } from '#net'
-import { addressesOf, type Check, type Finding, finding, ok } from './finding.ts'
+import { addressesOf, type Check, type DoctorDeps, type Finding, finding, ok } from './finding.ts'
 
 /** Known to have mail servers for as long as there has been mail. */
 const knownDomain = 'gmail.com'
@@ -20,21 +20,38 @@ export const checkResolver: Check = async ({ resolver }) => {
   return [finding(name, 'problem', said, 'Set POSTRIDER_DNS to a resolver that works, best one on this machine (unbound)')]
 }
 
-export const isPublic = (name: string) =>
+const isPublic = (name: string) =>
   getDomain(name, { allowPrivateDomains: true }) !== null && !/\.(local|internal|lan|home|arpa|test|invalid|localhost)$/i.test(name)
 
-export const checkHostname: Check = async ({ config: { hostname } }) => {
+const isOf = (name: string, hostname: string) => name === hostname || name.endsWith(`.${hostname}`)
+
+/** A PTR rests on the name that it is to say. */
+const restsOn = ({ type, name, value }: PlatformRecord, hostname: string) => isOf(type === 'PTR' ? value : name, hostname)
+
+const consequences = 'receivers refuse or distrust mail from here, bounces do not come back, and opens and clicks are not counted'
+
+/**
+ * What is wrong with the host's name itself, when nothing can be found there; undefined when something can, or DNS could not be asked.
+ * One cause is one finding: what rests on the name is then told nowhere else.
+ */
+export function nameless({ records, config: { hostname } }: Pick<DoctorDeps, 'records' | 'config'>): Finding | undefined {
   const name = 'EHLO name'
-  if (isPublic(hostname)) return [ok(name, hostname)]
-  return [
-    finding(
-      name,
-      'problem',
-      `"${hostname}" is no name on the internet`,
-      'Set POSTRIDER_HOSTNAME to the public name of this machine, as mail.example.com',
-    ),
-  ]
+  const set = 'set POSTRIDER_HOSTNAME to the public name of this machine, as mail.example.com'
+  if (!isPublic(hostname))
+    return finding(name, 'problem', `"${hostname}" is no name on the internet: ${consequences}`, `${set[0]?.toUpperCase()}${set.slice(1)}`)
+  const below = records.filter((record) => record.type !== 'PTR' && restsOn(record, hostname))
+  if (below.length === 0 || below.some(({ status }) => status !== 'Missing')) return undefined
+  const called = records.flatMap((record) => (record.type === 'PTR' && restsOn(record, hostname) ? (record.found ?? []) : []))
+  const hint = called.length === 0 ? '' : ` (its address is called ${called.join(', ')})`
+  return finding(
+    name,
+    'problem',
+    `DNS knows nothing of "${hostname}" and the names below it: ${consequences}`,
+    `If that is this machine, publish what \`postrider dns\` lists; else ${set}${hint}`,
+  )
 }
+
+export const checkHostname: Check = async (deps) => [nameless(deps) ?? ok('EHLO name', deps.config.hostname)]
 
 /** Two installations of one name: during a move from one machine to another, or by a copied settings file. Behind NAT nothing can be told. */
 export const checkWhereNameLeads: Check = async ({ db, records, config, ownAddresses }) => {
@@ -79,30 +96,26 @@ function judged(record: PlatformRecord, hostname: string): Finding {
   return finding(name, status, `${at}: ${(record.found ?? []).join(', ')}`, `${where} ${what} instead${also}`)
 }
 
-const isOf = (name: string, hostname: string) => name === hostname || name.endsWith(`.${hostname}`)
-
-/** What rests on a host's name that is none is not told record by record: the name is the cause, and a finding of its own. */
-export const checkPlatform: Check = async ({ records, config: { hostname } }) => {
-  if (isPublic(hostname)) return records.map((record) => judged(record, hostname))
-  const others = records.filter(({ type, name, value }) => !isOf(type === 'PTR' ? value : name, hostname))
-  const because = `not looked for: "${hostname}" is no name on the internet`
-  return [
-    finding('platform records', 'unknown', because, 'See the finding "EHLO name"'),
-    ...others.map((record) => judged(record, hostname)),
-  ]
+export const checkPlatform: Check = async (deps) => {
+  const { hostname } = deps.config
+  const wrong = nameless(deps) !== undefined
+  const told = deps.records.filter((record) => !(wrong && restsOn(record, hostname)))
+  if (told.length > 0 && told.every(({ status }) => status === null))
+    return [finding('platform records', 'unknown', 'DNS could be asked for none of them', 'Try again, or see the finding "resolver"')]
+  return told.map((record) => judged(record, hostname))
 }
 
 const texts = (answer: DnsAnswer<string[]>, start: RegExp) => (answer.kind === 'found' ? answer.value.filter((one) => start.test(one)) : [])
 
-export const checkDmarc: Check = async ({ resolver, config: { sandboxSender, hostname } }) => {
-  const domain = sandboxSender.slice(sandboxSender.lastIndexOf('@') + 1)
+export const checkDmarc: Check = async (deps) => {
+  const { resolver, config } = deps
+  const domain = config.sandboxSender.slice(config.sandboxSender.lastIndexOf('@') + 1)
   const name = `DMARC of ${domain}`
-  if (!isPublic(domain)) {
-    if (isOf(domain, hostname)) return []
+  if (isOf(domain, config.hostname) && nameless(deps)) return []
+  if (!isPublic(domain))
     return [
       finding(name, 'unknown', `"${domain}" is no name on the internet`, 'Set POSTRIDER_SANDBOX_SENDER to an address of your own domain'),
     ]
-  }
   const top = getDomain(domain, { allowPrivateDomains: true }) ?? domain
   for (const at of new Set([domain, top])) {
     const answer = await resolver.txt(`_dmarc.${at}`, 'fresh')
@@ -117,9 +130,10 @@ export const checkDmarc: Check = async ({ resolver, config: { sandboxSender, hos
 }
 
 /** Protects what comes to us: bounces and complaints. Few have it, so that it is missing is no fault. */
-export const checkIncomingPolicies: Check = async ({ resolver, config: { hostname } }) => {
-  if (!isPublic(hostname)) return []
-  const at = `rp.${hostname}`
+export const checkIncomingPolicies: Check = async (deps) => {
+  if (nameless(deps)) return []
+  const { resolver } = deps
+  const at = `rp.${deps.config.hostname}`
   const ask = async (name: string, where: string, start: RegExp, what: string): Promise<Finding> => {
     const answer = await resolver.txt(where, 'fresh')
     if (answer.kind === 'trouble') return finding(name, 'unknown', `${where}: DNS did not say (${answer.code})`, 'Try again')

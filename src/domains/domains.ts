@@ -21,7 +21,7 @@ export { type DomainDesk, openDomainDesk, type ShownDomain } from './desk.ts'
 export { type PlatformRecord, platformRecords } from './platform.ts'
 export { ensurePlatformKey } from './platform-key.ts'
 export { type DnsRecord, recordsOf } from './records.ts'
-export { type CheckedDomain, type Domain, removeDomain, removeDomainsOfTenant } from './stored.ts'
+export { type CheckedDomain, type Domain, listDomains, removeDomain, removeDomainsOfTenant } from './stored.ts'
 export { checkDomain } from './verify.ts'
 
 const domainByName = sql<Domain>`

@@ -64,7 +64,7 @@ export async function openApiDocument(): Promise<object> {
       info: {
         title: 'Postrider',
         version: '1',
-        description: 'Transactional email: send messages and follow what becomes of them.',
+        description: 'Transactional email: send messages and follow what becomes of them. With examples in the [guide](/docs/guide).',
         license: { name: 'MIT', identifier: 'MIT' },
       },
       servers: [{ url: '/' }],

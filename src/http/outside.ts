@@ -63,7 +63,11 @@ export async function serveOutside(app: FastifyInstance, document: object, deps:
         pageTitle: 'Postrider API',
         withDefaultFonts: false,
         telemetry: false,
+        // What would lead to services of its maker.
         hideClientButton: true,
+        showDeveloperTools: 'never',
+        agent: { disabled: true },
+        mcp: { disabled: true },
       },
     })
   })

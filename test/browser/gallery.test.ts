@@ -59,6 +59,17 @@ test.skipIf(!hasChromium)('there are pages', () => {
   expect(paths.length).toBeGreaterThan(15)
 })
 
+test.skipIf(!hasChromium)('the API reference stays here: it leads to the guide, and to no service of its maker', async () => {
+  const { page, context, complaints } = await openPage(browser, house, { width: 1440, theme: 'light' })
+  await page.goto('/docs')
+  await page.getByText('Send one email').first().waitFor()
+  expect(await page.getByText(/^(Ask AI|Generate MCP|Developer Tools|Deploy|Share)$/).count()).toBe(0)
+  await page.getByRole('link', { name: 'guide', exact: true }).first().click()
+  await page.waitForURL('**/docs/guide')
+  expect(complaints).toEqual([])
+  await context.close()
+})
+
 describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
   let watched: Watched
   beforeAll(async () => {

@@ -320,6 +320,7 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
     await expectFine(watched, 'domain-add', look)
     await page.getByRole('dialog').getByRole('button', { name: 'Add' }).click()
     await page.getByRole('heading', { level: 1, name }).waitFor()
+    await page.getByText('The value is an example').waitFor()
     await page.getByRole('button', { name: 'Copy value' }).first().click()
     expect(await page.evaluate('navigator.clipboard.readText()')).toMatch(/^v=spf1 /)
     await page.getByRole('button', { name: 'Check again' }).click()

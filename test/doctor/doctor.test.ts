@@ -212,19 +212,62 @@ describe('the doctor', () => {
     const inClear = await found({ config: { ...config, submissionTlsPort: portOf(plain) } })
     expect(Object.keys(inClear).filter((name) => name.startsWith('SMTP'))).toEqual(['SMTP listener of submission over TLS'])
     expect(inClear['SMTP listener of submission over TLS']).toMatchObject({ found: expect.not.stringContaining('\n') })
+    spoken = '220 other.example.com ESMTP\r\n'
+    expect((await found())['SMTP listeners']).toMatchObject({
+      status: 'problem',
+      found: `answers as other.example.com, and POSTRIDER_HOSTNAME is ${hostname} here`,
+      do: expect.stringContaining('settings of the service'),
+    })
+    const stopped = await found({ config: { ...configOf(), smtpPort: 9, submissionPort: 9, submissionTlsPort: 9 } })
+    expect(Object.keys(stopped).filter((name) => name.startsWith('SMTP'))).toEqual(['SMTP listeners'])
+    expect(stopped['SMTP listeners']).toMatchObject({ status: 'problem', do: expect.stringContaining('Start the service') })
     spoken = '421 4.7.0 Too many connections\r\n'
     expect((await found())['SMTP listener of submission']).toMatchObject({ status: 'unknown', do: expect.stringContaining('try again') })
     spoken = `220 ${hostname} ESMTP\r\n`
     expect(Object.keys(await found({ config: { ...config, roles: ['api'] } })).filter((name) => name.startsWith('SMTP'))).toEqual([])
   })
 
-  test('says once that the host has no name on the internet, and not of each record that rests on it', async () => {
-    const all = await found({ config: { ...configOf(), hostname: 'vm', sandboxSender: 'sandbox@vm' } })
-    expect(all['EHLO name']).toMatchObject({ status: 'problem', do: expect.stringContaining('POSTRIDER_HOSTNAME') })
-    expect(all['platform records']).toMatchObject({ status: 'unknown', do: expect.stringContaining('EHLO name') })
-    const resting = /DMARC|MTA-STS|dbl\.spamhaus/
-    expect(Object.keys(all).filter((name) => resting.test(name))).toEqual([])
+  test('makes one finding of a host name that the internet does not know, with what follows from it, and none of what rests on it', async () => {
+    const resting = /platform records|address of the host|return path|PTR|SPF|tracking name|DKIM|DMARC|MTA-STS|TLS-RPT|dbl\.spamhaus/
+    const restingOf = (all: Record<string, Finding>) => Object.keys(all).filter((name) => resting.test(name))
+    const wanted = {
+      status: 'problem',
+      found: expect.stringContaining('bounces do not come back'),
+      do: expect.stringContaining('POSTRIDER_HOSTNAME'),
+    }
+
+    const recordsOf = async (name: string, ownAddresses: string[]) => {
+      const { resolver } = await depsOf()
+      const key = await ensurePlatformKey(house.db, name, { nowMs: systemClock.nowMs(), ids, secrets: house.secrets })
+      return platformRecords({ resolver, hostname: name, key, ownAddresses })
+    }
+    const named = (name: string) => ({ ...configOf(), hostname: name, sandboxSender: `sandbox@${name}` })
+
+    const none = await found({ config: named('vm'), records: await recordsOf('vm', []) })
+    expect(none['EHLO name']).toMatchObject(wanted)
+    expect(restingOf(none)).toEqual([])
+    expect(none.blocklists).toBeUndefined()
+
+    // A slip of the keyboard: a name of the internet, of which DNS knows nothing. What the address is called is a hint.
+    const slip = 'mial.postrider-host.com'
+    const wrong = await found({ config: named(slip), records: await recordsOf(slip, ['203.0.113.9']) })
+    expect(wrong['EHLO name']).toMatchObject({ ...wanted, do: expect.stringContaining(`(its address is called ${hostname})`) })
+    expect(restingOf(wrong)).toEqual([])
+    expect(wrong[`blocklist ${zen}: 203.0.113.9`]?.status).toBe('ok')
+
+    // One record is there: then it is the others that lack.
+    dns.set(`spf.${slip}`, 'TXT', ['v=spf1 ip4:203.0.113.9 ~all'])
+    const begun = await found({ config: named(slip), records: await recordsOf(slip, ['203.0.113.9']) })
+    expect(begun['EHLO name']?.status).toBe('ok')
+    expect(begun['return path, MX']?.status).toBe('problem')
     expect((await found({ config: { ...configOf(), sandboxSender: 'sandbox@corp.local' } }))['DMARC of corp.local']?.status).toBe('unknown')
+  })
+
+  test('makes one finding of a DNS that can be asked for no record of the platform', async () => {
+    const records = (await depsOf()).records.map((record) => ({ ...record, status: null, found: null }))
+    const all = await found({ records })
+    expect(all['platform records']).toMatchObject({ status: 'unknown', do: expect.stringContaining('resolver') })
+    expect(Object.keys(all).filter((name) => /^(PTR|SPF|DKIM|return path,|address of)/.test(name))).toEqual([])
   })
 
   test('looks at the certificates of SMTP and of track domains: name, end, and whether others can verify them', async () => {

@@ -20,5 +20,5 @@ export function runHere(words: readonly string[], given: Partial<Deps>): Promise
     receive: never,
     sendWebhooks: never,
   }
-  return runCommand(words, { environment: {}, clock: systemClock, ...refused, print: () => undefined, ...given })
+  return runCommand(words, { environment: {}, version: 'test', clock: systemClock, ...refused, print: () => undefined, ...given })
 }

@@ -105,12 +105,12 @@ export function DomainPage() {
         ) : (
           words.notCheckedYet
         )}{' '}
-        {words.publish(domain.dnsRecords.zone)}
+        {words.publish(domain.dnsRecords.zone)} {!domain.verified && words.watched}
       </p>
       <div className="flex flex-col gap-4">
         {Object.entries(words.records).map(([name, title]) => {
           const record = domain.dnsRecords[name as keyof typeof words.records]
-          return record ? <OneRecord key={name} title={title} record={record} /> : null
+          return record ? <OneRecord key={name} name={name} title={title} record={record} /> : null
         })}
       </div>
       {removing && (
@@ -127,13 +127,15 @@ export function DomainPage() {
   )
 }
 
-function OneRecord({ title, record }: { title: string; record: DnsRecord }) {
+function OneRecord({ name, title, record }: { name: string; title: string; record: DnsRecord }) {
+  const advice = words.advice[name as keyof typeof words.advice]
   const tone = record.status === 'OK' ? 'good' : record.status === null ? 'none' : 'wait'
   return (
     <section className="rounded-md border border-line p-4">
       <h2 className="mb-2 flex flex-wrap items-center gap-2 font-semibold">
         {title} <Badge tone="none">{record.type}</Badge> <Badge tone={tone}>{record.status ?? texts.dns.notChecked}</Badge>
       </h2>
+      {advice && <p className="mb-2 text-sm text-soft">{advice}</p>}
       <div className="grid gap-2 md:grid-cols-[4rem_1fr_auto] md:items-start">
         <span className="text-sm text-soft">{words.name}</span>
         <Code>{record.fullName}</Code>

@@ -3,7 +3,7 @@ import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { useState } from 'react'
 import { get, post } from '../api.ts'
-import { Badge, Button, Copy, Heading, Problem, StatusBadge, Time } from '../parts/basics.tsx'
+import { Badge, Button, Copy, Heading, Problem, Sentence, StatusBadge, Time } from '../parts/basics.tsx'
 import { Confirm } from '../parts/dialogs.tsx'
 import { Activity, MadeBy, WebhooksTold } from '../parts/email-around.tsx'
 import { EmailContent } from '../parts/email-content.tsx'
@@ -74,12 +74,14 @@ export function EmailPage() {
       <Problem error={retry.error ?? release.error ?? suppress.error ?? more.error ?? error} />
       <div className="rounded-md border border-line bg-sheet p-4">
         <p className="flex flex-wrap items-center gap-2">
-          <StatusBadge status={email.status} /> {email.test && <Badge tone="none">{words.test}</Badge>}
-          <span>{explanation.now}</span>
+          <StatusBadge status={email.status} /> {email.test && <Badge tone="none">{words.test}</Badge>}{' '}
+          {explanation.cause && <Badge tone="none">{explanation.cause.replaceAll('_', ' ')}</Badge>}
+          <span>
+            <Sentence>{explanation.now}</Sentence>
+          </span>
         </p>
-        {explanation.cause && <p className="mt-2 text-sm">{explanation.cause}</p>}
         <p className="mt-2 text-sm text-soft">
-          {explanation.next} {explanation.nextAt && <Time at={explanation.nextAt} />}
+          <Sentence>{explanation.next}</Sentence>
         </p>
       </div>
       <dl className="mt-4 grid gap-x-4 gap-y-1 text-sm md:grid-cols-[8rem_1fr] [&_dd]:mb-2 [&_dd]:[overflow-wrap:anywhere] md:[&_dd]:mb-0 [&_dt]:text-soft">

@@ -22,7 +22,6 @@ const typed = ['to', 'from', 'subject', 'tag', 'domain', 'metadata', 'after', 'b
 const rare = ['tag', 'domain', 'credentialId', 'metadata', 'after', 'before'] as const
 /** These make a list a search, of which the API lists only so many. */
 const searchNames = ['subject', 'domain', 'credentialId', 'metadata'] as const
-const mostOfSearch = 10_000
 type Filters = Record<string, string | undefined>
 
 export function EmailsPage() {
@@ -30,7 +29,8 @@ export function EmailsPage() {
   const [filters, change] = useFilters()
   const client = useQueryClient()
   const wanted = Object.fromEntries(filterNames.map((name) => [name, filters[name]]))
-  const pathOf = (page: { page: string | number | undefined; perPage: number }) => scoped('/v1/emails', { ...instants(wanted), ...page })
+  const pathOf = (page: { page: string | number | undefined; perPage: number; before?: string }) =>
+    scoped('/v1/emails', { ...instants(wanted), ...page })
   const { data, error, isPending } = useList<Email>('emails', pathOf({ page: filters.page, perPage: 30 }), everyMs)
   const isFiltered = filterNames.some((name) => filters[name])
   const isSearch = searchNames.some((name) => filters[name])
@@ -41,7 +41,7 @@ export function EmailsPage() {
       <Heading title={texts.pages.emails}>
         <SaveList<Email>
           name="emails.csv"
-          {...(isSearch ? { mostListed: mostOfSearch } : {})}
+          moves={(one) => one}
           columns={['id', 'accepted', 'status', 'to', 'from', 'subject', 'tag', 'tenant_id']}
           pathOf={pathOf}
           row={(one) => [one.id, one.timestampIso, one.status, one.to, one.from, one.subject, one.tag ?? '', one.tenantId]}

@@ -40,7 +40,7 @@ export function LogsPage() {
             <td>
               <Answered code={one.statusCode} />
             </td>
-            <td className="[overflow-wrap:anywhere]">
+            <td className="min-w-44 [overflow-wrap:anywhere]">
               <Link to="/logs/$requestId" params={{ requestId: one.requestId }} search={{}} className="text-accent underline">
                 {one.method} {one.path}
               </Link>

@@ -92,7 +92,7 @@ const FailingTable = ({ recent }: { recent: Recent }) => (
       <Table label={words.failing} columns={words.failingColumns}>
         {recent.failing.map((one) => (
           <tr key={one.destination}>
-            <td className="font-medium [overflow-wrap:anywhere]">{one.destination}</td>
+            <td className="min-w-36 font-medium [overflow-wrap:anywhere]">{one.destination}</td>
             <td>{one.deferred}</td>
             <td>{one.failed}</td>
             <td>{one.bounced}</td>
@@ -122,7 +122,7 @@ function HealthTable() {
   if (!data) return <Problem error={error} />
   const waiting = Object.values(data.queue).reduce((sum, count) => sum + count, 0)
   const findings: [name: string, isWell: boolean, said: string][] = [
-    [words.queue, data.overdueMs < lateMs, words.queueSaid(waiting.toLocaleString(), Math.round(data.overdueMs / 1000).toLocaleString())],
+    [words.queue, data.overdueMs < lateMs, words.queueSaid(waiting, Math.round(data.overdueMs / 1000))],
     [words.shards, data.shardsUnowned === 0, data.shardsUnowned === 0 ? words.shardsOwned : words.shardsUnowned(data.shardsUnowned)],
     [words.restore, !data.restoreWaiting, data.restoreWaiting ? words.restoreWaits : words.restoreNone],
   ]

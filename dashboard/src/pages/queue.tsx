@@ -123,7 +123,7 @@ function Stops({ stops, onResume }: { stops: readonly Stop[]; onResume: (place: 
             <td>
               {words.kinds[one.kind]} {tenants.find(({ id }) => id === one.tenantId)?.name}
             </td>
-            <td className="[overflow-wrap:anywhere]">{one.because}</td>
+            <td className="min-w-40 [overflow-wrap:anywhere]">{one.because}</td>
             <td>
               <Time at={one.at} />
             </td>
@@ -162,7 +162,7 @@ const InForce = ({ queue: { providers, warmUps } }: { queue: Queue }) => (
                 </span>
               )}
             </td>
-            <td className="[overflow-wrap:anywhere]">{one.cause}</td>
+            <td className="min-w-40 [overflow-wrap:anywhere]">{one.cause}</td>
             <td>{one.changedAt && <Time at={one.changedAt} />}</td>
           </tr>
         ))}

@@ -63,7 +63,7 @@ export function TenantsPage() {
         empty={words.none}
         row={(one) => (
           <tr key={one.id}>
-            <td className="font-medium [overflow-wrap:anywhere]">
+            <td className="min-w-52 font-medium [overflow-wrap:anywhere]">
               {one.name} {one.isDefault && <Badge tone="none">{words.default}</Badge>}
               <span className="block font-mono text-xs font-normal text-soft">{one.id}</span>
             </td>

@@ -96,7 +96,7 @@ function Tenants({ period, page }: { period: string; page: string | undefined })
         empty={texts.overview.nothing}
         row={(one) => (
           <tr key={one.tenantId}>
-            <td className="font-medium [overflow-wrap:anywhere]">{one.tenantName}</td>
+            <td className="min-w-36 font-medium [overflow-wrap:anywhere]">{one.tenantName}</td>
             <td className="tabular-nums">{one.emails.sent.toLocaleString()}</td>
             <td className="tabular-nums">{percent(one.emails.delivered, one.emails.sent)}</td>
             <td className="tabular-nums">{percent(one.emails.hard_failed, one.emails.sent)}</td>

@@ -108,6 +108,13 @@ export function Time({ at }: { at: string }) {
   )
 }
 
+const instant = /(\d{4}-\d\d-\d\dT[\d:.]+Z)/
+
+/** A sentence of the service, with its times as the page shows times. */
+export const Sentence = ({ children }: { children: string }) =>
+  // biome-ignore lint/suspicious/noArrayIndexKey: the parts of one sentence never move
+  children.split(instant).map((part, index) => (instant.test(part) ? <Time key={index} at={part} /> : part))
+
 export function Copy({ text, label = texts.actions.copy }: { text: string; label?: string }) {
   const [copied, setCopied] = useState(false)
   useEffect(() => {
@@ -158,7 +165,7 @@ export const Empty = ({ children }: { children: ReactNode }) => (
 export const Heading = ({ title, children }: { title: string; children?: ReactNode }) => (
   <div className="mb-4 flex flex-wrap items-center justify-between gap-3">
     <h1 className="text-xl font-semibold [overflow-wrap:anywhere]">{title}</h1>
-    <div className="flex flex-wrap items-end gap-2">{children}</div>
+    <div className="flex flex-wrap items-end gap-2 [&>span]:self-center">{children}</div>
   </div>
 )
 

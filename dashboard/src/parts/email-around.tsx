@@ -56,7 +56,7 @@ export function WebhooksTold({ told, onReplayed }: { told: EmailMore['webhooks']
               <td>
                 <Time at={one.timestamp} />
               </td>
-              <td className="[overflow-wrap:anywhere]">
+              <td className="min-w-32 [overflow-wrap:anywhere]">
                 <Link to="/webhooks/$webhookId" params={{ webhookId: one.webhookId }} search={{}} className="text-accent underline">
                   {one.webhookName}
                 </Link>

@@ -17,29 +17,46 @@ const perPage = 100
 /** A larger file is better had from the API. */
 const mostRows = 100_000
 
-/** Saves what a list shows under its filters, all pages of it; `pathOf` gives the path of one page. */
-export function SaveList<Item>(props: {
+/** The next millisecond: what was accepted in the same one as the last row may go on behind it. */
+const justAfter = (timestampIso: string) => new Date(Date.parse(timestampIso) + 1).toISOString()
+
+/** Saves what a list shows under its filters, all of it; `pathOf` gives the path of one page. */
+export function SaveList<Item extends object>(props: {
   name: string
   columns: readonly string[]
-  pathOf: (page: { page: number; perPage: number }) => string
+  pathOf: (page: { page: number; perPage: number; before?: string }) => string
   row: (item: Item) => readonly (string | number)[]
-  /** How far the list goes, where that is less than a file may be. */
-  mostListed?: number
+  /** Of a list, newest first, that moves while it is read: it is read on from the time of the last row, and no row is taken twice. */
+  moves?: (item: Item) => { id: string; timestampIso: string }
 }) {
   const [progress, setProgress] = useState<{ done: number; total: number }>()
   const saving = useMutation({
     mutationFn: async () => {
-      const most = Math.min(mostRows, props.mostListed ?? mostRows)
-      const rows: (readonly (string | number)[])[] = [props.columns]
-      for (let page = 1; ; page++) {
-        const read = await getPage<Item>(props.pathOf({ page, perPage }))
-        rows.push(...read.items.map(props.row))
-        setProgress({ done: rows.length - 1, total: Math.min(Math.max(read.total, rows.length - 1), most) })
-        // Not by the number of pages: a search is counted only so far.
-        if (read.items.length < perPage || rows.length > most) break
+      const rows: (readonly (string | number)[])[] = []
+      const seen = new Set<string>()
+      const isNew = (item: Item) => {
+        const id = props.moves?.(item).id
+        const known = id !== undefined && seen.has(id)
+        if (id !== undefined) seen.add(id)
+        return !known
       }
-      saveCsv(props.name, rows)
-      return rows.length > most ? most : undefined
+      let total = 0
+      let page = 1
+      let before: string | undefined
+      for (;;) {
+        const read = await getPage<Item>(props.pathOf({ page, perPage, ...(before === undefined ? {} : { before }) }))
+        rows.push(...read.items.filter(isNew).map(props.row))
+        total = Math.max(total, read.total, rows.length)
+        setProgress({ done: rows.length, total: Math.min(total, mostRows) })
+        const last = read.items.at(-1)
+        // Not by the number of pages: a search is counted only so far.
+        if (last === undefined || read.items.length < perPage || rows.length >= mostRows) break
+        const next = props.moves && justAfter(props.moves(last).timestampIso)
+        page = next === before ? page + 1 : 1
+        before = next
+      }
+      saveCsv(props.name, [props.columns, ...rows.slice(0, mostRows)])
+      return rows.length >= mostRows ? mostRows : undefined
     },
     onSettled: () => setProgress(undefined),
   })

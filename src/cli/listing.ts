@@ -1,0 +1,90 @@
+/** Commands that list records: what other commands want the ids of. */
+import { listCredentials } from '#credentials'
+import { listDomains } from '#domains'
+import { listPauses, listTenantsByName } from '#tenants'
+import { type Command, givenTenant, jsonOption, printed } from './command.ts'
+
+const mostShown = 1000
+
+export const tenantList: Command = {
+  name: 'tenant list',
+  summary: 'the tenants with their ids',
+  help: `postrider tenant list [--json]
+
+The first ${mostShown} by name, each with its id, which is the default one, and which is suspended, archived or paused.`,
+  options: { ...jsonOption },
+  run: (given, deps) =>
+    deps.withHouse(async ({ db }) => {
+      const [listed, pauses] = await Promise.all([listTenantsByName(db, undefined, undefined, mostShown), listPauses(db)])
+      const tenants = listed.map((one) => ({
+        id: one.id,
+        name: one.name,
+        status: one.status,
+        isDefault: one.isDefault,
+        pausedBecause: pauses.get(one.id) ?? null,
+        createdAt: one.createdAt,
+      }))
+      const lines = tenants.map(({ id, name, status, isDefault, pausedBecause }) =>
+        [
+          `${id}  ${name}`,
+          ...(isDefault ? ['the default tenant'] : []),
+          ...(status === 'active' ? [] : [status]),
+          ...(pausedBecause === null ? [] : [`paused (${pausedBecause})`]),
+        ].join(', '),
+      )
+      printed(given, deps, { tenants }, lines.join('\n'))
+    }),
+}
+
+export const domainList: Command = {
+  name: 'domain list',
+  summary: 'the sending domains, and which may be sent from',
+  help: `postrider domain list [--tenant ID] [--json]
+
+Of all tenants, or of one. What DNS lacks for one that is not verified: GET /v1/domains/ID, or the dashboard.`,
+  options: { tenant: { type: 'string' }, ...jsonOption },
+  run: (given, deps) =>
+    deps.withHouse(async (house) => {
+      const scope = (await givenTenant(given, house)) ?? null
+      const listed = (await listDomains(house.db, scope)).filter(({ testOnly }) => !testOnly)
+      const domains = listed.map(({ id, uuid, name, tenantId, verified, verifiedAt, trusted, createdAt }) => ({
+        id,
+        uuid,
+        name,
+        tenantId,
+        verified,
+        verifiedAt,
+        trusted,
+        createdAt,
+      }))
+      const lines = domains.map(
+        ({ id, name, tenantId, verified, trusted }) =>
+          `${String(id).padEnd(6)}${name}  ${trusted ? 'trusted' : verified ? 'verified' : 'not verified'}, of ${tenantId}`,
+      )
+      printed(given, deps, { domains }, lines.join('\n') || 'there are no sending domains: postrider domain add NAME')
+    }),
+}
+
+export const keyList: Command = {
+  name: 'key list',
+  summary: 'the API keys and SMTP logins, without their secrets',
+  help: `postrider key list [--tenant ID] [--json]
+
+Those of the organisation, or of one tenant: the newest ${mostShown}, each with its id, what it may do, and when it was last used.`,
+  options: { tenant: { type: 'string' }, ...jsonOption },
+  run: (given, deps) =>
+    deps.withHouse(async (house) => {
+      const tenantId = (await givenTenant(given, house)) ?? null
+      const { credentials } = await listCredentials(house.db, { tenantId }, { number: 1, size: mostShown })
+      const lines = credentials.map(({ id, name, type, mode, hold, permissions, lastUsedAt }) =>
+        [
+          `${String(id).padEnd(6)}${name}  ${type === 'smtp' ? 'SMTP login' : `${mode} key`}`,
+          permissions === null ? 'full access' : permissions.join(' '),
+          ...(hold ? ['on hold'] : []),
+          lastUsedAt === null ? 'never used' : `last used ${lastUsedAt.toISOString().slice(0, 16)}Z`,
+        ].join(', '),
+      )
+      const whose = tenantId === null ? 'the organisation' : 'this tenant'
+      printed(given, deps, { keys: credentials }, lines.join('\n') || `${whose} has none: postrider key create --type live`)
+    }),
+}

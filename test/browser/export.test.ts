@@ -1,0 +1,60 @@
+/** The file of emails, saved while mail flows: every email that there was is in it once. */
+import { readFile } from 'node:fs/promises'
+import type { Browser } from 'playwright-core'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { cookieOf, invite, useLink } from '../dashboard/browser.ts'
+import type { House } from '../support/house.ts'
+import { hasChromium, openPage, startBrowser, startDashboardHouse } from './chromium.ts'
+
+let house: House
+let browser: Browser
+beforeAll(async () => {
+  if (!hasChromium) return
+  house = await startDashboardHouse()
+  browser = await startBrowser()
+})
+afterAll(async () => {
+  if (!hasChromium) return
+  await browser.close()
+  await house.stop()
+})
+
+interface Sent {
+  messages: Record<string, { id: string }>
+}
+
+/** In one submission for every `atOnce` recipients, so that these share their millisecond; the ids. */
+async function send(emails: number, atOnce: number, tag: string): Promise<string[]> {
+  const ids: string[] = []
+  for (let sent = 0; sent < emails; sent += atOnce) {
+    const to = Array.from({ length: atOnce }, (_, index) => `delivered+${tag}${sent + index}@simulator.test`)
+    const body = { from: 'shop@simulator.test', to, subject: tag, text: tag, tag }
+    const { messages } = (await house.call('POST', '/emails', { key: house.testKey, body })).body.data as Sent
+    ids.push(...Object.values(messages).map(({ id }) => id))
+  }
+  return ids
+}
+
+test.skipIf(!hasChromium)('every email is in it once, whatever is accepted while it is saved', async () => {
+  const { page, context, origin } = await openPage(browser, house, { width: 1440, theme: 'light' })
+  const [name = '', value = ''] = cookieOf(await useLink(house, await invite(house, 'owner@house.test', 'owner'))).split('=')
+  await context.addCookies([{ name, value, url: origin, httpOnly: true, sameSite: 'Strict' }])
+  const before = await send(330, 30, 'before')
+  let asked = 0
+  await page.route('**/v1/emails?*perPage=100*', async (route) => {
+    if (++asked > 1) await send(7, 7, `during${asked}`)
+    await route.continue()
+  })
+  for (const filters of ['', '?subject=before']) {
+    asked = 0
+    await page.goto(`/emails${filters}`)
+    const saved = page.waitForEvent('download')
+    await page.getByRole('button', { name: 'Download CSV' }).click()
+    const lines = (await readFile(await (await saved).path(), 'utf8')).trim().split('\r\n')
+    const ids = lines.slice(1).map((line) => line.slice(0, 22))
+    expect(asked).toBeGreaterThan(3)
+    expect(new Set(ids).size).toBe(ids.length)
+    expect(before.filter((id) => !ids.includes(id))).toEqual([])
+  }
+  await context.close()
+})

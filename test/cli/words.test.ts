@@ -1,0 +1,124 @@
+/** The command line for somebody who does not know it yet: help, wrong words, and the lists that other commands want ids from. */
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { openIds, openSecrets, readConfig, systemClock, systemRandom } from '#base'
+import { createKey } from '#credentials'
+import { pauseTenant } from '#delivery'
+import type { House } from '#installation'
+import { foundOrganisation } from '#tenants'
+import { runHere } from '../support/command.ts'
+import { type TestDatabase, testDatabase } from '../support/database.ts'
+
+let database: TestDatabase
+beforeAll(async () => {
+  database = await testDatabase()
+  const facts = { name: 'Test', secretFingerprint: 'f', nowMs: clock.nowMs(), ids }
+  await database.db.transaction((tx) => foundOrganisation(tx, facts))
+})
+afterAll(() => database.close())
+
+const ids = openIds(systemRandom)
+const clock = systemClock
+
+/** What it printed, and what it said on standard error. */
+async function ran(...words: string[]): Promise<{ code: number; text: string; said: string }> {
+  const printed: string[] = []
+  const said: string[] = []
+  const error = vi.spyOn(console, 'error').mockImplementation((line) => void said.push(String(line)))
+  const house: House = {
+    config: readConfig({ POSTRIDER_HOSTNAME: 'vm' }),
+    db: database.db,
+    clock,
+    ids,
+    random: systemRandom,
+    secrets: openSecrets('a secret for tests only', systemRandom),
+    version: 'test',
+  }
+  const code = await runHere(words, { withHouse: (work) => work(house), print: (text) => void printed.push(text) })
+  error.mockRestore()
+  return { code, text: printed.join('\n'), said: said.join('\n') }
+}
+
+describe('help', () => {
+  test.each([[], ['--help'], ['-h'], ['help']])('of everything lists every command: %s', async (...words) => {
+    const { code, text } = await ran(...words)
+    expect([code, text]).toEqual([0, expect.stringMatching(/ {2}serve .*\n[^]* {2}queue flush .*\n[^]*--help tells more/)])
+  })
+
+  test.each([
+    ['tenant', '--help'],
+    ['help', 'tenant'],
+    ['tenant', '-h'],
+  ])('of a first word lists what begins with it: %s %s', async (...words) => {
+    const { code, text } = await ran(...words)
+    expect(code).toBe(0)
+    expect(text.match(/^ {2}\w+ \w+/gm)).toEqual(['  tenant create', '  tenant list', '  tenant pause', '  tenant resume'])
+  })
+
+  test.each([
+    ['queue', 'pause', '--help'],
+    ['queue', 'pause', '-h'],
+    ['help', 'queue', 'pause'],
+  ])('of a command is its own: %s %s %s', async (...words) => {
+    expect(await ran(...words)).toMatchObject({ code: 0, text: expect.stringMatching(/^postrider queue pause --destination/) })
+  })
+
+  test('--version says the version', async () => {
+    expect(await ran('--version')).toMatchObject({ code: 0, text: 'test' })
+  })
+})
+
+describe('a wrong call', () => {
+  test.each([
+    ['frobnicate', 'there is no command "frobnicate"; all of them: postrider --help'],
+    [
+      'queue fulsh',
+      'there is no command "queue fulsh"; there are queue pause, queue resume, queue flush, queue release, queue cancel, queue',
+    ],
+    ['limits', 'there is no command "limits"; there is limits set'],
+    ['key make --key svc_live_secret', 'there is no command "key make"; there are key create, key list'],
+    ['tenant pause', 'tenant pause needs ID\n\npostrider tenant pause ID [--because TEXT] [--json]'],
+    ['tenant pause nobody', 'there is no tenant nobody\npostrider tenant list shows all'],
+    ['queue --tenant nobody', 'there is no tenant nobody\npostrider tenant list shows all'],
+    ['queue flush --tenant nobody', 'there is no tenant nobody\npostrider tenant list shows all'],
+    ['tenant list --frob', "Unknown option '--frob'\n\npostrider tenant list [--json]"],
+  ])('says on standard error what is wrong and what there is: %s', async (words, wrong) => {
+    const { code, text, said } = await ran(...words.split(' '))
+    expect([code, text]).toEqual([2, ''])
+    expect(said.startsWith(wrong), said).toBe(true)
+  })
+
+  test('with a file that is not there names the file, and no call of the system', async () => {
+    expect(await ran('backup', '/nowhere/file')).toMatchObject({ code: 1, said: '/nowhere/file.unfinished: no such file or directory' })
+  })
+})
+
+describe('a list', () => {
+  test('of tenants, domains and keys has the ids that other commands take', async () => {
+    const made = JSON.parse((await ran('tenant', 'create', '--name', 'Second shop', '--json')).text) as { id: string }
+    await pauseTenant(database.db, made.id, { because: 'they spam', by: 'operator' }, clock.nowMs())
+    const { tenants } = JSON.parse((await ran('tenant', 'list', '--json')).text)
+    expect(tenants).toMatchObject([
+      { name: 'Default', isDefault: true, pausedBecause: null },
+      { id: made.id, name: 'Second shop', status: 'active', pausedBecause: 'they spam' },
+    ])
+    expect((await ran('tenant', 'list')).text).toContain(`${made.id}  Second shop, paused (they spam)`)
+
+    expect((await ran('domain', 'list', '--tenant', made.id)).text).toMatch(/^there are no sending domains/)
+    await ran('domain', 'add', 'shop.example.com', '--tenant', made.id)
+    await ran('domain', 'add', 'lab.example.com', '--trust')
+    expect((await ran('domain', 'list')).text).toMatch(/\d+ +shop\.example\.com {2}not verified, of \w+\n\d+ +lab\.example\.com {2}trusted/)
+    const { domains } = JSON.parse((await ran('domain', 'list', '--tenant', made.id, '--json')).text)
+    expect(domains).toMatchObject([{ name: 'shop.example.com', tenantId: made.id, verified: false }])
+
+    const wanted = { mode: 'live', name: 'first', tenantId: null, permissions: ['emails:send'] } as const
+    const { id, key } = await database.db.transaction((tx) => createKey(tx, wanted, { nowMs: clock.nowMs(), ids }))
+    const { text } = await ran('key', 'list')
+    expect(text).toMatch(new RegExp(`^${id} +first {2}live key, emails:send, never used`))
+    expect(text).not.toContain(key)
+    expect((await ran('key', 'list', '--tenant', made.id)).text).toMatch(/^this tenant has none/)
+  })
+
+  test('of the records to publish says when they rest on a name that the internet does not know', async () => {
+    expect((await ran('dns')).text).toMatch(/\n\nBut "vm", which they name, is no name on the internet: first set POSTRIDER_HOSTNAME/)
+  })
+})
