@@ -1,6 +1,6 @@
 /**
  * Messages: addresses, header fields and MIME, written and read.
- * Owns: nothing. Uses: nothing. Used by: bounces, suppressions, domains, accept, delivery, returns, inbound, http, cli.
+ * Owns: nothing. Uses: nothing. Used by: bounces, suppressions, domains, tracking, accept, delivery, returns, inbound, http, cli.
  * Promises: what is built has CRLF line ends only and no line over 998 octets; reading is bounded and never throws.
  */
 export { type Address, type Mailbox, parseAddress, parseDomain, parseMailbox } from './address.ts'

@@ -2,6 +2,7 @@
 import { Refusal, wrongField } from '#base'
 import { type Db, type Queryable, sql, sqlState } from '#db'
 import { findDomainById } from '#domains'
+import { parseDomain } from '#mail'
 import { tenantForNew } from '#tenants'
 
 export interface TrackDomain {
@@ -78,12 +79,13 @@ const hostName = new RegExp(`^${label}(?:\\.${label})*$`)
 const longestName = 253
 const mostExcluded = 100
 
-/** Without spaces, lower case; undefined stays undefined, and nothing is null. */
+/** Without spaces, as lower-case A-labels, which links are compared by; undefined stays undefined, and nothing is null. */
 function excluded(text: string | null | undefined): string | null | undefined {
   if (text == null) return text
   const names = text
     .split(',')
-    .map((one) => one.trim().toLowerCase())
+    .map((one) => one.trim())
+    .map((one) => parseDomain(one) ?? one.toLowerCase())
     .filter((one) => one !== '')
   if (names.length > mostExcluded) throw wrongField('excludedClickDomains', `has more than ${mostExcluded} domains`)
   const odd = names.find((one) => one.length > longestName || !hostName.test(one))

@@ -1,7 +1,7 @@
 /**
  * Track domains, host names of a tenant under which opens and clicks of its mail are counted; the links that lead there, written into
  * mail; and the opens and clicks themselves.
- * Owns: track_domains, hits. Uses: base, net, db, tenants, suppressions, domains, events, emails. Used by: accept, delivery,
+ * Owns: track_domains, hits. Uses: base, mail, net, db, tenants, suppressions, domains, events, emails. Used by: accept, delivery,
  * housekeeping, doctor, http, main.
  * Promises: a full name belongs to one tenant; a resolver that does not answer changes nothing; html is changed at the links and the
  * pixel only, in one pass; a link leads only where its sender wrote; nobody who follows one waits for the database, and what was not

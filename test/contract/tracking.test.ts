@@ -120,6 +120,7 @@ describe('a new track domain', () => {
     ['with a fraction as domain', { domainId: 1.5 }, 'domainId'],
     ['with no number as domain', { domainId: 'abc' }, 'domainId'],
     ['with an excluded URL', { excludedClickDomains: 'https://a.example' }, 'excludedClickDomains'],
+    ['with an excluded path', { excludedClickDomains: 'bücher.example/x' }, 'excludedClickDomains'],
   ])('is refused %s', async (_, body, field) => {
     const answer = await call('POST', '/tracking', { domainId, name: `t${count}`, ...body })
     expect(answer).toMatchObject({ status: 400, body: { error: { code: 'validation_error', field } } })
@@ -147,6 +148,7 @@ describe('a change', () => {
     expect(await change({})).toMatchObject({ trackClicks: true, excludedClickDomains: 'a.example', updatedAt: null })
     expect(await change({ trackClicks: false, trackOpens: null })).toMatchObject({ trackClicks: false, trackOpens: true })
     expect(await change({ excludedClickDomains: '' })).toMatchObject({ excludedClickDomains: null })
+    expect(await change({ excludedClickDomains: 'Bücher.example' })).toMatchObject({ excludedClickDomains: 'xn--bcher-kva.example' })
     expect(await change({ excludedClickDomains: 'b.example' })).toMatchObject({ excludedClickDomains: 'b.example' })
     expect(await change({ excludedClickDomains: null })).toMatchObject({ excludedClickDomains: null, updatedAt: expect.any(String) })
   })
