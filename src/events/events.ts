@@ -1,8 +1,9 @@
 /**
  * The log of all that happened to emails. Webhooks, usage, live view and timelines read it; nothing else tells anybody anything.
- * Owns: events. Uses: db. Used by: emails, spool, tracking, accept, delivery, returns, webhooks, usage, housekeeping, http.
+ * Owns: events. Uses: base, db. Used by: emails, spool, tracking, accept, delivery, returns, webhooks, usage, housekeeping, http.
  * Promises: an event is appended in the transaction that makes it true.
  */
+import { storableJson } from '#base'
 import { type PartitionedTable, type Queryable, type Sql, sql, type Tx } from '#db'
 
 export const eventTables: readonly PartitionedTable[] = [{ table: 'events', key: 'time' }]
@@ -62,7 +63,7 @@ export async function appendEvents(tx: Tx, happened: readonly NewEvent[]): Promi
     happened.map((event) => event.at),
     happened.map((event) => event.kind),
     happened.map((event) => event.emailId),
-    happened.map((event) => JSON.stringify(event.data)),
+    happened.map((event) => storableJson(event.data)),
   ])
 }
 
