@@ -7,5 +7,17 @@ export function refuseOddText(field: string, text: string): void {
   if (message !== undefined) throw wrongField(field, message)
 }
 
+/** As JSON.stringify writes NUL and half a surrogate pair; the first alternative steps over a backslash that is meant. */
+const unstorable = /\\(?:\\|u0000|ud[89a-f][0-9a-f]{2})/g
+
+/**
+ * JSON that PostgreSQL takes, whatever its strings hold: a stranger's text, cut by us within a character, must not keep what is written with
+ * it from being written.
+ */
+export function storableJson(value: unknown): string {
+  const json = JSON.stringify(value)
+  return json.includes('\\u') ? json.replace(unstorable, (found) => (found === '\\\\' ? found : '\ufffd')) : json
+}
+
 /** A stranger's text, bounded and such that PostgreSQL can store it. */
 export const storable = (text: string, most: number): string => text.slice(0, most).toWellFormed().replaceAll('\0', '\ufffd')

@@ -4,7 +4,7 @@
  * an outcome of a stale owner or of an earlier claim changes nothing. What is written again after a lost answer is looked for first. Writes spool,
  * emails, attempts and events, because this is one of the two hot commits of the house.
  */
-import { type Clock, type Log, metrics, pause, type Reached, type Traces } from '#base'
+import { type Clock, type Log, metrics, pause, type Reached, storableJson, type Traces } from '#base'
 import { type Db, ensurePartitions, lacksPartition, sql } from '#db'
 import { type EventKind, eventTables } from '#events'
 import { simulatorDomain } from '#simulator'
@@ -183,7 +183,7 @@ function parametersOf(outcomes: readonly Outcome[]) {
   for (const { claimed } of outcomes) {
     if (claimed.emailId < first) first = claimed.emailId
   }
-  return [JSON.stringify(outcomes.map(rowOf)), first]
+  return [storableJson(outcomes.map(rowOf)), first]
 }
 
 async function writeOutcomes(db: Db, outcomes: readonly Outcome[], reached: Reached | undefined): Promise<void> {

@@ -1,6 +1,6 @@
 /**
  * The log of all that happened to emails. Webhooks, usage, live view and timelines read it; nothing else tells anybody anything.
- * Owns: events. Uses: db. Used by: emails, spool, tracking, accept, delivery, returns, webhooks, usage, housekeeping, http.
+ * Owns: events. Uses: base, db. Used by: emails, spool, tracking, accept, delivery, returns, webhooks, usage, housekeeping, http.
  * Promises: an event is appended in the transaction that makes it true.
  */
 export { type CountedChange, type CountedEvent, readCountedEvents, readTailBySecond, readTailByTenant } from './counted.ts'

@@ -1,4 +1,5 @@
 /** The log itself: events appended in the transaction that makes them true, and read in the order in which they became visible. */
+import { storableJson } from '#base'
 import { type PartitionedTable, type Queryable, sql, type Tx } from '#db'
 
 export const eventTables: readonly PartitionedTable[] = [{ table: 'events', key: 'time' }]
@@ -58,7 +59,7 @@ export async function appendEvents(tx: Tx, happened: readonly NewEvent[]): Promi
     happened.map((event) => event.at),
     happened.map((event) => event.kind),
     happened.map((event) => event.emailId),
-    happened.map((event) => JSON.stringify(event.data)),
+    happened.map((event) => storableJson(event.data)),
   ])
 }
 

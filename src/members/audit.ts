@@ -2,6 +2,7 @@
  * Who changed what, besides mail: kept where it was changed from the dashboard, with a key, or by a command. `data` says what it was about
  * and holds no secrets, which is the caller's to see to.
  */
+import { storableJson } from '#base'
 import { type Queryable, sql } from '#db'
 
 export interface Actor {
@@ -51,7 +52,7 @@ const deleteOld = sql`
   where at < $1`
 
 export async function noteAct(on: Queryable, { actor, act, tenantId, requestId, ipAddress, data }: Act, nowMs: number): Promise<void> {
-  await on.run(insertEntry, [new Date(nowMs), actor.kind, actor.name, act, tenantId, requestId, ipAddress, JSON.stringify(data)])
+  await on.run(insertEntry, [new Date(nowMs), actor.kind, actor.name, act, tenantId, requestId, ipAddress, storableJson(data)])
 }
 
 /** Newest first. `tenantId` null: of every tenant and of none. */

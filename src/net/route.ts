@@ -78,7 +78,7 @@ async function routeByMx(domain: string, records: readonly MxRecord[], resolver:
 
   // RFC 5321 section 5.1: hosts at or above our own preference would send it in a circle.
   const ownPreference = Math.min(...named.filter(({ host }) => isOwn(host, options)).map(({ preference }) => preference))
-  const candidates = named.filter(({ host, preference }) => preference < ownPreference && host !== '' && isIP(host) === 0)
+  const candidates = named.filter(({ host, preference }) => preference < ownPreference && isHost(host))
   if (candidates.length === 0) {
     if (Number.isFinite(ownPreference)) return circle(domain, options)
     return { kind: 'permanent', classification: 'dns_error', enhanced: '5.4.4', message: `${domain} names no usable mail server` }
@@ -91,6 +91,9 @@ async function routeByMx(domain: string, records: readonly MxRecord[], resolver:
 
 /** The registrable domain of a mail server: those who have the same are one provider's. */
 export const destinationOf = (host: string) => getDomain(host) ?? host
+
+/** A label of DNS may hold any octet; what no host is named with has no address, and nowhere to be kept. */
+const isHost = (name: string) => isIP(name) === 0 && /^(?=.{1,253}$)[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*$/.test(name)
 
 /** By preference, equal ones shuffled, each host once. */
 function inOrder(candidates: readonly RouteHost[], fraction: () => number): RouteHost[] {

@@ -107,6 +107,17 @@ export const dnsRows: Row[] = [
     comesTo: ['hardfail dns_error 5.4.4'],
   },
   {
+    name: 'an MX with a NUL in its name',
+    dns: ({ domain, ip }) => ({ [domain]: { MX: [`10 a\0b.${domain}`] }, [`a\0b.${domain}`]: { A: [ip] } }),
+    comesTo: ['hardfail dns_error 5.4.4'],
+    mostConnections: 0,
+  },
+  {
+    name: 'an MX with a NUL in its name, a second one that works',
+    dns: ({ domain, ip }) => ({ [domain]: { MX: [`10 a\0b.${domain}`, `20 mx.${domain}`] }, [`mx.${domain}`]: { A: [ip] } }),
+    comesTo: ['sent'],
+  },
+  {
     name: 'our own name as the only MX',
     dns: ({ domain }) => ({ [domain]: { MX: ['10 house.test'] } }),
     comesTo: ['hardfail protocol_error 5.4.6'],

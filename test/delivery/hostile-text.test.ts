@@ -1,0 +1,54 @@
+/** What a stranger's server or DNS says may be text that nothing can store: it costs the stranger's mail, and nobody else's. */
+import { expect, onTestFinished, test } from 'vitest'
+import { startFakeMx } from '../support/fake-mx.ts'
+import { startHouse } from '../support/house.ts'
+import { startTestDns } from '../support/test-dns.ts'
+
+const emoji = '\u{1f600}'
+/** Cut where our own limits of 4000 and 80 characters cut them, half of a pair is left. */
+const replies: Record<string, string> = {
+  'long.test': `550-${'x'.repeat(1996)}\n550 ${'y'.repeat(1994)}${emoji} end`,
+  'strange.test': `${'z'.repeat(79)}${emoji}`,
+}
+const hosts = ['a\0b.nul.test', 'mx\r\nx.lines.test', 'a b.blank.test', '<i>.markup.test', 'é.wide.test']
+
+test('a reply that we cut within a character, and mail servers with any octets in their names, end no mail but their own', async () => {
+  await using mx = await startFakeMx({
+    script: ({ stage, argument }) => (stage === 'rcpt' ? replies[argument.replace(/^.*@|>.*$/g, '')] : undefined),
+  })
+  const good = { MX: ['10 mx.good.test'] }
+  await using dns = await startTestDns({
+    'mx.good.test': { A: ['127.0.0.1'] },
+    'dead.good.test': { A: ['127.0.0.2'] },
+    'good.test': good,
+    ...Object.fromEntries(Object.keys(replies).map((name) => [name, { MX: [`10 mx.${name}`] }])),
+    ...Object.fromEntries(Object.keys(replies).map((name) => [`mx.${name}`, { A: ['127.0.0.1'] }])),
+    ...Object.fromEntries(hosts.map((host) => [host.replace(/^.*?\./s, ''), { MX: ['10 dead.good.test', `20 ${host}`] }])),
+    ...Object.fromEntries(hosts.map((host) => [`only.${host.replace(/^.*?\./s, '')}`, { MX: [`10 ${host}`] }])),
+    ...Object.fromEntries(hosts.map((host) => [host, { A: ['127.0.0.1'] }])),
+  })
+  const house = await startHouse({
+    rateLimit: null,
+    sendLimit: null,
+    roles: ['delivery'],
+    settings: { POSTRIDER_DNS: dns.address, POSTRIDER_MX_PORT: String(mx.port), POSTRIDER_ALLOWED_NETWORKS: '127.0.0.0/8' },
+  })
+  onTestFinished(() => house.stop())
+  await house.addDomain(house.tenantId, 'shop.test')
+  const send = async (domain: string) => {
+    const content = { from: 'hi@shop.test', to: [`ann@${domain}`], subject: 'Hello', text: 'Hello' }
+    const { body } = await house.call('POST', '/emails', { key: house.liveKey, body: content })
+    return (body.data as { id: string }).id
+  }
+  const statusOf = async (id: string) =>
+    ((await house.call('GET', `/emails/${id}`, { key: house.liveKey })).body.data as { status: string }).status
+  const named = hosts.map((host) => host.replace(/^.*?\./s, ''))
+  const strangers = [...Object.keys(replies), ...named, ...named.map((name) => `only.${name}`)]
+  const ids = await Promise.all(strangers.map(send))
+  for (const [index, id] of ids.entries())
+    await expect
+      .poll(async () => [strangers[index], await statusOf(id)], { timeout: 10_000 })
+      .toEqual([strangers[index], expect.stringMatching('fail')])
+  const id = await send('good.test')
+  await expect.poll(() => statusOf(id), { timeout: 5000 }).toBe('sent')
+}, 60_000)
