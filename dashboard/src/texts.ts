@@ -1,4 +1,4 @@
-/** The words of the pages, in one place. */
+/** The words of the pages, in one place. Longer than other files, because whoever changes how something is called must see all of it. */
 import type { Theme } from './theme.ts'
 import type { Member, Status } from './types.ts'
 

@@ -1,6 +1,6 @@
 /**
  * The settings, read from the environment in this file alone, by one table from which `docs/generated/config.md` and
- * `postrider serve --help` are made (design section 6).
+ * `postrider serve --help` are made. Longer than other files, because the table is one.
  */
 
 import { readFileSync } from 'node:fs'

@@ -104,26 +104,6 @@ describe('a transaction', () => {
     const kept = await database.db.transaction(async (tx) => tx)
     await expect(kept.script('select 1')).rejects.toThrow('ended')
   })
-
-  test('that is resolvable can be asked about afterwards', async () => {
-    const database = await emptyDatabase()
-    const { db } = database
-    const id = sql<{ id: string }>`select pg_current_xact_id_if_assigned()::text as id`
-    const committed = await db.transaction((tx) => tx.first(id), { resolvable: true })
-    expect(await db.outcomeOf(committed?.id ?? '')).toBe('committed')
-    let aborted = ''
-    const failing = db.transaction(
-      async (tx) => {
-        aborted = (await tx.first(id))?.id ?? ''
-        expect(await db.outcomeOf(aborted)).toBe('in progress')
-        throw new Error('no')
-      },
-      { resolvable: true },
-    )
-    await expect(failing).rejects.toThrow('no')
-    expect(await db.outcomeOf(aborted)).toBe('aborted')
-    expect(await db.outcomeOf('99999999999')).toBe('aborted')
-  })
 })
 
 describe('a lost server', () => {

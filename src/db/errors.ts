@@ -1,17 +1,11 @@
 /** What may go wrong with a commit, told apart: known not to have happened, unknown, done but not as durable as it was asked to be. */
 import { DatabaseError } from 'pg'
 
-/**
- * The connection broke, or the server went down, while a commit was under way: it may or may not have happened. `transactionId` is
- * known for a transaction started as `resolvable`: ask `outcomeOf`. Without one, repeat only what may be repeated.
- */
+/** The connection broke, or the server went down, while a commit was under way: it may or may not have happened. Repeat only what may be repeated. */
 export class CommitUnknown extends Error {
-  readonly transactionId: string | undefined
-
-  constructor(transactionId: string | undefined, cause: unknown) {
+  constructor(cause: unknown) {
     super('the connection to the database was lost during a commit, which may or may not have happened', { cause })
     this.name = 'CommitUnknown'
-    this.transactionId = transactionId
   }
 }
 

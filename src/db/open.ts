@@ -4,7 +4,7 @@
  */
 import { type Log, silentLog } from '#base'
 import type { Answer, Connection } from './connection.ts'
-import { CommitUnknown, maySpellEnd, saysServerIsLeaving, sqlState } from './errors.ts'
+import { CommitUnknown, maySpellEnd, saysServerIsLeaving } from './errors.ts'
 import { openListener } from './listen.ts'
 import { awaitDatabase, openPool } from './pool.ts'
 import type { Db, Queryable, Session, Tx } from './queryable.ts'
@@ -20,9 +20,6 @@ export interface DbConfig {
   /** How long to wait for a database that does not answer yet. */
   waitMs?: number
 }
-
-const outcome = sql<{ status: 'committed' | 'aborted' | 'in progress' | null }>`
-  select pg_xact_status($1::xid8) as status`
 
 const say = sql`
   select pg_notify($1, $2)`
@@ -57,19 +54,18 @@ export async function openDb({ log = silentLog, waitMs = 0, ...config }: DbConfi
     try {
       return await work(connection)
     } catch (error) {
-      throw judged((await isUnknown(connection, error)) ? new CommitUnknown(undefined, error) : error)
+      throw judged((await isUnknown(connection, error)) ? new CommitUnknown(error) : error)
     } finally {
       pool.give(connection)
     }
   }
 
-  async function transaction<T>(work: (tx: Tx) => Promise<T>, { resolvable = false } = {}): Promise<T> {
+  async function transaction<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
     const connection = await pool.take()
     try {
-      const begun = await connection.script<{ id: string }>(resolvable ? 'begin; select pg_current_xact_id()::text as id' : 'begin')
-      const transactionId = begun.rows[0]?.id
+      await connection.script('begin')
       const result = await inside(connection, work)
-      await commit(connection, transactionId)
+      await commit(connection)
       return result
     } catch (error) {
       throw judged(error)
@@ -85,17 +81,6 @@ export async function openDb({ log = silentLog, waitMs = 0, ...config }: DbConfi
       (text) => alone((connection) => connection.script(text)),
     ),
     transaction,
-    async outcomeOf(transactionId) {
-      try {
-        const status = (await db.first(outcome, [transactionId]))?.status
-        if (status) return status
-      } catch (error) {
-        // "in the future": the server that knew it is gone and the one promoted in its place never got it.
-        if (sqlState(error) === '22023') return 'aborted'
-        throw error
-      }
-      throw new Error(`transaction ${transactionId} is too long ago for the database to know`)
-    },
     listen: (channel, heard, options) => listener.listen(channel, heard, options),
     async notify(channel, payload) {
       await db.rows(say, [channel, payload])
@@ -165,9 +150,9 @@ async function inside<T>(connection: Connection, work: (tx: Tx) => Promise<T>): 
   }
 }
 
-async function commit(connection: Connection, transactionId: string | undefined): Promise<void> {
+async function commit(connection: Connection): Promise<void> {
   const { command } = await connection.script('commit').catch(async (error: unknown) => {
-    throw (await isUnknown(connection, error)) ? new CommitUnknown(transactionId, error) : error
+    throw (await isUnknown(connection, error)) ? new CommitUnknown(error) : error
   })
   // A transaction with a failed statement answers COMMIT with ROLLBACK, and no error.
   if (command !== 'COMMIT') throw new Error('the transaction was rolled back, because a statement in it had failed')

@@ -29,11 +29,6 @@ export interface Session extends Queryable {
   close(): Promise<void>
 }
 
-export interface TransactionOptions {
-  /** Learns the transaction's id at its start (in the round trip of BEGIN), so that an unknown commit can be resolved by `outcomeOf`. */
-  resolvable?: boolean
-}
-
 export interface ListenOptions {
   /** Runs after the connection was lost and is listening again: whatever was said in between was not heard. */
   onReconnect?: () => void
@@ -43,9 +38,7 @@ export interface ListenOptions {
 export interface Db extends Queryable {
   readonly scope: 'database'
   /** Commits when `work` resolves, rolls back and rethrows when it rejects. Throws `CommitUnknown` or `NotDurable` (see errors.ts). */
-  transaction<T>(work: (tx: Tx) => Promise<T>, options?: TransactionOptions): Promise<T>
-  /** What became of a transaction whose commit was unknown. 'in progress' also while it still waits for a standby. */
-  outcomeOf(transactionId: string): Promise<'committed' | 'aborted' | 'in progress'>
+  transaction<T>(work: (tx: Tx) => Promise<T>): Promise<T>
   /** A hint, never a promise: what is said while the connection is down is lost. The returned function stops listening. */
   listen(channel: string, heard: (payload: string) => void, options?: ListenOptions): Promise<() => Promise<void>>
   notify(channel: string, payload: string): Promise<void>

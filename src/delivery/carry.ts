@@ -62,7 +62,7 @@ export interface Supply {
   resting: Waiters
   readonly isClosing: boolean
   /** Into the queue, and to whoever takes it. */
-  add(jobs: readonly Job[]): void
+  add: (jobs: readonly Job[]) => void
   /** Somebody takes what waits. */
   press(): void
   /** Whoever was woken has come to the queue. */

@@ -21,7 +21,6 @@ export interface Hands {
   readonly freshWindow: number
   take(claimed: readonly Claimed[]): void
   finish(claimed: Claimed): void
-  holds(claimed: Pick<Claimed, 'emailId'>): boolean
   isIdle(shard: number): boolean
   windows(): (Lane & { size: number })[]
   all(): Claimed[]
@@ -66,7 +65,6 @@ export function openHands(): Hands {
       if (lane) lane.finished++
       metrics.inFlight.set(held.size)
     },
-    holds: ({ emailId }) => held.has(emailId),
     isIdle: (shard) => (byShard.get(shard) ?? 0) === 0,
     windows() {
       const windows: (Lane & { size: number })[] = []

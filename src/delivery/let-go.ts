@@ -8,9 +8,9 @@ const retryEveryMs = 200
 
 export interface LetGo {
   /** Not sent, and not ours to send any more. */
-  abandoned(claimed: readonly Claimed[]): void
+  abandoned: (claimed: readonly Claimed[]) => void
   /** Not sent, and not to be claimed again for so long; no attempt. */
-  putOff(claimed: readonly Claimed[], forMs: number, waitsFor: string): void
+  putOff: (claimed: readonly Claimed[], forMs: number, waitsFor: string) => void
 }
 
 export function openLetGo({ db, clock, log, hands }: { db: Db; clock: Clock; log: Log; hands: Hands }): LetGo {

@@ -18,7 +18,7 @@ export interface ScreenDeps {
   tenants: Tenants
   schedule: RetrySchedule
   /** What is paused. */
-  stops(): Promise<readonly QueueStop[]>
+  stops: () => Promise<readonly QueueStop[]>
 }
 
 export interface Screened {

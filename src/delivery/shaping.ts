@@ -3,11 +3,12 @@
  * a slot of the provider's row first; where a rate is in force, messages take their times from the row. What is refused changes the row
  * (learn.ts) and is told in the event log. A provider that has refused nothing costs two statements for each connection.
  */
-import { type Clock, type Log, pause, startLoop } from '#base'
+import { type Clock, type Log, startLoop } from '#base'
 import type { GivenReply } from '#bounces'
 import { type Db, type Queryable, sql, type Tx } from '#db'
 import { appendEvents } from '#events'
 import { afterRefusedConnection, afterSuccess, afterThrottle, type Learned, unlearned } from './learn.ts'
+import { awaitTime, type Paced } from './pace.ts'
 import type { Provider, Providers } from './providers.ts'
 import { openSlots, type Slot, type SlotsHeld } from './slots.ts'
 
@@ -31,13 +32,6 @@ const saveRow = sql`
   set learned = $3, connections = $4, rate = $5, second = $6, accepted = $7, accepted_before = $8,
     cause = coalesce($9, cause), changed_at = case when $9::text is null then changed_at else $10 end
   where source = $1 and provider = $2`
-
-/** The times of the next messages: from now on, or after those that others have taken. */
-const takeTimes = sql<{ endAt: Date; rate: number | null }>`
-  update shaping
-  set slot_at = greatest(slot_at, $3) + make_interval(secs => $4::double precision / rate)
-  where source = $1 and provider = $2 and rate is not null
-  returning slot_at as "endAt", rate`
 
 const inForce = sql<InForce>`
   select source, provider, open, connections, rate, (learned ->> 'backoffUntilMs')::double precision as "restsUntilMs", cause,
@@ -103,12 +97,6 @@ export interface ShaperDeps {
 }
 
 const tellEveryMs = 500
-/** After the database did not answer. */
-const retryMs = 500
-/** Messages taken from the row at once: those of this time. */
-const paceAheadMs = 150
-/** Times that no connection has used by then are gone: used later, they would be a burst. */
-const staleMs = 150
 const mostWaitingUnpaced = 2000
 const waitingSeconds = 5
 const leastWaiting = 20
@@ -117,8 +105,7 @@ const scarceConnections = 4
 /** By then all processes know. */
 const haltMs = 2 * tellEveryMs
 
-interface State extends SlotsHeld {
-  learned: Learned
+interface State extends SlotsHeld, Paced {
   isLearned: boolean
   /** Since the last report. */
   accepted: number
@@ -126,10 +113,6 @@ interface State extends SlotsHeld {
   refusal: { cause: string; standing: number } | undefined
   /** Nothing is sent before (clock ms), whatever has been learnt. */
   haltUntilMs: number
-  /** Times (clock ms) at which a message may go. */
-  times: number[]
-  staleAtMs: number
-  taking: Promise<void> | undefined
 }
 
 export function openShaper({ db, clock, log, processId, providers }: ShaperDeps): Shaper {
@@ -141,40 +124,7 @@ export function openShaper({ db, clock, log, processId, providers }: ShaperDeps)
     state.learned = learned ?? unlearned(state.provider)
   }
   const slots = openSlots({ db, clock, log, processId }, learn)
-
-  const takeMore = async (state: State) => {
-    const rate = state.learned.rate ?? 1
-    const wanted = Math.max(1, Math.floor((rate * paceAheadMs) / 1000))
-    const nowMs = clock.nowMs()
-    const [row] = await db.rows(takeTimes, [state.source, state.provider.name, new Date(nowMs), wanted])
-    if (row?.rate == null) {
-      state.learned = { ...state.learned, rate: null }
-      return
-    }
-    state.learned = { ...state.learned, rate: row.rate }
-    const stepMs = 1000 / row.rate
-    for (let nth = wanted; nth > 0; nth--) state.times.push(row.endAt.getTime() - nth * stepMs)
-    state.staleAtMs = Math.max(row.endAt.getTime(), clock.nowMs()) + staleMs
-  }
-
-  const turn = async (state: State): Promise<void> => {
-    while (state.learned.rate !== null && !isStopped) {
-      if (clock.nowMs() > state.staleAtMs) state.times = []
-      const atMs = state.times.shift()
-      if (atMs !== undefined) {
-        const waitMs = atMs - clock.nowMs()
-        if (waitMs > 0) await pause(clock, waitMs)
-        return
-      }
-      state.taking ??= takeMore(state).finally(() => {
-        state.taking = undefined
-      })
-      await state.taking.catch(async (error) => {
-        log.warn({ err: error }, 'no turn could be had')
-        await pause(clock, retryMs)
-      })
-    }
-  }
+  const pace = { db, clock, log, isStopped: () => isStopped }
 
   /** Tells the row what came of it, and learns what all processes have learnt. */
   const tell = async (state: State) => {
@@ -266,7 +216,7 @@ export function openShaper({ db, clock, log, processId, providers }: ShaperDeps)
       const state = stateFor(source, provider)
       return {
         connect: () => slots.take(state),
-        turn: () => turn(state),
+        turn: () => awaitTime(state, pace),
         isWanted: () => slots.isWanted(state),
         get isPaced() {
           return state.learned.rate !== null

@@ -35,7 +35,7 @@ export function openWaiters(clock: Clock): Waiters {
       return false
     },
     wakeAll() {
-      for (const wake of [...waiting]) wake()
+      for (const wake of waiting) wake()
     },
   }
 }

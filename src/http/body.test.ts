@@ -113,7 +113,7 @@ describe('what went wrong', () => {
   test('with the database away is internal and worth repeating', () => {
     for (const error of [
       new DatabaseUnreachable('x', undefined),
-      new CommitUnknown(undefined, new Error('socket')),
+      new CommitUnknown(new Error('socket')),
       new NotDurable(),
       new Error('Connection terminated unexpectedly'),
       Object.assign(new Error('x'), { code: 'ECONNRESET' }),

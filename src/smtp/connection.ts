@@ -60,7 +60,6 @@ export function openConnection({ peer, channel, tls, hello, limits, clock, begin
       transcript,
       durationMs: turn.isBegun ? clock.monotonicMs() - turn.beganMs : 0,
       repliedMs: turn.repliedMs,
-      secure: channel.secure,
     })
   }
 
@@ -237,9 +236,6 @@ export function openConnection({ peer, channel, tls, hello, limits, clock, begin
     extensions,
     get secure() {
       return channel.secure
-    },
-    get pending() {
-      return turns.length
     },
     get usable() {
       return isUsable && !isQuitting

@@ -143,7 +143,6 @@ export interface TransactionResult {
   durationMs: number
   /** When the last reply of a stage came, in ms after the transaction began. */
   repliedMs: Readonly<Partial<Record<Stage, number>>>
-  secure: boolean
 }
 
 export interface Extensions {
@@ -162,13 +161,11 @@ export interface SmtpConnection {
   readonly extensions: Extensions
   /** Never rejects. A transaction given while another runs follows it; with PIPELINING right behind its final dot. */
   transact(transaction: Transaction): Promise<TransactionResult>
-  /** Transactions given and not yet answered. */
-  readonly pending: number
   /** May another transaction be given? */
   readonly usable: boolean
   /** Resolves when the socket is closed, for whatever reason. */
   readonly closed: Promise<void>
-  /** Says QUIT when the pending transactions are answered; delays none of them. */
+  /** Says QUIT when the transactions given are answered; delays none of them. */
   quit(): void
   /** Ends at once; transactions before their final dot fail as `aborted`. */
   destroy(): void

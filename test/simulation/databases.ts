@@ -34,7 +34,6 @@ export async function openDatabases(store: Store): Promise<Databases> {
     run: (...asked) => pools[which].run(...asked),
     script: (...asked) => pools[which].script(...asked),
     transaction: (...asked) => pools[which].transaction(...asked),
-    outcomeOf: (...asked) => pools[which].outcomeOf(...asked),
     listen: (...asked) => pools[which].listen(...asked),
     notify: (...asked) => pools[which].notify(...asked),
     session: () => pools[which].session(),

@@ -79,7 +79,7 @@ export function openGate({ chance, fateOf, seen }: GateDeps): Gate {
 
   const fail = (fate: Fate): Error | undefined => {
     if (fate === 'unreachable') return new DatabaseUnreachable('the database cannot be reached (simulated)', undefined)
-    if (fate === 'lost before' || fate === 'lost after') return new CommitUnknown(undefined, new Error('the connection broke (simulated)'))
+    if (fate === 'lost before' || fate === 'lost after') return new CommitUnknown(new Error('the connection broke (simulated)'))
     if (fate !== 'disk full') return undefined
     const full = new DatabaseError('could not extend file: No space left on device (simulated)', 0, 'error')
     full.code = '53100'
@@ -255,7 +255,6 @@ export function openGate({ chance, fateOf, seen }: GateDeps): Gate {
       scope: 'database',
       ...verbsOf(life, async () => real, single),
       transaction: (work) => transaction(life, real, work),
-      outcomeOf: (id) => real.outcomeOf(id),
       listen: async () => async () => {},
       notify: async () => {},
       session: async (): Promise<Session> => {

@@ -154,7 +154,7 @@ describe('STARTTLS', () => {
     const connection = await open(mx)
     expect(connection.secure).toBe(true)
     const result = await connection.transact(message({ data: Buffer.from(`${'x'.repeat(70)}\r\n`.repeat(10_000)) }))
-    expect([result.secure, ...outcomes(result)]).toEqual([true, 'accepted 250'])
+    expect(outcomes(result)).toEqual(['accepted 250'])
     expect(mx.messages.map((one) => [one.secure, one.wire.length])).toEqual([[true, 720_000]])
     expect(names).toEqual(['EHLO us.test', 'EHLO us.test'])
     connection.quit()

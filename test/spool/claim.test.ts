@@ -122,7 +122,7 @@ describe('a claim', () => {
     expect(idsOf(await claim(db, { ...wish, freshWindow: 3 }))).toEqual(oldest)
   })
 
-  test('a cursor begins behind a destination', async () => {
+  test('a tenant with a cursor is taken from behind it', async () => {
     await add(1, { destination: 'a.example' })
     const behind = await add(1, { destination: 'b.example' })
     expect(idsOf(await claim(db, { ...wish, cursors: new Map([['large', 'a.example']]) }))).toEqual(behind)

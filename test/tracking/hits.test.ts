@@ -118,8 +118,8 @@ test('a batch whose commit was not heard of is written again, and stands there o
   let lost = 0
   const losing: Db = {
     ...db,
-    async transaction(work, options) {
-      const done = await db.transaction(work, options)
+    async transaction(work) {
+      const done = await db.transaction(work)
       if (lost++ === 0) throw new Error('the connection was lost')
       return done
     },

@@ -1,0 +1,75 @@
+/**
+ * Pace: where a rate is in force, messages take their times from the provider's row, a few at once, so that all processes together keep to
+ * it.
+ */
+import { type Clock, type Log, pause } from '#base'
+import { type Db, sql } from '#db'
+import type { Learned } from './learn.ts'
+import type { Provider } from './providers.ts'
+
+/** The times of the next messages: from now on, or after those that others have taken. */
+const takeTimes = sql<{ endAt: Date; rate: number | null }>`
+  update shaping
+  set slot_at = greatest(slot_at, $3) + make_interval(secs => $4::double precision / rate)
+  where source = $1 and provider = $2 and rate is not null
+  returning slot_at as "endAt", rate`
+
+export interface Paced {
+  source: string
+  provider: Provider
+  learned: Learned
+  /** Times (clock ms) at which a message may go. */
+  times: number[]
+  staleAtMs: number
+  taking: Promise<void> | undefined
+}
+
+/** After the database did not answer. */
+const retryMs = 500
+/** Messages taken from the row at once: those of this time. */
+const paceAheadMs = 150
+/** Times that no connection has used by then are gone: used later, they would be a burst. */
+const staleMs = 150
+
+export interface PaceDeps {
+  db: Db
+  clock: Clock
+  log: Log
+  isStopped: () => boolean
+}
+
+/** Resolves when the next message may go; at once where no rate is in force. */
+export async function awaitTime(state: Paced, deps: PaceDeps): Promise<void> {
+  const { clock, log, isStopped } = deps
+  while (state.learned.rate !== null && !isStopped()) {
+    if (clock.nowMs() > state.staleAtMs) state.times = []
+    const atMs = state.times.shift()
+    if (atMs !== undefined) {
+      const waitMs = atMs - clock.nowMs()
+      if (waitMs > 0) await pause(clock, waitMs)
+      return
+    }
+    state.taking ??= takeMore(state, deps).finally(() => {
+      state.taking = undefined
+    })
+    await state.taking.catch(async (error) => {
+      log.warn({ err: error }, 'no turn could be had')
+      await pause(clock, retryMs)
+    })
+  }
+}
+
+async function takeMore(state: Paced, { db, clock }: PaceDeps): Promise<void> {
+  const rate = state.learned.rate ?? 1
+  const wanted = Math.max(1, Math.floor((rate * paceAheadMs) / 1000))
+  const nowMs = clock.nowMs()
+  const [row] = await db.rows(takeTimes, [state.source, state.provider.name, new Date(nowMs), wanted])
+  if (row?.rate == null) {
+    state.learned = { ...state.learned, rate: null }
+    return
+  }
+  state.learned = { ...state.learned, rate: row.rate }
+  const stepMs = 1000 / row.rate
+  for (let nth = wanted; nth > 0; nth--) state.times.push(row.endAt.getTime() - nth * stepMs)
+  state.staleAtMs = Math.max(row.endAt.getTime(), clock.nowMs()) + staleMs
+}
