@@ -80,7 +80,7 @@ function losingOneAnswer(db: Db, meanwhile: () => Promise<void>): Db {
       if (lost) return answer
       lost = true
       await meanwhile()
-      throw new CommitUnknown(undefined, new Error('the connection broke'))
+      throw new CommitUnknown(new Error('the connection broke'))
     },
   }
 }
