@@ -5,7 +5,7 @@ import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { pause, silentLog, systemClock } from '#base'
 import { durabilityProblems } from './durability.ts'
 import { embeddedUrlIfRunning, startEmbedded } from './embedded.ts'
@@ -283,6 +283,16 @@ test.runIf(isRoot)('as root, a state folder below a folder closed to others work
   await embedded.stop()
   for (const path of [base, home, folder]) expect((await lstat(path)).mode & 0o777).toBe(0o700)
   await chmod(base, 0o755)
+})
+
+test.runIf(isRoot)('as root, a first start works where the folder for temporary files is closed to others', async () => {
+  const closed = join(base, 'closed-temporary')
+  await mkdir(closed, { mode: 0o700 })
+  vi.stubEnv('TMPDIR', closed)
+  onTestFinished(() => void vi.unstubAllEnvs())
+  const embedded = await start(join(closed, 'state'))
+  expect(await withDb(embedded.url, (db) => db.rows(one))).toEqual([{ one: 1 }])
+  await embedded.stop()
 })
 
 describe('a commit that waits for a standby', () => {

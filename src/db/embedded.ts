@@ -11,7 +11,7 @@ import { type Clock, type Log, pause } from '#base'
 import { sqlState } from './errors.ts'
 import { openDb } from './open.ts'
 import type { Db } from './queryable.ts'
-import { type Account, chooseAccount } from './server-account.ts'
+import { type Account, chooseAccount, temporaryFolderFor } from './server-account.ts'
 import { type Binaries, findBinaries } from './server-binaries.ts'
 import {
   databaseName,
@@ -156,7 +156,8 @@ async function chooseSocketFolder(folder: string, dataFolder: string, account: A
     await chmod(inState, 0o700)
     return inState
   }
-  const parent = fits(join(tmpdir(), `${temporaryPrefix}123456`)) ? tmpdir() : '/tmp'
+  const temporary = await temporaryFolderFor(account)
+  const parent = fits(join(temporary, `${temporaryPrefix}123456`)) ? temporary : '/tmp'
   const fresh = await mkdtemp(join(parent, temporaryPrefix))
   await makeSocketFolder(fresh, account)
   return fresh

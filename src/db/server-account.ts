@@ -1,6 +1,7 @@
 /** Which account the embedded server runs as: PostgreSQL refuses to be root, and the account must be one that the system knows. */
 import { execFile } from 'node:child_process'
 import { stat } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { promisify } from 'node:util'
 
 const run = promisify(execFile)
@@ -34,6 +35,19 @@ export async function chooseAccount(dataFolder: string): Promise<Account> {
     'PostgreSQL does not run as root, and there is neither a user postgres nor a user nobody: start Postrider as another user',
   )
 }
+
+const reachWithinMs = 20_000
+
+/** Rejects where the account may not go. */
+export const reach = (folder: string, account: Account): Promise<unknown> =>
+  run('/bin/sh', ['-c', 'cd "$0"', folder], { ...runAs(account), timeout: reachWithinMs })
+
+/** For what the account is to reach: that of a login (pam_tmpdir) may be closed to all others. */
+export const temporaryFolderFor = (account: Account): Promise<string> =>
+  reach(tmpdir(), account).then(
+    () => tmpdir(),
+    () => '/tmp',
+  )
 
 /** For child_process: the account, and an environment that leads PostgreSQL nowhere else. */
 export const runAs = ({ other }: Account) => ({ ...other, cwd: '/', env: { PATH: '/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC' } })

@@ -5,11 +5,10 @@
 import { execFile } from 'node:child_process'
 import { chmod, copyFile, lstat, mkdir, mkdtemp, readdir, readFile, readlink, rename, symlink } from 'node:fs/promises'
 import { createRequire } from 'node:module'
-import { tmpdir } from 'node:os'
 import { dirname, join, relative } from 'node:path'
 import { promisify } from 'node:util'
 import { type Log, openIds, systemRandom } from '#base'
-import { type Account, runAs } from './server-account.ts'
+import { type Account, reach, runAs, temporaryFolderFor } from './server-account.ts'
 
 const run = promisify(execFile)
 /** For names nobody else uses at the same time. */
@@ -47,7 +46,7 @@ export async function findBinaries(
   account: Account,
   log: Log,
   found?: Package,
-  temporaryFolder = tmpdir(),
+  temporaryFolder?: string,
 ): Promise<Binaries> {
   const source = found ?? (await findPackage())
   const inPlace = await repair(source.folder)
@@ -55,9 +54,9 @@ export async function findBinaries(
     .catch((error: unknown) => error as Error)
   if (inPlace === true) return binariesIn(source)
   const faults = [`${source.folder}: ${inPlace.message}`]
-  for (const parent of [stateFolder, temporaryFolder]) {
+  for (const parent of [stateFolder, temporaryFolder ?? (await temporaryFolderFor(account))]) {
     try {
-      await run('/bin/sh', ['-c', 'cd "$0"', parent], { ...runAs(account), timeout: runWithinMs })
+      await reach(parent, account)
       const folder = await ownFolder(parent, `postrider-postgres-${source.version}`)
       await copyTree(join(source.folder, 'native'), join(folder, 'native'))
       await repair(folder)
