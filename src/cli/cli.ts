@@ -257,7 +257,7 @@ function told(error: unknown, command: Command): number {
 /** Of a file or folder: its name and what is wrong with it, instead of a call of the system. */
 const sentenceOf = (error: Error) =>
   'path' in error && 'errno' in error && typeof error.errno === 'number'
-    ? `${error.path}: ${getSystemErrorMessage(error.errno)}`
+    ? `${String(error.path)}: ${getSystemErrorMessage(error.errno)}`
     : error.message
 
 function runBench(words: readonly string[]): Promise<number> {
