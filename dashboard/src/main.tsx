@@ -10,7 +10,15 @@ import { texts } from './texts.ts'
 import './theme.ts'
 import './style.css'
 
-const root = createRootRoute({ notFoundComponent: () => <p className="p-8">{texts.noSuchPage}</p> })
+const NoSuchPage = () => (
+  <main className="p-8">
+    <h1 className="mb-2 text-xl font-semibold">{texts.noSuchPage}</h1>
+    <a href="/" className="text-accent underline">
+      {texts.pages.overview}
+    </a>
+  </main>
+)
+const root = createRootRoute({ notFoundComponent: NoSuchPage })
 const signIn = createRoute({ getParentRoute: () => root, path: '/sign-in', component: () => <SignInPage /> })
 const signInLink = createRoute({
   getParentRoute: () => root,

@@ -154,8 +154,8 @@ export async function buildApp(deps: AppDeps): Promise<FastifyInstance> {
   })
   app.setNotFoundHandler(async (request) => {
     throw new Refusal('not_found', {
-      message: `there is no ${request.method} here`,
-      suggestion: 'Paths of the API begin with /v1; see /docs',
+      message: `nothing answers ${request.method} at this path`,
+      suggestion: 'The dashboard is at /, the guide at /docs/guide; paths of the API begin with /v1, and are listed under /docs',
     })
   })
 

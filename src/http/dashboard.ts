@@ -175,8 +175,8 @@ export async function serveDashboard(app: FastifyInstance, deps: DashboardDeps &
           },
           deps,
         )
-        const { data } = JSON.parse(body as string) as { data: { htmlBody?: string } }
-        return reply.headers(previewHeaders).send(previewDocument(data.htmlBody))
+        const { data } = JSON.parse(body as string) as { data: { htmlBody?: string; plainBody?: string } }
+        return reply.headers(previewHeaders).send(previewDocument(data))
       })
     },
     { prefix: '/dashboard/api' },

@@ -18,9 +18,10 @@ export const previewHeaders = {
 /** Preconnects, refreshes and the like; as an unknown element it is text without effect. */
 const activeElements = /<(\/?)(?=(?:link|meta|base|script|object|embed|applet|iframe|frame|frameset|portal|form)\b)/gi
 
-/** `html` undefined: the email has none. */
-export function previewDocument(html: string | undefined): string {
-  const head = '<!doctype html><html lang=""><head><meta charset="utf-8"><title>Preview</title></head><body>'
-  if (html === undefined) return `${head}<p>This email has no HTML.</p>`
-  return head + html.replace(activeElements, '<$1x-')
+const head = '<!doctype html><html lang=""><head><meta charset="utf-8"><title>Preview</title></head><body>'
+
+/** An email without HTML is shown as its text. */
+export function previewDocument({ htmlBody, plainBody = '' }: { htmlBody?: string; plainBody?: string }): string {
+  if (htmlBody !== undefined) return head + htmlBody.replace(activeElements, '<$1x-')
+  return `${head}<pre style="white-space:pre-wrap;overflow-wrap:anywhere">${plainBody.replaceAll('&', '&amp;').replaceAll('<', '&lt;')}</pre>`
 }

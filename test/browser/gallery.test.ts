@@ -86,6 +86,7 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
     expect(address, `a page of this test's own for ${path}`).not.toContain('//')
     await page.goto(path === '/inbox' && look.width > 1000 ? `/inbox?open=${ids.emailId}` : address)
     await page.getByRole('heading', { level: 1 }).waitFor()
+    await expect.poll(() => page.title()).toBe(`${await page.getByRole('heading', { level: 1 }).innerText()} · Postrider`)
     await page.waitForLoadState('networkidle').catch(() => undefined)
     await expectFine(watched, `pages/${nameOf(path)}`, look)
   })

@@ -89,6 +89,21 @@ describe('the preview', () => {
   })
 })
 
+describe('the preview of an email without HTML', () => {
+  test('is its text, in which nothing is an element', async () => {
+    const body = {
+      from: 'a@simulator.test',
+      to: ['delivered@simulator.test'],
+      subject: 'A',
+      text: 'Fish & <b>chips</b>\n</pre><script>1</script>',
+    }
+    const { id } = (await house.call('POST', '/emails', { key: house.testKey, body })).body.data as { id: string }
+    const { cookie = '' } = await signedIn(house, 'reader@house.test', 'viewer')
+    const shown = await get(`/dashboard/api/emails/${id}/preview`, { cookie, 'sec-fetch-site': 'same-origin', 'sec-fetch-dest': 'iframe' })
+    expect(shown.text).toContain('Fish &amp; &lt;b>chips&lt;/b>\n&lt;/pre>&lt;script>1&lt;/script></pre>')
+  })
+})
+
 describe('the internal endpoints', () => {
   test('refuse what is not of their form, and say nothing of a link but its owner', async () => {
     const post = (path: string, body: object) => ask(house, 'POST', `/dashboard/api${path}`, elsewhere(), body)

@@ -35,7 +35,7 @@ export function QueuePage() {
       </Heading>
       <p className="mb-4 text-sm text-soft">{words.intro}</p>
       <Problem error={error ?? resume.error ?? flush.error} />
-      <p aria-live="polite" className="text-sm">
+      <p aria-live="polite" className="mb-2 text-sm empty:mb-0">
         {flush.data && words.flushed(flush.data.emails)}
       </p>
       {data?.destinations.length === 0 && <Empty>{words.empty}</Empty>}

@@ -3,7 +3,7 @@ import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { type FormEvent, useState } from 'react'
 import { ApiError, post } from '../api.ts'
-import { Button, Field, PasswordField, Problem } from '../parts/basics.tsx'
+import { Button, Field, PasswordField, Problem, useTitle } from '../parts/basics.tsx'
 import { texts } from '../texts.ts'
 
 const { signIn: words } = texts
@@ -37,6 +37,7 @@ export function SignInPage({ token }: { token?: string }) {
     signIn.mutate({ password, ...(code === '' ? {} : { code }) })
   }
   const isLink = token !== undefined
+  useTitle(isLink ? words.choose : words.title)
   const isCodeMissing = signIn.error instanceof ApiError && signIn.error.field === 'code'
   const [asksCode, setAsksCode] = useState(false)
   if (isCodeMissing && !asksCode) setAsksCode(true)

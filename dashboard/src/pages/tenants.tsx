@@ -77,7 +77,7 @@ export function TenantsPage() {
               <Time at={one.createdAt} />
             </td>
             <td>
-              <span className="flex gap-3">
+              <span className="grid w-max grid-cols-2 gap-x-3 leading-6">
                 {(['/emails', '/domains', '/keys', '/usage'] as const).map((to) => (
                   <Link key={to} to={to} search={{}} onClick={() => choose(one.id)} className="text-accent underline">
                     {words.links[to]}

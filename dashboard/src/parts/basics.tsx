@@ -162,12 +162,22 @@ export const Empty = ({ children }: { children: ReactNode }) => (
   <p className="rounded-md border border-dashed border-line p-6 text-center text-sm text-soft">{children}</p>
 )
 
-export const Heading = ({ title, children }: { title: string; children?: ReactNode }) => (
-  <div className="mb-4 flex flex-wrap items-center justify-between gap-3">
-    <h1 className="text-xl font-semibold [overflow-wrap:anywhere]">{title}</h1>
-    <div className="flex flex-wrap items-end gap-2 [&>span]:self-center">{children}</div>
-  </div>
-)
+/** What the tab and the history call the page. */
+export function useTitle(title: string): void {
+  useEffect(() => {
+    document.title = `${title} · ${texts.name}`
+  }, [title])
+}
+
+export function Heading({ title, children }: { title: string; children?: ReactNode }) {
+  useTitle(title)
+  return (
+    <div className="mb-4 flex flex-wrap items-center justify-between gap-3">
+      <h1 className="text-xl font-semibold [overflow-wrap:anywhere]">{title}</h1>
+      <div className="flex flex-wrap items-end gap-2 [&>span]:self-center">{children}</div>
+    </div>
+  )
+}
 
 export const Section = ({ title, children }: { title: string; children: ReactNode }) => (
   <section className="mt-6">
