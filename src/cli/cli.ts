@@ -6,7 +6,7 @@
  */
 import { spawn } from 'node:child_process'
 import { getSystemErrorMessage } from 'node:util'
-import { ConfigError, Refusal, settings } from '#base'
+import { ConfigError, Refusal, refusals, settings } from '#base'
 import { migrate } from '#db'
 import type { House } from '#installation'
 import { noteAct } from '#members'
@@ -243,8 +243,11 @@ function noting({ name, audited }: Command, { options, positionals }: Given, dep
 }
 
 function told(error: unknown, command: Command): number {
-  if (error instanceof Refusal) console.error(`${error.message}\n${error.suggestion}`)
-  else if (error instanceof UsageError || error instanceof ConfigError) console.error(error.message)
+  if (error instanceof Refusal) {
+    // The usual suggestions of these are for requests.
+    const isForRequests = error.suggestion === refusals.validation_error.suggestion || error.suggestion === refusals.not_found.suggestion
+    console.error(`${error.message}\n${isForRequests ? `What it takes: postrider ${command.name} --help` : error.suggestion}`)
+  } else if (error instanceof UsageError || error instanceof ConfigError) console.error(error.message)
   else if (error instanceof TypeError && 'code' in error && String(error.code).startsWith('ERR_PARSE_ARGS'))
     // What Node adds is about arguments that begin with a dash.
     console.error(`${error.message.split('. To specify')[0]}\n\n${command.help}`)

@@ -1,5 +1,5 @@
 /** Commands that make records: keys, tenants, domains, members, limits. */
-import { createKey, type Permission, permissions } from '#credentials'
+import { createKey, getCredential, type Permission, permissions } from '#credentials'
 import { addDomain, makeDomain, recordsOf } from '#domains'
 import type { House } from '#installation'
 import { keySubject, organisationSubject, setLimits, tenantSubject } from '#limits'
@@ -200,7 +200,7 @@ In force within about two seconds. The ids: postrider tenant list, postrider key
         tenant !== undefined
           ? tenantSubject((await tenantOf(house, tenant)).id)
           : key !== undefined
-            ? keySubject(count('key', key))
+            ? keySubject((await getCredential(house.db, key, null)).credential.id)
             : organisationSubject
       await setLimits(house.db, subject, { ...ratePerSecond, ...sendPerHour })
       printed(given, deps, { subject, rate: rate === undefined ? null : Number(rate), send: send ?? null }, `limits of ${subject} changed`)

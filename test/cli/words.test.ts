@@ -80,6 +80,8 @@ describe('a wrong call', () => {
     ['tenant pause nobody', 'there is no tenant nobody\npostrider tenant list shows all'],
     ['queue --tenant nobody', 'there is no tenant nobody\npostrider tenant list shows all'],
     ['queue flush --tenant nobody', 'there is no tenant nobody\npostrider tenant list shows all'],
+    ['limits set --key 999 --rate 5', 'there is no such credential\nWhat it takes: postrider limits set --help'],
+    ['key create --type live --name a.b', 'name must be 1 to 50 letters, digits, _ or -\nWhat it takes: postrider key create --help'],
     ['tenant list --frob', "Unknown option '--frob'\n\npostrider tenant list [--json]"],
   ])('says on standard error what is wrong and what there is: %s', async (words, wrong) => {
     const { code, text, said } = await ran(...words.split(' '))
