@@ -12,6 +12,10 @@ describe('a statement', () => {
     expect(allStatements()).toContain(one)
   })
 
+  test('repeats a piece by its number', () => {
+    expect(sql`values ${sql.repeated(3, ', ', (nth) => `(${nth}, $${nth + 1})`)}`.text).toBe('values (0, $1), (1, $2), (2, $3)')
+  })
+
   test('takes in fragments, which are not statements themselves', () => {
     const columns = sql.part`id, name`
     const whole = sql`select ${columns} from tenants where ${sql.part`id = $1`}`

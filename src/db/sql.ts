@@ -39,17 +39,27 @@ const whole: Tag = (strings, ...fragments) => {
   return statement
 }
 
-const part: Tag = (strings, ...fragments) => {
-  const fragment = { text: compose(strings, fragments), name: '' }
+function fragmentOf(text: string): Sql<never> {
+  const fragment = { text, name: '' }
   made.add(fragment)
   return fragment
 }
 
+const part: Tag = (strings, ...fragments) => fragmentOf(compose(strings, fragments))
+
 /**
  * sql<{ id: string }>`select id from tenants where id = $1`; interpolates other fragments only. `sql.part` makes a fragment, which is
- * no statement of its own and is not registered.
+ * no statement of its own and is not registered; `sql.repeated` one of pieces that differ in their number alone.
  */
-export const sql: Tag & { readonly part: Tag } = Object.assign(whole, { part })
+export const sql: Tag & {
+  readonly part: Tag
+  /** What `piece` says of 0, 1, … to `count` - 1, joined. Of numbers and constants, never of a value. */
+  repeated(count: number, separator: ', ' | ' + ', piece: (nth: number) => string): Sql<never>
+} = Object.assign(whole, {
+  part,
+  repeated: (count: number, separator: string, piece: (nth: number) => string) =>
+    fragmentOf(Array.from({ length: count }, (_, nth) => piece(nth)).join(separator)),
+})
 
 /** Every whole statement made so far in this process. */
 export const allStatements = (): readonly Sql<unknown>[] => [...statements.values()]

@@ -30,14 +30,10 @@ const countedEvents = sql<CountedEvent>`
   order by events.xact, events.id
   limit $3`
 
-/** Text of our own making, no value. */
-const fragment = (text: string) => sql.part(Object.assign([text], { raw: [] }))
-
 const digits = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 /** The second of acceptance that an email id begins with, as `emailIdTimeMs` reads it. */
-const acceptedSecond = fragment(
-  `(${Array.from({ length: 8 }, (_, index) => `(strpos('${digits}', substr(email_id, ${index + 1}, 1)) - 1) * ${62 ** (7 - index)}::bigint`).join(' + ')}) / 1000`,
-)
+const acceptedMs = sql.repeated(8, ' + ', (nth) => `(strpos('${digits}', substr(email_id, ${nth + 1}, 1)) - 1) * ${62 ** (7 - nth)}::bigint`)
+const acceptedSecond = sql.part`(${acceptedMs}) / 1000`
 
 /**
  * The events after a position. Order and limit keep the planner on the index, whatever a prepared plan takes the position for: a tail is
