@@ -32,7 +32,11 @@ const countedEvents = sql<CountedEvent>`
 
 const digits = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 /** The second of acceptance that an email id begins with, as `emailIdTimeMs` reads it. */
-const acceptedMs = sql.repeated(8, ' + ', (nth) => `(strpos('${digits}', substr(email_id, ${nth + 1}, 1)) - 1) * ${62 ** (7 - nth)}::bigint`)
+const acceptedMs = sql.repeated(
+  8,
+  ' + ',
+  (nth) => `(strpos('${digits}', substr(email_id, ${nth + 1}, 1)) - 1) * ${62 ** (7 - nth)}::bigint`,
+)
 const acceptedSecond = sql.part`(${acceptedMs}) / 1000`
 
 /**
