@@ -3,9 +3,10 @@ import { createPublicKey, type JsonWebKey, verify } from 'node:crypto'
 import { createServer, type Socket } from 'node:net'
 import { Webhook as StandardWebhook } from 'standardwebhooks'
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
-import { type Clock, systemClock } from '#base'
+import { type Clock, openIds, systemClock, systemRandom } from '#base'
 import { sql } from '#db'
 import { findEndOfLog, readEvents } from '#events'
+import { addTenant } from '#tenants'
 import { measureFailing, organisationWide, type Sending, type Webhook } from '#webhooks'
 import { testCertificate } from '../support/certificate.ts'
 import { type Received, type Receiver, startReceiver } from '../support/receiver.ts'
@@ -91,17 +92,18 @@ describe('an event', () => {
   test('goes to those who hear of its kind and of its tenant, and to no others', async () => {
     const to = await receiver()
     const kinds = { allEvents: false, events: ['MessageBounced' as const] }
+    const { id: another } = await addTenant(house.db, { name: 'Another' }, { nowMs: Date.now(), ids: openIds(systemRandom) })
     await make(`${to.url}/all`)
     await make(`${to.url}/bounces`, kinds)
     await make(`${to.url}/tenant`, {}, house.tenantId)
-    await make(`${to.url}/other`, {}, 'another')
+    await make(`${to.url}/other`, {}, another)
     await make(`${to.url}/disabled`, { enabled: false })
     await house.start()
     const limit = 'SendLimitExceeded' as 'MessageSent'
     await house.happen(
       { n: 1 },
       { n: 2, kind: 'MessageBounced' },
-      { n: 3, tenantId: 'another' },
+      { n: 3, tenantId: another },
       { n: 4, kind: 'EmailRetried' },
       { n: 5, kind: limit },
     )
