@@ -77,6 +77,8 @@ const label = '[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?'
 const labels = new RegExp(`^${label}(?:\\.${label}){0,2}$`)
 const hostName = new RegExp(`^${label}(?:\\.${label})*$`)
 const longestName = 253
+/** Below a sending domain, as its records name it: a name that has a CNAME can have no other. */
+const returnPathName = 'rp'
 const mostExcluded = 100
 
 /** Without spaces, as lower-case A-labels, which links are compared by; undefined stays undefined, and nothing is null. */
@@ -102,6 +104,8 @@ export async function addTrackDomain(
 ): Promise<TrackDomain> {
   const name = wanted.name.toLowerCase()
   if (!labels.test(name)) throw wrongField('name', 'must be one to three DNS labels, such as click')
+  if (name === returnPathName)
+    throw wrongField('name', `must not be ${returnPathName}, which is the host of the domain's return path; take click, or links`)
   const excludedClickDomains = excluded(wanted.excludedClickDomains) ?? null
   return db.transaction(async (tx) => {
     const domain = await findDomainById(tx, wanted.domainId, wanted.tenantId)

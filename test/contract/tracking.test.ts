@@ -113,6 +113,7 @@ describe('a new track domain', () => {
   test.each<[string, object, string]>([
     ['without a name', { name: undefined }, 'name'],
     ['with four labels', { name: 'a.b.c.d' }, 'name'],
+    ['at the host of the return path', { name: 'RP' }, 'name'],
     ['with an underscore', { name: '_a' }, 'name'],
     ['with a label of 64', { name: 'x'.repeat(64) }, 'name'],
     ['with an empty label', { name: 'a..b' }, 'name'],
