@@ -1,7 +1,7 @@
 /** Who may send as whom: the tenant of a submission, and the sending domain or sandbox sender of its From address. */
 import { Refusal } from '#base'
 import type { Db } from '#db'
-import type { Domains } from '#domains'
+import { type Domains, returnPathDomainOf } from '#domains'
 import type { Signing, Tracking } from '#emails'
 import { takeSandboxSlots } from '#limits'
 import type { Address } from '#mail'
@@ -46,7 +46,7 @@ export interface SenderDeps {
 
 /** `field` is where the address stands in the request. */
 export async function senderFor(address: Address, tenant: Tenant, caller: Caller, deps: SenderDeps, field = 'from'): Promise<Sender> {
-  const platform = { messageIdDomain: deps.hostname, returnPathDomain: `rp.${deps.hostname}` }
+  const platform = { messageIdDomain: deps.hostname, returnPathDomain: returnPathDomainOf(deps.hostname) }
   if (address.text.toLowerCase() === deps.sandboxSender && field === 'from')
     return { sandbox: true, signing: { platform: address.domain }, tracking: undefined, ...platform }
   const domain = await deps.domains.find(tenant.id, address.domain)
@@ -65,7 +65,7 @@ export async function senderFor(address: Address, tenant: Tenant, caller: Caller
     sandbox: false,
     signing: { domainId: domain.id, withEd25519: domain.trusted || domain.dkimEd25519Status === 'OK' },
     messageIdDomain: domain.name,
-    returnPathDomain: domain.returnPathStatus === 'OK' ? `rp.${domain.name}` : platform.returnPathDomain,
+    returnPathDomain: domain.returnPathStatus === 'OK' ? returnPathDomainOf(domain.name) : platform.returnPathDomain,
     tracking: await deps.tracks.find(tenant.id, domain.id),
   }
 }

@@ -2,7 +2,7 @@
 import ipaddr from 'ipaddr.js'
 import { getDomain } from 'tldts'
 import { listSources } from '#delivery'
-import type { PlatformRecord } from '#domains'
+import { type PlatformRecord, returnPathDomainOf } from '#domains'
 import type { DnsAnswer } from '#net'
 import { addressesOf, type Check, type DoctorDeps, type Finding, finding, ok } from './finding.ts'
 
@@ -76,7 +76,11 @@ const titles: Record<string, (record: PlatformRecord, hostname: string) => strin
   CNAME: () => 'tracking name',
   PTR: ({ name }) => `PTR ${name}`,
   TXT: ({ name }, hostname) =>
-    name === `rp.${hostname}` ? 'return path, SPF' : name === `spf.${hostname}` ? 'SPF of the platform' : 'DKIM of the sandbox sender',
+    name === returnPathDomainOf(hostname)
+      ? 'return path, SPF'
+      : name === `spf.${hostname}`
+        ? 'SPF of the platform'
+        : 'DKIM of the sandbox sender',
 }
 
 /** Without these no receiver trusts the mail; the others are for what comes with it. */
@@ -133,7 +137,7 @@ export const checkDmarc: Check = async (deps) => {
 export const checkIncomingPolicies: Check = async (deps) => {
   if (nameless(deps)) return []
   const { resolver } = deps
-  const at = `rp.${deps.config.hostname}`
+  const at = returnPathDomainOf(deps.config.hostname)
   const ask = async (name: string, where: string, start: RegExp, what: string): Promise<Finding> => {
     const answer = await resolver.txt(where, 'fresh')
     if (answer.kind === 'trouble') return finding(name, 'unknown', `${where}: DNS did not say (${answer.code})`, 'Try again')

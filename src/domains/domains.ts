@@ -20,7 +20,7 @@ export { claimDueDomains, dnsErrorOf, saveCheck } from './checks.ts'
 export { type DomainDesk, openDomainDesk, type ShownDomain } from './desk.ts'
 export { type PlatformRecord, platformRecords } from './platform.ts'
 export { ensurePlatformKey } from './platform-key.ts'
-export { type DnsRecord, recordsOf } from './records.ts'
+export { type DnsRecord, recordsOf, returnPathDomainOf, returnPathLabel } from './records.ts'
 export { type CheckedDomain, type Domain, listDomains, removeDomain, removeDomainsOfTenant } from './stored.ts'
 export { checkDomain } from './verify.ts'
 

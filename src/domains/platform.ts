@@ -7,7 +7,7 @@ import { dnsText } from '#dkim'
 import type { DnsAnswer, Resolver } from '#net'
 import { parseKeyRecord } from './dkim-record.ts'
 import type { PlatformKey } from './platform-key.ts'
-import type { RecordStatus } from './records.ts'
+import { type RecordStatus, returnPathDomainOf } from './records.ts'
 import { isSpf, parseSpf } from './spf.ts'
 
 export interface PlatformRecord {
@@ -76,7 +76,7 @@ function reverseName(address: string): string {
 }
 
 export async function platformRecords({ resolver, hostname, key, ownAddresses, sources = [] }: PlatformDeps): Promise<PlatformRecord[]> {
-  const [host, returnPath, spf, tracking] = [hostname, `rp.${hostname}`, `spf.${hostname}`, `track.${hostname}`]
+  const [host, returnPath, spf, tracking] = [hostname, returnPathDomainOf(hostname), `spf.${hostname}`, `track.${hostname}`]
   const published = await resolver.addresses(host, 'fresh')
   const addresses = published.kind === 'found' ? published.value : ownAddresses
   const hostRecords =

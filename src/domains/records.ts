@@ -3,6 +3,10 @@
 import { getDomain } from 'tldts'
 import { dnsText } from '#dkim'
 
+/** Below the platform's name and below each sending domain: where bounces go. */
+export const returnPathLabel = 'rp'
+export const returnPathDomainOf = (name: string): string => `${returnPathLabel}.${name}`
+
 export type RecordStatus = 'OK' | 'Missing' | 'Invalid'
 
 /** What a check found of one record, beside its status. */
@@ -73,7 +77,7 @@ export function recordsOf(domain: PublishedFacts, hostname: string, findings: Fi
     zone,
     spf: record('spf', 'TXT', '', `v=spf1 include:spf.${hostname} ~all`, spfStatus),
     dkim: record('dkim', 'TXT', key(selector), dnsText('rsa', rsaPublic), dkimStatus),
-    returnPath: record('returnPath', 'CNAME', 'rp', `rp.${hostname}`, returnPathStatus),
+    returnPath: record('returnPath', 'CNAME', returnPathLabel, returnPathDomainOf(hostname), returnPathStatus),
     dkimEd25519: record('dkimEd25519', 'TXT', key(ed25519Selector(selector)), dnsText('ed25519', ed25519Public), dkimEd25519Status),
     dmarc: record('dmarc', 'TXT', '_dmarc', 'v=DMARC1; p=none'),
     mx: record('mx', 'MX', '', `10 mail.${zone}`),

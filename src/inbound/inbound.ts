@@ -8,7 +8,7 @@ import type { Accept } from '#accept'
 import { type Clock, type Config, ConfigError, type Log, type Traces } from '#base'
 import type { Credentials } from '#credentials'
 import type { Db } from '#db'
-import { isSendingDomain } from '#domains'
+import { isSendingDomain, returnPathDomainOf, returnPathLabel } from '#domains'
 import { parseAddress } from '#mail'
 import { type CertificateSettings, followCertificate, readCertificate } from './certificate.ts'
 import { openRoom } from './collect.ts'
@@ -103,12 +103,13 @@ function refuseUnusablePostmaster({ postmaster, hostname }: InboundDeps['config'
   if (postmaster === undefined) return
   const address = parseAddress(postmaster)
   if (!address) throw new ConfigError(`POSTRIDER_POSTMASTER: "${postmaster}" is not an email address`)
-  if ([hostname, `rp.${hostname}`].includes(address.domain))
+  if ([hostname, returnPathDomainOf(hostname)].includes(address.domain))
     throw new ConfigError('POSTRIDER_POSTMASTER: this address is our own, so its mail would come back for ever')
 }
 
 /** The installation's name, its return-path name, and those of sending domains. */
 async function isOurName(domain: string, hostname: string, db: Db): Promise<boolean> {
-  if (domain === hostname || domain === `rp.${hostname}`) return true
-  return domain.startsWith('rp.') && isSendingDomain(db, domain.slice('rp.'.length))
+  if (domain === hostname || domain === returnPathDomainOf(hostname)) return true
+  const below = `${returnPathLabel}.`
+  return domain.startsWith(below) && isSendingDomain(db, domain.slice(below.length))
 }

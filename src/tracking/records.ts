@@ -1,7 +1,7 @@
 /** The records of track domains (contract section 11). */
 import { Refusal, wrongField } from '#base'
 import { type Db, type Queryable, sql, sqlState } from '#db'
-import { findDomainById } from '#domains'
+import { findDomainById, returnPathLabel } from '#domains'
 import { parseDomain } from '#mail'
 import { tenantForNew } from '#tenants'
 
@@ -77,8 +77,6 @@ const label = '[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?'
 const labels = new RegExp(`^${label}(?:\\.${label}){0,2}$`)
 const hostName = new RegExp(`^${label}(?:\\.${label})*$`)
 const longestName = 253
-/** Below a sending domain, as its records name it: a name that has a CNAME can have no other. */
-const returnPathName = 'rp'
 const mostExcluded = 100
 
 /** Without spaces, as lower-case A-labels, which links are compared by; undefined stays undefined, and nothing is null. */
@@ -104,8 +102,9 @@ export async function addTrackDomain(
 ): Promise<TrackDomain> {
   const name = wanted.name.toLowerCase()
   if (!labels.test(name)) throw wrongField('name', 'must be one to three DNS labels, such as click')
-  if (name === returnPathName)
-    throw wrongField('name', `must not be ${returnPathName}, which is the host of the domain's return path; take click, or links`)
+  // A name that has a CNAME can have no other.
+  if (name === returnPathLabel)
+    throw wrongField('name', `must not be ${returnPathLabel}, which is the host of the domain's return path; take click, or links`)
   const excludedClickDomains = excluded(wanted.excludedClickDomains) ?? null
   return db.transaction(async (tx) => {
     const domain = await findDomainById(tx, wanted.domainId, wanted.tenantId)

@@ -89,6 +89,6 @@ test('always: whatever is answered, each question ends with an answer of the fou
   expect(kinds.get('found')).toBeGreaterThan(0)
   expect(kinds.get('trouble')).toBeGreaterThan(0)
   expect([...kinds.values()].reduce((sum, count) => sum + count, 0)).toBe(answers)
-  // Seven caches of 10,000 answers hold 20 MiB.
+  // Seven caches of 10,000 answers hold some 16 MiB.
   expect(heldOctets() - before).toBeLessThan(48 * 1_048_576)
 }, 600_000)
