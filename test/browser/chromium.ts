@@ -5,6 +5,7 @@ import { dirname, join } from 'node:path'
 import axe from 'axe-core'
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
 import { expect } from 'vitest'
+import { fromElsewhere } from '../dashboard/browser.ts'
 import { type House, startHouse, type Wish } from '../support/house.ts'
 
 const executable = process.env.CHROMIUM ?? '/usr/bin/chromium'
@@ -31,9 +32,17 @@ export const startBrowser = (): Promise<Browser> =>
 export async function startDashboardHouse(wish: Wish = {}): Promise<House> {
   const built = spawnSync(process.execPath, ['tools/build-dashboard.ts'], { stdio: 'inherit' })
   expect(built.status).toBe(0)
-  return startHouse({ roles: ['delivery'], rateLimit: null, sendLimit: null, dashboardFolder: 'dashboard/dist', ...wish })
+  return startHouse({
+    roles: ['delivery'],
+    rateLimit: null,
+    sendLimit: null,
+    dashboardFolder: 'dashboard/dist',
+    ...wish,
+    settings: { POSTRIDER_TRUSTED_PROXIES: '127.0.0.0/8,::1/128', ...wish.settings },
+  })
 }
 
+/** A browser in a network of its own: whoever signs in on several screens within a second comes from several places. */
 export async function openPage(browser: Browser, house: House, { width, theme }: Look): Promise<Watched> {
   const origin = `http://localhost:${house.port}`
   const context = await browser.newContext({
@@ -41,6 +50,7 @@ export async function openPage(browser: Browser, house: House, { width, theme }:
     viewport: { width, height: 900 },
     colorScheme: theme,
     permissions: ['clipboard-read', 'clipboard-write'],
+    extraHTTPHeaders: fromElsewhere(),
   })
   context.setDefaultTimeout(15_000)
   const complaints: string[] = []

@@ -17,7 +17,8 @@ export const fromOurPages = { 'x-postrider-session': '1', 'sec-fetch-site': 'sam
 
 let networks = 0
 /** A network of its own each time, so that no sign-in uses up another's attempts; the house must trust this machine as a proxy. */
-export const elsewhere = (): Record<string, string> => ({ ...fromOurPages, 'x-forwarded-for': `198.51.100.${++networks}` })
+export const fromElsewhere = () => ({ 'x-forwarded-for': `198.51.100.${++networks}` })
+export const elsewhere = (): Record<string, string> => ({ ...fromOurPages, ...fromElsewhere() })
 
 /** `path` from the root. */
 export async function ask(house: House, method: string, path: string, headers: Record<string, string>, body?: object): Promise<Reply> {
