@@ -173,17 +173,17 @@ describe('the queue', () => {
     expect((await as('landlord', 'POST', `/emails/${id}/cancel`, {})).status).toBe(404)
     await vi.waitUntil(async () => (await as('admin', 'POST', `/emails/${id}/cancel`, {})).data?.['emails'] === 1, {
       timeout: 20_000,
-      interval: 50,
+      interval: 250,
     })
     expect(await statusOf(id)).toBe('hardfail')
     await as('owner', 'POST', `/tenants/${tenantId}/pause`, { because: 'they spam' })
     await as('owner', 'POST', `/tenants/${tenantId}/limit`, { sendPerHour: 5 })
     const listed = async () => (await as('owner', 'GET', '/tenants')).data as { ceilings: object }
-    await vi.waitUntil(async () => Object.keys((await listed()).ceilings).length === 1, { timeout: 20_000, interval: 50 })
+    await vi.waitUntil(async () => Object.keys((await listed()).ceilings).length === 1, { timeout: 20_000, interval: 250 })
     expect(await listed()).toEqual({ sendPerHour: null, ceilings: { [tenantId]: 5 }, paused: { [tenantId]: 'they spam' } })
     await as('owner', 'POST', `/tenants/${tenantId}/limit`, { sendPerHour: null })
     expect((await as('owner', 'POST', `/tenants/${tenantId}/resume`, {})).data).toEqual({ resumed: true })
-    await vi.waitUntil(async () => Object.keys((await listed()).ceilings).length === 0, { timeout: 20_000, interval: 50 })
+    await vi.waitUntil(async () => Object.keys((await listed()).ceilings).length === 0, { timeout: 20_000, interval: 250 })
     expect(await listed()).toMatchObject({ ceilings: {}, paused: {} })
     const told = (await house.db.rows(actions)).map(({ kind, data }) => [kind, data.action, data.by?.split('@')[0]])
     expect(told.slice(1, 4)).toEqual(['pause', 'resume', 'flush'].map((action) => ['OperatorAction', action, 'owner']))
