@@ -115,7 +115,9 @@ recipient.`,
     if (!role) throw new UsageError(`--role must be one of ${roles.join(', ')}`)
     await deps.withHouse(async (house) => {
       const tenantId = (await givenTenant(given, house)) ?? null
-      const { member, signInToken } = await addMember(house.db, { address: address.text, role, tenantId }, facts(house))
+      const { member, signInToken } = await house.db.transaction((tx) =>
+        addMember(tx, { address: address.text, role, tenantId }, facts(house)),
+      )
       const signInUrl = `${house.config.publicUrl}/sign-in/${signInToken}`
       printed(given, deps, { ...member, signInUrl }, `${member.address} (${member.role})\n${signInUrl}`)
     })

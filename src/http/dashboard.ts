@@ -105,8 +105,6 @@ export async function serveDashboard(app: FastifyInstance, deps: DashboardDeps &
         if (!address) throw new Refusal('invalid_email_format', { field: 'address', message: 'address is not an email address' })
         const tenantId = owner.tenantId ?? wanted.tenantId ?? null
         if (owner.tenantId !== null && (wanted.tenantId ?? owner.tenantId) !== owner.tenantId) throw new Refusal('tenant_mismatch')
-        if (tenantId !== null && !(await deps.tenants.find(tenantId)))
-          throw new Refusal('not_found', { field: 'tenantId', message: 'there is no such tenant' })
         const made = await db.transaction(async (tx) => {
           const member = { address: address.text, role: wanted.role, tenantId }
           await desk.note(tx, request, owner, 'members.add', { ...member }, tenantId)

@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto'
 import { type Ids, Refusal } from '#base'
 import { type Db, type Queryable, sql, type Tx } from '#db'
+import { tenantForNew } from '#tenants'
 import { removeSecondFactor } from './second-factor.ts'
 
 export const roles = ['owner', 'admin', 'viewer'] as const
@@ -80,15 +81,16 @@ const deleteMembersOfTenant = sql`
 const noSuchMember = () =>
   new Refusal('not_found', { message: 'there is no such member', suggestion: 'Check the address; postrider member list shows all' })
 
-/** Adds a member and makes the sign-in token of the link, to be shown once. */
+/** Adds a member and makes the sign-in token of the link, to be shown once. Refuses an address that is one already, and as `tenantForNew`. */
 export async function addMember(
-  on: Queryable,
+  tx: Tx,
   member: { address: string; role: Role; tenantId: string | null },
   facts: { nowMs: number; ids: Ids },
 ): Promise<{ member: Member; signInToken: string }> {
+  if (member.tenantId !== null) await tenantForNew(tx, member.tenantId)
   const { signInToken, hash, until } = newSignIn(facts)
   const parameters = [member.address.toLowerCase(), member.tenantId, member.role, hash, until, new Date(facts.nowMs)]
-  const added = await on.first(insertMember, parameters)
+  const added = await tx.first(insertMember, parameters)
   if (!added) {
     throw new Refusal('validation_error', {
       field: 'address',

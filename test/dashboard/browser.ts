@@ -43,7 +43,9 @@ export async function invite(
   tenantId: string | null = null,
   nowMs = Date.now(),
 ): Promise<string> {
-  const { signInToken } = await addMember(house.db, { address, role, tenantId }, { nowMs, ids: openIds(systemRandom) })
+  const { signInToken } = await house.db.transaction((tx) =>
+    addMember(tx, { address, role, tenantId }, { nowMs, ids: openIds(systemRandom) }),
+  )
   return signInToken
 }
 

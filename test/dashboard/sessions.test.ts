@@ -15,6 +15,11 @@ const failuresKept = sql`
   select 1
   from sign_in_failures`
 
+const membersOf = sql`
+  select 1
+  from members
+  where tenant_id = $1`
+
 let house: House
 beforeAll(async () => {
   house = await startHouse({ rateLimit: null, sendLimit: null, settings: { POSTRIDER_TRUSTED_PROXIES: '127.0.0.0/8' } })
@@ -266,6 +271,24 @@ describe('a role', () => {
 })
 
 describe('a member of a tenant', () => {
+  test('made while the tenant is deleted goes with it, or is not made', async () => {
+    const owner = await signedIn(house, 'makes@house.test', 'owner')
+    for (let round = 0; round < 8; round++) {
+      const tenantId = await house.makeTenant('Vanishing')
+      const make = [1, 2, 3].map((n) =>
+        ask(house, 'POST', '/dashboard/api/members', owner, { address: `m${n}-${round}@vanishing.test`, role: 'viewer', tenantId }),
+      )
+      const [made] = await Promise.all([Promise.all(make), house.call('DELETE', `/tenants/${tenantId}`, { key: house.testKey })])
+      for (const { status } of made) expect([200, 404]).toContain(status)
+      expect(await house.db.rows(membersOf, [tenantId])).toEqual([])
+    }
+    const tenantId = await house.makeTenant('Archived')
+    await house.call('PATCH', `/tenants/${tenantId}`, { key: house.testKey, body: { status: 'archived' } })
+    const wanted = { address: 'late@archived.test', role: 'viewer', tenantId }
+    expect(await ask(house, 'POST', '/dashboard/api/members', owner, wanted)).toMatchObject({ code: 'tenant_archived' })
+    expect(await ask(house, 'POST', '/dashboard/api/members', owner, { ...wanted, tenantId: 'none' })).toMatchObject({ status: 404 })
+  })
+
   test('sees that tenant only, whatever the request names', async () => {
     const other = await house.makeTenant('Other')
     const otherKey = await house.makeKey({ tenantId: other })

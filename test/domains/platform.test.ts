@@ -90,7 +90,9 @@ describe('mail of the sandbox sender', () => {
   test('is signed with the key that is published, which is made once', async () => {
     const [key, again] = await Promise.all([keyOf('house.test'), keyOf('house.test')])
     expect(key).toEqual(again)
-    await addMember(house.db, { address: 'owner@house.test', role: 'owner', tenantId: null }, { nowMs: nowMs(), ids })
+    await house.db.transaction((tx) =>
+      addMember(tx, { address: 'owner@house.test', role: 'owner', tenantId: null }, { nowMs: nowMs(), ids }),
+    )
     const body = { from: 'sandbox@house.test', to: ['owner@house.test'], subject: 'Hello', text: 'From the sandbox' }
     const sent = await house.call('POST', '/emails', { key: house.testKey, body })
     expect(sent.status, sent.text).toBe(200)
