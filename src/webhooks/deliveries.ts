@@ -35,6 +35,7 @@ export interface DeliveryDetails extends Delivery {
 
 export type NewDelivery = Omit<DeliveryDetails, 'webhookName'>
 
+/** What is written again after a lost answer is there already. */
 const insertDeliveries = sql`
   insert into webhook_deliveries (tenant_id, webhook_id, id, event_uuid, event, url, attempt, success, status_code, will_retry, at,
                                   duration_ms, request_headers, payload, response_body, error, email_id)
@@ -43,7 +44,8 @@ const insertDeliveries = sql`
   from json_to_recordset($1::json) as made (
     "tenantId" text, "webhookId" bigint, id uuid, "eventUuid" uuid, event text, url text, attempt smallint, success boolean,
     "statusCode" smallint, "willRetry" boolean, at timestamptz, "durationMs" integer, "requestHeaders" jsonb, payload text,
-    "responseBody" text, error text, "emailId" text)`
+    "responseBody" text, error text, "emailId" text)
+  on conflict do nothing`
 
 const listed = sql.part`
   delivery.id, delivery.webhook_id as "webhookId", webhook.name as "webhookName", delivery.tenant_id as "tenantId", delivery.event,

@@ -4,7 +4,7 @@ import { createServer, type Socket } from 'node:net'
 import { Webhook as StandardWebhook } from 'standardwebhooks'
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { type Clock, openIds, systemClock, systemRandom } from '#base'
-import { sql } from '#db'
+import { CommitUnknown, type Db, sql, type Tx } from '#db'
 import { findEndOfLog, readEvents } from '#events'
 import { addTenant } from '#tenants'
 import { measureFailing, organisationWide, type Sending, type Webhook } from '#webhooks'
@@ -430,6 +430,52 @@ describe('a receiver that misbehaves', () => {
     expect(await first(hooks.moved)).toMatchObject({ statusCode: null, error: expect.stringContaining('network') })
     expect(inner.connections()).toBe(0)
     expect(secure.received).toHaveLength(0)
+  })
+})
+
+describe('a record whose answer from the database was lost', () => {
+  /** Every second transaction with a record is committed, and its answer is lost. */
+  function losingAnswers(db: Db): { db: Db; lost: () => number } {
+    let records = 0
+    let lost = 0
+    const transaction: Db['transaction'] = async (work) => {
+      let isRecord = false
+      const answer = await db.transaction((tx) => {
+        const run: Tx['run'] = (statement, parameters) => {
+          isRecord ||= statement.text.includes('into webhook_deliveries')
+          return tx.run(statement, parameters)
+        }
+        return work({ ...tx, run })
+      })
+      if (!isRecord || ++records % 2 === 0) return answer
+      lost++
+      throw new CommitUnknown(new Error('the connection broke'))
+    }
+    return { db: { ...db, transaction }, lost: () => lost }
+  }
+
+  test('is made again without another record, and what failed is tried again once', async () => {
+    const to = await receiver()
+    to.answer = (response, request) => response.writeHead(request.headers['x-webhook-attempt'] === '1' ? 503 : 204).end()
+    const { webhook } = await make(to.url)
+    const clock = movedClock()
+    const losing = losingAnswers(house.db)
+    await house.start({ db: losing.db, clock })
+    await house.happen({ n: 1 })
+    await until(async () => (await house.db.rows(retries)).length === 1)
+    clock.move(6000)
+    await untilRecorded(webhook, 2)
+    await until(async () => (await house.db.rows(retries)).length === 0)
+    await house.happen({ n: 2 })
+    await until(async () => (await house.db.rows(retries)).length === 1)
+    expect(losing.lost()).toBeGreaterThanOrEqual(2)
+    const records = await untilRecorded(webhook, 3)
+    expect(records.map(({ attempt, success, willRetry }) => ({ attempt, success, willRetry }))).toEqual([
+      { attempt: 1, success: false, willRetry: true },
+      { attempt: 2, success: true, willRetry: false },
+      { attempt: 1, success: false, willRetry: true },
+    ])
+    expect(to.received.map((one) => bodyOf(one).payload.n)).toEqual([1, 1, 2])
   })
 })
 

@@ -18,7 +18,7 @@ export interface SendingHouse extends AsyncDisposable {
   webhooks: Webhooks
   /** Appends events in one transaction, of this tenant unless said otherwise. */
   happen(...events: (Partial<NewEvent> & { n?: number })[]): Promise<void>
-  start(given?: { clock?: Clock; post?: Post; bodies?: Bodies }): Promise<Sending>
+  start(given?: { db?: Db; clock?: Clock; post?: Post; bodies?: Bodies }): Promise<Sending>
 }
 
 export async function startSendingHouse(): Promise<SendingHouse> {
@@ -47,8 +47,8 @@ export async function startSendingHouse(): Promise<SendingHouse> {
       }))
       await db.transaction((tx) => appendEvents(tx, made))
     },
-    async start({ clock = systemClock, post = loopbackPost({ clock }), bodies = plainBodies } = {}) {
-      const sending = await startSending({ ...deps, clock, log: silentLog, post, bodies, processId: `test-${ids.label(8)}` })
+    async start({ db = deps.db, clock = systemClock, post = loopbackPost({ clock }), bodies = plainBodies } = {}) {
+      const sending = await startSending({ ...deps, db, clock, log: silentLog, post, bodies, processId: `test-${ids.label(8)}` })
       running.push(sending)
       return sending
     },
