@@ -84,8 +84,9 @@ export function openIncoming(deps: IncomingDeps): Desk<undefined> {
     async message(octets, visit) {
       refuseUnreadable(octets)
       const { back, forPostmaster } = await sorted(visit)
-      if (forPostmaster) await forward(octets)
+      // A report that comes again changes nothing; what is forwarded would arrive again.
       if (back.length > 0) await returns.take({ from: visit.from, recipients: back, address: visit.address }, octets)
+      if (forPostmaster) await forward(octets)
       log.info({ conversation: visit.id, octets: octets.length, returned: back.length, forPostmaster }, 'received')
       return 'Ok'
     },

@@ -148,6 +148,7 @@ test('mail for postmaster@ and abuse@ of our names goes to the operator as it ca
   await using dns = await startMxDns({ mx: { 'operator.test': ['mx.operator.test'] }, a: { 'mx.operator.test': ['127.0.0.1'] } })
   await using house = await startHouse({
     roles: ['inbound', 'delivery'],
+    returns: keepingReturns(),
     settings: {
       POSTRIDER_POSTMASTER: 'me@operator.test',
       POSTRIDER_DNS: dns.address,
@@ -159,6 +160,8 @@ test('mail for postmaster@ and abuse@ of our names goes to the operator as it ca
   await using client = await greeted(house)
   const message =
     'From: Reader <reader@example.net>\r\nDate: Sat, 21 Nov 2026 08:00:00 +0000\r\nMessage-ID: <1@example.net>\r\nMIME-Version: 1.0\r\nSubject: Please stop\r\n\r\nHello'
+  // It comes again, so nobody has had it yet.
+  expect(await mail(client, '', ['postmaster', 'b-1@rp.house.test'], `${message} trouble`)).toMatch(/^451/)
   for (const to of ['postmaster', 'Postmaster@House.test', 'abuse@rp.house.test', 'abuse@rp.shop.test'])
     expect(await mail(client, 'reader@example.net', [to], message), to).toBe('250 2.6.0 Ok')
   expect(await client.say('MAIL FROM:<>')).toMatch(/^250/)
