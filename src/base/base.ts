@@ -31,6 +31,7 @@ export { type FieldProblem, Refusal, type RefusalCode, type RefusalOptions, refu
 export { type Remembered, remembered } from './remembered.ts'
 export { openSecrets, type Sealer, type Secrets } from './secrets.ts'
 export type { EndedSpan, Traces } from './span.ts'
+export { makeStateFolder } from './state-folder.ts'
 export { refuseOddText, storable, storableJson } from './text.ts'
 export { openTraces } from './traces.ts'
 /** For what cannot be: the compiler proves that no case is left. */

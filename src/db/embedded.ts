@@ -4,10 +4,10 @@
  * it dies, is adopted when we died, is never reachable over the network, and is stopped only after `stop`.
  */
 import { existsSync } from 'node:fs'
-import { chmod, mkdir, mkdtemp, readFile, rm } from 'node:fs/promises'
+import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, dirname, join, resolve } from 'node:path'
-import { type Clock, type Log, pause } from '#base'
+import { type Clock, type Log, makeStateFolder, pause } from '#base'
 import { sqlState } from './errors.ts'
 import { openDb } from './open.ts'
 import type { Db } from './queryable.ts'
@@ -84,7 +84,7 @@ export async function embeddedUrlIfRunning(folder: string): Promise<string | und
 /** Starts the server of this state folder, making its data folder at the first time, or adopts one that a killed supervisor left. */
 export async function startEmbedded({ folder: given, clock, log, settingsForTests = [] }: EmbeddedOptions): Promise<Embedded> {
   const folder = resolve(given)
-  await mkdir(folder, { recursive: true, mode: 0o700 })
+  makeStateFolder(folder)
   const unlock = await lockState(folder)
   let server: Server | undefined
   try {

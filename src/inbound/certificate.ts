@@ -3,10 +3,10 @@
  * ourselves into the state folder.
  */
 import { X509Certificate } from 'node:crypto'
-import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createSecureContext } from 'node:tls'
-import { type Clock, type Config, ConfigError, type Log, type Random } from '#base'
+import { type Clock, type Config, ConfigError, type Log, makeStateFolder, type Random } from '#base'
 import { makeSelfSigned } from './self-signed.ts'
 
 export interface Certificate {
@@ -45,7 +45,7 @@ export function ensureCertificate(settings: CertificateSettings, { clock, random
   if (settings.tlsCert === undefined && !isSelfSignedFit(settings, clock.nowMs())) {
     const paths = selfSignedPaths(settings)
     const made = makeSelfSigned(settings.hostname, { nowMs: clock.nowMs(), serial: Buffer.from(random(new Uint8Array(16))) })
-    mkdirSync(settings.dataFolder, { recursive: true, mode: 0o700 })
+    makeStateFolder(settings.dataFolder)
     for (const part of ['key', 'cert'] as const) {
       writeFileSync(`${paths[part]}.new`, made[part], { mode: 0o600 })
       renameSync(`${paths[part]}.new`, paths[part])

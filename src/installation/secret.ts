@@ -1,7 +1,7 @@
 /** The secret of an installation, under which it seals: given as a setting, or made once into the state folder. */
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type Config, ConfigError, type Ids, type Secrets } from '#base'
+import { type Config, ConfigError, type Ids, makeStateFolder, type Secrets } from '#base'
 import { type Db, hasEmbedded } from '#db'
 import { findOrganisation } from '#tenants'
 
@@ -30,7 +30,7 @@ export const findKeptSecret = (config: Config): string | undefined =>
 
 /** Throws when the state folder has one. */
 export function keepSecret(config: Config, secret: string): void {
-  mkdirSync(config.dataFolder, { recursive: true, mode: 0o700 })
+  makeStateFolder(config.dataFolder)
   writeFileSync(secretFile(config), secret, { mode: 0o600, flag: 'wx' })
 }
 

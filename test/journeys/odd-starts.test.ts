@@ -58,6 +58,12 @@ test('an installation whose secret is missing makes no other, and says where it 
   expect(existsSync(secret)).toBe(false)
 }, 60_000)
 
+test('a state folder that cannot be made is named with its setting', async () => {
+  // Where Linux answers that the folder above, which is there, is not.
+  const { code, output } = await run({ POSTRIDER_DATA: '/proc/postrider' }, 'serve')
+  expect([code, output]).toEqual([2, expect.stringContaining('POSTRIDER_DATA: the folder /proc/postrider cannot be made (ENOENT')])
+})
+
 test('a port that is taken is named with its setting', async () => {
   const folder = await emptyFolder()
   const taken = createServer()
