@@ -10,11 +10,15 @@ import { ConfigError } from './config.ts'
 export function makeStateFolder(folder: string): void {
   const missing: string[] = []
   for (let at = resolve(folder); !existsSync(at); at = dirname(at)) missing.push(at)
-  try {
-    for (const one of missing.reverse()) if (!existsSync(one)) mkdirSync(one, { mode: 0o700 })
-  } catch (error) {
-    throw new ConfigError(
-      `POSTRIDER_DATA: the folder ${folder} cannot be made (${(error as Error).message}): name one that this user may make, or make it for them`,
-    )
+  for (const one of missing.reverse()) {
+    try {
+      mkdirSync(one, { mode: 0o700 })
+    } catch (error) {
+      // Another process may have made it meanwhile.
+      if (existsSync(one)) continue
+      throw new ConfigError(
+        `POSTRIDER_DATA: the folder ${folder} cannot be made (${(error as Error).message}): name one that this user may make, or make it for them`,
+      )
+    }
   }
 }
