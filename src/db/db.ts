@@ -7,7 +7,7 @@
 export { type BackupHeader, type BackupProgress, writeBackup } from './backup.ts'
 export { durabilityProblems } from './durability.ts'
 export { type Embedded, embeddedUrlIfRunning, hasEmbedded, startEmbedded } from './embedded.ts'
-export { CommitUnknown, DatabaseUnreachable, NotDurable, sqlState } from './errors.ts'
+export { CommitUnknown, DatabaseUnreachable, NotDurable, refusesContent, sqlState } from './errors.ts'
 export { migrate } from './migrate.ts'
 export { type DbConfig, openDb } from './open.ts'
 export { dropPartitions, ensurePartitions, indexPartitions, lacksPartition, type PartitionedTable } from './partitions.ts'

@@ -37,6 +37,10 @@ export function sqlState(error: unknown): string | undefined {
   return error instanceof DatabaseError || error instanceof NotDurable ? error.code : undefined
 }
 
+/** An objection to what is to be written, the database's (22, 23) or ours, and not to the moment: repeating it is of no use. */
+export const refusesContent = (error: unknown): boolean =>
+  /^2[23]/.test(sqlState(error) ?? '') || error instanceof TypeError || error instanceof RangeError
+
 /** The server is going down, has gone, starts, or became read-only: every idle connection to it is suspect. */
 const leavingStates = new Set(['25006', '57P01', '57P02', '57P03'])
 export const saysServerIsLeaving = (error: unknown) => leavingStates.has(sqlState(error) ?? '')

@@ -3,7 +3,7 @@
  * While the database is away the oldest make room for the newest and are counted.
  */
 import { type Clock, type Log, pause } from '#base'
-import { sqlState } from './errors.ts'
+import { refusesContent } from './errors.ts'
 
 export interface WriteQueueDeps<Item> {
   clock: Clock
@@ -43,9 +43,6 @@ const usual: WriteQueueBounds = {
   retryMs: 1000,
   stopMs: 5000,
 }
-
-/** An objection to what is in a batch, the database's (22, 23) or ours, and not to the moment. */
-const isOfContent = (error: unknown) => /^2[23]/.test(sqlState(error) ?? '') || error instanceof TypeError || error instanceof RangeError
 
 interface Waiting<Item> {
   item: Item
@@ -119,7 +116,7 @@ export function openWriteQueue<Item>({
       await write(batch)
       return true
     } catch (error) {
-      if (!isOfContent(error)) {
+      if (!refusesContent(error)) {
         if (!isAway) log.warn({ err: error }, `${called} could not be written; it is tried again`)
         return false
       }

@@ -5,7 +5,7 @@
  * emails, attempts and events, because this is one of the two hot commits of the house.
  */
 import { type Clock, type Log, metrics, pause, type Reached, storableJson, type Traces } from '#base'
-import { type Db, ensurePartitions, lacksPartition, sql } from '#db'
+import { type Db, ensurePartitions, lacksPartition, refusesContent, sql } from '#db'
 import { type EventKind, eventTables } from '#events'
 import { simulatorDomain } from '#simulator'
 import { type Claimed, statusBefore } from '#spool'
@@ -116,7 +116,9 @@ export interface RecorderDeps {
 }
 
 export function openRecorder({ db, clock, log, traces, reached }: RecorderDeps): Recorder {
-  const queue: { outcome: Outcome; done: () => void }[] = []
+  const queue: { outcome: Outcome; done: () => void; isBare?: boolean }[] = []
+  /** So many are written one by one, because the database refuses something in one of them. */
+  let alone = 0
   let running = false
   /** The last statement failed, or its answer was lost. */
   let isRepeated = false
@@ -124,19 +126,22 @@ export function openRecorder({ db, clock, log, traces, reached }: RecorderDeps):
   const run = async () => {
     running = true
     while (queue.length > 0) {
-      if (queue.length < enoughAtOnce) await pause(clock, gatherMs)
-      const batch = queue.slice(0, mostAtOnce)
+      if (alone === 0 && queue.length < enoughAtOnce) await pause(clock, gatherMs)
+      const batch = queue.slice(0, alone > 0 ? 1 : mostAtOnce)
       try {
         const outcomes = batch.map((one) => one.outcome)
         await writeOutcomes(db, isRepeated ? await notRecorded(db, outcomes) : outcomes, reached)
         reached?.('outcomes-recorded')
         isRepeated = false
+        alone = Math.max(0, alone - 1)
         queue.splice(0, batch.length)
         for (const one of batch) one.done()
       } catch (error) {
         isRepeated = true
         if (lacksPartition(error)) {
           await ensurePartitions(db, eventTables, clock.nowMs(), 1).catch(() => undefined)
+        } else if (refusesContent(error)) {
+          contain(error, batch.length)
         } else {
           log.warn({ err: error, outcomes: queue.length }, 'outcomes could not be recorded yet')
         }
@@ -144,6 +149,25 @@ export function openRecorder({ db, clock, log, traces, reached }: RecorderDeps):
       }
     }
     running = false
+  }
+
+  /** One outcome that cannot be stored must not keep all others from it. */
+  const contain = (error: unknown, together: number) => {
+    const [first] = queue
+    if (together > 1 || !first) {
+      alone = together
+      return
+    }
+    const email = first.outcome.claimed.emailId
+    if (first.isBare) {
+      log.error({ err: error, email }, 'an outcome cannot be recorded; the next sweep finds its email')
+      queue.shift()
+      first.done()
+    } else {
+      log.error({ err: error, email }, 'an outcome cannot be recorded as it is, and is recorded without what the server said')
+      first.outcome = bare(first.outcome)
+      first.isBare = true
+    }
   }
 
   return {
@@ -207,6 +231,19 @@ async function writeOutcomes(db: Db, outcomes: readonly Outcome[], reached: Reac
     await unsuppress(tx, mine.filter((one) => one.unsuppress).map(recipient))
   })
 }
+
+/** Without anything that a server or the measuring of time had a hand in. */
+const bare = (outcome: Outcome): Outcome => ({
+  ...outcome,
+  durationMs: 0,
+  details: 'What the server said could not be stored',
+  output: '',
+  code: null,
+  enhanced: null,
+  tls: null,
+  remoteHost: null,
+  conversation: null,
+})
 
 /** As the statement names them. */
 const queueOf: Record<Outcome['status'], 'ready' | 'deferred' | 'held' | null> = {

@@ -16,6 +16,12 @@ const attempts = sql<{ number: number; status: string }>`
   select number, status
   from attempts`
 
+const outputs = sql<{ output: string; status: string; emails: number }>`
+  select output, status, count(*)::integer as emails
+  from attempts
+  group by output, status
+  order by output`
+
 const emailId = openIds(systemRandom).emailId(testTimeMs)
 const claimed = {
   tenantId: 'shop',
@@ -68,6 +74,23 @@ test.each([
   expect([await db.rows(queued), await db.rows(attempts)]).toEqual([[{ state: 'sending', failures: 1 }], []])
   await recorder.record([sent])
   expect([await db.rows(queued), await db.rows(attempts)]).toEqual([[], [{ number: 2, status: 'sent' }]])
+})
+
+test('an outcome that the database refuses is recorded without what the server said, and keeps no other from it', async () => {
+  const database = await testDatabase()
+  onTestFinished(() => database.close())
+  const { db } = database
+  const others = Array.from({ length: 3 }, () => openIds(systemRandom).emailId(testTimeMs))
+  for (const id of [emailId, ...others]) await db.run(addSending, [id])
+  const recorder = openRecorder({ db, clock: systemClock, log: silentLog })
+  const tooLong = { ...sent, durationMs: 2 ** 40 }
+  const all = [emailId, ...others].map((id) => ({ ...(id === others[0] ? tooLong : sent), claimed: { ...claimed, emailId: id } }))
+  await recorder.record(all)
+  expect(await db.rows(queued)).toEqual([])
+  expect(await db.rows(outputs)).toEqual([
+    { output: '', status: 'sent', emails: 1 },
+    { output: '250 OK', status: 'sent', emails: 3 },
+  ])
 })
 
 /** The first statement is done and its answer is lost, and `meanwhile` happens before anybody tries again. */
