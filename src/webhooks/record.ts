@@ -4,7 +4,7 @@
  * it moves nothing, but what it sent is on record too.
  */
 import { type Clock, type Log, metrics, pause } from '#base'
-import { type Db, ensurePartitions, lacksPartition, sql, type Tx } from '#db'
+import { type Db, ensurePartitions, lacksPartition, refusesContent, sql, type Tx } from '#db'
 import { appendEvents, eventTables, type LogPosition } from '#events'
 import { deliveryTables, type NewDelivery, recordDeliveries } from './deliveries.ts'
 import type { Entry, Lane } from './lane.ts'
@@ -100,7 +100,13 @@ export interface Recorder {
   emptied(): Promise<void>
 }
 
-type Item = { endpoint: Recorded; attempted?: Attempted; dropped?: { event: LogPosition; done: () => void } }
+type Item = {
+  endpoint: Recorded
+  attempted?: Attempted
+  /** What was sent and answered cannot be stored. */
+  isUnrecordable?: boolean
+  dropped?: { event: LogPosition; done: () => void }
+}
 
 const mostAtOnce = 500
 const mostWaiting = 2000
@@ -113,16 +119,19 @@ export function openRecorder({ db, clock, log }: { db: Db; clock: Clock; log: Lo
   let queue: Item[] = []
   let moved = new Set<Recorded>()
   let running: Promise<void> | undefined
+  /** So many are written one by one, because the database refuses something in one of them. */
+  let alone = 0
 
   const run = async () => {
     while (queue.length > 0 || moved.size > 0) {
-      if (queue.length < enoughAtOnce) await pause(clock, gatherMs)
-      const batch = queue.slice(0, mostAtOnce)
+      if (alone === 0 && queue.length < enoughAtOnce) await pause(clock, gatherMs)
+      const batch = queue.slice(0, alone > 0 ? 1 : mostAtOnce)
       const moves = moved
       moved = new Set()
       try {
         await write(db, clock, log, batch, new Set([...batch.map(({ endpoint }) => endpoint), ...moves]))
         queue = queue.slice(batch.length)
+        alone = Math.max(0, alone - 1)
         for (const { attempted, dropped } of batch) {
           attempted?.retried()
           dropped?.done()
@@ -131,10 +140,23 @@ export function openRecorder({ db, clock, log }: { db: Db; clock: Clock; log: Lo
         for (const one of moves) moved.add(one)
         const isDayMissing = lacksPartition(error)
         if (isDayMissing) await ensurePartitions(db, [...deliveryTables, ...eventTables], clock.nowMs(), 1).catch(() => undefined)
+        else if (refusesContent(error) && isContained(batch, error)) continue
         else log.warn({ err: error, requests: queue.length }, 'webhook deliveries could not be recorded yet')
         await pause(clock, retryEveryMs)
       }
     }
+  }
+  /** One request that cannot be stored must not keep all others from it. False when it is not that. */
+  const isContained = (batch: readonly Item[], error: unknown): boolean => {
+    if (batch.length > 1) {
+      alone = batch.length
+      return true
+    }
+    const [first] = batch
+    if (!first?.attempted || first.isUnrecordable) return false
+    first.isUnrecordable = true
+    log.error({ err: error, webhook: first.attempted.webhookId }, 'a request to a webhook cannot be stored and will not be on record')
+    return true
   }
   const start = () => {
     running ??= run().finally(() => {
@@ -188,7 +210,11 @@ async function write(db: Db, clock: Clock, log: Log, batch: readonly Item[], end
     const willRetry = await writeRetries(tx, batch, { mine, lanes })
     await recordDeliveries(
       tx,
-      attempts.filter(({ webhookId }) => present.has(webhookId)).map((one) => ({ ...one.delivery, willRetry: willRetry.has(one) })),
+      batch.flatMap(({ attempted, isUnrecordable }) =>
+        attempted && !isUnrecordable && present.has(attempted.webhookId)
+          ? [{ ...attempted.delivery, willRetry: willRetry.has(attempted) }]
+          : [],
+      ),
     )
     await appendEvents(
       tx,

@@ -479,6 +479,26 @@ describe('a record whose answer from the database was lost', () => {
   })
 })
 
+test('a request that the database does not store is left out, tried again, and keeps no other from being recorded', async () => {
+  const to = await receiver()
+  to.answer = (response, request) => response.writeHead(request.headers['x-webhook-attempt'] === '1' ? 503 : 204).end()
+  const { webhook } = await make(to.url)
+  const clock = movedClock()
+  const post = loopbackPost({ clock })
+  let posted = 0
+  const tooLong: typeof post.post = async (request) => ({
+    ...(await post.post(request)),
+    ...(++posted === 3 ? { durationMs: 2 ** 40 } : {}),
+  })
+  await house.start({ clock, post: { ...post, post: tooLong } })
+  await house.happen(...numbered(6))
+  expect((await untilRecorded(webhook, 5)).map(({ willRetry }) => willRetry)).toEqual([true, true, true, true, true])
+  await until(async () => (await house.db.rows(retries)).length === 6)
+  clock.move(6000)
+  await untilRecorded(webhook, 11)
+  await until(async () => (await house.db.rows(retries)).length === 0)
+})
+
 describe('several processes', () => {
   test('share the webhooks, and one that stops leaves its own to the others without repeating anything', async () => {
     const to = await receiver()
