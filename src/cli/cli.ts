@@ -19,7 +19,7 @@ import { dns } from './dns.ts'
 import { doctor } from './doctor.ts'
 import { erase } from './erase.ts'
 import { listen } from './listen.ts'
-import { domainList, keyList, tenantList } from './listing.ts'
+import { domainList, keyList, limitsList, tenantList, webhookList } from './listing.ts'
 import {
   explainCommand,
   queueCancel,
@@ -124,6 +124,7 @@ const commands: readonly Command[] = [
   memberResetTotp,
   memberReset,
   limitsSet,
+  limitsList,
   sourceAdd,
   sourceList,
   sourceRemove,
@@ -146,6 +147,7 @@ const commands: readonly Command[] = [
   restore,
   doctor,
   dns,
+  webhookList,
   webhookReplay,
   webhookRotateKey,
   send,

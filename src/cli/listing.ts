@@ -1,7 +1,9 @@
 /** Commands that list records: what other commands want the ids of. */
 import { listCredentials } from '#credentials'
 import { listDomains } from '#domains'
+import { listLimits } from '#limits'
 import { listPauses, listTenantsByName } from '#tenants'
+import { listWebhooks, organisationWide } from '#webhooks'
 import { type Command, givenTenant, jsonOption, printed } from './command.ts'
 
 const mostShown = 1000
@@ -86,5 +88,62 @@ Those of the organisation, or of one tenant: the newest ${mostShown}, each with 
       )
       const whose = tenantId === null ? 'the organisation' : 'this tenant'
       printed(given, deps, { keys: credentials }, lines.join('\n') || `${whose} has none: postrider key create --type live`)
+    }),
+}
+
+export const limitsList: Command = {
+  name: 'limits list',
+  summary: 'the limits that were set, beside those of the environment',
+  help: `postrider limits list [--json]
+
+What postrider limits set and the dashboard have set: of the organisation, of tenants, of keys. For what is not listed
+POSTRIDER_RATE_LIMIT and POSTRIDER_SEND_LIMIT of the service hold.`,
+  options: { ...jsonOption },
+  run: (given, deps) =>
+    deps.withHouse(async ({ db }) => {
+      const limits = await listLimits(db)
+      const lines = limits.map(({ subject, ratePerSecond, sendPerHour }) =>
+        [
+          subject.replace(':', ' ').padEnd(28),
+          ...(ratePerSecond === null ? [] : [`${ratePerSecond} requests per second`]),
+          ...(sendPerHour === null ? [] : [`${sendPerHour} emails per hour`]),
+        ].join('  '),
+      )
+      printed(given, deps, { limits }, lines.join('\n') || 'none were set: POSTRIDER_RATE_LIMIT and POSTRIDER_SEND_LIMIT hold')
+    }),
+}
+
+export const webhookList: Command = {
+  name: 'webhook list',
+  summary: 'the webhooks, and which are disabled',
+  help: `postrider webhook list [--tenant ID] [--json]
+
+Those of the organisation, or of one tenant, without their secrets. How they do: GET /v1/webhooks, or the dashboard.`,
+  options: { tenant: { type: 'string' }, ...jsonOption },
+  run: (given, deps) =>
+    deps.withHouse(async (house) => {
+      const tenantId = (await givenTenant(given, house)) ?? null
+      const listed = await listWebhooks(house.db, tenantId ?? organisationWide)
+      const webhooks = listed.map(({ id, uuid, name, url, events, allEvents, enabled, disabledAt, disabledBecause }) => ({
+        id,
+        uuid,
+        name,
+        tenantId,
+        url,
+        events,
+        allEvents,
+        enabled,
+        disabledAt,
+        disabledBecause,
+      }))
+      const lines = webhooks.map(({ id, name, url, events, allEvents, enabled, disabledBecause }) =>
+        [
+          `${String(id).padEnd(6)}${name}  ${url}`,
+          allEvents ? 'all events' : events.join(' '),
+          ...(enabled ? [] : [disabledBecause === 'gone' ? 'disabled, for it answered 410 Gone' : 'disabled']),
+        ].join(', '),
+      )
+      const whose = tenantId === null ? 'the organisation' : 'this tenant'
+      printed(given, deps, { webhooks }, lines.join('\n') || `${whose} has none: POST /v1/webhooks, or the dashboard`)
     }),
 }

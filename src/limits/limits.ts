@@ -13,6 +13,7 @@ export { takeSandboxSlots } from './sandbox.ts'
 export {
   keySubject,
   type LimitSettings,
+  listLimits,
   openLimitSettings,
   organisationSubject,
   type SendLimits,

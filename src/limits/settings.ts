@@ -23,7 +23,8 @@ interface Row {
 
 const allSettings = sql<Row>`
   select subject, rate_per_second as rate, send_per_hour as send, send_unlimited as unlimited
-  from limit_settings`
+  from limit_settings
+  order by subject`
 
 const saveSetting = sql`
   insert into limit_settings (subject, rate_per_second, send_per_hour, send_unlimited)
@@ -46,6 +47,23 @@ export async function setLimits(
     typeof sendPerHour === 'number' ? sendPerHour : null,
     sendPerHour === undefined ? null : sendPerHour === 'unlimited',
   ])
+}
+
+/** null: the setting of the environment holds, or for a tenant or a key that of the organisation. */
+export interface SetLimits {
+  subject: string
+  ratePerSecond: number | null
+  sendPerHour: number | 'unlimited' | null
+}
+
+/** What was set, by subject; where nothing is left of it, nothing. */
+export async function listLimits(on: Queryable): Promise<SetLimits[]> {
+  const listed = (await on.rows(allSettings)).map(({ subject, rate, send, unlimited }) => ({
+    subject,
+    ratePerSecond: rate,
+    sendPerHour: unlimited && subject === organisationSubject ? ('unlimited' as const) : send,
+  }))
+  return listed.filter(({ ratePerSecond, sendPerHour }) => ratePerSecond !== null || sendPerHour !== null)
 }
 
 /** A change is in force everywhere within this time. */

@@ -61,7 +61,7 @@ export { forgetSender } from './leases.ts'
 export { type Live, type LiveEvent, type LiveStep, openLive, parsePosition, positionText } from './live.ts'
 export { type Bodies, openBodies, type PreparedBody, type ToldEvent, toldEvents } from './payload.ts'
 export { measureFailing } from './positions.ts'
-export { disabledReasons, organisationWide, type Webhook, type WebhookEvent, webhookEvents } from './records.ts'
+export { disabledReasons, listWebhooks, organisationWide, type Webhook, type WebhookEvent, webhookEvents } from './records.ts'
 export { type Sending, startSending } from './sending.ts'
 
 export interface WebhooksDeps {

@@ -4,9 +4,11 @@ import { openIds, openSecrets, readConfig, systemClock, systemRandom } from '#ba
 import { createKey } from '#credentials'
 import { pauseTenant } from '#delivery'
 import type { House } from '#installation'
-import { foundOrganisation } from '#tenants'
+import { foundOrganisation, openTenants } from '#tenants'
+import { openWebhooks, organisationWide } from '#webhooks'
 import { runHere } from '../support/command.ts'
 import { type TestDatabase, testDatabase } from '../support/database.ts'
+import { loopbackPost, sendingConfig, sendingSecrets } from '../support/sending-parts.ts'
 
 let database: TestDatabase
 beforeAll(async () => {
@@ -74,7 +76,7 @@ describe('a wrong call', () => {
       'queue fulsh',
       'there is no command "queue fulsh"; there are queue pause, queue resume, queue flush, queue release, queue cancel, queue',
     ],
-    ['limits', 'there is no command "limits"; there is limits set'],
+    ['limits', 'there is no command "limits"; there are limits set, limits list'],
     ['key make --key svc_live_secret', 'there is no command "key make"; there are key create, key list'],
     ['tenant pause', 'tenant pause needs ID\n\npostrider tenant pause ID [--because TEXT] [--json]'],
     ['tenant pause nobody', 'there is no tenant nobody\npostrider tenant list shows all'],
@@ -118,6 +120,34 @@ describe('a list', () => {
     expect(text).toMatch(new RegExp(`^${id} +first {2}live key, emails:send, never used`))
     expect(text).not.toContain(key)
     expect((await ran('key', 'list', '--tenant', made.id)).text).toMatch(/^this tenant has none/)
+  })
+
+  test('of webhooks has their ids, and which are disabled, and no secret', async () => {
+    const deps = { db: database.db, clock, ids, random: systemRandom, secrets: sendingSecrets, config: sendingConfig, version: 'test' }
+    const webhooks = openWebhooks({ ...deps, tenants: openTenants(deps), post: loopbackPost() })
+    expect((await ran('webhook', 'list')).text).toMatch(/^the organisation has none/)
+    const { webhook, secret } = await webhooks.create(organisationWide, { name: 'orders', url: 'http://127.0.0.1/a', enabled: false })
+    const { text } = await ran('webhook', 'list')
+    expect(text).toBe(`${String(webhook.id).padEnd(6)}orders  http://127.0.0.1/a, all events, disabled`)
+    const json = (await ran('webhook', 'list', '--json')).text
+    expect(JSON.parse(json)).toMatchObject({ webhooks: [{ id: webhook.id, tenantId: null, enabled: false, disabledBecause: 'asked' }] })
+    expect(json).not.toContain(secret)
+  })
+
+  test('of limits has what was set', async () => {
+    expect((await ran('limits', 'list')).text).toMatch(/^none were set/)
+    const [{ id }] = JSON.parse((await ran('tenant', 'list', '--json')).text).tenants
+    await ran('limits', 'set', '--rate', '20', '--send', 'unlimited')
+    await ran('limits', 'set', '--send', '500', '--tenant', id)
+    expect(JSON.parse((await ran('limits', 'list', '--json')).text)).toEqual({
+      limits: [
+        { subject: 'organisation', ratePerSecond: 20, sendPerHour: 'unlimited' },
+        { subject: `tenant:${id}`, ratePerSecond: null, sendPerHour: 500 },
+      ],
+    })
+    expect((await ran('limits', 'list')).text).toMatch(
+      new RegExp(`^organisation +20 requests per second {2}unlimited emails per hour\ntenant ${id} +500 emails per hour$`),
+    )
   })
 
   test('of the records to publish says when they rest on a name that the internet does not know', async () => {
