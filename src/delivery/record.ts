@@ -14,8 +14,8 @@ import { attemptSpan } from './attempt-span.ts'
 import type { Outcome } from './outcome.ts'
 
 /**
- * `|| ''` keeps the planner from reading a partial index whole where rows are found by their key, and so does naming the queues: for
- * "not null" it would expect every outcome, and read the whole spool instead. $2 is the first email's id: it leaves
+ * `|| ''` keeps the planner from reading a partial index whole where rows are found by their key, and `between` the key and the key from
+ * reading all keys and comparing: a plan that was made while the spool was empty, and is kept, would do both. $2 is the first email's id: it leaves
  * out the days before; a second bound would make reading the whole range look cheaper than finding each email.
  */
 const recordOutcomes = sql<{ emailId: string }>`
@@ -29,7 +29,8 @@ const recordOutcomes = sql<{ emailId: string }>`
   finished as (
     delete from spool
     using outcome
-    where outcome.queue is null and spool.tenant_id = outcome.tenant_id and spool.email_id = outcome.email_id
+    where outcome.queue is null
+      and (spool.tenant_id, spool.email_id) between (outcome.tenant_id, outcome.email_id) and (outcome.tenant_id, outcome.email_id)
       and spool.state || '' = 'sending' and (spool.epoch, spool.failures) = (outcome.epoch, outcome.tried)
     returning outcome.*
   ),
@@ -38,7 +39,8 @@ const recordOutcomes = sql<{ emailId: string }>`
     set state = outcome.queue, due_at = outcome.due_at, failures = outcome.failures, manual = false,
       held_because = outcome.held_because, waits_for = null
     from outcome
-    where outcome.queue in ('ready', 'deferred', 'held') and spool.tenant_id = outcome.tenant_id and spool.email_id = outcome.email_id
+    where outcome.queue in ('ready', 'deferred', 'held')
+      and (spool.tenant_id, spool.email_id) between (outcome.tenant_id, outcome.email_id) and (outcome.tenant_id, outcome.email_id)
       and spool.state || '' = 'sending' and (spool.epoch, spool.failures) = (outcome.epoch, outcome.tried)
     returning outcome.*
   ),

@@ -41,13 +41,17 @@ const claimedColumns = sql.part`
   spool.recipient, spool.destination, spool.failures, spool.manual, spool.test, spool.size_octets as "sizeOctets",
   spool.held_because as "heldBecause", ${aheadOfRow} as "aheadMs"`
 
-/** Keeps the planner from reading a whole partial index where single rows are found by their key: quadratic, and 40 % of a message's cost. */
+/**
+ * Plans are kept, and one that was made while the spool was as good as empty believes that everything in it is one row: any way of finding
+ * it costs the same. So that it cannot read the backlog where it should find a few rows, no other way is left to it: `isNow` keeps it from
+ * a whole partial index, `between` a key and the same key from all keys, and the loose scans name the columns of the index of ready
+ * recipients from the first on, as ranges and in its order, which no other index can serve.
+ */
 const isNow = sql.part`spool.state || ''`
 
 /**
  * Two loose index scans (the next tenant after this one, the next destination after this one) instead of a sort, so that the cost
- * follows the number of lanes looked at and not the length of the backlog. `one` makes the planner expect few rows and find each by its
- * key: a plan made while the spool was empty would go on to read it whole.
+ * follows the number of lanes looked at and not the length of the backlog.
  */
 const claimReady = sql<Claimed>`
   with recursive owned (shard, epoch) as (
@@ -59,8 +63,8 @@ const claimReady = sql<Claimed>`
     from owned, lateral (
       select tenant_id
       from spool
-      where state = 'ready' and spool.shard = owned.shard
-      order by tenant_id
+      where state = 'ready' and spool.shard >= owned.shard and spool.shard <= owned.shard
+      order by spool.shard, tenant_id
       limit 1
     ) as first
     union all
@@ -68,8 +72,8 @@ const claimReady = sql<Claimed>`
     from tenant, lateral (
       select tenant_id
       from spool
-      where state = 'ready' and spool.shard = tenant.shard and spool.tenant_id > tenant.tenant_id
-      order by tenant_id
+      where state = 'ready' and (spool.shard, spool.tenant_id) > (tenant.shard, tenant.tenant_id) and spool.shard <= tenant.shard
+      order by spool.shard, tenant_id
       limit 1
     ) as next
   ),
@@ -80,9 +84,9 @@ const claimReady = sql<Claimed>`
     cross join lateral (
       select spool.destination
       from spool
-      where state = 'ready' and spool.shard = tenant.shard and spool.tenant_id = tenant.tenant_id
-        and spool.destination > coalesce(cursor.destination, '')
-      order by spool.destination
+      where state = 'ready' and (spool.shard, spool.tenant_id) <= (tenant.shard, tenant.tenant_id)
+        and (spool.shard, spool.tenant_id, spool.destination) > (tenant.shard, tenant.tenant_id, coalesce(cursor.destination, ''))
+      order by spool.shard, spool.tenant_id, spool.destination
       limit 1
     ) as first
     union all
@@ -90,8 +94,9 @@ const claimReady = sql<Claimed>`
     from lane, lateral (
       select spool.destination
       from spool
-      where state = 'ready' and spool.shard = lane.shard and spool.tenant_id = lane.tenant_id and spool.destination > lane.destination
-      order by spool.destination
+      where state = 'ready' and (spool.shard, spool.tenant_id) <= (lane.shard, lane.tenant_id)
+        and (spool.shard, spool.tenant_id, spool.destination) > (lane.shard, lane.tenant_id, lane.destination)
+      order by spool.shard, spool.tenant_id, spool.destination
       limit 1
     ) as next
     where lane.nth < $5
@@ -111,8 +116,9 @@ const claimReady = sql<Claimed>`
     cross join lateral (
       select spool.tenant_id, spool.content_id, spool.email_id
       from spool
-      where state = 'ready' and spool.shard = filled.shard and spool.tenant_id = filled.tenant_id and spool.destination = filled.destination
-      order by spool.content_id, spool.email_id
+      where state = 'ready' and (spool.shard, spool.tenant_id, spool.destination) >= (filled.shard, filled.tenant_id, filled.destination)
+        and (spool.shard, spool.tenant_id, spool.destination) <= (filled.shard, filled.tenant_id, filled.destination)
+      order by spool.shard, spool.tenant_id, spool.destination, spool.content_id, spool.email_id
       -- Of each shard hardly more than its share: a long backlog is not read and sorted to find its beginning.
       limit least(filled.size, 4 + 3 * filled.size / (2 * filled.shards))
     ) as ready
@@ -125,7 +131,7 @@ const claimReady = sql<Claimed>`
     where nth_in_lane <= size
   ),
   picked as materialized (
-    select tenant_id, email_id, epoch, 1 as one
+    select tenant_id, email_id, epoch
     from turn
     order by nth
     limit $10
@@ -133,12 +139,13 @@ const claimReady = sql<Claimed>`
   update spool
   set state = 'sending', epoch = picked.epoch
   from picked
-  where picked.one = 1 and spool.tenant_id = picked.tenant_id and spool.email_id = picked.email_id and ${isNow} = 'ready'
+  where (spool.tenant_id, spool.email_id) between (picked.tenant_id, picked.email_id) and (picked.tenant_id, picked.email_id)
+    and ${isNow} = 'ready'
   returning ${claimedColumns}`
 
 /** Not by another process since then, nor by this one again. */
 const isStillClaimed = sql.part`
-  spool.tenant_id = given.tenant_id and spool.email_id = given.email_id and ${isNow} = 'sending'
+  (spool.tenant_id, spool.email_id) between (given.tenant_id, given.email_id) and (given.tenant_id, given.email_id) and ${isNow} = 'sending'
   and (spool.epoch, spool.failures) = (given.epoch, given.failures)`
 
 const unclaim = sql`
@@ -163,13 +170,14 @@ const interrupted = sql<Claimed>`
 const promoteDue = sql`
   update spool
   set state = 'ready', due_at = null
-  where (tenant_id, email_id) in (
+  from (
     select tenant_id, email_id
     from spool
     where state = 'deferred' and shard = any($1) and due_at <= $2
     order by due_at
     limit $3
-  ) and state = 'deferred'`
+  ) as due
+  where (spool.tenant_id, spool.email_id) between (due.tenant_id, due.email_id) and (due.tenant_id, due.email_id) and ${isNow} = 'deferred'`
 
 export interface OwnedShard {
   shard: number
