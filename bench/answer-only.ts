@@ -3,7 +3,7 @@ import { openAccept } from '#accept'
 import { openIds, openSecrets, readConfig, silentLog, systemClock, systemRandom } from '#base'
 import { openCredentials } from '#credentials'
 import { openDb } from '#db'
-import { openDomainDesk, openDomains } from '#domains'
+import { openDomains, openShownDomains } from '#domains'
 import { startHttp } from '#http'
 import { openKeyRates, openLimitSettings, openRateLimiter } from '#limits'
 import { openSessions } from '#members'
@@ -59,7 +59,7 @@ const http = await startHttp({
   standstills: { find: () => Promise.resolve(undefined) },
   domains,
   tracks,
-  domainDesk: openDomainDesk({ db, clock, ids, secrets, tenants, resolver, hostname: config.hostname }),
+  shownDomains: openShownDomains({ db, clock, ids, secrets, tenants, resolver, hostname: config.hostname }),
   limitSettings,
   accept,
   usage: openUsage({ db, clock }),

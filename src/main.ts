@@ -32,7 +32,7 @@ import { type Credentials, openCredentials } from '#credentials'
 import { type Db, durabilityProblems, migrate, openDb, startEmbedded } from '#db'
 import { holdAfterRestore, openStandstills, startDelivery } from '#delivery'
 import { examine, publicAddresses, readPlatform, startMeasuring } from '#doctor'
-import { ensurePlatformKey, openDomainDesk, openDomains } from '#domains'
+import { ensurePlatformKey, openDomains, openShownDomains } from '#domains'
 import { prepareDays, startHousekeeping } from '#housekeeping'
 import { startHttp } from '#http'
 import { ensureCertificate, startInbound } from '#inbound'
@@ -242,7 +242,7 @@ async function startApi(ground: Ground, { ending, smtp }: { ending: AbortSignal;
     sessions: openSessions({ db, clock, ids, secrets }),
     dashboardFolder,
     docsFolder,
-    domainDesk: openDomainDesk({ db, clock, ids, secrets, tenants, resolver, hostname }),
+    shownDomains: openShownDomains({ db, clock, ids, secrets, tenants, resolver, hostname }),
     standstills: openStandstills({ db, clock, resolver, config }),
     usage: openUsage({ db, clock }),
     live: openLive({ db, clock }),

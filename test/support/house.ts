@@ -12,7 +12,7 @@ import { createKey, openCredentials, type Permission } from '#credentials'
 import type { Db } from '#db'
 import { type DeliveryDeps, openStandstills, startDelivery } from '#delivery'
 import { examine, readPlatform } from '#doctor'
-import { addDomain, makeDomain, openDomainDesk, openDomains } from '#domains'
+import { addDomain, makeDomain, openDomains, openShownDomains } from '#domains'
 import { prepareDays, startHousekeeping } from '#housekeeping'
 import { type HttpDeps, startHttp } from '#http'
 import { ensureCertificate, type Inbound, type InboundDeps, type Returns, startInbound } from '#inbound'
@@ -194,7 +194,7 @@ export async function startHouse(wish: Wish = {}): Promise<House> {
     tenants,
     domains,
     tracks,
-    domainDesk: openDomainDesk({ db, clock, ids, secrets, tenants, resolver, hostname }),
+    shownDomains: openShownDomains({ db, clock, ids, secrets, tenants, resolver, hostname }),
     limitSettings,
     accept,
     usage: openUsage({ db, clock }),
