@@ -181,7 +181,7 @@ export const settings = {
   providerRules: setting(
     'POSTRIDER_PROVIDER_RULES',
     'none',
-    'JSON file that adds to or replaces the shipped rules about providers (src/delivery/providers.json has the form)',
+    'JSON file that adds to or replaces the shipped rules about providers (src/delivery/shaping/providers.json has the form)',
     (v) => v,
   ),
   scenario: setting(

@@ -22,9 +22,9 @@ import {
   takeQueued,
 } from '#spool'
 import { setPause } from '#tenants'
-import { type InForce, listShaping } from './shaping.ts'
+import { type InForce, listShaping } from './shaping/shaping.ts'
+import { listWarmUps, type WarmUpLine } from './sources/warm-up.ts'
 import { pausedWords } from './standstill.ts'
-import { listWarmUps, type WarmUpLine } from './warm-up.ts'
 
 const mostAtOnce = 500
 /** By then every process has noticed: who has not yet would put off for a minute what it takes up. */
