@@ -8,7 +8,8 @@
  */
 import type { Socket } from 'node:net'
 import { type Config, pause, portTaken } from '#base'
-import { type AppDeps, type Bounds, buildApp, usualBounds } from './app.ts'
+import { type AppDeps, buildApp } from './app.ts'
+import { type Bounds, usualBounds } from './connections.ts'
 import { serveGuide } from './guide.ts'
 import { openApiDocument } from './openapi.ts'
 import { type OutsideDeps, serveOutside } from './outside.ts'
