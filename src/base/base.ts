@@ -10,7 +10,6 @@ export { type Clock, pause, systemClock } from './clock.ts'
 export {
   type Config,
   ConfigError,
-  type Network,
   type Relay,
   type Role,
   readConfig,
@@ -26,6 +25,7 @@ export { type Log, openLog, silentLog } from './log.ts'
 export { type Loop, startLoop } from './loop.ts'
 export { metrics } from './metrics.ts'
 export { metricsPage, tellParent } from './metrics-page.ts'
+export { liesIn, type Network, networkOf } from './networks.ts'
 export { portTaken } from './ports.ts'
 export { type FieldProblem, Refusal, type RefusalCode, type RefusalOptions, refusals, wrongField } from './refusals.ts'
 export { type Remembered, remembered } from './remembered.ts'

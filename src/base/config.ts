@@ -8,12 +8,10 @@ import { isIP } from 'node:net'
 import { availableParallelism, hostname } from 'node:os'
 import { resolve } from 'node:path'
 import ipaddr from 'ipaddr.js'
+import type { Network } from './networks.ts'
 
 export const roleNames = ['api', 'delivery', 'inbound', 'webhooks', 'housekeeping'] as const
 export type Role = (typeof roleNames)[number]
-
-/** A network in CIDR form. */
-export type Network = readonly [ipaddr.IPv4 | ipaddr.IPv6, number]
 
 interface Setting<T> {
   env: string

@@ -5,13 +5,13 @@
 import type { IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
-import { type Clock, type Config, type Ids, type Log, metrics, Refusal, type Traces } from '#base'
+import { type Clock, type Config, type Ids, type Log, liesIn, metrics, Refusal, type Traces } from '#base'
 import type { Standing } from '#limits'
 import type { RequestLogs } from '#request-logs'
 import { noteChange } from './audit.ts'
 import { openBodyRoom, readBody } from './body.ts'
 import { answerBrokenRequest } from './broken-requests.ts'
-import { type Bounds, guardConnections, isAmong } from './connections.ts'
+import { type Bounds, guardConnections } from './connections.ts'
 import { serveDashboard } from './dashboard.ts'
 import type { DashboardDeps } from './desk.ts'
 import { type GateDeps, passAgain, passGate, rateHeaders } from './gate.ts'
@@ -67,7 +67,7 @@ declare module 'fastify' {
 /** Without the pages outside /v1, and not yet listening. */
 export async function buildApp(deps: AppDeps): Promise<FastifyInstance> {
   const { clock, ids, bounds, config, rateLimiter } = deps
-  const isTrusted = (address: string) => isAmong(address, config.trustedProxies)
+  const isTrusted = (address: string) => liesIn(config.trustedProxies, address)
   const addressHeaders = (address: string, look?: 'only look') => rateHeaders(rateLimiter(`address:${address}`, config.rateLimit, look))
   /** Sockets whose last request was answered and has not wholly come. */
   const answeredEarly = new WeakSet<object>()

@@ -1,8 +1,6 @@
 /** What connections may cost: how many there are, of one address too, and how long one may take. */
 import type { Socket } from 'node:net'
 import type { FastifyInstance } from 'fastify'
-import ipaddr from 'ipaddr.js'
-import type { Network } from '#base'
 
 /** What one connection may cost. */
 export interface Bounds {
@@ -21,12 +19,6 @@ export const usualBounds: Bounds = {
   idleMs: 120_000,
   connections: 20_000,
   connectionsPerAddress: 1000,
-}
-
-export function isAmong(address: string, networks: readonly Network[]): boolean {
-  if (!ipaddr.isValid(address)) return false
-  const parsed = ipaddr.process(address)
-  return networks.some(([network, bits]) => parsed.kind() === network.kind() && parsed.match(network, bits))
 }
 
 /** Closes what comes from one address beyond its share. */

@@ -3,10 +3,9 @@
  * operator, and all else is refused while its sender is still there. So there is no relay and no backscatter.
  */
 import type { Accept } from '#accept'
-import { type Clock, type Log, pause } from '#base'
+import { type Clock, type Log, networkOf, pause } from '#base'
 import { openRateLimiter } from '#limits'
 import { parseAddress, readFields, readRaw } from '#mail'
-import { networkOf } from './address.ts'
 import type { Backend, Visit } from './listener.ts'
 import { Reply } from './reply.ts'
 import { mostReceived } from './submission.ts'

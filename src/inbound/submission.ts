@@ -4,10 +4,9 @@
  */
 import { createHash } from 'node:crypto'
 import type { Accept, AcceptedSubmission, Caller } from '#accept'
-import { type Clock, type Log, Refusal, type Traces } from '#base'
+import { type Clock, type Log, networkOf, Refusal, type Traces } from '#base'
 import type { Credentials } from '#credentials'
 import { dateText, parseAddress, readFields, readRaw, withoutFields } from '#mail'
-import { networkOf } from './address.ts'
 import { controlPrefix, readControlFields } from './control-fields.ts'
 import type { Backend, Visit } from './listener.ts'
 import { openLoginGuard } from './login-guard.ts'
