@@ -10,8 +10,7 @@ import { resolve } from 'node:path'
 import ipaddr from 'ipaddr.js'
 import type { Network } from './networks.ts'
 
-export const roleNames = ['api', 'delivery', 'inbound', 'webhooks', 'housekeeping'] as const
-export type Role = (typeof roleNames)[number]
+const roleNames = ['api', 'delivery', 'inbound', 'webhooks', 'housekeeping'] as const
 
 interface Setting<T> {
   env: string

@@ -141,7 +141,7 @@ export interface FieldProblem {
   message: string
 }
 
-export interface RefusalOptions {
+interface RefusalOptions {
   /** What is wrong, in a sentence that names the field; shown to the caller. */
   message?: string
   suggestion?: string

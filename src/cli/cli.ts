@@ -37,8 +37,6 @@ import { poolAssign, poolList, poolUnassign, sourceAdd, sourceList, sourceRemove
 import { tlsList, tlsRequire, tlsWaive } from './tls.ts'
 import { webhookReplay, webhookRotateKey } from './webhook.ts'
 
-export type { CommandDeps } from './command.ts'
-
 const serve: Command = {
   name: 'serve',
   summary: 'run the service',

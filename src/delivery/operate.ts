@@ -12,6 +12,7 @@ import {
   listStops,
   noteDomainResumed,
   noteTenantChange,
+  type QueuedAt,
   type QueueFilter,
   type QueueStop,
   queueByDestination,
@@ -154,19 +155,9 @@ function cancelSome(db: Db, filter: QueueFilter, because: string, nowMs: number)
   })
 }
 
-export interface QueueLine {
-  destination: string
-  ready: number
-  sending: number
-  deferred: number
-  waiting: number
-  held: number
-  oldestEmailId: string
-  nextDueAt: Date | null
+export interface QueueLine extends Omit<QueuedAt, 'deferredEmailId' | 'deferredTenantId'> {
   /** What the last deferred email was told. */
   lastReply: LastAttempt | null
-  /** Why the last deferred email waits, when that is no failed attempt. */
-  waitsFor: string | null
   /** Why it is paused; null: it is not. */
   pausedBecause: string | null
 }

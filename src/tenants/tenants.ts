@@ -26,7 +26,7 @@ export interface Tenant {
   updatedAt: Date
 }
 
-export interface Organisation {
+interface Organisation {
   id: string
   name: string
   slug: string
@@ -129,7 +129,7 @@ export async function tenantNames(on: Queryable, ids: readonly string[]): Promis
 }
 
 /** Who an event is about, as it is told (contract 13.9). */
-export interface Server {
+interface Server {
   uuid: string
   name: string
   permalink: string
