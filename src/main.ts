@@ -1,7 +1,7 @@
 /**
  * The only place where rooms are joined, in the order of the house: settings, database, records, roles, orderly stop.
- * `postrider serve` is this file; the other commands are given what they need from here. Longer than other files, because every room
- * that is opened is named here, once for each process that opens it.
+ * `postrider serve` is this file; the other commands are given what they need from here. Longer than other files, because what roles
+ * share is opened here, once for each process; what one role alone uses, it opens itself.
  */
 import { readFileSync } from 'node:fs'
 import { openAccept, openCommit } from '#accept'

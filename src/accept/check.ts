@@ -39,11 +39,10 @@ const refuse = (field: string, message: string, code: RefusalCode = 'validation_
 }
 
 const controlCharacters = /[\u0000-\u001f\u007f]/
-const lineBreaks = /[\r\n\u0000]/
 
 function checkLine(field: string, text: string): void {
   refuseOddText(field, text)
-  if (lineBreaks.test(text)) refuse(field, 'must be one line, without CR or LF')
+  if (/[\r\n]/.test(text)) refuse(field, 'must be one line, without CR or LF')
 }
 
 export function checkSender(from: string): Mailbox {

@@ -6,7 +6,7 @@ import type { Clock, Ids, Log } from '#base'
 import type { LogPosition } from '#events'
 import { type Entry, type Follower, openFollower } from './follower.ts'
 import type { Attempted, Journal, Recorded } from './journal.ts'
-import type { Pages, ToldEvent } from './pages.ts'
+import type { Notification, Pages } from './pages.ts'
 import type { Retry, StoredPosition } from './positions.ts'
 import type { StoredWebhook } from './records.ts'
 import { eventUuid, type Send } from './request.ts'
@@ -35,7 +35,7 @@ export interface Endpoint extends Recorded {
   /** How many due retries may be given to it. */
   retryRoom(): number
   /** Makes a further attempt; `told` is undefined when there is nothing more to say. */
-  retry(due: Retry, told: ToldEvent | undefined): void
+  retry(due: Retry, told: Notification | undefined): void
   /** Since this was last asked, or everything is done that there was. */
   hasMoved(): boolean
 }
@@ -64,7 +64,7 @@ export function openEndpoint(webhookId: number, epoch: number, knownHealth: Heal
   const attempt = async (
     by: StoredWebhook,
     event: LogPosition,
-    told: ToldEvent,
+    told: Notification,
     number: number,
     from: { entry: Entry; follower: Follower } | undefined,
   ) => {
