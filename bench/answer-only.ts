@@ -3,16 +3,12 @@ import { openAccept } from '#accept'
 import { openIds, openSecrets, readConfig, silentLog, systemClock, systemRandom } from '#base'
 import { openCredentials } from '#credentials'
 import { openDb } from '#db'
-import { openDomainDesk, openDomains } from '#domains'
+import { openDomains } from '#domains'
 import { startHttp } from '#http'
-import { openKeyRates, openLimitSettings, openRateLimiter } from '#limits'
-import { openSessions } from '#members'
-import { openGuard, openPost, openResolver } from '#net'
-import { openRequestLogs } from '#request-logs'
+import { openLimitSettings } from '#limits'
+import { openResolver } from '#net'
 import { openTenants } from '#tenants'
-import { openHits, openTokens, openTrackHosts, openTracks } from '#tracking'
-import { openUsage } from '#usage'
-import { openLive, openWebhooks } from '#webhooks'
+import { openTracks } from '#tracking'
 
 const clock = systemClock
 const ids = openIds(systemRandom)
@@ -37,38 +33,25 @@ const accept = openAccept({
   publicUrl: config.publicUrl,
   commit: () => Promise.resolve({ committed: true, standing }),
 })
-const resolver = openResolver({ servers: [], clock, ids: { fraction: Math.random } })
-const post = openPost({ resolver, guard: openGuard([]), openedNetworks: [], clock })
-const rateLimiter = openRateLimiter(clock)
 const http = await startHttp({
   db,
   clock,
   ids,
+  random: systemRandom,
   log: silentLog,
-  requestLogs: openRequestLogs({ db, clock, log: silentLog, secrets }),
-  hits: openHits({ db, clock, log: silentLog, ids, keepEmailDays: config.keepEmailDays }),
-  tokens: openTokens(secrets),
-  trackHosts: openTrackHosts({ db, clock }),
-  sessions: openSessions({ db, clock, ids, secrets }),
-  dashboardFolder: 'none',
-  docsFolder: 'docs',
-  installation: { version: 'bench', settings: [], examine: async () => [] },
-  tenants,
   secrets,
-  resolver,
-  standstills: { find: () => Promise.resolve(undefined) },
+  config,
+  resolver: openResolver({ servers: [], clock, ids: { fraction: Math.random } }),
+  tenants,
   domains,
   tracks,
-  domainDesk: openDomainDesk({ db, clock, ids, secrets, tenants, resolver, hostname: config.hostname }),
   limitSettings,
   accept,
-  usage: openUsage({ db, clock }),
-  live: openLive({ db, clock }),
-  webhooks: openWebhooks({ db, clock, ids, random: systemRandom, secrets, tenants, post, config, version: 'bench' }),
-  config,
   credentials: openCredentials({ db, clock }),
-  rateLimiter,
-  keyRates: openKeyRates({ db, clock, rateLimiter, isAlone: () => true }),
+  installation: { version: 'bench', settings: [], examine: async () => [] },
+  isAlone: () => true,
+  dashboardFolder: 'none',
+  docsFolder: 'docs',
 })
 process.send?.({ port: http.port })
 process.on('disconnect', () => process.exit(0))

@@ -1,7 +1,7 @@
 /**
  * The only place where rooms are joined, in the order of the house: settings, database, records, roles, orderly stop.
- * `postrider serve` is this file; the other commands are given what they need from here. Longer than other files, because every room
- * that is opened is named here, once for each process that opens it.
+ * `postrider serve` is this file; the other commands are given what they need from here. Longer than other files, because what roles
+ * share is opened here, once for each process; what one role alone uses, it opens itself.
  */
 import { readFileSync } from 'node:fs'
 import { openAccept, openCommit } from '#accept'
@@ -30,23 +30,20 @@ import { readReport } from '#bounces'
 import { runCommand } from '#cli'
 import { type Credentials, openCredentials } from '#credentials'
 import { type Db, durabilityProblems, migrate, openDb, startEmbedded } from '#db'
-import { holdAfterRestore, openStandstills, startDelivery } from '#delivery'
+import { holdAfterRestore, startDelivery } from '#delivery'
 import { examine, publicAddresses, readPlatform, startMeasuring } from '#doctor'
-import { ensurePlatformKey, openDomainDesk, openDomains } from '#domains'
+import { ensurePlatformKey, openDomains } from '#domains'
 import { prepareDays, startHousekeeping } from '#housekeeping'
 import { startHttp } from '#http'
 import { ensureCertificate, startInbound } from '#inbound'
 import { type FirstStart, firstStart, openHouses, readSecret, refuseOtherSecret, welcome } from '#installation'
-import { openKeyRates, openLimitSettings, openPresence, openRateLimiter } from '#limits'
-import { openSessions } from '#members'
+import { openLimitSettings, openPresence } from '#limits'
 import { openGuard, openPost, openResolver } from '#net'
-import { openRequestLogs } from '#request-logs'
 import { openReturns } from '#returns'
 import { forgetProcess, shardLeases } from '#spool'
 import { openTenants } from '#tenants'
-import { openHits, openTokens, openTrackHosts, openTracks } from '#tracking'
-import { openUsage } from '#usage'
-import { forgetSender, openBodies, openLive, openWebhooks, startSending } from '#webhooks'
+import { openTracks } from '#tracking'
+import { forgetSender, openBodies, startSending } from '#webhooks'
 
 const clock = systemClock
 const ids: Ids = openIds(systemRandom)
@@ -215,16 +212,11 @@ function saveUsesOf(credentials: Credentials, log: Log): Role {
 async function startApi(ground: Ground, { ending, smtp }: { ending: AbortSignal; smtp: (() => boolean) | undefined }): Promise<Role> {
   const { config, log, traces, secrets, db } = ground
   const { uses, ...acceptance } = openAcceptance(ground)
-  const { tenants } = acceptance
   const resolver = openResolver({ servers: config.resolvers, clock, ids })
-  const { hostname, sandboxSender, allowedNetworks } = config
+  const { sandboxSender } = config
   const sandboxDomain = sandboxSender.slice(sandboxSender.lastIndexOf('@') + 1)
   await ensurePlatformKey(db, sandboxDomain, { nowMs: clock.nowMs(), ids, secrets })
-  const requestLogs = openRequestLogs({ db, clock, log, secrets })
-  const hits = openHits({ db, clock, log, ids, keepEmailDays: config.keepEmailDays })
-  const rateLimiter = openRateLimiter(clock)
   const presence = await openPresence({ db, clock, log, ending })
-  const post = openPost({ resolver, guard: openGuard(allowedNetworks), openedNetworks: allowedNetworks, clock })
   const http = await startHttp({
     ...acceptance,
     config,
@@ -234,19 +226,11 @@ async function startApi(ground: Ground, { ending, smtp }: { ending: AbortSignal;
     db,
     clock,
     ids,
+    random: systemRandom,
     resolver,
-    requestLogs,
-    hits,
-    tokens: openTokens(secrets),
-    trackHosts: openTrackHosts({ db, clock }),
-    sessions: openSessions({ db, clock, ids, secrets }),
+    isAlone: () => presence.isAlone(),
     dashboardFolder,
     docsFolder,
-    domainDesk: openDomainDesk({ db, clock, ids, secrets, tenants, resolver, hostname }),
-    standstills: openStandstills({ db, clock, resolver, config }),
-    usage: openUsage({ db, clock }),
-    live: openLive({ db, clock }),
-    webhooks: openWebhooks({ db, clock, ids, random: systemRandom, secrets, tenants, post, config, version, traces }),
     installation: {
       version,
       settings: shownSettings(environment),
@@ -255,15 +239,12 @@ async function startApi(ground: Ground, { ending, smtp }: { ending: AbortSignal;
         return examine({ db, clock, config, resolver, records, ownAddresses: publicAddresses(), httpsPort })
       },
     },
-    rateLimiter,
-    keyRates: openKeyRates({ db, clock, rateLimiter, isAlone: () => presence.isAlone() }),
     smtp,
   })
   return {
     async stop() {
       await http.stop()
       await presence.stop()
-      await Promise.all([requestLogs.stop(), hits.stop()])
       await uses.stop()
     },
   }

@@ -45,6 +45,7 @@ function rulesFor(house: House): IRegularForbiddenRuleType[] {
     ...doors,
     rule('face-only', { path: '^src/([^/]+)/' }, { path: '^src/[^/]+/', pathNot: ['^src/$1/', '^src/([^/]+)/\\1\\.ts$'] }),
     rule('face-only', { path: '^(src/main\\.ts$|test/|bench/|tools/)' }, { path: '^src/[^/]+/', pathNot: '^src/([^/]+)/\\1\\.ts$' }),
+    rule('folder-knows-itself', { path: '^src/([^/]+)/([^/]+)/' }, { path: '^src/$1/', pathNot: '^src/$1/$2/' }),
     rule('no-circular', {}, { circular: true }),
     rule('unresolvable', { path: '^(src|test|bench|tools)/' }, { couldNotResolve: true }),
     rule(

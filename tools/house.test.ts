@@ -112,6 +112,11 @@ describe('a planted fault is found:', () => {
       /^face-only: src\/main\.ts/,
     ],
     [
+      'a folder inside a room imports from the room',
+      { 'src/spool/retry/retry.ts': "/** Retries. */\nimport { due } from '../due.ts'\nexport const x = due\n" },
+      /^folder-knows-itself: src\/spool\/retry\/retry\.ts/,
+    ],
+    [
       'an import leads nowhere',
       with_('src/http/http.ts', "import { x } from '#spool/due'\nexport const y = x\n"),
       /^unresolvable: src\/http\/http\.ts/,

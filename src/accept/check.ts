@@ -2,7 +2,7 @@
  * What a submission means is checked here, for every door alike: addresses, header names, metadata, attachments, sizes, text.
  * Each refusal names the field by its JSON path.
  */
-import { type RefusalCode, wrongField } from '#base'
+import { type RefusalCode, refuseOddText, wrongField } from '#base'
 import { type Address, type Mailbox, markField, parseAddress, parseMailbox } from '#mail'
 import type { Submission, SubmittedAttachment } from './submission.ts'
 
@@ -39,16 +39,10 @@ const refuse = (field: string, message: string, code: RefusalCode = 'validation_
 }
 
 const controlCharacters = /[\u0000-\u001f\u007f]/
-const lineBreaks = /[\r\n\u0000]/
-
-function checkText(field: string, text: string): void {
-  if (!text.isWellFormed()) refuse(field, 'has half of a surrogate pair, which is not text')
-  if (text.includes('\0')) refuse(field, 'has a NUL character')
-}
 
 function checkLine(field: string, text: string): void {
-  checkText(field, text)
-  if (lineBreaks.test(text)) refuse(field, 'must be one line, without CR or LF')
+  refuseOddText(field, text)
+  if (/[\r\n]/.test(text)) refuse(field, 'must be one line, without CR or LF')
 }
 
 export function checkSender(from: string): Mailbox {
@@ -123,7 +117,7 @@ function checkUnsubscribe({ envelope }: Recipients, headers: readonly [string, s
 
 /** The empty tag is none. */
 export function checkTag(tag: string | null | undefined): string | null {
-  if (tag != null) checkText('tag', tag)
+  if (tag != null) refuseOddText('tag', tag)
   return tag || null
 }
 
@@ -136,7 +130,7 @@ export function checkMetadata(metadata: Readonly<Record<string, string>> | null 
   for (const [key, value] of entries) {
     const field = `metadata.${key.slice(0, 40)}`
     if (!metadataKey.test(key)) refuse(field, 'is not a key of 1 to 40 letters, digits and _, beginning with a letter')
-    checkText(field, value)
+    refuseOddText(field, value)
     const length = [...value].length
     if (length < 1 || length > 500) refuse(field, 'must have 1 to 500 characters')
     if (controlCharacters.test(value)) refuse(field, 'has a control character')
@@ -166,7 +160,7 @@ function checkAttachments(attachments: readonly SubmittedAttachment[] | null | u
     const size = base64Octets(one.content) ?? refuse(`${field}.content`, 'is not standard base64')
     if (size > largestAttachmentOctets) refuse(`${field}.content`, 'is larger than 10 MB', 'payload_too_large')
     octets += size
-    checkText(`${field}.filename`, one.filename)
+    refuseOddText(`${field}.filename`, one.filename)
     if (one.filename.length < 1 || [...one.filename].length > 255) refuse(`${field}.filename`, 'must have 1 to 255 characters')
     if (/[/\\]/.test(one.filename) || controlCharacters.test(one.filename))
       refuse(`${field}.filename`, 'must not have path separators or control characters')
@@ -208,8 +202,8 @@ export function checkSubmission(submission: Submission): CheckedSubmission {
   const attachments = checkAttachments(submission.attachments)
   const html = submission.html ?? undefined
   const text = submission.text ?? undefined
-  if (html !== undefined) checkText('html', html)
-  if (text !== undefined) checkText('text', text)
+  if (html !== undefined) refuseOddText('html', html)
+  if (text !== undefined) refuseOddText('text', text)
   const headerOctets = headers.reduce((sum, [name, value]) => sum + name.length + Buffer.byteLength(value) + 4, 0)
   const sizeOctets =
     Buffer.byteLength(html ?? '') +

@@ -10,11 +10,7 @@ export { type Clock, pause, systemClock } from './clock.ts'
 export {
   type Config,
   ConfigError,
-  type Network,
-  type Relay,
-  type Role,
   readConfig,
-  roleNames,
   type ShownSetting,
   settings,
   shownSettings,
@@ -26,8 +22,9 @@ export { type Log, openLog, silentLog } from './log.ts'
 export { type Loop, startLoop } from './loop.ts'
 export { metrics } from './metrics.ts'
 export { metricsPage, tellParent } from './metrics-page.ts'
+export { liesIn, type Network, networkOf } from './networks.ts'
 export { portTaken } from './ports.ts'
-export { type FieldProblem, Refusal, type RefusalCode, type RefusalOptions, refusals, wrongField } from './refusals.ts'
+export { type FieldProblem, Refusal, type RefusalCode, refusals, wrongField } from './refusals.ts'
 export { type Remembered, remembered } from './remembered.ts'
 export { openSecrets, type Sealer, type Secrets } from './secrets.ts'
 export type { EndedSpan, Traces } from './span.ts'

@@ -8,12 +8,9 @@ import { isIP } from 'node:net'
 import { availableParallelism, hostname } from 'node:os'
 import { resolve } from 'node:path'
 import ipaddr from 'ipaddr.js'
+import type { Network } from './networks.ts'
 
-export const roleNames = ['api', 'delivery', 'inbound', 'webhooks', 'housekeeping'] as const
-export type Role = (typeof roleNames)[number]
-
-/** A network in CIDR form. */
-export type Network = readonly [ipaddr.IPv4 | ipaddr.IPv6, number]
+const roleNames = ['api', 'delivery', 'inbound', 'webhooks', 'housekeeping'] as const
 
 interface Setting<T> {
   env: string
@@ -181,7 +178,7 @@ export const settings = {
   providerRules: setting(
     'POSTRIDER_PROVIDER_RULES',
     'none',
-    'JSON file that adds to or replaces the shipped rules about providers (src/delivery/providers.json has the form)',
+    'JSON file that adds to or replaces the shipped rules about providers (src/delivery/shaping/providers.json has the form)',
     (v) => v,
   ),
   scenario: setting(

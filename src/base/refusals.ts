@@ -141,7 +141,7 @@ export interface FieldProblem {
   message: string
 }
 
-export interface RefusalOptions {
+interface RefusalOptions {
   /** What is wrong, in a sentence that names the field; shown to the caller. */
   message?: string
   suggestion?: string
@@ -158,6 +158,8 @@ export class Refusal extends Error {
   readonly code: RefusalCode
   readonly status: number
   readonly suggestion: string
+  /** It was given for this very case; otherwise it is the usual one of the code. */
+  readonly hasOwnSuggestion: boolean
   readonly field: string | undefined
   readonly details: FieldProblem[] | undefined
   readonly retryAfterSeconds: number | undefined
@@ -169,6 +171,7 @@ export class Refusal extends Error {
     this.code = code
     this.status = refusals[code].status
     this.suggestion = options.suggestion ?? refusals[code].suggestion
+    this.hasOwnSuggestion = options.suggestion !== undefined
     this.field = options.field
     this.details = options.details
     this.retryAfterSeconds = options.retryAfterSeconds

@@ -6,7 +6,7 @@
  */
 import { spawn } from 'node:child_process'
 import { getSystemErrorMessage } from 'node:util'
-import { ConfigError, Refusal, refusals, settings } from '#base'
+import { ConfigError, Refusal, settings } from '#base'
 import { migrate } from '#db'
 import type { House } from '#installation'
 import { noteAct } from '#members'
@@ -36,8 +36,6 @@ import { send } from './send.ts'
 import { poolAssign, poolList, poolUnassign, sourceAdd, sourceList, sourceRemove } from './sources.ts'
 import { tlsList, tlsRequire, tlsWaive } from './tls.ts'
 import { webhookReplay, webhookRotateKey } from './webhook.ts'
-
-export type { CommandDeps } from './command.ts'
 
 const serve: Command = {
   name: 'serve',
@@ -246,9 +244,8 @@ function noting({ name, audited }: Command, { options, positionals }: Given, dep
 
 function told(error: unknown, command: Command): number {
   if (error instanceof Refusal) {
-    // The usual suggestions of these are for requests.
-    const isForRequests = error.suggestion === refusals.validation_error.suggestion || error.suggestion === refusals.not_found.suggestion
-    console.error(`${error.message}\n${isForRequests ? `What it takes: postrider ${command.name} --help` : error.suggestion}`)
+    const isAboutCall = !error.hasOwnSuggestion && (error.code === 'validation_error' || error.code === 'not_found')
+    console.error(`${error.message}\n${isAboutCall ? `What it takes: postrider ${command.name} --help` : error.suggestion}`)
   } else if (error instanceof UsageError || error instanceof ConfigError) console.error(error.message)
   else if (error instanceof TypeError && 'code' in error && String(error.code).startsWith('ERR_PARSE_ARGS'))
     // What Node adds is about arguments that begin with a dash.

@@ -6,10 +6,10 @@
  */
 export { type BackupHeader, type BackupProgress, writeBackup } from './backup.ts'
 export { durabilityProblems } from './durability.ts'
-export { type Embedded, embeddedUrlIfRunning, hasEmbedded, startEmbedded } from './embedded.ts'
+export { embeddedUrlIfRunning, hasEmbedded, startEmbedded } from './embedded.ts'
 export { CommitUnknown, DatabaseUnreachable, NotDurable, refusesContent, sqlState } from './errors.ts'
 export { migrate } from './migrate.ts'
-export { type DbConfig, openDb } from './open.ts'
+export { openDb } from './open.ts'
 export { dropPartitions, ensurePartitions, indexPartitions, lacksPartition, type PartitionedTable } from './partitions.ts'
 export type { Db, Queryable, Session, Tx } from './queryable.ts'
 export { restoreBackup } from './restore.ts'

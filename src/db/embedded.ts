@@ -4,14 +4,12 @@
  * it dies, is adopted when we died, is never reachable over the network, and is stopped only after `stop`.
  */
 import { existsSync } from 'node:fs'
-import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { basename, dirname, join, resolve } from 'node:path'
+import { join, resolve } from 'node:path'
 import { type Clock, type Log, makeStateFolder, pause } from '#base'
 import { sqlState } from './errors.ts'
 import { openDb } from './open.ts'
 import type { Db } from './queryable.ts'
-import { type Account, chooseAccount, temporaryFolderFor } from './server-account.ts'
+import { type Account, chooseAccount } from './server-account.ts'
 import { type Binaries, findBinaries } from './server-binaries.ts'
 import {
   databaseName,
@@ -23,16 +21,8 @@ import {
   serverSettings,
   superuser,
 } from './server-cluster.ts'
-import {
-  clearAfterDeath,
-  findPostmaster,
-  logTail,
-  makeSocketFolder,
-  shortenLog,
-  startPostmaster,
-  stopPostmaster,
-  worksIn,
-} from './server-process.ts'
+import { clearAfterDeath, findPostmaster, logTail, shortenLog, startPostmaster, stopPostmaster, worksIn } from './server-process.ts'
+import { chooseSocketFolder, makeSocketFolder, removeTemporary } from './server-socket.ts'
 import { sql } from './sql.ts'
 import { lockState } from './state-lock.ts'
 
@@ -44,10 +34,6 @@ const lookEveryMs = 1000
 const startAttempts = 5
 const firstPauseMs = 250
 const longestPauseMs = 30_000
-/** The path of a unix socket may have about 104 octets (macOS) or 108 (Linux). */
-const longestSocketPath = 100
-const socketName = '/.s.PGSQL.5432'
-const temporaryPrefix = 'postrider-socket-'
 
 export interface Embedded {
   /** For `openDb`. Stays the same when the server is started again. */
@@ -140,32 +126,6 @@ async function prepare(folder: string, clock: Clock, log: Log, settings: readonl
     settings,
     clock,
     log,
-  }
-}
-
-/** That of a running server; else in the state folder, or, where its path is too long or another account may not reach it, a private one of its own. */
-async function chooseSocketFolder(folder: string, dataFolder: string, account: Account): Promise<string> {
-  const running = await findPostmaster(dataFolder)
-  if (running) return running.socketFolder
-  const left = (await readFile(join(dataFolder, 'postmaster.pid'), 'utf8').catch(() => '')).split('\n')[4] ?? ''
-  await removeTemporary(left)
-  const inState = join(folder, 'socket')
-  const fits = (path: string) => Buffer.byteLength(path) + socketName.length <= longestSocketPath
-  if (!account.other && fits(inState)) {
-    await makeSocketFolder(inState, account)
-    await chmod(inState, 0o700)
-    return inState
-  }
-  const temporary = await temporaryFolderFor(account)
-  const parent = fits(join(temporary, `${temporaryPrefix}123456`)) ? temporary : '/tmp'
-  const fresh = await mkdtemp(join(parent, temporaryPrefix))
-  await makeSocketFolder(fresh, account)
-  return fresh
-}
-
-async function removeTemporary(socketFolder: string): Promise<void> {
-  if ([tmpdir(), '/tmp'].includes(dirname(socketFolder)) && basename(socketFolder).startsWith(temporaryPrefix)) {
-    await rm(socketFolder, { recursive: true, force: true })
   }
 }
 

@@ -3,7 +3,7 @@
  * not hear the terminal's Ctrl-C before we have finished. Promises to signal only a process that works in this data folder.
  */
 import { execFile, spawn } from 'node:child_process'
-import { chown, mkdir, open, readFile, readlink, realpath, rm, stat, truncate } from 'node:fs/promises'
+import { open, readFile, readlink, realpath, rm, stat, truncate } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { type Clock, pause } from '#base'
@@ -65,12 +65,6 @@ export async function clearAfterDeath(dataFolder: string, socketFolder: string):
   const pid = Number((await readFile(join(dataFolder, 'postmaster.pid'), 'utf8').catch(() => '')).split('\n')[0])
   if (Number.isInteger(pid) && pid > 1 && isAlive(pid)) await rm(join(dataFolder, 'postmaster.pid'), { force: true })
   for (const name of ['.s.PGSQL.5432', '.s.PGSQL.5432.lock']) await rm(join(socketFolder, name), { force: true })
-}
-
-/** Makes the folder of the socket if it is not there: only the server's account and root enter it. */
-export async function makeSocketFolder(folder: string, { other }: Account): Promise<void> {
-  await mkdir(folder, { recursive: true, mode: 0o700 })
-  if (other) await chown(folder, other.uid, other.gid)
 }
 
 export interface Start {

@@ -5,14 +5,14 @@
 import type { Clock } from '#base'
 import type { SmtpConnection, Transaction, TransactionResult } from '#smtp'
 import type { Claimed } from '#spool'
-import { shapeBy } from './distrust.ts'
 import type { FairQueue } from './fair-queue.ts'
 import { type Job, type PreparedMessage, type SignedMessage, transactionsOf } from './job.ts'
 import { type Finding, findingOf, type RemoteEnd } from './outcome.ts'
 import { type End, endRestMs, type Outlet, surplusMs } from './outlet.ts'
+import { shapeBy } from './shaping/distrust.ts'
+import type { WarmUp } from './sources/warm-up.ts'
 import type { Stumbles } from './stumbles.ts'
 import type { Waiters } from './waiters.ts'
-import type { WarmUp } from './warm-up.ts'
 
 /** A connection is kept this long for the next message. */
 const idleMs = 3000

@@ -1,5 +1,8 @@
 /**
- * Delivery: one process's turn of claim, prepare, attempt, record.
+ * Delivery: one process's turn of claim, prepare, attempt, record. What is claimed passes `screen`, becomes jobs (`job`)
+ * and goes by `dispatch` to a `destination`, whose connections (`open-connection`) each carry messages (`carry`, `messages`, `prepare`);
+ * the answer becomes an `outcome`, which `record` writes. `sources/` is which of our addresses, `shaping/` how many connections and how
+ * fast, `tls/` how safe. What people do and ask is in `operate`, `explain`, `restores` and `advance`.
  * Owns: shaping, shaping_slots, simulated_later, source_addresses, pool_assignments, sts_policies, tls_requirements, warm_up_days.
  * Uses: base, mail, dkim, net, smtp, bounces, simulator, db, tenants, limits, suppressions, domains, events, emails, spool, tracking.
  * Used by: usage, housekeeping, doctor, http, cli, main.
@@ -22,11 +25,11 @@ import { doLater, type LaterDeps } from './later.ts'
 import { openLetGo } from './let-go.ts'
 import { givePools, loadSmall } from './load.ts'
 import type { Outcome } from './outcome.ts'
-import { openProviders } from './providers.ts'
 import { openRecorder } from './record.ts'
 import { screen } from './screen.ts'
-import { openShaper } from './shaping.ts'
-import { openSources } from './sources.ts'
+import { openProviders } from './shaping/providers.ts'
+import { openShaper } from './shaping/shaping.ts'
+import { openSources } from './sources/sources.ts'
 
 export { advanceTestClock } from './advance.ts'
 export { followQueueChanges } from './changes.ts'
@@ -45,11 +48,11 @@ export {
   resumeTenant,
 } from './operate.ts'
 export { messageAsSent, rebuildMessage } from './prepare.ts'
-export { openProviders } from './providers.ts'
 export { openRecorder } from './record.ts'
 export { deleteDomain } from './remove-domain.ts'
 export { holdAfterRestore, restoreWaiting, resumeAfterRestore } from './restores.ts'
-export { openShaper } from './shaping.ts'
+export { openProviders } from './shaping/providers.ts'
+export { openShaper } from './shaping/shaping.ts'
 export {
   addSource,
   assignPool,
@@ -61,11 +64,11 @@ export {
   removeSource,
   type Source,
   unassignPool,
-} from './sources.ts'
+} from './sources/sources.ts'
+export { openWarmUp, tellWarmUps } from './sources/warm-up.ts'
 export { openStandstills, type Standstills } from './standstill.ts'
-export { forgetExpiredPolicies, openSts } from './sts.ts'
-export { listTlsRequirements, requireTls, waiveTls } from './tls-required.ts'
-export { openWarmUp, tellWarmUps } from './warm-up.ts'
+export { listTlsRequirements, requireTls, waiveTls } from './tls/required.ts'
+export { forgetExpiredPolicies, openSts } from './tls/sts.ts'
 
 /** Recipients in this process's hands at most: they are small, their bodies are not kept. */
 const mostHeld = 2000

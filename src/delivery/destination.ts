@@ -11,7 +11,7 @@ import type { Job } from './job.ts'
 import { openConnection, type Unopened, type Way } from './open-connection.ts'
 import type { Finding, RemoteEnd } from './outcome.ts'
 import { type End, endRestMs, type Outlet, surplusMs, takeSlots } from './outlet.ts'
-import type { Slot } from './slots.ts'
+import type { Slot } from './shaping/slots.ts'
 import { openStumbles } from './stumbles.ts'
 import { openWaiters } from './waiters.ts'
 

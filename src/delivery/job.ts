@@ -4,8 +4,8 @@
  * Whether their message is the same shows when it is built.
  */
 import type { Claimed } from '#spool'
-import type { Pool } from './sources.ts'
-import type { WarmUp } from './warm-up.ts'
+import type { Pool } from './sources/sources.ts'
+import type { WarmUp } from './sources/warm-up.ts'
 
 /** RFC 5321 section 4.5.3.1.8: a server must take at least 100. */
 const mostRecipientsPerJob = 100

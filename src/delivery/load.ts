@@ -3,7 +3,7 @@ import type { Db } from '#db'
 import { loadContentBodies, tagsOf } from '#emails'
 import type { Claimed } from '#spool'
 import type { Job } from './job.ts'
-import type { Pools } from './sources.ts'
+import type { Pools } from './sources/sources.ts'
 
 const smallOctets = 65_536
 

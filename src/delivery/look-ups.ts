@@ -7,9 +7,9 @@ import { CommitUnknown, DatabaseUnreachable, type Db } from '#db'
 import { type AddressGuard, findRoute, openDnssec, openPost, type Resolver, type Route } from '#net'
 import type { QueueStop } from '#spool'
 import type { Job } from './job.ts'
-import { openSts } from './sts.ts'
-import { type Guarded, guardHosts } from './tls-policy.ts'
-import { openTlsRequirements } from './tls-required.ts'
+import { type Guarded, guardHosts } from './tls/policy.ts'
+import { openTlsRequirements } from './tls/required.ts'
+import { openSts } from './tls/sts.ts'
 
 /** A route with what each of its hosts must show. */
 type GuardedRoute = Exclude<Route, { kind: 'hosts' }> | (Extract<Route, { kind: 'hosts' }> & Extract<Guarded, { kind: 'hosts' }>)

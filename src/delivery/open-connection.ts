@@ -15,12 +15,12 @@ import {
   type SmtpConnection,
   type SmtpLimits,
 } from '#smtp'
-import { isDistrustAtDoor } from './distrust.ts'
 import { type Finding, findingOfFailure, nowhere, type RemoteEnd, remoteOf } from './outcome.ts'
 import { type End, endRestMs, isLeftOut, type Outlet, targetsOf } from './outlet.ts'
-import type { Slot } from './slots.ts'
+import { isDistrustAtDoor } from './shaping/distrust.ts'
+import type { Slot } from './shaping/slots.ts'
 import type { Stumbles } from './stumbles.ts'
-import type { GuardedHost } from './tls-policy.ts'
+import type { GuardedHost } from './tls/policy.ts'
 
 /** How a destination is reached: MX hosts, or the operator's relay. */
 export interface Way {

@@ -12,6 +12,7 @@ import {
   listStops,
   noteDomainResumed,
   noteTenantChange,
+  type QueuedAt,
   type QueueFilter,
   type QueueStop,
   queueByDestination,
@@ -22,9 +23,9 @@ import {
   takeQueued,
 } from '#spool'
 import { setPause } from '#tenants'
-import { type InForce, listShaping } from './shaping.ts'
+import { type InForce, listShaping } from './shaping/shaping.ts'
+import { listWarmUps, type WarmUpLine } from './sources/warm-up.ts'
 import { pausedWords } from './standstill.ts'
-import { listWarmUps, type WarmUpLine } from './warm-up.ts'
 
 const mostAtOnce = 500
 /** By then every process has noticed: who has not yet would put off for a minute what it takes up. */
@@ -154,19 +155,9 @@ function cancelSome(db: Db, filter: QueueFilter, because: string, nowMs: number)
   })
 }
 
-export interface QueueLine {
-  destination: string
-  ready: number
-  sending: number
-  deferred: number
-  waiting: number
-  held: number
-  oldestEmailId: string
-  nextDueAt: Date | null
+export interface QueueLine extends Omit<QueuedAt, 'deferredEmailId' | 'deferredTenantId'> {
   /** What the last deferred email was told. */
   lastReply: LastAttempt | null
-  /** Why the last deferred email waits, when that is no failed attempt. */
-  waitsFor: string | null
   /** Why it is paused; null: it is not. */
   pausedBecause: string | null
 }

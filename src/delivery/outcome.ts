@@ -8,7 +8,7 @@ import type { AttemptTls, EmailStatus } from '#emails'
 import type { Failure, Peer, RecipientResult, Reply, TlsFacts, TransactionResult } from '#smtp'
 import { type Claimed, type RetrySchedule, retryDelayMs } from '#spool'
 import type { AutomaticReason } from '#suppressions'
-import type { GuardedHost } from './tls-policy.ts'
+import type { GuardedHost } from './tls/policy.ts'
 
 /** Where an attempt ended: the address connected to, or only the host that was looked for. */
 export interface RemoteEnd {

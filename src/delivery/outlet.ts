@@ -4,11 +4,11 @@
  */
 import { isIP } from 'node:net'
 import type { Peer, Target } from '#smtp'
-import type { Shape } from './shaping.ts'
-import type { Slot } from './slots.ts'
-import type { Source } from './sources.ts'
-import type { OutletAddresses } from './turns.ts'
-import type { WarmUp } from './warm-up.ts'
+import type { Shape } from './shaping/shaping.ts'
+import type { Slot } from './shaping/slots.ts'
+import type { Source } from './sources/sources.ts'
+import type { OutletAddresses } from './sources/turns.ts'
+import type { WarmUp } from './sources/warm-up.ts'
 
 /** One of our addresses toward one provider. */
 export interface End {

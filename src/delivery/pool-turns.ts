@@ -5,9 +5,9 @@ import type { Destination } from './destination.ts'
 import type { Job } from './job.ts'
 import type { Way } from './open-connection.ts'
 import type { Outlet } from './outlet.ts'
-import type { Provider } from './providers.ts'
-import type { Source } from './sources.ts'
-import { nextTurn, type OutletAddresses, type Turn } from './turns.ts'
+import type { Provider } from './shaping/providers.ts'
+import type { Source } from './sources/sources.ts'
+import { nextTurn, type OutletAddresses, type Turn } from './sources/turns.ts'
 
 const mostTurns = 10_000
 const mostResting = 2000

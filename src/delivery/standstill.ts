@@ -6,10 +6,10 @@ import type { Clock, Config } from '#base'
 import type { Db } from '#db'
 import { findRoute, type Resolver } from '#net'
 import { listStops } from '#spool'
-import { openProviders } from './providers.ts'
-import { type InForce, listShaping } from './shaping.ts'
-import { listSources } from './sources.ts'
-import { listWarmUps, type WarmUpLine } from './warm-up.ts'
+import { openProviders } from './shaping/providers.ts'
+import { type InForce, listShaping } from './shaping/shaping.ts'
+import { listSources } from './sources/sources.ts'
+import { listWarmUps, type WarmUpLine } from './sources/warm-up.ts'
 
 export interface Standstill {
   /** Completes "It is due and waits: ". */

@@ -3,16 +3,15 @@
  * the envelope of the contract, with a status of its closed set.
  */
 import type { IncomingMessage } from 'node:http'
-import type { Socket } from 'node:net'
 import { Readable } from 'node:stream'
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
-import ipaddr from 'ipaddr.js'
-import { type Clock, type Config, type Ids, type Log, metrics, type Network, Refusal, type Traces } from '#base'
+import { type Clock, type Config, type Ids, type Log, liesIn, metrics, Refusal, type Traces } from '#base'
 import type { Standing } from '#limits'
 import type { RequestLogs } from '#request-logs'
 import { noteChange } from './audit.ts'
 import { openBodyRoom, readBody } from './body.ts'
 import { answerBrokenRequest } from './broken-requests.ts'
+import { type Bounds, guardConnections } from './connections.ts'
 import { serveDashboard } from './dashboard.ts'
 import type { DashboardDeps } from './desk.ts'
 import { type GateDeps, passAgain, passGate, rateHeaders } from './gate.ts'
@@ -37,25 +36,6 @@ export interface AppDeps extends ApiDeps, Omit<GateDeps, 'config'>, Omit<LinkDep
   streams: Streams
   config: Pick<Config, 'trustedProxies' | 'rateLimit' | 'maxAttempts' | 'revealKeys' | 'hostname' | 'publicUrl'>
   bounds: Bounds
-}
-
-/** What one connection may cost. */
-export interface Bounds {
-  headersMs: number
-  requestMs: number
-  /** A connection on which nothing moves, in either direction. */
-  idleMs: number
-  connections: number
-  /** Connections from one address, trusted proxies apart. */
-  connectionsPerAddress: number
-}
-
-export const usualBounds: Bounds = {
-  headersMs: 10_000,
-  requestMs: 60_000,
-  idleMs: 120_000,
-  connections: 20_000,
-  connectionsPerAddress: 1000,
 }
 
 /** Between requests; longer than the minute for which common proxies keep theirs, so that it is they who close first. */
@@ -87,7 +67,7 @@ declare module 'fastify' {
 /** Without the pages outside /v1, and not yet listening. */
 export async function buildApp(deps: AppDeps): Promise<FastifyInstance> {
   const { clock, ids, bounds, config, rateLimiter } = deps
-  const isTrusted = (address: string) => isAmong(address, config.trustedProxies)
+  const isTrusted = (address: string) => liesIn(config.trustedProxies, address)
   const addressHeaders = (address: string, look?: 'only look') => rateHeaders(rateLimiter(`address:${address}`, config.rateLimit, look))
   /** Sockets whose last request was answered and has not wholly come. */
   const answeredEarly = new WeakSet<object>()
@@ -285,33 +265,4 @@ function tell(request: FastifyRequest, reply: FastifyReply, { clock, log, traces
     },
     'answered',
   )
-}
-
-function isAmong(address: string, networks: readonly Network[]): boolean {
-  if (!ipaddr.isValid(address)) return false
-  const parsed = ipaddr.process(address)
-  return networks.some(([network, bits]) => parsed.kind() === network.kind() && parsed.match(network, bits))
-}
-
-function guardConnections(app: FastifyInstance, bounds: Bounds, isTrusted: (address: string) => boolean): void {
-  const { server } = app
-  server.maxConnections = bounds.connections
-  // Node would answer 417, which is not among the statuses; the expectation is ignored (RFC 9110 section 10.1.1 allows it).
-  server.on('checkExpectation', (request, response) => server.emit('request', request, response))
-  const open = new Map<string, number>()
-  server.on('connection', (socket: Socket) => {
-    const address = socket.remoteAddress ?? ''
-    if (isTrusted(address)) return
-    const count = (open.get(address) ?? 0) + 1
-    if (count > bounds.connectionsPerAddress) {
-      socket.destroy()
-      return
-    }
-    open.set(address, count)
-    socket.once('close', () => {
-      const left = (open.get(address) ?? 1) - 1
-      if (left === 0) open.delete(address)
-      else open.set(address, left)
-    })
-  })
 }

@@ -9,7 +9,7 @@ import type { Tx } from '#db'
 import { parseAddress } from '#mail'
 import { addMember, listMembers, removeMember, resetMember, resetSecondFactor, roles, type Session } from '#members'
 import { type DashboardDeps, mostBodyOctets, openDesk, reader, Text } from './desk.ts'
-import { serveEmailDesk } from './email-desk.ts'
+import { serveEmailPage } from './email-page.ts'
 import { serveInstallation } from './installation.ts'
 import { type OperationDeps, serveOperation } from './operation.ts'
 import { previewDocument, previewHeaders } from './preview.ts'
@@ -154,7 +154,7 @@ export async function serveDashboard(app: FastifyInstance, deps: DashboardDeps &
       serveSecondFactor(api, desk, deps)
       serveInstallation(api, desk, deps)
       serveOperation(api, desk, deps)
-      serveEmailDesk(api, desk, deps)
+      serveEmailPage(api, desk, deps)
 
       api.get('/emails/:emailId/preview', async (request, reply) => {
         const person = await asPerson(request, 'frame')

@@ -8,10 +8,12 @@
  */
 import type { Socket } from 'node:net'
 import { type Config, pause, portTaken } from '#base'
-import { type AppDeps, type Bounds, buildApp, usualBounds } from './app.ts'
+import { type AppDeps, buildApp } from './app.ts'
+import { type Bounds, usualBounds } from './connections.ts'
 import { serveGuide } from './guide.ts'
 import { openApiDocument } from './openapi.ts'
 import { type OutsideDeps, serveOutside } from './outside.ts'
+import { type Own, type OwnDeps, openOwn } from './own.ts'
 import { notBuilt, readPages, servePages } from './pages.ts'
 import { openStreams } from './streams.ts'
 
@@ -19,11 +21,11 @@ export { openApiDocument, refusalsOf } from './openapi.ts'
 export type { Endpoint } from './v1/route.ts'
 export { pathsOf, routes } from './v1/routes.ts'
 
-export interface HttpDeps extends Omit<AppDeps, 'bounds' | 'config' | 'streams'>, Omit<OutsideDeps, 'config' | 'ready'> {
-  config: Pick<
-    Config,
-    'host' | 'port' | 'trustedProxies' | 'rateLimit' | 'maxAttempts' | 'metricsToken' | 'revealKeys' | 'hostname' | 'publicUrl'
-  >
+export interface HttpDeps
+  extends Omit<AppDeps, 'bounds' | 'config' | 'streams' | keyof Own>,
+    Omit<OwnDeps, 'config' | 'installation'>,
+    Pick<OutsideDeps, 'smtp'> {
+  config: AppDeps['config'] & OwnDeps['config'] & OutsideDeps['config'] & Pick<Config, 'host' | 'port'>
   /** The dashboard as Vite built it; where it is missing, `/` and the log say so. */
   dashboardFolder: string
   /** The Markdown of the guide. */
@@ -39,12 +41,13 @@ const stopWithinMs = 35_000
 export async function startHttp(deps: HttpDeps): Promise<{ port: number; stop(): Promise<void> }> {
   let stopping = false
   const streams = openStreams(deps.clock)
-  const app = await buildApp({ ...deps, streams, bounds: { ...usualBounds, ...deps.bounds } })
+  const own = openOwn(deps)
+  const app = await buildApp({ ...deps, ...own, streams, bounds: { ...usualBounds, ...deps.bounds } })
   const pages = readPages(deps.dashboardFolder)
   if (pages.size === 0) deps.log.warn(notBuilt)
   servePages(app, pages)
   serveGuide(app, deps.docsFolder)
-  await serveOutside(app, await openApiDocument(), { ...deps, ready: () => !stopping })
+  await serveOutside(app, await openApiDocument(), { ...deps, ...own, ready: () => !stopping })
   const sockets = new Set<Socket>()
   app.server.on('connection', (socket: Socket) => {
     sockets.add(socket)
@@ -68,6 +71,7 @@ export async function startHttp(deps: HttpDeps): Promise<{ port: number; stop():
       for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy()
       await closing
       closed.abort()
+      await Promise.all([own.requestLogs.stop(), own.hits.stop()])
     },
   }
 }

@@ -59,23 +59,23 @@ export async function startInbound(deps: InboundDeps): Promise<Inbound> {
   const common = { host: config.smtpHost, hostname: config.hostname, certificate, room: openRoom(), clock, log }
   const submission = openSubmission({ ...deps, hostname: config.hostname })
   const incoming = openIncoming({ ...deps, postmaster: config.postmaster, isOurName: (domain) => isOurName(domain, config.hostname, db) })
-  const open = async <Login>(options: Pick<ListenerOptions<Login>, 'port' | 'setting' | 'tls' | 'desk' | 'bounds'>) =>
+  const open = async <Login>(options: Pick<ListenerOptions<Login>, 'port' | 'setting' | 'tls' | 'backend' | 'bounds'>) =>
     openListener<Login>({ ...common, ...options, bounds: { ...options.bounds, ...deps.bounds } })
 
   const listeners = await Promise.all([
-    open({ port: config.smtpPort, setting: 'POSTRIDER_SMTP_PORT', tls: 'starttls', desk: incoming, bounds: incomingBounds }),
+    open({ port: config.smtpPort, setting: 'POSTRIDER_SMTP_PORT', tls: 'starttls', backend: incoming, bounds: incomingBounds }),
     open({
       port: config.submissionPort,
       setting: 'POSTRIDER_SUBMISSION_PORT',
       tls: 'starttls',
-      desk: submission,
+      backend: submission,
       bounds: submissionBounds,
     }),
     open({
       port: config.submissionTlsPort,
       setting: 'POSTRIDER_SUBMISSION_TLS_PORT',
       tls: 'implicit',
-      desk: submission,
+      backend: submission,
       bounds: submissionBounds,
     }),
   ])

@@ -1,13 +1,12 @@
 /**
- * The desk of the mail port: what comes back to return paths goes to the room of returns, mail for our postmaster goes on to the
+ * The backend of the mail port: what comes back to return paths goes to the room of returns, mail for our postmaster goes on to the
  * operator, and all else is refused while its sender is still there. So there is no relay and no backscatter.
  */
 import type { Accept } from '#accept'
-import { type Clock, type Log, pause } from '#base'
+import { type Clock, type Log, networkOf, pause } from '#base'
 import { openRateLimiter } from '#limits'
 import { parseAddress, readFields, readRaw } from '#mail'
-import { networkOf } from './address.ts'
-import type { Desk, Visit } from './listener.ts'
+import type { Backend, Visit } from './listener.ts'
 import { Reply } from './reply.ts'
 import { mostReceived } from './submission.ts'
 
@@ -46,7 +45,7 @@ const mostWaits = 80
 const mostForwards = 20
 const forwardWindowMs = 3_600_000
 
-export function openIncoming(deps: IncomingDeps): Desk<undefined> {
+export function openIncoming(deps: IncomingDeps): Backend<undefined> {
   const { returns, accept, postmaster, clock, log } = deps
   const rate = openRateLimiter(clock)
   let forwards = { count: 0, sinceMs: clock.monotonicMs() }

@@ -26,7 +26,7 @@ test('a changed certificate is shown to the next client, and no TLS older than 1
     hostname: 'mail.example.test',
     tls: 'implicit',
     certificate: make('one.test'),
-    desk: { sender: async () => {}, recipient: async () => {}, message: async () => 'Ok' },
+    backend: { sender: async () => {}, recipient: async () => {}, message: async () => 'Ok' },
     bounds,
     room: openRoom(),
     clock: systemClock,

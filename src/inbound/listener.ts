@@ -1,5 +1,5 @@
 /**
- * A port: connections are counted, TLS is ours or nobody's, and what a client says is put to a `Desk`, whose answer is said. Protocol
+ * A port: connections are counted, TLS is ours or nobody's, and what a client says is put to a `Backend`, whose answer is said. Protocol
  * states and parsing are the library's (smtp-server); see conversation.ts for what is changed in them.
  */
 import type { AddressInfo, Socket } from 'node:net'
@@ -7,8 +7,7 @@ import type { TLSSocket } from 'node:tls'
 import type { SMTPConnectionOptions } from 'smtp-server/lib/smtp-connection.js'
 import { SMTPServer } from 'smtp-server/lib/smtp-server.js'
 import type { SMTPServerOptions, SMTPServerSession } from 'smtp-server/lib/types.js'
-import { type Clock, type Log, portTaken } from '#base'
-import { networkOf } from './address.ts'
+import { type Clock, type Log, networkOf, portTaken } from '#base'
 import type { Certificate } from './certificate.ts'
 import { collect, type Room } from './collect.ts'
 import { Conversation, type ConversationBounds } from './conversation.ts'
@@ -26,7 +25,7 @@ export interface Visit<Login> {
 }
 
 /** Who decides. Whatever is thrown is said to the client: a Reply and a Refusal as they are, all else as 451. */
-export interface Desk<Login> {
+export interface Backend<Login> {
   /** Absent: there is no AUTH, and every `login` is undefined. */
   authenticate?(userName: string, key: string, address: string): Promise<Login>
   sender(visit: Visit<Login>): Promise<void>
@@ -51,7 +50,7 @@ export interface ListenerOptions<Login> {
   hostname: string
   tls: 'starttls' | 'implicit'
   certificate: Certificate
-  desk: Desk<Login>
+  backend: Backend<Login>
   bounds: Bounds
   room: Room
   clock: Clock
@@ -129,11 +128,11 @@ class Server extends SMTPServer {
 }
 
 export async function openListener<Login>(options: ListenerOptions<Login>): Promise<OpenListener> {
-  const { desk, bounds, clock, log, certificate } = options
-  const takesLogins = 'authenticate' in desk
+  const { backend, bounds, clock, log, certificate } = options
+  const takesLogins = 'authenticate' in backend
   let stopping = false
 
-  /** The client's step is the desk's to answer, in time; then the next step's time begins. */
+  /** The client's step is the backend's to answer, in time; then the next step's time begins. */
   const put = <T>(
     session: SMTPServerSession,
     work: () => Promise<T>,
@@ -183,19 +182,19 @@ export async function openListener<Login>(options: ListenerOptions<Login>): Prom
       closeTimeout: stopWithinMs,
       maxRecipients: bounds.recipients,
       onAuth({ username = '', password }, session, done) {
-        const work = async () => desk.authenticate?.(username, password ?? '', session.remoteAddress)
+        const work = async () => backend.authenticate?.(username, password ?? '', session.remoteAddress)
         put(session, work, commandWithinMs, (error, user) => done(error, { user }))
       },
       onMailFrom({ address }, session, done) {
-        put(session, () => desk.sender(visitOf(session, address)), commandWithinMs, done)
+        put(session, () => backend.sender(visitOf(session, address)), commandWithinMs, done)
       },
       onRcptTo({ address }, session, done) {
-        put(session, () => desk.recipient(address, visitOf(session, senderOf(session))), commandWithinMs, done)
+        put(session, () => backend.recipient(address, visitOf(session, senderOf(session))), commandWithinMs, done)
       },
       onData(stream, session, done) {
         server.conversations.get(session)?.allow('messageMs')
         const visit = visitOf(session, senderOf(session))
-        const use = (octets: Buffer) => within(desk.message(octets, visit), messageWithinMs, clock)
+        const use = (octets: Buffer) => within(backend.message(octets, visit), messageWithinMs, clock)
         put(
           session,
           () => collect(stream, { largest: bounds.largestOctets, room: options.room }, use),

@@ -1,15 +1,14 @@
 /**
- * The desk of the submission ports (contract section 15): an SMTP login and its mail, handed to acceptance as a raw message, so that
+ * The backend of the submission ports (contract section 15): an SMTP login and its mail, handed to acceptance as a raw message, so that
  * limits, suppressions, domain rules and idempotency are those of the API.
  */
 import { createHash } from 'node:crypto'
 import type { Accept, AcceptedSubmission, Caller } from '#accept'
-import { type Clock, type Log, Refusal, type Traces } from '#base'
+import { type Clock, type Log, networkOf, Refusal, type Traces } from '#base'
 import type { Credentials } from '#credentials'
 import { dateText, parseAddress, readFields, readRaw, withoutFields } from '#mail'
-import { networkOf } from './address.ts'
 import { controlPrefix, readControlFields } from './control-fields.ts'
-import type { Desk, Visit } from './listener.ts'
+import type { Backend, Visit } from './listener.ts'
 import { openLoginGuard } from './login-guard.ts'
 import { Reply } from './reply.ts'
 
@@ -32,7 +31,7 @@ export interface Login {
 export const mostReceived = 50
 const wrongLogin = () => new Reply(535, '5.7.8', 'Authentication credentials invalid')
 
-export function openSubmission(deps: SubmissionDeps): Desk<Login | undefined> {
+export function openSubmission(deps: SubmissionDeps): Backend<Login | undefined> {
   const { accept, credentials, clock, log, traces } = deps
   const guard = openLoginGuard(clock)
 

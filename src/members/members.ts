@@ -1,6 +1,6 @@
 /**
  * People who log in, their sessions, and who changed what. Members of the organisation (without a tenant) may also receive sandbox mail.
- * Owns: members, sessions, sign_in_failures, recovery_codes, audit_entries. Uses: base, db, tenants. Used by: accept, housekeeping, installation, http, cli, main.
+ * Owns: members, sessions, sign_in_failures, recovery_codes, audit_entries. Uses: base, db, tenants. Used by: accept, housekeeping, installation, http, cli.
  * Promises: a sign-in link is kept as a hash only, works once and for 24 hours; a password is kept as argon2id only; the secret of a second
  * factor is sealed, its recovery codes are hashes, and no code is taken twice; who guesses has as many tries at many processes as at one;
  * a session that was ended stops working in every process within a second.

@@ -4,7 +4,7 @@
  */
 import { isIP } from 'node:net'
 import ipaddr from 'ipaddr.js'
-import type { Network } from '#base'
+import { liesIn, type Network } from '#base'
 
 export interface AddressGuard {
   allows(ip: string): boolean
@@ -22,7 +22,7 @@ const metadata = new Set(['168.63.129.16'])
 
 /** Anything but an address in its usual text form is refused. An IPv6 address that carries IPv4 ones is judged by these. */
 export function openGuard(allowed: readonly Network[]): AddressGuard {
-  const isOpened = (address: Address) => isAmong(address, allowed)
+  const isOpened = (address: Address) => liesIn(allowed, address.toString())
   return {
     allows(ip) {
       if (isIP(ip) === 0 || !ipaddr.isValid(ip)) return false
@@ -33,14 +33,6 @@ export function openGuard(allowed: readonly Network[]): AddressGuard {
       return isGlobal(address)
     },
   }
-}
-
-const isAmong = (address: Address, networks: readonly Network[]) =>
-  networks.some(([network, bits]) => network.kind() === address.kind() && address.match(network, bits))
-
-/** Whether the operator has opened a network that this address lies in. */
-export function liesIn(networks: readonly Network[], ip: string): boolean {
-  return isIP(ip) !== 0 && ipaddr.isValid(ip) && isAmong(ipaddr.process(ip), networks)
 }
 
 function isGlobal(address: Address): boolean {

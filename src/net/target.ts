@@ -3,8 +3,8 @@
  * into networks that the operator has opened.
  */
 import { isIP } from 'node:net'
-import type { Network } from '#base'
-import { type AddressGuard, liesIn } from './guard.ts'
+import { liesIn, type Network } from '#base'
+import type { AddressGuard } from './guard.ts'
 import type { DnsAnswer, Resolver } from './resolver.ts'
 
 /** `malformed`: no URL we could ask. `unknown`: nothing is known of its host now, which may change. */

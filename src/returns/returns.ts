@@ -15,7 +15,6 @@ import type { Tenants } from '#tenants'
 import { bounce, complain, type Effect, type EffectDeps, note, type Proof } from './effects.ts'
 import { type Heading, headingOf, type Report } from './report.ts'
 
-export type { Effect } from './effects.ts'
 export { returnTables } from './records.ts'
 export type { Report } from './report.ts'
 

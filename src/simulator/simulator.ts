@@ -13,7 +13,7 @@ export { readScenario, type Scenario, waitFraction } from './scenario.ts'
 export const simulatorDomain = 'simulator.test'
 export const simulatedHost = 'mx.simulator.test'
 
-export interface SimulatedReply {
+interface SimulatedReply {
   code: number
   enhanced: string | null
   text: string
@@ -26,7 +26,7 @@ export interface SimulatedLater {
 }
 
 /** The reply's text is its whole line. */
-export type SimulatedResult = ({ kind: 'reply'; reply: SimulatedReply; later: readonly SimulatedLater[] } | { kind: 'timeout' }) & {
+type SimulatedResult = ({ kind: 'reply'; reply: SimulatedReply; later: readonly SimulatedLater[] } | { kind: 'timeout' }) & {
   transcript: string
   /** How long the answer takes. */
   delayMs: number

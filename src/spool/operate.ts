@@ -104,6 +104,7 @@ export interface QueuedAt {
   /** The youngest deferred one; its attempts tell why. */
   deferredEmailId: string | null
   deferredTenantId: string | null
+  /** Why that one waits, when it is no failed attempt. */
   waitsFor: string | null
 }
 

@@ -31,6 +31,7 @@ export {
   mostAhead,
   openStops,
   type Queued,
+  type QueuedAt,
   type QueueFilter,
   type QueueStop,
   queueByDestination,

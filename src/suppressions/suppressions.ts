@@ -9,7 +9,7 @@ export { findSuppression, listSuppressions, removeSuppression, type Suppression,
 
 export type AutomaticReason = 'hard fail' | 'too many soft fails' | 'bounce' | 'complaint' | 'unsubscribe'
 
-export interface Recipient {
+interface Recipient {
   tenantId: string
   address: string
 }
@@ -45,7 +45,7 @@ export async function suppressed(on: Queryable, recipients: readonly Recipient[]
   return (recipient) => found.has(key(recipient))
 }
 
-export interface Found extends Recipient {
+interface Found extends Recipient {
   reason: AutomaticReason
   at: Date
   /** The email from which it is known. */

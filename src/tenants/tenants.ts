@@ -5,13 +5,14 @@
  * Promises: a tenant's change is seen by every process within a second.
  */
 
-import { type Clock, type Ids, Refusal, refuseOddText, remembered, wrongField } from '#base'
+import { type Clock, type Ids, Refusal, remembered } from '#base'
 import { type Db, type Queryable, sql, type Tx } from '#db'
+import { checkTenant, type TenantMetadata } from './check.ts'
+
+export type { TenantMetadata } from './check.ts'
 
 export const tenantStatuses = ['active', 'suspended', 'archived'] as const
 export type TenantStatus = (typeof tenantStatuses)[number]
-
-export type TenantMetadata = Record<string, string | number | boolean | null>
 
 export interface Tenant {
   id: string
@@ -25,7 +26,7 @@ export interface Tenant {
   updatedAt: Date
 }
 
-export interface Organisation {
+interface Organisation {
   id: string
   name: string
   slug: string
@@ -128,7 +129,7 @@ export async function tenantNames(on: Queryable, ids: readonly string[]): Promis
 }
 
 /** Who an event is about, as it is told (contract 13.9). */
-export interface Server {
+interface Server {
   uuid: string
   name: string
   permalink: string
@@ -237,29 +238,6 @@ export async function removeTenant(tx: Tx, id: string): Promise<void> {
 }
 
 const noSuchTenant = () => new Refusal('not_found', { message: 'there is no such tenant' })
-
-const longestName = 100
-const metadataBounds = { keys: 50, key: 40, text: 500, octets: 8192 }
-
-function checkTenant({ name, metadata }: TenantChanges): void {
-  if (name !== undefined) {
-    if (name === '' || [...name].length > longestName) throw wrongField('name', `must have 1 to ${longestName} characters`)
-    refuseOddText('name', name)
-  }
-  if (!metadata) return
-  const entries = Object.entries(metadata)
-  if (entries.length > metadataBounds.keys) throw wrongField('metadata', `has more than ${metadataBounds.keys} keys`)
-  for (const [key, value] of entries) {
-    const field = `metadata.${key.slice(0, metadataBounds.key)}`
-    if (key === '' || [...key].length > metadataBounds.key) throw wrongField(field, `is not a key of 1 to ${metadataBounds.key} characters`)
-    refuseOddText(field, key)
-    if (typeof value !== 'string') continue
-    if ([...value].length > metadataBounds.text) throw wrongField(field, `is longer than ${metadataBounds.text} characters`)
-    refuseOddText(field, value)
-  }
-  if (Buffer.byteLength(JSON.stringify(metadata)) > metadataBounds.octets)
-    throw wrongField('metadata', `is larger than ${metadataBounds.octets} bytes as JSON`)
-}
 
 /**
  * The tenant under which something is to be made; it stays as it is until the caller commits, so nothing is made under a tenant that

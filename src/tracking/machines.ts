@@ -4,6 +4,7 @@
  * (docs/decisions/016-no-honeypot-link.md).
  */
 import ipaddr from 'ipaddr.js'
+import { liesIn } from '#base'
 import { agentRules, dataCentres, readerAgent, type Source } from './machine-rules.ts'
 
 export interface Judgement {
@@ -36,13 +37,7 @@ const secondsAfterDeliveryMs = 20_000
 /** The reply to the final dot may be read after the recipient has the mail. */
 const slowReplyMs = 1000
 
-const networks = dataCentres.map((text) => ipaddr.parseCIDR(text))
-
-function isInDataCentre(address: string): boolean {
-  if (!ipaddr.isValid(address)) return false
-  const parsed = ipaddr.process(address)
-  return networks.some(([network, bits]) => parsed.kind() === network.kind() && parsed.match(network, bits))
-}
+const networksOfDataCentres = dataCentres.map((text) => ipaddr.parseCIDR(text))
 
 const prefetch = /^\s*(?:prefetch|prerender|preview)\b/i
 
@@ -63,6 +58,7 @@ export function judge(asked: Asked, around: Surroundings): Judgement {
   if (deliveredAtMs === null) return { source: 'unknown', reason: 'not-known-as-delivered' }
   if (atMs < deliveredAtMs - slowReplyMs) return machine('before-delivery')
   if (known) return { source: known.source, reason: known.reason }
-  if (atMs < deliveredAtMs + secondsAfterDeliveryMs && isInDataCentre(asked.ipAddress)) return machine('data-centre-seconds-after-delivery')
+  if (atMs < deliveredAtMs + secondsAfterDeliveryMs && liesIn(networksOfDataCentres, asked.ipAddress))
+    return machine('data-centre-seconds-after-delivery')
   return readerAgent.test(userAgent) ? { source: 'human', reason: 'reader' } : { source: 'unknown', reason: 'unknown-program' }
 }

@@ -14,12 +14,12 @@ export { applyBrake, type BrakeLimits } from './brake.ts'
 export { type Granularity, granularities, type Period } from './periods.ts'
 export { openRecent } from './recent.ts'
 
-export interface Asked {
+interface Asked {
   period: string
   timezone: string
 }
 
-export interface TenantFilter {
+interface TenantFilter {
   status?: TenantStatus | undefined
   minSent: number
 }
@@ -35,7 +35,7 @@ export type SortName = (typeof sortNames)[number]
 const tenantsAtOnce = 500
 
 /** The beginnings of the buckets of a period, with their counts. */
-export interface Series {
+interface Series {
   period: Period
   buckets: { startMs: number; counts: Counts }[]
 }

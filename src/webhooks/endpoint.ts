@@ -4,10 +4,10 @@
  */
 import type { Clock, Ids, Log } from '#base'
 import type { LogPosition } from '#events'
-import { type Entry, type Lane, openLane } from './lane.ts'
-import type { Pages, ToldEvent } from './pages.ts'
+import { type Entry, type Follower, openFollower } from './follower.ts'
+import type { Attempted, Journal, Recorded } from './journal.ts'
+import type { Notification, Pages } from './pages.ts'
 import type { Retry, StoredPosition } from './positions.ts'
-import type { Attempted, Recorded, Recorder } from './record.ts'
 import type { StoredWebhook } from './records.ts'
 import { eventUuid, type Send } from './request.ts'
 import { afterAttempt, type Health, healthy, isAway, readRetryAfter, retryDelayMs } from './schedule.ts'
@@ -17,7 +17,7 @@ export interface EndpointDeps {
   ids: Ids
   log: Log
   pages: Pages
-  recorder: Recorder
+  journal: Journal
   send: Send
   /** The lease is believed in. */
   holds(webhookId: number, epoch: number): boolean
@@ -35,7 +35,7 @@ export interface Endpoint extends Recorded {
   /** How many due retries may be given to it. */
   retryRoom(): number
   /** Makes a further attempt; `told` is undefined when there is nothing more to say. */
-  retry(due: Retry, told: ToldEvent | undefined): void
+  retry(due: Retry, told: Notification | undefined): void
   /** Since this was last asked, or everything is done that there was. */
   hasMoved(): boolean
 }
@@ -46,10 +46,10 @@ const tooMany = 429
 const readAgainAfterMs = 1000
 
 export function openEndpoint(webhookId: number, epoch: number, knownHealth: Health, deps: EndpointDeps): Endpoint {
-  const { clock, ids, log, pages, recorder, send } = deps
+  const { clock, ids, log, pages, journal, send } = deps
   let webhook: StoredWebhook | undefined
   let health = knownHealth
-  let lanes: Lane[] = []
+  let followers: Follower[] = []
   let turn = 0
   let inFlight = 0
   /** First attempts among them. */
@@ -59,14 +59,14 @@ export function openEndpoint(webhookId: number, epoch: number, knownHealth: Heal
   const busyEmails = new Set<string>()
   const retrying = new Set<number>()
 
-  const mayStart = () => inFlight < deps.share() && recorder.hasRoom() && deps.holds(webhookId, epoch)
+  const mayStart = () => inFlight < deps.share() && journal.hasRoom() && deps.holds(webhookId, epoch)
 
   const attempt = async (
     by: StoredWebhook,
     event: LogPosition,
-    told: ToldEvent,
+    told: Notification,
     number: number,
-    from: { entry: Entry; lane: Lane } | undefined,
+    from: { entry: Entry; follower: Follower } | undefined,
   ) => {
     inFlight++
     try {
@@ -88,7 +88,7 @@ export function openEndpoint(webhookId: number, epoch: number, knownHealth: Heal
       health = afterAttempt(health, success, nowMs, outcome.statusCode === tooMany ? (askedMs ?? 0) : null)
       const delayMs = success || isGone ? undefined : retryDelayMs(number, ids.fraction(), askedMs)
       if (isGone) {
-        lanes = []
+        followers = []
         health = healthy
       }
       const dueAt = delayMs === undefined ? null : new Date(nowMs + delayMs)
@@ -102,19 +102,19 @@ export function openEndpoint(webhookId: number, epoch: number, knownHealth: Heal
         first: from,
         retried: () => retrying.delete(event.id),
       }
-      recorder.add(endpoint, attempted)
+      journal.add(endpoint, attempted)
     } finally {
       inFlight--
     }
   }
 
-  const startFirst = (by: StoredWebhook, lane: Lane, entry: Entry) => {
+  const startFirst = (by: StoredWebhook, follower: Follower, entry: Entry) => {
     const { event, told } = entry.at
     if (!told) throw new Error('an event was taken before it was told')
     const { emailId } = event
     if (emailId !== null) busyEmails.add(emailId)
     firsts++
-    attempt(by, { xact: event.xact, id: event.id }, told, 1, { entry, lane })
+    attempt(by, { xact: event.xact, id: event.id }, told, 1, { entry, follower })
       .finally(() => {
         if (emailId !== null) busyEmails.delete(emailId)
         firsts--
@@ -123,17 +123,17 @@ export function openEndpoint(webhookId: number, epoch: number, knownHealth: Heal
         () => endpoint.pump(),
         (error: unknown) => {
           // Ours, such as a database that is away: not at once again.
-          lane.giveBack(entry)
+          follower.giveBack(entry)
           log.error({ err: error, webhook: webhookId }, 'a webhook request could not be made; it is tried again')
         },
       )
   }
 
-  const takeNext = (by: StoredWebhook): { lane: Lane; entry: Entry } | undefined => {
-    for (let tried = 0; tried < lanes.length; tried++) {
-      const lane = lanes[turn++ % lanes.length]
-      const entry = lane?.take(by, (emailId) => busyEmails.has(emailId))
-      if (lane && entry) return { lane, entry }
+  const takeNext = (by: StoredWebhook): { follower: Follower; entry: Entry } | undefined => {
+    for (let tried = 0; tried < followers.length; tried++) {
+      const follower = followers[turn++ % followers.length]
+      const entry = follower?.take(by, (emailId) => busyEmails.has(emailId))
+      if (follower && entry) return { follower, entry }
     }
     return undefined
   }
@@ -157,7 +157,7 @@ export function openEndpoint(webhookId: number, epoch: number, knownHealth: Heal
       const live = positions.find(({ untilXact }) => untilXact === null)
       const again = positions.find(({ untilXact }) => untilXact !== null)
       const wanted = now?.enabled ? [live, again].filter((one) => one !== undefined) : []
-      lanes = wanted.map((stored) => lanes.find(({ id }) => id === stored.id) ?? openLane(stored, pages))
+      followers = wanted.map((stored) => followers.find(({ id }) => id === stored.id) ?? openFollower(stored, pages))
     },
     pump() {
       const by = webhook
@@ -165,19 +165,19 @@ export function openEndpoint(webhookId: number, epoch: number, knownHealth: Heal
       if (isAway(health)) {
         const isDue = (health.probeAt?.getTime() ?? 0) <= clock.nowMs()
         if (!isDue || firsts > 0) {
-          if (inFlight === 0) for (const lane of lanes) lane.release()
+          if (inFlight === 0) for (const follower of followers) follower.release()
           return
         }
       }
       while (mayStart()) {
         const next = takeNext(by)
         if (!next) break
-        startFirst(by, next.lane, next.entry)
+        startFirst(by, next.follower, next.entry)
         if (isAway(health)) break
       }
       if (clock.monotonicMs() < readAgainMs) return
-      for (const lane of lanes) {
-        lane.fill(by).then(
+      for (const follower of followers) {
+        follower.fill(by).then(
           (found) => found && endpoint.pump(),
           (error: unknown) => {
             readAgainMs = clock.monotonicMs() + readAgainAfterMs
@@ -191,7 +191,7 @@ export function openEndpoint(webhookId: number, epoch: number, knownHealth: Heal
       if (!webhook || retrying.has(id) || !mayStart()) return
       retrying.add(id)
       if (!told) {
-        recorder.drop(endpoint, { xact, id }, () => retrying.delete(id))
+        journal.drop(endpoint, { xact, id }, () => retrying.delete(id))
         return
       }
       attempt(webhook, { xact, id }, told, made + 1, undefined).then(
@@ -202,9 +202,9 @@ export function openEndpoint(webhookId: number, epoch: number, knownHealth: Heal
         },
       )
     },
-    lanes: () => lanes,
+    followers: () => followers,
     hasMoved() {
-      const now = lanes.map((lane) => lane.position())
+      const now = followers.map((follower) => follower.position())
       const text = now.map(({ xact, id }) => `${xact}/${id}`).join()
       const isNew = text !== savedAt || now.some(({ isOver }) => isOver)
       savedAt = text

@@ -8,7 +8,8 @@ import { isReadable, type LoggedEvent, type LogPosition, readEvents } from '#eve
 import { type BodyFor, bodyFor } from './body.ts'
 import type { Bodies } from './payload.ts'
 
-export interface ToldEvent {
+/** What webhooks are told of an event. */
+export interface Notification {
   name: string
   emailId: string | null
   tenantId: string
@@ -18,7 +19,7 @@ export interface ToldEvent {
 export interface PageEvent {
   event: LoggedEvent
   /** Undefined: not asked for yet; null: webhooks are not told of it. */
-  told: ToldEvent | null | undefined
+  told: Notification | null | undefined
 }
 
 export interface Page {

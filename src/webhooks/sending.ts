@@ -8,12 +8,12 @@ import { findEventsAt } from '#events'
 import type { Post } from '#net'
 import { findRestore, openLeases } from '#spool'
 import { type Endpoint, openEndpoint } from './endpoint.ts'
+import { openJournal } from './journal.ts'
 import { openInstallationKeys } from './keys.ts'
 import { endpointLeases } from './leases.ts'
 import { openPages, type PageEvent } from './pages.ts'
 import type { Bodies } from './payload.ts'
 import { findDueRetries, findHealth, findPositions, hears, type Retry, type StoredPosition } from './positions.ts'
-import { openRecorder } from './record.ts'
 import { findWebhooks, webhookChanged } from './records.ts'
 import { openSend } from './request.ts'
 import { healthy } from './schedule.ts'
@@ -55,7 +55,7 @@ export async function startSending(deps: SendingDeps): Promise<Sending> {
   const { signal } = stopping
   const endpoints = new Map<number, Endpoint>()
   const pages = openPages(deps)
-  const recorder = openRecorder(deps)
+  const journal = openJournal(deps)
   const send = openSend({ ...deps, keys: openInstallationKeys(deps) })
   let share = mostOfOne
   const leases = await openLeases({
@@ -71,7 +71,7 @@ export async function startSending(deps: SendingDeps): Promise<Sending> {
   const endpointDeps = {
     ...deps,
     pages,
-    recorder,
+    journal,
     send,
     holds: (webhookId: number, epoch: number) => !signal.aborted && leases.holds(webhookId, epoch),
     share: () => share,
@@ -108,7 +108,7 @@ export async function startSending(deps: SendingDeps): Promise<Sending> {
     const places = Map.groupBy(positions, ({ webhookId }: StoredPosition) => webhookId)
     for (const endpoint of known) {
       endpoint.refresh(byId.get(endpoint.webhookId), places.get(endpoint.webhookId) ?? [])
-      if (endpoint.lanes().some((lane) => lane.position().isOver)) recorder.move(endpoint)
+      if (endpoint.followers().some((follower) => follower.position().isOver)) journal.move(endpoint)
       endpoint.pump()
     }
   }
@@ -131,7 +131,7 @@ export async function startSending(deps: SendingDeps): Promise<Sending> {
   }
 
   const savePositions = () => {
-    for (const endpoint of endpoints.values()) if (endpoint.hasMoved()) recorder.move(endpoint)
+    for (const endpoint of endpoints.values()) if (endpoint.hasMoved()) journal.move(endpoint)
   }
 
   const tick = () => {
@@ -161,7 +161,7 @@ export async function startSending(deps: SendingDeps): Promise<Sending> {
       const untilMs = clock.monotonicMs() + stopWithinMs
       while ([...endpoints.values()].some((one) => one.inFlight > 0) && clock.monotonicMs() < untilMs) await pause(clock, tickMs)
       savePositions()
-      await recorder.emptied()
+      await journal.emptied()
       await leasing.stop()
       await leases.close()
       deps.post.close()

@@ -79,7 +79,7 @@ export interface WebhooksDeps {
 }
 
 /** Undefined and null: as it is, or as is usual for a new one. */
-export interface Changes {
+interface Changes {
   name?: string | null | undefined
   url?: string | null | undefined
   events?: readonly WebhookEvent[] | null | undefined

@@ -1,6 +1,6 @@
 /** Whoever has a domain may name a provider's mail servers beside their own: what their own say is no word of the provider. */
 import { expect, onTestFinished, test } from 'vitest'
-import { listShaping } from '../../src/delivery/shaping.ts'
+import { listShaping } from '../../src/delivery/shaping/shaping.ts'
 import { startFakeMx } from '../support/fake-mx.ts'
 import { startHouse } from '../support/house.ts'
 import { startTestDns } from '../support/test-dns.ts'

@@ -10,7 +10,7 @@ const seconds = Number(process.env['SHAPING_SECONDS'] ?? 40)
 /**
  * What is promised holds after convergence, on a machine that is not busy with other tests: from 120 seconds on. The short run shows that limits
  * are found and followed, in the best ten seconds, for other tests run beside it; that they are found well is shown without a machine, in
- * src/delivery/learn.test.ts.
+ * src/delivery/shaping/learn.test.ts.
  */
 const isShort = seconds < 120
 const bounds = isShort ? { used: 0.7, refused: 0.05 } : { used: 0.9, refused: 0.01 }

@@ -10,22 +10,18 @@ import { type Log, openIds, openSecrets, pause, readConfig, type Secrets, shownS
 import { readReport } from '#bounces'
 import { createKey, openCredentials, type Permission } from '#credentials'
 import type { Db } from '#db'
-import { type DeliveryDeps, openStandstills, startDelivery } from '#delivery'
+import { type DeliveryDeps, startDelivery } from '#delivery'
 import { examine, readPlatform } from '#doctor'
-import { addDomain, makeDomain, openDomainDesk, openDomains } from '#domains'
+import { addDomain, makeDomain, openDomains } from '#domains'
 import { prepareDays, startHousekeeping } from '#housekeeping'
 import { type HttpDeps, startHttp } from '#http'
 import { ensureCertificate, type Inbound, type InboundDeps, type Returns, startInbound } from '#inbound'
-import { openKeyRates, openLimitSettings, openRateLimiter } from '#limits'
-import { openSessions } from '#members'
-import { openGuard, openPost, openResolver } from '#net'
-import { openRequestLogs } from '#request-logs'
+import { openLimitSettings } from '#limits'
+import { openResolver } from '#net'
 import { openReturns } from '#returns'
 import { simulatorDomain } from '#simulator'
 import { addTenant, foundOrganisation, openTenants } from '#tenants'
-import { openHits, openTokens, openTrackHosts, openTracks } from '#tracking'
-import { openUsage } from '#usage'
-import { openLive, openWebhooks } from '#webhooks'
+import { openTracks } from '#tracking'
 import { expectCounted } from './counted.ts'
 import { testDatabase } from './database.ts'
 import { expectPublished } from './truth.ts'
@@ -162,44 +158,23 @@ export async function startHouse(wish: Wish = {}): Promise<House> {
     publicUrl: config.publicUrl,
     commit,
   })
-  const { allowedNetworks, resolvers } = config
-  const resolver = openResolver({ servers: resolvers, clock, ids })
   const { hostname } = config
-  const post = openPost({
-    resolver,
-    guard: openGuard(allowedNetworks),
-    openedNetworks: allowedNetworks,
-    clock,
-  })
-  const requestLogs = openRequestLogs({ db, clock, log, secrets })
-  const hits = openHits({ db, clock, log, ids, keepEmailDays: config.keepEmailDays })
+  const resolver = openResolver({ servers: config.resolvers, clock, ids })
   const credentials = openCredentials({ db, clock })
-  const rateLimiter = openRateLimiter(clock)
   const http = await startHttp({
-    requestLogs,
-    hits,
-    tokens: openTokens(secrets),
-    trackHosts: openTrackHosts({ db, clock }),
-    sessions: openSessions({ db, clock, ids, secrets }),
-    dashboardFolder: wish.dashboardFolder ?? 'no such folder',
-    docsFolder: 'docs',
     db,
     clock,
     ids,
+    random: systemRandom,
     log,
-    resolver,
-    standstills: openStandstills({ db, clock, resolver, config }),
     secrets,
     config,
+    resolver,
     tenants,
     domains,
     tracks,
-    domainDesk: openDomainDesk({ db, clock, ids, secrets, tenants, resolver, hostname }),
     limitSettings,
     accept,
-    usage: openUsage({ db, clock }),
-    live: openLive({ db, clock }),
-    webhooks: openWebhooks({ db, clock, ids, random: systemRandom, secrets, tenants, post, config, version: 'test' }),
     credentials,
     installation: {
       version: 'test',
@@ -209,8 +184,9 @@ export async function startHouse(wish: Wish = {}): Promise<House> {
         return examine({ db, clock, config, resolver, records, ownAddresses: [], httpsPort: 443 })
       },
     },
-    rateLimiter,
-    keyRates: openKeyRates({ db, clock, rateLimiter, isAlone: () => true }),
+    isAlone: () => true,
+    dashboardFolder: wish.dashboardFolder ?? 'no such folder',
+    docsFolder: 'docs',
     ...(wish.bounds ? { bounds: wish.bounds } : {}),
   })
   const returns = openReturns({ db, clock, ids, log, secrets, tenants, resolver, hostname, readReport })
@@ -247,8 +223,6 @@ export async function startHouse(wish: Wish = {}): Promise<House> {
 
   const stop = async () => {
     for (const role of running) await role.stop()
-    await requestLogs.stop()
-    await hits.stop()
     try {
       if (!wish.ages) await expectCounted(db, clock.nowMs())
     } finally {

@@ -73,8 +73,8 @@ export const createDomain = route({
   status: 201,
   data: DomainObject,
   refuses: ['domain_already_exists', 'tenant_archived', 'tenant_mismatch', 'not_found'],
-  handle: async (call, { domainDesk, domains, tenants }) => {
-    const made = await domainDesk.create(await tenantNamedIn(call, tenants), call.body.name)
+  handle: async (call, { shownDomains, domains, tenants }) => {
+    const made = await shownDomains.create(await tenantNamedIn(call, tenants), call.body.name)
     domains.forget()
     return domainToWire(made)
   },
@@ -89,7 +89,7 @@ export const listDomainsRoute = route({
   query: query({ tenantId: tenantParameter }),
   data: Type.Object({ domains: Type.Array(Type.Object(summaryFields)) }),
   refuses: ['tenant_mismatch', 'not_found'],
-  handle: async ({ tenantId }, { domainDesk }) => ({ domains: (await domainDesk.list(tenantId)).map(summaryToWire) }),
+  handle: async ({ tenantId }, { shownDomains }) => ({ domains: (await shownDomains.list(tenantId)).map(summaryToWire) }),
 })
 
 export const retrieveDomain = route({
@@ -99,7 +99,7 @@ export const retrieveDomain = route({
   summary: 'One sending domain, with the DNS records to publish',
   ...byId,
   data: DomainObject,
-  handle: async ({ params, tenantId }, { domainDesk }) => domainToWire(await domainDesk.get(params.domainId, tenantId)),
+  handle: async ({ params, tenantId }, { shownDomains }) => domainToWire(await shownDomains.get(params.domainId, tenantId)),
 })
 
 export const verifyDomain = route({
@@ -109,8 +109,8 @@ export const verifyDomain = route({
   summary: 'Check its DNS records now',
   ...byId,
   data: DomainObject,
-  handle: async ({ params, tenantId }, { domainDesk, domains }) => {
-    const verified = await domainDesk.verify(params.domainId, tenantId)
+  handle: async ({ params, tenantId }, { shownDomains, domains }) => {
+    const verified = await shownDomains.verify(params.domainId, tenantId)
     domains.forget()
     return domainToWire(verified)
   },
@@ -123,8 +123,8 @@ export const deleteDomainRoute = route({
   summary: 'Delete a sending domain; its queued emails fail',
   ...byId,
   data: Type.Object({ message: Type.String() }),
-  handle: async ({ params, tenantId }, { db, clock, domainDesk, domains }) => {
-    await deleteDomain(db, await domainDesk.get(params.domainId, tenantId), clock.nowMs())
+  handle: async ({ params, tenantId }, { db, clock, shownDomains, domains }) => {
+    await deleteDomain(db, await shownDomains.get(params.domainId, tenantId), clock.nowMs())
     domains.forget()
     return { message: 'The domain is deleted' }
   },

@@ -9,7 +9,7 @@ import { type Clock, type Config, type FieldProblem, type Ids, Refusal, type Ref
 import type { Credential, Credentials, Permission } from '#credentials'
 import type { Db } from '#db'
 import type { Standstills } from '#delivery'
-import type { DomainDesk, Domains } from '#domains'
+import type { Domains, ShownDomains } from '#domains'
 import type { LimitSettings, RateVerdict, Standing } from '#limits'
 import type { Resolver } from '#net'
 import type { Tenants } from '#tenants'
@@ -28,7 +28,7 @@ export interface ApiDeps {
   accept: Accept
   credentials: Credentials
   domains: Domains
-  domainDesk: DomainDesk
+  shownDomains: ShownDomains
   tracks: Tracks
   tenants: Tenants
   limitSettings: LimitSettings

@@ -20,14 +20,14 @@ export interface Entry {
   isTaken: boolean
 }
 
-export interface LanePosition extends LogPosition {
+export interface FollowerPosition extends LogPosition {
   /** Attempted beyond the position. */
   doneIds: number[]
   /** There is nothing more to come. */
   isOver: boolean
 }
 
-export interface Lane {
+export interface Follower {
   readonly id: number
   /** The first waiting event of an email that is not busy; it is on its way from now on. */
   take(webhook: StoredWebhook, isBusy: (emailId: string) => boolean): Entry | undefined
@@ -36,7 +36,7 @@ export interface Lane {
   /** Reads on, if there is room and something to read; true when something new waits. */
   fill(webhook: StoredWebhook): Promise<boolean>
   /** Everything before it is on record. */
-  position(): LanePosition
+  position(): FollowerPosition
   /** Forgets what waits, unless something is on its way; it is read again. */
   release(): void
 }
@@ -49,7 +49,7 @@ function beforeSnapshot(text: string): (xact: bigint) => boolean {
   return (xact) => xact < first || (xact < end && !running.has(String(xact)))
 }
 
-export function openLane(stored: StoredPosition, pages: Pages): Lane {
+export function openFollower(stored: StoredPosition, pages: Pages): Follower {
   const { since, untilXact, afterAt, beforeAt } = stored
   const isBefore = beforeSnapshot(since)
   let done = new Set(stored.doneIds)
@@ -83,7 +83,7 @@ export function openLane(stored: StoredPosition, pages: Pages): Lane {
     if (first !== 0) entries = first < 0 ? [] : entries.slice(first)
   }
 
-  const position = (): LanePosition => {
+  const position = (): FollowerPosition => {
     settle()
     const [first] = entries
     const at = first ? { xact: first.at.event.xact, id: first.at.event.id - 1 } : { xact: cursor.xact, id: cursor.id }

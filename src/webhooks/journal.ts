@@ -1,13 +1,13 @@
 /**
- * What became of requests, on record: the delivery, what is tried again and when, how the receiver does, and how far the webhook has
- * come in the log, of many requests in one transaction, so that they are true together. The fence is the epoch of the lease: who has lost
- * it moves nothing, but what it sent is on record too.
+ * The journal: what became of requests, on record: the delivery, what is tried again and when, how the receiver does, and how far the
+ * webhook has come in the log, of many requests in one transaction, so that they are true together. The fence is the epoch of the lease:
+ * who has lost it moves nothing, but what it sent is on record too.
  */
 import { type Clock, type Log, metrics, pause } from '#base'
 import { type Db, ensurePartitions, lacksPartition, refusesContent, sql, type Tx } from '#db'
 import { appendEvents, eventTables, type LogPosition } from '#events'
 import { deliveryTables, type NewDelivery, recordDeliveries } from './deliveries.ts'
-import type { Entry, Lane } from './lane.ts'
+import type { Entry, Follower } from './follower.ts'
 import { stopFollowing } from './positions.ts'
 import type { Webhook } from './records.ts'
 import { type Health, isToBeTold } from './schedule.ts'
@@ -68,7 +68,7 @@ export interface Recorded {
   readonly epoch: number
   readonly health: Health
   readonly webhook: Webhook | undefined
-  lanes(): readonly Lane[]
+  followers(): readonly Follower[]
   /** The operator is told that it fails. */
   noteTold(at: Date): void
 }
@@ -83,12 +83,12 @@ export interface Attempted {
   /** When it is tried again; null: it is not. */
   dueAt: Date | null
   /** Of a first attempt: where in the log it stood. */
-  first: { entry: Entry; lane: Lane } | undefined
+  first: { entry: Entry; follower: Follower } | undefined
   /** A later attempt of this event may be claimed again. */
   retried(): void
 }
 
-export interface Recorder {
+export interface Journal {
   add(endpoint: Recorded, attempted: Attempted): void
   /** There is nothing more to say of this event: it is not tried again. */
   drop(endpoint: Recorded, event: LogPosition, dropped: () => void): void
@@ -115,7 +115,7 @@ const gatherMs = 15
 const enoughAtOnce = 64
 const retryEveryMs = 100
 
-export function openRecorder({ db, clock, log }: { db: Db; clock: Clock; log: Log }): Recorder {
+export function openJournal({ db, clock, log }: { db: Db; clock: Clock; log: Log }): Journal {
   let queue: Item[] = []
   let moved = new Set<Recorded>()
   let running: Promise<void> | undefined
@@ -203,11 +203,11 @@ async function write(db: Db, clock: Clock, log: Log, batch: readonly Item[], end
     const health = [...endpoints].map((one) => ({ webhookId: one.webhookId, epoch: one.epoch, ...one.health }))
     for (const one of told) Object.assign(health.find(({ webhookId }) => webhookId === one.webhookId) ?? {}, { toldAt: new Date(nowMs) })
     const mine = new Set((await tx.rows(saveHealth, [JSON.stringify(health)])).map(({ id }) => id))
-    const lanes = await moveLanes(
+    const followers = await moveFollowers(
       tx,
       [...endpoints].filter(({ webhookId }) => mine.has(webhookId)),
     )
-    const willRetry = await writeRetries(tx, batch, { mine, lanes })
+    const willRetry = await writeRetries(tx, batch, { mine, followers })
     await recordDeliveries(
       tx,
       batch.flatMap(({ attempted, isUnrecordable }) =>
@@ -237,13 +237,15 @@ async function write(db: Db, clock: Clock, log: Log, batch: readonly Item[], end
   for (const webhook of gone) log.warn({ webhook }, 'a webhook answered 410 Gone and is disabled')
 }
 
-/** Returns the lanes that are still there: a webhook that was disabled has none. */
-async function moveLanes(tx: Tx, endpoints: readonly Recorded[]): Promise<Set<number>> {
-  const at = endpoints.flatMap((endpoint) => endpoint.lanes().map((lane) => ({ webhookId: endpoint.webhookId, lane, ...lane.position() })))
+/** Returns the followers that are still there: a webhook that was disabled has none. */
+async function moveFollowers(tx: Tx, endpoints: readonly Recorded[]): Promise<Set<number>> {
+  const at = endpoints.flatMap((endpoint) =>
+    endpoint.followers().map((follower) => ({ webhookId: endpoint.webhookId, follower, ...follower.position() })),
+  )
   if (at.length === 0) return new Set()
-  const rows = at.map(({ webhookId, lane, xact, id, doneIds }) => ({ webhookId, id: lane.id, xact, eventId: id, doneIds }))
+  const rows = at.map(({ webhookId, follower, xact, id, doneIds }) => ({ webhookId, id: follower.id, xact, eventId: id, doneIds }))
   const alive = await tx.rows(movePositions, [JSON.stringify(rows)])
-  const over = at.filter(({ isOver }) => isOver).map(({ lane }) => lane.id)
+  const over = at.filter(({ isOver }) => isOver).map(({ follower }) => follower.id)
   if (over.length > 0) await tx.run(endPositions, [over])
   return new Set(alive.map(({ id }) => id))
 }
@@ -252,11 +254,11 @@ async function moveLanes(tx: Tx, endpoints: readonly Recorded[]): Promise<Set<nu
 async function writeRetries(
   tx: Tx,
   batch: readonly Item[],
-  { mine, lanes }: { mine: ReadonlySet<number>; lanes: ReadonlySet<number> },
+  { mine, followers }: { mine: ReadonlySet<number>; followers: ReadonlySet<number> },
 ): Promise<Set<Attempted>> {
   const attempts = batch.flatMap(({ attempted }) => (attempted && mine.has(attempted.webhookId) ? [attempted] : []))
   const row = ({ webhookId, event, delivery, dueAt }: Attempted) => ({ webhookId, ...event, made: delivery.attempt, dueAt })
-  const failedFirst = attempts.filter(({ first, dueAt }) => dueAt !== null && first && lanes.has(first.lane.id))
+  const failedFirst = attempts.filter(({ first, dueAt }) => dueAt !== null && first && followers.has(first.follower.id))
   const failedAgain = attempts.filter(({ first, dueAt }) => dueAt !== null && !first)
   const ended = [
     ...attempts.filter(({ dueAt }) => dueAt === null).map(row),

@@ -5,8 +5,8 @@
 import type { Clock, Config } from '#base'
 import { type Dnssec, daneComplaint, isListedMx, needsNames, type RouteHost, type TlsaRecord, usableTlsa } from '#net'
 import type { ConnectOptions, TlsDemand } from '#smtp'
+import type { openTlsRequirements } from './required.ts'
 import type { Sts } from './sts.ts'
-import type { openTlsRequirements } from './tls-required.ts'
 
 /** As the record of an attempt has it. */
 export type PolicyName = 'dane' | 'mta-sts' | 'mta-sts testing' | 'required' | 'opportunistic'

@@ -15,7 +15,7 @@ import { knownEmailId } from './v1/wire.ts'
 
 const mostWebhookRequests = 50
 
-export function serveEmailDesk(
+export function serveEmailPage(
   api: FastifyInstance,
   desk: Desk,
   { db, clock, webhooks }: Pick<OperationDeps, 'db' | 'clock'> & { webhooks: Webhooks },

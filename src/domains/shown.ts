@@ -1,4 +1,4 @@
-/** What the API does with sending domains: add, show, check now. Deleting one concerns the queue, too, and is done above. */
+/** Sending domains as a request asks for them: add, show, check now. Deleting one concerns the queue, too, and is done above. */
 import { type Clock, type Ids, Refusal, type Secrets } from '#base'
 import type { Db } from '#db'
 import type { Resolver } from '#net'
@@ -17,7 +17,7 @@ export interface ShownDomain extends Named<CheckedDomain> {
 }
 
 /** A scope of null is the whole organisation. What is not there is refused with `not_found`. */
-export interface DomainDesk {
+export interface ShownDomains {
   /** Refuses `validation_error`, `not_found`, `tenant_archived` and `domain_already_exists`. A tenant of null is the default one. */
   create(tenantId: string | null, name: string): Promise<ShownDomain>
   list(scope: string | null): Promise<Named<Domain>[]>
@@ -26,7 +26,7 @@ export interface DomainDesk {
   verify(id: string, scope: string | null): Promise<ShownDomain>
 }
 
-export interface DeskDeps {
+export interface ShownDomainsDeps {
   db: Db
   clock: Clock
   ids: Ids
@@ -36,7 +36,7 @@ export interface DeskDeps {
   hostname: string
 }
 
-export function openDomainDesk(deps: DeskDeps): DomainDesk {
+export function openShownDomains(deps: ShownDomainsDeps): ShownDomains {
   const { db, clock, tenants, hostname } = deps
 
   const named = async <D extends Domain>(domains: readonly D[]): Promise<Named<D>[]> => {

@@ -1,0 +1,55 @@
+/** What of the rooms below only this door uses: opened and closed with it. What other roles of the process use too is handed in. */
+import type { Clock, Config, Ids, Log, Random, Secrets, Traces } from '#base'
+import type { Db } from '#db'
+import { openStandstills } from '#delivery'
+import { openShownDomains } from '#domains'
+import { openKeyRates, openRateLimiter } from '#limits'
+import { openSessions } from '#members'
+import { openGuard, openPost, type Resolver } from '#net'
+import { openRequestLogs } from '#request-logs'
+import type { Tenants } from '#tenants'
+import { openHits, openTokens, openTrackHosts } from '#tracking'
+import { openUsage } from '#usage'
+import { openLive, openWebhooks } from '#webhooks'
+
+export interface OwnDeps {
+  db: Db
+  clock: Clock
+  ids: Ids
+  random: Random
+  log: Log
+  traces?: Traces | undefined
+  secrets: Secrets
+  tenants: Tenants
+  resolver: Resolver
+  installation: { version: string }
+  /** Whether no other process asks for what keys may do. */
+  isAlone: () => boolean
+  config: Pick<
+    Config,
+    'hostname' | 'publicUrl' | 'allowedNetworks' | 'keepEmailDays' | 'relay' | 'providerRules' | 'webhookSignatureHeader'
+  >
+}
+
+export type Own = ReturnType<typeof openOwn>
+
+export function openOwn({ db, clock, ids, random, log, traces, secrets, tenants, resolver, installation, isAlone, config }: OwnDeps) {
+  const { hostname, allowedNetworks } = config
+  const { version } = installation
+  const rateLimiter = openRateLimiter(clock)
+  const post = openPost({ resolver, guard: openGuard(allowedNetworks), openedNetworks: allowedNetworks, clock })
+  return {
+    requestLogs: openRequestLogs({ db, clock, log, secrets }),
+    hits: openHits({ db, clock, log, ids, keepEmailDays: config.keepEmailDays }),
+    tokens: openTokens(secrets),
+    trackHosts: openTrackHosts({ db, clock }),
+    sessions: openSessions({ db, clock, ids, secrets }),
+    rateLimiter,
+    keyRates: openKeyRates({ db, clock, rateLimiter, isAlone }),
+    shownDomains: openShownDomains({ db, clock, ids, secrets, tenants, resolver, hostname }),
+    standstills: openStandstills({ db, clock, resolver, config }),
+    usage: openUsage({ db, clock }),
+    live: openLive({ db, clock }),
+    webhooks: openWebhooks({ db, clock, ids, random, secrets, tenants, post, config, version, traces }),
+  }
+}
