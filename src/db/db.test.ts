@@ -143,6 +143,20 @@ describe('a lost server', () => {
   })
 })
 
+test('a server that allows fewer connections than are wanted makes statements wait for those there are', async () => {
+  const database = await emptyDatabase()
+  const { admin, name } = database
+  await admin.script(`create role ${name} login password 'p' connection limit 2`)
+  const url = addressOf(name).replace(/\/\/[^@]*@/, `//${name}:p@`)
+  const db = await openDb({ url, poolSize: 10, applicationName: 'test' })
+  onTestFinished(async () => {
+    await db.close()
+    await admin.script(`drop role ${name}`)
+  })
+  const told = await Promise.allSettled(Array.from({ length: 30 }, (_, n) => db.first(sql`select $1::integer as n, pg_sleep(0.01)`, [n])))
+  expect(told.filter(({ status }) => status === 'rejected')).toEqual([])
+})
+
 describe('listening', () => {
   test('hears what is said on its channel, and again after the connection was lost', async () => {
     const database = await emptyDatabase()
