@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openIds, readConfig, silentLog, systemClock, systemRandom } from '#base'
 import { ensurePartitions, sql } from '#db'
+import { cancelQueued } from '#delivery'
 import { emailTables, rollUpCounts } from '#emails'
 import { applyRetention, eraseAddress, prepareDays, startHousekeeping } from '#housekeeping'
 import { openLimitSettings } from '#limits'
@@ -91,6 +92,24 @@ describe('erasing a person', () => {
     expect(erased).toEqual({ emails: 1, contents: 0, kept: 1 })
     await house.call('POST', `/emails/${other}/retry`, { key: house.testKey })
     await becomes(other, 'softfail')
+
+    await cancelQueued(house.db, { emailId: other }, 'no longer wanted', nowMs())
+    const again = await eraseAddress(house, 'delivered+quorra@simulator.test', null, nowMs(), () => undefined)
+    expect(again).toEqual({ emails: 0, contents: 1, kept: 0 })
+    expect(await tablesWith('quorra')).toEqual([])
+  })
+
+  test('that was interrupted is finished by the next time', async () => {
+    const word = 'castor'
+    const messages = await send({ to: [`delivered+${word}@simulator.test`], subject: `For ${word}` })
+    await becomes(messages[`delivered+${word}@simulator.test`]?.id as string, 'sent')
+    await house.db.script(`create function refuse() returns trigger language plpgsql as $$ begin raise 'away'; end $$;
+      create trigger away before update on events for each row execute function refuse()`)
+    const erase = () => eraseAddress(house, `delivered+${word}@simulator.test`, null, nowMs(), () => undefined)
+    await expect(erase()).rejects.toThrow('away')
+    await house.db.script('drop trigger away on events')
+    await erase()
+    expect(await tablesWith(word)).toEqual([])
   })
 
   test('of one tenant leaves the others alone', async () => {
