@@ -1,0 +1,67 @@
+/** What the accepting commit does with those who wait, while the database is away. */
+import { expect, onTestFinished, test } from 'vitest'
+import { openCommit } from '#accept'
+import { type Clock, openIds, systemClock, systemRandom } from '#base'
+import { DatabaseUnreachable, ensurePartitions, sql } from '#db'
+import { emailTables } from '#emails'
+import { eventTables } from '#events'
+import type { SendLimits } from '#limits'
+import { parseAddress } from '#mail'
+import { testDatabase, testTimeMs } from '../support/database.ts'
+
+const ids = openIds(systemRandom)
+const unlimited: SendLimits = { organisation: null, ceilings: new Map() }
+
+type Entry = Parameters<ReturnType<typeof openCommit>>[0]
+const entry = (atMs = testTimeMs): Entry => {
+  const id = ids.emailId(atMs)
+  const emails = [{ id, recipient: parseAddress('ann@one.test') as NonNullable<ReturnType<typeof parseAddress>> }]
+  const text = { fromText: 'shop@one.test', sender: 'shop@one.test', subject: '', tag: null, metadata: null, messageId: `<${id}@one.test>` }
+  const accepted = { id, tenantId: 'shop', messageId: text.messageId, to: [], sandbox: false, emails: [] }
+  const facts = { tenantId: 'shop', contentId: id, body: Buffer.from('x'), sizeOctets: 1, credentialId: null, accepted }
+  return { once: undefined, submissions: [{ ...facts, ...text, test: false, acceptedAtMs: atMs, aheadMs: 0, emails }] }
+}
+
+async function commitWith(send: () => Promise<SendLimits>, clock: Clock = systemClock) {
+  const { db, close } = await testDatabase()
+  onTestFinished(close)
+  return { db, commit: openCommit({ db, clock, limitSettings: { send, rateOf: () => Promise.resolve(null) } }) }
+}
+
+test('a database that is away is not asked for each of those who wait in turn', async () => {
+  let asked = 0
+  const { commit } = await commitWith(() => {
+    asked++
+    return Promise.reject(new DatabaseUnreachable('away', undefined))
+  })
+  const told = await Promise.allSettled(Array.from({ length: 5 }, () => commit(entry())))
+  expect(told.map(({ status }) => status)).toEqual(Array(5).fill('rejected'))
+  expect(asked).toBe(1)
+})
+
+test('what stood in line until nobody waited for it any more is not accepted when the database is back', async () => {
+  let aheadMs = 0
+  let back = () => {}
+  const isBack = new Promise<void>((resolve) => (back = resolve))
+  const clock = { ...systemClock, monotonicMs: () => systemClock.monotonicMs() + aheadMs }
+  const { db, commit } = await commitWith(() => isBack.then(() => unlimited), clock)
+  const first = commit(entry())
+  await Promise.resolve()
+  const second = commit(entry())
+  await Promise.resolve()
+  const late = expect(commit(entry())).rejects.toMatchObject({ code: 'internal_error', shouldRetry: true })
+  aheadMs = 40_000
+  const fresh = commit(entry())
+  back()
+  expect(await Promise.all([first, second, fresh])).toMatchObject(Array(3).fill({ committed: true }))
+  await late
+  expect(await db.rows(sql`select from emails`)).toHaveLength(3)
+})
+
+test('what comes together around midnight is accepted, though no day was made ahead', async () => {
+  const midnightMs = Date.UTC(2027, 5, 2)
+  const { db, commit } = await commitWith(() => Promise.resolve(unlimited))
+  await ensurePartitions(db, [...emailTables, ...eventTables], midnightMs - 1, 1)
+  await Promise.all([commit(entry(midnightMs - 1)), commit(entry(midnightMs))])
+  expect(await db.rows(sql`select from emails`)).toHaveLength(2)
+})
