@@ -28,7 +28,8 @@ export interface Entry {
   once: { credentialId: number; key: string; fingerprint: Buffer; body: Buffer } | undefined
 }
 
-export type CommitResult = { committed: true; standing: Standing } | { committed: false /* another request had the key first */ }
+/** Not committed: another request had the key first, or this one itself, whose answer was lost. */
+export type CommitResult = { committed: true; standing: Standing } | { committed: false }
 
 /** One bytea parameter for each body: an array of bytea would travel as text, at half the speed. */
 const commitOf = (bodies: number): Sql<{ credentialId: number; key: string }> => {
@@ -191,10 +192,9 @@ async function write(entries: Entry[], deps: CommitDeps) {
     ...bodies,
     ...Array.from({ length: size.bodies - bodies.length }, () => nothing),
   ]
-  const winners = await writeOnce(size.statement, parameters, firstAtMs, deps)
-  // Colliding with itself, it had won before.
-  const won = winners ?? entries.flatMap((entry) => (entry.once ? [entry.once] : []))
-  return { standing, won: new Set(won.map(onceName)) }
+  // Colliding with itself, it was written before; whose keys won then is told by the answers that are kept.
+  const winners = (await writeOnce(size.statement, parameters, firstAtMs, deps)) ?? []
+  return { standing, won: new Set(winners.map(onceName)) }
 }
 
 /** Of the send capacity, for each submission in order. */

@@ -2,7 +2,7 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { openCommit } from '#accept'
 import { type Clock, openIds, systemClock, systemRandom } from '#base'
-import { DatabaseUnreachable, ensurePartitions, sql } from '#db'
+import { CommitUnknown, DatabaseUnreachable, type Db, ensurePartitions, sql } from '#db'
 import { emailTables } from '#emails'
 import { eventTables } from '#events'
 import type { SendLimits } from '#limits'
@@ -11,6 +11,11 @@ import { testDatabase, testTimeMs } from '../support/database.ts'
 
 const ids = openIds(systemRandom)
 const unlimited: SendLimits = { organisation: null, ceilings: new Map() }
+
+interface Wish {
+  clock?: Clock
+  wrap?: (db: Db) => Db
+}
 
 type Entry = Parameters<ReturnType<typeof openCommit>>[0]
 const entry = (atMs = testTimeMs): Entry => {
@@ -22,10 +27,22 @@ const entry = (atMs = testTimeMs): Entry => {
   return { once: undefined, submissions: [{ ...facts, ...text, test: false, acceptedAtMs: atMs, aheadMs: 0, emails }] }
 }
 
-async function commitWith(send: () => Promise<SendLimits>, clock: Clock = systemClock) {
+async function commitWith(send: () => Promise<SendLimits>, { clock = systemClock, wrap = (db: Db) => db }: Wish = {}) {
   const { db, close } = await testDatabase()
   onTestFinished(close)
-  return { db, commit: openCommit({ db, clock, limitSettings: { send, rateOf: () => Promise.resolve(null) } }) }
+  return { db, commit: openCommit({ db: wrap(db), clock, limitSettings: { send, rateOf: () => Promise.resolve(null) } }) }
+}
+
+/** The first flush is committed, and its answer is lost. */
+function losingOneFlush(db: Db): Db {
+  let lost = false
+  const rows: Db['rows'] = async (statement, parameters) => {
+    const answer = await db.rows(statement, parameters)
+    if (lost || !statement.text.includes('insert into contents')) return answer
+    lost = true
+    throw new CommitUnknown(new Error('the connection broke'))
+  }
+  return { ...db, rows }
 }
 
 test('a database that is away is not asked for each of those who wait in turn', async () => {
@@ -44,7 +61,7 @@ test('what stood in line until nobody waited for it any more is not accepted whe
   let back = () => {}
   const isBack = new Promise<void>((resolve) => (back = resolve))
   const clock = { ...systemClock, monotonicMs: () => systemClock.monotonicMs() + aheadMs }
-  const { db, commit } = await commitWith(() => isBack.then(() => unlimited), clock)
+  const { db, commit } = await commitWith(() => isBack.then(() => unlimited), { clock })
   const first = commit(entry())
   await Promise.resolve()
   const second = commit(entry())
@@ -64,4 +81,13 @@ test('what comes together around midnight is accepted, though no day was made ah
   await ensurePartitions(db, [...emailTables, ...eventTables], midnightMs - 1, 1)
   await Promise.all([commit(entry(midnightMs - 1)), commit(entry(midnightMs))])
   expect(await db.rows(sql`select from emails`)).toHaveLength(2)
+})
+
+test('a request whose key another had first is not taken for accepted, though the answer of its flush was lost', async () => {
+  const { db, commit } = await commitWith(() => Promise.resolve(unlimited), { wrap: losingOneFlush })
+  const once = (fingerprint: string) => ({ credentialId: 1, key: 'k', fingerprint: Buffer.from(fingerprint), body: Buffer.from('{}') })
+  await db.run(sql`insert into idempotency_keys values (1, 'k', 'other', 200, '{}', $1)`, [new Date(testTimeMs)])
+  const [plain, beaten] = await Promise.all([commit(entry()), commit({ ...entry(), once: once('other') })])
+  expect([plain.committed, beaten.committed]).toEqual([true, false])
+  expect(await db.rows(sql`select from emails`)).toHaveLength(1)
 })
