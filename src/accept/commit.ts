@@ -4,7 +4,18 @@
  * two hot commits of the house.
  */
 import { type Clock, metrics, pause, type Reached, Refusal } from '#base'
-import { CommitUnknown, DatabaseUnreachable, type Db, ensurePartitions, lacksPartition, NotDurable, type Sql, sql, sqlState } from '#db'
+import {
+  CommitUnknown,
+  DatabaseUnreachable,
+  type Db,
+  ensurePartitions,
+  lacksPartition,
+  makingDays,
+  NotDurable,
+  type Sql,
+  sql,
+  sqlState,
+} from '#db'
 import { emailTables } from '#emails'
 import { appendEvents, eventTables } from '#events'
 import { type LimitSettings, type Standing, takeSlots } from '#limits'
@@ -202,11 +213,7 @@ async function slotsFor(submissions: readonly { submission: Prepared }[], { db, 
   const demands = submissions.map(({ submission: { tenantId, test, emails } }) => ({ tenantId, test, count: emails.length }))
   const limits = await limitSettings.send()
   const take = () => takeSlots(db, demands, limits, clock.nowMs(), appendEvents)
-  return take().catch(async (error: unknown) => {
-    if (!lacksPartition(error)) throw error
-    await ensurePartitions(db, eventTables, clock.nowMs(), 1)
-    return take()
-  })
+  return makingDays(db, take, [{ tables: eventTables, timesMs: [clock.nowMs()] }])
 }
 
 /** Runs the statement until it is known to be committed; undefined when that was so before the last try. */

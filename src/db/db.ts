@@ -10,7 +10,7 @@ export { type Embedded, embeddedUrlIfRunning, hasEmbedded, startEmbedded } from 
 export { CommitUnknown, DatabaseUnreachable, NotDurable, refusesContent, sqlState } from './errors.ts'
 export { migrate } from './migrate.ts'
 export { type DbConfig, openDb } from './open.ts'
-export { dropPartitions, ensurePartitions, indexPartitions, lacksPartition, type PartitionedTable } from './partitions.ts'
+export { dropPartitions, ensurePartitions, indexPartitions, lacksPartition, makingDays, type PartitionedTable } from './partitions.ts'
 export type { Db, Queryable, Session, Tx } from './queryable.ts'
 export { restoreBackup } from './restore.ts'
 export { openScratchDatabase } from './scratch.ts'
