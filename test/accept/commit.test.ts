@@ -28,8 +28,9 @@ const entry = (atMs = testTimeMs): Entry => {
 }
 
 async function commitWith(send: () => Promise<SendLimits>, { clock = systemClock, wrap = (db: Db) => db }: Wish = {}) {
-  const { db, close } = await testDatabase()
-  onTestFinished(close)
+  const database = await testDatabase()
+  onTestFinished(() => database.close())
+  const { db } = database
   return { db, commit: openCommit({ db: wrap(db), clock, limitSettings: { send, rateOf: () => Promise.resolve(null) } }) }
 }
 
