@@ -112,15 +112,15 @@ export function openPool({ url, poolSize, applicationName, log }: PoolConfig, co
     if (closing && size === 0) allGone?.()
   }
 
-  function growFor(next: Waiting): void {
-    grow().then(next.settle, (error: unknown) => {
+  function growFor(waiter: Waiting): void {
+    grow().then(waiter.settle, (error: unknown) => {
       // With a single one, whoever has it and asks for a second would wait for itself.
-      if (closing || size < 2 || !saysServerIsFull(error)) return next.fail(error)
+      if (closing || size < 2 || !saysServerIsFull(error)) return waiter.fail(error)
       if (fullUntilMs === 0) log.warn({ connections: size, wanted: poolSize }, 'the database allows no more connections; these must do')
       fullUntilMs = systemClock.monotonicMs() + fullForMs
       const connection = idle.pop()
-      if (connection) next.settle(connection)
-      else waiting.unshift(next)
+      if (connection) waiter.settle(connection)
+      else waiting.unshift(waiter)
     })
   }
 

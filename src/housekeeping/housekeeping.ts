@@ -85,7 +85,7 @@ export function startHousekeeping(deps: HousekeepingDeps): Housekeeping {
     },
     { name: 'failing holds whose time is up', everyMs: 60_000, run: (nowMs) => expireHolds(db, nowMs) },
     { name: 'telling of the steps of warm-ups', everyMs: 60_000, run: (nowMs) => tellWarmUps(db, nowMs) },
-    { name: 'forgetting idempotency keys', everyMs: 60_000, run: (nowMs) => forgetExpiredKeys(db, nowMs) },
+    { name: 'forgetting idempotency keys', everyMs: 1000, run: (nowMs) => forgetExpiredKeys(db, nowMs) },
     { name: 'forgetting expired MTA-STS policies', everyMs: hourMs, run: (nowMs) => forgetExpiredPolicies(db, nowMs) },
     { name: 'checking track domains', everyMs: 10_000, run: () => checkDueTrackDomains(deps) },
     { name: 'forgetting old changes', everyMs: hourMs, run: (nowMs) => dropOldAudit(db, nowMs - auditMs) },
