@@ -4,7 +4,18 @@
  * two hot commits of the house.
  */
 import { type Clock, metrics, pause, type Reached, Refusal } from '#base'
-import { CommitUnknown, DatabaseUnreachable, type Db, ensurePartitions, lacksPartition, type Sql, sql, sqlState } from '#db'
+import {
+  CommitUnknown,
+  DatabaseUnreachable,
+  type Db,
+  ensurePartitions,
+  lacksPartition,
+  makingDays,
+  NotDurable,
+  type Sql,
+  sql,
+  sqlState,
+} from '#db'
 import { emailTables } from '#emails'
 import { appendEvents, eventTables } from '#events'
 import { type LimitSettings, type Standing, takeSlots } from '#limits'
@@ -19,6 +30,8 @@ const flushesInFlight = 2
 /** How long an unanswered flush is resolved before the caller is told to try again. */
 const resolveWithinMs = 5000
 const resolveEveryMs = 100
+/** Whoever asked has been told by then that it takes too long, and may have asked again. */
+const mostWaitMs = 25_000
 
 /** What one request wants committed: all of it or nothing. */
 export interface Entry {
@@ -26,7 +39,8 @@ export interface Entry {
   once: { credentialId: number; key: string; fingerprint: Buffer; body: Buffer } | undefined
 }
 
-export type CommitResult = { committed: true; standing: Standing } | { committed: false /* another request had the key first */ }
+/** Not committed: another request had the key first, or this one itself, whose answer was lost. */
+export type CommitResult = { committed: true; standing: Standing } | { committed: false }
 
 /** One bytea parameter for each body: an array of bytea would travel as text, at half the speed. */
 const commitOf = (bodies: number): Sql<{ credentialId: number; key: string }> => {
@@ -95,6 +109,8 @@ const nothing = Buffer.alloc(0)
 
 interface Waiting {
   entry: Entry
+  /** By the monotonic clock. */
+  sinceMs: number
   settle: (result: CommitResult) => void
   fail: (error: unknown) => void
 }
@@ -138,14 +154,18 @@ export function openCommit(deps: CommitDeps): Commit {
 
   return (entry) =>
     new Promise((settle, fail) => {
-      queue.push({ entry, settle, fail })
+      queue.push({ entry, sinceMs: deps.clock.monotonicMs(), settle, fail })
       // Started in a microtask, so that requests parsed in the same turn of the event loop share the flush.
       if (inFlight < flushesInFlight) queueMicrotask(() => void (inFlight < flushesInFlight && queue.length > 0 && flush()))
     })
 }
 
 /** Answers every one of `group`, whatever happens; never rejects. */
-async function commitTogether(group: Waiting[], deps: CommitDeps): Promise<void> {
+async function commitTogether(all: Waiting[], deps: CommitDeps): Promise<void> {
+  const sinceMs = deps.clock.monotonicMs() - mostWaitMs
+  for (const one of all) if (one.sinceMs < sinceMs) one.fail(isAway())
+  const group = all.filter((one) => one.sinceMs >= sinceMs)
+  if (group.length === 0) return
   try {
     const { standing, won } = await write(
       group.map((one) => one.entry),
@@ -157,10 +177,13 @@ async function commitTogether(group: Waiting[], deps: CommitDeps): Promise<void>
       settle(committed ? { committed, standing: standing(entry.submissions[0]?.test ?? false) } : { committed })
     }
   } catch (error) {
-    if (group.length === 1 || error instanceof Refusal) for (const one of group) one.fail(error)
+    const isOfAll = [Refusal, DatabaseUnreachable, NotDurable].some((kind) => error instanceof kind)
+    if (group.length === 1 || isOfAll) for (const one of group) one.fail(error)
     else for (const one of group) await commitTogether([one], deps) // so that what one request broke fails that request only
   }
 }
+
+const isAway = () => new Refusal('internal_error', { message: 'the database cannot be reached', shouldRetry: true })
 
 const onceName = (once: { credentialId: number; key: string }) => `${once.credentialId} ${once.key}`
 
@@ -180,10 +203,9 @@ async function write(entries: Entry[], deps: CommitDeps) {
     ...bodies,
     ...Array.from({ length: size.bodies - bodies.length }, () => nothing),
   ]
-  const winners = await writeOnce(size.statement, parameters, firstAtMs, deps)
-  // Colliding with itself, it had won before.
-  const won = winners ?? entries.flatMap((entry) => (entry.once ? [entry.once] : []))
-  return { standing, won: new Set(won.map(onceName)) }
+  // Colliding with itself, it was written before; whose keys won then is told by the answers that are kept.
+  const winners = (await writeOnce(size.statement, parameters, firstAtMs, deps)) ?? []
+  return { standing, won: new Set(winners.map(onceName)) }
 }
 
 /** Of the send capacity, for each submission in order. */
@@ -191,11 +213,7 @@ async function slotsFor(submissions: readonly { submission: Prepared }[], { db, 
   const demands = submissions.map(({ submission: { tenantId, test, emails } }) => ({ tenantId, test, count: emails.length }))
   const limits = await limitSettings.send()
   const take = () => takeSlots(db, demands, limits, clock.nowMs(), appendEvents)
-  return take().catch(async (error: unknown) => {
-    if (!lacksPartition(error)) throw error
-    await ensurePartitions(db, eventTables, clock.nowMs(), 1)
-    return take()
-  })
+  return makingDays(db, take, [{ tables: eventTables, timesMs: [clock.nowMs()] }])
 }
 
 /** Runs the statement until it is known to be committed; undefined when that was so before the last try. */
@@ -206,6 +224,7 @@ async function writeOnce(
   { db, clock, reached }: CommitDeps,
 ) {
   const deadlineMs = clock.monotonicMs() + resolveWithinMs
+  let hasDays = false
   for (let unresolved = false; ; ) {
     try {
       reached?.('accept-uncommitted')
@@ -214,16 +233,16 @@ async function writeOnce(
       return winners
     } catch (error) {
       if (sqlState(error) === uniqueViolation && unresolved) return undefined
-      if (lacksPartition(error)) {
+      // Those of a group may be of two days: the second is made when each is written alone.
+      if (lacksPartition(error) && !hasDays) {
         await ensurePartitions(db, [...emailTables, ...eventTables], firstAtMs, 1)
+        hasDays = true
         continue
       }
       if (!(error instanceof CommitUnknown || error instanceof DatabaseUnreachable)) throw error
       // The commit may or may not have happened. Writing the same ids again finds out: it succeeds, or collides with itself.
       unresolved = true
-      if (clock.monotonicMs() >= deadlineMs) {
-        throw new Refusal('internal_error', { message: 'the database cannot be reached', shouldRetry: true })
-      }
+      if (clock.monotonicMs() >= deadlineMs) throw isAway()
       await pause(clock, resolveEveryMs)
     }
   }

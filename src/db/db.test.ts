@@ -106,6 +106,44 @@ describe('a transaction', () => {
   })
 })
 
+describe('what PostgreSQL ends because two wait for each other in a circle', () => {
+  const add = sql`update rows set n = n + 1 where id = $1`
+  const total = sql<{ n: number }>`select sum(n)::integer as n from rows`
+  const twoRows = async () => {
+    const { db } = await emptyDatabase()
+    await db.script('create table rows (id integer, n integer); insert into rows values (1, 0), (2, 0)')
+    let waiting = 0
+    let go = () => {}
+    const both = new Promise<void>((resolve) => (go = resolve))
+    /** Adds to one row, and to the other when `others` have begun too. */
+    const addToBoth = (first: number, others: number) =>
+      db.transaction(async (tx) => {
+        await tx.run(add, [first])
+        if (++waiting > others) go()
+        await both
+        await tx.run(add, [3 - first])
+      })
+    return { db, addToBoth, go: () => go() }
+  }
+
+  test('a transaction is done again', async () => {
+    const { db, addToBoth } = await twoRows()
+    await Promise.all([addToBoth(1, 1), addToBoth(2, 1)])
+    expect(await db.first(total)).toEqual({ n: 4 })
+  })
+
+  test('a statement is done again', async () => {
+    const { db, addToBoth, go } = await twoRows()
+    const transaction = addToBoth(2, 1)
+    while ((await db.rows(sql`select from pg_locks where relation = 'rows'::regclass and mode = 'RowExclusiveLock'`)).length === 0);
+    const statement = db.run(sql`update rows set n = n + 1`)
+    while ((await db.rows(sql`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`)).length === 0);
+    go()
+    await Promise.all([transaction, statement])
+    expect(await db.first(total)).toEqual({ n: 4 })
+  })
+})
+
 describe('a lost server', () => {
   test('is left, and its idle connections are replaced', async () => {
     const database = await emptyDatabase()
@@ -141,6 +179,20 @@ describe('a lost server', () => {
     await expect(openDb({ url, poolSize: 1, applicationName: 'test', waitMs: 300 })).rejects.toMatchObject({ name: 'DatabaseUnreachable' })
     expect(systemClock.monotonicMs() - begunMs).toBeGreaterThan(290)
   })
+})
+
+test('a server that allows fewer connections than are wanted makes statements wait for those there are', async () => {
+  const database = await emptyDatabase()
+  const { admin, name } = database
+  await admin.script(`create role ${name} login password 'p' connection limit 2`)
+  const url = addressOf(name).replace(/\/\/[^@]*@/, `//${name}:p@`)
+  const db = await openDb({ url, poolSize: 10, applicationName: 'test' })
+  onTestFinished(async () => {
+    await db.close()
+    await admin.script(`drop role ${name}`)
+  })
+  const told = await Promise.allSettled(Array.from({ length: 30 }, (_, n) => db.first(sql`select $1::integer as n, pg_sleep(0.01)`, [n])))
+  expect(told.filter(({ status }) => status === 'rejected')).toEqual([])
 })
 
 describe('listening', () => {

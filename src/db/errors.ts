@@ -41,6 +41,13 @@ export function sqlState(error: unknown): string | undefined {
 export const refusesContent = (error: unknown): boolean =>
   /^2[23]/.test(sqlState(error) ?? '') || error instanceof TypeError || error instanceof RangeError
 
+/** Ended so that others can go on, with whom it waited in a circle; all that it did is undone. */
+export const wasSacrificed = (error: unknown): boolean => ['40001', '40P01'].includes(sqlState(error) ?? '')
+
+/** Too many connections, of the server's, the database's or the role's. */
+export const saysServerIsFull = (error: unknown): boolean =>
+  sqlState(error) === '53300' || (error instanceof DatabaseUnreachable && saysServerIsFull(error.cause))
+
 /** The server is going down, has gone, starts, or became read-only: every idle connection to it is suspect. */
 const leavingStates = new Set(['25006', '57P01', '57P02', '57P03'])
 export const saysServerIsLeaving = (error: unknown) => leavingStates.has(sqlState(error) ?? '')

@@ -4,7 +4,7 @@
  */
 import { type Log, silentLog } from '#base'
 import type { Answer, Connection } from './connection.ts'
-import { CommitUnknown, maySpellEnd, saysServerIsLeaving } from './errors.ts'
+import { CommitUnknown, maySpellEnd, saysServerIsLeaving, wasSacrificed } from './errors.ts'
 import { openListener } from './listen.ts'
 import { awaitDatabase, openPool } from './pool.ts'
 import type { Db, Queryable, Session, Tx } from './queryable.ts'
@@ -60,7 +60,7 @@ export async function openDb({ log = silentLog, waitMs = 0, ...config }: DbConfi
     }
   }
 
-  async function transaction<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
+  async function transactOnce<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
     const connection = await pool.take()
     try {
       await connection.script('begin')
@@ -77,10 +77,10 @@ export async function openDb({ log = silentLog, waitMs = 0, ...config }: DbConfi
   const db: Db = {
     scope: 'database',
     ...verbs(
-      (statement, parameters) => alone((connection) => connection.ask(statement, parameters)),
+      (statement, parameters) => againIfSacrificed(() => alone((connection) => connection.ask(statement, parameters))),
       (text) => alone((connection) => connection.script(text)),
     ),
-    transaction,
+    transaction: (work) => againIfSacrificed(() => transactOnce(work)),
     listen: (channel, heard, options) => listener.listen(channel, heard, options),
     async notify(channel, payload) {
       await db.rows(say, [channel, payload])
@@ -113,6 +113,20 @@ export async function openDb({ log = silentLog, waitMs = 0, ...config }: DbConfi
     },
   }
   return db
+}
+
+/** More than one is ended in a circle of several. */
+const mostTries = 4
+
+/** All of it was undone, and the others have gone on meanwhile. */
+async function againIfSacrificed<T>(work: () => Promise<T>): Promise<T> {
+  for (let tried = 1; ; tried++) {
+    try {
+      return await work()
+    } catch (error) {
+      if (tried === mostTries || !wasSacrificed(error)) throw error
+    }
+  }
 }
 
 /** An error that leaves the session alive came instead of the commit: only one that ends it may have come after. */

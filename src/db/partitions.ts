@@ -82,6 +82,22 @@ export async function ensurePartitions(db: Db, tables: readonly PartitionedTable
   })
 }
 
+/** Writes; and once more where a day had no partition, when those of these moments have been made. */
+export async function makingDays<T>(
+  db: Db,
+  write: () => Promise<T>,
+  days: readonly { tables: readonly PartitionedTable[]; timesMs: readonly number[] }[],
+): Promise<T> {
+  try {
+    return await write()
+  } catch (error) {
+    if (!lacksPartition(error)) throw error
+    for (const { tables, timesMs } of days)
+      for (const day of new Set(timesMs.map((timeMs) => Math.floor(timeMs / dayMs)))) await ensurePartitions(db, tables, day * dayMs, 1)
+    return write()
+  }
+}
+
 /** Drops the partitions that end at or before `beforeMs` and returns their names; none while another process is dropping. */
 export async function dropPartitions(db: Db, table: string, beforeMs: number): Promise<string[]> {
   refuseOddName(table)

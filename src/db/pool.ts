@@ -1,11 +1,11 @@
 /**
  * The pool: at most `size` connections to the first host that takes writes, given out oldest request first. Ours and not the driver's,
  * because after a failover it must leave a server that says it goes, one that became a standby, and one whose timeline is behind the
- * newest seen, though it claims to be writable (reliability finding 8).
+ * newest seen, though it claims to be writable (reliability finding 8). Where the server allows fewer, those that there are must do.
  */
 import { type Log, pause, systemClock } from '#base'
 import { type Connection, connect } from './connection.ts'
-import { DatabaseUnreachable } from './errors.ts'
+import { DatabaseUnreachable, saysServerIsFull } from './errors.ts'
 import { hostsOf } from './hosts.ts'
 
 export interface PoolConfig {
@@ -26,6 +26,14 @@ export interface Pool {
   close(): Promise<void>
 }
 
+/** A server that had no connection to spare is not asked for one again sooner, while there are others. */
+const fullForMs = 1000
+
+interface Waiting {
+  settle: (connection: Connection) => void
+  fail: (error: unknown) => void
+}
+
 export function openPool({ url, poolSize, applicationName, log }: PoolConfig, connectTo = connect): Pool {
   const hosts = hostsOf(url)
   /** Where the last connection was made: tried first. */
@@ -34,10 +42,11 @@ export function openPool({ url, poolSize, applicationName, log }: PoolConfig, co
   /** Raised to leave every connection made so far. */
   let generation = 0
   let size = 0
+  let fullUntilMs = 0
   let closing = false
   let allGone: (() => void) | undefined
   const idle: Connection[] = []
-  const waiting: { settle: (connection: Connection) => void; fail: (error: unknown) => void }[] = []
+  const waiting: Waiting[] = []
   const generations = new WeakMap<Connection, number>()
 
   const isFit = (connection: Connection) =>
@@ -88,6 +97,7 @@ export function openPool({ url, poolSize, applicationName, log }: PoolConfig, co
         settled()
         replaceForWaiting()
       })
+      fullUntilMs = 0
       return connection
     } catch (error) {
       size--
@@ -102,11 +112,23 @@ export function openPool({ url, poolSize, applicationName, log }: PoolConfig, co
     if (closing && size === 0) allGone?.()
   }
 
+  function growFor(waiter: Waiting): void {
+    grow().then(waiter.settle, (error: unknown) => {
+      // With a single one, whoever has it and asks for a second would wait for itself.
+      if (closing || size < 2 || !saysServerIsFull(error)) return waiter.fail(error)
+      if (fullUntilMs === 0) log.warn({ connections: size, wanted: poolSize }, 'the database allows no more connections; these must do')
+      fullUntilMs = systemClock.monotonicMs() + fullForMs
+      const connection = idle.pop()
+      if (connection) waiter.settle(connection)
+      else waiting.unshift(waiter)
+    })
+  }
+
   /** A place became free while somebody waits: fill it for them. */
   function replaceForWaiting(): void {
     if (closing || size >= poolSize) return
     const next = waiting.shift()
-    if (next) grow().then(next.settle, next.fail)
+    if (next) growFor(next)
   }
 
   function endUnfit(): void {
@@ -122,8 +144,11 @@ export function openPool({ url, poolSize, applicationName, log }: PoolConfig, co
       if (closing) throw new Error('the database is closed')
       const connection = idle.pop()
       if (connection) return connection
-      if (size < poolSize) return grow()
-      return new Promise((settle, fail) => waiting.push({ settle, fail }))
+      const isFull = size >= poolSize || (size > 1 && systemClock.monotonicMs() < fullUntilMs)
+      return new Promise((settle, fail) => {
+        if (isFull) waiting.push({ settle, fail })
+        else growFor({ settle, fail })
+      })
     },
     give(connection) {
       if (!isFit(connection)) {

@@ -37,7 +37,10 @@ export interface ListenOptions {
 /** Every statement commits by itself. One whose commit may or may not have happened throws `CommitUnknown`. */
 export interface Db extends Queryable {
   readonly scope: 'database'
-  /** Commits when `work` resolves, rolls back and rethrows when it rejects. Throws `CommitUnknown` or `NotDurable` (see errors.ts). */
+  /**
+   * Commits when `work` resolves, rolls back and rethrows when it rejects. Throws `CommitUnknown` or `NotDurable` (see errors.ts). A deadlock's
+   * victim is done again, so `work` leaves nothing but in the database.
+   */
   transaction<T>(work: (tx: Tx) => Promise<T>): Promise<T>
   /** A hint, never a promise: what is said while the connection is down is lost. The returned function stops listening. */
   listen(channel: string, heard: (payload: string) => void, options?: ListenOptions): Promise<() => Promise<void>>

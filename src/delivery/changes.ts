@@ -17,6 +17,8 @@ import {
 } from '#spool'
 
 const mostAtOnce = 1000
+/** Of one tenant's long queue; then other chores have their turn, and the next one goes on here. */
+const mostBatches = 20
 /** By then every process has noticed the change itself, so that nothing is attempted on its old terms. */
 const settledAfterMs = 1500
 
@@ -24,13 +26,13 @@ const settledAfterMs = 1500
 export async function followQueueChanges(db: Db, nowMs: number): Promise<number> {
   for (let done = 0; ; done++) {
     const change = await nextQueueChange(db, nowMs - settledAfterMs)
-    if (!change) return done
-    await follow(db, change, nowMs)
+    if (!change || !(await follow(db, change, nowMs))) return done
     await forgetQueueChange(db, change)
   }
 }
 
-async function follow(db: Db, { tenantId, change, domain }: QueueChange, nowMs: number): Promise<void> {
+/** False when there is more to do. */
+async function follow(db: Db, { tenantId, change, domain }: QueueChange, nowMs: number): Promise<boolean> {
   const ofDomain = (each: (ids: string[]) => Promise<unknown>) => eachOfDomain(db, tenantId, domain ?? '', each)
   if (change === 'domain deleted') return ofDomain((ids) => wakeEmails(db, tenantId, ids))
   if (change === 'domain resumed') return ofDomain((ids) => release(db, tenantId, nowMs, (tx) => releaseHeldForDomain(tx, tenantId, ids)))
@@ -38,7 +40,8 @@ async function follow(db: Db, { tenantId, change, domain }: QueueChange, nowMs: 
     if (change === 'resumed') return release(db, tenantId, nowMs, (tx) => releaseHeldForTenant(tx, tenantId, mostAtOnce))
     return wake(db, tenantId, change === 'stopped' ? ['deferred'] : ['deferred', 'held', 'waiting'], mostAtOnce)
   }
-  while ((await batch()) > 0);
+  for (let done = 0; done < mostBatches; done++) if ((await batch()) === 0) return true
+  return false
 }
 
 function release(db: Db, tenantId: string, nowMs: number, letGo: (tx: Tx) => Promise<string[]>): Promise<number> {
@@ -55,11 +58,11 @@ function release(db: Db, tenantId: string, nowMs: number, letGo: (tx: Tx) => Pro
 }
 
 /** Walks a tenant's resting emails from a sending domain, in order. */
-async function eachOfDomain(db: Db, tenantId: string, domain: string, each: (ids: string[]) => Promise<unknown>): Promise<void> {
+async function eachOfDomain(db: Db, tenantId: string, domain: string, each: (ids: string[]) => Promise<unknown>): Promise<true> {
   for (let after = ''; ; ) {
     const ids = await listStill(db, tenantId, after, mostAtOnce)
     const last = ids.at(-1)
-    if (last === undefined) return
+    if (last === undefined) return true
     const affected = await emailsOfDomain(db, tenantId, ids, domain)
     if (affected.length > 0) await each(affected)
     after = last

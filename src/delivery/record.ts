@@ -4,8 +4,9 @@
  * an outcome of a stale owner or of an earlier claim changes nothing. What is written again after a lost answer is looked for first. Writes spool,
  * emails, attempts and events, because this is one of the two hot commits of the house.
  */
-import { type Clock, type Log, metrics, pause, type Reached, storableJson, type Traces } from '#base'
-import { type Db, ensurePartitions, lacksPartition, refusesContent, sql } from '#db'
+import { type Clock, emailIdTimeMs, type Log, metrics, pause, type Reached, storableJson, type Traces } from '#base'
+import { type Db, makingDays, refusesContent, sql } from '#db'
+import { emailTables } from '#emails'
 import { type EventKind, eventTables } from '#events'
 import { simulatorDomain } from '#simulator'
 import { type Claimed, statusBefore } from '#spool'
@@ -132,7 +133,11 @@ export function openRecorder({ db, clock, log, traces, reached }: RecorderDeps):
       const batch = queue.slice(0, alone > 0 ? 1 : mostAtOnce)
       try {
         const outcomes = batch.map((one) => one.outcome)
-        await writeOutcomes(db, isRepeated ? await notRecorded(db, outcomes) : outcomes, reached)
+        const left = isRepeated ? await notRecorded(db, outcomes) : outcomes
+        await makingDays(db, () => writeOutcomes(db, left, reached), [
+          { tables: eventTables, timesMs: left.map(({ atMs }) => atMs) },
+          { tables: emailTables, timesMs: left.flatMap(({ claimed }) => emailIdTimeMs(claimed.emailId) ?? []) },
+        ])
         reached?.('outcomes-recorded')
         isRepeated = false
         alone = Math.max(0, alone - 1)
@@ -140,13 +145,8 @@ export function openRecorder({ db, clock, log, traces, reached }: RecorderDeps):
         for (const one of batch) one.done()
       } catch (error) {
         isRepeated = true
-        if (lacksPartition(error)) {
-          await ensurePartitions(db, eventTables, clock.nowMs(), 1).catch(() => undefined)
-        } else if (refusesContent(error)) {
-          contain(error, batch.length)
-        } else {
-          log.warn({ err: error, outcomes: queue.length }, 'outcomes could not be recorded yet')
-        }
+        if (refusesContent(error)) contain(error, batch.length)
+        else log.warn({ err: error, outcomes: queue.length }, 'outcomes could not be recorded yet')
         await pause(clock, retryEveryMs)
       }
     }

@@ -19,7 +19,7 @@ export {
   rollUpCounts,
 } from './counts.ts'
 export { findDelivered } from './delivered.ts'
-export { type ErasedEmail, eraseContents, eraseEmails, eraseFromConversations, isErased } from './erase.ts'
+export { type ErasedContent, eraseContents, eraseEmails, eraseFromConversations, isErased, listErasedContents } from './erase.ts'
 export { type EmailFacts, findEmailFacts } from './facts.ts'
 export { clearInbox, listInbox, type ReceivedEmail, removeInboxOfTenant } from './inbox.ts'
 export { findOldestEmailMs, indexEndedDays, listEmails, mostCounted } from './list.ts'

@@ -1,10 +1,13 @@
 /** Takes a person out of the records of emails, and leaves what is counted: ids, times and states. */
-import { type Db, type Queryable, sql } from '#db'
+import { type Queryable, sql, type Tx } from '#db'
 
-export interface ErasedEmail {
+export interface ErasedContent {
   tenantId: string
-  id: string
   contentId: string
+}
+
+export interface ErasedEmail extends ErasedContent {
+  id: string
 }
 
 /** What stands where an erased address stood. */
@@ -24,6 +27,15 @@ const blankEmails = sql<ErasedEmail>`
   )
   returning tenant_id as "tenantId", id, content_id as "contentId"`
 
+/** Those that are still there. */
+const contentsOfErased = sql<ErasedContent>`
+  select distinct tenant_id as "tenantId", content_id as "contentId"
+  from emails
+  where lower(recipient) = $1 and ($2::text is null or tenant_id = $2) and (tenant_id, content_id) > ($3, $4)
+    and exists (select from contents where contents.tenant_id = emails.tenant_id and contents.id = emails.content_id)
+  order by "tenantId", "contentId"
+  limit $5`
+
 const dropContents = sql`
   delete from contents
   using unnest($1::text[], $2::text[]) as erased (tenant_id, id)
@@ -39,13 +51,21 @@ const blankAttempts = sql`
   where emails.tenant_id = any($1) and emails.content_id = any($3) and attempts.tenant_id = emails.tenant_id
     and attempts.email_id = emails.id`
 
-/** Blanks up to `most` emails to this address (lower case) that are final, and returns them. */
-export const eraseEmails = (db: Db, address: string, tenantId: string | null, most: number): Promise<ErasedEmail[]> =>
-  db.rows(blankEmails, [address, tenantId, most, nobody])
+/** Blanks up to `most` emails to this address (lower case) that are final, and returns them; nobody finds them by it again. */
+export const eraseEmails = (tx: Tx, address: string, tenantId: string | null, most: number): Promise<ErasedEmail[]> =>
+  tx.rows(blankEmails, [address, tenantId, most, nobody])
 
-/** Returns how many contents there were. */
-export const eraseContents = (on: Queryable, emails: readonly ErasedEmail[]): Promise<number> =>
-  on.run(dropContents, [emails.map((one) => one.tenantId), emails.map((one) => one.contentId)])
+/** Contents that were sent to somebody who was erased, whoever that was, in order after `after`. */
+export const listErasedContents = (
+  on: Queryable,
+  tenantId: string | null,
+  after: ErasedContent | undefined,
+  most: number,
+): Promise<ErasedContent[]> => on.rows(contentsOfErased, [nobody, tenantId, after?.tenantId ?? '', after?.contentId ?? '', most])
+
+/** Returns how many there were. */
+export const eraseContents = (on: Queryable, contents: readonly ErasedContent[]): Promise<number> =>
+  on.run(dropContents, [contents.map((one) => one.tenantId), contents.map((one) => one.contentId)])
 
 export const eraseFromConversations = (on: Queryable, emails: readonly ErasedEmail[]): Promise<number> =>
   on.run(blankAttempts, [[...new Set(emails.map((one) => one.tenantId))], emails.map((one) => one.id), emails.map((one) => one.contentId)])

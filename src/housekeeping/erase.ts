@@ -5,9 +5,9 @@
 import { domainToUnicode } from 'node:url'
 import { forgetAnswersWith } from '#accept'
 import type { Secrets } from '#base'
-import type { Db } from '#db'
+import type { Db, Tx } from '#db'
 import { cancelQueued } from '#delivery'
-import { type ErasedEmail, eraseContents, eraseEmails, eraseFromConversations } from '#emails'
+import { type ErasedContent, eraseContents, eraseEmails, eraseFromConversations, listErasedContents } from '#emails'
 import { eraseFromEvents } from '#events'
 import { eraseFromLogs } from '#request-logs'
 import { contentsStillQueued } from '#spool'
@@ -37,11 +37,12 @@ export async function eraseAddress(
   await cancelQueued(db, { recipient: person, tenantId: tenantId ?? undefined }, 'the recipient was erased', nowMs)
   const total: Erased = { emails: 0, contents: 0, kept: 0 }
   for (;;) {
-    const found = await eraseEmails(db, person, tenantId, mostAtOnce)
-    if (found.length === 0) break
-    await eraseTraces(db, found, total)
+    const erased = await db.transaction((tx) => eraseSome(tx, person, tenantId))
+    if (erased === 0) break
+    total.emails += erased
     told(total.emails)
   }
+  await eraseUnneeded(db, tenantId, total)
   await eraseFromDeliveries(db, person, tenantId)
   for (const spelling of spellingsOf(person)) {
     await eraseFromLogs({ db, secrets }, spelling, tenantId)
@@ -56,13 +57,24 @@ function spellingsOf(address: string): Set<string> {
   return new Set([address, address.slice(0, at) + domainToUnicode(address.slice(at))])
 }
 
-async function eraseTraces(db: Db, found: readonly ErasedEmail[], total: Erased): Promise<void> {
-  const queued = await contentsStillQueued(db, found)
-  const free = found.filter((one) => !queued.has(one.contentId))
-  total.contents += await eraseContents(db, free)
-  total.kept += new Set(found.filter((one) => queued.has(one.contentId)).map((one) => one.contentId)).size
-  await eraseFromConversations(db, found)
-  await eraseFromEvents(db, found)
-  await eraseFromHits(db, found)
-  total.emails += found.length
+/** In one transaction: an email without its address leads nobody to its other traces. */
+async function eraseSome(tx: Tx, person: string, tenantId: string | null): Promise<number> {
+  const found = await eraseEmails(tx, person, tenantId, mostAtOnce)
+  await eraseFromConversations(tx, found)
+  await eraseFromEvents(tx, found)
+  await eraseFromHits(tx, found)
+  return found.length
+}
+
+/** Whatever was sent to people who were erased, now or before, and nobody waits for any more. */
+async function eraseUnneeded(db: Db, tenantId: string | null, total: Erased): Promise<void> {
+  let after: ErasedContent | undefined
+  do {
+    const some = await listErasedContents(db, tenantId, after, mostAtOnce)
+    const queued = await contentsStillQueued(db, some)
+    const free = some.filter((one) => !queued.has(one.contentId))
+    total.contents += await eraseContents(db, free)
+    total.kept += some.length - free.length
+    after = some.at(-1)
+  } while (after)
 }

@@ -85,10 +85,9 @@ export function startHousekeeping(deps: HousekeepingDeps): Housekeeping {
     },
     { name: 'failing holds whose time is up', everyMs: 60_000, run: (nowMs) => expireHolds(db, nowMs) },
     { name: 'telling of the steps of warm-ups', everyMs: 60_000, run: (nowMs) => tellWarmUps(db, nowMs) },
-    { name: 'forgetting idempotency keys', everyMs: 60_000, run: (nowMs) => forgetExpiredKeys(db, nowMs) },
+    { name: 'forgetting idempotency keys', everyMs: 1000, run: (nowMs) => forgetExpiredKeys(db, nowMs) },
     { name: 'forgetting expired MTA-STS policies', everyMs: hourMs, run: (nowMs) => forgetExpiredPolicies(db, nowMs) },
     { name: 'checking track domains', everyMs: 10_000, run: () => checkDueTrackDomains(deps) },
-    { name: 'dropping what has passed its retention', everyMs: hourMs, run: (nowMs) => applyRetention(db, deps.keep, nowMs) },
     { name: 'forgetting old changes', everyMs: hourMs, run: (nowMs) => dropOldAudit(db, nowMs - auditMs) },
     { name: 'forgetting failed attempts to sign in', everyMs: 60_000, run: (nowMs) => dropOldFailures(db, nowMs) },
     { name: 'making partitions', everyMs: hourMs, run: (nowMs) => prepareDays(db, nowMs) },
@@ -108,14 +107,19 @@ export function startHousekeeping(deps: HousekeepingDeps): Housekeeping {
   }
 
   const loops = [startLoop({ clock, log, name: 'housekeeping', everyMs: tickMs }, turn), startDomainChecks(deps)]
-  // On a timetable of its own: it may take minutes, and keeps no other chore from its turn.
-  const indexing = startLoop({ clock, log, name: 'indexing ended days', everyMs: indexEveryMs }, async () => {
-    await indexEndedDays(db, clock.nowMs())
-  })
+  // On timetables of their own: they wait for whoever reads the table, such as a dump of hours, and keep no other chore from its turn.
+  const patient = [
+    startLoop({ clock, log, name: 'indexing ended days', everyMs: indexEveryMs }, async () => {
+      await indexEndedDays(db, clock.nowMs())
+    }),
+    startLoop({ clock, log, name: 'dropping what has passed its retention', everyMs: hourMs }, async () => {
+      await applyRetention(db, deps.keep, clock.nowMs())
+    }),
+  ]
   return {
     async stop() {
-      // Not waited for: what is left half made is made anew.
-      void indexing.stop()
+      // Not waited for: what is left half done is done anew.
+      for (const loop of patient) void loop.stop()
       await Promise.all(loops.map((loop) => loop.stop()))
     },
   }

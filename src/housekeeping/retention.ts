@@ -11,7 +11,7 @@ export type Keep = Pick<Config, 'keepContentDays' | 'keepEmailDays' | 'keepLogDa
 
 const dayMs = 86_400_000
 
-/** Returns the names of the partitions dropped. */
+/** Returns the names of the partitions dropped. A table that cannot be dropped from keeps no other from it, and is told of at the end. */
 export async function applyRetention(db: Db, keep: Keep, nowMs: number): Promise<string[]> {
   const queuedMs = (await oldestQueuedMs(db)) ?? nowMs
   const before = (days: number) => nowMs - days * dayMs
@@ -27,6 +27,12 @@ export async function applyRetention(db: Db, keep: Keep, nowMs: number): Promise
     ['request_logs', before(keep.keepLogDays)],
   ]
   const dropped: string[] = []
-  for (const [table, beforeMs] of bounds) dropped.push(...(await dropPartitions(db, table, beforeMs)))
+  const faults: unknown[] = []
+  for (const [table, beforeMs] of bounds)
+    await dropPartitions(db, table, beforeMs).then(
+      (names) => dropped.push(...names),
+      (error) => faults.push(error),
+    )
+  if (faults.length > 0) throw faults[0]
   return dropped
 }

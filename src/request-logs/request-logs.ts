@@ -5,8 +5,8 @@
  * are sealed, and the secrets in them were never written.
  */
 import { type Clock, type Log, metrics, type Secrets } from '#base'
-import { type Db, openWriteQueue, type WriteQueueBounds } from '#db'
-import { insertLogs, type NewEntry, type Noted } from './records.ts'
+import { type Db, makingDays, openWriteQueue, type WriteQueueBounds } from '#db'
+import { insertLogs, logTables, type NewEntry, type Noted } from './records.ts'
 import type { HeldBody } from './redact.ts'
 
 export { eraseFromLogs } from './erase.ts'
@@ -57,7 +57,8 @@ export function openRequestLogs({
     bounds,
     called: 'request logs',
     onDrop: (entries) => metrics.logsDropped.inc(entries),
-    write: (batch) => insertLogs(db, batch, secrets),
+    write: (batch) =>
+      makingDays(db, () => insertLogs(db, batch, secrets), [{ tables: logTables, timesMs: batch.map(({ at }) => at.getTime()) }]),
     octetsOf: ({ path, request, response }) => entryOctets + path.length + octetsIn(request.body) + octetsIn(response),
   })
   let noted = 0

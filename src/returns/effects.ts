@@ -4,7 +4,7 @@
  */
 import { type Clock, emailIdTimeMs, type Ids, pause } from '#base'
 import { type ClassificationName, classification, suppresses } from '#bounces'
-import { type Db, ensurePartitions, lacksPartition, type Tx } from '#db'
+import { type Db, makingDays, type Tx } from '#db'
 import type { DkimVerdict } from '#dkim'
 import { appendAttempt, changeStatus, type Email, findEmail, isErased, queuedStatuses } from '#emails'
 import { appendEvents, eventTables, simulatedAt } from '#events'
@@ -145,15 +145,11 @@ async function findRecorded({ db, clock }: EffectDeps, emailId: string): Promise
 async function commit(deps: EffectDeps, email: Email, work: (tx: Tx) => Promise<Effect>): Promise<Effect> {
   const { db, tenants } = deps
   if (!(await tenants.find(email.tenantId))) return 'nothing follows'
-  try {
-    return await db.transaction(work)
-  } catch (error) {
-    if (!lacksPartition(error)) throw error
-    // The email is older than the table of reports, or housekeeping is behind.
-    await ensurePartitions(db, returnTables, emailIdTimeMs(email.id) ?? deps.nowMs, 1)
-    await ensurePartitions(db, eventTables, deps.nowMs, 1)
-    return db.transaction(work)
-  }
+  // The email is older than the table of reports, or housekeeping is behind.
+  return makingDays(db, () => db.transaction(work), [
+    { tables: returnTables, timesMs: [emailIdTimeMs(email.id) ?? deps.nowMs] },
+    { tables: eventTables, timesMs: [deps.nowMs] },
+  ])
 }
 
 /** The reader's word for it; `unclassified` where it has none that the contract knows. */

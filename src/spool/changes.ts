@@ -37,6 +37,7 @@ const wakeSome = sql`
     from spool
     where tenant_id = $1 and state = any($2)
     limit $3
+    for update
   ) and state || '' = any($2)`
 
 const wakeThese = sql`
@@ -60,6 +61,7 @@ const releaseSome = sql<{ emailId: string }>`
     where tenant_id = $1 and state = 'held' and held_because = 'tenant'
     order by email_id
     limit $2
+    for update
   ) and state || '' = 'held'
   returning email_id as "emailId"`
 

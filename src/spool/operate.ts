@@ -32,6 +32,7 @@ export interface Taken {
   failures: number
 }
 
+/** Locked where they are chosen, here and below: one that somebody takes up meanwhile is not counted, so that fewer than $5 are the last. */
 const takeRows = sql<Taken>`
   delete from spool
   where (tenant_id, email_id) in (
@@ -39,6 +40,7 @@ const takeRows = sql<Taken>`
     from spool
     where ${chosen} and state <> 'sending'
     limit $5
+    for update
   ) and state <> 'sending'
   returning tenant_id as "tenantId", email_id as "emailId", held_because as "heldBecause", manual, failures`
 
@@ -50,6 +52,7 @@ const hasten = sql`
     from spool
     where ${chosen} and state = 'deferred'
     limit $5
+    for update
   ) and state || '' = 'deferred'`
 
 const hastenWaiting = sql`
@@ -60,6 +63,7 @@ const hastenWaiting = sql`
     from spool
     where state = 'deferred' and starts_with(waits_for, $1) and due_at > $2
     limit $3
+    for update
   ) and state || '' = 'deferred'`
 
 const releaseRows = sql<{ tenantId: string; emailId: string }>`
@@ -71,6 +75,7 @@ const releaseRows = sql<{ tenantId: string; emailId: string }>`
     where ${chosen} and state = 'held'
     order by email_id
     limit $5
+    for update
   ) and state || '' = 'held'
   returning tenant_id as "tenantId", email_id as "emailId"`
 

@@ -40,6 +40,7 @@ const holdSome = sql<Taken>`
     from spool
     where state <> 'held' or held_because is distinct from 'restored'
     limit $1
+    for update
   )
   update spool
   set state = 'held', due_at = null, held_because = 'restored'
@@ -56,6 +57,7 @@ const releaseSome = sql<{ tenantId: string; emailId: string }>`
     where state = 'held' and held_because = 'restored'
     order by email_id
     limit $1
+    for update
   ) and state || '' = 'held'
   returning tenant_id as "tenantId", email_id as "emailId"`
 

@@ -1,8 +1,8 @@
 /** The table of opens and clicks: written many at once with their events, found again by their email. */
-import { metrics, storable } from '#base'
-import { type Db, type PartitionedTable, type Queryable, sql, type Tx } from '#db'
+import { emailIdTimeMs, metrics, storable } from '#base'
+import { type Db, makingDays, type PartitionedTable, type Queryable, sql, type Tx } from '#db'
 import { findDelivered } from '#emails'
-import { appendEvents, simulatedAt } from '#events'
+import { appendEvents, eventTables, simulatedAt } from '#events'
 import type { Source } from './machine-rules.ts'
 import { type Judgement, judge } from './machines.ts'
 
@@ -121,7 +121,10 @@ export const eraseFromHits = (on: Queryable, emails: readonly { tenantId: string
 
 /** All or none, with their events; twice does no harm. What can be recorded of no email is counted and left out. */
 export async function writeHits(db: Db, batch: readonly NotedHit[]): Promise<void> {
-  const written = await db.transaction((tx) => writeIn(tx, batch))
+  const written = await makingDays(db, () => db.transaction((tx) => writeIn(tx, batch)), [
+    { tables: trackingTables, timesMs: batch.map(({ emailId, at }) => emailIdTimeMs(emailId) ?? at.getTime()) },
+    { tables: eventTables, timesMs: batch.map(({ at, aheadMs = 0 }) => at.getTime() - aheadMs) },
+  ])
   for (const { kind, source } of written.hits) metrics.hits.inc({ kind, source })
   for (const why of ['no such email', 'too many'] as const) if (written[why] > 0) metrics.hitsDropped.inc({ why }, written[why])
 }

@@ -4,7 +4,7 @@
  * who has lost it moves nothing, but what it sent is on record too.
  */
 import { type Clock, type Log, metrics, pause } from '#base'
-import { type Db, ensurePartitions, lacksPartition, refusesContent, sql, type Tx } from '#db'
+import { type Db, makingDays, refusesContent, sql, type Tx } from '#db'
 import { appendEvents, eventTables, type LogPosition } from '#events'
 import { deliveryTables, type NewDelivery, recordDeliveries } from './deliveries.ts'
 import type { Entry, Follower } from './follower.ts'
@@ -129,7 +129,11 @@ export function openJournal({ db, clock, log }: { db: Db; clock: Clock; log: Log
       const moves = moved
       moved = new Set()
       try {
-        await write(db, clock, log, batch, new Set([...batch.map(({ endpoint }) => endpoint), ...moves]))
+        const endpoints = new Set([...batch.map(({ endpoint }) => endpoint), ...moves])
+        await makingDays(db, () => write(db, clock, log, batch, endpoints), [
+          { tables: deliveryTables, timesMs: batch.flatMap(({ attempted }) => attempted?.delivery.at.getTime() ?? []) },
+          { tables: eventTables, timesMs: [clock.nowMs()] },
+        ])
         queue = queue.slice(batch.length)
         alone = Math.max(0, alone - 1)
         for (const { attempted, dropped } of batch) {
@@ -138,10 +142,8 @@ export function openJournal({ db, clock, log }: { db: Db; clock: Clock; log: Log
         }
       } catch (error) {
         for (const one of moves) moved.add(one)
-        const isDayMissing = lacksPartition(error)
-        if (isDayMissing) await ensurePartitions(db, [...deliveryTables, ...eventTables], clock.nowMs(), 1).catch(() => undefined)
-        else if (refusesContent(error) && isContained(batch, error)) continue
-        else log.warn({ err: error, requests: queue.length }, 'webhook deliveries could not be recorded yet')
+        if (refusesContent(error) && isContained(batch, error)) continue
+        log.warn({ err: error, requests: queue.length }, 'webhook deliveries could not be recorded yet')
         await pause(clock, retryEveryMs)
       }
     }

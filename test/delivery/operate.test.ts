@@ -1,8 +1,19 @@
 /** What an operator does to the queue, through the command's own functions, with a real service beside it. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type Db, sql } from '#db'
 import { cancelQueue, flushQueue, pauseQueue, pauseTenant, readQueue, releaseQueue, resumePaused, resumeTenant } from '#delivery'
 import { readEvents, startOfLog } from '#events'
+import { testDatabase, testTimeMs } from '../support/database.ts'
 import { type House, startHouse } from '../support/house.ts'
+
+const addQueued = sql`
+  insert into spool (tenant_id, email_id, content_id, shard, recipient, destination, state, test, size_octets)
+  select 'large', lpad(nth::text, 5, '0'), lpad(nth::text, 5, '0'), 1, 'ann@one.test', 'one.test', $2, false, 100
+  from generate_series(1, $1) as nth`
+const waitingForLocks = sql`
+  select
+  from pg_stat_activity
+  where datname = current_database() and wait_event_type = 'Lock'`
 
 let house: House
 beforeAll(async () => {
@@ -144,4 +155,21 @@ describe('the queue', () => {
     expect(await releaseQueue(house.db, { tenantId }, nowMs())).toBe(1)
     await becomes(id, 'sent')
   })
+})
+
+test.each([
+  ['cancelling', 'ready', (db: Db) => cancelQueue(db, { tenantId: 'large' }, testTimeMs)],
+  ['flushing', 'deferred', (db: Db) => flushQueue(db, { tenantId: 'large' }, testTimeMs)],
+  ['releasing', 'held', (db: Db) => releaseQueue(db, { tenantId: 'large' }, testTimeMs)],
+])('%s does not end at an email that is taken up meanwhile', async (_, state, act) => {
+  await using database = await testDatabase()
+  const { db } = database
+  await db.run(addQueued, [1200, state])
+  let acting: Promise<number> | undefined
+  await db.transaction(async (tx) => {
+    await tx.run(sql`update spool set state = 'sending' where email_id = '00001'`)
+    acting = act(db)
+    await expect.poll(() => db.rows(waitingForLocks), { timeout: 5000, interval: 10 }).toHaveLength(1)
+  })
+  expect(await acting).toBe(1199)
 })

@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { sql } from '#db'
-import { noteDomainDeleted, noteTenantChange, type TenantChange } from '#spool'
+import { followQueueChanges } from '#delivery'
+import { nextQueueChange, noteDomainDeleted, noteTenantChange, type TenantChange } from '#spool'
+import { testDatabase, testTimeMs } from '../support/database.ts'
 import { type House, startHouse } from '../support/house.ts'
 
 const setStatus = sql`
@@ -13,6 +15,11 @@ const dropTenant = sql`
 const dropDomain = sql`
   delete from domains
   where tenant_id = $1 and name = $2`
+
+const addDeferred = sql`
+  insert into spool (tenant_id, email_id, content_id, shard, recipient, destination, state, due_at, test, size_octets)
+  select 'large', 'email ' || nth, 'email ' || nth, 1, 'ann@one.test', 'one.test', 'deferred', $2, false, 100
+  from generate_series(1, $1) as nth`
 
 let house: House
 beforeAll(async () => {
@@ -88,4 +95,17 @@ describe('the queued emails of a tenant', () => {
     })
     await becomes(id, 'hardfail')
   })
+})
+
+test('a long queue is followed a part at a time, so that other chores have their turn in between', async () => {
+  await using database = await testDatabase()
+  const { db } = database
+  await db.run(addDeferred, [45_000, new Date(testTimeMs)])
+  await db.transaction((tx) => noteTenantChange(tx, 'large', 'stopped', testTimeMs - 5000))
+  let turns = 0
+  for (; await nextQueueChange(db, testTimeMs); turns++) await followQueueChanges(db, testTimeMs)
+  expect(turns).toBe(3)
+  expect(await db.rows(sql`select state, count(*)::integer as emails from spool group by state`)).toEqual([
+    { state: 'ready', emails: 45_000 },
+  ])
 })

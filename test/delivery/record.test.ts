@@ -93,6 +93,16 @@ test('an outcome that the database refuses is recorded without what the server s
   ])
 })
 
+test('an outcome of a day for which nobody has made a partition is recorded, whatever the clock says now', async () => {
+  const database = await testDatabase()
+  onTestFinished(() => database.close())
+  const { db } = database
+  await db.run(addSending, [emailId])
+  const recorder = openRecorder({ db, clock: systemClock, log: silentLog })
+  await recorder.record([{ ...sent, atMs: Date.UTC(2031, 4, 4) }])
+  expect([await db.rows(queued), await db.rows(attempts)]).toEqual([[], [{ number: 2, status: 'sent' }]])
+})
+
 /** The first statement is done and its answer is lost, and `meanwhile` happens before anybody tries again. */
 function losingOneAnswer(db: Db, meanwhile: () => Promise<void>): Db {
   let lost = false

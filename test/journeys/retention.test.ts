@@ -1,7 +1,14 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { sql } from '#db'
-import { rollUpCounts } from '#emails'
-import { applyRetention, eraseAddress, prepareDays } from '#housekeeping'
+import { openIds, readConfig, silentLog, systemClock, systemRandom } from '#base'
+import { ensurePartitions, sql } from '#db'
+import { cancelQueued } from '#delivery'
+import { emailTables, rollUpCounts } from '#emails'
+import { applyRetention, eraseAddress, prepareDays, startHousekeeping } from '#housekeeping'
+import { openLimitSettings } from '#limits'
+import { openResolver } from '#net'
+import { logTables } from '#request-logs'
+import { nextQueueChange, noteTenantChange } from '#spool'
+import { testDatabase } from '../support/database.ts'
 import { type House, startHouse } from '../support/house.ts'
 
 const dayMs = 86_400_000
@@ -11,6 +18,11 @@ const tables = sql<{ name: string }>`
   select relname::text as name
   from pg_class
   where relnamespace = 'public'::regnamespace and relkind = 'r'`
+
+const detaching = sql<{ pid: number }>`
+  select pid
+  from pg_stat_activity
+  where datname = current_database() and state = 'active' and query like '%detach partition%' and pid <> pg_backend_pid()`
 
 let house: House
 beforeAll(async () => {
@@ -80,6 +92,24 @@ describe('erasing a person', () => {
     expect(erased).toEqual({ emails: 1, contents: 0, kept: 1 })
     await house.call('POST', `/emails/${other}/retry`, { key: house.testKey })
     await becomes(other, 'softfail')
+
+    await cancelQueued(house.db, { emailId: other }, 'no longer wanted', nowMs())
+    const again = await eraseAddress(house, 'delivered+quorra@simulator.test', null, nowMs(), () => undefined)
+    expect(again).toEqual({ emails: 0, contents: 1, kept: 0 })
+    expect(await tablesWith('quorra')).toEqual([])
+  })
+
+  test('that was interrupted is finished by the next time', async () => {
+    const word = 'castor'
+    const messages = await send({ to: [`delivered+${word}@simulator.test`], subject: `For ${word}` })
+    await becomes(messages[`delivered+${word}@simulator.test`]?.id as string, 'sent')
+    await house.db.script(`create function refuse() returns trigger language plpgsql as $$ begin raise 'away'; end $$;
+      create trigger away before update on events for each row execute function refuse()`)
+    const erase = () => eraseAddress(house, `delivered+${word}@simulator.test`, null, nowMs(), () => undefined)
+    await expect(erase()).rejects.toThrow('away')
+    await house.db.script('drop trigger away on events')
+    await erase()
+    expect(await tablesWith(word)).toEqual([])
   })
 
   test('of one tenant leaves the others alone', async () => {
@@ -206,5 +236,53 @@ describe('retention', () => {
     await expect.poll(countAndDrop, { timeout: 15_000, interval: 50 }).toContain(`events_${today}`)
     expect(await usage()).toEqual(told)
     expect(await read('/emails')).toMatchObject({ total: 0, data: [] })
+  })
+
+  test('is kept from one table by what hangs on it, and from no other', async () => {
+    await using database = await testDatabase()
+    const { db } = database
+    const oldMs = nowMs() - 200 * dayMs
+    const [contents] = await ensurePartitions(db, emailTables, oldMs, 1).then((made) => made.filter((name) => name.startsWith('contents_')))
+    const [logs] = await ensurePartitions(db, logTables, oldMs, 1)
+    await db.script(`create view somebody_looks as select * from ${contents}`)
+    await expect(applyRetention(db, keep, nowMs())).rejects.toThrow(/contents/)
+    const left = (await db.rows(tables)).map(({ name }) => name)
+    expect(left).toContain(contents)
+    expect(left).not.toContain(logs)
+    await db.script('drop view somebody_looks')
+    expect(await applyRetention(db, keep, nowMs())).toEqual([contents])
+  })
+
+  test('waits for whoever reads for long, and nothing else does', async () => {
+    await using database = await testDatabase()
+    const { db } = database
+    const config = readConfig({})
+    const clock = systemClock
+    const [old] = await ensurePartitions(db, logTables, nowMs() - 200 * dayMs, 1)
+    const reader = await db.session()
+    await reader.script('begin; select count(*) from request_logs')
+    const housekeeping = startHousekeeping({
+      db,
+      clock,
+      log: silentLog,
+      resolver: openResolver({ servers: [], clock, ids: openIds(systemRandom) }),
+      hostname: config.hostname,
+      keep: config,
+      brake: config,
+      limitSettings: openLimitSettings({ db, clock, config }),
+    })
+    try {
+      await expect.poll(() => db.rows(detaching), { timeout: 5000, interval: 20 }).toHaveLength(1)
+      await db.transaction((tx) => noteTenantChange(tx, 'somebody', 'stopped', nowMs() - 5000))
+      await expect.poll(() => nextQueueChange(db, nowMs()), { timeout: 5000, interval: 20 }).toBe(undefined)
+      expect(await ensurePartitions(db, logTables, nowMs() + 20 * dayMs, 1)).toHaveLength(1)
+      expect(await db.rows(detaching)).toHaveLength(1)
+      await reader.close()
+      const names = async () => (await db.rows(tables)).map(({ name }) => name)
+      await expect.poll(names, { timeout: 5000, interval: 20 }).not.toContain(old)
+    } finally {
+      await reader.close()
+      await housekeeping.stop()
+    }
   })
 })

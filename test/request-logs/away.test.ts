@@ -79,3 +79,13 @@ test('one entry that the database refuses keeps no other from being written', as
   expect(logs.dropped).toBe(1)
   expect((await listLogs(database.db, {}, { number: 1, size: 100 })).total).toBe(2)
 })
+
+test('entries of a day for which nobody has made a partition are written', async () => {
+  await using database = await testDatabase()
+  const clock = systemClock
+  const logs = openRequestLogs({ db: database.db, clock, log: silentLog, secrets })
+  logs.note(entry(clock.nowMs() + 100 * 86_400_000))
+  await logs.stop()
+  expect(logs.dropped).toBe(0)
+  expect((await listLogs(database.db, {}, { number: 1, size: 100 })).total).toBe(1)
+})

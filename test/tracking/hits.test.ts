@@ -1,7 +1,8 @@
 /** Opens and clicks on their way to a database that may be away, from several processes at once. */
 import { expect, onTestFinished, test } from 'vitest'
 import { metrics, openIds, silentLog, systemClock, systemRandom } from '#base'
-import { type Db, openDb, sql } from '#db'
+import { type Db, ensurePartitions, openDb, sql } from '#db'
+import { emailTables } from '#emails'
 import { prepareDays } from '#housekeeping'
 import { type Hits, listHits, openHits, openTrackHosts } from '#tracking'
 import { databaseAt } from '../support/address.ts'
@@ -93,6 +94,18 @@ test('hits that came while the database was away are there when it is back, as m
   )
   expect(await events()).toBe(50)
   await hits.stop()
+})
+
+test('a hit of an email from a day without a partition for hits is written all the same', async () => {
+  const { db } = await start()
+  const atMs = clock.nowMs() - 20 * 86_400_000
+  const id = ids.emailId(atMs)
+  await ensurePartitions(db, emailTables, atMs, 1)
+  await db.run(addEmail, [tenantId, id, new Date(atMs)])
+  const hits = openHits({ db, clock, log: silentLog, ids, keepEmailDays: 90 })
+  hits.note(hit(id, 'https://example.com/'))
+  await hits.stop()
+  expect((await listHits(db, { tenantId, id })).hits).toHaveLength(1)
 })
 
 test('an orderly stop writes what waits', async () => {

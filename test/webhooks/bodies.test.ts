@@ -69,7 +69,7 @@ beforeAll(async () => {
     ]),
   )
   await house.db.run(dropEmails, [emailIds.get('gone')])
-  await eraseEmails(house.db, 'delivered+erased@simulator.test', null, 10)
+  await house.db.transaction((tx) => eraseEmails(tx, 'delivered+erased@simulator.test', null, 10))
   logged = await vi.waitFor(async () => {
     const all = await readEvents(house.db, startOfLog, 500)
     expect(all.at(-1)).toMatchObject({ kind: 'MessageDeliveryFailed', data: {} })
