@@ -59,6 +59,8 @@ export async function serveLinks(app: FastifyInstance, deps: LinkDeps): Promise<
 
   await app.register(async (links) => {
     links.removeAllContentTypeParsers()
+    // A body is read whatever it is called; a name that is none would be answered 415.
+    links.addHook('preParsing', async ({ headers }) => void delete headers['content-type'])
     links.addContentTypeParser('*', { parseAs: 'string', bodyLimit: mostBodyOctets }, (_request, body, done) => done(null, body))
     links.setErrorHandler<Error & { statusCode?: number }>(async (error, request, reply) => {
       const status = (error instanceof Refusal ? error.status : error.statusCode) ?? 503

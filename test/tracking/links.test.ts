@@ -379,6 +379,14 @@ describe('an unsubscribe link', () => {
     expect(await listed(address)).toEqual([{ reason: 'unsubscribe', source: 'automatic', emailId: id }])
   })
 
+  test.each(['x', '//', 'a/b; c'])('suppresses by POST whatever the body is called: %j', async (type) => {
+    const address = `delivered+type${type.length}@simulator.test`
+    const id = await delivered(address)
+    const headers = { 'content-type': type }
+    expect((await ask(link('unsubscribe', id), { method: 'POST', body: oneClick, headers })).status).toBe(200)
+    expect(await listed(address)).toHaveLength(1)
+  })
+
   test('refuses a body that is too long, and changes nothing', async () => {
     const id = await delivered('delivered+not@simulator.test')
     expect((await ask(link('unsubscribe', id), { method: 'POST', body: 'x'.repeat(5000) })).status).toBe(413)
