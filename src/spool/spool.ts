@@ -36,6 +36,7 @@ export {
   queueByDestination,
   releaseHeld,
   releaseHeldForDomain,
+  removeStopsOfTenant,
   resumeQueue,
   stopQueue,
   takeQueued,
