@@ -85,7 +85,13 @@ export function openOnce({ db, clock }: { db: Db; clock: Clock }): Once {
   }
 }
 
-const stillRunning = () => new Refusal('idempotency_in_progress', { field: 'Idempotency-Key', retryAfterSeconds: 1, shouldRetry: true })
+const stillRunning = () =>
+  new Refusal('idempotency_in_progress', {
+    field: 'Idempotency-Key',
+    message: 'a request with this Idempotency-Key is still being processed after 30 seconds',
+    retryAfterSeconds: 1,
+    shouldRetry: true,
+  })
 
 /** Whether `twin` ended, one way or the other, before the deadline. */
 function settledBefore(twin: Promise<unknown>, deadlineMs: number, clock: Clock): Promise<boolean> {

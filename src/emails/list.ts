@@ -211,7 +211,7 @@ function refuseTooLong(error: unknown): never {
   if (sqlState(error) !== cancelledByTimeout) throw error
   throw new Refusal('validation_error', {
     field: 'after',
-    message: 'the search would take too long',
+    message: 'after: the search would take too long',
     suggestion: 'Search a shorter time: give after and before',
   })
 }

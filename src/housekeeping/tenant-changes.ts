@@ -4,7 +4,7 @@ import type { Db, Tx } from '#db'
 import { removeDomainsOfTenant } from '#domains'
 import { removeInboxOfTenant } from '#emails'
 import { removeMembersOfTenant } from '#members'
-import { noteTenantChange, removeTestClockOfTenant } from '#spool'
+import { noteTenantChange, removeStopsOfTenant, removeTestClockOfTenant } from '#spool'
 import { removeSuppressionsOfTenant } from '#suppressions'
 import { changeTenant, removeTenant, type Tenant, type TenantChanges } from '#tenants'
 import { removeWebhooksOfTenant } from '#webhooks'
@@ -34,6 +34,7 @@ const removals: readonly ((tx: Tx, tenantId: string) => Promise<unknown>)[] = [
   removeSuppressionsOfTenant,
   removeWebhooksOfTenant,
   removeTestClockOfTenant,
+  removeStopsOfTenant,
   removeInboxOfTenant,
   removeMembersOfTenant,
 ]

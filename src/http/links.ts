@@ -5,7 +5,7 @@
 import { domainToASCII } from 'node:url'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import ipaddr from 'ipaddr.js'
-import type { Clock, Config, Log } from '#base'
+import { type Clock, type Config, type Log, Refusal } from '#base'
 import type { Db } from '#db'
 import { type Hits, isPrefetch, type TokenKind, type Tokens, type Tracked, type TrackHosts, unsubscribe } from '#tracking'
 import { hostNameOf } from './target.ts'
@@ -59,9 +59,11 @@ export async function serveLinks(app: FastifyInstance, deps: LinkDeps): Promise<
 
   await app.register(async (links) => {
     links.removeAllContentTypeParsers()
+    // A body is read whatever it is called; a name that is none would be answered 415.
+    links.addHook('preParsing', async ({ headers }) => void delete headers['content-type'])
     links.addContentTypeParser('*', { parseAs: 'string', bodyLimit: mostBodyOctets }, (_request, body, done) => done(null, body))
     links.setErrorHandler<Error & { statusCode?: number }>(async (error, request, reply) => {
-      const status = error.statusCode ?? 503
+      const status = (error instanceof Refusal ? error.status : error.statusCode) ?? 503
       if (status >= 500) log.error({ requestId: request.id, err: error }, 'a link could not be served')
       return status >= 500 ? answerText(reply, 503, 'try again later') : answerText(reply, status, 'this cannot be read')
     })

@@ -79,7 +79,7 @@ export function openStreams(clock: Clock): Streams {
         reply
           .type('text/event-stream; charset=utf-8')
           // Kept, the connection would outlive its stream, and hold up an orderly stop.
-          .headers({ 'cache-control': 'no-cache, no-transform', 'x-accel-buffering': 'no', connection: 'close' })
+          .headers({ 'cache-control': 'no-store, no-cache, no-transform', 'x-accel-buffering': 'no', connection: 'close' })
           .send(Readable.from(stream.pieces(one.signal), { objectMode: false }))
       )
     },

@@ -6,7 +6,7 @@ import type { AddressInfo, Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import type { SMTPConnectionOptions } from 'smtp-server/lib/smtp-connection.js'
 import { SMTPServer } from 'smtp-server/lib/smtp-server.js'
-import type { SMTPServerOptions, SMTPServerSession } from 'smtp-server/lib/types.js'
+import type { SMTPServerAddress, SMTPServerOptions, SMTPServerSession } from 'smtp-server/lib/types.js'
 import { type Clock, type Log, networkOf, portTaken } from '#base'
 import type { Certificate } from './certificate.ts'
 import { collect, type Room } from './collect.ts'
@@ -71,6 +71,9 @@ const messageWithinMs = 35_000
 const idleMs = 300_000
 const stopWithinMs = 30_000
 const oldestTls = 'TLSv1.2'
+/** Those of what any of our ports offers, and AUTH, which is nobody's harm. */
+const senderParameters = ['SIZE', 'BODY', 'SMTPUTF8', 'RET', 'ENVID', 'AUTH']
+const recipientParameters = ['NOTIFY', 'ORCPT']
 const neverOffered = ['WIZ', 'SHELL', 'KILL', 'XCLIENT', 'XFORWARD']
 
 class Server extends SMTPServer {
@@ -185,11 +188,19 @@ export async function openListener<Login>(options: ListenerOptions<Login>): Prom
         const work = async () => backend.authenticate?.(username, password ?? '', session.remoteAddress)
         put(session, work, commandWithinMs, (error, user) => done(error, { user }))
       },
-      onMailFrom({ address }, session, done) {
-        put(session, () => backend.sender(visitOf(session, address)), commandWithinMs, done)
+      onMailFrom({ address, args }, session, done) {
+        const work = async () => {
+          refuseUnknown(args, senderParameters)
+          await backend.sender(visitOf(session, address))
+        }
+        put(session, work, commandWithinMs, done)
       },
-      onRcptTo({ address }, session, done) {
-        put(session, () => backend.recipient(address, visitOf(session, senderOf(session))), commandWithinMs, done)
+      onRcptTo({ address, args }, session, done) {
+        const work = async () => {
+          refuseUnknown(args, recipientParameters)
+          await backend.recipient(address, visitOf(session, senderOf(session)))
+        }
+        put(session, work, commandWithinMs, done)
       },
       onData(stream, session, done) {
         server.conversations.get(session)?.allow('messageMs')
@@ -221,6 +232,11 @@ export async function openListener<Login>(options: ListenerOptions<Login>): Prom
       })
     },
   }
+}
+
+/** RFC 5321 section 4.1.1.11: who asks for what we do not do, TLS on the whole way for one, must not believe that it was done. */
+function refuseUnknown(given: SMTPServerAddress['args'], known: readonly string[]): void {
+  if (Object.keys(given || {}).some((name) => !known.includes(name))) throw new Reply(555, '5.5.4', 'Parameter is not one of those offered')
 }
 
 /** What `work` comes to, or try later: the work itself goes on, for a commit is never cancelled. */

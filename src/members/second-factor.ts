@@ -126,7 +126,7 @@ export async function beginSecondFactor(
 export async function confirmSecondFactor(tx: Tx, memberId: number, code: string, facts: UseFacts & { ids: Ids }): Promise<string[]> {
   const factor = await getFactor(tx, memberId)
   if (factor.confirmedAt !== null || factor.totpSecret === null)
-    throw new Refusal('validation_error', { field: 'code', message: 'there is nothing to confirm', suggestion: 'Begin again' })
+    throw new Refusal('validation_error', { field: 'code', message: 'code: there is nothing to confirm', suggestion: 'Begin again' })
   if (!(await useAppCode(tx, factor, plainCode(code), facts))) throw wrongCode('the code is not one of this secret at this time')
   return renewRecoveryCodes(tx, memberId, facts)
 }

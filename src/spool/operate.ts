@@ -179,6 +179,10 @@ const dropStop = sql`
   delete from queue_stops
   where tenant_id = $1 and kind = $2 and name = $3`
 
+const dropStopsOf = sql`
+  delete from queue_stops
+  where tenant_id = $1`
+
 export const listStops = (on: Queryable): Promise<QueueStop[]> => on.rows(allStops)
 
 export const stopQueue = (tx: Tx, { tenantId, kind, name, because, at }: QueueStop): Promise<number> =>
@@ -187,6 +191,9 @@ export const stopQueue = (tx: Tx, { tenantId, kind, name, because, at }: QueueSt
 /** Returns whether it was paused. */
 export const resumeQueue = async (tx: Tx, { tenantId, kind, name }: Pick<QueueStop, 'tenantId' | 'kind' | 'name'>): Promise<boolean> =>
   (await tx.run(dropStop, [tenantId, kind, name])) === 1
+
+/** Nobody could name the tenant any more to resume what is paused of it. */
+export const removeStopsOfTenant = (tx: Tx, tenantId: string): Promise<number> => tx.run(dropStopsOf, [tenantId])
 
 /** What is paused, at most a second old. */
 export function openStops({ db, clock }: { db: Db; clock: Clock }): { current(): Promise<readonly QueueStop[]> } {

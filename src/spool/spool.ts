@@ -37,6 +37,7 @@ export {
   queueByDestination,
   releaseHeld,
   releaseHeldForDomain,
+  removeStopsOfTenant,
   resumeQueue,
   stopQueue,
   takeQueued,

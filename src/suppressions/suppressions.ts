@@ -1,9 +1,10 @@
 /**
  * Who must not be written to, and why: a list for each tenant, and the organisation's own, which applies to every tenant.
  * Owns: suppressions. Uses: base, mail, db, tenants. Used by: tracking, delivery, returns, housekeeping, http.
- * Promises: addresses are compared in lower case; adding one twice keeps one entry.
+ * Promises: addresses are compared in lower case; adding one twice keeps one entry; a tenant that was deleted has no list.
  */
 import { type Queryable, sql, type Tx } from '#db'
+import { keepTenants } from '#tenants'
 
 export { findSuppression, listSuppressions, removeSuppression, type Suppression, saveSuppression, saveSuppressions } from './entries.ts'
 
@@ -52,15 +53,20 @@ interface Found extends Recipient {
   emailId: string
 }
 
-/** Adds what delivery, reports and links have told to the tenants' lists. */
-export async function suppress(on: Queryable, found: readonly Found[]): Promise<void> {
+/** Adds what delivery, reports and links have told to the lists of the tenants that there still are: mail outlives its tenant. */
+export async function suppress(tx: Tx, found: readonly Found[]): Promise<void> {
   if (found.length === 0) return
-  await on.run(addAutomatically, [
+  const tenants = await keepTenants(
+    tx,
     found.map((one) => one.tenantId),
-    found.map((one) => one.address.toLowerCase()),
-    found.map((one) => one.reason),
-    found.map((one) => one.at),
-    found.map((one) => one.emailId),
+  )
+  const kept = found.filter((one) => tenants.has(one.tenantId))
+  await tx.run(addAutomatically, [
+    kept.map((one) => one.tenantId),
+    kept.map((one) => one.address.toLowerCase()),
+    kept.map((one) => one.reason),
+    kept.map((one) => one.at),
+    kept.map((one) => one.emailId),
   ])
 }
 

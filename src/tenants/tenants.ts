@@ -76,11 +76,24 @@ const countTenants = sql<{ total: number }>`
   from tenants
   where $1::text is null or status = $1`
 
-const lockTenant = sql<Tenant>`
+/** Lets `thereAmong` pass. */
+const lockToChange = sql<Tenant>`
+  select ${tenantColumns}
+  from tenants
+  where id = $1
+  for no key update`
+
+const lockToRemove = sql<Tenant>`
   select ${tenantColumns}
   from tenants
   where id = $1
   for update`
+
+const thereAmong = sql<{ id: string }>`
+  select id
+  from tenants
+  where id = any($1)
+  for key share skip locked`
 
 const keepTenant = sql<Tenant>`
   select ${tenantColumns}
@@ -203,17 +216,20 @@ export interface TenantChanges {
 /** Refuses `not_found`, and `default_tenant_protected` for a status of the default tenant that is not active. */
 export async function changeTenant(tx: Tx, id: string, changes: TenantChanges, nowMs: number): Promise<{ before: Tenant; after: Tenant }> {
   checkTenant(changes)
-  const before = await tx.first(lockTenant, [id])
+  const before = await tx.first(lockToChange, [id])
   if (!before) throw noSuchTenant()
   const { name = before.name, metadata = before.metadata, status = before.status } = changes
-  if (before.isDefault && status !== 'active') throw new Refusal('default_tenant_protected', { field: 'status' })
+  if (before.isDefault && status !== 'active') {
+    const message = 'status: the default tenant cannot be suspended or archived'
+    throw new Refusal('default_tenant_protected', { field: 'status', message })
+  }
   const after = (await tx.first(saveTenant, [id, name, metadata ?? {}, status, new Date(nowMs)])) as Tenant
   return { before, after }
 }
 
 /** Pauses (`because`, for people) or resumes (null); returns the tenant as it was. Refuses `not_found`. */
 export async function setPause(tx: Tx, id: string, because: string | null, nowMs: number): Promise<Tenant> {
-  const before = await tx.first(lockTenant, [id])
+  const before = await tx.first(lockToChange, [id])
   if (!before) throw noSuchTenant()
   if (because === null) await tx.run(endPause, [id, new Date(nowMs)])
   else await tx.run(savePause, [id, because])
@@ -231,7 +247,7 @@ export async function resumedAt(on: Queryable, ids: readonly string[]): Promise<
 
 /** Removes the tenant's own row; what belongs to it is its owners' to remove, in the same transaction. Refuses as `changeTenant`. */
 export async function removeTenant(tx: Tx, id: string): Promise<void> {
-  const tenant = await tx.first(lockTenant, [id])
+  const tenant = await tx.first(lockToRemove, [id])
   if (!tenant) throw noSuchTenant()
   if (tenant.isDefault) throw new Refusal('default_tenant_protected')
   await tx.run(dropTenant, [id])
@@ -248,6 +264,11 @@ export async function tenantForNew(tx: Tx, id: string): Promise<Tenant> {
   if (!tenant) throw new Refusal('not_found', { field: 'tenantId', message: `tenantId: there is no tenant ${id}` })
   if (tenant.status === 'archived') throw new Refusal('tenant_archived', { message: `the tenant ${id} is archived` })
   return tenant
+}
+
+/** Which of these tenants there are; they stay until the caller commits. One that is just being deleted is waited for by nobody, and is none. */
+export async function keepTenants(tx: Tx, ids: readonly string[]): Promise<ReadonlySet<string>> {
+  return new Set((await tx.rows(thereAmong, [[...new Set(ids)]])).map(({ id }) => id))
 }
 
 /** As it stands in the database. */

@@ -8,6 +8,7 @@ import type { Tracked } from './tokens.ts'
 export async function unsubscribe(db: Db, { tenantId, emailId }: Tracked, nowMs: number): Promise<boolean> {
   const email = await findEmail(db, emailId, tenantId)
   if (!email || isErased(email)) return false
-  await suppress(db, [{ tenantId, address: email.recipient, reason: 'unsubscribe', at: new Date(nowMs), emailId }])
+  const { recipient: address } = email
+  await db.transaction((tx) => suppress(tx, [{ tenantId, address, reason: 'unsubscribe', at: new Date(nowMs), emailId }]))
   return true
 }

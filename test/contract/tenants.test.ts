@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { pauseQueue, readQueue } from '#delivery'
 import { type Answer, type Asked, type House, startHouse } from '../support/house.ts'
 
 interface Tenant {
@@ -212,6 +213,7 @@ describe('a deleted tenant', () => {
     )
     const emailId = (sent.body.data as { id: string }).id
     await call('POST', `/tenants/${id}/suppressions`, { address: 'x@example.com' })
+    await pauseQueue(house.db, { tenantId: id, kind: 'domain', name: 'leaving.test' }, 'a test', Date.now())
     expect(await call('DELETE', `/tenants/${id}`)).toMatchObject({ status: 200, body: { data: { deleted: true } } })
 
     expect(await call('GET', '/limits', undefined, { key })).toMatchObject({ status: 401, body: { error: { code: 'expired_api_key' } } })
@@ -221,6 +223,7 @@ describe('a deleted tenant', () => {
       ['GET', `/tenants/${id}/suppressions`],
     ] as const)
       expect(await call(method, path)).toMatchObject({ status: 404, body: { error: { code: 'not_found' } } })
+    expect((await readQueue(house.db, null, 1, Date.now())).stops).toEqual([])
     const status = async () => (await call('GET', `/emails/${emailId}`)).body.data as { status: string; tenantId: string }
     expect((await status()).tenantId).toBe(id)
     await expect.poll(async () => (await status()).status, { timeout: 10_000, interval: 50 }).toBe('hardfail')

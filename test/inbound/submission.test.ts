@@ -230,6 +230,21 @@ describe('messages', () => {
     expect(await detailsOf(id)).toMatchObject({ to: 'jörg@xn--exmple-cua.test' })
   })
 
+  test.each(['smtp', 'submission'] as const)('parameters that nobody offered are refused, not forgotten, on %s', async (port) => {
+    await using client =
+      port === 'submission' ? await loggedIn(house.ports.submission, login.user, login.key) : await smtpClient(house.ports.smtp)
+    if (port === 'smtp') await client.reply()
+    await client.say('EHLO client.test')
+    for (const parameter of ['REQUIRETLS', 'HOLDFOR=3600', 'MT-PRIORITY=9', 'X', 'constructor=1'])
+      expect([parameter, await client.say(`MAIL FROM:<shop@shop.test> ${parameter}`)]).toEqual([
+        parameter,
+        expect.stringMatching(/^(555|530) 5/),
+      ])
+    expect(await client.say('MAIL FROM:<shop@shop.test> size=1000 AUTH=<>')).toMatch(/^250/)
+    for (const parameter of ['SIZE=1', 'RRVS=2026-01-01T00:00:00Z'])
+      expect(await client.say(`RCPT TO:<postmaster@house.test> ${parameter}`)).toMatch(/^555 5\.5\.4/)
+  })
+
   test('mail to a suppressed address is accepted, and a suspended tenant sends nothing', async () => {
     const tenantId = await house.makeTenant('Paused')
     await house.addDomain(tenantId, 'paused.test')

@@ -86,6 +86,9 @@ export async function expectPublished(
   )
   if (wrong) throw new Error(`${what}, and ${wrong}`)
   if (type !== 'application/json') return
+  const { error: told } = JSON.parse(answer.text) as { error?: { field?: string; message: string } }
+  if (told?.field !== undefined && !told.message.includes(told.field))
+    throw new Error(`${what}, and its message does not name ${told.field}: ${told.message}`)
   let validate = validators.get(what)
   if (!validate) {
     validate = ajv.compile({ ...schema, components })

@@ -160,6 +160,11 @@ describe('the host name of a request', () => {
     }
   })
 
+  test('that is no host name is the fault of who asks', async () => {
+    for (const path of [link('open', ids.emailId(0)), link('click', ids.emailId(0), target), link('unsubscribe', ids.emailId(0)), '/u/x'])
+      expect(await ask(path, { headers: { host: 'a b' } })).toMatchObject({ status: 400, text: 'this cannot be read\n' })
+  })
+
   test("of one tenant serves no link of another's", async () => {
     const path = link('click', ids.emailId(new Date().getTime()), target)
     expect((await ask(path, { headers: { host: othersHost } })).status).toBe(404)
@@ -374,6 +379,14 @@ describe('an unsubscribe link', () => {
     expect(await listed(address)).toEqual([{ reason: 'unsubscribe', source: 'automatic', emailId: id }])
   })
 
+  test.each(['x', '//', 'a/b; c'])('suppresses by POST whatever the body is called: %j', async (type) => {
+    const address = `delivered+type${type.length}@simulator.test`
+    const id = await delivered(address)
+    const headers = { 'content-type': type }
+    expect((await ask(link('unsubscribe', id), { method: 'POST', body: oneClick, headers })).status).toBe(200)
+    expect(await listed(address)).toHaveLength(1)
+  })
+
   test('refuses a body that is too long, and changes nothing', async () => {
     const id = await delivered('delivered+not@simulator.test')
     expect((await ask(link('unsubscribe', id), { method: 'POST', body: 'x'.repeat(5000) })).status).toBe(413)
@@ -400,6 +413,18 @@ describe('an unsubscribe link', () => {
     const { id: held } = (again.body.data as { messages: Record<string, { id: string }> }).messages[address] as { id: string }
     const status = async () => ((await house.call('GET', `/emails/${held}`, { key: house.testKey })).body.data as { status: string }).status
     await expect.poll(status, { timeout: 10_000 }).toBe('held')
+  })
+
+  test('of a tenant that was deleted is answered, and leaves nothing', async () => {
+    const tenantId = await house.makeTenant('Left')
+    await house.addDomain(tenantId, 'left.example')
+    const key = await house.makeKey({ tenantId })
+    const body = { from: 'a@left.example', to: ['reader@simulator.test'], subject: 's', text: 't' }
+    const { id } = (await house.call('POST', '/emails', { key, body })).body.data as { id: string }
+    await house.call('DELETE', `/tenants/${tenantId}`, { key: house.testKey })
+    const answer = await ask(link('unsubscribe', id, '', tenantId), { method: 'POST', body: oneClick, headers: { host: 'localhost' } })
+    expect(answer.status).toBe(200)
+    expect(await house.db.rows(suppressionsOf, [tenantId, 'reader@simulator.test'])).toEqual([])
   })
 
   test('of an email that is not known any more says so', async () => {

@@ -184,7 +184,10 @@ export function plan<Result>(call: Call<string, unknown, unknown>, path: string,
   const render = (result: Result) => Buffer.from(success(toWire(result), call.requestId))
   const key = call.idempotencyKey
   if (key === undefined) return { render }
-  if (!idempotencyKey.test(key)) throw new Refusal('invalid_idempotency_key', { field: 'Idempotency-Key' })
+  if (!idempotencyKey.test(key)) {
+    const message = 'Idempotency-Key must have 1 to 255 characters of A-Z a-z 0-9 _ - . ~'
+    throw new Refusal('invalid_idempotency_key', { field: 'Idempotency-Key', message })
+  }
   return { render, once: { key, fingerprint: fingerprint('POST', path, call.body) } }
 }
 

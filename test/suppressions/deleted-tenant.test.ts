@@ -1,0 +1,72 @@
+/** Deliveries, reports and clicks that come in while their tenant is deleted, or after: no address of its recipients stays behind. */
+import { beforeEach, expect, onTestFinished, test } from 'vitest'
+import { openIds, systemRandom } from '#base'
+import { type Db, sql } from '#db'
+import { removeSuppressionsOfTenant, suppress } from '#suppressions'
+import { addTenant, changeTenant, removeTenant } from '#tenants'
+import { testDatabase, testTimeMs } from '../support/database.ts'
+
+const listed = sql<{ tenantId: string; address: string }>`
+  select tenant_id as "tenantId", address
+  from suppressions
+  order by tenant_id, address`
+
+let db: Db
+let staying: string
+let going: string
+beforeEach(async () => {
+  const database = await testDatabase()
+  onTestFinished(() => database.close())
+  db = database.db
+  const facts = { nowMs: testTimeMs, ids: openIds(systemRandom) }
+  ;({ id: staying } = await addTenant(db, { name: 'Staying' }, facts))
+  ;({ id: going } = await addTenant(db, { name: 'Going' }, facts))
+})
+
+const found = (tenantId: string) => ({
+  tenantId,
+  address: 'Ann@example.com',
+  reason: 'hard fail' as const,
+  at: new Date(testTimeMs),
+  emailId: '1',
+})
+const suppressBoth = () => db.transaction((tx) => suppress(tx, [found(going), found(staying)]))
+const remove = () =>
+  db.transaction(async (tx) => {
+    await removeTenant(tx, going)
+    await removeSuppressionsOfTenant(tx, going)
+  })
+const onlyOfStaying = async () => expect(await db.rows(listed)).toEqual([{ tenantId: staying, address: 'ann@example.com' }])
+
+test('what is found after the deletion is not listed', async () => {
+  await remove()
+  await suppressBoth()
+  await onlyOfStaying()
+})
+
+test('what is found during the deletion waits for nobody, and is not listed', async () => {
+  await db.transaction(async (tx) => {
+    await removeTenant(tx, going)
+    await removeSuppressionsOfTenant(tx, going)
+    await suppressBoth()
+  })
+  await onlyOfStaying()
+})
+
+test('a deletion takes along what was found just before', async () => {
+  let removed: Promise<void> | undefined
+  await db.transaction(async (tx) => {
+    await suppress(tx, [found(going), found(staying)])
+    removed = remove()
+  })
+  await removed
+  await onlyOfStaying()
+})
+
+test('what is found while a tenant is changed is listed', async () => {
+  await db.transaction(async (tx) => {
+    await changeTenant(tx, staying, { name: 'Changed' }, testTimeMs)
+    await suppressBoth()
+  })
+  expect(await db.rows(listed)).toHaveLength(2)
+})
