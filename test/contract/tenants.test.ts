@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { neverTwice } from '../support/clock.ts'
 import { type Answer, type Asked, type House, startHouse } from '../support/house.ts'
 
 interface Tenant {
@@ -12,7 +13,7 @@ interface Tenant {
 
 let house: House
 beforeAll(async () => {
-  house = await startHouse({ rateLimit: null, sendLimit: null, roles: ['delivery', 'housekeeping'] })
+  house = await startHouse({ rateLimit: null, sendLimit: null, roles: ['delivery', 'housekeeping'], clock: neverTwice() })
 })
 afterAll(() => house.stop())
 
