@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { embeddedUrlIfRunning } from '#db'
+import { notAtTheEndOfAnHour } from '../support/clock.ts'
 import { type FakeMx, startFakeMx } from '../support/fake-mx.ts'
 import { startMxDns } from '../support/mx-dns.ts'
 import { type Service, startService } from '../support/service.ts'
@@ -88,10 +89,6 @@ async function givesOutItsHour(apis: [Service, ...Service[]], peer: Peer): Promi
 
 /** Limits that were set are in force within a second. */
 const settingsAreRead = () => new Promise((resolve) => setTimeout(resolve, 1100))
-
-async function notAtTheEndOfAnHour(): Promise<void> {
-  await vi.waitUntil(() => Date.now() % 3_600_000 < 3_540_000, { timeout: 70_000, interval: 500 })
-}
 
 describe.each([1, 2, 4])('%i delivery processes', (count) => {
   test('keep to the connections and the rate of a provider, and use them', async () => {

@@ -34,18 +34,20 @@ async function send(more: object): Promise<Record<string, { id: string }>> {
 /** Every table in which the word stands anywhere, as text or as octets. */
 async function tablesWith(word: string): Promise<string[]> {
   const found: string[] = []
-  for (const { name } of await house.db.rows(tables)) {
-    const session = await house.db.session()
-    try {
-      await session.script(`do $$ begin
-        if exists (select from ${name} as t where strpos(lower(t::text), '${word}') > 0 or strpos(lower(t::text), '${Buffer.from(word).toString('hex')}') > 0)
-        then raise exception 'found'; end if; end $$`)
-    } catch (error) {
-      if (!(error as Error).message.includes('found')) throw error
-      found.push(name.replace(/_\d{8}$/, ''))
-    } finally {
-      await session.close()
+  const session = await house.db.session()
+  try {
+    for (const { name } of await house.db.rows(tables)) {
+      try {
+        await session.script(`do $$ begin
+          if exists (select from ${name} as t where strpos(lower(t::text), '${word}') > 0 or strpos(lower(t::text), '${Buffer.from(word).toString('hex')}') > 0)
+          then raise exception 'found'; end if; end $$`)
+      } catch (error) {
+        if (!(error as Error).message.includes('found')) throw error
+        found.push(name.replace(/_\d{8}$/, ''))
+      }
     }
+  } finally {
+    await session.close()
   }
   return found
 }
