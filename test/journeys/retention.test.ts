@@ -19,7 +19,7 @@ beforeAll(async () => {
 })
 afterAll(() => house.stop())
 
-const { nowMs } = halfPastTwelve
+const nowMs = () => halfPastTwelve.nowMs()
 const get = async (path: string) => (await house.call('GET', path, { key: house.testKey })).body.data as Record<string, unknown>
 const statusOf = async (id: string) => (await get(`/emails/${id}`)).status
 const becomes = (id: string, status: string) => expect.poll(() => statusOf(id), { timeout: 15_000, interval: 50 }).toBe(status)
