@@ -25,7 +25,7 @@ function handClock() {
   }
   const advance = async (ms: number) => {
     tick(ms)
-    await vi.waitFor(() => expect(due).not.toHaveLength(0))
+    await vi.waitFor(() => expect(due).not.toHaveLength(0), 10_000)
   }
   return { clock, tick, advance, waiting: () => due.length }
 }
@@ -33,7 +33,7 @@ function handClock() {
 const start = async (turn: () => Promise<number | void>) => {
   const hand = handClock()
   const loop = startLoop({ clock: hand.clock, log: silentLog, name: 'counting', everyMs: 1000 }, turn)
-  await vi.waitFor(() => expect(hand.waiting()).toBe(1))
+  await vi.waitFor(() => expect(hand.waiting()).toBe(1), 10_000)
   return { ...hand, loop }
 }
 
@@ -61,7 +61,7 @@ test('a nudge begins the next turn at once', async () => {
   let turns = 0
   const { loop } = await start(async () => void turns++)
   loop.nudge()
-  await vi.waitFor(() => expect(turns).toBe(2))
+  await vi.waitFor(() => expect(turns).toBe(2), 10_000)
   await loop.stop()
 })
 
@@ -72,7 +72,7 @@ test('a stop waits for the running turn, and no other follows', async () => {
     if (++turns === 2) await new Promise<void>((resolve) => (end = resolve))
   })
   tick(1000)
-  await vi.waitFor(() => expect(turns).toBe(2))
+  await vi.waitFor(() => expect(turns).toBe(2), 10_000)
   let isStopped = false
   const stopped = loop.stop().then(() => (isStopped = true))
   await Promise.resolve()

@@ -75,7 +75,7 @@ test('a reader that reads nothing is cut off when it may not read any more, and 
   await full()
   const cut = new Promise((resolve) => socket.once('close', resolve))
   refuse(new Refusal('expired_api_key'))
-  await vi.waitFor(() => expect(finished()).toBe(true), { timeout: 2000 })
+  await vi.waitFor(() => expect(finished()).toBe(true), { timeout: 10_000 })
   socket.resume()
   await cut
 })
@@ -94,5 +94,5 @@ test('a reader that goes away is let go', async () => {
   const { socket, full, finished } = await unread()
   await full()
   socket.destroy()
-  await vi.waitFor(() => expect(finished()).toBe(true), { timeout: 5000 })
+  await vi.waitFor(() => expect(finished()).toBe(true), { timeout: 10_000 })
 })

@@ -1,5 +1,5 @@
 /** A backup of a database with something in every kind of table, restored into an empty one, and compared table by table. */
-import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest'
 import { openIds, systemClock, systemRandom } from '#base'
 import { type BackupHeader, type Db, dropPartitions, ensurePartitions, openDb, restoreBackup, sql, writeBackup } from '#db'
 import { findOrganisation } from '#tenants'
@@ -116,7 +116,11 @@ beforeAll(async () => {
     select tenant_id, id, 'track', 'track.' || name, true, true, true, created_at from domains;
     insert into queue_stops values ('', 'destination', 'example.org', 'test', '2026-01-01');
     insert into members (address, role, created_at) values ('ann@example.org', 'owner', '2026-01-01')`)
-  await house.wait(1500)
+  const statuses = async () => {
+    const { data } = (await house.call('GET', '/emails', { key: house.testKey })).body
+    return (data as { status: string }[]).map(({ status }) => status)
+  }
+  await vi.waitFor(async () => expect(await statuses()).not.toContain('pending'), { timeout: 30_000, interval: 100 })
   file = await backupOf(db)
 })
 afterAll(() => house.stop())

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { sql } from '#db'
 import { type EmailStatus, emailStatuses, retryableStatuses } from '#emails'
 import { appendEvents, type EventKind } from '#events'
+import { halfPastTwelve } from '../support/clock.ts'
 import { type House, startHouse } from '../support/house.ts'
 
 let house: House
@@ -192,12 +193,12 @@ describe('the deliveries of an email', () => {
   })
 
   test('that wait for capacity tell the top of the next hour', async () => {
-    await using limited = await startHouse({ rateLimit: null, sendLimit: 1 })
+    await using limited = await startHouse({ rateLimit: null, sendLimit: 1, clock: halfPastTwelve })
     await send(limited)
     const data = (await deliveries(await send(limited), limited)) as { status: string; retryState: { nextRetryAt: number } }
     expect(data.status).toBe('pending')
     expect(data.retryState.nextRetryAt % 3600).toBe(0)
-    expect(data.retryState.nextRetryAt * 1000 - Date.now()).toBeLessThanOrEqual(hourMs)
+    expect(data.retryState.nextRetryAt * 1000 - halfPastTwelve.nowMs()).toBeLessThanOrEqual(hourMs)
   })
 
   test.each(emailStatuses)('of one that is %s have a retry state only while it is queued', async (status) => {
@@ -229,11 +230,9 @@ describe('an email of a test key', () => {
   test('is delivered to the simulated outside, and its delivery tells so in every field', async () => {
     await using delivering = await startHouse({ rateLimit: null, roles: ['delivery'] })
     const id = await send(delivering)
-    let data = (await deliveries(id, delivering)) as { status: string; deliveries: unknown[] }
-    for (let polls = 0; data.status === 'pending' && polls < 200; polls++) {
-      await delivering.wait(25)
-      data = (await deliveries(id, delivering)) as typeof data
-    }
+    const read = async () => (await deliveries(id, delivering)) as { status: string; deliveries: unknown[] }
+    await expect.poll(async () => (await read()).status).not.toBe('pending')
+    const data = await read()
     expect(data).toMatchObject({ status: 'sent', retryState: null, canRetryManually: true })
     expect(data.deliveries).toEqual([
       {

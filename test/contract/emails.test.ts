@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto'
 import fastify from 'fastify'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openApiDocument, pathsOf, routes } from '#http'
+import { halfPastTwelve, handMovedDurations } from '../support/clock.ts'
 import { type Answer, type House, startHouse } from '../support/house.ts'
 
 let house: House
@@ -146,7 +147,7 @@ describe('a send', () => {
   })
 
   test('tells where the send limit stands, refused or not', async () => {
-    const limited = await startHouse({ rateLimit: null, sendLimit: 5 })
+    const limited = await startHouse({ rateLimit: null, sendLimit: 5, clock: halfPastTwelve })
     const ask = (body: object) => limited.call('POST', '/emails', { key: limited.testKey, body })
     const standing = ({ headers }: Answer) => ['limit', 'used', 'remaining', 'reset'].map((name) => headers.get(`x-sendlimit-${name}`))
     const reset = expect.stringMatching(/^\d{10}$/)
@@ -309,7 +310,8 @@ describe('an idempotency key', () => {
 
 describe('the rate limit', () => {
   test('lets ten requests pass in a second and refuses the eleventh, which passes when it waits as told', async () => {
-    const limited = await startHouse({ rateLimit: 10 })
+    const clock = handMovedDurations()
+    const limited = await startHouse({ rateLimit: 10, clock })
     const ask = () => limited.call('GET', '/limits', { key: limited.testKey })
     const answers = await Promise.all(Array.from({ length: 11 }, ask))
     expect(answers.filter((one) => one.status === 200)).toHaveLength(10)
@@ -320,13 +322,13 @@ describe('the rate limit', () => {
       0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9,
     ])
     expect(new Set(answers.map((one) => one.headers.get('x-ratelimit-limit')))).toEqual(new Set(['10']))
-    await limited.wait(1000)
+    clock.pass(1000)
     expect(await ask()).toMatchObject({ status: 200 })
     await limited.stop()
   })
 
   test('counts requests without a key by their address, and answers them 401 always', async () => {
-    const limited = await startHouse({ rateLimit: 3 })
+    const limited = await startHouse({ rateLimit: 3, clock: handMovedDurations() })
     const answers = []
     for (let n = 0; n < 5; n++) answers.push(await limited.call('GET', '/limits', {}))
     expect(answers.map((one) => [one.status, one.headers.get('x-ratelimit-remaining')])).toEqual([

@@ -44,7 +44,7 @@ async function fill(word: string): Promise<Filled> {
   const read = async () => (await house.call('GET', `/emails/${emailId}`, { key })).body.data as { status: string }
   await vi.waitFor(async () => expect((await read()).status).toBe('sent'), { timeout: 10_000, interval: 50 })
   const logs = async () => (await house.call('GET', '/logs', { key })).body.data as { requestId: string }[]
-  await vi.waitFor(async () => expect((await logs()).length).toBeGreaterThan(2), { timeout: 5000, interval: 100 })
+  await vi.waitFor(async () => expect((await logs()).length).toBeGreaterThan(2), { timeout: 10_000, interval: 100 })
   const suppressed = `${word}@suppressed.example`
   await post('/suppressions', { address: suppressed, reason: word })
   const webhookId = idIn(await post('/webhooks', { name: word, url: `https://${word}.example/hook`, events: ['MessageSent'] }))

@@ -22,7 +22,7 @@ const idOf = (answer: Answer) => answer.body.meta.requestId
 const look = async (id: string, key = house.testKey) => (await house.call('GET', `/logs/${id}`, { key })).body.data as Entry
 /** The entry of an answer, once it is there; the contract allows a second. */
 async function entryOf(answer: Answer, key = house.testKey): Promise<Entry> {
-  await expect.poll(() => look(idOf(answer), key), { timeout: 1000, interval: 20 }).toBeDefined()
+  await expect.poll(() => look(idOf(answer), key), { interval: 20 }).toBeDefined()
   return look(idOf(answer), key)
 }
 const ask = (method: string, path: string, asked: Asked = {}) => house.call(method, path, { key: house.testKey, ...asked })
@@ -136,7 +136,7 @@ describe('an entry of the request log', () => {
         seen = await strict.call('GET', `/logs/${idOf(answer)}`, { key: strict.liveKey })
         return seen.status
       }
-      await expect.poll(status, { timeout: 5000, interval: 600 }).toBe(200)
+      await expect.poll(status, { interval: 600 }).toBe(200)
       return seen?.body.data as Entry
     }
     expect(await wait(refused)).toMatchObject({
@@ -187,7 +187,7 @@ describe('the list of request logs', () => {
   test('is newest first, in pages, without bodies', async () => {
     const asked: string[] = []
     for (let n = 0; n < 3; n++) asked.unshift(idOf(await ask('GET', '/domains')))
-    await expect.poll(() => idsIn('endpoint=domains.list'), { timeout: 1000, interval: 20 }).toEqual(asked)
+    await expect.poll(() => idsIn('endpoint=domains.list'), { interval: 20 }).toEqual(asked)
     const second = await list('endpoint=domains.list&page=2&perPage=2')
     expect(second).toMatchObject({ page: 2, perPage: 2, total: 3, totalPages: 2, data: [{ requestId: asked[2] }] })
     expect(second.data).not.toContainEqual(expect.objectContaining({ request: expect.anything() }))

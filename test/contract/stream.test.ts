@@ -1,6 +1,7 @@
 /** The live view (contract 18a): every event as it happens, to whom it may be told, once, and from where a reader left off. */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { sql } from '#db'
+import { halfPastTwelve } from '../support/clock.ts'
 import { openEventStream } from '../support/event-stream.ts'
 import { type House, startHouse } from '../support/house.ts'
 
@@ -152,11 +153,12 @@ describe('the stream of events', () => {
     expect(streams.map(({ status }) => status)).toEqual(streams.map(() => 200))
     expect(await house.call('GET', '/events/stream', { key })).toMatchObject(refused(429, 'rate_limit_exceeded'))
     await streams[0]?.close()
-    await vi.waitFor(async () => {
-      const again = await open('/events/stream', key)
-      await again.close()
-      expect(again.status).toBe(200)
-    })
+    const again = async () => {
+      const opened = await open('/events/stream', key)
+      await opened.close()
+      return opened.status
+    }
+    await expect.poll(again).toBe(200)
     for (const stream of streams) await stream.close()
   })
 })
@@ -172,7 +174,7 @@ test('ends cleanly when the service stops, which does not wait for it', async ()
 })
 
 test('tells of a send limit that is reached by mail that was sent', async () => {
-  await using limited = await startHouse({ rateLimit: null, sendLimit: 10 })
+  await using limited = await startHouse({ rateLimit: null, sendLimit: 10, clock: halfPastTwelve })
   await using stream = await openEventStream(limited.port, '/events/stream?events=SendLimitApproaching,SendLimitExceeded', limited.testKey)
   const body = { from: 'shop@simulator.test', subject: 'x', text: 'x' }
   for (let n = 0; n < 12; n++)

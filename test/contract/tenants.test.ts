@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { pauseQueue, readQueue } from '#delivery'
+import { neverTwice } from '../support/clock.ts'
 import { type Answer, type Asked, type House, startHouse } from '../support/house.ts'
 
 interface Tenant {
@@ -13,7 +14,7 @@ interface Tenant {
 
 let house: House
 beforeAll(async () => {
-  house = await startHouse({ rateLimit: null, sendLimit: null, roles: ['delivery', 'housekeeping'] })
+  house = await startHouse({ rateLimit: null, sendLimit: null, roles: ['delivery', 'housekeeping'], clock: neverTwice() })
 })
 afterAll(() => house.stop())
 

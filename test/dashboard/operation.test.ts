@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { sql } from '#db'
 import { recordDeliveries } from '#webhooks'
+import { halfPastTwelve } from '../support/clock.ts'
 import { type House, startHouse } from '../support/house.ts'
 import { ask, fromOurPages, signedIn } from './browser.ts'
 
@@ -14,6 +15,7 @@ beforeAll(async () => {
     roles: ['delivery'],
     rateLimit: null,
     sendLimit: null,
+    clock: halfPastTwelve,
     settings: {
       POSTRIDER_TRUSTED_PROXIES: '127.0.0.0/8',
       POSTRIDER_RELAY: 'smtp://127.0.0.1:1',
@@ -128,7 +130,14 @@ describe('an email', () => {
       durationMs: 1,
       error: null,
     }
-    const made = (payload: string) => ({ ...delivery, ...answered, id: randomUUID(), eventUuid: randomUUID(), at: new Date(), payload })
+    const made = (payload: string) => ({
+      ...delivery,
+      ...answered,
+      id: randomUUID(),
+      eventUuid: randomUUID(),
+      at: new Date(halfPastTwelve.nowMs()),
+      payload,
+    })
     const elsewhere = '0'.repeat(22)
     await recordDeliveries(house.db, [made(about(id, 'A')), made(about(elsewhere, `"token":"${id}"`))])
     expect((await more('viewer')).webhooks).toEqual([

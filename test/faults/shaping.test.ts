@@ -112,7 +112,7 @@ describe('a receiver that allows 3 connections and 20 messages a second, then 40
     for (const phase of phases) {
       // Between two of its seconds: each counts for one phase.
       const until = receiver.secondNow() + 1 + phase.seconds
-      await vi.waitUntil(() => receiver.secondNow() > until - 1 - phase.seconds, { timeout: 2000, interval: 5 })
+      await vi.waitUntil(() => receiver.secondNow() > until - 1 - phase.seconds, { timeout: 10_000, interval: 5 })
       allowed = { connections: 3, perSecond: phase.perSecond }
       await vi.waitUntil(() => receiver.secondNow() >= until, { timeout: (phase.seconds + 30) * 1000, interval: 100 })
       const all = receiver.figures(until - phase.counted, until, phase.perSecond)

@@ -8,6 +8,8 @@ export default defineConfig({
     pool: 'forks',
     maxWorkers: 2,
     testTimeout: 20_000,
+    // What comes by itself may take its time on a busy machine.
+    expect: { poll: { timeout: 10_000 } },
     hookTimeout: 60_000,
   },
 })

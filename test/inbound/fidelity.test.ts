@@ -15,7 +15,7 @@ const isPresent = (program: string) => {
 
 test('five hundred messages of many kinds, from clients of several makes, arrive as they were, and their signatures hold', async () => {
   await expectFaithful([byNodemailer, byHand, ...(isPresent('python3') ? [byPython] : [])])
-}, 120_000)
+}, 400_000)
 
 test('Bcc, Return-Path and our control fields are taken out, missing fields put in at the end, and nothing else', async () => {
   await using world = await startWorld()

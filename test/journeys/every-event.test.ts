@@ -8,6 +8,7 @@ import { silentLog, systemClock } from '#base'
 import { embeddedUrlIfRunning, openDb, sql } from '#db'
 import { lateReport } from '#simulator'
 import { connect } from '#smtp'
+import { notAtTheEndOfAnHour } from '../support/clock.ts'
 import { type FakeMx, startFakeMx } from '../support/fake-mx.ts'
 import { jwksOf } from '../support/jwks.ts'
 import { type Receiver, startReceiver } from '../support/receiver.ts'
@@ -62,6 +63,7 @@ const untilTold = (kind: string, to?: string) =>
   })
 
 beforeAll(async () => {
+  await notAtTheEndOfAnHour()
   dns = await startTestDns()
   mx = await startFakeMx({ script: ({ stage, argument }) => (stage === 'rcpt' ? refusals[argument.split('@')[0] ?? ''] : undefined) })
   receiver = await startReceiver()
@@ -75,7 +77,7 @@ beforeAll(async () => {
     POSTRIDER_SMTP_PORT: String(smtpPort),
   })
   secret = (await call<{ secret: string }>('POST', '/webhooks', { name: 'all', url: receiver.url, allEvents: true })).secret
-})
+}, 130_000)
 afterAll(async () => {
   await service[Symbol.asyncDispose]()
   await receiver[Symbol.asyncDispose]()

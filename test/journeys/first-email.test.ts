@@ -108,7 +108,7 @@ describe('a live email with everything in it', () => {
     for (const { recipients, octets } of arrived) {
       for (const recipient of recipients) {
         const id = ids[recipient]?.id ?? ''
-        await vi.waitUntil(async () => (await statusOf(id, service.liveKey)) === 'sent', { timeout: 5000, interval: 200 })
+        await vi.waitUntil(async () => (await statusOf(id, service.liveKey)) === 'sent', { timeout: 20_000, interval: 200 })
         const { rawMessage } = (await service.call('GET', `/emails/${id}?expand=raw`)).body.data as { rawMessage: string }
         expect(Buffer.from(rawMessage, 'base64').equals(octets)).toBe(true)
       }

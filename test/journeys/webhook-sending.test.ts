@@ -227,7 +227,7 @@ describe('what failed', () => {
     expect(await untilRecorded(webhook, 1)).toMatchObject([{ statusCode: 410, willRetry: false }])
     const off = (await house.webhooks.get(String(webhook.id), null)).webhook
     expect(off).toMatchObject({ enabled: false, disabledAt: expect.any(Date), disabledBecause: 'gone' })
-    expect(Math.abs((off.disabledAt?.getTime() ?? 0) - systemClock.nowMs())).toBeLessThan(5000)
+    expect(Math.abs((off.disabledAt?.getTime() ?? 0) - systemClock.nowMs())).toBeLessThan(15_000)
     const renamed = (await house.webhooks.update(String(webhook.id), null, { name: 'still gone' })).webhook
     expect(renamed).toMatchObject({ disabledAt: off.disabledAt, disabledBecause: 'gone' })
     expect(await house.db.rows(retries)).toEqual([])
@@ -351,7 +351,7 @@ describe('a receiver that misbehaves', () => {
     return `http://127.0.0.1:${typeof address === 'object' && address ? address.port : 0}/`
   }
 
-  test('costs the others nothing, whatever it does, and is on record', { timeout: 30_000 }, async () => {
+  test('costs the others nothing, whatever it does, and is on record', { timeout: 60_000 }, async () => {
     const [good, hanging, inner, redirecting, failing, endless, secure] = await Promise.all([
       ...Array.from({ length: 6 }, () => receiver()),
       receiver('https'),
@@ -378,7 +378,8 @@ describe('a receiver that misbehaves', () => {
     const dns = await startTestDns({ 'moved.example.test': { A: ['127.0.0.1'] } })
     onTestFinished(() => dns.close())
     const post = loopbackPost({ dns: dns.address, trusted: testCertificate.cert })
-    const short = { timeoutSeconds: 1 }
+    const badSeconds = 4
+    const short = { timeoutSeconds: badSeconds }
     await make(good.url)
     await house.start({ post })
     /** Milliseconds from an event to its arrival at the good one, sorted. */
@@ -408,9 +409,9 @@ describe('a receiver that misbehaves', () => {
     const among = await waitsFor(count, count)
     const said = (waits: readonly number[]) => [0.5, 0.9, 0.99].map((part) => Math.round(most(waits, part))).join(', ')
     console.log(`webhooks: p50, p90, p99 of a good receiver: ${said(alone)} ms alone, ${said(among)} ms among seven bad ones`)
-    // Noise of a busy machine, and far from the second that the bad ones take.
+    // Noise of a busy machine, and far from the seconds that the bad ones take.
     expect(most(among, 0.9)).toBeLessThan(most(alone, 0.9) * 2 + 250)
-    expect(most(among, 0.99)).toBeLessThan(most(alone, 0.99) + 500)
+    expect(most(among, 0.99)).toBeLessThan(most(alone, 0.99) + badSeconds * 500)
     expect(numbersAt(good)).toEqual(Array.from({ length: 2 * count }, (_, n) => n))
     const first = async ({ webhook }: { webhook: Webhook }) => {
       const [delivery] = await untilRecorded(webhook, 1)
@@ -418,7 +419,7 @@ describe('a receiver that misbehaves', () => {
     }
     const mayHave = expect.stringContaining('may have arrived')
     expect(await first(hooks.hanging)).toMatchObject({ statusCode: null, success: false, willRetry: true, error: mayHave })
-    expect((await first(hooks.hanging)).durationMs).toBeLessThan(2500)
+    expect((await first(hooks.hanging)).durationMs).toBeLessThan(badSeconds * 1000 + 1500)
     expect(await first(hooks.drip)).toMatchObject({ statusCode: null, success: false })
     expect(await first(hooks.redirecting)).toMatchObject({ statusCode: 302, success: false, willRetry: true })
     expect(await first(hooks.failing)).toMatchObject({ statusCode: 500, success: false })

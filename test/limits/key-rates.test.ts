@@ -169,7 +169,7 @@ describe('the request rate of a key over several processes', () => {
       }
       const clock = handMoved()
       const rates = openKeyRates({ db: { ...db, first } as Db, clock, rateLimiter: openRateLimiter(clock), isAlone: () => false })
-      return { clock, rates, letGo: async () => (await vi.waitUntil(() => waiting.shift(), { interval: 1 }))(), waiting }
+      return { clock, rates, letGo: async () => (await vi.waitUntil(() => waiting.shift(), { timeout: 10_000, interval: 1 }))(), waiting }
     }
 
     test('a request counts from when it was asked for', async () => {
@@ -194,7 +194,7 @@ describe('the request rate of a key over several processes', () => {
       const last = rates.take(id, 3)
       await letGo()
       await first
-      await vi.waitUntil(() => waiting.length > 0, { interval: 1 })
+      await vi.waitUntil(() => waiting.length > 0, { timeout: 10_000, interval: 1 })
       await letGo()
       expect((await given).map(({ status }) => status)).toEqual(['rejected', 'rejected'])
       expect(await last).toMatchObject({ allowed: true, remaining: 2 })
@@ -208,7 +208,7 @@ describe('the request rate of a key over several processes', () => {
       expect((await Promise.all(all.slice(2))).map(({ allowed }) => allowed)).toEqual([false, false, false])
       await letGo()
       await first
-      await vi.waitUntil(() => waiting.length > 0, { interval: 1 })
+      await vi.waitUntil(() => waiting.length > 0, { timeout: 10_000, interval: 1 })
       await letGo()
       expect((await Promise.all(all)).filter(({ allowed }) => allowed)).toHaveLength(1)
     })

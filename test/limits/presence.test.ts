@@ -75,6 +75,6 @@ test('who cannot look does not take itself for alone', async () => {
   clock.moveMs(1499)
   expect(presence.isAlone()).toBe(true)
   await db.run(endSessions)
-  await vi.waitUntil(() => !presence.isAlone(), { interval: 5 })
+  await vi.waitUntil(() => !presence.isAlone(), { timeout: 10_000, interval: 5 })
   await until(() => presence.isAlone())
 })

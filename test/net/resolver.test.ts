@@ -101,7 +101,7 @@ describe('an answer', () => {
     await using dns = await startTestDns({ '*.test': { MX: ['10 mx.a.test'] } })
     const { resolver } = asking(dns)
     const answers = names.map((name) => resolver.mx(name))
-    await vi.waitUntil(() => dns.questions.length > 0, { interval: 0 })
+    await vi.waitUntil(() => dns.questions.length > 0, { timeout: 10_000, interval: 0 })
     expect(dns.questions.length).toBeLessThanOrEqual(64)
     expect((await Promise.all(answers)).filter(({ kind }) => kind !== 'found')).toEqual([])
     expect(dns.questions).toHaveLength(names.length)
@@ -116,7 +116,7 @@ describe('an answer', () => {
     }
     const answer = resolver.mx('a.test')
     for (let asked = 64; asked < 1001; asked += 64) {
-      await vi.waitUntil(() => dns.questions.length === asked, { interval: 1 })
+      await vi.waitUntil(() => dns.questions.length === asked, { timeout: 10_000, interval: 1 })
       clock.advance(200)
     }
     expect(await answer).toMatchObject({ kind: 'found' })

@@ -1,9 +1,9 @@
 /** The whole loop with a real mail server: it takes the message, cannot deliver it, and its report comes back to the return path. */
-import { createServer } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { readEvents, startOfLog } from '#events'
 import { type FakeMx, startFakeMx } from '../support/fake-mx.ts'
 import { type House, startHouse } from '../support/house.ts'
+import { freePort } from '../support/service.ts'
 
 const withinMs = 20_000
 
@@ -95,13 +95,4 @@ export function testBounceLoop({ name, missing, start, warned, statuses = {} }: 
       expect(await suppressionOf(to)).toBeNull()
     })
   })
-}
-
-/** Of 127.0.0.1. The server and the house must each know the other's, so one of them is chosen before. */
-export async function freePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as { port: number }
-  await new Promise((resolve) => server.close(resolve))
-  return port
 }

@@ -90,7 +90,10 @@ const senders = [
   { program: 'php', words: ['examples/php/send.php'], needs: 'php' },
 ]
 
-test.for(senders)('$words sends one email', async ({ program, words, needs, how }, { skip }) => {
+/** Go builds its whole library first, in an empty cache. */
+const building = { timeout: 240_000 }
+
+test.for(senders)('$words sends one email', building, async ({ program, words, needs, how }, { skip }) => {
   need(needs, skip, how)
   const before = await idsOf()
   const { stdout } = await run(program, words, { env: environment })
@@ -100,7 +103,7 @@ test.for(senders)('$words sends one email', async ({ program, words, needs, how 
   expect(stdout).toContain('pending')
 })
 
-test.for(senders)('$words says why the service refuses', async ({ program, words, needs, how }, { skip }) => {
+test.for(senders)('$words says why the service refuses', building, async ({ program, words, needs, how }, { skip }) => {
   need(needs, skip, how)
   const ended = run(program, words, { env: { ...environment, POSTRIDER_KEY: 'svc_test_none' } })
   await expect(ended).rejects.toSatisfy(({ stdout, stderr }: { stdout: string; stderr: string }) => /invalid_api_key/.test(stdout + stderr))
@@ -141,7 +144,7 @@ test.for([
 test.for([
   { program: 'php', words: ['-S', '127.0.0.1:0', 'examples/php/verify.php'], how: ['--version'] },
   { program: 'go', words: [], how: ['version'] },
-])('the receiver in $program believes a real webhook, and no other', async ({ program, words, how }, { skip }) => {
+])('the receiver in $program believes a real webhook, and no other', building, async ({ program, words, how }, { skip }) => {
   need(program, skip, how)
   const built = join(folder, 'verify')
   if (program === 'go') await run(program, ['build', '-o', built, './examples/go/verify/main.go'], { env: environment })

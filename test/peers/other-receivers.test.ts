@@ -4,8 +4,8 @@ import { missingAiosmtpd, startAiosmtpd, type Taken } from '../support/aiosmtpd.
 import { startFakeMx } from '../support/fake-mx.ts'
 import { type House, startHouse } from '../support/house.ts'
 import { missingOpensmtpd, startOpensmtpd } from '../support/opensmtpd.ts'
+import { freePort } from '../support/service.ts'
 import { startTestDns } from '../support/test-dns.ts'
-import { freePort } from './bounce-loop.ts'
 
 const mostOctets = 200_000
 const many = 30

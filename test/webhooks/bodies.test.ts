@@ -74,7 +74,7 @@ beforeAll(async () => {
     const all = await readEvents(house.db, startOfLog, 500)
     expect(all.at(-1)).toMatchObject({ kind: 'MessageDeliveryFailed', data: {} })
     return all
-  })
+  }, 20_000)
   prepared = await openBodies(house)(logged)
 })
 afterAll(() => house.stop())

@@ -60,7 +60,8 @@ test('a reader hears where it is when nothing happened for a while', async () =>
   const live = openLive({ db: database.db, clock: hurried })
   await tell(1)
   // What is told can be read when no transaction of the whole server is older, and other tests have theirs.
-  await vi.waitFor(async () => expect((await live.endOfLog()).id).toBe((await database.db.first(lastEvent))?.id))
+  const last = await database.db.first(lastEvent)
+  await expect.poll(async () => (await live.endOfLog()).id).toBe(last?.id)
   const after = await live.endOfLog()
   const stop = new AbortController()
   for await (const step of live.follow({ after, tenantId: 'nobody', events: null }, stop.signal)) {
