@@ -61,6 +61,7 @@ export {
   listAssignments,
   listSources,
   type PoolAssignment,
+  removeAssignmentsOfTenant,
   removeSource,
   type Source,
   unassignPool,

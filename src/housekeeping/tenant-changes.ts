@@ -1,8 +1,10 @@
 /** What a change of a tenant means for all that belongs to it (contract section 8), in one transaction. Its queued emails follow soon after. */
 import { revokeCredentialsOfTenant } from '#credentials'
 import type { Db, Tx } from '#db'
+import { removeAssignmentsOfTenant } from '#delivery'
 import { removeDomainsOfTenant } from '#domains'
 import { removeInboxOfTenant } from '#emails'
+import { removeLimitsOfTenant } from '#limits'
 import { removeMembersOfTenant } from '#members'
 import { noteTenantChange, removeStopsOfTenant, removeTestClockOfTenant } from '#spool'
 import { removeSuppressionsOfTenant } from '#suppressions'
@@ -37,4 +39,6 @@ const removals: readonly ((tx: Tx, tenantId: string) => Promise<unknown>)[] = [
   removeStopsOfTenant,
   removeInboxOfTenant,
   removeMembersOfTenant,
+  removeLimitsOfTenant,
+  removeAssignmentsOfTenant,
 ]

@@ -16,6 +16,7 @@ export {
   listLimits,
   openLimitSettings,
   organisationSubject,
+  removeLimitsOfTenant,
   type SendLimits,
   setLimits,
   tenantSubject,

@@ -1,7 +1,7 @@
 /** The limits an operator has set: for the organisation, for a tenant inside it, for one key. */
 import { LRUCache } from 'lru-cache'
 import type { Clock, Config } from '#base'
-import { type Db, type Queryable, sql } from '#db'
+import { type Db, type Queryable, sql, type Tx } from '#db'
 
 export const organisationSubject = 'organisation'
 export const tenantSubject = (tenantId: string) => `tenant:${tenantId}`
@@ -33,6 +33,13 @@ const saveSetting = sql`
   set rate_per_second = coalesce(excluded.rate_per_second, limit_settings.rate_per_second),
       send_per_hour = case when $4::boolean is null then limit_settings.send_per_hour else excluded.send_per_hour end,
       send_unlimited = coalesce($4, limit_settings.send_unlimited)`
+
+const dropSettings = sql`
+  delete from limit_settings
+  where subject = $1`
+
+/** The ceiling of a tenant that goes. */
+export const removeLimitsOfTenant = (tx: Tx, tenantId: string): Promise<number> => tx.run(dropSettings, [tenantSubject(tenantId)])
 
 /** Changes what is given and leaves the rest: `ratePerSecond` of all keys or one, `sendPerHour` ('unlimited' allowed) of the organisation or a tenant. */
 export async function setLimits(

@@ -1,6 +1,8 @@
 /** Keys against tenants and credentials: every kind of key on every endpoint of both families, and what changes at the same moment. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { sql } from '#db'
+import { addSource, assignPool, removeSource } from '#delivery'
+import { setLimits, tenantSubject } from '#limits'
 import { type Answer, type Asked, type House, startHouse } from '../support/house.ts'
 
 const domainOf = sql<{ id: number }>`
@@ -10,6 +12,7 @@ const domainOf = sql<{ id: number }>`
 const leftOf = sql<{ left: number }>`
   select (select count(*) from domains where tenant_id = $1) + (select count(*) from track_domains where tenant_id = $1)
     + (select count(*) from webhooks where tenant_id = $1) + (select count(*) from suppressions where tenant_id = $1)
+    + (select count(*) from pool_assignments where tenant_id = $1) + (select count(*) from limit_settings where subject = 'tenant:' || $1)
     + (select count(*) from credentials where tenant_id = $1 and (revoked_at is null or sealed_key is not null)) as left`
 
 let house: House
@@ -212,9 +215,13 @@ describe('a deleted tenant', () => {
       ['webhooks', { name: 'x', url: 'https://hooks.example.com/x', events: ['MessageSent'] }],
     ] as const)
       expect((await call('POST', `/tenants/${id}/${path}`, body)).status).toBe(201)
-    expect((await house.db.first(leftOf, [id]))?.left).toBe(6)
+    await setLimits(house.db, tenantSubject(id), { sendPerHour: 5 })
+    await addSource(house.db, { address: '192.0.2.9', ehloName: null, pool: 'bulk', warmUp: 'none' }, Date.now())
+    await assignPool(house.db, { pool: 'bulk', tenantId: id, tag: '' }, Date.now())
+    expect((await house.db.first(leftOf, [id]))?.left).toBe(8)
     expect(await call('DELETE', `/tenants/${id}`)).toMatchObject({ status: 200 })
     expect((await house.db.first(leftOf, [id]))?.left).toBe(0)
+    expect(await removeSource(house.db, '192.0.2.9', Date.now())).toMatchObject({ pool: 'bulk' })
 
     // The names are free again for another tenant.
     await house.addDomain(other, 'leaving.example')

@@ -60,6 +60,13 @@ const dropAssignment = sql`
   delete from pool_assignments
   where tenant_id = $1 and tag = $2`
 
+const dropAssignmentsOf = sql`
+  delete from pool_assignments
+  where tenant_id = $1`
+
+/** Of a tenant that goes; what is assigned to a pool keeps its last address. */
+export const removeAssignmentsOfTenant = (tx: Tx, tenantId: string): Promise<number> => tx.run(dropAssignmentsOf, [tenantId])
+
 /** Commands one after another: each looks at both tables before it changes one. */
 const oneAtATime = (tx: Tx) => tx.script('lock table source_addresses in share row exclusive mode')
 
