@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { openIds, readConfig, silentLog, systemClock, systemRandom } from '#base'
+import { openIds, readConfig, silentLog, systemRandom } from '#base'
 import { ensurePartitions, sql } from '#db'
 import { cancelQueued } from '#delivery'
 import { emailTables, rollUpCounts } from '#emails'
@@ -260,7 +260,7 @@ describe('retention', () => {
     await using database = await testDatabase()
     const { db } = database
     const config = readConfig({})
-    const clock = systemClock
+    const clock = halfPastTwelve
     const [old] = await ensurePartitions(db, logTables, nowMs() - 200 * dayMs, 1)
     const reader = await db.session()
     await reader.script('begin; select count(*) from request_logs')
