@@ -30,15 +30,16 @@ const forgetChange = sql`
   where tenant_id = $1 and id = $2`
 
 const wakeSome = sql`
-  update spool
-  set state = 'ready', due_at = null
-  where tenant_id = $1 and email_id in (
+  with chosen as (
     select email_id
     from spool
     where tenant_id = $1 and state = any($2)
     limit $3
     for update
-  ) and state || '' = any($2)`
+  )
+  update spool
+  set state = 'ready', due_at = null
+  where tenant_id = $1 and email_id in (select email_id from chosen) and state || '' = any($2)`
 
 const wakeThese = sql`
   update spool
@@ -53,16 +54,17 @@ const idsAfter = sql<{ emailId: string }>`
   limit $3`
 
 const releaseSome = sql<{ emailId: string }>`
-  update spool
-  set state = 'ready', due_at = null, held_because = 'released'
-  where tenant_id = $1 and email_id in (
+  with chosen as (
     select email_id
     from spool
     where tenant_id = $1 and state = 'held' and held_because = 'tenant'
     order by email_id
     limit $2
     for update
-  ) and state || '' = 'held'
+  )
+  update spool
+  set state = 'ready', due_at = null, held_because = 'released'
+  where tenant_id = $1 and email_id in (select email_id from chosen) and state || '' = 'held'
   returning email_id as "emailId"`
 
 /** To be called in the transaction that changes the tenant. */

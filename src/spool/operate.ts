@@ -32,51 +32,58 @@ export interface Taken {
   failures: number
 }
 
-/** Locked where they are chosen, here and below: one that somebody takes up meanwhile is not counted, so that fewer than $5 are the last. */
+/**
+ * Locked where they are chosen, here and below: one that somebody takes up meanwhile is not counted, so that fewer than $5 are the last.
+ * Chosen in `with`, which is done once: a subquery may be done for every row, and chooses others when the first are no longer there.
+ */
 const takeRows = sql<Taken>`
-  delete from spool
-  where (tenant_id, email_id) in (
+  with chosen as (
     select tenant_id, email_id
     from spool
     where ${chosen} and state <> 'sending'
     limit $5
     for update
-  ) and state <> 'sending'
+  )
+  delete from spool
+  where (tenant_id, email_id) in (select tenant_id, email_id from chosen) and state <> 'sending'
   returning tenant_id as "tenantId", email_id as "emailId", held_because as "heldBecause", manual, failures`
 
 const hasten = sql`
-  update spool
-  set state = 'ready', due_at = null
-  where (tenant_id, email_id) in (
+  with chosen as (
     select tenant_id, email_id
     from spool
     where ${chosen} and state = 'deferred'
     limit $5
     for update
-  ) and state || '' = 'deferred'`
+  )
+  update spool
+  set state = 'ready', due_at = null
+  where (tenant_id, email_id) in (select tenant_id, email_id from chosen) and state || '' = 'deferred'`
 
 const hastenWaiting = sql`
-  update spool
-  set due_at = $2
-  where (tenant_id, email_id) in (
+  with chosen as (
     select tenant_id, email_id
     from spool
     where state = 'deferred' and starts_with(waits_for, $1) and due_at > $2
     limit $3
     for update
-  ) and state || '' = 'deferred'`
+  )
+  update spool
+  set due_at = $2
+  where (tenant_id, email_id) in (select tenant_id, email_id from chosen) and state || '' = 'deferred'`
 
 const releaseRows = sql<{ tenantId: string; emailId: string }>`
-  update spool
-  set state = 'ready', due_at = null, held_because = 'released'
-  where (tenant_id, email_id) in (
+  with chosen as (
     select tenant_id, email_id
     from spool
     where ${chosen} and state = 'held'
     order by email_id
     limit $5
     for update
-  ) and state || '' = 'held'
+  )
+  update spool
+  set state = 'ready', due_at = null, held_because = 'released'
+  where (tenant_id, email_id) in (select tenant_id, email_id from chosen) and state || '' = 'held'
   returning tenant_id as "tenantId", email_id as "emailId"`
 
 /** Takes what is not being sent out of the spool, `most` at once; the caller makes it hardfail. */

@@ -49,16 +49,17 @@ const holdSome = sql<Taken>`
   returning spool.tenant_id as "tenantId", spool.email_id as "emailId", chosen.held_because as "heldBecause", chosen.manual, chosen.failures`
 
 const releaseSome = sql<{ tenantId: string; emailId: string }>`
-  update spool
-  set state = 'ready', held_because = 'released'
-  where (tenant_id, email_id) in (
+  with chosen as (
     select tenant_id, email_id
     from spool
     where state = 'held' and held_because = 'restored'
     order by email_id
     limit $1
     for update
-  ) and state || '' = 'held'
+  )
+  update spool
+  set state = 'ready', held_because = 'released'
+  where (tenant_id, email_id) in (select tenant_id, email_id from chosen) and state || '' = 'held'
   returning tenant_id as "tenantId", email_id as "emailId"`
 
 const countRestored = sql<{ emails: number }>`
