@@ -16,6 +16,8 @@ export interface Entry {
   at: PageEvent
   /** Attempted, and on record. */
   isRecorded: boolean
+  /** In the transaction under way: when that is committed, it is on record. */
+  isBeingRecorded: boolean
   /** Given out to be attempted. */
   isTaken: boolean
 }
@@ -35,7 +37,7 @@ export interface Follower {
   giveBack(entry: Entry): void
   /** Reads on, if there is room and something to read; true when something new waits. */
   fill(webhook: StoredWebhook): Promise<boolean>
-  /** Everything before it is on record. */
+  /** Everything before it is on record, or being recorded. */
   position(): FollowerPosition
   /** Forgets what waits, unless something is on its way; it is read again. */
   release(): void
@@ -71,7 +73,7 @@ export function openFollower(stored: StoredPosition, pages: Pages): Follower {
     for (const at of wanted) {
       if (!at.told) continue
       const isRecorded = done.delete(at.event.id)
-      entries.push({ at, isRecorded, isTaken: isRecorded })
+      entries.push({ at, isRecorded, isBeingRecorded: false, isTaken: isRecorded })
       if (!isRecorded) waiting++
     }
     cursor = end
@@ -85,10 +87,12 @@ export function openFollower(stored: StoredPosition, pages: Pages): Follower {
 
   const position = (): FollowerPosition => {
     settle()
-    const [first] = entries
+    const isDone = ({ isRecorded, isBeingRecorded }: Entry) => isRecorded || isBeingRecorded
+    const first = entries.find((one) => !isDone(one))
+    const ahead = first ? entries.slice(entries.indexOf(first)) : []
     const at = first ? { xact: first.at.event.xact, id: first.at.event.id - 1 } : { xact: cursor.xact, id: cursor.id }
-    const doneIds = [...done, ...entries.filter(({ isRecorded }) => isRecorded).map((one) => one.at.event.id)]
-    return { ...at, doneIds, isOver: isAtEnd && entries.length === 0 }
+    const doneIds = [...done, ...ahead.filter(isDone).map((one) => one.at.event.id)]
+    return { ...at, doneIds, isOver: isAtEnd && ahead.length === 0 }
   }
 
   return {

@@ -190,13 +190,13 @@ export function openJournal({ db, clock, log }: { db: Db; clock: Clock; log: Log
 
 async function write(db: Db, clock: Clock, log: Log, batch: readonly Item[], endpoints: ReadonlySet<Recorded>): Promise<void> {
   const attempts = batch.flatMap(({ attempted }) => attempted ?? [])
-  // Of this process's memory only: nothing of it is on disk until all of the transaction is.
-  for (const { first } of attempts) if (first) first.entry.isRecorded = true
+  const entries = attempts.flatMap(({ first }) => first?.entry ?? [])
   const nowMs = clock.nowMs()
   const gone = [...new Set(attempts.filter(({ isGone }) => isGone).map(({ webhookId }) => webhookId))]
   const told = [...endpoints].filter(({ health, webhook }) => webhook && isToBeTold(health, nowMs))
 
-  await db.transaction(async (tx) => {
+  for (const entry of entries) entry.isBeingRecorded = true
+  const work = async (tx: Tx) => {
     if (gone.length > 0) {
       await tx.run(disable, [gone, new Date(nowMs)])
       await stopFollowing(tx, gone)
@@ -230,7 +230,14 @@ async function write(db: Db, clock: Clock, log: Log, batch: readonly Item[], end
           data: { webhookId, name: webhook?.name, failingSince, failures },
         })),
     )
-  })
+  }
+  // When it failed, the next transaction may be of fewer: no position may be beyond what is in that one.
+  try {
+    await db.transaction(work)
+    for (const entry of entries) entry.isRecorded = true
+  } finally {
+    for (const entry of entries) entry.isBeingRecorded = false
+  }
   for (const one of told) {
     one.noteTold(new Date(nowMs))
     const { failingSince, failures } = one.health
