@@ -139,8 +139,9 @@ export function openRecorder({ db, clock, log, traces, reached }: RecorderDeps):
           { tables: emailTables, timesMs: left.flatMap(({ claimed }) => emailIdTimeMs(claimed.emailId) ?? []) },
         ])
         reached?.('outcomes-recorded')
-        isRepeated = false
         alone = Math.max(0, alone - 1)
+        // A lost answer may have been about all of those that are written one by one.
+        isRepeated = alone > 0
         queue.splice(0, batch.length)
         for (const one of batch) one.done()
       } catch (error) {

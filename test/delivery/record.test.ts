@@ -155,3 +155,26 @@ test.each([
   await second
   expect([await db.rows(queued), await db.rows(attempts)]).toEqual([[], [ofFirst, { number: 1, status: 'sent' }]])
 })
+
+test('a lost answer about many is still looked for when they are written one by one', async () => {
+  const database = await testDatabase()
+  onTestFinished(() => database.close())
+  const { db } = database
+  const [retried = '', refused = ''] = Array.from({ length: 2 }, () => openIds(systemRandom).emailId(testTimeMs))
+  for (const id of [emailId, retried, refused]) await db.run(addSending, [id])
+  await db.run(sql`update spool set failures = 0`)
+  const facts = { tenantId: 'shop', id: retried, contentId: retried, recipient: 'ann@one.test', test: false }
+  const wish = { shards: [{ shard: 1, epoch: 5 }], most: 9, lanesPerTenant: 9, cursors: new Map(), windows: [], freshWindow: 9, paused: [] }
+  const of = (id: string) => ({ ...sent, ...ended, claimed: { ...claimed, emailId: id, failures: 0 } })
+  let third: Promise<void> | undefined
+  const meanwhile = async () => {
+    expect(await db.transaction((tx) => requeue(tx, facts, 1))).toBe(true)
+    expect(await claim(db, wish)).toMatchObject([{ emailId: retried, failures: 0, manual: true }])
+    third = recorder.record([{ ...of(refused), durationMs: 2 ** 40 }])
+  }
+  const recorder = openRecorder({ db: losingOneAnswer(db, meanwhile), clock: systemClock, log: silentLog })
+  await recorder.record([of(emailId), of(retried)])
+  await third
+  expect(await db.rows(queued)).toEqual([{ state: 'sending', failures: 0 }])
+  expect(await db.rows(attempts)).toHaveLength(3)
+})
