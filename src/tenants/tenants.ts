@@ -247,9 +247,9 @@ export async function resumedAt(on: Queryable, ids: readonly string[]): Promise<
 
 /** Removes the tenant's own row; what belongs to it is its owners' to remove, in the same transaction. Refuses as `changeTenant`. */
 export async function removeTenant(tx: Tx, id: string): Promise<void> {
-  const tenant = await tx.first(lockToRemove, [id])
-  if (!tenant) throw noSuchTenant()
-  if (tenant.isDefault) throw new Refusal('default_tenant_protected')
+  // Before it is locked: what is found of a tenant that stays must not take it for one that goes (`keepTenants`).
+  if ((await findTenant(tx, id))?.isDefault) throw new Refusal('default_tenant_protected')
+  if (!(await tx.first(lockToRemove, [id]))) throw noSuchTenant()
   await tx.run(dropTenant, [id])
 }
 

@@ -70,3 +70,12 @@ test('what is found while a tenant is changed is listed', async () => {
   })
   expect(await db.rows(listed)).toHaveLength(2)
 })
+
+test('what is found while the deletion of a tenant that stays is refused is listed', async () => {
+  await db.run(sql`update tenants set is_default = id = $1`, [staying])
+  await db.transaction(async (tx) => {
+    await expect(removeTenant(tx, staying)).rejects.toMatchObject({ code: 'default_tenant_protected' })
+    await suppressBoth()
+  })
+  expect(await db.rows(listed)).toHaveLength(2)
+})
