@@ -12,6 +12,7 @@ import {
   lacksPartition,
   makingDays,
   NotDurable,
+  refusesContent,
   type Sql,
   sql,
   sqlState,
@@ -239,7 +240,9 @@ async function writeOnce(
         hasDays = true
         continue
       }
-      if (!(error instanceof CommitUnknown || error instanceof DatabaseUnreachable)) throw error
+      // Whatever of the moment comes after a lost answer says nothing of what that was.
+      const isOfMoment = unresolved && !refusesContent(error) && !(error instanceof NotDurable)
+      if (!(error instanceof CommitUnknown || error instanceof DatabaseUnreachable || isOfMoment)) throw error
       // The commit may or may not have happened. Writing the same ids again finds out: it succeeds, or collides with itself.
       unresolved = true
       if (clock.monotonicMs() >= deadlineMs) throw isAway()

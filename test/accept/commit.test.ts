@@ -34,10 +34,16 @@ async function commitWith(send: () => Promise<SendLimits>, { clock = systemClock
   return { db, commit: openCommit({ db: wrap(db), clock, limitSettings: { send, rateOf: () => Promise.resolve(null) } }) }
 }
 
-/** The first flush is committed, and its answer is lost. */
-function losingOneFlush(db: Db): Db {
+/** The first flush is committed, and its answer is lost; `then`: what the second comes to. */
+function losingOneFlush(db: Db, then?: Error): Db {
   let lost = false
+  let fault = then
   const rows: Db['rows'] = async (statement, parameters) => {
+    if (lost && fault && statement.text.includes('insert into contents')) {
+      const thrown = fault
+      fault = undefined
+      throw thrown
+    }
     const answer = await db.rows(statement, parameters)
     if (lost || !statement.text.includes('insert into contents')) return answer
     lost = true
@@ -91,4 +97,12 @@ test('a request whose key another had first is not taken for accepted, though th
   const [plain, beaten] = await Promise.all([commit(entry()), commit({ ...entry(), once: once('other') })])
   expect([plain.committed, beaten.committed]).toEqual([true, false])
   expect(await db.rows(sql`select from emails`)).toHaveLength(1)
+})
+
+test('what was accepted is not refused, though its answer was lost and the database had another fault then', async () => {
+  const { db, commit } = await commitWith(() => Promise.resolve(unlimited), {
+    wrap: (db) => losingOneFlush(db, new Error('the disk is full')),
+  })
+  expect(await Promise.all([commit(entry()), commit(entry())])).toMatchObject(Array(2).fill({ committed: true }))
+  expect(await db.rows(sql`select from emails`)).toHaveLength(2)
 })
