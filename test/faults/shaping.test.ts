@@ -90,7 +90,8 @@ async function load(messages: number): Promise<void> {
 
 /** It converges in the first part of each, and the last is counted. */
 const phases = [
-  { perSecond: 20, seconds, counted: Math.ceil(seconds / 2) },
+  // Where other tests run beside it, the first burst can be judged a quarter of what is allowed, and is raised in steps.
+  { perSecond: 20, seconds: seconds + 40, counted: Math.ceil(seconds / 2) },
   // More is dared after hundreds of messages only.
   { perSecond: 40, seconds: seconds + 80, counted: Math.ceil(seconds / 2) },
   { perSecond: 15, seconds, counted: Math.ceil(seconds / 2) },
