@@ -5,6 +5,7 @@ import { type Db, openDb, sql } from '#db'
 import { openRecorder } from '#delivery'
 import { claim, giveBack, postpone, promote } from '#spool'
 import { testDatabase, testTimeMs } from '../support/database.ts'
+import { accepted } from '../support/outcome.ts'
 
 /** As delivery processes have them; and a plan is kept from the first on, as it is after some at the latest. */
 const settings =
@@ -41,28 +42,6 @@ async function eight(db: Db): Promise<void> {
   await promote(db, shards, testTimeMs, 8)
   const sent = (await claim(db, wish)).map((claimed) => ({ claimed, ...accepted }))
   if (sent.length > 0) await recorder.record(sent)
-}
-
-const accepted = {
-  status: 'sent' as const,
-  dueAtMs: null,
-  atMs: testTimeMs,
-  durationMs: 10,
-  details: '',
-  output: '250 OK',
-  code: 250,
-  enhanced: null,
-  secure: true,
-  tls: null,
-  classification: null,
-  classificationCode: null,
-  remoteHost: 'mx.one.test',
-  source: null,
-  outcomeUnknown: false,
-  conversation: null,
-  heldBecause: null,
-  suppress: null,
-  unsuppress: false,
 }
 
 test('they read what they are about, and not the backlog', async () => {

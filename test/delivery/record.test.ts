@@ -5,6 +5,7 @@ import { CommitUnknown, type Db, sql } from '#db'
 import { openRecorder } from '#delivery'
 import { claim, requeue } from '#spool'
 import { testDatabase, testTimeMs } from '../support/database.ts'
+import { accepted } from '../support/outcome.ts'
 
 const addSending = sql`
   insert into spool (tenant_id, email_id, content_id, shard, recipient, destination, state, epoch, failures, test, size_octets)
@@ -38,28 +39,7 @@ const claimed = {
   heldBecause: null,
   aheadMs: 0,
 }
-const sent = {
-  claimed,
-  status: 'sent' as const,
-  dueAtMs: null,
-  atMs: testTimeMs,
-  durationMs: 10,
-  details: '',
-  output: '250 OK',
-  code: 250,
-  enhanced: null,
-  secure: true,
-  tls: null,
-  classification: null,
-  classificationCode: null,
-  remoteHost: 'mx.one.test',
-  source: null,
-  outcomeUnknown: false,
-  conversation: null,
-  heldBecause: null,
-  suppress: null,
-  unsuppress: false,
-}
+const sent = { claimed, ...accepted }
 
 test.each([
   ['of an earlier epoch', { epoch: 4 }],
