@@ -4,7 +4,9 @@ import { defineConfig } from 'vitest/config'
 export default defineConfig({
   test: {
     include: ['src/**/*.test.ts', 'test/**/*.test.ts', 'tools/**/*.test.ts'],
+    // What takes its time runs with `npm run faults`.
     exclude: [
+      '**/*.slow.test.ts',
       'test/faults/**',
       'test/journeys/**',
       'test/backup/**',

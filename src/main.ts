@@ -16,6 +16,7 @@ import {
   openSecrets,
   openTraces,
   readConfig,
+  readFromParent,
   type Secrets,
   shownSettings,
   startChildren,
@@ -23,6 +24,7 @@ import {
   systemClock,
   systemRandom,
   type Traces,
+  takeEnvironment,
   tellParent,
   tellReady,
 } from '#base'
@@ -36,10 +38,10 @@ import { ensurePlatformKey, openDomains } from '#domains'
 import { prepareDays, startHousekeeping } from '#housekeeping'
 import { startHttp } from '#http'
 import { ensureCertificate, startInbound } from '#inbound'
-import { type FirstStart, firstStart, openHouses, readSecret, refuseOtherSecret, welcome } from '#installation'
+import { type FirstStart, firstStart, followRing, givenSecrets, openHouses, openRing, welcome } from '#installation'
 import { openLimitSettings, openPresence } from '#limits'
 import { openGuard, openPost, openResolver } from '#net'
-import { openReturns } from '#returns'
+import { openReader, openReturns, readHere } from '#returns'
 import { forgetProcess, shardLeases } from '#spool'
 import { openTenants } from '#tenants'
 import { openTracks } from '#tracking'
@@ -47,7 +49,8 @@ import { forgetSender, openBodies, startSending } from '#webhooks'
 
 const clock = systemClock
 const ids: Ids = openIds(systemRandom)
-const environment = process.env
+/** What is secret in it is inherited by nothing that is started from here. */
+const environment = { ...takeEnvironment(process.env), ...readFromParent(process.env) }
 /** For `postrider crash-test`; undefined in every other life. */
 const reached = openCrashPoints(environment.POSTRIDER_CRASH_POINTS)
 const script = new URL('../bin/postrider.js', import.meta.url).pathname
@@ -97,14 +100,15 @@ async function serve(): Promise<void> {
   const ending = ended.signal
   const stop = untilSignal().then(() => ended.abort())
   const traces = await tracesOf(config, log, 'serve')
-  const secrets = openSecrets(readSecret(config, ids), systemRandom)
+  const given = givenSecrets(config, ids)
+  const secrets = openSecrets(given[0], systemRandom)
   const embedded = config.databaseUrl === undefined ? await startEmbedded({ folder: config.dataFolder, clock, log }) : undefined
   const url = config.databaseUrl ?? (embedded?.url as string)
   const db = await openDb({ url, poolSize: apiConnections, applicationName: 'postrider serve', log })
   const ground = { config, log, traces, secrets, db }
   const open: Role[] = []
   try {
-    const shown = await makeReady(ground)
+    const shown = await makeReady(ground, given)
     if (ending.aborted) {
       if (shown) console.log(welcome(config, shown))
       return
@@ -125,10 +129,10 @@ async function serve(): Promise<void> {
 }
 
 /** Brings the database to where the roles may start on it; what a first start made is to be shown once. */
-async function makeReady({ config, log, secrets, db }: Ground): Promise<FirstStart | undefined> {
+async function makeReady({ config, log, secrets, db }: Ground, given: readonly string[]): Promise<FirstStart | undefined> {
   await migrate(db, clock)
   await prepareDays(db, clock.nowMs())
-  await refuseOtherSecret(db, secrets)
+  await openRing(db, secrets, given)
   await holdAfterRestore(db, clock.nowMs())
   for (const problem of await durabilityProblems(db)) log.warn(problem)
   return firstStart(config, db, { clock, ids, secrets })
@@ -136,10 +140,11 @@ async function makeReady({ config, log, secrets, db }: Ground): Promise<FirstSta
 
 /** In this order; what has started is in `open`, also when a later one fails. */
 async function startRoles(ground: Ground, { url, ending, open }: { url: string; ending: AbortSignal; open: Role[] }): Promise<void> {
-  const { config, log, db } = ground
+  const { config, log, secrets, db } = ground
   const wants = new Set(config.roles)
   const processes = (command: string, count: number, ended: (name: string) => Promise<void>) =>
-    startProcesses({ command, count, ended }, { config, url, log, ending })
+    startProcesses({ command, count, ended }, { config, secrets, url, log, ending })
+  open.push(followRing({ db, clock, log, secrets }))
   if (wants.has('delivery'))
     open.push(processes('delivery-process', config.deliveryProcesses, (name) => forgetProcess(db, shardLeases, name)))
   if (wants.has('webhooks')) open.push(processes('webhooks-process', webhookProcesses, (name) => forgetSender(db, name)))
@@ -167,15 +172,30 @@ async function startRoles(ground: Ground, { url, ending, open }: { url: string; 
   open.push(startMeasuring({ db, clock, log, dataFolder: config.dataFolder }))
 }
 
+/**
+ * For the allocator of glibc: large pieces are mapped, each on its own, and so given back when they are free. Without it a freed piece of
+ * 10 MB makes it keep all that are smaller than this.
+ */
+const memoryGivenBack = { MALLOC_ARENA_MAX: '2', MALLOC_MMAP_THRESHOLD_: '1048576' }
+
 /** Processes of a role that this one starts, and starts again when they die. */
 function startProcesses(
   role: { command: string; count: number; ended: (name: string) => Promise<void> },
-  { config, url, log, ending }: { config: Config; url: string; log: Log; ending: AbortSignal },
+  { config, secrets, url, log, ending }: { config: Config; secrets: Secrets; url: string; log: Log; ending: AbortSignal },
 ): Children {
   return startChildren({
     script,
     argumentsFor: (name) => [role.command, name],
-    environment: { ...environment, DATABASE_URL: url, POSTRIDER_SECRET: readSecret(config, ids) },
+    // The secret in force when the child starts, and no other.
+    environment: () => ({
+      ...memoryGivenBack,
+      ...environment,
+      DATABASE_URL: url,
+      POSTRIDER_SECRET: secrets.textOf(secrets.fingerprint),
+      POSTRIDER_SECRET_FILE: undefined,
+      POSTRIDER_SECRET_NEW: undefined,
+      POSTRIDER_SECRET_NEW_FILE: undefined,
+    }),
     count: role.count,
     newName: () => `${config.hostname}-${ids.token(12)}`,
     ended: role.ended,
@@ -191,7 +211,7 @@ function openAcceptance({ config, log, secrets, db }: Ground) {
   const domains = openDomains({ db, clock, secrets })
   const tracks = openTracks({ db, clock })
   const limitSettings = openLimitSettings({ db, clock, config })
-  const commit = openCommit({ db, clock, limitSettings, reached })
+  const commit = openCommit({ db, clock, ids, limitSettings, reached })
   const { sandboxSender, hostname, publicUrl } = config
   const accept = openAccept({ db, clock, ids, tenants, domains, tracks, limitSettings, sandboxSender, hostname, publicUrl, commit })
   const credentials = openCredentials({ db, clock })
@@ -260,13 +280,17 @@ async function runProcess(
   const log = openLog(config.logLevel, name)
   const stop = untilSignal()
   const traces = await tracesOf(config, log, role)
-  const secrets = openSecrets(readSecret(config, ids), systemRandom)
-  const given = config.databaseUrl as string
-  const url = databaseOptions === undefined ? given : withOptions(given, databaseOptions)
+  const given = givenSecrets(config, ids)
+  const secrets = openSecrets(given[0], systemRandom)
+  const plainUrl = config.databaseUrl as string
+  const url = databaseOptions === undefined ? plainUrl : withOptions(plainUrl, databaseOptions)
   const db = await openDb({ url, poolSize, applicationName: `postrider ${name}`, log })
+  await openRing(db, secrets, given)
+  const ring = followRing({ db, clock, log, secrets })
   const running = await start({ config, log, traces, secrets, db })
   await stop
   await running.stop()
+  await ring.stop()
   await traces?.stop()
   await db.close()
 }
@@ -279,7 +303,8 @@ const deliver = (processId: string): Promise<void> =>
       const tenants = openTenants({ db, clock })
       const domains = openDomains({ db, clock, secrets })
       const resolver = openResolver({ servers: config.resolvers, clock, ids })
-      const { takeReport } = openReturns({ db, clock, ids, log, secrets, tenants, resolver, hostname: config.hostname, readReport })
+      const { hostname } = config
+      const { takeReport } = openReturns({ db, clock, ids, log, secrets, tenants, resolver, hostname, read: readHere(readReport) })
       return startDelivery({ db, clock, ids, log, traces, secrets, domains, tenants, config, processId, takeReport, reached })
     },
   )
@@ -289,12 +314,15 @@ const receive = (): Promise<void> =>
     const { config, log, traces, secrets, db } = ground
     const { tenants, accept, credentials, uses } = openAcceptance(ground)
     const resolver = openResolver({ servers: config.resolvers, clock, ids })
-    const returns = openReturns({ db, clock, ids, log, secrets, tenants, resolver, hostname: config.hostname, readReport })
+    const reader = openReader({ clock, log })
+    const { hostname } = config
+    const returns = openReturns({ db, clock, ids, log, secrets, tenants, resolver, hostname, read: reader.read })
     const inbound = await startInbound({ db, clock, log, traces, accept, credentials, returns, config })
     tellReady()
     return {
       async stop() {
         await inbound.stop()
+        reader.stop()
         await uses.stop()
       },
     }
@@ -322,12 +350,12 @@ const exitCode = await runCommand(process.argv.slice(2), {
   version,
   clock,
   ...openHouses({ environment, clock, ids, random: systemRandom, version }),
-  secretOf: (config) => readSecret(config, ids),
   untilSignal,
   serve,
   deliver,
   receive,
   sendWebhooks,
   print: (text) => console.log(text),
+  reached,
 })
 process.exit(exitCode)

@@ -2,6 +2,7 @@
 import { useQuery } from '@tanstack/react-query'
 import { createContext, type ReactNode, useContext, useState } from 'react'
 import { get, getPage, withQuery } from './api.ts'
+import { texts } from './texts.ts'
 import type { Member, Tenant } from './types.ts'
 
 interface Here {
@@ -15,6 +16,10 @@ interface Here {
   scoped: (path: string, query?: Record<string, string | number | undefined>) => string
   /** What a body says of the tenant. */
   inBody: { tenantId?: string }
+  /** For lists that hold the organisation's own where no tenant is named: in the query, those of all tenants. */
+  ofAll: { all?: string }
+  /** Of a tenant's id; null: the organisation. */
+  nameOf: (tenantId: string | null) => string
 }
 
 const Context = createContext<Here | undefined>(undefined)
@@ -41,6 +46,8 @@ export function HereProvider({ member, children }: { member: Member; children: R
     },
     scoped: (path, query = {}) => withQuery(path, { ...query, tenantId }),
     inBody: tenantId === undefined ? {} : { tenantId },
+    ofAll: tenantId === undefined ? { all: 'true' } : {},
+    nameOf: (id) => (id === null ? texts.organisation : (tenants.data?.items.find((one) => one.id === id)?.name ?? id)),
   }
   return <Context value={here}>{children}</Context>
 }

@@ -17,6 +17,7 @@ export interface Email {
   subject: string
   status: Status
   timestampIso: string
+  test: boolean
   tag?: string
 }
 
@@ -165,6 +166,7 @@ export interface Tenant {
   name: string
   status: 'active' | 'suspended' | 'archived'
   isDefault: boolean
+  pausedBecause: string | null
   createdAt: string
 }
 
@@ -194,7 +196,6 @@ export interface SendLimit {
 }
 
 export interface Recent {
-  isSimulated: boolean
   delivered: { emails: number; p50Ms: number | null; p99Ms: number | null }
   failing: {
     destination: string

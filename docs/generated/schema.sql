@@ -51,7 +51,7 @@ create table contents (
 ) partition by RANGE (id);
 
 create table credentials (
-  id bigint not null generated always as identity,
+  id bigint not null,
   tenant_id text collate "C",
   name text not null,
   type text not null,
@@ -80,7 +80,7 @@ create table delivery_processes (
 
 create table domains (
   tenant_id text collate "C" not null,
-  id bigint not null generated always as identity,
+  id bigint not null,
   uuid uuid not null,
   name text not null,
   trusted boolean not null,
@@ -103,10 +103,17 @@ create table domains (
   next_check_at timestamptz,
   constraint domains_pkey PRIMARY KEY (tenant_id, id)
 );
-CREATE INDEX domains_by_id ON domains (id);
+CREATE UNIQUE INDEX domains_by_id ON domains (id);
 CREATE UNIQUE INDEX domains_by_name ON domains (tenant_id, name);
 CREATE UNIQUE INDEX domains_by_uuid ON domains (uuid);
 CREATE INDEX domains_to_check ON domains (next_check_at) WHERE (next_check_at IS NOT NULL);
+
+create table elapsed_marks (
+  elapsed_ms bigint not null,
+  at timestamptz not null,
+  constraint elapsed_marks_pkey PRIMARY KEY (elapsed_ms)
+);
+CREATE INDEX elapsed_marks_at ON elapsed_marks (at);
 
 create table email_counts (
   tenant_id text collate "C" not null,
@@ -216,8 +223,8 @@ create table members (
   totp_secret bytea,
   totp_confirmed_at timestamptz,
   totp_step bigint,
-  constraint members_pkey PRIMARY KEY (address),
-  constraint members_id_key UNIQUE (id),
+  constraint members_pkey PRIMARY KEY (id),
+  constraint members_address_tenant_id_key UNIQUE NULLS NOT DISTINCT (address, tenant_id),
   constraint members_role_check CHECK ((role = ANY (ARRAY['owner'::text, 'admin'::text, 'viewer'::text])))
 );
 
@@ -338,6 +345,24 @@ create table sandbox_days (
   constraint sandbox_days_pkey PRIMARY KEY (day)
 );
 
+create table secret_rotation (
+  only_one boolean not null default true,
+  old_fingerprint text not null,
+  new_fingerprint text not null,
+  step text not null,
+  began_at timestamptz not null,
+  constraint secret_rotation_pkey PRIMARY KEY (only_one),
+  constraint secret_rotation_only_one_check CHECK (only_one),
+  constraint secret_rotation_step_check CHECK ((step = ANY (ARRAY['announced'::text, 'sealing'::text, 'done'::text])))
+);
+
+create table secrets (
+  opened_by text collate "C" not null,
+  fingerprint text collate "C" not null,
+  sealed bytea not null,
+  constraint secrets_pkey PRIMARY KEY (opened_by, fingerprint)
+);
+
 create table send_capacity (
   subject text collate "C" not null,
   test boolean not null,
@@ -346,6 +371,7 @@ create table send_capacity (
   waiting bigint not null,
   approaching_told timestamptz,
   exceeded_told timestamptz,
+  takes jsonb not null default '{}'::jsonb,
   constraint send_capacity_pkey PRIMARY KEY (subject, test)
 ) with (fillfactor=50);
 
@@ -472,6 +498,7 @@ create table suppressions (
   constraint suppressions_source_check CHECK ((source = ANY (ARRAY['manual'::text, 'automatic'::text])))
 );
 CREATE INDEX suppressions_by_id ON suppressions (tenant_id, id);
+CREATE INDEX suppressions_in_order ON suppressions (id);
 
 create table tenant_hours (
   tenant_id text collate "C" not null,
@@ -522,7 +549,7 @@ create table tls_requirements (
 
 create table track_domains (
   tenant_id text collate "C" not null,
-  id bigint not null generated always as identity,
+  id bigint not null,
   domain_id bigint not null,
   name text not null,
   full_name text not null,
@@ -541,7 +568,7 @@ create table track_domains (
   constraint track_domains_tenant_id_domain_id_fkey FOREIGN KEY (tenant_id, domain_id) REFERENCES domains(tenant_id, id) ON DELETE CASCADE
 );
 CREATE UNIQUE INDEX track_domains_by_full_name ON track_domains (full_name);
-CREATE INDEX track_domains_by_id ON track_domains (id);
+CREATE UNIQUE INDEX track_domains_by_id ON track_domains (id);
 CREATE INDEX track_domains_due ON track_domains (next_check_at) WHERE (next_check_at IS NOT NULL);
 CREATE INDEX track_domains_of_domain ON track_domains (tenant_id, domain_id);
 
@@ -631,7 +658,7 @@ create table webhook_signing_keys (
 
 create table webhooks (
   tenant_id text collate "C" not null,
-  id bigint not null generated always as identity,
+  id bigint not null,
   uuid uuid not null,
   name text not null,
   url text not null,

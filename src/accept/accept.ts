@@ -1,15 +1,16 @@
 /**
  * Acceptance: the one way into the spool. A submission in; committed emails, one for each recipient, out.
- * Owns: idempotency_keys. Uses: base, mail, db, tenants, members, limits, domains, events, emails, spool, tracking. Used by:
+ * Owns: idempotency_keys, elapsed_marks. Uses: base, mail, simulator, db, tenants, members, limits, domains, events, emails, spool, tracking. Used by:
  * housekeeping, inbound, http, main.
  * Promises: an answer leaves only after the commit is on disk; nothing slow (DNS, MIME, DKIM) happens before it; one Idempotency-Key sends
- * once in 24 hours.
+ * once in 24 hours, by elapsed time too.
  */
 import { type Clock, type Ids, metrics, Refusal, wrongField } from '#base'
 import type { Db } from '#db'
 import type { Domains } from '#domains'
+import { openContentEncoder } from '#emails'
 import { type LimitSettings, readStanding, type Standing } from '#limits'
-import type { Mailbox } from '#mail'
+import type { Mailbox, Originator } from '#mail'
 import { findTestAheadMs } from '#spool'
 import type { Tenant, Tenants } from '#tenants'
 import type { Tracks } from '#tracking'
@@ -19,10 +20,11 @@ import { prepareForward } from './forward.ts'
 import { openOnce } from './once.ts'
 import { checkRaw, type Prepared, prepareRawSubmission, prepareSubmission } from './prepare.ts'
 import { type RetriedEmail, retry } from './retry.ts'
-import { obeySandboxRules, refuseUnlessActive, senderFor, tenantFor } from './sender.ts'
+import { obeySandboxRules, refuseUnlessActive, type Sender, senderFor, tenantFor } from './sender.ts'
 import type { AcceptedBatch, AcceptedSubmission, Answer, AnswerPlan, BatchResult, Caller, RawSubmission, Submission } from './submission.ts'
 
 export { type Commit, openCommit } from './commit.ts'
+export { markEveryMs, openMarking } from './elapsed.ts'
 export { forgetAnswersWith, forgetExpiredKeys } from './once.ts'
 export type {
   AcceptedBatch,
@@ -37,6 +39,8 @@ export type {
 const mostBatchElements = 100
 const mostBatchRecipients = 1000
 const mostElementRecipients = 50
+/** Of a batch; then others have their turn on the event loop. */
+const mostOctetsInTurn = 262_144
 
 /** An element of a batch, or what its door found wrong with its shape; then its recipients are only counted. */
 export type BatchElement = { submission: Omit<Submission, 'from'> } | { refused: Refusal; recipients: number }
@@ -83,6 +87,7 @@ export interface AcceptDeps {
 export function openAccept(deps: AcceptDeps): Accept {
   const { db, clock, ids, tenants, commit } = deps
   const once = openOnce(deps)
+  const encoder = openContentEncoder(clock)
   const standing = async (test: boolean) => readStanding(db, test, await deps.limitSettings.send(), clock.nowMs())
 
   /** Commits what `prepare` makes and answers with `plan.render`, or with the stored answer of the same idempotency key. */
@@ -113,7 +118,7 @@ export function openAccept(deps: AcceptDeps): Accept {
   const factsFor = async ({ mode, credentialId }: Caller, tenant: Tenant) => {
     const test = mode === 'test'
     const aheadMs = test ? await findTestAheadMs(db, tenant.id) : 0
-    return { test, credentialId, nowMs: clock.nowMs(), aheadMs, ids, publicUrl: deps.publicUrl }
+    return { test, credentialId, nowMs: clock.nowMs(), aheadMs, ids, publicUrl: deps.publicUrl, encoder }
   }
 
   /** The tenant that sends, once it may be from this mailbox; the sandbox sender may not. */
@@ -122,6 +127,16 @@ export function openAccept(deps: AcceptDeps): Accept {
     refuseUnlessActive(tenant)
     await senderFor(from.address, tenant, caller, { ...deps, sandboxSender: '' })
     return tenant
+  }
+
+  /** From is who sends; a reader may be shown any of the originators as the sender, so the tenant must send from the domains of all. */
+  async function senderOf(originators: readonly Originator[], tenant: Tenant, caller: Caller): Promise<Sender> {
+    const domains = originators.map(({ address }) => address.domain)
+    const distinct = originators.filter((_, index) => domains.indexOf(domains[index] as string) === index)
+    const senders: Sender[] = []
+    for (const { field, address } of distinct)
+      senders.push(await senderFor(address, tenant, caller, deps, { field: 'rawMessage', header: field }))
+    return senders[0] as Sender
   }
 
   return {
@@ -135,7 +150,7 @@ export function openAccept(deps: AcceptDeps): Accept {
         refuseUnlessActive(tenant)
         const sender = await senderFor(checked.from.address, tenant, caller, deps)
         if (sender.sandbox) await obeySandboxRules(db, checked.recipients.envelope, clock.nowMs())
-        const prepared = prepareSubmission(checked, submission, { tenant, sender, ...(await factsFor(caller, tenant)) })
+        const prepared = await prepareSubmission(checked, submission, { tenant, sender, ...(await factsFor(caller, tenant)) })
         return { submissions: [prepared], result: prepared.accepted }
       })
     },
@@ -148,8 +163,9 @@ export function openAccept(deps: AcceptDeps): Accept {
       const checked = checkRaw(submission)
       return answer(caller, plan, async () => {
         const tenant = await rawSender(tenantId, from, caller)
-        const sender = await senderFor(checked.headerFrom.address, tenant, caller, deps, 'rawMessage')
-        const prepared = prepareRawSubmission(submission, checked, recipients, { tenant, sender, ...(await factsFor(caller, tenant)) })
+        const sender = await senderOf(checked.originators, tenant, caller)
+        const facts = { tenant, sender, ...(await factsFor(caller, tenant)) }
+        const prepared = await prepareRawSubmission(submission, checked, recipients, facts)
         return { submissions: [prepared], result: prepared.accepted }
       })
     },
@@ -174,7 +190,12 @@ export function openAccept(deps: AcceptDeps): Accept {
         const facts = { tenant, sender, ...(await factsFor(caller, tenant)) }
         const submissions: Prepared[] = []
         const results: BatchResult[] = []
+        let octetsInTurn = 0
         for (const [index, element] of elements.entries()) {
+          if (octetsInTurn > mostOctetsInTurn) {
+            await new Promise<void>((resolve) => void setImmediate(resolve))
+            octetsInTurn = 0
+          }
           if ('refused' in element) {
             results.push({ refused: element.refused })
             continue
@@ -184,8 +205,9 @@ export function openAccept(deps: AcceptDeps): Accept {
             const checked = checkSubmission(submission)
             refuseCrowdedElement(checked.recipients.envelope.length)
             if (sender.sandbox) await obeySandboxRules(db, checked.recipients.envelope, clock.nowMs())
-            const prepared = prepareSubmission(checked, submission, facts)
+            const prepared = await prepareSubmission(checked, submission, facts)
             submissions.push(prepared)
+            octetsInTurn += prepared.sizeOctets
             results.push({ accepted: prepared.accepted })
           } catch (error) {
             if (!(error instanceof Refusal)) throw error

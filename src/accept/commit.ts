@@ -3,7 +3,7 @@
  * flight at most, and there is no timer. Writes contents, emails, spool, events and idempotency_keys together, because this is one of the
  * two hot commits of the house.
  */
-import { type Clock, metrics, pause, type Reached, Refusal } from '#base'
+import { type Clock, type Ids, metrics, pause, type Reached, Refusal } from '#base'
 import {
   CommitUnknown,
   DatabaseUnreachable,
@@ -19,10 +19,11 @@ import {
 } from '#db'
 import { emailTables } from '#emails'
 import { appendEvents, eventTables } from '#events'
-import { type LimitSettings, type Standing, takeSlots } from '#limits'
+import { type LimitSettings, openSlots, type Slots, type Standing, type Taken } from '#limits'
 import { shardOf } from '#spool'
-import { keyLifeMs } from './once.ts'
+import { beforeMarks, keyLifeMs } from './elapsed.ts'
 import type { Prepared } from './prepare.ts'
+import { giveBackLater, giveBackUnwritten } from './unwritten.ts'
 
 /** Submissions in one flush: more gained nothing when measured, see docs/performance.md. */
 const flushSubmissions = 64
@@ -61,7 +62,7 @@ const commitOf = (bodies: number): Sql<{ credentialId: number; key: string }> =>
     order by credential_id, key
     on conflict (credential_id, key) do update
     set fingerprint = excluded.fingerprint, status = excluded.status, body = excluded.body, accepted_at = excluded.accepted_at
-    where idempotency_keys.accepted_at <= excluded.accepted_at - $3::interval
+    where idempotency_keys.accepted_at <= least(excluded.accepted_at - $3::interval, ${beforeMarks})
     returning credential_id, key
   ),
   winner as (
@@ -119,16 +120,23 @@ interface Waiting {
 export interface CommitDeps {
   db: Db
   clock: Clock
+  ids: Pick<Ids, 'label'>
   limitSettings: LimitSettings
   /** Called where a crash test may strike. */
   reached?: Reached | undefined
+}
+
+/** One of the flushes that may be in flight. */
+interface Lane extends CommitDeps {
+  /** Of the send capacity. */
+  slots: Slots
 }
 
 export type Commit = (entry: Entry) => Promise<CommitResult>
 
 export function openCommit(deps: CommitDeps): Commit {
   const queue: Waiting[] = []
-  let inFlight = 0
+  const idle = Array.from({ length: flushesInFlight }, (): Lane => ({ ...deps, slots: openSlots(deps.db, deps.ids.label(10)) }))
 
   const takeFlush = (): Waiting[] => {
     let submissions = 0
@@ -144,25 +152,29 @@ export function openCommit(deps: CommitDeps): Commit {
     return queue.splice(0, taken)
   }
 
-  const flush = async () => {
-    inFlight++
+  const flush = async (lane: Lane) => {
     try {
-      while (queue.length > 0) await commitTogether(takeFlush(), deps)
+      while (queue.length > 0) await commitTogether(takeFlush(), lane)
     } finally {
-      inFlight--
+      idle.push(lane)
     }
+  }
+  const flushIdle = () => {
+    // In turn, so that each soon gives back what it owes.
+    const lane = queue.length > 0 ? idle.shift() : undefined
+    if (lane) void flush(lane)
   }
 
   return (entry) =>
     new Promise((settle, fail) => {
       queue.push({ entry, sinceMs: deps.clock.monotonicMs(), settle, fail })
       // Started in a microtask, so that requests parsed in the same turn of the event loop share the flush.
-      if (inFlight < flushesInFlight) queueMicrotask(() => void (inFlight < flushesInFlight && queue.length > 0 && flush()))
+      if (idle.length > 0) queueMicrotask(flushIdle)
     })
 }
 
 /** Answers every one of `group`, whatever happens; never rejects. */
-async function commitTogether(all: Waiting[], deps: CommitDeps): Promise<void> {
+async function commitTogether(all: Waiting[], deps: Lane): Promise<void> {
   const sinceMs = deps.clock.monotonicMs() - mostWaitMs
   for (const one of all) if (one.sinceMs < sinceMs) one.fail(isAway())
   const group = all.filter((one) => one.sinceMs >= sinceMs)
@@ -188,15 +200,15 @@ const isAway = () => new Refusal('internal_error', { message: 'the database cann
 
 const onceName = (once: { credentialId: number; key: string }) => `${once.credentialId} ${once.key}`
 
-async function write(entries: Entry[], deps: CommitDeps) {
+async function write(entries: Entry[], deps: Lane) {
   const submissions = entries.flatMap((entry) => entry.submissions.map((submission) => ({ submission, once: entry.once })))
-  const { granted, standing } = await slotsFor(submissions, deps)
+  const taken = await slotsFor(submissions, deps)
   const bodies = submissions.map(({ submission }) => submission.body)
   const size = commitSizes.find(({ bodies: most }) => bodies.length <= most)
   if (!size) throw new Error(`${bodies.length} submissions are more than one flush holds`)
   const firstAtMs = submissions[0]?.submission.acceptedAtMs ?? deps.clock.nowMs()
   const parameters = [
-    JSON.stringify(submissions.map(({ submission, once }, n) => rowOf(submission, n, once?.key ?? null, granted[n] as number))),
+    JSON.stringify(submissions.map(({ submission, once }, n) => rowOf(submission, n, once?.key ?? null, taken.granted[n] as number))),
     JSON.stringify(
       entries.flatMap((entry) => (entry.once ? [keyRowOf(entry.once, entry.submissions[0]?.acceptedAtMs ?? deps.clock.nowMs())] : [])),
     ),
@@ -204,20 +216,39 @@ async function write(entries: Entry[], deps: CommitDeps) {
     ...bodies,
     ...Array.from({ length: size.bodies - bodies.length }, () => nothing),
   ]
-  // Colliding with itself, it was written before; whose keys won then is told by the answers that are kept.
-  const winners = (await writeOnce(size.statement, parameters, firstAtMs, deps)) ?? []
-  return { standing, won: new Set(winners.map(onceName)) }
+  const written = submissions.map(({ submission }) => submission)
+  let answer: Awaited<ReturnType<typeof writeOnce>>
+  try {
+    answer = await writeOnce(size.statement, parameters, firstAtMs, deps)
+  } catch (error) {
+    if (error instanceof StillUnknown) void giveBackLater(written, taken, deps)
+    else if (!(error instanceof NotDurable))
+      await deps.slots.giveBack(
+        taken,
+        written.map((_, n) => n),
+      )
+    throw error instanceof StillUnknown ? isAway() : error
+  }
+  const won = new Set(answer.winners.map(onceName))
+  const beaten = submissions.flatMap(({ once }, n) => (once && !won.has(onceName(once)) ? [n] : []))
+  // What collided with itself was written before: whose keys won then is told by the answers that are kept.
+  if (answer.wasLost) await giveBackUnwritten(written, taken, deps).catch(() => void giveBackLater(written, taken, deps))
+  else if (beaten.length > 0) await deps.slots.giveBack(taken, beaten)
+  return { standing: taken.standing, won }
 }
 
 /** Of the send capacity, for each submission in order. */
-async function slotsFor(submissions: readonly { submission: Prepared }[], { db, clock, limitSettings }: CommitDeps) {
+async function slotsFor(submissions: readonly { submission: Prepared }[], { db, clock, limitSettings, slots }: Lane): Promise<Taken> {
   const demands = submissions.map(({ submission: { tenantId, test, emails } }) => ({ tenantId, test, count: emails.length }))
   const limits = await limitSettings.send()
-  const take = () => takeSlots(db, demands, limits, clock.nowMs(), appendEvents)
+  const take = () => slots.take(demands, limits, clock.nowMs(), appendEvents)
   return makingDays(db, take, [{ tables: eventTables, timesMs: [clock.nowMs()] }])
 }
 
-/** Runs the statement until it is known to be committed; undefined when that was so before the last try. */
+/** Nobody could tell in time whether the flush was committed. */
+class StillUnknown extends Error {}
+
+/** Runs the statement until it is known to be committed. `wasLost`: perhaps that was so before the last try. */
 async function writeOnce(
   statement: (typeof commitSizes)[number]['statement'],
   parameters: unknown[],
@@ -231,9 +262,9 @@ async function writeOnce(
       reached?.('accept-uncommitted')
       const winners = await db.rows(statement, parameters)
       reached?.('accept-committed')
-      return winners
+      return { winners, wasLost: unresolved }
     } catch (error) {
-      if (sqlState(error) === uniqueViolation && unresolved) return undefined
+      if (sqlState(error) === uniqueViolation && unresolved) return { winners: [], wasLost: true }
       // Those of a group may be of two days: the second is made when each is written alone.
       if (lacksPartition(error) && !hasDays) {
         await ensurePartitions(db, [...emailTables, ...eventTables], firstAtMs, 1)
@@ -245,7 +276,7 @@ async function writeOnce(
       if (!(error instanceof CommitUnknown || error instanceof DatabaseUnreachable || isOfMoment)) throw error
       // The commit may or may not have happened. Writing the same ids again finds out: it succeeds, or collides with itself.
       unresolved = true
-      if (clock.monotonicMs() >= deadlineMs) throw isAway()
+      if (clock.monotonicMs() >= deadlineMs) throw new StillUnknown()
       await pause(clock, resolveEveryMs)
     }
   }

@@ -1,24 +1,24 @@
 /**
- * Idempotency (contract section 5): one key, one send, in 24 hours. The key is one unique row written with the emails; there is no
+ * Idempotency (contract section 5): one key, one send, in 24 hours that have passed and that the clock tells. The key is one unique row written with the emails; there is no
  * reservation that could expire half-way. A twin in the same process waits for the first; one in another process waits on the row.
  */
 import { type Clock, Refusal } from '#base'
 import { type Db, type Queryable, sql } from '#db'
+import { beforeMarks, keyLifeMs } from './elapsed.ts'
 
-export const keyLifeMs = 24 * 3_600_000
 const twinWaitMs = 30_000
 
 const storedAnswer = sql<{ fingerprint: Buffer; body: Buffer }>`
   select fingerprint, body
   from idempotency_keys
-  where credential_id = $1 and key = $2 and accepted_at > $3`
+  where credential_id = $1 and key = $2 and accepted_at > least($3::timestamptz, ${beforeMarks})`
 
 const forgetExpired = sql`
   delete from idempotency_keys
   where (credential_id, key) in (
     select credential_id, key
     from idempotency_keys
-    where accepted_at <= $1
+    where accepted_at <= least($1::timestamptz, ${beforeMarks})
     order by accepted_at
     limit 10000
   )`

@@ -1,8 +1,8 @@
 /** Turns a checked submission into the rows that acceptance writes: one content, and one email for each envelope recipient. */
 
 import { type Ids, Refusal } from '#base'
-import { type Content, encodeContent, type PartsContent, type Tracking } from '#emails'
-import { type Address, type Mailbox, readRaw } from '#mail'
+import type { Content, ContentEncoder, PartsContent, Tracking } from '#emails'
+import { type Address, type Mailbox, type Originator, readRaw } from '#mail'
 import type { Tenant } from '#tenants'
 import {
   base64Octets,
@@ -57,13 +57,14 @@ export interface PrepareFacts {
   aheadMs: number
   ids: Ids
   publicUrl: string
+  encoder: ContentEncoder
 }
 
 export function prepareSubmission(
   checked: CheckedSubmission,
   given: { from: string; to: readonly string[] },
   facts: PrepareFacts,
-): Prepared {
+): Promise<Prepared> {
   const emails = newEmails(checked.recipients, facts)
   const id = (emails[0] as NewEmail).id
   const messageId = `<${id}@${facts.sender.messageIdDomain}>`
@@ -120,37 +121,66 @@ function unsubscribeOrigin({ sender, publicUrl }: PrepareFacts): string {
 
 export interface CheckedRaw {
   octets: number
-  headerFrom: Mailbox
+  /** Of the fields that say whom the message is from, From first; `field` is its name. */
+  originators: Originator[]
   subject: string
   messageId: string | undefined
   tag: string | null
   metadata: Record<string, string> | null
 }
 
+const originatorForms =
+  'Write one address as name@example.com or "Name" <name@example.com>, and the header once; put quotes around names with signs such as , : ; @'
+
+const carriageReturn = 0x0d
+const lineFeed = 0x0a
+
+/** By index, because millions of matches of a regular expression or steps of an iterator take seconds; undefined when it is not ASCII. */
+function withoutLineEnds(text: string): string | undefined {
+  if (!text.includes('\n') && !text.includes('\r')) return text
+  const octets = Buffer.from(text)
+  if (octets.length !== text.length) return undefined
+  let length = 0
+  for (let at = 0; at < octets.length; at++) {
+    const octet = octets[at] as number
+    if (octet !== carriageReturn && octet !== lineFeed) octets[length++] = octet
+  }
+  return octets.toString('latin1', 0, length)
+}
+
 /** What a raw message says of itself; refuses `invalid_raw_message` and `payload_too_large`. */
 export function checkRaw(submission: RawSubmission): CheckedRaw {
-  const refuse = (message: string): never => {
-    throw new Refusal('invalid_raw_message', { field: 'rawMessage', message: `rawMessage ${message}` })
+  const refuse = (message: string, suggestion?: string): never => {
+    throw new Refusal('invalid_raw_message', {
+      field: 'rawMessage',
+      message: `rawMessage ${message}`,
+      ...(suggestion === undefined ? {} : { suggestion }),
+    })
   }
   checkSender(submission.from)
-  const compact = submission.rawMessage.replace(/[\r\n]/g, '')
+  const compact = withoutLineEnds(submission.rawMessage)
+  const tooLarge = () => new Refusal('payload_too_large', { field: 'rawMessage', message: 'rawMessage is larger than 14 MB' })
+  if (compact === undefined) return refuse('is not standard base64')
+  // Longer base64 is not even looked at.
+  if (compact.length > largestMessageOctets * 1.5) throw tooLarge()
   const octets = base64Octets(compact) ?? refuse('is not standard base64')
-  if (octets > largestMessageOctets)
-    throw new Refusal('payload_too_large', { field: 'rawMessage', message: 'rawMessage is larger than 14 MB' })
+  if (octets > largestMessageOctets) throw tooLarge()
   const facts = readRaw(Buffer.from(compact, 'base64'))
   if (typeof facts === 'string') {
     const problems: Record<typeof facts, string> = {
       'no-header-block': 'has no header block',
       'no-from': 'has no From header',
       'several-from': 'has more than one From header',
-      'bad-from': 'has a From header that is not an address',
+      'bad-from': 'has a From header that is not exactly one address to every reader',
       'header-line-malformed': 'has a line in its header block that is not a header',
     }
-    return refuse(problems[facts])
+    return refuse(problems[facts], facts === 'bad-from' ? originatorForms : undefined)
   }
+  if ('unreadable' in facts.originators)
+    return refuse(`has a ${facts.originators.unreadable} header that is not the same to every reader`, originatorForms)
   return {
     octets,
-    headerFrom: facts.from ?? refuse('has no usable From header'),
+    originators: [{ field: 'From', address: facts.from.address }, ...facts.originators],
     subject: facts.subject,
     messageId: facts.messageId,
     tag: checkTag(submission.tag),
@@ -163,7 +193,7 @@ export function prepareRawSubmission(
   checked: CheckedRaw,
   recipients: Recipients,
   facts: PrepareFacts,
-): Prepared {
+): Promise<Prepared> {
   const emails = newEmails(recipients, facts)
   const id = (emails[0] as NewEmail).id
   const messageId = checked.messageId ?? `<${id}@${facts.sender.messageIdDomain}>`
@@ -206,13 +236,13 @@ interface FinishFacts extends PrepareFacts {
   sizeOctets: number
 }
 
-function finish(content: Content, from: Mailbox, facts: FinishFacts): Prepared {
+async function finish(content: Content, from: Mailbox, facts: FinishFacts): Promise<Prepared> {
   const { tenant, sender, test, credentialId, nowMs, aheadMs, emails, messageId } = facts
   const contentId = (emails[0] as NewEmail).id
   return {
     tenantId: tenant.id,
     contentId,
-    body: encodeContent(content),
+    body: await facts.encoder.encode(content, { tenantId: tenant.id, sizeOctets: facts.sizeOctets }),
     sizeOctets: facts.sizeOctets,
     fromText: facts.fromText,
     sender: from.address.text.toLowerCase(),

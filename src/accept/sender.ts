@@ -1,11 +1,12 @@
 /** Who may send as whom: the tenant of a submission, and the sending domain or sandbox sender of its From address. */
-import { Refusal } from '#base'
+import { Refusal, type RefusalCode } from '#base'
 import type { Db } from '#db'
 import { type Domains, returnPathDomainOf } from '#domains'
 import type { Signing, Tracking } from '#emails'
 import { takeSandboxSlots } from '#limits'
-import type { Address } from '#mail'
+import { type Address, parseAddress } from '#mail'
 import { membersAmong } from '#members'
+import { simulatorDomain } from '#simulator'
 import type { Tenant, Tenants } from '#tenants'
 import type { Tracks } from '#tracking'
 import type { Caller } from './submission.ts'
@@ -28,7 +29,8 @@ export function refuseUnlessActive(tenant: Tenant): void {
 
 export interface Sender {
   sandbox: boolean
-  signing: Signing
+  /** null: test mail from the simulator's domain, for which most tenants have no keys. */
+  signing: Signing | null
   /** The domain of generated Message-IDs. */
   messageIdDomain: string
   /** The domain of the return path: the sending domain's own once its record has been seen, else the platform's. */
@@ -44,21 +46,36 @@ export interface SenderDeps {
   hostname: string
 }
 
-/** `field` is where the address stands in the request. */
-export async function senderFor(address: Address, tenant: Tenant, caller: Caller, deps: SenderDeps, field = 'from'): Promise<Sender> {
+/** Where the address stands in the request, and in which header of a raw message. */
+type Place = { field: 'from' } | { field: 'rawMessage'; header: string }
+
+export async function senderFor(
+  address: Address,
+  tenant: Tenant,
+  caller: Caller,
+  deps: SenderDeps,
+  place: Place = { field: 'from' },
+): Promise<Sender> {
+  const { field } = place
   const platform = { messageIdDomain: deps.hostname, returnPathDomain: returnPathDomainOf(deps.hostname) }
   if (address.text.toLowerCase() === deps.sandboxSender && field === 'from')
     return { sandbox: true, signing: { platform: address.domain }, tracking: undefined, ...platform }
   const domain = await deps.domains.find(tenant.id, address.domain)
+  const isSimulators = address.domain === simulatorDomain
+  if (isSimulators && caller.mode === 'test' && !domain?.verified)
+    return { sandbox: false, signing: null, tracking: undefined, ...platform, messageIdDomain: simulatorDomain }
   if (!domain?.verified || (domain.testOnly && caller.mode !== 'test')) {
-    const why = domain?.testOnly
-      ? 'is for test keys only'
-      : domain
-        ? 'is not verified yet'
-        : `is not a sending domain of the tenant ${tenant.id}`
-    throw new Refusal(field === 'from' ? 'domain_not_verified' : 'invalid_raw_message', {
+    const why =
+      domain?.testOnly || isSimulators
+        ? 'is for test keys only'
+        : domain
+          ? 'is not verified yet'
+          : `is not a sending domain of the tenant ${tenant.id}`
+    const code: RefusalCode = field === 'from' ? 'domain_not_verified' : 'invalid_raw_message'
+    throw new Refusal(code, {
       field,
-      message: `${field}: the domain ${address.domain} ${why}`,
+      message: `${field}: the domain ${address.domain}${'header' in place ? ` of its header ${place.header}` : ''} ${why}`,
+      ...(code === 'domain_not_verified' ? { suggestion: insteadOf(caller, deps.sandboxSender) } : {}),
     })
   }
   return {
@@ -68,6 +85,14 @@ export async function senderFor(address: Address, tenant: Tenant, caller: Caller
     returnPathDomain: domain.returnPathStatus === 'OK' ? returnPathDomainOf(domain.name) : platform.returnPathDomain,
     tracking: await deps.tracks.find(tenant.id, domain.id),
   }
+}
+
+/** What the caller can do at once. The sandbox sender of a host name without a dot is no email address. */
+function insteadOf(caller: Caller, sandboxSender: string): string {
+  if (caller.mode === 'test') return `Send from an address at ${simulatorDomain}, which needs no domain, or add and verify the domain`
+  return parseAddress(sandboxSender)
+    ? `Add and verify the domain, or send to members of the organisation from ${sandboxSender}`
+    : 'Add and verify the domain'
 }
 
 /** The sandbox sender writes to members of the organisation only, ten emails a UTC day. */

@@ -5,7 +5,7 @@
  * Promises: no other file of the program reads the environment, the machine's clock or its randomness.
  * More names than other faces, because each is a word of its own that all rooms need.
  */
-export { type Children, startChildren, tellReady } from './children.ts'
+export { type Children, readFromParent, startChildren, tellReady } from './children.ts'
 export { type Clock, pause, systemClock } from './clock.ts'
 export {
   type Config,
@@ -14,22 +14,27 @@ export {
   type ShownSetting,
   settings,
   shownSettings,
+  takeEnvironment,
 } from './config.ts'
 export { openCrashPoints, type Reached } from './crash-points.ts'
+export { openCollector } from './garbage.ts'
 export { openGate } from './gate.ts'
 export { emailIdPrefix, emailIdTimeMs, type Ids, openIds, type Random, systemRandom } from './ids.ts'
+export { endOfJsonString } from './json-text.ts'
 export { type Log, openLog, silentLog } from './log.ts'
 export { type Loop, startLoop } from './loop.ts'
 export { metrics } from './metrics.ts'
 export { metricsPage, tellParent } from './metrics-page.ts'
-export { liesIn, type Network, networkOf } from './networks.ts'
+export { liesIn, type Network, networkOf, siteOf } from './networks.ts'
 export { portTaken } from './ports.ts'
 export { type FieldProblem, Refusal, type RefusalCode, refusals, wrongField } from './refusals.ts'
 export { type Remembered, remembered } from './remembered.ts'
-export { openSecrets, type Sealer, type Secrets } from './secrets.ts'
+export { fingerprintOf, openSecrets, type Sealer, type Secrets } from './secrets.ts'
 export type { EndedSpan, Traces } from './span.ts'
 export { makeStateFolder } from './state-folder.ts'
 export { refuseOddText, storable, storableJson } from './text.ts'
+export { serveTasks } from './thread-tasks.ts'
+export { openThread, type Thread, TookTooLong } from './threads.ts'
 export { openTraces } from './traces.ts'
 /** For what cannot be: the compiler proves that no case is left. */
 export function impossible(never: never): never {

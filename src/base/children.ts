@@ -1,6 +1,8 @@
 /** Child processes of our own program: started, started again when they die, stopped in order. */
 import { type ChildProcess, fork } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { type Clock, pause } from './clock.ts'
+import { partedEnvironment } from './config.ts'
 import type { Log } from './log.ts'
 import { hearChild } from './metrics-page.ts'
 
@@ -9,7 +11,8 @@ export interface ChildrenOptions {
   script: string
   /** Arguments of the child with this name. */
   argumentsFor(name: string): string[]
-  environment: Record<string, string | undefined>
+  /** Asked for at each start. What is secret in it is told to the child through a pipe, which it reads with `readFromParent`. */
+  environment(): Record<string, string | undefined>
   count: number
   /** A name for each start of a child, unique for ever. */
   newName(): string
@@ -20,6 +23,9 @@ export interface ChildrenOptions {
   clock: Clock
   log: Log
 }
+
+/** Says in a child's environment that its standard input holds the rest of it. */
+const toldByPipe = 'POSTRIDER_TOLD_BY_PIPE'
 
 const firstBackoffMs = 100
 const longestBackoffMs = 5000
@@ -37,6 +43,11 @@ export interface Children {
 /** In a child: it does its work now. Elsewhere: nothing. */
 export const tellReady = (): void => void process.send?.({ ready: true })
 
+/** In a child: what its parent did not put into its environment. Elsewhere: nothing. */
+export function readFromParent(environment: Record<string, string | undefined>): Record<string, string> {
+  return environment[toldByPipe] === undefined ? {} : (JSON.parse(readFileSync(0, 'utf8')) as Record<string, string>)
+}
+
 export function startChildren(options: ChildrenOptions): Children {
   const { clock, log, ending } = options
   const living = new Set<ChildProcess>()
@@ -48,10 +59,14 @@ export function startChildren(options: ChildrenOptions): Children {
     if (ending.aborted) return
     const name = options.newName()
     const startedMs = clock.monotonicMs()
+    const { open, secret } = partedEnvironment(options.environment())
     const child = fork(options.script, options.argumentsFor(name), {
-      env: options.environment as NodeJS.ProcessEnv,
-      stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+      env: { ...open, [toldByPipe]: '1' } as NodeJS.ProcessEnv,
+      stdio: ['pipe', 'inherit', 'inherit', 'ipc'],
     })
+    // A child that ends before it has read all is told by its exit.
+    child.stdin?.on('error', () => undefined)
+    child.stdin?.end(JSON.stringify(secret))
     living.add(child)
     hearChild(child)
     child.on('message', (message) => {

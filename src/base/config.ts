@@ -218,6 +218,16 @@ export const settings = {
     },
   ),
   secretFile: setting('POSTRIDER_SECRET_FILE', 'none', 'file to read the secret from instead', (v) => v),
+  newSecret: setting(
+    'POSTRIDER_SECRET_NEW',
+    'none',
+    'the secret that is to follow, for `postrider secret rotate`; while it is set beside the other, either may be the one of the database',
+    (v) => {
+      if (v !== undefined && v.length < 16) throw new Error('give at least 16 characters')
+      return v
+    },
+  ),
+  newSecretFile: setting('POSTRIDER_SECRET_NEW_FILE', 'none', 'file to read the new secret from instead', (v) => v),
   sandboxSender: setting('POSTRIDER_SANDBOX_SENDER', '`sandbox@` + POSTRIDER_HOSTNAME', 'the sandbox sender address', (v) =>
     v?.toLowerCase(),
   ),
@@ -296,6 +306,12 @@ export const settings = {
     (v) => v,
   ),
   tracesUrl: setting('OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', 'none', 'instead: the whole URL that traces are sent to', (v) => v),
+  tracesHeaders: setting(
+    'OTEL_EXPORTER_OTLP_HEADERS',
+    'none',
+    'headers sent with traces, `name=value,name=value`, values percent-encoded',
+    (v) => v,
+  ),
   tracesSampler: setting(
     'OTEL_TRACES_SAMPLER',
     'parentbased_always_on',
@@ -317,10 +333,18 @@ export const settings = {
 
 type Settings = { -readonly [Name in keyof typeof settings]: ReturnType<(typeof settings)[Name]['read']> }
 
-export interface Config extends Omit<Settings, 'secretFile' | 'sandboxSender' | 'publicUrl' | 'smtpHost'> {
+export interface Config extends Omit<Settings, 'secretFile' | 'newSecretFile' | 'sandboxSender' | 'publicUrl' | 'smtpHost'> {
   sandboxSender: string
   smtpHost: string
   publicUrl: string
+}
+
+function readSecretFile(env: string, file: string): string {
+  try {
+    return readFileSync(file, 'utf8').trim()
+  } catch (error) {
+    throw new ConfigError(`${env}: ${(error as Error).message}`)
+  }
 }
 
 /** Reads all settings; throws ConfigError with the variable's name and what is wrong with it. */
@@ -328,14 +352,9 @@ export function readConfig(environment: Record<string, string | undefined>): Con
   const read = Object.fromEntries(
     Object.entries(settings).map(([name, one]) => [name, one.read(environment[one.env])]),
   ) as unknown as Settings
-  const { secretFile, ...rest } = read
-  if (secretFile !== undefined) {
-    try {
-      rest.secret = readFileSync(secretFile, 'utf8').trim()
-    } catch (error) {
-      throw new ConfigError(`POSTRIDER_SECRET_FILE: ${(error as Error).message}`)
-    }
-  }
+  const { secretFile, newSecretFile, ...rest } = read
+  if (secretFile !== undefined) rest.secret = readSecretFile('POSTRIDER_SECRET_FILE', secretFile)
+  if (newSecretFile !== undefined) rest.newSecret = readSecretFile('POSTRIDER_SECRET_NEW_FILE', newSecretFile)
   if ((rest.tlsCert === undefined) !== (rest.tlsKey === undefined))
     throw new ConfigError('POSTRIDER_TLS_CERT and POSTRIDER_TLS_KEY: give both or neither')
   return {
@@ -359,9 +378,11 @@ const secretSettings = new Set([
   'DATABASE_URL',
   'POSTRIDER_RELAY',
   'POSTRIDER_SECRET',
+  'POSTRIDER_SECRET_NEW',
   'POSTRIDER_METRICS_TOKEN',
   'OTEL_EXPORTER_OTLP_ENDPOINT',
   'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT',
+  'OTEL_EXPORTER_OTLP_HEADERS',
 ])
 
 /** The settings in force, as people may see them. */
@@ -372,3 +393,22 @@ export const shownSettings = (environment: Record<string, string | undefined>): 
     default: usual,
     value: environment[env] ? (secretSettings.has(env) ? 'set' : environment[env]) : null,
   }))
+
+/** Of these every process of this machine's user can read the ones that another was started with, so that ours start with none. */
+const isSecretSetting = (name: string) => secretSettings.has(name) || /^(POSTRIDER_API_KEY|PGPASSWORD|PGPASSFILE)$/.test(name)
+
+type Environment = Record<string, string | undefined>
+
+/** A copy of the environment, from which what is secret is taken away, so that nothing this process starts inherits it. */
+export function takeEnvironment(environment: Environment): Environment {
+  const taken = { ...environment }
+  for (const name of Object.keys(taken)) if (secretSettings.has(name)) delete environment[name]
+  return taken
+}
+
+/** What a child of ours is started with, and what it is told through a pipe. */
+export function partedEnvironment(environment: Environment): { open: Environment; secret: Environment } {
+  const parted = (isSecret: boolean) =>
+    Object.fromEntries(Object.entries(environment).filter(([name]) => isSecretSetting(name) === isSecret))
+  return { open: parted(false), secret: parted(true) }
+}

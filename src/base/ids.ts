@@ -23,6 +23,11 @@ export interface Ids {
   requestId(): string
   /** RFC 4122 version 4, lower case. */
   uuid(): string
+  /**
+   * Four draws from 1 to 2^31 - 1, of which a statement takes the first that no row has: an id that clients read as an integer, of 32 bits
+   * too, and that says nothing of how many rows there are.
+   */
+  numbers(): number[]
   /** `length` random characters of base62. */
   token(length: number): string
   /** `length` random characters of `[a-z0-9]`. */
@@ -71,6 +76,11 @@ export function openIds(random: Random): Ids {
     return text
   }
   const letters = 'abcdefghijklmnopqrstuvwxyz'
+  const number = () => {
+    let value = 0
+    while (value === 0) value = Buffer.from([nextByte() & 0x7f, nextByte(), nextByte(), nextByte()]).readUInt32BE()
+    return value
+  }
   return {
     emailId: (atMs) => emailIdPrefix(atMs) + draw(base62, randomDigits),
     tenantId: () => draw(letters, 1) + draw(`${letters}0123456789`, 24),
@@ -82,6 +92,7 @@ export function openIds(random: Random): Ids {
       const hex = bytes.toString('hex')
       return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`
     },
+    numbers: () => [number(), number(), number(), number()],
     token: (length) => draw(base62, length),
     label: (length) => draw(`${letters}0123456789`, length),
     fraction() {

@@ -26,6 +26,11 @@ export const metrics = {
     labelNames: ['kind', 'effect'],
     registers,
   }),
+  recalled: new Counter({
+    name: 'postrider_due_times_corrected_total',
+    help: 'Emails whose next attempt was further off than the retry schedule allows, because a clock had been ahead, and which are due at once',
+    registers,
+  }),
   inFlight: new Gauge({
     name: 'postrider_recipients_in_flight',
     help: 'Recipients handed to a connection and not yet recorded',

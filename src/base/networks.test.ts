@@ -1,6 +1,6 @@
 import ipaddr from 'ipaddr.js'
 import { describe, expect, test } from 'vitest'
-import { liesIn, networkOf } from './networks.ts'
+import { liesIn, networkOf, siteOf } from './networks.ts'
 
 const networks = ['10.0.0.0/8', '2001:db8::/32'].map((one) => ipaddr.parseCIDR(one))
 
@@ -21,5 +21,11 @@ describe('an address', () => {
   test('of IPv6 is counted with the others of its subscriber', () => {
     expect(networkOf('2001:db8:1:2:ffff::1')).toBe(networkOf('2001:db8:1:2::2'))
     expect(networkOf('2001:db8:1:3::2')).not.toBe(networkOf('2001:db8:1:2::2'))
+  })
+
+  test('of IPv6 lies in a site of 65,536 such networks, one of IPv4 in none', () => {
+    expect(siteOf('2001:db8:1:ffff::1')).toBe(siteOf('2001:db8:1::2'))
+    expect(siteOf('2001:db8:2::2')).not.toBe(siteOf('2001:db8:1::2'))
+    for (const address of ['192.0.2.1', '::ffff:192.0.2.1', 'unix']) expect(siteOf(address)).toBeUndefined()
   })
 })

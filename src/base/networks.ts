@@ -18,3 +18,10 @@ export function networkOf(address: string): string {
   const parsed = ipaddr.process(address)
   return parsed.kind() === 'ipv4' ? parsed.toString() : parsed.toByteArray().slice(0, 8).join('.')
 }
+
+/** The first 48 bits of an IPv6 address, of which one subscriber may have 65,536 networks; undefined for any other. */
+export function siteOf(address: string): string | undefined {
+  if (!ipaddr.isValid(address)) return undefined
+  const parsed = ipaddr.process(address)
+  return parsed.kind() === 'ipv6' ? parsed.toByteArray().slice(0, 6).join('.') : undefined
+}

@@ -80,11 +80,11 @@ export const refusals = {
   domain_not_verified: {
     status: 400,
     means: 'the domain of from is not a verified sending domain of the tenant',
-    suggestion: 'Add and verify the domain, or send from the sandbox sender',
+    suggestion: 'Add and verify the domain',
   },
   invalid_raw_message: {
     status: 400,
-    means: 'rawMessage is not base64, has no header block or no usable From',
+    means: 'rawMessage is not base64, has no header block or no usable From, or names a sender of a domain that is not verified',
     suggestion: 'Send a complete RFC 5322 message with a From header, base64-encoded',
   },
   email_not_retryable: {

@@ -26,7 +26,23 @@ describe('a sealed value', () => {
   })
 
   test('has a nonce that no other has', () => {
-    const nonces = Array.from({ length: 2000 }, () => secrets.seal('row', plain).toString('hex', 1, 13))
+    const nonces = Array.from({ length: 2000 }, () => secrets.seal('row', plain).toString('hex', 5, 17))
     expect(new Set(nonces).size).toBe(nonces.length)
+  })
+
+  test('of a secret before opens after a change of secrets, and nothing more is sealed or signed with it', () => {
+    const [old, now] = [openSecrets('the old one', systemRandom), openSecrets('the old one', systemRandom)]
+    const sealed = old.seal('row', plain)
+    const unmarked = Buffer.concat([Buffer.of(1), sealed.subarray(5)])
+    now.use('the new one', ['the old one'])
+    for (const one of [sealed, unmarked]) expect(now.open('row', one)).toEqual(plain)
+    expect(now.fingerprint).toBe(openSecrets('the new one', systemRandom).fingerprint)
+    expect(now.macs('x', 'y')).toContainEqual(old.mac('x', 'y'))
+    expect(now.mac('x', 'y')).not.toEqual(old.mac('x', 'y'))
+    expect(() => old.open('row', now.seal('row', plain))).toThrow('a secret that is not known')
+    expect(openSecrets('the new one', systemRandom).open('row', now.seal('row', plain))).toEqual(plain)
+    expect(now.seal('row', plain).subarray(0, 5)).toEqual(now.mark)
+    now.use('the new one', [])
+    expect(() => now.open('row', sealed)).toThrow()
   })
 })

@@ -45,7 +45,10 @@ export interface TracesDeps {
   role: string
 }
 
-export type TracesConfig = Pick<Config, 'tracesBase' | 'tracesUrl' | 'tracesSampler' | 'tracesShare' | 'tracesExporter' | 'tracesDisabled'>
+export type TracesConfig = Pick<
+  Config,
+  'tracesBase' | 'tracesUrl' | 'tracesHeaders' | 'tracesSampler' | 'tracesShare' | 'tracesExporter' | 'tracesDisabled'
+>
 
 /** The same in every process, without its being stored anywhere. */
 export const traceIdOf = (emailId: string): string => createHash('sha256').update(emailId).digest('hex').slice(0, 32)

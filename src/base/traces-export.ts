@@ -1,6 +1,7 @@
 /**
  * Spans made by OpenTelemetry's SDK and exported as OTLP in JSON. Loaded only when traces are wanted, because its packages are large
- * and need not be installed. The exporter reads its own settings: headers, certificates, compression, time limit.
+ * and need not be installed. The exporter reads certificates, compression and time limit from the environment; the
+ * address and the headers, which may hold a secret, are no longer there and come from the settings.
  */
 import { type Attributes, ROOT_CONTEXT, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api'
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http'
@@ -54,7 +55,7 @@ export function openExport(config: TracesConfig, deps: TracesDeps): Traces {
     idGenerator: { generateTraceId: () => nextTraceId ?? hex(16), generateSpanId: () => hex(8) },
     spanProcessors: [
       new BatchSpanProcessor({
-        exporter: forgiving(new OTLPTraceExporter(), deps),
+        exporter: forgiving(exporterOf(config), deps),
         maxQueueSize: mostWaiting,
         scheduledDelayMillis: sendEveryMs,
       }),
@@ -112,6 +113,24 @@ export function openExport(config: TracesConfig, deps: TracesDeps): Traces {
 const samplerForm = /^(parentbased_)?(always_on|always_off|traceidratio)$/
 
 /** What is none of them is said, and taken for the usual, as OpenTelemetry has it. */
+/** As it stands where it is not encoded properly: no setting of traces stops mail. */
+function percentDecoded(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}
+
+/** Headers as the W3C's baggage has them: name=value pairs behind commas, values percent-encoded. */
+function exporterOf({ tracesUrl, tracesBase, tracesHeaders }: TracesConfig): OTLPTraceExporter {
+  const pairs = (tracesHeaders ?? '').split(',').map((pair) => pair.split(/=(.*)/s, 2).map((part) => percentDecoded(part.trim())))
+  return new OTLPTraceExporter({
+    url: tracesUrl ?? `${tracesBase?.replace(/\/$/, '')}/v1/traces`,
+    headers: Object.fromEntries(pairs.filter(([name = '', value]) => name !== '' && value !== undefined)) as Record<string, string>,
+  })
+}
+
 function samplerOf({ tracesSampler, tracesShare }: TracesConfig, log: Log): Sampler {
   const [isKnown, parent, name] = samplerForm.exec(tracesSampler) ?? []
   const share = /^\d*\.?\d+$/.test(tracesShare) ? Number(tracesShare) : Number.NaN

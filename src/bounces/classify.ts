@@ -1,5 +1,6 @@
 /** A remote's refusal, understood by the rules. Whatever a stranger writes: bounded, in linear time, and an answer. */
 import { type ClassificationName, classifications, type Fault } from './classifications.ts'
+import { essenceOf, isBeforeRecipient } from './essence.ts'
 import { patternsOf } from './reply-patterns.ts'
 import { type ReplyRule, synonyms } from './reply-rule.ts'
 import { replyRules } from './reply-rules.ts'
@@ -29,15 +30,21 @@ const passing: readonly ClassificationName[] = ['mailbox_full', 'connection_erro
 const unclassified = { classification: 'unclassified', fault: 'server' } as const
 
 export function classify(reply: GivenReply): Classified {
-  const text = reply.text.slice(0, mostText)
-  const code = reply.code ?? codeIn(text)
-  const enhanced = enhancedOf(reply.enhanced, text)
-  const permanent = isPermanent(code, enhanced)
-  const lower = text.toLowerCase()
-  const facts = { code, permanent, subject: enhanced?.slice(2), marked: (mark: string) => lower.includes(mark) }
+  const whole = reply.text.slice(0, mostText)
+  const { text, enclosed } = essenceOf(whole)
+  const code = reply.code ?? codeIn(whole)
+  const permanent = isPermanent(code, enhancedOf(reply.enhanced, whole))
+  const enhanced = enclosed ? enclosed.enhanced : enhancedOf(reply.enhanced, whole)
+  const lower = whole.toLowerCase()
+  const facts = {
+    code: enclosed?.code ?? code,
+    permanent: enclosed ? enclosed.code >= 500 : permanent,
+    subject: enhanced?.slice(2),
+    marked: (mark: string) => lower.includes(mark),
+  }
   const said = patterns.foundIn(wordsOf(text))
-  const { classification, fault } =
-    replyRules.find((rule, index) => (rule.text === undefined || said.has(index)) && holds(rule, facts)) ?? unclassified
+  const found = replyRules.find((rule, index) => (rule.text === undefined || said.has(index)) && holds(rule, facts)) ?? unclassified
+  const { classification, fault } = mayBeSenders(found) && isOfSender(enhanced, whole) ? ofSender : found
   return {
     classification,
     classificationCode: classifications[classification],
@@ -45,6 +52,16 @@ export function classify(reply: GivenReply): Classified {
     permanent: permanent ?? !passing.includes(classification),
   }
 }
+
+const ofSender = { classification: 'policy_violation', fault: 'sender' } as const
+/** What is said of the recipient, of a domain, or of nothing that is known. */
+export const mayBeSenders = ({ classification }: { classification: ClassificationName }) =>
+  classifications[classification] <= classifications.not_accepting_mail ||
+  classification === 'dns_error' ||
+  classification === 'unclassified'
+
+/** Bad sender address (RFC 3463 section 3.2), or an answer from before any recipient was named. */
+const isOfSender = (enhanced: string | null, text: string) => /\.1\.[78]$/.test(enhanced ?? '') || isBeforeRecipient(text)
 
 const patterns = patternsOf(
   replyRules.map((rule) => rule.text),
@@ -83,5 +100,5 @@ const codeIn = (text: string): number | null => {
 function enhancedOf(given: string | null, text: string): string | null {
   const valid = given !== null && /^[245]\.\d{1,3}\.\d{1,3}$/.test(given) ? given : null
   if (valid !== null && !valid.endsWith('.0.0')) return valid
-  return /(?:^|[\s#([:;=-])([245]\.\d{1,3}\.\d{1,3})(?![.\d])/.exec(text)?.[1] ?? valid
+  return /(?:^|[\s#([:;='"-])([245]\.\d{1,3}\.\d{1,3})(?![.\d])/.exec(text)?.[1] ?? valid
 }

@@ -11,6 +11,8 @@ export interface StatusOfRecipient {
   /** What the remote server said, without its type. */
   diagnostic: string | null
   remoteMta: string | null
+  /** A program behind the address gave the diagnosis: type X-Unix, an exit status. */
+  ofProgram: boolean
 }
 
 export interface DeliveryStatus {
@@ -19,7 +21,10 @@ export interface DeliveryStatus {
   recipients: StatusOfRecipient[]
 }
 
-const mostRecipients = 1000
+/** One message has no more; what is said of each has to be understood. */
+const mostRecipients = 50
+/** Longer dates are none. */
+const longestDate = 200
 
 export const isDeliveryStatus = ({ media }: Part): boolean =>
   /^message\/(?:global-)?delivery-?status$/.test(media) || media === 'text/delivery-status'
@@ -27,7 +32,8 @@ export const isDeliveryStatus = ({ media }: Part): boolean =>
 /** Reads the fields; null when there is not one recipient or server among them. */
 export function readDeliveryStatus(text: string): DeliveryStatus | null {
   const status: DeliveryStatus = { reportingMta: null, arrivalDate: null, recipients: [] }
-  for (const group of groupsOf(text)) {
+  // Fields are read as octets: words in another language stand in them as they are.
+  for (const group of groupsOf(Buffer.from(text).toString('latin1'))) {
     const field = (name: string) => group.find(([one]) => one === name)?.[1]?.trim() || undefined
     status.reportingMta ??= afterType(field('reporting-mta')) ?? null
     status.arrivalDate ??= dateOf(field('arrival-date'))
@@ -48,6 +54,7 @@ function recipientOf(field: (name: string) => string | undefined): StatusOfRecip
     status: /(?:^|\D)([245]\.\d{1,3}\.\d{1,3})(?!\d)/.exec(field('status') ?? '')?.[1] ?? null,
     diagnostic: afterType(field('diagnostic-code')) ?? field('x-supplementary-info') ?? null,
     remoteMta: afterType(field('remote-mta')) ?? null,
+    ofProgram: /^x-unix\b/i.test(field('diagnostic-code') ?? ''),
   }
 }
 
@@ -59,7 +66,15 @@ const afterType = (value: string | undefined) =>
     .replace(/\s+/g, ' ') || undefined
 
 export function dateOf(value: string | undefined): Date | null {
-  const time = value === undefined ? Number.NaN : Date.parse(value.replace(/\([^)]*\)/g, ' ').trim())
+  const time =
+    value === undefined
+      ? Number.NaN
+      : Date.parse(
+          value
+            .slice(0, longestDate)
+            .replace(/\([^()]*\)/g, ' ')
+            .trim(),
+        )
   return Number.isNaN(time) ? null : new Date(time)
 }
 

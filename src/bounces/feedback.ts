@@ -3,7 +3,8 @@ import { addressesIn, typedAddress } from './addresses.ts'
 import { dateOf } from './delivery-status.ts'
 import { messageIdOf, type OriginalMessage } from './original.ts'
 import { below, fieldOf, type Part, readFields, textOf } from './parts.ts'
-import { complaintSubjects, says } from './wordings.ts'
+import { says } from './phrases.ts'
+import { complaintSubjects } from './wordings.ts'
 
 export interface Feedback {
   /** abuse, fraud, virus, opt-out, not-spam …, in lower case. */

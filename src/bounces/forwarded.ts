@@ -1,23 +1,34 @@
 /** A report that somebody passed on: attached to a message, or quoted below a `From:` line. */
+import { addressesIn } from './addresses.ts'
 import { isListMail } from './automatic.ts'
 import { below, fieldOf, type Part, readFields } from './parts.ts'
 import { humanText, type Report } from './reported.ts'
 import { plainWords } from './wordings.ts'
+import type { Work } from './work.ts'
 
 const programs =
-  /mailer-?daemon|mail ?daemon|^"?postmaster|<postmaster|postmaster@|mail delivery|mail deliver|delivery (?:sub)?system|mail system|system administrator|mail administrator|microsoft ?exchange|exchange server|undeliver|returned mail|delivery status|delivery report|delivery fail|mail router|mail server|non-?delivery|ndr@|mailserver|mail-?gateway|mdaemon|mail transport|mail_daemon|mail-?zustell|internet mail delivery|postmaster|maildelivery|mail subsystem|sysadmin@|mailsweeper|メール配信|系统退信|系统管理员|systemadmin/i
+  /mailer-?daemon|mail ?daemon|^"?postmaster|<postmaster|postmaster@|post_master@|mail delivery|mail deliver|delivery (?:sub)?system|mail system|system administrator|mail administrator|microsoft ?exchange|exchange server|undeliver|returned mail|delivery status|delivery report|delivery fail|mail router|mail server|non-?delivery|ndr@|mailserver|mail-?gateway|mdaemon|mail transport|mail_daemon|mail-?zustell|internet mail delivery|postmaster|maildelivery|mail subsystem|sysadmin@|mailsweeper|メール配信|系统退信|系统管理员|systemadmin/i
 
 export function comesFromProgram(message: Part): boolean {
   const from = fieldOf(message, 'from') ?? ''
   // Lists have postmasters too.
   if ((isListMail(message) ? /mailer-?daemon/i : programs).test(from) || fieldOf(message, 'x-failed-recipients') !== undefined) return true
-  return /report-type="?delivery-status/i.test(fieldOf(message, 'content-type') ?? '')
+  return isStatusReport(message)
 }
 
+/** A program's words that name nobody, above a report that it passed on: the report is the attached one. */
+export const passesOn = (message: Part): boolean =>
+  attachedMessages(message).some(isStatusReport) && addressesIn(humanText(message), 1).length === 0
+
+const isStatusReport = (message: Part) => /report-type="?delivery-status/i.test(fieldOf(message, 'content-type') ?? '')
+
+const attachedMessages = (message: Part) =>
+  [...below(message, 'this message')].flatMap((part) => (/^message\/(?:rfc822|global)$/.test(part.media) ? part.children.slice(0, 1) : []))
+
 export function forwardedReport(message: Part, read: (message: Part) => Report): Report | null {
-  for (const part of below(message, 'this message')) {
-    const inner = /^message\/(?:rfc822|global)$/.test(part.media) ? part.children[0] : undefined
-    if (!inner || !(comesFromProgram(inner) || inner.media.startsWith('multipart/'))) continue
+  for (const inner of attachedMessages(message)) {
+    if (!(comesFromProgram(inner) || inner.media.startsWith('multipart/'))) continue
+    if (!message.work.mayReadAnother()) return null
     const report = read(inner)
     if (
       report.kind === 'bounce' ||
@@ -31,29 +42,37 @@ export function forwardedReport(message: Part, read: (message: Part) => Report):
 }
 
 const fromLine =
-  /^[>| \t*]{0,8}(?:From|Von|De|Da|Van|Od|От|Från|Fra|Lähettäjä|Gönderen|Kimden|差出人|发件人|寄件者)[ \t]*\*?[ \t]*[:：]\*?[ \t]*(.{1,300})$/gimu
+  /^[>| \t*]{0,8}(?:From|Von|De|Da|Van|Od|От|Från|Fra|Lähettäjä|Gönderen|Kimden|差出人|发件人|寄件者)[ \t]{0,8}\*?[ \t]{0,8}[:：]\*?[ \t]*(.{1,300})$/gimu
+/** Further down than this nobody passes on a report, and no more is read of one. */
+const mostQuoted = 20_000
 
 /** Quoted below a `From:` line of a mail system: the report is what stands there. */
 function passedOnAsText(message: Part, read: (message: Part) => Report): Report | null {
   const text = humanText(message)
-  for (const match of text.slice(0, 20_000).matchAll(fromLine)) {
-    if (!programs.test(match[1] as string)) continue
-    const rest = text.slice(match.index).replace(/^[>|*][ \t]?/gm, '')
-    const [head = '', ...body] = rest.split(/\n[ \t]*\n/)
-    const subject =
-      /^\*?(?:Subject|Betreff|Objet|Asunto|Assunto|Oggetto|Onderwerp|Temat|Тема|Předmět|Ämne|Emne|Aihe|Konu|件名|主题|主旨)[ \t]*[:：]\*?[ \t]*(.{0,300})$/imu.exec(
-        head,
-      )?.[1] ?? ''
-    const inner: Part = {
-      media: 'text/plain',
-      parameters: new Map([['charset', 'utf-8']]),
-      fields: [['from', match[1] as string], ['subject', subject], ...readFields(head).filter(([name]) => name === 'to')],
-      body: Buffer.from(body.join('\n\n')),
-      encoding: '8bit',
-      children: [],
-    }
-    const report = read(inner)
+  for (const match of text.slice(0, mostQuoted).matchAll(fromLine)) {
+    const from = match[1] as string
+    if (!programs.test(from)) continue
+    if (!message.work.mayReadAnother()) return null
+    const report = read(quotedFrom(text.slice(match.index, match.index + mostQuoted), from, message.work))
     if (report.kind === 'bounce' || report.kind === 'delay') return report
   }
   return null
+}
+
+const subjectLine =
+  /^\*?(?:Subject|Betreff|Objet|Asunto|Assunto|Oggetto|Onderwerp|Temat|Тема|Předmět|Ämne|Emne|Aihe|Konu|件名|主题|主旨)[ \t]*[:：]\*?[ \t]*(.{0,300})$/imu
+
+/** The message that these lines quote, as if it had been attached. */
+function quotedFrom(lines: string, from: string, work: Work): Part {
+  const [head = '', ...body] = lines.replace(/^[>|*][ \t]?/gm, '').split(/\n[ \t]*\n/)
+  return {
+    media: 'text/plain',
+    parameters: new Map([['charset', 'utf-8']]),
+    fields: [['from', from], ['subject', subjectLine.exec(head)?.[1] ?? ''], ...readFields(head).filter(([name]) => name === 'to')],
+    body: Buffer.from(body.join('\n\n')),
+    encoding: '8bit',
+    children: [],
+    work,
+    memo: {},
+  }
 }

@@ -8,6 +8,8 @@ export interface Hint {
   classification: ClassificationName
   fault: Fault
   phrases: readonly string[]
+  /** One of these has to be there too. */
+  beside?: readonly string[]
 }
 
 const of = (text: string): readonly string[] =>
@@ -16,15 +18,29 @@ const of = (text: string): readonly string[] =>
     .map((phrase) => phrase.trim())
     .filter((phrase) => phrase !== '')
 
+/** Whom or what a refusal of a recipient names, in the languages of the hints: `not found` alone may be said of a file. */
+const someone = of(`
+  user | mailbox | mail box | recipient | address | account | alias | addressee | local part | subscriber | customer | inbox | mail drop | person | member | userid | name
+  empfänger | benutzer | adress | postfach | konto | nutzer | teilnehmer | destinat | utilisateur | boîte | boite | compte | usager | abonné | correspondant | usuario | direcci | buzón | buzon | cuenta | casilla | endereç | caixa | conta
+  indirizz | casella | utente | account | ontvanger | gebruiker | postvak | postbus | odbior | adresat | użytkownik | skrzynk | kont | адрес | получател | пользовател | ящик | абонент | аккаунт
+  宛先 | アドレス | 受信者 | ユーザ | メールボックス | あて先 | 受取人 | 送信先 | メアド | 收件 | 邮箱 | 地址 | 用户 | 郵箱 | 信箱 | 使用者 | 帐号 | 账号 | 帳號 | 帳戶 | 账户 | 邮件地址 | 수신 | 주소 | 사용자 | 계정
+  příjemc | uživatel | schránk | účet | mottagar | användar | bruger | bruker | modtager | mottaker | postkass | brevlåd | vastaanottaj | osoit | käyttäj | tili | alıcı | kullanıcı | posta kutu | hesab | címzett | felhasznál | postafiók | παραλήπτ | διεύθυνσ | χρήστ`)
+
 /** Asked before the rules: words of reports that rules made for replies would take for something else. */
 export const corrections: readonly Hint[] = [
   {
     classification: 'policy_violation',
     fault: 'server',
-    phrases: of(`not accepting mail from | permission to post messages | only accepts messages from | not allowed to post`),
+    phrases: of(
+      `groups.google.com/support | support.google.com/groups | not accepting mail from | permission to post messages | only accepts messages from | not allowed to post`,
+    ),
   },
   { classification: 'spam_block', fault: 'content', phrases: of(`content rejected, ube | bulk email filter | spam firewall`) },
-  { classification: 'dns_error', fault: 'server', phrases: of(`nxdomain | all relevant mx records point to | no mail servers appear`) },
+  {
+    classification: 'dns_error',
+    fault: 'server',
+    phrases: of(`nxdomain | all relevant mx records point to | no mail servers appear | no valid mx | no mx found`),
+  },
   {
     classification: 'mailbox_full',
     fault: 'recipient',
@@ -78,13 +94,16 @@ export const hints: readonly Hint[] = [
   {
     classification: 'no_mailbox',
     fault: 'recipient',
+    beside: someone,
     phrases: of(`
       deaktiviert | stillgelegt | gesperrt | désactivé | suspendu | deshabilitad | desactivad | suspendid | desativad | inativ | disattivat | disabilitat | sospes | uitgeschakeld | geblokkeerd | niet meer in gebruik | zablokowan | nieaktywn | отключен | заблокирован | неактив | 無効 | 停止され | 停用 | 禁用 | 冻结 | 封禁 | deaktivován | zablokován | inaktiverad | avstängd | deaktiveret | lukket | deaktivert | poistettu käytöstä | suljettu | devre dışı | askıya
+      ha expirado por falta | falta de uso | ha caducado por inactividad
       disabled | deactivated | inactive | suspended | no longer | has been closed | discontinued | not active | moved, no forward`),
   },
   {
     classification: 'invalid_recipient',
     fault: 'recipient',
+    beside: someone,
     phrases: of(`
       user unknown | unknown user | no such | does not exist | doesn't exist | not found | couldn't be found | wasn't found | unknown recipient | recipient unknown | invalid recipient | invalid address | not known here | not exist | unknown address | bad address | no mailbox | not a valid | no user | unknown or illegal alias | not listed in | isn't valid | unknown mail address | address is unknown | no valid recipient | addresses were unknown | address was unknown | destination unknown | not registered | unrouteable | unroutable | unknown mailbox | unknown local | no account | not a known | mismatched recipient
       empfänger unbekannt | unbekannter empfänger | unbekannter benutzer | unbekannte adresse | benutzer unbekannt | existiert nicht | nicht bekannt | unbekannt | nicht gefunden | gefunden werden | verzeichnis gefunden | nicht vorhanden | kein postfach | gibt es nicht | ungültige
@@ -104,7 +123,7 @@ export const hints: readonly Hint[] = [
     classification: 'connection_error',
     fault: 'server',
     phrases: of(`
-      connection timed out | connection refused | connection reset | connection lost | connection was closed | connection dropped | no route to host | network is unreachable | network unreachable | host is unreachable | connect to | could not connect | couldn't connect | unable to connect | not able to establish an smtp connection | wasn't able to establish | failed to connect | cannot connect | did not accept our requests to connect | not responding | no answer from host | no response | timed out | connect timeout | connection timeout | 'timeout' | lost connection | read error | socket error | remote host said nothing
+      connection timed out | connection refused | connection reset | connection lost | connection was closed | connection dropped | no route to host | network error | network is unreachable | network unreachable | host is unreachable | connect to | could not connect | couldn't connect | unable to connect | not able to establish an smtp connection | wasn't able to establish | failed to connect | cannot connect | did not accept our requests to connect | not responding | no answer from host | no response | timed out | connect timeout | connection timeout | 'timeout' | lost connection | read error | socket error | remote host said nothing
       verbindung | connexion | conexión | conexão | connessione | verbinding | połączeni | соединен | 接続 | 连接 | 連線 | připojení | anslut | forbindelse | yhteyttä | bağlan`),
   },
   {
@@ -118,6 +137,6 @@ export const hints: readonly Hint[] = [
     classification: 'temporarily_unavailable',
     fault: 'server',
     phrases: of(`
-      too long in the queue | in the queue too long | expired | retry timeout | retry time | timeout exceeded | time limit | try again | try later | temporar | temporär | vorübergehend | temporaire | temporal | временн | 一時的 | 临时 | 暂时 | tymczasow | dočasn | tillfällig | midlertidig | tilapäi | geçici | tijdelijk | too busy | resources | local error | system error`),
+      too long in the queue | in the queue too long | multiple retries | multiple attempts | giving up | expired | retry timeout | retry time | timeout exceeded | time limit | try again | try later | temporar | temporär | vorübergehend | temporaire | temporal | временн | 一時的 | 临时 | 暂时 | tymczasow | dočasn | tillfällig | midlertidig | tilapäi | geçici | tijdelijk | too busy | resources | local error | system error`),
   },
 ]

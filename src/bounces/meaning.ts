@@ -1,18 +1,23 @@
 /** What a failure in a report means: the rules of replies on the remote's words, and hints where those words are a report's own. */
+import { LRUCache } from 'lru-cache'
 import { type ClassificationName, classifications, type Fault } from './classifications.ts'
-import { classify } from './classify.ts'
+import { classify, mayBeSenders } from './classify.ts'
+import { essenceOf, isBeforeRecipient } from './essence.ts'
 import { corrections, type Hint, hints } from './hints.ts'
-import { plainWords, says } from './wordings.ts'
+import { says } from './phrases.ts'
+import { expiryWords, plainWords, tiredWords } from './wordings.ts'
 
 export interface Told {
   /** Status field of the report, if it has one. */
   status: string | null
   /** The remote's words. */
   reason: string | null
-  /** The report's own words around them; only asked when the reason says nothing. */
+  /** The report's own words; asked for the meaning only where the reason quotes no reply. */
   words: string
   /** The message still waits. */
   waits: boolean
+  /** What says so is a program behind the address: `X-Unix`. */
+  ofProgram?: boolean
 }
 
 export interface Meaning {
@@ -24,60 +29,105 @@ export interface Meaning {
 }
 
 const mostWords = 4_000
-const expired = [
-  'expired',
-  'retry time',
-  'too long in the queue',
-  'queue too long',
-  'in the queue for too long',
-  'giving up on',
-  'too old',
-  'timed out',
-  'time limit exceeded',
-  'maximum time',
-]
 
-export function meaningOf({ status: told, reason, words, waits }: Told): Meaning {
+export function meaningOf({ status: told, reason, words, waits, ofProgram = false }: Told): Meaning {
   const said = replyIn(reason ?? '')
   const isVague = told === null || told.endsWith('.0.0')
   const status = isVague ? (said.enhanced ?? told) : told
-  const isFinal = !waits && isPermanent(said, status, reason ?? words)
-  const code = said.code ?? (isFinal ? 550 : 450)
-  const found = understood(code, status, reason ?? '', words)
-  return { status, ...found, classificationCode: classifications[found.classification], permanent: isFinal }
+  const isLasting = isPermanent(said, status, reason ?? '', words)
+  const code = said.code ?? (isLasting && !waits ? 550 : 450)
+  const found = blamed(understood(code, status, reason ?? '', words, said), { status, reason: reason ?? '', words, ofProgram })
+  // Nobody refused: whoever tried gave up.
+  const gaveUp = said.code === null && (found.classification === 'connection_error' || found.classification === 'temporarily_unavailable')
+  const isNullMx = found.classification === 'not_accepting_mail' && nullMx.test(reason ?? words.slice(0, mostWords))
+  return {
+    status,
+    ...found,
+    classificationCode: classifications[found.classification],
+    permanent: !waits && (isNullMx || (isLasting && !gaveUp)),
+  }
 }
 
+const nullMx = /null ?mx/i
+
 /** A message that expired was refused for the time being, whatever class its report gives. */
-function isPermanent(said: Reply, status: string | null, words: string): boolean {
+function isPermanent(said: Reply, status: string | null, reason: string, words: string): boolean {
+  if (says(plainWords(reason), expiryWords) || (said.enhanced ?? status ?? '').endsWith('.4.7')) return false
   if (said.code !== null) return said.code >= 500 && said.enhanced?.[0] !== '4'
   const enhanced = said.enhanced ?? status
   if (enhanced?.startsWith('4')) return false
-  return enhanced?.startsWith('5') && !/\.(?:0\.0|4\.7)$/.test(enhanced) ? true : !says(plainWords(words), expired)
+  if (said.enhanced === null ? /^5\.[1267]\./.test(enhanced ?? '') : said.enhanced.startsWith('5')) return true
+  const own = plainWords(`${reason} ${words.slice(0, mostWords)}`)
+  return !says(own, expiryWords) && !says(own, tiredWords) && !lasted.test(own)
 }
+
+/** How long somebody tried, where no server said no: `not delivered within 2 days`, `5日間`. */
+const lasted =
+  /\d[\d.,]{0,6} ?(?:attempts|retries|tries|seconds?|minutes?|hours?|hour\(s\)|days?|day\(s\)|weeks?|minuten|stunden?|tagen?|tage|wochen?|heures?|jours?|semaines?|horas?|d[ií]as?|minut[oi]s?|or[ae]|giorn[io]|uur|uren|dag(?:en|e|er)?|godzin\p{L}?|dni|dn[íů]|час\p{L}{0,2}|дн\p{L}{1,2}|сут\p{L}{1,3}|минут\p{L}?|hodin\p{L}?|timm\p{L}{1,3}|dygn|timer|døgn|tuntia?|tunnin|päiv\p{L}{1,3}|saat|gün|óra|óráj?\p{L}{0,3}|nap(?:ja|ig)?|ώρες|ημέρες|時間|日間|分間|小时|小時|天|시간|일간)(?![\p{Script=Latin}\p{Script=Cyrillic}])/iu
 
 type Found = Pick<Meaning, 'classification' | 'fault'>
 
-function understood(code: number, enhanced: string | null, reason: string, words: string): Found {
-  const replied = hintIn(reason, corrections) ?? ask(code, enhanced, reason)
+/** Whose fault it cannot be: the recipient's, where the sender was refused or a program of the server failed. */
+function blamed(
+  found: Found,
+  { status, reason, words, ofProgram }: { status: string | null; reason: string; words: string; ofProgram: boolean },
+): Found {
+  if (ofProgram && (mayBeSenders(found) || found.classification === 'protocol_error'))
+    return { classification: 'temporarily_unavailable', fault: 'server' }
+  if (!mayBeSenders(found)) return found
+  const isOfSender = /\.1\.[78]$/.test(status ?? '') || isBeforeRecipient(lineBefore(reason, words))
+  return isOfSender ? { classification: 'policy_violation', fault: 'sender' } : found
+}
+
+/** The line that a reply stands on in the report, up to it, and the one before: `after MAIL FROM:<…>:`, `>>> MAIL FROM:<…>`. */
+function lineBefore(reason: string, words: string): string {
+  const at = reason.length < 6 ? -1 : words.indexOf(reason.slice(0, 24).trimEnd())
+  if (at < 0) return ''
+  return words
+    .slice(Math.max(0, at - 300), at)
+    .split('\n')
+    .slice(-2)
+    .join('\n')
+}
+
+function understood(code: number, enhanced: string | null, reason: string, words: string, said: Reply): Found {
+  // What stands around a reply that says nothing known is of no help: it would be said around any.
+  const isReply = said.code !== null || said.enhanced !== null
+  const around = isReply ? '' : words.slice(0, mostWords)
+  const corrected = hintIn(reason, corrections) ?? hintIn(around, corrections)
+  if (corrected) return corrected
+  const replied = ask(code, isOwnWord(said, reason) ? said.enhanced : enhanced, reason)
   // `4.3.2 not accepting messages`: for now.
-  if (code < 500 && replied.classification === 'not_accepting_mail') return { classification: 'temporarily_unavailable', fault: 'server' }
+  if (code < 500 && replied.classification === 'not_accepting_mail' && !nullMx.test(reason))
+    return { classification: 'temporarily_unavailable', fault: 'server' }
   if (!isWeak(replied)) return replied
-  const hinted = hintIn(reason, hints) ?? statusHint(enhanced)
+  const hinted = hintIn(essenceOf(reason.slice(0, mostWords)).text, hints) ?? statusHint(enhanced)
   if (hinted && hinted.classification !== 'temporarily_unavailable') return hinted
   if (replied.classification === 'policy_violation') return replied
-  // What stands around the reason: explanations in many languages, and often the rest of the reply.
-  const around = words.slice(0, mostWords)
-  const wider = replied.classification === 'unclassified' ? (hintIn(around, corrections) ?? ask(code, null, around)) : replied
+  const wider = replied.classification === 'unclassified' ? ask(code, null, around) : replied
   if (!isWeak(wider)) return wider
-  const far = replied.classification === 'unclassified' && !hinted ? hintIn(around, hints) : undefined
+  const far = wider.classification === 'unclassified' && !hinted ? hintIn(around, hints) : undefined
   return far ?? hinted ?? (wider.classification === 'unclassified' ? replied : wider)
 }
 
-/** The one place that calls the rules of replies. */
+/** Sendmail gives every refused recipient 5.1.1: what a reply says in words of its own, no status above it says better. */
+const isOwnWord = (said: Reply, reason: string) => said.code !== null && /\p{L}{3}/u.test(essenceOf(reason.slice(0, mostWords)).text)
+
+/** The one place that calls the rules of replies. The words around many recipients are the same, so the last answers are kept. */
 const ask = (code: number, enhanced: string | null, text: string): Found => {
+  const asked = `${code} ${enhanced} ${text}`
+  const known = answers.get(asked)
+  if (known) return known
   const { classification, fault } = classify({ code, enhanced, text })
+  answers.set(asked, { classification, fault })
   return { classification, fault }
 }
+
+const mostKept = 8
+const answers = new LRUCache<string, Found>({ max: mostKept })
+const knownHints = new Map(
+  [corrections, hints].map((among) => [among, new LRUCache<string, { hint: Found | undefined }>({ max: mostKept })]),
+)
 
 const isWeak = ({ classification, fault }: Found) =>
   classification === 'unclassified' ||
@@ -85,9 +135,14 @@ const isWeak = ({ classification, fault }: Found) =>
   (classification === 'policy_violation' && fault === 'server')
 
 function hintIn(text: string, among: readonly Hint[]): Found | undefined {
-  const words = plainWords(text.slice(0, mostWords).replace(/\S{0,100}@\S{1,255}/g, ' '))
-  const hint = among.find(({ phrases }) => says(words, phrases))
-  return hint && { classification: hint.classification, fault: hint.fault }
+  const start = text.slice(0, mostWords)
+  const known = knownHints.get(among)?.get(start)
+  if (known) return known.hint
+  const words = plainWords(start.replace(/\S{0,100}@\S{1,255}/g, ' '))
+  const found = among.find(({ phrases, beside }) => says(words, phrases) && (beside === undefined || says(words, beside)))
+  const hint = found && { classification: found.classification, fault: found.fault }
+  knownHints.get(among)?.set(start, { hint })
+  return hint
 }
 
 /** Codes that a reply seldom has and a report often: no answer, bad connection, expired (RFC 3463 section 3.5). */
@@ -105,7 +160,7 @@ export interface Reply {
 const pair = /(?:^|[^\d.])([45]\d\d)[ -]{1,3}[#(]?([245]\.\d{1,3}\.\d{1,3})(?![\d.]*\d)/
 const leading = /^[\s<>"'([*-]{0,8}([45]\d\d)(?=[ -]?[\s:#<("'\p{L}])/mu
 const introduced =
-  /(?:said|says|error|errors|reply|replied|response|responded|respond|answer|status|code|reason|command|with|because|returned|fehler|fehlermeldung|erreur|réponse|respuesta|resposta|risposta|errore|chyba|ошибка|ответ|错误|エラー|smtp|connection|data|[:;])[\s:;<>"'(=-]{1,8}([45]\d\d)(?=[ -]{1,2}[#<("'\p{L}\d]|[ -]?$)/imu
+  /(?:said|says|error|errors|reply|replied|response|responded|respond|answer|status|code|reason|command|with|because|returned|fehler|fehlermeldung|erreur|réponse|respuesta|resposta|risposta|errore|chyba|ошибка|ответ|错误|エラー|smtp|connection|data|[:;])[\s:;<>"'(=-]{1,8}([45]\d\d)(?=[ -]{1,2}[#<("'\p{L}\d]|,|[ -]?$)/imu
 const marked = /(?:^|[#(<[]|[;:,]\s{0,3}|\s)([45]\.\d{1,3}\.\d{1,3})(?=[\s)>\]:;,-]|$)/m
 
 /** The reply code and enhanced code in words that quote a reply. */

@@ -24,10 +24,10 @@ export function attachedOriginal(report: Part): OriginalMessage | null {
     if (/^message\/(?:rfc822|global|partial|news)$/.test(part.media) && attached && attached.fields.length > 0)
       return fromFields(attached.fields)
     // Some call the whole message its headers, and some put an empty line before them.
-    if (isHeaderBlock.test(part.media)) return fromFields(readParts(Buffer.from(textOf(part))).fields)
+    if (isHeaderBlock.test(part.media)) return fromFields(readParts(Buffer.from(textOf(part)), part.work).fields)
     const name = part.parameters.get('name') ?? ''
     if (/\.(?:eml|msg|hdr)$/i.test(name) || (part.media.startsWith('text/') && /original|header|returned/i.test(name))) {
-      const { fields } = readParts(Buffer.from(textOf(part)))
+      const { fields } = readParts(Buffer.from(textOf(part)), part.work)
       if (looksLikeHeader(fields)) return fromFields(fields)
     }
   }
@@ -37,12 +37,13 @@ export function attachedOriginal(report: Part): OriginalMessage | null {
 function fromFields(fields: Part['fields']): OriginalMessage {
   const headers: Record<string, string> = Object.create(null)
   for (const [name, value] of fields) headers[name] ??= value
-  const to = ['to', 'cc', 'x-original-to', 'envelope-to'].flatMap((name) =>
-    addressesIn(headers[name] ?? '', mostTo).map((one) => one.address),
-  )
+  const from = addressesIn(headers.from ?? '', 1)[0]?.address ?? null
+  const named = (name: string) => addressesIn(headers[name] ?? '', mostTo).map((one) => one.address)
+  // Who sends a copy to herself is still the sender.
+  const to = [...named('to'), ...named('cc').filter((one) => one !== from), ...named('x-original-to'), ...named('envelope-to')]
   return {
     messageId: messageIdOf(headers['message-id']),
-    from: addressesIn(headers.from ?? '', 1)[0]?.address ?? null,
+    from,
     to: [...new Set(to)].slice(0, mostTo),
     subject: fieldOf({ fields }, 'subject') ?? null,
     headers,

@@ -3,6 +3,7 @@
  * Unlike the mail room's reader it looks into attached messages, and takes a boundary from the body when the header has lost it.
  */
 import { decodeBody, decodeCharset, fieldText, partsOf, splitMessage, structured } from '#mail'
+import { openWork, type Work } from './work.ts'
 
 export interface Part {
   media: string
@@ -12,19 +13,28 @@ export interface Part {
   /** With its transfer encoding. */
   body: Buffer
   encoding: string
-  /** Parts of a multipart; the one message of a message/rfc822. */
-  children: readonly Part[]
+  /** Parts of a multipart; the one message of a message/rfc822. Looked for when somebody asks, and once. */
+  readonly children: readonly Part[]
+  /** What reading the whole message may still cost. */
+  work: Work
+  /** The text, once it has been read. */
+  memo: { text?: string }
 }
 
 const mostDepth = 20
 const mostParts = 200
+/** Places that look like a boundary, of which a part has two. */
+const mostMarks = 20_000
 const mostHeadOctets = 262_144
 const mostFields = 500
 const mostFieldText = 8_192
+const mostGuessOctets = 32_768
 const mostTextOctets = 400_000
 const mostTextCharacters = 100_000
 
-export const readParts = (octets: Buffer): Part => readPart(withoutJunk(octets), 0, { left: mostParts }, 'text/plain')
+/** `work`: of the message that these octets belong to, if they are not one of their own. */
+export const readParts = (octets: Buffer, work = openWork()): Part =>
+  readPart(withoutJunk(octets), 0, { parts: { left: mostParts }, work }, 'text/plain')
 
 /** Empty lines and the `From ` line of a mailbox file stand before some saved messages; some have CR alone as line ends. */
 function withoutJunk(octets: Buffer): Buffer {
@@ -37,53 +47,95 @@ function withoutJunk(octets: Buffer): Buffer {
 
 function withLineFeeds(octets: Buffer): Buffer {
   const copy = Buffer.from(octets)
-  for (let at = copy.indexOf(13); at >= 0; at = copy.indexOf(13, at + 1)) copy[at] = 10
+  for (let at = 0; at < copy.length; at++) if (copy[at] === 13) copy[at] = 10
   return copy
 }
 
-function readPart(octets: Buffer, depth: number, budget: { left: number }, otherwise: string): Part {
-  budget.left--
+/** What is shared by all parts of a message. */
+interface Bounds {
+  parts: { left: number }
+  work: Work
+}
+
+function readPart(octets: Buffer, depth: number, bounds: Bounds, otherwise: string): Part {
+  bounds.parts.left--
   const { head, bodyStart } = splitMessage(octets.subarray(0, mostHeadOctets))
+  bounds.work.read(head.length)
   const fields = readFields(head)
   const type = structured(fieldOf({ fields }, 'content-type') ?? '')
   const encoding = (fieldOf({ fields }, 'content-transfer-encoding') ?? '').trim().toLowerCase()
-  const part = { media: type.value || otherwise, parameters: type.parameters, fields, body: octets.subarray(bodyStart), encoding }
-  return { ...part, children: depth < mostDepth ? childrenOf(part, depth, budget) : [] }
+  const own = { media: type.value || otherwise, parameters: type.parameters, fields, body: octets.subarray(bodyStart), encoding }
+  let children: Part[] | undefined
+  return {
+    ...own,
+    work: bounds.work,
+    memo: {},
+    get children() {
+      children ??= depth < mostDepth ? childrenOf(own, depth, bounds) : []
+      return children
+    },
+  }
 }
+
+type Leaf = Omit<Part, 'children' | 'work' | 'memo'>
 
 const holdsMessage = /^message\/(?:rfc822|global|partial|news)$/
 
-function childrenOf(part: Omit<Part, 'children'>, depth: number, budget: { left: number }): Part[] {
-  if (budget.left <= 0) return []
+function childrenOf(part: Leaf, depth: number, bounds: Bounds): Part[] {
+  const { parts, work } = bounds
+  if (parts.left <= 0) return []
   if (holdsMessage.test(part.media)) {
+    work.scan(part.body.length)
     const octets = decoded(part)
-    return octets.length === 0 ? [] : [readPart(withoutJunk(octets), depth + 1, budget, 'text/plain')]
+    return octets.length === 0 ? [] : [readPart(withoutJunk(octets), depth + 1, bounds, 'text/plain')]
   }
   const otherwise = part.media === 'multipart/digest' ? 'message/rfc822' : 'text/plain'
   const children: Part[] = []
-  for (const octets of entitiesOf(part, budget.left)) {
-    if (budget.left <= 0) break
-    children.push(readPart(octets, depth + 1, budget, otherwise))
+  for (const octets of entitiesOf(part, bounds)) {
+    if (parts.left <= 0) break
+    children.push(readPart(octets, depth + 1, bounds, otherwise))
   }
   return children
 }
 
-function entitiesOf({ media, parameters, body }: Omit<Part, 'children'>, most: number): Buffer[] {
+function entitiesOf({ media, parameters, body }: Leaf, { parts: { left: most }, work }: Bounds): Buffer[] {
   const boundary = parameters.get('boundary')
-  const told = media.startsWith('multipart/') && boundary ? partsOf(body, boundary, most) : []
+  if (media.startsWith('multipart/')) work.scan(body.length)
+  const told = media.startsWith('multipart/') && boundary ? partsOf(body, boundary, most, mostMarks) : []
   if (told.length > 0) return told
+  // Line by line, so it counts for more than a search.
+  work.scan(4 * Math.min(body.length, mostGuessOctets))
   const guessed = guessedBoundary(body, media.startsWith('multipart/'))
-  return guessed === undefined ? [] : partsOf(body, guessed, most)
+  return guessed === undefined ? [] : partsOf(body, guessed, most, mostMarks)
 }
 
-/** A line of two hyphens and more with a Content- field below it: what a multipart looks like whose header is gone. */
+/**
+ * A line of two hyphens and a word with a Content- field below it: what a multipart looks like whose header is gone. qmail's
+ * `--- Below this line is a copy` is none, and one that a field in the body declares belongs to the copied message.
+ */
 function guessedBoundary(body: Buffer, isMultipart: boolean): string | undefined {
-  const start = body.toString('latin1', 0, mostFieldText * 4)
-  for (const match of start.matchAll(/^--([^\r\n]{1,200}?)[ \t]*\r?\n(?=Content-[A-Za-z-]{1,40}:|\r?\n)/gm)) {
-    if (isMultipart || /Content-Type:[ \t]*message\//i.test(start.slice(match.index))) return match[1]
+  const start = body.toString('latin1', 0, mostGuessOctets)
+  const lastMessage = isMultipart ? -1 : lastTypeOfMessage(start)
+  const copied = isMultipart ? new Map<string, number>() : declaredIn(start)
+  for (const match of start.matchAll(/^--(?=[^\s\w]{0,199}\w)(\S{1,200})[ \t]*\r?\n(?=Content-[A-Za-z-]{1,40}:|\r?\n)/gm)) {
+    if ((copied.get(match[1] as string) ?? match.index) < match.index) continue
+    if (isMultipart || match.index <= lastMessage) return match[1]
   }
   return undefined
 }
+
+/** Boundaries and where they are first declared. */
+function declaredIn(text: string): Map<string, number> {
+  const declared = new Map<string, number>()
+  for (const match of text.matchAll(/boundary="?([^"\r\n;]{1,200})/gi)) {
+    const boundary = (match[1] as string).trimEnd()
+    if (!declared.has(boundary)) declared.set(boundary, match.index)
+  }
+  return declared
+}
+
+/** Where the last attached message announces itself; -1 when none does. */
+const lastTypeOfMessage = (text: string) => [...text.matchAll(/Content-Type:[ \t]*message\//gi)].at(-1)?.index ?? -1
 
 /** Any line that is no field goes to the field before it, as some gateways break lines without folding them. */
 export function readFields(head: string): [string, string][] {
@@ -104,12 +156,16 @@ export const fieldOf = ({ fields }: Pick<Part, 'fields'>, name: string): string 
 
 const decoded = ({ body, encoding }: Pick<Part, 'body' | 'encoding'>) => decodeBody(body, encoding)
 
-/** The text of a part, of which html becomes lines; the first 100,000 characters. */
+/** The text of a part, of which html becomes lines; the first 100,000 characters. Read once, however often it is asked for. */
 export function textOf(part: Part): string {
+  if (part.memo.text !== undefined) return part.memo.text
   const octets = decodeBody(part.body.subarray(0, mostTextOctets), part.encoding)
   const text = decodeCharset(octets, charsetOf(part, octets)).slice(0, mostTextCharacters).replace(/\r\n?/g, '\n').replaceAll('\0', '')
+  part.work.read(text.length)
   const isHtml = part.media === 'text/html' || (part.media === 'text/plain' && /^\s{0,20}<(?:!doctype|html|body)\b/i.test(text))
-  return isHtml ? textFromTags(text) : text
+  const read = isHtml ? textFromTags(text) : text
+  part.memo.text = read
+  return read
 }
 
 /** Many name none and write UTF-8 or Latin-1, or say US-ASCII and mean something else. */

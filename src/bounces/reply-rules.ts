@@ -11,7 +11,7 @@ import { rulesOfRecipients } from './rules-recipient.ts'
 import { rulesOfSenders } from './rules-sender.ts'
 
 /** Goes up with every change of a rule. */
-export const rulesVersion = 2
+export const rulesVersion = 4
 
 export const replyRules: readonly ReplyRule[] = [
   ...rulesOfProviders,

@@ -1,15 +1,16 @@
 /**
  * What came back by mail: a bounce, a notice of delay, a complaint, an automatic answer, or none of them. Never throws, bounded in
- * octets and time; what a report claims is a stranger's word, and whose mail it was is for the caller to prove.
+ * octets and work; what a report claims is a stranger's word, and whose mail it was is for the caller to prove.
  */
 import { bareComplaint, complainedId, type Feedback, feedbackOf, isComplaint } from './feedback.ts'
-import { comesFromProgram, forwardedReport } from './forwarded.ts'
+import { comesFromProgram, forwardedReport, passesOn } from './forwarded.ts'
 import { attachedOriginal, type OriginalMessage, quotedOriginal } from './original.ts'
 import { fieldOf, type Part, readParts } from './parts.ts'
 import { humanText, nothing, type Report, reportOf } from './reported.ts'
 import { fromStatus, statusOf } from './stated.ts'
 import { fromWords } from './worded.ts'
 import { plainWords } from './wordings.ts'
+import { TooMuchWork } from './work.ts'
 
 const mostOctets = 26_214_400
 /** A forward of a forward of a report. */
@@ -17,8 +18,16 @@ const mostForwards = 4
 
 export function readReport(octets: Uint8Array): Report {
   const buffer = Buffer.from(octets.buffer, octets.byteOffset, Math.min(octets.byteLength, mostOctets))
-  return readMessage(readParts(buffer), 0)
+  try {
+    return readMessage(readParts(buffer), 0)
+  } catch (error) {
+    if (error instanceof TooMuchWork) return unreadReport
+    throw error
+  }
 }
+
+/** Of half a report half is known, and the other half could say that nobody is to blame. */
+const unreadReport = reportOf('other', [], { original: null, originalMessageId: null, reportingMta: null, arrivalDate: null, unread: true })
 
 function readMessage(message: Part, forwards: number): Report {
   const status = statusOf(message)
@@ -28,7 +37,7 @@ function readMessage(message: Part, forwards: number): Report {
   if (feedback) return fromFeedback(message, feedback, attached)
   const subject = plainWords(fieldOf(message, 'subject') ?? '')
   const isProgram = comesFromProgram(message)
-  if (!isProgram && forwards < mostForwards) {
+  if (forwards < mostForwards && (!isProgram || passesOn(message))) {
     const inner = forwardedReport(message, (passedOn) => readMessage(passedOn, forwards + 1))
     if (inner) return inner
   }

@@ -31,6 +31,8 @@ export interface Report extends Omit<ReportedRecipient, 'action'> {
   arrivalDate: Date | null
   /** Of a complaint: abuse, fraud, opt-out … */
   feedbackType: string | null
+  /** It would have cost more than any report of the world does, so nothing is believed of it. */
+  unread: boolean
 }
 
 export const nothing = {
@@ -43,12 +45,15 @@ export const nothing = {
   reason: null,
 }
 
-type Facts = Pick<Report, 'original' | 'originalMessageId' | 'reportingMta' | 'arrivalDate'> & { feedbackType?: string }
+type Facts = Pick<Report, 'original' | 'originalMessageId' | 'reportingMta' | 'arrivalDate'> & { feedbackType?: string; unread?: boolean }
 
 export function reportOf(kind: ReportKind, recipients: readonly ReportedRecipient[], facts: Facts): Report {
   const { action: _, ...first } = recipients[0] ?? { ...nothing, action: '' }
-  return { kind, ...first, feedbackType: null, ...facts, recipients }
+  return { kind, ...first, feedbackType: null, unread: false, ...facts, recipients }
 }
+
+/** As much as of one part. */
+const mostWords = 100_000
 
 /** The words for people: plain text if there is some, else what html says. */
 export function humanText(message: Part): string {
@@ -56,21 +61,22 @@ export function humanText(message: Part): string {
   for (const part of below(message, 'this message')) {
     if (part.children.length > 0 || texts.plain.length + texts.html.length >= 6) continue
     if (part.media === 'text/html') texts.html.push(textOf(part))
-    else if (/^text\/(?!rfc822|x-)/.test(part.media) || part.media === 'text') texts.plain.push(textOf(part))
+    else if (/^text\/(?!rfc822|x-)|^multipart\//.test(part.media) || part.media === 'text') texts.plain.push(textOf(part))
   }
   const plain = texts.plain.join('\n\n')
-  return plain.trim() === '' ? texts.html.join('\n\n') : plain
+  return (plain.trim() === '' ? texts.html.join('\n\n') : plain).slice(0, mostWords)
 }
 
 export const oursOf = (message: Part, original: OriginalMessage | null) => [
   ...addressesIn(fieldOf(message, 'to') ?? '', 5).map((one) => one.address),
   ...addressesIn(fieldOf(message, 'from') ?? '', 2).map((one) => one.address),
   ...(original?.from ? [original.from] : []),
+  ...['return-path', 'sender', 'reply-to'].flatMap((name) => addressesIn(original?.headers[name] ?? '', 2).map((one) => one.address)),
 ]
 
 export const soleOf = (original: OriginalMessage | null) => (original && original.to.length === 1 ? (original.to[0] as string) : null)
 
-const idLine = /(?:message-?\s?id|nachrichten-?id|id de (?:message|mensaje)|сообщения)[^\n<]{0,20}<([^<>\s]{3,500}@[^<>\s]{1,255})>/i
+const idLine = /(?:message-?\s?id|nachrichten-?id|id de (?:message|mensaje)|сообщения)[^\n<]{0,20}<(?=[^<>\s@]{1,500}@)([^<>\s]{5,756})>/i
 
 export const idIn = (words: string, message: Part): string | null =>
   idLine.exec(words.slice(0, 60_000))?.[1] ??

@@ -88,14 +88,18 @@ export const rulesOfContent: readonly ReplyRule[] = [
       reached a limit for sending`,
   },
   // United Internet and others say it behind the registered text of 552, which is of a mailbox.
-  { classification: 'message_too_large', fault: 'content', text: 'message size exceeds (fixed|maximum|the maximum|limit|our)' },
+  {
+    classification: 'message_too_large',
+    fault: 'content',
+    text: 'message size exceeds (fixed|maximum|the maximum|limit|our)\nclass size limit',
+  },
   {
     classification: 'mailbox_full',
     fault: 'recipient',
     text: `
       {mailbox} .. (full|overdrawn|overfull|overflow*|out of space|out of storage|no space|quota)
       mailbox .. exceed* .. size
-      {mailbox} .. (exceed*|reached|above) .. (quota|storage|space|disk|capacity|mailbox size|mailbox limit|message count)
+      {mailbox} .. (exceed*|reached|above) .. (quota|storage|space|disk|capacity|mailbox size|mailbox limit|local limit|message count)
       (full|filled|overflowing|overfull) {mailbox}
       (it|mailbox|inbox) is full
       too much mail data

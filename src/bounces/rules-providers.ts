@@ -4,6 +4,8 @@
  */
 import type { ReplyRule } from './reply-rule.ts'
 
+const msUnknown = ['recipient address rejected: access denied', 'recipient addresses rejected : access denied']
+
 export const rulesOfProviders: readonly ReplyRule[] = [
   // Gmail: support.google.com/a/answer/3726730. Its 4.7.29 is TLS and its 5.7.30 is DKIM, unlike the IANA's list.
   {
@@ -24,6 +26,7 @@ export const rulesOfProviders: readonly ReplyRule[] = [
     fault: 'content',
     text: 'unicode character in a disallowed\nencoded word syntax\nmail message is malformed\nexceeds google limit of\nheader size limit*',
   },
+  { classification: 'temporarily_unavailable', fault: 'server', text: '(receivingrateperm|receivingrate)' },
   { classification: 'temporarily_unavailable', fault: 'reputation', text: 'quota for sending messages with the same\npeak smtp relay' },
 
   // Microsoft: learn.microsoft.com, "NDR error codes" and "Fix email delivery issues for error code 5.7.xxx"; sendersupport.olc.protection.
@@ -67,7 +70,7 @@ export const rulesOfProviders: readonly ReplyRule[] = [
     text: 'no mail enabled subscriptions\naccount inbounds disabled',
   },
   // Microsoft refuses unknown recipients at its edge with access denied.
-  { classification: 'invalid_recipient', fault: 'recipient', subjects: ['4.1'], text: 'recipient address rejected', replies: 'permanent' },
+  { classification: 'invalid_recipient', fault: 'recipient', subjects: ['4.1'], marks: msUnknown, replies: 'permanent' },
 
   // Yahoo and AOL: senders.yahooinc.com/smtp-error-codes, the former postmaster.aol.com/error-codes.
   {
@@ -181,6 +184,8 @@ export const rulesOfProviders: readonly ReplyRule[] = [
     fault: 'reputation',
     text: '(connection|connections) (rejected|refused|denied) by policy\nsymantec zodiac',
   },
+  // Its 542 is no code of any RFC: the address is not among those that its customer has registered.
+  { classification: 'invalid_recipient', fault: 'recipient', codes: [542], text: 'rejected' },
   // Facebook: postmaster.facebook.com/response_codes.
   { classification: 'invalid_recipient', fault: 'recipient', text: 'rcp p1' },
   { classification: 'policy_violation', fault: 'recipient', text: 'rcp (p2|p3)' },

@@ -2,11 +2,13 @@
 import type { ReplyRule } from './reply-rule.ts'
 
 export const rulesOfRecipients: readonly ReplyRule[] = [
+  // Gateways of mobile carriers.
+  { classification: 'invalid_recipient', fault: 'recipient', text: 'no valid recipients for this (mm|mms|sms)' },
   // What follows when no recipient was left: the reason was in the replies before.
   {
     classification: 'protocol_error',
     fault: 'ours',
-    text: 'no valid recipients\nno recipients (specified|accepted|given|were)\nvalid rcpt command must\n(parameters|parameter) not (recognized|implemented)',
+    text: 'no valid recipients\nno recipients (specified|accepted|given|were)\nincorrectly constructed\nmalformed address\nvalid rcpt command must\n(parameters|parameter) not (recognized|implemented)',
   },
 
   // Their MX does not know that it is one, or wants a password of us: Postfix, Exim, Sendmail, qmail's rcpthosts, Exchange.
@@ -23,6 +25,7 @@ export const rulesOfRecipients: readonly ReplyRule[] = [
       local user only
       auth (failed|failure|error)
       not a gateway
+      remote domains not supported
       gateway user
       (authentication|auth|login|authorization) .. (required|is required|needed|necessary|first|credentials)
       (requires|require|need|needs|please|must|turn on|using) [smtp|to|be] (authentication|authenticate|authenticated|auth|log in|login)
@@ -43,24 +46,51 @@ export const rulesOfRecipients: readonly ReplyRule[] = [
       (hop count|too many hops|maximum hop|hops exceeded)
       (mail|message|routing|forwarding|delivery|email|dns|redirection|endless|probable|possible) [mail|forwarding|routing] (loop|loops|looping)
       (loops|points) back to
+      mailloop
       (loop|looping) (detected|found|was found|broken|message)
       too many received
       would create a mail loop`,
   },
   { classification: 'protocol_error', fault: 'server', subjects: ['4.6', '4.14'] },
 
+  // A program behind the address failed: procmail, maildrop, a script of an alias. Its server's trouble, whatever words it died with.
+  {
+    classification: 'temporarily_unavailable',
+    fault: 'server',
+    text: `
+      (command|program|script|pipe|mailer|filter|agent|child|process) .. (died|crashed|exited|terminated|exit status|exit code|return code|killed by|signal)
+      (exit|exited with|died with) [with] (status|code)
+      (pipe to|unknown mailer error|broken pipe|can not execute|could not execute|cannot execute|could not exec|unable to run|child returned)
+      (procmail|maildrop|mailfilter|forward file) .. (failed|failure|error|could not|unable|can not|denied)
+      (error|failed|failure) .. (writing to|opening|creating|executing|running|piping) .. (mailbox|file|command|program|script|pipe)
+      lock failure
+      ldap (server|error|lookup|directory|failure|timeout)`,
+  },
+  { classification: 'temporarily_unavailable', fault: 'server', replies: 'temporary', text: 'unverified address' },
+
+  // Not from everybody, or not everything: that is a rule of theirs.
+  {
+    classification: 'policy_violation',
+    fault: 'server',
+    text: `
+      not [currently|longer|any] (accept*|receive*|accepting) [any|incoming|inbound|email|new|external] (mail|email|emails|messages|message|deliveries|mails) [messages] (from|with|containing|that|over|by|sent|of|larger|without|which|to this|via|through|signed)
+      account outbound*`,
+  },
   // Closed, disabled, gone: Gmail, Yahoo, Apple, Mail.ru, Comcast and every small server.
   {
     classification: 'no_mailbox',
     fault: 'recipient',
     text: `
       (user|users|username|mailbox|mailboxes|account|recipient|address|addressee|inbox|email|alias|person|subscriber|member|employee|email account|customer) .. {off}
-      is [now|currently|temporarily] (disabled|inactive|deactivated|suspended)
+      disableduser
+      is now (disabled|deactivated|inactive|suspended)
+      (domain|host|user|this) .. is [now|currently|temporarily] (disabled|inactive|deactivated|suspended)
       (account|mailbox|recipient|addressee) .. (blocked|barred|on hold|unavailable user is|stopped)
       (disabled|inactive|deactivated|suspended|closed|deleted|expired|terminated|frozen|locked|blocked|dormant|archived|invalid inactive) (user|recipient|mailbox|account|address|email|alias|mail|customer)
       (disabled|inactive) (recipient|email) address
       (extended inactivity|due to inactivity)
-      no longer (on|valid|available|active|in use|used|exist*|works|with|here|employed|accept*|monitored|supported|in service|at)
+      is no longer (valid|active|in use)
+      no longer (works|with|here|employed|at this|in service)
       (recipient|user|mailbox|account) ~ (moved|is gone|has gone)
       (postfach|konto|benutzer|empfanger|adresse) .. (deaktiviert|gesperrt|geschlossen|geloscht|inaktiv|nicht mehr)
       (compte|boite|adresse|destinataire) .. (desactive*|suspendu*|bloque*|ferme*|supprime*|archive*|inactif|inactive|n est plus)
@@ -81,6 +111,7 @@ export const rulesOfRecipients: readonly ReplyRule[] = [
       not accept* [any|incoming|inbound|new] (mail|email|emails|messages) for
       (not|never) (accepts|accept) [any] (mail|email|emails|messages)
       no mail (accepted|is accepted|service)
+      (record|records) .. no smtp service
       mail (receiving|reception|delivery|service) [is|has been] (disabled|turned off|deactivated)
       (refuses|refuse|refusing) [all|any] (mail|email|messages)
       (accepts|receives) no (mail|email)
@@ -90,6 +121,8 @@ export const rulesOfRecipients: readonly ReplyRule[] = [
     replies: 'permanent',
   },
   { classification: 'not_accepting_mail', fault: 'recipient', text: '(nullmx|null mx)' },
+  // RFC 7504 section 4.
+  { classification: 'not_accepting_mail', fault: 'recipient', codes: [521], subjects: ['3.2'], text: 'not accepting network' },
 
   // "Mailbox unavailable" is RFC 5321's own text: for 550 not found or no access, for 450 busy.
   {
@@ -101,9 +134,10 @@ export const rulesOfRecipients: readonly ReplyRule[] = [
   {
     classification: 'invalid_recipient',
     fault: 'recipient',
-    text: '(recipient|recipient address) .. domain not found\nhost unknown\nunknown host\ncan not deliver mail for',
+    text: '(recipient|recipient address) .. domain not found\nhost unknown\nunknown host\nno such (host|domain at)\ncan not deliver mail for',
   },
   { classification: 'invalid_recipient', fault: 'recipient', subjects: ['1.2'] },
+  { classification: 'invalid_recipient', fault: 'recipient', subjects: ['4.4'], text: '(unknown|no such|invalid) domain' },
   // A domain that is not there; of the sender's the rules before have spoken.
   {
     classification: 'dns_error',
@@ -117,23 +151,30 @@ export const rulesOfRecipients: readonly ReplyRule[] = [
       (name or service not known|malformed or unexpected name server|host name lookup|nxdomain|no mx|no relevant answers|no a record)
       (no route to|unable to route|no route for) [the] (domain|recipient|destination|address|#)
       dns records .. not be found
-      unrouteable mail domain`,
+      unrouteable mail domain
+      dnssec*
+      domain is not reachable`,
   },
   {
     classification: 'invalid_recipient',
     fault: 'recipient',
     text: `
-      (unknown|no such|invalid|bad|nonexistent|non existent|not existent|non existing|illegal|unrecognized|unrecognised|unroutable|unrouteable|undeliverable|incorrect|wrong|undefined|inexistent|ambiguous|not valid|not a valid|not a known|no valid|improper|malformed|not an existing|nonexisting) [local|virtual|email|mail|destination|recipient|delivery|or|illegal|existing|inactive|target|rcpt|envelope|smtp|internal|valid|remote|or disabled|forward] {someone}
+      (unknown|no such|invalid|bad|nonexistent|non existent|not existent|non existing|illegal|unrecognized|unrecognised|unroutable|unrouteable|undeliverable|incorrect|wrong|undefined|inexistent|ambiguous|not valid|not a valid|not a known|no valid|improper|not an existing|nonexisting) [local|virtual|email|mail|destination|recipient|delivery|or|illegal|existing|inactive|target|rcpt|envelope|smtp|internal|valid|remote|or disabled|forward|final|final delivery] {someone}
       (no|not a|no such|not any) [local|valid|mail|email|such|active|known] (user|users|mailbox|account|recipient|person|address|alias|subscriber|member|mail account|one|body|customer) [account|mailbox|name] (here|by|with that|at this|of that|found|exist*|for|named|matching|like this|on this|in this|at|called|under|available for|with this|with the|in our)
       {someone} .. {gone}
       {someone} .. not [a|an|been] (found|exist*|known|valid)
       (user|recipient|mailbox|account) [is|was|currently] (unavailable|not available|unavaiable)
-      (domain|host) .. (unknown|not exist*|nonexist*|not found|invalid|no such)
-      (unknown|invalid|no such|bad|nonexistent) [recipient|destination|local] (domain|host|destination|system)
+      (recipient|destination|remote|your recipient) [domain|host] .. (domain|host) ~ (unknown|not exist*|nonexist*|not found|invalid|no such)
+      (unknown|invalid|no such|bad|nonexistent) (recipient|destination|local) (domain|host|system)
+      no such id
       (nobody|no one) (here|by that|with that|of that|at this)
       (not our|not my|not one of our|not a) (customer|customers|user|users|client|recipient*)
       not (listed|found) in .. (directory|address book|list|database|ldap|control|domino)
       not in .. (directory|validrcptto|address book|recipient list|database|control file|user list)
+      need fully qualified address
+      not an active (address|user|account|mailbox|recipient)
+      (exrecipnotfound|recipient notfound)
+      recipient suspend*
       (badrcptto|validrcptto|badrecipientto|recipientnotfound|recipnotfound|invalidrecipient|userunknown|invalidmailbox|nosuchuser|unknownuser)
       (does|do|could|can|did|was) not (recognize|recognise|know|find|locate|match|identify) [any|a|this|that|the|your|such|an] [email|recipient|local|matching|valid] (user|recipient|mailbox|address|account|addressee|person|destination)
       (unable|failed) to (find|locate|identify|recognize|resolve) [the|a|this|any] [email|recipient] (user|recipient|mailbox|address|account|addressee)
@@ -174,6 +215,14 @@ export const rulesOfRecipients: readonly ReplyRule[] = [
       宛 先 不 明
       (존 재 하 지|수 신 자 를 찾|없 는 사 용 자)`,
   },
+  // A domain without a word of whose: it may be the sender's.
+  {
+    classification: 'dns_error',
+    fault: 'server',
+    text: `
+      (domain|host) ~ (unknown|not exist*|nonexist*|not found|invalid|no such)
+      (unknown|invalid|no such|bad|nonexistent) (domain|host|system)`,
+  },
   // Who says no more than that the recipient is refused means the address, unless the code tells of a policy (Postfix's access tables).
   {
     classification: 'policy_violation',
@@ -188,7 +237,7 @@ export const rulesOfRecipients: readonly ReplyRule[] = [
     replies: 'permanent',
     text: `
       mailbox [is] unavailable
-      (recipient|recipients|user|rcpt|addressee|rcpt to) [is|was] (rejected|not accepted|not ok|refused|denied|not allowed here|unacceptable)
+      (recipient|user|rcpt|addressee|rcpt to) [is|was] (rejected|not accepted|not ok|refused|denied|not allowed here|unacceptable)
       (recipient|recipients|address) (can not|could not) be verified
       (recipient|address|user|rcpt) (verification|check|lookup|validation) (failed|failure|error)
       (address|addresses|destination|mailbox|addressee) [is|was] (rejected|refused|unknown|not accepted|not acceptable|denied)`,

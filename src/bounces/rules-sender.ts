@@ -11,6 +11,7 @@ export const rulesOfSenders: readonly ReplyRule[] = [
       (gray|grey) (list*|rbl)
       (recipient|rcpt|user) .. (unverified|not verified)
       (unverified|unable to verify|could not verify|can not verify) [the] (recipient|user)
+      address verification in progress
       (recipient|user|mailbox) [has] exceed* [the|message|its|their] (rate|message rate)
       receiving {sent} (too quickly|at a rate)
       (user|recipient|mailbox|account) .. (received|receiving|getting) .. (too many|too much|large number)
@@ -41,7 +42,7 @@ export const rulesOfSenders: readonly ReplyRule[] = [
     classification: 'policy_violation',
     fault: 'sender',
     text: `
-      (spf|dmarc|dkim|domainkeys)
+      (spf|dmarc|dkim|domainkeys|dmarcrejection)
       sender policy framework
       sender id (check|failed|pra|permerror|verification)
       purported responsible
@@ -54,7 +55,8 @@ export const rulesOfSenders: readonly ReplyRule[] = [
       {sent} .. (failed|fails) ~ (authentication|authenticity)
       ipv6 (sending guidelines|guidelines)
       not authorized to send [mail|email|messages] (from|for|on behalf of) [the|this|your] (domain|#)
-      mismatches client ip`,
+      mismatches client ip
+      invalid ip for`,
   },
   // Missing or generic PTR, HELO: Postfix's reject_unknown_*, GMX, T-Online, Cox, Comcast.
   {
@@ -69,7 +71,7 @@ export const rulesOfSenders: readonly ReplyRule[] = [
       (helo|ehlo) .. (rejected|invalid|bad|not resolve|not found|denied|failed|refused|error|fqdn|fully qualified|mismatch*|unresolvable|does not|required|check|not acceptable|forged|fake)
       (bad|invalid|fake|forged|incorrect|bogus|illegal|unqualified|generic) (helo|ehlo)
       forward confirmed
-      (unresolvable|unknown|unverifiable) (relay host|client host|host name|hostname|sending ip*)
+      (unresolvable|unknown|unverifiable|unverifyable) (relay host|client host|host name|hostname|sending ip*|sending ips)
       (generic|dynamic) (hostname|host name|dns)
       (hostname|host name) .. (not resolve|not resolvable|looks dynamic|looks generic)
       may not be mail exchanger
@@ -83,7 +85,7 @@ export const rulesOfSenders: readonly ReplyRule[] = [
     text: `
       (sender|callout|callback) (verify|verification) .. (failed|failure|error)
       (could not|can not|unable to|failed to|not) (verify|validate|resolve) ~ {sender}
-      {sender} .. (not found|not exist*|not resolve|unresolvable|no mx|no dns|no a or mx|not resolvable|no valid mx|has no mx|must resolve|must exist|unknown|null mx|not be resolved|not be verified|unverified|not verified|nonexist*)
+      {sender} .. (not found|not exist*|not resolve|unresolvable|no mx|no dns|no a or mx|not resolvable|no valid mx|has no mx|must resolve|must exist|unknown|null mx|not be resolved|not be verified|unverified|not verified|nonexist*|has no a|no a aaaa)
       {sender} .. (not a valid|not valid|invalid|resolve fail*|mismatch*|not in my)
       (unresolvable|unresolved) .. domain
       domain name required
@@ -121,6 +123,8 @@ export const rulesOfSenders: readonly ReplyRule[] = [
     text: `
       {list}
       (blocked|rejected|denied|refused) using
+      blocklisting
+      (blocked|rejected|denied|refused|listed) (by|on) ivmsip
       (is|are|was|were|currently|ip|#|host|been|domain|client|found) (listed|blacklisted|blocklisted) (by|at|in|on|via|with)
       (blacklisted|blocklisted) (by|at|in|on|via|with)
       {peer} .. (is|are|was|were|been|on) ~ {listed}
@@ -138,6 +142,8 @@ export const rulesOfSenders: readonly ReplyRule[] = [
       (mail|message|messages|email|emails|connection|connections|traffic) from (#|ip|your ip|your server|your host|this ip|your network|host|server|client) .. (rejected|refused|blocked|denied|not accepted|not allowed|not sent|permanently deferred|prohibited)
       messages from .. not sent
       permanently deferred
+      (to from an|from an|an) address that has been (blacklisted|blocked|blocklisted)
+      (ip|client|host) address {refused}
       (reported|known|listed|blocked) for [sending] (abuse|spam|spamming)
       not .. accept* ~ (mail|messages|email|emails|connections|connection|traffic|smtp) from (#|your|this|dynamic|ip|hosts|that|dialup|residential)
       not in whitelist
@@ -162,7 +168,8 @@ export const rulesOfSenders: readonly ReplyRule[] = [
     classification: 'policy_violation',
     fault: 'sender',
     text: `
-      {sender} [address] [has been|is|was|not] {refused}
+      {sender} [address|ip|ip address|email|email address] [has been|is|was|not] {refused}
+      (batv|backscatter|prvs)
       (rejected|refused|denied|unacceptable) {sender}`,
   },
 
@@ -177,6 +184,7 @@ export const rulesOfSenders: readonly ReplyRule[] = [
       (too many|too much|excessive|high|maximum|max|unusual|unusually large|large|concurrent|simultaneous|parallel) [of|number of|amount of|smtp|concurrent|simultaneous|inbound|incoming|allowed|parallel|open|new|number of concurrent|number of simultaneous] (connections|connection|messages|mails|emails|mail from|email from|sessions|session|volume|rate|traffic|requests|deliveries|transactions|message per connection|errors|message rate|emails per|helos|threads)
       (connection|connections|session|sessions|message|messages|volume|thread) [rate|count|frequency] (limit|limits|frequency|threshold|limited) [reached|exceeded|for]
       (limits|limit) .. (how many|number of) (messages|emails|connections|mails)
+      (daily|hourly) (relay|sending|message|mail) (quota|limit)
       (slow down|slower|too fast|too quickly|too frequent*|too often|back off|backoff)
       (deferred|delayed|refused) due to .. (volume|rate|load|limits)
       (all available ips|resources) .. (maximum|limit)

@@ -4,15 +4,18 @@ import { type DeliveryStatus, isDeliveryStatus, readDeliveryStatus, type StatusO
 import { type Meaning, meaningOf, replyIn } from './meaning.ts'
 import { attachedOriginal, quotedOriginal } from './original.ts'
 import { below, type Part, textOf } from './parts.ts'
+import { says } from './phrases.ts'
 import { humanText, idIn, nothing, oursOf, type Report, type ReportedRecipient, reportOf, soleOf } from './reported.ts'
-import { failuresIn, reasonIn } from './told.ts'
-import { delayWords, gaveUpWords, plainWords, says } from './wordings.ts'
+import { failuresIn, linesOf, mostStart, reasonIn } from './told.ts'
+import { delayWords, gaveUpWords, plainWords } from './wordings.ts'
 
 /** The machine's part, wherever it is: of a multipart, as the whole message, or as lines of text. */
 export function statusOf(message: Part): DeliveryStatus | null {
   let partial: DeliveryStatus | null = null
   for (const part of below(message, 'this message')) {
-    const isText = part.children.length === 0 && !isListMail(message) && part.media.startsWith('text/') && !/rfc822/.test(part.media)
+    // A multipart without parts has lost its boundary lines; its fields are lines of text.
+    const isText =
+      part.children.length === 0 && !isListMail(message) && /^(?:text|multipart)\//.test(part.media) && !/rfc822/.test(part.media)
     const found = isDeliveryStatus(part) ? readDeliveryStatus(textOf(part)) : isText ? statusInText(part) : null
     if (found && found.recipients.length > 0) return found
     partial ??= found
@@ -22,21 +25,29 @@ export function statusOf(message: Part): DeliveryStatus | null {
 
 export function fromStatus(message: Part, status: DeliveryStatus): Report {
   const text = humanText(message)
-  const { words, original: quoted } = quotedOriginal(text)
+  const { words: all, original: quoted } = quotedOriginal(text)
+  // Where the boundary lines are lost, the fields stand in the text and are no words.
+  const beforeFields =
+    message.children.length > 0 ? '' : all.slice(0, Math.max(0, all.search(/^(?:Reporting-MTA|Original-Recipient|Final-Recipient):/m)))
+  const words = beforeFields.trim() === '' ? all : beforeFields
   const original = attachedOriginal(message) ?? quoted
   const told = failuresIn(words, { to: original?.to ?? [], ours: oursOf(message, original) })
   const only = status.recipients.length === 1
+  // Once for all recipients.
+  const plain = plainWords(words)
+  const lines = linesOf(words, mostStart)
   const recipients = status.recipients.map((one): ReportedRecipient => {
     const recipient = one.recipient ?? (only ? (told[0]?.recipient ?? soleOf(original)) : null)
-    const action = actionOf(one, plainWords(words))
+    const action = actionOf(one, plain)
     const reason =
       one.diagnostic ??
       told.find((other) => other.recipient.toLowerCase() === recipient?.toLowerCase())?.reason ??
-      reasonIn(words.split('\n').slice(0, 200), recipient)
+      reasonIn(lines, recipient)
     if (action !== 'failed' && action !== 'delayed') return { ...nothing, recipient, action, status: one.status, reason: one.diagnostic }
     const waits = action === 'delayed'
     const saysMore = replyIn(one.diagnostic ?? '').code !== null || (one.diagnostic?.length ?? 0) > 20
-    return { recipient, action, ...failure(meaningOf({ status: one.status, reason, words: saysMore ? '' : words, waits }), action), reason }
+    const fact = { status: one.status, reason, words: saysMore ? '' : words, waits, ofProgram: one.ofProgram }
+    return { recipient, action, ...failure(meaningOf(fact), action), reason }
   })
   const rank = ['failed', 'delayed']
   const of = (action: string) => (rank.includes(action) ? rank.indexOf(action) : rank.length)

@@ -3,8 +3,9 @@
  * around it; no program's form is known by name.
  */
 import { addressesIn } from './addresses.ts'
-import { replyIn } from './meaning.ts'
-import { failureWords, plainWords, says } from './wordings.ts'
+import { type Reply, replyIn } from './meaning.ts'
+import { says } from './phrases.ts'
+import { failureWords, plainWords } from './wordings.ts'
 
 export interface ToldFailure {
   recipient: string
@@ -21,6 +22,14 @@ export interface Known {
 }
 
 const mostLines = 1_500
+/** No report names so many; each is weighed by some dozens of words around it. */
+const mostWeighed = 400
+/** One message has no more. */
+const mostFailures = 50
+/** Where a reason stands that does not stand near the address. */
+export const mostStart = 200
+/** Longer lines are somebody's text. */
+const longestLine = 4_000
 const mostReason = 1_000
 const window = 8
 
@@ -30,22 +39,36 @@ const asked = /rcpt to|final-recipient|original-recipient|x-failed|failed recipi
 const before =
   /(?:\bto|\bfor|recipients?|address(?:es)?|mailbox|users?|account|deliver|reach|empfänger|adresse|an|für|à|au|a|ao|dla|z|voor|destinataires?|destinatarios?|destinatari[oa]?|dirección|correo|para|indirizzo|casella|per|ontvanger|aan|adres|odbiorc\w*|adresat\w*|do|адрес\w*|получател\w*|пользовател\w*|для|收件人|地址|邮箱|至|宛先|アドレス|受信者|adresát\w*|příjemc\w*|mottagare|adress|till|modtager\w*|til|vastaanottaja\w*|alıcı\w*|adresi|のアドレス)[\s:=<"'([：]{0,12}$/iu
 const notHim =
-  /(?:from|sender|von|absender|de la part|remitente|remetente|mittente|contact|e-?mail to|mailto:|write to|reply to|kontakt|afzender|nadawc\w*|отправител\w*|发件人|送信者|mail from)[\s:=<"'([：]{0,12}$/iu
+  /(?:from|sent by|sender|von|absender|de la part|remitente|remetente|mittente|contact|e-?mail to|mailto:|write to|reply to|kontakt|afzender|nadawc\w*|отправител\w*|发件人|送信者|mail from)[\s:=<"'([：]{0,12}$/iu
 const isId = /message-?\s?id|\bid[=:]|nachrichten-?id/i
 /** Replies of commands that are no answer about a recipient. */
 const ownCommand = /^[\s>]{0,8}(?:>>>|MAIL FROM|HELO|EHLO|DATA\b)/i
 
+/** `<ann@example.org>: host mx said: 550`: what is indented below goes on with the reply, whomever it names. */
+const beginsReply = /^<?[^\s<>:@]{1,320}@[^\s<>:@]{1,255}>?: \S.{0,1000}[45]\d\d/
+/** `ann@example.org: No MX found`. */
+const colonWords = /^\s{0,8}<?[^\s<>:@]{1,320}@[^\s<>:@]{1,255}>?: (?=\p{L}+[^\p{L}\n]+\p{L}{2})/u
+
 /** Weighed failures, best first; those that nothing speaks for are left out. */
 export function failuresIn(text: string, known: Known): ToldFailure[] {
-  const lines = text.slice(0, 60_000).split('\n').slice(0, mostLines)
+  const lines = linesOf(text.slice(0, 60_000), mostLines)
   const to = new Set(known.to.map((one) => one.toLowerCase()))
   const ours = new Set(known.ours.map((one) => one.toLowerCase()))
   const best = new Map<string, ToldFailure & { at: number }>()
-  const failing = lines.map((line) => lineFails(line))
-  for (const [at, line] of lines.entries()) {
-    for (const { address, start, end } of addressesIn(line, 20)) {
+  const failing = lines.map((line) => factsOf(line).fails)
+  const start = lines.slice(0, mostStart)
+  let left = mostWeighed
+  let isInReply = false
+  for (const [at, { text: line }] of lines.entries()) {
+    if (left <= 0) break
+    isInReply = line.startsWith(' ') || line.startsWith('\t') ? isInReply && line.trim() !== '' : beginsReply.test(line)
+    const goesOn = isInReply && /^[ \t]/.test(line)
+    for (const { address, start, end } of addressesIn(line, Math.min(20, left))) {
+      left--
       const key = address.toLowerCase()
-      let weight = placeWeight(line, start, end) + (to.has(key) ? 6 : 0) - (ours.has(key) && !to.has(key) ? 8 : 0)
+      if ((ours.has(key) || goesOn) && !to.has(key)) continue
+      let weight = placeWeight(line, start, end) + (to.has(key) ? 6 : 0)
+      if (notHimAbove(lines, at, line.slice(0, start))) weight -= 8
       if (failing.slice(at, at + 4).some(Boolean)) weight += 2
       if (failing.slice(Math.max(0, at - 4), at).some(Boolean)) weight += 1
       if (staff.test(address) && !to.has(key)) weight -= 5
@@ -56,16 +79,45 @@ export function failuresIn(text: string, known: Known): ToldFailure[] {
   }
   const found = [...best.values()].filter((one) => one.weight > -2).sort((a, b) => b.weight - a.weight || a.at - b.at)
   const starts = found.map((one) => one.at)
-  return found.slice(0, 100).map(({ recipient, weight, at }) => {
+  return found.slice(0, mostFailures).map(({ recipient, weight, at }) => {
     const next = Math.min(...starts.filter((start) => start > at), at + window)
-    return { recipient, weight, reason: reasonIn(lines.slice(at, next), recipient) ?? reasonIn(lines.slice(0, 200), recipient) }
+    return { recipient, weight, reason: reasonIn(lines.slice(at, next), recipient) ?? reasonIn(start, recipient) }
   })
 }
 
-const lineFails = (line: string) => {
-  if (line.trim() === '' || line.length > 4_000) return false
-  const { code, enhanced } = replyIn(line)
-  return code !== null || enhanced !== null || says(plainWords(line), failureWords)
+interface LineFacts extends Reply {
+  /** It says that something failed. */
+  fails: boolean
+}
+
+/** Looked at for many recipients: what it says by itself is found out once. */
+export interface Line {
+  text: string
+  facts?: LineFacts
+}
+
+export const linesOf = (text: string, most: number): Line[] =>
+  text
+    .split('\n')
+    .slice(0, most)
+    .map((one) => ({ text: one }))
+
+function factsOf(line: Line): LineFacts {
+  line.facts ??= factsIn(line.text)
+  return line.facts
+}
+
+function factsIn(line: string): LineFacts {
+  const reply = replyIn(line)
+  const isRead = line.trim() !== '' && line.length <= longestLine
+  return { ...reply, fails: isRead && (reply.code !== null || reply.enhanced !== null || says(plainWords(line), failureWords)) }
+}
+
+/** `A message sent by`, an empty line, and the sender on a line of its own. */
+function notHimAbove(lines: readonly Line[], at: number, head: string): boolean {
+  if (/\p{L}/u.test(head)) return false
+  const above = lines[at - 1]?.text.trim() === '' ? lines[at - 2] : lines[at - 1]
+  return above !== undefined && notHim.test(above.text.trimEnd().slice(-60))
 }
 
 function placeWeight(line: string, start: number, end: number): number {
@@ -83,21 +135,24 @@ function placeWeight(line: string, start: number, end: number): number {
 }
 
 /** The remote's reply in these lines with the lines that go on with it; else the line that says why; else what follows the address. */
-export function reasonIn(lines: readonly string[], recipient: string | null): string | null {
-  for (const [at, line] of lines.entries()) {
-    if (ownCommand.test(line)) continue
-    const { code, enhanced } = replyIn(line)
-    if (code !== null || (enhanced !== null && lineFails(line))) return tidy(withRest(lines, at), recipient)
+export function reasonIn(from: readonly Line[], recipient: string | null): string | null {
+  const lines = from.map(({ text }) => text)
+  for (const [at, line] of from.entries()) {
+    if (ownCommand.test(line.text)) continue
+    const { code, enhanced, fails } = factsOf(line)
+    if (code !== null || (enhanced !== null && fails)) return tidy(withRest(lines, at), recipient)
   }
   const given = announcedReason(lines)
   if (given !== null) return tidy(given, recipient)
-  const failing = lines.findIndex(
-    (line, at) => !ownCommand.test(line) && lineFails(at === 0 && recipient !== null ? line.replace(recipient, '') : line),
+  if (recipient !== null && colonWords.test(lines[0] ?? '')) return tidy(paragraph(lines, 0), recipient)
+  const failing = from.findIndex(
+    (line, at) =>
+      !ownCommand.test(line.text) && (at === 0 && recipient !== null ? factsIn(line.text.replace(recipient, '')) : factsOf(line)).fails,
   )
   if (failing >= 0) return tidy(paragraph(lines, failing), recipient)
   const below = belowAddress(lines, recipient)
   if (below !== null) return tidy(below, recipient)
-  const first = lines.findIndex((line) => lineFails(line))
+  const first = from.findIndex((line) => factsOf(line).fails)
   return first >= 0 ? tidy(paragraph(lines, first), recipient) : null
 }
 
@@ -107,7 +162,7 @@ const label =
 /** `Reason: …` on its line, or in the lines below. */
 function announcedReason(lines: readonly string[]): string | null {
   for (const [at, line] of lines.entries()) {
-    const match = line.length < 4_000 ? label.exec(line) : null
+    const match = line.length < longestLine ? label.exec(line) : null
     if (!match) continue
     if ((match[1] as string).trim().length > 3)
       return [
@@ -129,8 +184,12 @@ function belowAddress(lines: readonly string[], recipient: string | null): strin
 
 function withRest(lines: readonly string[], at: number): string {
   const whole = [lines[at] as string]
+  const { code } = replyIn(whole[0] as string)
   for (const line of lines.slice(at + 1, at + window)) {
     if (line.trim() === '' || ownCommand.test(line) || /^\s*[-=_*]{5}/.test(line)) break
+    // A transcript has the replies to several commands, below each other.
+    const next = /^(?:<<< )?([45]\d\d)[ -]/.exec(line)?.[1]
+    if (next !== undefined && code !== null && Number(next) !== code) break
     whole.push(line)
   }
   return whole.join('\n')

@@ -5,10 +5,11 @@ import type { DeliveryStatus } from './delivery-status.ts'
 import { meaningOf, replyIn } from './meaning.ts'
 import { messageIdOf, type OriginalMessage, quotedOriginal } from './original.ts'
 import { fieldOf, type Part } from './parts.ts'
+import { says } from './phrases.ts'
 import { humanText, idIn, nothing, oursOf, type Report, type ReportKind, reportOf, soleOf } from './reported.ts'
 import { failure } from './stated.ts'
-import { failuresIn, reasonIn } from './told.ts'
-import { delaySubjects, delayWords, failureSubjects, failureWords, gaveUpWords, plainWords, says } from './wordings.ts'
+import { failuresIn, linesOf, mostStart, reasonIn } from './told.ts'
+import { delaySubjects, delayWords, failureSubjects, failureWords, gaveUpWords, plainWords } from './wordings.ts'
 
 interface Outer {
   subject: string
@@ -22,11 +23,7 @@ export function fromWords(message: Part, { subject, isProgram, attached, partial
   const text = humanText(message)
   const quoted = quotedOriginal(text)
   const original = attached ?? quoted.original
-  // Some put the copy first and their own words behind it.
-  const own =
-    says(plainWords(quoted.words), failureWords) || says(plainWords(quoted.words), delayWords) || quoted.rest === ''
-      ? quoted.words
-      : `${quoted.words}\n${quoted.rest}`
+  const own = saysItself(quoted.words) || quoted.rest === '' ? quoted.words : `${quoted.words}\n${quoted.rest}`
   const names = failuresIn(own, { to: original?.to ?? [], ours: oursOf(message, original) }).filter((one) => one.weight >= 4).length
   const kind = kindOf(message, {
     subject,
@@ -34,6 +31,7 @@ export function fromWords(message: Part, { subject, isProgram, attached, partial
     isProgram,
     hasOriginal: original !== null,
     hasReply: replyIn(own).code !== null,
+    isRefused: /^(?:<<< )?5\d\d[ -]/m.test(own.slice(0, 60_000)),
     names,
   })
   const originalMessageId =
@@ -58,6 +56,10 @@ export function fromWords(message: Part, { subject, isProgram, attached, partial
   return reportOf(kind, recipients, facts)
 }
 
+/** Some put the copy first and their own words behind it; whose words name somebody have said all. */
+const saysItself = (words: string) =>
+  says(plainWords(words), failureWords) || says(plainWords(words), delayWords) || addressesIn(words, 1).length > 0
+
 function toldFailures(
   message: Part,
   words: string,
@@ -66,7 +68,7 @@ function toldFailures(
   const failed = addressesIn(fieldOf(message, 'x-failed-recipients') ?? '', 50).map((one) => one.address)
   const found = failuresIn(words, { to: [...(original?.to ?? []), ...failed], ours: oursOf(message, original) })
   const reasonOf = (recipient: string) => found.find((one) => one.recipient.toLowerCase() === recipient.toLowerCase())?.reason
-  const otherwise = reasonIn(words.split('\n').slice(0, 200), null)
+  const otherwise = reasonIn(linesOf(words, mostStart), null)
   if (failed.length > 0) return failed.map((recipient) => ({ recipient, reason: reasonOf(recipient) ?? otherwise }))
   const [first] = found
   // One that only stands there loses to the only address we wrote to.
@@ -85,6 +87,8 @@ interface Seen {
   hasOriginal: boolean
   /** A server's reply is quoted. */
   hasReply: boolean
+  /** One of the replies is for ever. */
+  isRefused: boolean
   /** Addresses that something speaks for. */
   names: number
 }
@@ -98,7 +102,8 @@ function kindOf(message: Part, seen: Seen): ReportKind {
   const isDelaySubject = says(subject, delaySubjects) && !isReply
   const isAutomatic = isAutoReply(message, subject, words)
   const saysFailure = says(words, failureWords) || seen.hasReply || fieldOf(message, 'x-failed-recipients') !== undefined
-  const saysDelay = says(subject, delaySubjects) || (says(words, delayWords) && !says(words, gaveUpWords))
+  // A subject of a transcript tells of its last reply; one that refused for ever is among the others.
+  const saysDelay = (says(subject, delaySubjects) && !seen.isRefused) || (says(words, delayWords) && !says(words, gaveUpWords))
   if (isProgram) {
     if (isAutomatic && !isFailureSubject && !isDelaySubject && !seen.hasOriginal && !saysFailure) return 'auto-reply'
     if (saysDelay) return 'delay'
@@ -110,7 +115,9 @@ function kindOf(message: Part, seen: Seen): ReportKind {
   const isReport = isProven && !isListMail(message) && saysFailure && (isFailureSubject || isDelaySubject)
   if (isReport && !(isAutomatic && saysAutomatic(message))) return saysDelay ? 'delay' : 'bounce'
   if (isAutomatic) return 'auto-reply'
-  if (isReport || (!isReply && !isListMail(message) && seen.hasReply && (isNull(message) || seen.hasOriginal)))
+  // What brings our message back and has no sender is a program's.
+  const isReturned = isNull(message) && seen.hasOriginal && saysFailure
+  if (isReport || (!isReply && !isListMail(message) && (isReturned || (seen.hasReply && (isNull(message) || seen.hasOriginal)))))
     return saysDelay ? 'delay' : 'bounce'
   return 'other'
 }

@@ -13,13 +13,13 @@ const of = (text: string): readonly string[] =>
 export const plainWords = (text: string): string =>
   ` ${text
     .normalize('NFKC')
+    // One ligature becomes up to 18 characters.
+    .slice(0, 2 * text.length)
     .toLowerCase()
     .replace(/[\u2018\u2019\u00b4`]/g, "'")
     .replace(/[\u201c\u201d\u201e\u00ab\u00bb]/g, '"')
     .replace(/\s+/g, ' ')
     .trim()} `
-
-export const says = (words: string, phrases: readonly string[]): boolean => phrases.some((phrase) => words.includes(phrase))
 
 /** Subjects of failures. */
 export const failureSubjects = of(`
@@ -43,7 +43,7 @@ export const failureSubjects = of(`
   afleverfout | niet aangekomen
   niedostarcz | nie dostarczon | nie można dostarczyć | nie została dostarczona | nie udało się dostarczyć | błąd dostarcz | zwrot wiadomości | nie mogła zostać dostarczona
   недостав | не достав | не может быть достав | не удалось достав | ошибка достав | невозможно достав | не было доставлено | возврат письма | возвращено | не доставлено
-  配信不能 | 配信できま | 送信できま | 配達不能 | 配達できま | 届けられ | 未配信 | 未達 | 不達 | 配信に失敗 | 配信エラー | 送信エラー | エラーメール | 届きませんでした | 配信失敗
+  配信不能 | 配信できま | 送信できま | 配達不能 | 配達できま | 届けられ | 未配信 | 未達 | 不達 | 配信に失敗 | 配信エラー | 送信エラー | メールエラー | エラー通知 | エラーメール | 届きませんでした | 配信失敗
   退信 | 无法投递 | 未送达 | 投递失败 | 无法送达 | 发送失败 | 退回 | 發送失敗 | 無法投遞 | 無法傳遞 | 無法遞送 | 傳送失敗 | 退件 | 未傳遞 | 未传递 | 无法传递 | 投遞失敗
   반송 | 배달할 수 없 | 전송 실패 | 전달되지
   nedoruč | nelze doručit | nebyla doručena | chyba doruč | chyba při doruč | nepodařilo se doruč | vrácená zpráva
@@ -63,7 +63,7 @@ export const failureWords = of(`
   error occurred while trying to deliver | returned to you | being returned | is returned | was returned | bounced | has been rejected | was rejected | been blocked | was blocked | i'm giving up | i've given up
   giving up | gave up | no such user | user unknown | unknown user | does not exist | doesn't exist | address not found | couldn't be found | wasn't found | not found at | mailbox is full | mailbox full | over quota | quota exceeded
   undeliverable to | unrouteable | unroutable | transcript of session | did not get through | not be completed | had the following errors | had delivery errors | mail system errors | error message from | invalid recipient | invalid address | no longer valid
-  failure notice | non-delivery | nondelivery | delivery error | an error was detected | said: 5 | responded: 5 | no mailbox here | recipient rejected | not accept | message expired | has expired | timed out
+  failure notice | error has occurred while attempting to deliver | envelope expired | non-delivery | nondelivery | delivery error | an error was detected | said: 5 | responded: 5 | no mailbox here | recipient rejected | not accept | message expired | has expired | timed out
   zugestellt werden | nicht zugestellt | nicht zustellbar | unzustellbar | zustellung fehl | zustellung an | nicht ausgeliefert | nicht übermittelt | nicht erreicht | nicht gesendet werden | fehler bei der zustellung | zurückgewiesen | abgelehnt | unbekannt | existiert nicht
   pas pu être | pas été remis | pas été distribué | pas été délivré | non remis | non distribué | échec de | impossible de | n'a pas pu | a échoué | n'existe pas | inconnu | été rejeté
   no se pudo entregar | no se ha podido | no pudo ser entregad | no ha podido ser | no se puede entregar | no fue posible | no se entregó | no existe | error al entregar | ha fallado | fue rechazad | no llegó | desconocid
@@ -116,6 +116,26 @@ export const gaveUpWords = of(`
   giving up | gave up | given up | give up on | failed permanently | permanent fatal errors | no further attempts | will not be retried | will not retry | not going to try again | won't be retried | won't try again | final notification | too long in the queue | in the queue too long
   has expired | message expired | retry timeout exceeded | retry time not reached for any host after | permanent error | no more attempts | do not retry | stopped trying | has been abandoned | cannot be delivered | keine weiteren versuche | endgültig | aufgegeben
   définitif | aucune nouvelle tentative | no se volverá | definitiv | não será | non verranno | больше не будет | 放弃 | 断念`)
+
+/** The time for trying ran out. Said of a message, a queue or a delivery, never of an account. */
+export const expiryWords = of(`
+  message expired | message has expired | mail expired | message timeout | message timed out | delivery expired | delivery has expired | delivery time expired | queue.expired | envelope expired | expired in queue | expired in the queue | expired message
+  retry timeout | retry time not reached | retry time exceeded | too long in the queue | in the queue too long | queue too long | in the queue for too long | queued too long | queue lifetime | queue period | maximum queue | time in queue | maximal queue
+  failing for a long time | delivery time limit | delivery timed out | delivery timeout | delivery period | time limit exceeded | maximum-time-expired | maximum time for | maximum delivery time | exceeded max time | exceeded maximum time | lifetime exceeded | lifetime has expired | time-to-live | too old
+  not delivered within | could not be delivered within | unable to deliver in | unable to deliver within | unable to deliver message within | unable to deliver message for | could not be delivered for | been trying to deliver | trying to deliver your message for | after trying for | no further attempts will be made to deliver
+  could not send message for past | could not send for | cannot send message for | has been attempted for
+  zustellzeit | zustellungsfrist | zu lange in der warteschlange | warteschlange abgelaufen | nachricht ist abgelaufen | nachricht abgelaufen | zeitüberschreitung bei der zustellung | seit mehreren tagen
+  délai de remise | délai d'expiration | délai dépassé | message a expiré | message expiré | file d'attente trop longtemps | trop longtemps dans la file
+  mensaje caducado | mensaje ha caducado | mensaje expirado | mensaje ha expirado | tiempo de entrega | demasiado tiempo en la cola | tiempo máximo | ha expirado el mensaje | el mensaje caducó
+  mensagem expirou | mensagem expirada | tempo limite | tempo máximo | muito tempo na fila | prazo de entrega | messaggio scaduto | messaggio è scaduto | tempo massimo | troppo tempo in coda | termine di consegna
+  bericht is verlopen | bericht verlopen | te lang in de wachtrij | wachttijd verstreken | wiadomość wygasła | czas oczekiwania | zbyt długo w kolejce | upłynął czas
+  истек срок | срок доставки | время ожидания | слишком долго в очереди | истекло время | срок хранения сообщения
+  有効期限 | 期限切れ | 配信期限 | 再送期間 | 時間内に | 一定期間 | 再送回数 | 送信待ち | 过期 | 过期邮件 | 队列中 | 超过最大投递时间 | 投递超时 | 多次尝试 | 多次投递 | 逾期 | 佇列 | 대기 시간 | 만료
+  zpráva vypršela | vypršela platnost | vypršel čas | vypršela | příliš dlouho ve frontě | meddelandet har upphört | för länge i kön | tiden har gått ut | meddelelsen er udløbet | udløbet | utløpt | for lenge i køen | for længe i køen | vanhentunut | liian kauan jonossa | umpeutunut | süresi doldu | zaman aşımı | kuyrukta çok uzun | lejárt`)
+
+/** The same, in words that a refusal may have too. */
+export const tiredWords = of(`
+  expired | retry time | giving up on | timed out | time out | timeout | not responding | did not respond | no answer | unreachable | no response`)
 
 /** What vacation programs and mail clients put before or into the subject, and nobody else. */
 export const autoReplySubjects = of(`

@@ -63,14 +63,18 @@ postrider restore FILE         brings it back`,
   options: { 'with-secret': { type: 'boolean' }, ...jsonOption },
   positionals: ['FILE'],
   run: (given, deps) =>
-    deps.withHouse(async ({ db, clock, config, secrets, version }) => {
+    deps.withHouse(async ({ db, clock, secrets, version }) => {
       const name = given.positionals[0] as string
       const withSecret = given.options['with-secret'] === true
-      const secret = withSecret ? deps.secretOf(config) : undefined
+      const secretFingerprint = (await findOrganisation(db))?.secretFingerprint ?? ''
+      const secret = withSecret ? secrets.textOf(secretFingerprint) : undefined
       const progress = showProgress(deps)
-      const done = await intoFile(name, (write) =>
-        writeBackup(db, { version, nowMs: clock.nowMs(), secretFingerprint: secrets.fingerprint, secret, write, progress: progress.show }),
-      ).finally(() => progress.end())
+      const done = await intoFile(name, async (write) => {
+        const written = await writeBackup(db, { version, nowMs: clock.nowMs(), secretFingerprint, secret, write, progress: progress.show })
+        if ((await findOrganisation(db))?.secretFingerprint !== secretFingerprint)
+          throw new Error('the secret was replaced by another meanwhile: this backup is not kept, make it again')
+        return written
+      }).finally(() => progress.end())
       const said = withSecret
         ? 'It holds POSTRIDER_SECRET: whoever has this file can read and sign everything.'
         : 'POSTRIDER_SECRET is not in it: keep that apart, for without it this file cannot be restored (--with-secret puts it in).'

@@ -17,6 +17,7 @@ import { type Command, type CommandDeps, type Given, jsonOption, parseCall, prin
 import { crashTest } from './crash-test.ts'
 import { dns } from './dns.ts'
 import { doctor } from './doctor.ts'
+import { domainAdd, domainRemove, domainTrust, domainVerify } from './domains.ts'
 import { erase } from './erase.ts'
 import { listen } from './listen.ts'
 import { domainList, keyList, limitsList, tenantList, webhookList } from './listing.ts'
@@ -31,7 +32,8 @@ import {
   tenantPause,
   tenantResume,
 } from './operate.ts'
-import { domainAdd, keyCreate, limitsSet, memberAdd, memberList, memberReset, memberResetTotp, tenantCreate } from './records.ts'
+import { keyCreate, limitsSet, memberAdd, memberList, memberReset, memberResetTotp, tenantCreate } from './records.ts'
+import { secretRotate } from './secret.ts'
 import { send } from './send.ts'
 import { poolAssign, poolList, poolUnassign, sourceAdd, sourceList, sourceRemove } from './sources.ts'
 import { tlsList, tlsRequire, tlsWaive } from './tls.ts'
@@ -117,6 +119,9 @@ const commands: readonly Command[] = [
   tenantResume,
   domainAdd,
   domainList,
+  domainVerify,
+  domainTrust,
+  domainRemove,
   memberAdd,
   memberList,
   memberResetTotp,
@@ -141,6 +146,7 @@ const commands: readonly Command[] = [
   tlsWaive,
   tlsList,
   erase,
+  secretRotate,
   backup,
   restore,
   doctor,
@@ -225,7 +231,7 @@ function noting({ name, audited }: Command, { options, positionals }: Given, dep
   const entry = {
     actor: { kind: 'command' as const, name: SUDO_USER || USER || LOGNAME || 'unknown' },
     act: name.replaceAll(' ', '.'),
-    tenantId: typeof options.tenant === 'string' ? options.tenant : null,
+    tenantId: typeof options.tenant === 'string' && options.tenant !== 'organisation' ? options.tenant : null,
     requestId: null,
     ipAddress: null,
     data: audited === 'unnamed' ? {} : { words: positionals, ...said },

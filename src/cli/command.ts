@@ -1,6 +1,6 @@
 /** What a command is, and the little all of them share: arguments, help, output. */
 import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
-import { type Clock, type Config, Refusal } from '#base'
+import { type Clock, Refusal } from '#base'
 import type { House, Houses } from '#installation'
 import { openTenants, type Tenant } from '#tenants'
 
@@ -10,8 +10,6 @@ export interface CommandDeps extends Houses {
   /** Of this program. */
   version: string
   clock: Clock
-  /** POSTRIDER_SECRET as it is, for a backup that is to hold it. */
-  secretOf(config: Config): string
   /** Resolves when the command is told to stop; without it, Ctrl-C ends the command as it stands. */
   untilSignal(): Promise<void>
   /** Runs the service until it is told to stop. */
@@ -23,6 +21,8 @@ export interface CommandDeps extends Houses {
   /** Runs one process that sends to webhooks, under the name its parent gave it. */
   sendWebhooks(processId: string): Promise<void>
   print(text: string): void
+  /** For tests that end a command half-way. */
+  reached?: ((place: string) => void) | undefined
 }
 
 export interface Command {

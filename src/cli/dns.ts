@@ -3,7 +3,7 @@ import { readPlatform } from '#doctor'
 import type { PlatformRecord } from '#domains'
 import { openResolver } from '#net'
 import { type Command, jsonOption } from './command.ts'
-import { unpublishable } from './records.ts'
+import { unpublishable } from './domains.ts'
 
 const says: Record<string, string> = {
   OK: 'is published',

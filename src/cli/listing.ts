@@ -5,6 +5,7 @@ import { listLimits } from '#limits'
 import { listPauses, listTenantsByName } from '#tenants'
 import { listWebhooks, organisationWide } from '#webhooks'
 import { type Command, givenTenant, jsonOption, printed } from './command.ts'
+import { shownDomain } from './domains.ts'
 
 const mostShown = 1000
 
@@ -31,7 +32,7 @@ The first ${mostShown} by name, each with its id, which is the default one, and 
           `${id}  ${name}`,
           ...(isDefault ? ['the default tenant'] : []),
           ...(status === 'active' ? [] : [status]),
-          ...(pausedBecause === null ? [] : [`paused (${pausedBecause})`]),
+          ...(pausedBecause === null ? [] : [`paused (${pausedBecause}); postrider tenant resume ${id} lets its mail go`]),
         ].join(', '),
       )
       printed(given, deps, { tenants }, lines.join('\n'))
@@ -49,19 +50,10 @@ Of all tenants, or of one. What DNS lacks for one that is not verified: GET /v1/
     deps.withHouse(async (house) => {
       const scope = (await givenTenant(given, house)) ?? null
       const listed = (await listDomains(house.db, scope)).filter(({ testOnly }) => !testOnly)
-      const domains = listed.map(({ id, uuid, name, tenantId, verified, verifiedAt, trusted, createdAt }) => ({
-        id,
-        uuid,
-        name,
-        tenantId,
-        verified,
-        verifiedAt,
-        trusted,
-        createdAt,
-      }))
+      const domains = listed.map(shownDomain)
       const lines = domains.map(
         ({ id, name, tenantId, verified, trusted }) =>
-          `${String(id).padEnd(6)}${name}  ${trusted ? 'trusted' : verified ? 'verified' : 'not verified'}, of ${tenantId}`,
+          `${String(id).padEnd(12)}${name}  ${trusted ? 'trusted' : verified ? 'verified' : 'not verified'}, of ${tenantId}`,
       )
       printed(given, deps, { domains }, lines.join('\n') || 'there are no sending domains: postrider domain add NAME')
     }),
@@ -80,7 +72,7 @@ Those of the organisation, or of one tenant: the newest ${mostShown}, each with 
       const { credentials } = await listCredentials(house.db, { tenantId }, { number: 1, size: mostShown })
       const lines = credentials.map(({ id, name, type, mode, hold, permissions, lastUsedAt }) =>
         [
-          `${String(id).padEnd(6)}${name}  ${type === 'smtp' ? 'SMTP login' : `${mode} key`}`,
+          `${String(id).padEnd(12)}${name}  ${type === 'smtp' ? 'SMTP login' : `${mode} key`}`,
           permissions === null ? 'full access' : permissions.join(' '),
           ...(hold ? ['on hold'] : []),
           lastUsedAt === null ? 'never used' : `last used ${lastUsedAt.toISOString().slice(0, 16)}Z`,
@@ -138,7 +130,7 @@ Those of the organisation, or of one tenant, without their secrets. How they do:
       }))
       const lines = webhooks.map(({ id, name, url, events, allEvents, enabled, disabledBecause }) =>
         [
-          `${String(id).padEnd(6)}${name}  ${url}`,
+          `${String(id).padEnd(12)}${name}  ${url}`,
           allEvents ? 'all events' : events.join(' '),
           ...(enabled ? [] : [disabledBecause === 'gone' ? 'disabled, for it answered 410 Gone' : 'disabled']),
         ].join(', '),

@@ -1,12 +1,11 @@
 /** Commands that make records: keys, tenants, domains, members, limits. */
 import { createKey, getCredential, type Permission, permissions } from '#credentials'
-import { addDomain, makeDomain, recordsOf } from '#domains'
 import type { House } from '#installation'
 import { keySubject, organisationSubject, setLimits, tenantSubject } from '#limits'
 import { parseAddress } from '#mail'
 import { addMember, listMembers, resetMember, resetSecondFactor, roles } from '#members'
 import { addTenant } from '#tenants'
-import { type Command, givenTenant, jsonOption, needed, printed, tenantOf, text, UsageError } from './command.ts'
+import { type Command, type Given, givenTenant, jsonOption, needed, printed, tenantOf, text, UsageError } from './command.ts'
 
 const facts = (house: House) => ({ nowMs: house.clock.nowMs(), ids: house.ids })
 
@@ -62,42 +61,6 @@ export const tenantCreate: Command = {
     }),
 }
 
-/** For below a list of records. */
-export const unpublishable = (hostname: string) =>
-  hostname.includes('.')
-    ? ''
-    : `\n\nBut "${hostname}", which they name, is no name on the internet: first set POSTRIDER_HOSTNAME to the public name of this machine.`
-
-export const domainAdd: Command = {
-  name: 'domain add',
-  audited: true,
-  summary: 'add a sending domain with DKIM keys of its own',
-  help: `postrider domain add NAME [--tenant ID] [--trust] [--json]
-
-Adds a sending domain and prints the DNS records to publish. --trust is the operator's override: the domain can be used without DNS
-verification (private networks, relays), and is recorded as trusted.`,
-  options: { tenant: { type: 'string' }, trust: { type: 'boolean' }, ...jsonOption },
-  positionals: ['NAME'],
-  run: (given, deps) =>
-    deps.withHouse(async (house) => {
-      const tenant = await tenantOf(house, text(given, 'tenant'))
-      const wanted = { tenantId: tenant.id, name: given.positionals[0] as string, trusted: given.options.trust === true }
-      const made = await makeDomain(wanted, { ...facts(house), secrets: house.secrets })
-      const domain = await house.db.transaction((tx) => addDomain(tx, made))
-      const records = recordsOf(domain, house.config.hostname)
-      const { id, uuid, name, verified, verifiedAt, trusted, createdAt } = domain
-      const lines = [records.spf, records.dkim, records.returnPath, records.dkimEd25519].map(
-        (one) => `  ${one.type.padEnd(6)}${one.fullName}\n        ${one.value}`,
-      )
-      printed(
-        given,
-        deps,
-        { id, uuid, name, tenantId: tenant.id, verified, verifiedAt, trusted, createdAt, dnsRecords: records },
-        `domain ${name} (${id}) of tenant ${tenant.id}${trusted ? ', trusted: it can be used now' : ''}\n\nRecords to publish:\n${lines.join('\n')}${unpublishable(house.config.hostname)}`,
-      )
-    }),
-}
-
 export const memberAdd: Command = {
   name: 'member add',
   audited: true,
@@ -137,19 +100,25 @@ export const memberList: Command = {
     }),
 }
 
+/** null: of the organisation; undefined: not said. */
+const meantTenant = async (given: Given, house: House): Promise<string | null | undefined> =>
+  text(given, 'tenant') === 'organisation' ? null : givenTenant(given, house)
+
 export const memberReset: Command = {
   name: 'member reset',
   audited: true,
   summary: "end a member's sessions and print a new sign-in link",
-  help: `postrider member reset ADDRESS [--json]
+  help: `postrider member reset ADDRESS [--tenant ID|organisation] [--json]
 
-Forgets the password of a member, ends all sessions within a second, and prints a new sign-in link, valid once for 24 hours.`,
-  options: { ...jsonOption },
+Forgets the password of a member, ends all sessions within a second, and prints a new sign-in link, valid once for 24 hours.
+--tenant says which member is meant where the address is one of several.`,
+  options: { tenant: { type: 'string' }, ...jsonOption },
   positionals: ['ADDRESS'],
   async run(given, deps) {
     const address = given.positionals[0] as string
     await deps.withHouse(async (house) => {
-      const { member, signInToken } = await house.db.transaction((tx) => resetMember(tx, address, null, facts(house)))
+      const tenantId = await meantTenant(given, house)
+      const { member, signInToken } = await house.db.transaction((tx) => resetMember(tx, address, tenantId, facts(house)))
       const signInUrl = `${house.config.publicUrl}/sign-in/${signInToken}`
       printed(given, deps, { ...member, signInUrl }, `${member.address} (${member.role})\n${signInUrl}`)
     })
@@ -159,16 +128,18 @@ Forgets the password of a member, ends all sessions within a second, and prints 
 export const memberResetTotp: Command = {
   name: 'member reset-totp',
   summary: "take a member's second factor away",
-  help: `postrider member reset-totp ADDRESS [--json]
+  help: `postrider member reset-totp ADDRESS [--tenant ID|organisation] [--json]
 
-For a member who has lost the authenticator and the recovery codes: the password alone signs in again. Ends all sessions within a second.`,
-  options: { ...jsonOption },
+For a member who has lost the authenticator and the recovery codes: the password alone signs in again. Ends all sessions within a second.
+--tenant says which member is meant where the address is one of several.`,
+  options: { tenant: { type: 'string' }, ...jsonOption },
   positionals: ['ADDRESS'],
   audited: true,
   async run(given, deps) {
     const address = given.positionals[0] as string
     await deps.withHouse(async (house) => {
-      const member = await house.db.transaction((tx) => resetSecondFactor(tx, address, null))
+      const tenantId = await meantTenant(given, house)
+      const member = await house.db.transaction((tx) => resetSecondFactor(tx, address, tenantId))
       printed(given, deps, { ...member }, `${member.address} (${member.role}) has no second factor now`)
     })
   },

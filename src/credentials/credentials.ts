@@ -19,6 +19,7 @@ export {
   permissions,
   revokeCredential,
   revokeCredentialsOfTenant,
+  sealedOfCredentials,
 } from './records.ts'
 
 export interface Credential {

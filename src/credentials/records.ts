@@ -1,7 +1,7 @@
 /** Credentials as their owners manage them: made, listed, changed, revoked. A revoked one stays as a tombstone that nobody finds. */
 import { createHash } from 'node:crypto'
 import { type Ids, Refusal, refuseOddText, type Secrets, wrongField } from '#base'
-import { type Queryable, sql, type Tx } from '#db'
+import { type Queryable, sealedColumn, sql, type Tx } from '#db'
 import { tenantForNew } from '#tenants'
 
 export const permissions = ['emails:send', 'emails:read', 'domains:manage', 'webhooks:manage', 'suppressions:manage'] as const
@@ -43,8 +43,12 @@ const columns = sql.part`
   created_at as "createdAt", updated_at as "updatedAt"`
 
 const insertCredential = sql<CredentialRecord>`
-  insert into credentials (tenant_id, name, type, mode, hold, key_hash, key_prefix, sealed_key, permissions, created_at, updated_at)
-  values ($1, $2, $3, $4, false, $5, $6, $7, $8, $9, $9)
+  insert into credentials (id, tenant_id, name, type, mode, hold, key_hash, key_prefix, sealed_key, permissions, created_at, updated_at)
+  select number, $1, $2, $3, $4, false, $5, $6, $7, $8::text[], $9::timestamptz, $9
+  from unnest($10::integer[]) with ordinality as drawn (number, nth)
+  where not exists (select from credentials where id = number)
+  order by nth
+  limit 1
   returning ${columns}`
 
 /** $2: only of this tenant; null: any. */
@@ -53,17 +57,20 @@ const credentialById = sql<CredentialRecord & { sealedKey: Buffer | null; keyHas
   from credentials
   where id = $1 and ($2::text is null or tenant_id = $2) and revoked_at is null`
 
+const listed = sql.part`
+  where ($3::boolean or tenant_id is not distinct from $1) and ($2::text is null or type = $2) and revoked_at is null`
+
 const pageOfCredentials = sql<CredentialRecord>`
   select ${columns}
   from credentials
-  where tenant_id is not distinct from $1 and ($2::text is null or type = $2) and revoked_at is null
-  order by id desc
-  limit $3 offset $4`
+  ${listed}
+  order by created_at desc, id desc
+  limit $4 offset $5`
 
 const countCredentials = sql<{ total: number }>`
   select count(*) as total
   from credentials
-  where tenant_id is not distinct from $1 and ($2::text is null or type = $2) and revoked_at is null`
+  ${listed}`
 
 const saveCredential = sql`
   update credentials
@@ -92,7 +99,22 @@ function distinct(wanted: readonly Permission[] | null): Permission[] | null {
   return wanted && [...new Set(wanted)]
 }
 
-const sealName = (keyHash: Uint8Array) => `credential ${Buffer.from(keyHash).toString('hex')}`
+const nameOfHash = (hex: string) => `credential ${hex}`
+const sealName = (keyHash: Uint8Array) => nameOfHash(Buffer.from(keyHash).toString('hex'))
+
+const findSealed = sql<{ key: string; named: string; sealed: Buffer }>`
+  select id::text as key, encode(key_hash, 'hex') as named, sealed_key as sealed
+  from credentials
+  where id > coalesce(nullif($2::text, ''), '0')::bigint and substring(sealed_key from 1 for 5) <> $1::bytea
+  order by id
+  limit $3`
+
+const saveSealed = sql`
+  update credentials
+  set sealed_key = $2
+  where id = $1::bigint and sealed_key = $3`
+
+export const sealedOfCredentials = [sealedColumn('credentials.sealed_key', nameOfHash, { find: findSealed, save: saveSealed })]
 
 /**
  * Makes a credential; `key` is to be shown once. With `keepIn` a sealed copy of it is kept, so that it can be revealed again. An SMTP
@@ -120,8 +142,10 @@ export async function addCredential(
     facts.keepIn?.seal(sealName(hash), Buffer.from(key)) ?? null,
     allowed,
     new Date(facts.nowMs),
+    facts.ids.numbers(),
   ])
-  return { credential: credential as CredentialRecord, key }
+  if (!credential) throw new Error('a credential was not saved')
+  return { credential, key }
 }
 
 /** Decimal and within bigint, or what it names cannot exist. */
@@ -145,13 +169,13 @@ export async function getCredential(
   return { credential, key: sealedKey && revealFrom ? revealFrom.open(sealName(keyHash), sealedKey).toString() : undefined }
 }
 
-/** Newest first; `tenantId` null: the organisation-level ones. */
+/** Newest first; `tenantId` null: the organisation-level ones, or with `all` those of every tenant too. */
 export async function listCredentials(
   on: Queryable,
-  filter: { tenantId: string | null; type?: CredentialType | undefined },
+  filter: { tenantId: string | null; type?: CredentialType | undefined; all?: boolean | undefined },
   page: { number: number; size: number },
 ): Promise<{ credentials: CredentialRecord[]; total: number }> {
-  const parameters = [filter.tenantId, filter.type ?? null]
+  const parameters = [filter.tenantId, filter.type ?? null, filter.tenantId === null && filter.all === true]
   const [counted, credentials] = await Promise.all([
     on.first(countCredentials, parameters),
     on.rows(pageOfCredentials, [...parameters, page.size, (page.number - 1) * page.size]),

@@ -78,8 +78,8 @@ export interface Carrier {
   remote: RemoteEnd
 }
 
-/** Resolves when all that the connection took has been answered. */
-export async function carry({ connection, end, remote }: Carrier, supply: Supply, deps: CarryDeps): Promise<void> {
+/** Resolves when all that the connection took has been answered: with how many transactions that were. */
+export async function carry({ connection, end, remote }: Carrier, supply: Supply, deps: CarryDeps): Promise<number> {
   const { clock, outlet } = deps
   const { shape, warmUp } = end
   const { queue, stumbles } = supply
@@ -203,4 +203,5 @@ export async function carry({ connection, end, remote }: Carrier, supply: Supply
     sent += await sendParts(job, prepared)
   }
   await Promise.all(running)
+  return sent
 }

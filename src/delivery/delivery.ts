@@ -10,11 +10,34 @@
  * final dot; an outcome is kept and recorded however long the database is away; an orderly stop repeats nothing.
  */
 import { readFileSync } from 'node:fs'
-import { type Clock, type Config, ConfigError, type Ids, type Log, pause, type Reached, type Secrets, startLoop, type Traces } from '#base'
+import {
+  type Clock,
+  type Config,
+  ConfigError,
+  type Ids,
+  type Log,
+  metrics,
+  pause,
+  type Reached,
+  type Secrets,
+  startLoop,
+  type Traces,
+} from '#base'
 import type { Db } from '#db'
 import type { Domains } from '#domains'
 import { readScenario } from '#simulator'
-import { type Claimed, claim, type Lane, openLeases, openStops, promote, type RetrySchedule, shardLeases } from '#spool'
+import {
+  type Claimed,
+  claim,
+  type Lane,
+  longestRetryMs,
+  openLeases,
+  openStops,
+  promote,
+  type RetrySchedule,
+  recall,
+  shardLeases,
+} from '#spool'
 import type { Tenants } from '#tenants'
 import { openCursors } from './cursors.ts'
 import { type Dispatch, type DispatchDeps, openDispatch } from './dispatch.ts'
@@ -25,6 +48,7 @@ import { doLater, type LaterDeps } from './later.ts'
 import { openLetGo } from './let-go.ts'
 import { givePools, loadSmall } from './load.ts'
 import type { Outcome } from './outcome.ts'
+import { longestPutOffMs } from './pool-turns.ts'
 import { openRecorder } from './record.ts'
 import { screen } from './screen.ts'
 import { openProviders } from './shaping/providers.ts'
@@ -83,6 +107,8 @@ const sweepMs = 1000
 const promoteMs = 250
 const laterEveryMs = 150
 const mostPromoted = 2000
+/** How often to look for what a clock that was ahead has put off for too long. */
+const recallMs = 60_000
 const lanesPerClaim = 256
 const orderlyStopMs = 25_000
 /** What came to its end by then must still be recorded. */
@@ -240,6 +266,18 @@ export async function startDelivery(deps: DeliveryDeps): Promise<Delivery> {
     if (shards.length > 0) await promote(db, shards, clock.nowMs(), mostPromoted)
   }
 
+  /** Nothing that is written by a clock like ours is due later. */
+  const longestWaitMs = Math.max(longestRetryMs(schedule), longestPutOffMs) + recallMs
+  const recallTurn = async (): Promise<undefined> => {
+    const shards = leases.owned()
+    if (shards.length === 0) return
+    const nowMs = clock.nowMs()
+    const emails = await recall(db, shards, nowMs + longestWaitMs, nowMs, mostPromoted)
+    if (emails === 0) return
+    metrics.recalled.inc(emails)
+    log.warn({ emails }, 'their next attempt was further off than the retry schedule allows: a clock was ahead; it is made now')
+  }
+
   const laterTurn = (takeReport: LaterDeps['takeReport']) => async () => ((await doLater({ ...deps, takeReport })) > 0 ? 0 : laterEveryMs)
 
   /** Beats on until the last outcome is recorded: the lease must live as long as something is on the wire. */
@@ -247,6 +285,7 @@ export async function startDelivery(deps: DeliveryDeps): Promise<Delivery> {
   const loops = [
     startLoop({ clock, log, name: 'claiming', everyMs: idlePollMs }, claimTurn),
     startLoop({ clock, log, name: 'promotion', everyMs: promoteMs }, promoteTurn),
+    startLoop({ clock, log, name: 'correcting due times', everyMs: recallMs }, recallTurn),
     ...(takeReport ? [startLoop({ clock, log, name: 'the simulator', everyMs: laterEveryMs }, laterTurn(takeReport))] : []),
   ]
 

@@ -9,7 +9,7 @@ import { type CarryDeps, carry, type Supply } from './carry.ts'
 import { fairQueue } from './fair-queue.ts'
 import type { Job } from './job.ts'
 import { openConnection, type Unopened, type Way } from './open-connection.ts'
-import type { Finding, RemoteEnd } from './outcome.ts'
+import { type Finding, notOffered, otherConnection, type RemoteEnd } from './outcome.ts'
 import { type End, endRestMs, type Outlet, surplusMs, takeSlots } from './outlet.ts'
 import type { Slot } from './shaping/slots.ts'
 import { openStumbles } from './stumbles.ts'
@@ -17,7 +17,7 @@ import { openWaiters } from './waiters.ts'
 
 const mostConnections = 10
 /** How long a failed connection speaks for the whole destination. */
-const downForMs = 15_000
+const usualDownForMs = 15_000
 /**
  * Transactions given to one connection at a time: the one under way and those chained behind it. A peer that answers fast is given
  * more before a second connection is woken, because a chained message costs one round trip and one write instead of two.
@@ -30,11 +30,27 @@ const deniedMs = 100
 /** By then what a refusal means has been learnt. */
 const refusedMs = 700
 
+/** The first may be chance. */
+const mostFruitless = 2
+const cutOff: Finding = {
+  kind: 'temporary',
+  reply: null,
+  classification: 'connection_error',
+  enhanced: null,
+  message: 'the connection ended before anything could be sent over it',
+}
+
 export interface DestinationDeps extends CarryDeps {
   log: Log
   resolver: Resolver
   smtpLimits?: Partial<SmtpLimits> | undefined
   dial?: Dial | undefined
+  /** How long a failed connection speaks for the whole destination. */
+  downForMs?: number | undefined
+  /** When it fails once more, that is for good. */
+  isLastTry(job: Job): boolean
+  /** Not offered, and not to be claimed again for so long; no attempt. */
+  putOff(job: Job, forMs: number, waitsFor: string): void
 }
 
 export interface Destination {
@@ -51,7 +67,7 @@ export interface Destination {
 }
 
 export function openDestination(name: string, deps: DestinationDeps): Destination {
-  const { clock, outlet } = deps
+  const { clock, outlet, downForMs = usualDownForMs } = deps
   const queue = fairQueue<Job>()
   const open = new Set<SmtpConnection>()
   const stumbles = openStumbles(clock)
@@ -67,11 +83,31 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
   let lastMs = Infinity
   const chaining = openWaiters(clock)
   const resting = openWaiters(clock)
+  /** Connections in a row that ended by themselves before anything was sent, though there was mail. */
+  let fruitless = 0
   /** A connection has been woken and has not looked at the queue yet. */
   let waking = false
 
-  const failAll = (finding: Finding, remote: RemoteEnd, conversation: string, durationMs: number) => {
-    for (const job of queue.takeAll()) deps.done({ job, findings: job.recipients.map(() => finding), remote, durationMs, conversation })
+  const fail = (job: Job, finding: Finding, remote: RemoteEnd, conversation: string, durationMs: number) =>
+    deps.done({ job, findings: job.recipients.map(() => finding), remote, durationMs, conversation })
+
+  /**
+   * What DNS or a policy says of the destination is the outcome of all that waits. A connection was made for one email: the others were
+   * not offered, no reply is theirs, and none of them has its last try by it.
+   */
+  const failWaiting = ({ finding, remote, conversation }: Unopened) => {
+    const waiting = queue.takeAll()
+    if (remote.address === null) {
+      for (const job of waiting) fail(job, finding, remote, conversation, 0)
+      return
+    }
+    const others = notOffered(finding, remote)
+    let nth = 0
+    for (const job of waiting) {
+      // One is offered at a time, so that the next one's turn comes as much later.
+      if (deps.isLastTry(job)) deps.putOff(job, ++nth * downForMs, otherConnection(finding, remote))
+      else fail(job, others, remote, others.message, 0)
+    }
   }
 
   /**
@@ -84,8 +120,7 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
     waking = chaining.wakeOne() || resting.wakeOne()
     if (waking) return
     if (down && clock.monotonicMs() < down.untilMs) {
-      const { finding, remote, conversation } = down.why
-      failAll(finding, remote, `${conversation}\n(not tried again so soon)`, 0)
+      failWaiting(down.why)
       return
     }
     down = undefined
@@ -132,8 +167,11 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
     const { connection, end, remote } = opened
     for (const [other, slot] of slots) if (other !== end) slot.release()
     open.add(connection)
+    let sent = 0
+    let wasCutOff = false
     try {
-      await carry({ connection, end, remote }, supply, deps)
+      sent = await carry({ connection, end, remote }, supply, deps)
+      wasCutOff = !connection.usable && !closing
     } catch (error) {
       deps.log.error({ err: error, destination: name }, 'a delivery loop broke')
       connection.destroy()
@@ -141,16 +179,21 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
       open.delete(connection)
       connection.quit()
     }
+    if (sent > 0 || !wasCutOff) fruitless = 0
+    else if (queue.size > 0 && ++fruitless >= mostFruitless) {
+      fruitless = 0
+      notOpened({ ok: false, finding: cutOff, remote, conversation: cutOff.message, end, distrust: 'none' }, clock.monotonicMs() - beganMs)
+    }
   }
 
-  /** What is said of us is the outcome of one email only, and the others wait; what is said of the destination is that of all. */
+  /** What is said of us or on a connection is the outcome of one email only, and the others wait. */
   const notOpened = (opened: Unopened, durationMs: number) => {
     const { finding, remote, conversation, end, distrust } = opened
     allowed = Math.max(1, open.size)
     const spendOne = () => {
       // With another connection alive, no email has to tell what was said.
       const job = open.size === 0 ? queue.take() : undefined
-      if (job) deps.done({ job, findings: job.recipients.map(() => finding), remote, durationMs, conversation })
+      if (job) fail(job, finding, remote, conversation, durationMs)
     }
     if (finding.reply && end?.shape.isThrottle(finding.reply)) {
       end.shape.refused(finding.reply.text)
@@ -162,7 +205,8 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
     // With another connection alive, this is its limit and not the destination's end.
     if (open.size > 0) return
     down = { untilMs: clock.monotonicMs() + downForMs, why: opened }
-    failAll(finding, remote, conversation, durationMs)
+    spendOne()
+    failWaiting(opened)
   }
 
   const addAll = (jobs: readonly Job[]) => {

@@ -2,13 +2,13 @@
  * Dispatch: claimed recipients on their way to a destination. Test mail and simulated recipients go to the simulator; a relay takes
  * all live mail when the operator has set one; everything else goes to the mail servers that DNS names.
  */
-import type { Clock, Config, Ids, Log, Secrets } from '#base'
+import { type Clock, type Config, emailIdTimeMs, type Ids, type Log, type Secrets } from '#base'
 import type { Db } from '#db'
 import type { Domains } from '#domains'
 import { openResolver, type Resolver } from '#net'
 import { type Scenario, simulatorDomain } from '#simulator'
 import type { Dial, SmtpLimits } from '#smtp'
-import type { Claimed, Lane, Leases, QueueStop, RetrySchedule } from '#spool'
+import { type Claimed, type Lane, type Leases, type QueueStop, type RetrySchedule, wholeScheduleMs } from '#spool'
 import type { FindingFor } from './carry.ts'
 import { type Destination, openDestination } from './destination.ts'
 import type { Job } from './job.ts'
@@ -17,7 +17,7 @@ import { type Found, openLookUps } from './look-ups.ts'
 import { openMailGuard } from './mail-guard.ts'
 import { openMessages } from './messages.ts'
 import type { Way } from './open-connection.ts'
-import { decide, type Finding, nowhere, type Outcome, type RemoteEnd } from './outcome.ts'
+import { decide, expired, type Finding, nowhere, type Outcome, type RemoteEnd, untried } from './outcome.ts'
 import { outletName, outletOf } from './outlet.ts'
 import { longestPutOffMs, openPoolTurns, shortestPutOffMs } from './pool-turns.ts'
 import type { Provider, Providers } from './shaping/providers.ts'
@@ -36,6 +36,8 @@ const pausedLookMs = 5000
 /** Mail of a provider that stays paused is not taken up and laid down again all the time: resuming makes it due. */
 const longestPausedLookMs = 60_000
 const mostResting = 2000
+/** So long after its schedule an email may wait to be offered a last time. */
+const graceMs = 86_400_000
 const relayProvider: Provider = { name: 'relay', isNamed: true, connections: 40, rate: null }
 /** A password on its way to these stays on the machine, so it may go without TLS. */
 const loopbackHosts = ['127.0.0.1', '::1', 'localhost']
@@ -61,7 +63,7 @@ export interface DispatchDeps extends LetGo {
   /** Another world than the real one: who answers questions about names, and where connections lead. */
   outside?: { resolver: Resolver; dial: Dial } | undefined
   /** Other limits of time than the usual ones. */
-  bounds?: { smtp?: Partial<SmtpLimits>; dnsQueryMs?: number } | undefined
+  bounds?: { smtp?: Partial<SmtpLimits>; dnsQueryMs?: number; downForMs?: number } | undefined
 }
 
 export interface Dispatch {
@@ -105,6 +107,20 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
   const putOff = (job: Job, forMs: number, waitsFor: string) => {
     messages.release(job)
     deps.putOff(job.recipients, forMs, waitsFor)
+  }
+
+  const isLastTry = ({ failures }: Claimed) => failures + 1 >= schedule.maxAttempts
+  const oldestMs = wholeScheduleMs(schedule) + graceMs
+  /** What was never attempted has not begun its schedule: it was held, or somebody tries it again. */
+  const isOver = (one: Claimed) =>
+    isLastTry(one) && one.failures > 0 && clock.nowMs() - (emailIdTimeMs(one.emailId) ?? clock.nowMs()) > oldestMs
+
+  /** Its connection was made for another email, and it has one attempt left. */
+  const notOfferedAgain = (job: Job, forMs: number, waitsFor: string) => {
+    const over = job.recipients.filter(isOver)
+    if (over.length > 0) deps.finished(over.map((one) => decide(one, expired(waitsFor), untried(deps, 'by schedule'))))
+    job.recipients = job.recipients.filter((one) => !over.includes(one))
+    putOff(job, Math.min(forMs, longestPutOffMs), waitsFor)
   }
 
   const messages = openMessages({ ...deps, report: reportAll, abandoned: abandon })
@@ -168,7 +184,10 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
           addresses && !closing
             ? pools.passOn(name, provider, jobs, forMs)
             : surplus(jobs, forMs, `${provider.name} takes nothing more for now`),
+        isLastTry: (job) => job.recipients.some(isLastTry),
+        putOff: notOfferedAgain,
         smtpLimits: deps.bounds?.smtp,
+        downForMs: deps.bounds?.downForMs,
         dial: deps.outside?.dial,
       })
       destinations.set(key, destination)

@@ -2,11 +2,11 @@
  * Messages on their way to a connection: loaded, rebuilt and signed when one is ready for them. Large ones are not loaded with the claim,
  * and together weigh no more than a fixed amount.
  */
-import type { Clock, Log, Secrets } from '#base'
+import { type Clock, type Log, openCollector, type Secrets } from '#base'
 import { CommitUnknown, DatabaseUnreachable, type Db } from '#db'
-import { signatureFields } from '#dkim'
+import { type SigningKey, signatureFields } from '#dkim'
 import type { Domains } from '#domains'
-import { decodeContent, findContentBody, openReturnPaths } from '#emails'
+import { type Content, decodeContent, findContentBody, openReturnPaths } from '#emails'
 import { dotStuff } from '#mail'
 import type { Claimed } from '#spool'
 import { openTokens } from '#tracking'
@@ -14,6 +14,7 @@ import { type Job, type PreparedMessage, type SignedMessage, splitOff } from './
 import { cancelled, type Finding } from './outcome.ts'
 import { keysFor, markOf, needsOnly8bit, rebuildMessage } from './prepare.ts'
 
+/** What they become, and what making one takes, is several times as much; so it is counted by what was given, not as it is stored. */
 const largeOctetsAtOnce = 64 * 1_048_576
 
 export interface MessagesDeps {
@@ -46,6 +47,7 @@ export function openMessages(deps: MessagesDeps): Messages {
   const large = new Set<Job>()
   let largeOctets = 0
   let largeWaiters: (() => void)[] = []
+  const collector = openCollector(clock)
 
   const build = async (job: Job, others: (jobs: readonly Job[]) => void): Promise<PreparedMessage | undefined> => {
     const body = job.body ?? (await findContentBody(deps.db, job))
@@ -63,25 +65,27 @@ export function openMessages(deps: MessagesDeps): Messages {
     const { octets, needs8bit, needsSmtpUtf8, personal } = rebuildMessage(content, recipient, tokens)
     if (personal && job.recipients.length > 1) others(splitOff(job))
     job.body = undefined
-    const { returnPathDomain: domain, messageId } = content
-    const signed = async (message: Buffer) => ({
-      signatures: await signatureFields(message, keys, content.acceptedAtMs),
-      data: dotStuff(message),
-    })
-    let written: Promise<SignedMessage> | undefined
-    const sevenBit = () => {
-      written ??= signed(rebuildMessage(content, recipient, tokens, 'sevenBit').octets)
-      return written
-    }
+    const { returnPathDomain: domain, messageId, acceptedAtMs, marked } = content
     return {
       messageId,
-      acceptedAtMs: content.acceptedAtMs,
-      markOf: ({ emailId }) => markOf(content, emailId, returnPaths),
-      returnPathOf: domain === null ? null : ({ emailId }) => returnPaths.make(emailId, domain, clock.nowMs()),
-      signed: await signed(octets),
+      acceptedAtMs,
+      markOf: markOfEach(marked ? { marked, acceptedAtMs } : { acceptedAtMs }),
+      returnPathOf: domain === null ? null : returnPathOfEach(domain),
+      signed: await signed(octets, keys, acceptedAtMs),
       needs8bit,
       needsSmtpUtf8,
-      ...(needsOnly8bit({ needs8bit, needsSmtpUtf8 }) ? { sevenBit } : {}),
+      ...(needsOnly8bit({ needs8bit, needsSmtpUtf8 }) ? { sevenBit: sevenBitOf(content, recipient, keys) } : {}),
+    }
+  }
+
+  // Made apart from each other: what is made beside `content` would keep it in memory as long as the message.
+  const markOfEach = (given: Pick<Content, 'marked' | 'acceptedAtMs'>) => (claimed: Claimed) => markOf(given, claimed.emailId, returnPaths)
+  const returnPathOfEach = (domain: string) => (claimed: Claimed) => returnPaths.make(claimed.emailId, domain, clock.nowMs())
+  const sevenBitOf = (content: Content, recipient: Claimed, keys: SigningKey[]) => {
+    let written: Promise<SignedMessage> | undefined
+    return () => {
+      written ??= signed(rebuildMessage(content, recipient, tokens, 'sevenBit').octets, keys, content.acceptedAtMs)
+      return written
     }
   }
 
@@ -111,16 +115,22 @@ export function openMessages(deps: MessagesDeps): Messages {
       await new Promise<void>((resolve) => largeWaiters.push(resolve))
     }
     large.add(job)
+    collector.busy()
     largeOctets += job.sizeOctets
   }
 
   const release = (job: Job) => {
     if (!large.delete(job)) return
     largeOctets -= job.sizeOctets
+    if (large.size === 0) collector.rest()
     const woken = largeWaiters
     largeWaiters = []
     for (const wake of woken) wake()
   }
 
   return { prepare, release }
+}
+
+async function signed(message: Buffer, keys: SigningKey[], acceptedAtMs: number): Promise<SignedMessage> {
+  return { signatures: await signatureFields(message, keys, acceptedAtMs), data: dotStuff(message) }
 }

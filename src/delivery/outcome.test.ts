@@ -1,3 +1,4 @@
+import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { Failure, Reply } from '#smtp'
 import type { Claimed } from '#spool'
@@ -90,14 +91,57 @@ describe('what a remote answer means', () => {
     })
   })
 
-  test.each(['greeting', 'ehlo', 'mail', 'data'] as const)('a reply that ends the conversation at "%s" is judged as a reply', (stage) => {
+  test.each([
+    ['greeting', 'temporary'],
+    ['ehlo', 'temporary'],
+    ['mail', 'permanent'],
+    ['data', 'permanent'],
+  ] as const)('a 554 that ends the conversation at "%s" is %s: before MAIL it is about no message', (stage, kind) => {
     const ended = (code: number) => findingOfFailure(failure({ stage, kind: 'reply', reply: reply(code, 'no') }))
-    expect([ended(554).kind, ended(421).kind]).toEqual(['permanent', 'temporary'])
+    expect([ended(554).kind, ended(421).kind]).toEqual([kind, 'temporary'])
   })
 
-  test.each(['greeting', 'ehlo', 'mail'] as const)('an address that is refused at "%s" is not the recipient\'s', (stage) => {
-    const finding = findingOf({ state: 'refused', stage, reply: reply(550, '5.1.1 user unknown', '5.1.1') })
-    expect(decide(claimed(), finding, facts)).toMatchObject({ status: 'hardfail', classification: 'policy_violation', suppress: null })
+  test('no reply before MAIL ends an email while the schedule has attempts left, whatever it says', () => {
+    const stages = fc.constantFrom('connect' as const, 'greeting' as const, 'ehlo' as const, 'tls' as const, 'auth' as const)
+    const texts = fc.oneof(fc.string(), fc.constantFrom('5.1.1 user unknown', '5.7.1 blocked', '5.2.1 mailbox disabled', '5.1.10 null MX'))
+    fc.assert(
+      fc.property(stages, fc.integer({ min: 400, max: 599 }), texts, (stage, code, text) => {
+        const finding = findingOfFailure(failure({ stage, kind: 'reply', reply: reply(code, text) }))
+        expect(decide(claimed(), finding, facts)).toMatchObject({ status: 'softfail', suppress: null })
+      }),
+    )
+  })
+
+  test('no reply before RCPT suppresses anybody, whatever it says', () => {
+    const stages = fc.constantFrom(
+      'connect' as const,
+      'greeting' as const,
+      'ehlo' as const,
+      'tls' as const,
+      'auth' as const,
+      'mail' as const,
+    )
+    const texts = fc.oneof(
+      fc.string(),
+      fc.constantFrom('5.1.1 user unknown', '5.2.1 mailbox disabled', '5.1.10 null MX', '521 no mail here'),
+    )
+    fc.assert(
+      fc.property(stages, fc.integer({ min: 400, max: 599 }), texts, (stage, code, text) => {
+        for (const finding of [
+          findingOf({ state: 'refused', stage, reply: reply(code, text, /^5\.\d\.\d+/.exec(text)?.[0] ?? null) }),
+          findingOfFailure(failure({ stage, kind: 'reply', reply: reply(code, text) })),
+        ])
+          expect(decide(claimed(), finding, facts).suppress).toBe(null)
+      }),
+    )
+  })
+
+  test.each(['greeting', 'ehlo', 'mail'] as const)('what is refused at "%s" is not the recipient, and suppresses nobody', (stage) => {
+    for (const text of ['5.1.1 user unknown', '5.2.1 mailbox disabled', '5.3.2 no mail service here']) {
+      const finding = findingOf({ state: 'refused', stage, reply: reply(550, text, text.slice(0, 5)) })
+      const status = stage === 'mail' ? 'hardfail' : 'softfail'
+      expect(decide(claimed(), finding, facts)).toMatchObject({ status, classification: 'policy_violation', suppress: null })
+    }
   })
 
   test.each([

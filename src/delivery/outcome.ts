@@ -79,15 +79,33 @@ export function findingOf(result: RecipientResult): Finding {
   }
 }
 
-/** Before RCPT no recipient was named: an address that is refused there is the sender's, and must not suppress the recipient. */
+/** Before RCPT no recipient was named: what is refused there is not the recipient, who must not be suppressed. */
 const namesNobody: readonly Failure['stage'][] = ['connect', 'greeting', 'ehlo', 'tls', 'auth', 'mail']
+
+/** Before MAIL no message was named either: whatever is said there is about the connection, and the message waits for a better one. */
+const beforeMail: readonly Failure['stage'][] = namesNobody.filter((stage) => stage !== 'mail')
 
 export function findingOfReply(reply: Reply, stage: Failure['stage'] = 'rcpt'): Finding {
   const { classification: said, permanent } = classify(reply)
-  const isOfSender = namesNobody.includes(stage) && (said === 'invalid_recipient' || said === 'no_mailbox')
-  const name = isOfSender ? 'policy_violation' : said
-  return { kind: permanent ? 'permanent' : 'temporary', reply, classification: name, enhanced: reply.enhanced, message: '' }
+  const name = namesNobody.includes(stage) && suppresses(said) ? 'policy_violation' : said
+  const isFinal = permanent && !beforeMail.includes(stage)
+  return { kind: isFinal ? 'permanent' : 'temporary', reply, classification: name, enhanced: reply.enhanced, message: '' }
 }
+
+/** What an email waited for that was not offered: the connection made for another one came to this. Only codes are told: the words were said to that one. */
+export function otherConnection({ reply, message }: Finding, { host }: RemoteEnd): string {
+  const codes = reply && [reply.code, reply.enhanced].filter((one) => one !== null).join(' ')
+  return `${host} ${codes ? `answered the connection made for another email with ${codes}` : `was not reached for another email: ${message}`}`
+}
+
+/** Of an email that was not offered: put off, without a reply that it never got. */
+export const notOffered = (said: Finding, remote: RemoteEnd): Finding => ({
+  kind: 'temporary',
+  reply: null,
+  classification: said.reply || said.kind === 'permanent' ? 'connection_error' : said.classification,
+  enhanced: null,
+  message: `not offered, because ${otherConnection(said, remote).slice(0, longestMessage)}`,
+})
 
 /** A conversation that ended before the final dot: nothing was sent. */
 export function findingOfFailure(failure: Failure): Finding {
@@ -127,6 +145,15 @@ export function findingOfFailure(failure: Failure): Finding {
       return impossible(failure.kind)
   }
 }
+
+/** At its last attempt, and not offered for so long that waiting has to end: for good, and without a suppression, because nobody was asked. */
+export const expired = (waitsFor: string): Finding => ({
+  kind: 'permanent',
+  reply: null,
+  classification: 'connection_error',
+  enhanced: '5.4.7',
+  message: `expired more than a day after its last attempt was due at the latest: it was not offered, because ${waitsFor.slice(0, longestMessage)}`,
+})
 
 /** Of a finding that no peer and no DNS had a part in. */
 export const unsaid = { reply: null, classification: null, enhanced: null } as const

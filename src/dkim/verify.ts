@@ -25,26 +25,58 @@ const ed25519Octets = 32
 const ed25519Prefix = Buffer.from('302a300506032b6570032100', 'hex')
 const label = /^[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?$/i
 
+/** What the message itself says of its signatures: those whose body is as it was signed, and what each has signed of the header. */
+export interface Unjudged {
+  /** What it comes to when none of them holds. */
+  otherwise: Exclude<DkimVerdict, 'pass'>
+  signatures: readonly { tags: ReadonlyMap<string, string>; octets: Uint8Array }[]
+}
+
 /** `domain`: whose word counts, that of the message's From; a signature of a domain above it counts too (RFC 7489 calls it relaxed). */
-export async function verify(message: Buffer, domain: string, findTxt: FindTxt, atMs: number): Promise<DkimVerdict> {
+export const verify = (message: Buffer, domain: string, findTxt: FindTxt, atMs: number): Promise<DkimVerdict> =>
+  judge(unjudged(message, domain, atMs), findTxt)
+
+/** The part of `verify` that costs time with the size of the message, and nothing else: for another thread. */
+export function unjudged(message: Buffer, domain: string, atMs: number): Unjudged {
   const start = bodyStart(message)
   const fields = message
     .toString('latin1', 0, Math.min(start, mostHeaderOctets))
     .split(/\r\n(?![ \t])/)
-    .filter((field) => field.includes(':'))
-  const signatures = fields.filter((field) => nameOf(field) === 'dkim-signature')
-  if (signatures.length === 0) return 'none'
+    .filter((text) => text.includes(':'))
+    .map((text): Field => ({ name: nameOf(text), text }))
+  const named = Map.groupBy(fields, ({ name }) => name)
+  const found = named.get('dkim-signature')
+  if (!found) return { otherwise: 'none', signatures: [] }
   // Of two, one is shown and the other signed.
-  if (fields.filter((field) => nameOf(field) === 'from').length !== 1) return 'fail'
-  for (const field of signatures.filter(({ length }) => length <= longestSignature).slice(0, mostSignatures)) {
-    const tags = tagsOf(field.slice(field.indexOf(':') + 1))
-    if (!isAbout(tags, domain, atMs) || !bodyMatches(tags, message, start)) continue
-    const name = `${tags.get('s')}._domainkey.${tags.get('d')}`
-    const [record = '', second] = await findTxt(name)
+  if (named.get('from')?.length !== 1) return { otherwise: 'fail', signatures: [] }
+  const bodyHash = hashesOf(message, start)
+  const signatures = found
+    .filter(({ text }) => text.length <= longestSignature)
+    .slice(0, mostSignatures)
+    .map((own) => ({ own, tags: tagsOf(own.text.slice(own.text.indexOf(':') + 1)) }))
+    .filter(({ tags }) => isAbout(tags, domain, atMs) && bodyHash(formsOf(tags).body) === bare(tags.get('bh')))
+    .flatMap(({ own, tags }) => {
+      const octets = signedOctets(tags, named, own)
+      return octets ? [{ tags, octets }] : []
+    })
+  return { otherwise: 'fail', signatures }
+}
+
+/** What they are worth by the keys that DNS has. */
+export async function judge({ otherwise, signatures }: Unjudged, findTxt: FindTxt): Promise<DkimVerdict> {
+  for (const { tags, octets } of signatures) {
+    const [record = '', second] = await findTxt(`${tags.get('s')}._domainkey.${tags.get('d')}`)
     const key = second === undefined ? keyOf(record, tags) : undefined
-    if (key && signatureHolds(tags, key, fields, field)) return 'pass'
+    if (key && holds(tags, key, octets)) return 'pass'
   }
-  return 'fail'
+  return otherwise
+}
+
+interface Field {
+  /** Lower case. */
+  name: string
+  /** The whole of it, with its folds. */
+  text: string
 }
 
 const nameOf = (field: string) => field.slice(0, field.indexOf(':')).trim().toLowerCase()
@@ -96,12 +128,18 @@ const formsOf = (tags: ReadonlyMap<string, string>) => {
   return { header, body }
 }
 
-function bodyMatches(tags: ReadonlyMap<string, string>, message: Buffer, start: number): boolean {
-  const { body } = formsOf(tags)
-  if (body !== 'simple' && body !== 'relaxed') return false
-  const octets = body === 'relaxed' ? relaxedBody(message, start) : simpleBody(message, start)
-  return createHash('sha256').update(octets).digest('base64') === bare(tags.get('bh'))
+/** The hash of the body in a form, made once for all signatures; undefined for forms that there are not. */
+function hashesOf(message: Buffer, start: number): (form: string) => string | undefined {
+  const hashes = new Map<string, string>()
+  return (form) => {
+    if (form !== 'simple' && form !== 'relaxed') return undefined
+    const hash = hashes.get(form) ?? hashOf(form === 'relaxed' ? relaxedBody(message, start) : simpleBody(message, start))
+    hashes.set(form, hash)
+    return hash
+  }
 }
+
+const hashOf = (octets: Buffer) => createHash('sha256').update(octets).digest('base64')
 
 /** The key that DNS has for this signature; none when it was revoked, is for something else or of an odd size. */
 function keyOf(record: string, tags: ReadonlyMap<string, string>): KeyObject | undefined {
@@ -129,20 +167,26 @@ function keyOf(record: string, tags: ReadonlyMap<string, string>): KeyObject | u
   }
 }
 
-function signatureHolds(tags: ReadonlyMap<string, string>, key: KeyObject, fields: readonly string[], own: string): boolean {
+/** What it has signed of the header, in the form it says; undefined when there is no such form. */
+function signedOctets(tags: ReadonlyMap<string, string>, named: ReadonlyMap<string, readonly Field[]>, own: Field): Buffer | undefined {
   const { header } = formsOf(tags)
-  if (header !== 'simple' && header !== 'relaxed') return false
-  const canonical = (field: string) =>
-    header === 'simple' ? field : relaxedHeader({ name: nameOf(field), value: field.slice(field.indexOf(':') + 1) })
+  if (header !== 'simple' && header !== 'relaxed') return undefined
+  const canonical = ({ name, text }: Field) =>
+    header === 'simple' ? text : relaxedHeader({ name, value: text.slice(text.indexOf(':') + 1) })
   // Of several fields of one name, the last one is signed first; names of fields that are not there sign their absence (section 5.4.2).
-  const left = [...fields]
+  const left = new Map<string, Field[]>()
   let text = ''
   for (const name of namesIn(tags)) {
-    const at = left.findLastIndex((field) => field !== own && nameOf(field) === name)
-    if (at >= 0) text += `${canonical(left.splice(at, 1)[0] as string)}\r\n`
+    const some = left.get(name) ?? (named.get(name) ?? []).filter((field) => field !== own)
+    left.set(name, some)
+    const last = some.pop()
+    if (last) text += `${canonical(last)}\r\n`
   }
-  const unsigned = own.replace(/([:;][ \t\r\n]*b[ \t\r\n]*=)[^;]*/, '$1')
-  const octets = Buffer.from(text + canonical(unsigned), 'latin1')
+  const unsigned = own.text.replace(/([:;][ \t\r\n]*b[ \t\r\n]*=)[^;]*/, '$1')
+  return Buffer.from(text + canonical({ ...own, text: unsigned }), 'latin1')
+}
+
+function holds(tags: ReadonlyMap<string, string>, key: KeyObject, octets: Uint8Array): boolean {
   const signature = Buffer.from(bare(tags.get('b')), 'base64')
   return key.asymmetricKeyType === 'ed25519'
     ? cryptoVerify(null, createHash('sha256').update(octets).digest(), key, signature)

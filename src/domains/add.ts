@@ -5,7 +5,9 @@ import { type Ids, Refusal, type Secrets, wrongField } from '#base'
 import { sql, type Tx } from '#db'
 import { makeEd25519Key, makeRsaKey } from '#dkim'
 import { parseDomain } from '#mail'
+import { simulatorDomain } from '#simulator'
 import { tenantForNew } from '#tenants'
+import { sealNameOf } from './sealed.ts'
 import { type Domain, domainColumns } from './stored.ts'
 
 const selectorPrefix = 'pr-'
@@ -13,9 +15,14 @@ const selectorPrefix = 'pr-'
 const firstCheckAfterMs = 600_000
 
 const insertDomain = sql<Domain>`
-  insert into domains (tenant_id, uuid, name, trusted, verified, verified_at, test_only, selector, rsa_private, rsa_public,
+  insert into domains (id, tenant_id, uuid, name, trusted, verified, verified_at, test_only, selector, rsa_private, rsa_public,
                        ed25519_private, ed25519_public, created_at, next_check_at)
-  values ($1, $2, $3, $4, $4, case when $4 then $11::timestamptz end, $5, $6, $7, $8, $9, $10, $11, $12)
+  select number, $1, $2::uuid, $3, $4::boolean, $4, case when $4 then $11::timestamptz end, $5::boolean, $6, $7::bytea, $8, $9::bytea, $10,
+         $11::timestamptz, $12::timestamptz
+  from unnest($13::integer[]) with ordinality as drawn (number, nth)
+  where not exists (select from domains where id = number)
+  order by nth
+  limit 1
   on conflict (tenant_id, name) do nothing
   returning ${domainColumns}`
 
@@ -48,6 +55,8 @@ export async function makeDomain(
   facts: { nowMs: number; ids: Ids; secrets: Secrets },
 ): Promise<NewDomain> {
   const name = domainName(wanted.name)
+  if (name === simulatorDomain && !wanted.testOnly)
+    throw wrongField('name', `must not be ${simulatorDomain}, which every test key may send from as it is`)
   const uuid = facts.ids.uuid()
   const rsa = await makeRsaKey()
   const ed25519 = makeEd25519Key()
@@ -58,12 +67,13 @@ export async function makeDomain(
     wanted.trusted,
     wanted.testOnly ?? false,
     selectorPrefix + facts.ids.label(6),
-    facts.secrets.seal(`domain ${uuid} rsa`, Buffer.from(rsa.privateKey)),
+    facts.secrets.seal(sealNameOf('rsa')(uuid), Buffer.from(rsa.privateKey)),
     rsa.publicKey,
-    facts.secrets.seal(`domain ${uuid} ed25519`, Buffer.from(ed25519.privateKey)),
+    facts.secrets.seal(sealNameOf('ed25519')(uuid), Buffer.from(ed25519.privateKey)),
     ed25519.publicKey,
     new Date(facts.nowMs),
     wanted.testOnly ? null : new Date(facts.nowMs + firstCheckAfterMs),
+    facts.ids.numbers(),
   ]
   return { tenantId: wanted.tenantId, name, row }
 }

@@ -1,6 +1,6 @@
 /**
  * Sending domains, their DKIM keys, and whether DNS says what they promise.
- * Owns: domains, platform_keys. Uses: base, mail, dkim, net, db, tenants. Used by: tracking, accept, delivery, housekeeping, installation, doctor,
+ * Owns: domains, platform_keys. Uses: base, mail, dkim, net, simulator, db, tenants. Used by: tracking, accept, delivery, housekeeping, installation, doctor,
  * inbound, http, cli, main.
  * Promises: private keys are sealed in the database and leave this room only as signing keys; they are parsed once. A check takes no
  * longer than ten seconds, and a resolver that fails changes no domain.
@@ -12,6 +12,7 @@ import { type Db, type Queryable, sql } from '#db'
 import { readPrivateKey, type SigningKey } from '#dkim'
 import { platformSigningKey } from './platform-key.ts'
 import { ed25519Selector } from './records.ts'
+import { sealNameOf } from './sealed.ts'
 import { type Domain, domainColumns } from './stored.ts'
 
 export { addDomain, makeDomain } from './add.ts'
@@ -20,8 +21,9 @@ export { claimDueDomains, dnsErrorOf, saveCheck } from './checks.ts'
 export { type PlatformRecord, platformRecords } from './platform.ts'
 export { ensurePlatformKey } from './platform-key.ts'
 export { type DnsRecord, recordsOf, returnPathDomainOf, returnPathLabel } from './records.ts'
+export { sealedOfDomains } from './sealed.ts'
 export { openShownDomains, type ShownDomain, type ShownDomains } from './shown.ts'
-export { type CheckedDomain, type Domain, listDomains, removeDomain, removeDomainsOfTenant } from './stored.ts'
+export { type CheckedDomain, type Domain, listDomains, removeDomain, removeDomainsOfTenant, trustDomain } from './stored.ts'
 export { checkDomain } from './verify.ts'
 
 const domainByName = sql<Domain>`
@@ -80,7 +82,7 @@ export function openDomains({ db, clock, secrets }: { db: Db; clock: Clock; secr
         domain: row.name,
         selector,
         algorithm,
-        privateKey: readPrivateKey(secrets.open(`domain ${row.uuid} ${algorithm}`, sealed).toString()),
+        privateKey: readPrivateKey(secrets.open(sealNameOf(algorithm)(row.uuid), sealed).toString()),
       })
       return {
         uuid: row.uuid,

@@ -26,7 +26,7 @@ export interface PlatformKey {
   rsaPublic: string
 }
 
-const sealName = (name: string) => `platform key ${name}`
+export const sealName = (name: string) => `platform key ${name}`
 
 /** The key of a domain, made when there is none. */
 export async function ensurePlatformKey(

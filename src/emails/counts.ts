@@ -39,8 +39,9 @@ export function addCounts(to: Counts, more: Counts): Counts {
   return to
 }
 
-/** The number in one state; undefined: all. */
-export function countOf(counts: Counts, status: EmailStatus | undefined): number {
+/** The number in one state; undefined: all. Of them only test or only live mail where no state is asked for. */
+export function countOf(counts: Counts, status: EmailStatus | undefined, test?: boolean): number {
+  if (status === undefined && test !== undefined) return test ? counts.test : counts.accepted - counts.test
   if (status === undefined) return counts.accepted
   if (status !== 'pending') return counts[status]
   return counts.accepted - settledStatuses.reduce((sum, one) => sum + counts[one], 0)

@@ -19,13 +19,15 @@ export {
   rollUpCounts,
 } from './counts.ts'
 export { findDelivered } from './delivered.ts'
+export { type ContentEncoder, openContentEncoder } from './encoder.ts'
 export { type ErasedContent, eraseContents, eraseEmails, eraseFromConversations, isErased, listErasedContents } from './erase.ts'
 export { type EmailFacts, findEmailFacts } from './facts.ts'
-export { clearInbox, listInbox, type ReceivedEmail, removeInboxOfTenant } from './inbox.ts'
+export { clearInbox, type InboxFilter, listInbox, newestInInbox, type ReceivedEmail, removeInboxOfTenant } from './inbox.ts'
 export { findOldestEmailMs, indexEndedDays, listEmails, mostCounted } from './list.ts'
 export type { Email } from './record.ts'
 export { openReturnPaths, type ReturnPaths } from './return-path.ts'
 export { type EmailStatus, emailStatuses, queuedStatuses, retryableStatuses } from './status.ts'
+export { onlyOf, testCountsByTenant, testCountsInBuckets } from './test-counts.ts'
 
 /**
  * Tables that are cut into days by the time in their email ids. Emails keep room for a changed status of every row of a page, for
@@ -117,8 +119,8 @@ const setStatus = sql`
   set status = $3
   where tenant_id = $1 and id = $2 and status = any($4)`
 
-const domainsOfRecipients = sql<{ id: string; domain: string }>`
-  select id, lower(split_part(recipient, '@', -1)) as domain
+const domainsOfRecipients = sql<{ id: string; domain: string; test: boolean }>`
+  select id, lower(split_part(recipient, '@', -1)) as domain, test
   from emails
   where tenant_id = any($1) and id = any($2)`
 
@@ -142,13 +144,13 @@ export async function tagsOf(
   return new Map((await on.rows(tagsOfEmails, [tenantId, ids, tags])).map((row) => [row.id, row.tag]))
 }
 
-/** The recipients' domains of these emails, by email id. */
+/** The recipients' domains of these emails, and which are test mail, by email id. */
 export async function destinationsOf(
   on: Queryable,
   emails: readonly { tenantId: string; emailId: string }[],
-): Promise<Map<string, string>> {
+): Promise<Map<string, { domain: string; test: boolean }>> {
   const parameters = [[...new Set(emails.map((one) => one.tenantId))], emails.map((one) => one.emailId)]
-  return new Map((await on.rows(domainsOfRecipients, parameters)).map(({ id, domain }) => [id, domain]))
+  return new Map((await on.rows(domainsOfRecipients, parameters)).map(({ id, ...found }) => [id, found]))
 }
 
 /** Those among `ids` whose sender is at `domain`. */

@@ -21,6 +21,8 @@ export interface InboxFilter {
   recipient?: string | undefined
   /** Part of the recipient, the sender or the subject, in any case. */
   search?: string | undefined
+  /** Accepted then or later, or this email and those accepted after it. */
+  since?: Date | string | undefined
 }
 
 /** Each with its last delivery that was not cleared. */
@@ -68,9 +70,23 @@ const dropClearing = sql`
   delete from test_inbox_clearings
   where tenant_id = $1`
 
-const filterValues = ({ tenantId, recipient, search }: InboxFilter, nowMs: number) => [
+const newestReceived = sql<{ attempt: number }>`
+  select delivery.attempt
+  from ${received}
+  order by delivery.attempt desc
+  limit 1`
+
+const beginning = (since: Date | string) => (typeof since === 'string' ? since : emailIdPrefix(since.getTime()))
+
+/** In the order of ids, the later of what is asked for and what is kept. */
+function fromId(since: Date | string | undefined, nowMs: number): string {
+  const kept = emailIdPrefix(nowMs - keptMs)
+  return since !== undefined && beginning(since) > kept ? beginning(since) : kept
+}
+
+const filterValues = ({ tenantId, recipient, search, since }: InboxFilter, nowMs: number) => [
   tenantId,
-  emailIdPrefix(nowMs - keptMs),
+  fromId(since, nowMs),
   recipient ?? null,
   nobody,
   search ?? null,
@@ -90,6 +106,10 @@ export function listInbox(
     return { emails: await tx.rows(inboxPage, [...values, page.size, (page.number - 1) * page.size]), total }
   })
 }
+
+/** Grows with each mail that is received; 0 before the first. */
+export const newestInInbox = async (db: Db, filter: InboxFilter, nowMs: number): Promise<number> =>
+  (await db.first(newestReceived, filterValues(filter, nowMs)))?.attempt ?? 0
 
 /** What is there now is shown no more; returns how much that was. The emails themselves stay. */
 export async function clearInbox(db: Db, tenantId: string | null, nowMs: number): Promise<number> {

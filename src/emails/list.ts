@@ -14,6 +14,8 @@ import type { EmailStatus } from './status.ts'
 export interface EmailFilter {
   tenantId: string | null
   status?: EmailStatus | undefined
+  /** Only mail sent with test keys, or only live mail. */
+  test?: boolean | undefined
   recipient?: string | undefined
   sender?: string | undefined
   tag?: string | undefined
@@ -36,14 +38,14 @@ const oldestEmail = sql<{ id: string | null }>`
 
 const ofTenant = sql.part`tenant_id = $1 and id >= $2 and id < $3`
 const ofAll = sql.part`$1 = '' and id >= $2 and id < $3`
-const inStatus = sql.part`($4::text is null or status = $4)`
+const inStatus = sql.part`($4::text is null or status = $4) and ($5::boolean is null or test = $5)`
 
 const pageOf = (where: Sql<unknown>) => sql<Email>`
   select ${emailColumns}
   from emails
   where ${where} and ${inStatus}
   order by id desc
-  limit $5 offset $6`
+  limit $6 offset $7`
 
 const numberOf = (where: Sql<unknown>) => sql<{ total: number }>`
   select count(*) as total
@@ -74,6 +76,7 @@ const filtered = (condition: Sql<unknown>) => {
   const where = sql.part`
     where ${condition} and id >= $4 and id < $5 and ($6::text is null or tenant_id = $6) and ($7::text is null or status = $7)
       and ($1::text is null or lower(recipient) = $1) and ($2::text is null or sender = $2) and ($3::text is null or tag = $3)
+      and ($13::boolean is null or test = $13)
       ${searched}`
   return {
     page: sql<Email>`
@@ -81,7 +84,7 @@ const filtered = (condition: Sql<unknown>) => {
       from emails
       ${where}
       order by id desc
-      limit $13 offset $14`,
+      limit $14 offset $15`,
     count: sql<{ total: number }>`
       select count(*) as total
       from emails
@@ -91,7 +94,7 @@ const filtered = (condition: Sql<unknown>) => {
       select id
       from emails
       ${where}
-      limit $13`,
+      limit $14`,
   }
 }
 const filteredOfAll = filtered(sql.part`true`)
@@ -170,7 +173,7 @@ export function listEmails(
 
 const listBy = (filter: EmailFilter) => {
   if ([filter.recipient, filter.sender, filter.tag].some((one) => one !== undefined)) return listFiltered
-  return isSearch(filter) ? lookThrough : listByCounts
+  return isSearch(filter) || (filter.status !== undefined && filter.test !== undefined) ? lookThrough : listByCounts
 }
 
 const isSearch = ({ words, domain, credentialId, metadata }: EmailFilter) =>
@@ -196,6 +199,7 @@ const parametersOf = (filter: EmailFilter, { fromMs, toMs }: { fromMs: number; t
   filter.credentialId ?? null,
   filter.metadata ? JSON.stringify(filter.metadata) : null,
   filter.words ? filter.words.flatMap(containedIn) : null,
+  filter.test ?? null,
 ]
 
 /** Each page of a search reads those before it again. */
@@ -250,7 +254,7 @@ async function listFiltered(
   offset: number,
   size: number,
 ): Promise<{ emails: Email[]; total: number }> {
-  const { tenantId, status } = filter
+  const { tenantId, status, test } = filter
   const parameters = parametersOf(filter, { fromMs, toMs })
   const [recipient, sender, tag] = parameters as (string | null)[]
   const [column, value] = recipient != null ? [byRecipient, recipient] : tag != null ? [byTag, tag] : [bySender, sender]
@@ -263,7 +267,7 @@ async function listFiltered(
     if (owned <= fewOfTenant || (await found(owned)) >= owned) chosen = filteredOfTenant
   }
   const isOfColumn = [recipient, sender, tag].filter((one) => one != null).length === 1 && !isSearch(filter)
-  if (tenantId === null && status === undefined && isOfColumn) {
+  if (tenantId === null && status === undefined && test === undefined && isOfColumn) {
     const total = await found(Number.MAX_SAFE_INTEGER)
     return { emails: offset < total ? await tx.rows(column.foundPage, [value, ...range, size, offset]) : [], total }
   }
@@ -271,11 +275,11 @@ async function listFiltered(
   return { emails: offset < total ? await tx.rows(chosen.page, [...parameters, size, offset]) : [], total }
 }
 
-function walkOf(tx: Tx, { tenantId, status }: EmailFilter, range: { fromMs: number; toMs: number }): Promise<Walk> {
+function walkOf(tx: Tx, { tenantId, status, test }: EmailFilter, range: { fromMs: number; toMs: number }): Promise<Walk> {
   const { count } = tenantId === null ? plain.all : plain.tenant
   const scope = tenantId ?? ''
-  return openWalk(tx, { tenantId: scope, status, ...range }, async (fromMs, toMs) => {
-    return (await tx.first(count, [scope, emailIdPrefix(fromMs), emailIdPrefix(toMs), status ?? null]))?.total ?? 0
+  return openWalk(tx, { tenantId: scope, status, test, ...range }, async (fromMs, toMs) => {
+    return (await tx.first(count, [scope, emailIdPrefix(fromMs), emailIdPrefix(toMs), status ?? null, test ?? null]))?.total ?? 0
   })
 }
 
@@ -286,19 +290,20 @@ async function listByCounts(
   offset: number,
   size: number,
 ): Promise<{ emails: Email[]; total: number }> {
-  const { tenantId, status } = filter
+  const { tenantId, status, test } = filter
   const { page } = tenantId === null ? plain.all : plain.tenant
   const scope = tenantId ?? ''
   const read = (fromMs: number, toMs: number, most: number, skip: number) =>
-    tx.rows(page, [scope, emailIdPrefix(fromMs), emailIdPrefix(toMs), status ?? null, most, skip])
+    tx.rows(page, [scope, emailIdPrefix(fromMs), emailIdPrefix(toMs), status ?? null, test ?? null, most, skip])
   const walk = await walkOf(tx, filter, range)
   const emails: Email[] = []
   if (offset >= walk.total) return { emails, total: walk.total }
   for await (const { segment, skip } of walk.from(offset)) {
     // In no particular state, what follows is simply the next; of one state there may be far between.
-    const fromMs = status === undefined ? range.fromMs : segment.fromMs
+    const isOfAny = status === undefined && test === undefined
+    const fromMs = isOfAny ? range.fromMs : segment.fromMs
     emails.push(...(await read(fromMs, segment.toMs, size - emails.length, skip)))
-    if (emails.length >= size || status === undefined) break
+    if (emails.length >= size || isOfAny) break
   }
   return { emails, total: walk.total }
 }

@@ -10,6 +10,8 @@ import type { EmailStatus } from './status.ts'
 export interface Range {
   tenantId: string
   status: EmailStatus | undefined
+  /** Without a status only: test mail (true), or live mail. */
+  test?: boolean | undefined
   fromMs: number
   toMs: number
 }
@@ -38,7 +40,7 @@ export interface Walk {
 
 /** `countExactly` reads the emails of a range, where counts are too coarse. */
 export async function openWalk(tx: Tx, range: Range, countExactly: (fromMs: number, toMs: number) => Promise<number>): Promise<Walk> {
-  const { tenantId, status, fromMs, toMs } = range
+  const { tenantId, status, test, fromMs, toMs } = range
   const tail = [...(await readTail(tx, tenantId))]
 
   /** Counts of whole spans between two borders of that span, newest first, empty ones left out. */
@@ -55,7 +57,7 @@ export async function openWalk(tx: Tx, range: Range, countExactly: (fromMs: numb
       .map(([startsMs, counts]) => ({
         fromMs: startsMs,
         toMs: startsMs + spanMs[span],
-        count: countOf(counts, status),
+        count: countOf(counts, status, test),
         accepted: counts.accepted,
       }))
       .filter(({ accepted }) => accepted > 0)

@@ -85,22 +85,19 @@ function readName(named: string): { emailId: string; day: number } {
 }
 
 export function openReturnPaths(secrets: Secrets): ReturnPaths {
-  const tagOf = ({ purpose }: Kind, named: string) => {
-    const mac = secrets.mac(purpose, named)
-    return (
-      textOf(mac.readUIntBE(0, 5), letters, 8) + textOf(mac.readUIntBE(5, 5), letters, 8) + textOf(mac.readUIntBE(10, 3) >> 4, letters, 4)
-    )
-  }
+  const tagOf = (mac: Buffer) =>
+    textOf(mac.readUIntBE(0, 5), letters, 8) + textOf(mac.readUIntBE(5, 5), letters, 8) + textOf(mac.readUIntBE(10, 3) >> 4, letters, 4)
 
   const make = (kind: Kind, emailId: string, sentAtMs: number): string => {
     const named = nameOf(emailId, Math.floor(sentAtMs / dayMs) % circleDays)
-    return kind.letter + named + tagOf(kind, named)
+    return kind.letter + named + tagOf(secrets.mac(kind.purpose, named))
   }
 
   const read = (kind: Kind, text: string, nowMs: number): string | undefined => {
     const [, letter, named, tag] = form.exec(text.toLowerCase()) ?? []
     if (letter !== kind.letter || named === undefined || tag === undefined) return undefined
-    if (!timingSafeEqual(Buffer.from(tag), Buffer.from(tagOf(kind, named)))) return undefined
+    const isOurs = secrets.macs(kind.purpose, named).some((mac) => timingSafeEqual(Buffer.from(tag), Buffer.from(tagOf(mac))))
+    if (!isOurs) return undefined
     const { emailId, day } = readName(named)
     const age = (Math.floor(nowMs / dayMs) - day + circleDays) % circleDays
     return age <= validDays || age >= circleDays - daysAhead ? emailId : undefined

@@ -6,7 +6,7 @@
  * logged and tried again, and keeps no other from its turn.
  */
 
-import { forgetExpiredKeys } from '#accept'
+import { forgetExpiredKeys, markEveryMs, openMarking } from '#accept'
 import { type Clock, type Log, startLoop } from '#base'
 import { type Db, ensurePartitions, sql } from '#db'
 import { expireHolds, followQueueChanges, forgetExpiredPolicies, tellWarmUps } from '#delivery'
@@ -76,7 +76,7 @@ export function startHousekeeping(deps: HousekeepingDeps): Housekeeping {
       run: async (nowMs) => releaseWaiting(db, await limitSettings.send(), nowMs),
     },
     { name: 'bringing queues into line with their tenants', everyMs: tickMs, run: (nowMs) => followQueueChanges(db, nowMs) },
-    { name: 'judging tenants', everyMs: 5000, run: (nowMs) => applyBrake(db, deps.brake, nowMs) },
+    { name: 'judging tenants', everyMs: 5000, run: (nowMs) => applyBrake(db, deps.brake, nowMs, log) },
     { name: 'counting', everyMs: tickMs, run: () => countAll(db) },
     {
       name: 'forgetting seconds of quiet hours',
@@ -85,6 +85,7 @@ export function startHousekeeping(deps: HousekeepingDeps): Housekeeping {
     },
     { name: 'failing holds whose time is up', everyMs: 60_000, run: (nowMs) => expireHolds(db, nowMs) },
     { name: 'telling of the steps of warm-ups', everyMs: 60_000, run: (nowMs) => tellWarmUps(db, nowMs) },
+    { name: 'marking elapsed time', everyMs: markEveryMs, run: openMarking(deps) },
     { name: 'forgetting idempotency keys', everyMs: 1000, run: (nowMs) => forgetExpiredKeys(db, nowMs) },
     { name: 'forgetting expired MTA-STS policies', everyMs: hourMs, run: (nowMs) => forgetExpiredPolicies(db, nowMs) },
     { name: 'checking track domains', everyMs: 10_000, run: () => checkDueTrackDomains(deps) },

@@ -9,14 +9,16 @@ import { type Clock, type Config, type Ids, type Log, liesIn, metrics, Refusal, 
 import type { Standing } from '#limits'
 import type { RequestLogs } from '#request-logs'
 import { noteChange } from './audit.ts'
-import { openBodyRoom, readBody } from './body.ts'
+import { openBodyReader } from './body.ts'
 import { answerBrokenRequest } from './broken-requests.ts'
 import { type Bounds, guardConnections } from './connections.ts'
 import { serveDashboard } from './dashboard.ts'
 import type { DashboardDeps } from './desk.ts'
-import { type GateDeps, passAgain, passGate, rateHeaders } from './gate.ts'
+import { type GateDeps, passAgain, passGate, rateHeaders, weighBody } from './gate.ts'
 import { type LinkDeps, serveLinks } from './links.ts'
 import { fastifyPath } from './openapi.ts'
+import { showNotFound } from './pages.ts'
+import type { Readiness } from './readiness.ts'
 import { refusalHeaders, refusedWith } from './refused.ts'
 import { logEntryOf } from './request-log.ts'
 import { requestSpan } from './request-span.ts'
@@ -34,7 +36,8 @@ export interface AppDeps extends ApiDeps, Omit<GateDeps, 'config'>, Omit<LinkDep
   traces?: Traces | undefined
   requestLogs: RequestLogs
   streams: Streams
-  config: Pick<Config, 'trustedProxies' | 'rateLimit' | 'maxAttempts' | 'revealKeys' | 'hostname' | 'publicUrl'>
+  readiness: Readiness
+  config: Pick<Config, 'trustedProxies' | 'maxAttempts' | 'revealKeys' | 'hostname' | 'publicUrl'>
   bounds: Bounds
 }
 
@@ -66,9 +69,10 @@ declare module 'fastify' {
 
 /** Without the pages outside /v1, and not yet listening. */
 export async function buildApp(deps: AppDeps): Promise<FastifyInstance> {
-  const { clock, ids, bounds, config, rateLimiter } = deps
+  const { clock, ids, bounds, config, rateLimiter, limitSettings } = deps
   const isTrusted = (address: string) => liesIn(config.trustedProxies, address)
-  const addressHeaders = (address: string, look?: 'only look') => rateHeaders(rateLimiter(`address:${address}`, config.rateLimit, look))
+  const addressHeaders = (address: string, look?: 'only look') =>
+    rateHeaders(rateLimiter(`address:${address}`, limitSettings.usualRate(), look))
   /** Sockets whose last request was answered and has not wholly come. */
   const answeredEarly = new WeakSet<object>()
   const app = fastify({
@@ -102,11 +106,13 @@ export async function buildApp(deps: AppDeps): Promise<FastifyInstance> {
   app.decorateRequest('rate', null)
   app.decorateRequest('refusal', null)
   app.decorateRequest('octets', null)
+  app.decorateRequest('fingerprint', null)
+  app.decorateRequest('beingRead', null)
   app.decorateRequest('isLogged', false)
   app.decorateRequest('acceptedEmailIds', null)
   app.removeAllContentTypeParsers()
-  const room = openBodyRoom()
-  app.addContentTypeParser('*', (request: FastifyRequest, payload: IncomingMessage) => readBody(request, payload, room))
+  const bodies = openBodyReader({ clock, weigh: (request, octets) => weighBody(request, octets, deps) })
+  app.addContentTypeParser('*', (request: FastifyRequest, payload: IncomingMessage) => bodies.read(request, payload))
 
   app.addHook('onRequest', async (request, reply) => {
     request.arrivedMs = clock.monotonicMs()
@@ -124,6 +130,7 @@ export async function buildApp(deps: AppDeps): Promise<FastifyInstance> {
   app.setErrorHandler(async (error, request, reply) => {
     const refusal = refusedWith(error)
     request.refusal = refusal
+    deps.readiness.note(error)
     if (refusal.status === 500) deps.log.error({ requestId: request.id, err: error }, 'a request failed')
     if (apiPath.test(request.url) && !reply.hasHeader('x-ratelimit-limit')) reply.headers(addressHeaders(request.ip))
     reply.headers(await sendLimitHeadersFor(request, deps))
@@ -132,7 +139,9 @@ export async function buildApp(deps: AppDeps): Promise<FastifyInstance> {
     if (app.server.listening) reply.removeHeader('connection')
     return reply.code(refusal.status).headers(refusalHeaders(refusal)).type(jsonType).send(failure(refusal, request.id))
   })
-  app.setNotFoundHandler(async (request) => {
+  app.setNotFoundHandler(async (request, reply) => {
+    const shown = showNotFound(request, reply)
+    if (shown) return shown
     throw new Refusal('not_found', {
       message: `nothing answers ${request.method} at this path`,
       suggestion: 'The dashboard is at /, the guide at /docs/guide; paths of the API begin with /v1, and are listed under /docs',
@@ -168,6 +177,8 @@ function register(api: FastifyInstance, endpoint: Endpoint, path: string, deps: 
     handler: async (request, reply) => {
       const { admission } = request
       if (!admission) throw new Error('a request passed without the gate')
+      // A body of unannounced length has been counted since.
+      if (request.rate && request.rate !== admission.rate) reply.headers(rateHeaders(request.rate))
       const call = {
         ...admission,
         requestId: request.id,
@@ -177,6 +188,7 @@ function register(api: FastifyInstance, endpoint: Endpoint, path: string, deps: 
         accept: headerOf(request, 'accept'),
         lastEventId: endpoint.streams ? headerOf(request, 'last-event-id') : undefined,
         idempotencyKey: endpoint.sends ? headerOf(request, 'idempotency-key') : undefined,
+        fingerprint: request.fingerprint,
       }
       const respond = async () => {
         const done = await endpoint.respond(call, deps)

@@ -2,23 +2,35 @@
  * The dashboard's own endpoints (docs/dashboard.md): signing in and out, members, and the HTML of an email in a page that can do nothing.
  * Everything else the dashboard asks of /v1. All but the HTML need the header and the origin of our pages, signing in too.
  */
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import Type from 'typebox'
 import { Refusal } from '#base'
 import type { Tx } from '#db'
 import { parseAddress } from '#mail'
-import { addMember, listMembers, removeMember, resetMember, resetSecondFactor, roles, type Session } from '#members'
+import {
+  addMember,
+  listMembers,
+  removeMember,
+  resetMember,
+  resetSecondFactor,
+  roles,
+  type Session,
+  SeveralMembers,
+  type SignedIn,
+} from '#members'
 import { type DashboardDeps, mostBodyOctets, openDesk, reader, Text } from './desk.ts'
 import { serveEmailPage } from './email-page.ts'
 import { serveInstallation } from './installation.ts'
 import { type OperationDeps, serveOperation } from './operation.ts'
 import { previewDocument, previewHeaders } from './preview.ts'
 import { serveSecondFactor } from './second-factor.ts'
-import { isFromOurPages, type Person, sessionCookie, setSessionCookie } from './session.ts'
+import { isFromOurPages, type Person, sessionCookie, setDeviceCookie, setSessionCookie } from './session.ts'
 import { retrieveEmail } from './v1/email-details.ts'
 import type { ApiDeps } from './v1/route.ts'
 
-const SignIn = Type.Object({ address: Text, password: Text, code: Type.Optional(Text) })
+/** null: of the organisation. */
+const OneTenant = Type.Optional(Type.Unsafe<string | null>({ type: ['string', 'null'], maxLength: 64 }))
+const SignIn = Type.Object({ address: Text, password: Text, code: Type.Optional(Text), tenantId: OneTenant })
 const Link = Type.Object({ token: Text })
 const LinkPassword = Type.Object({ token: Text, password: Text, code: Type.Optional(Text) })
 const NewMember = Type.Object({
@@ -26,7 +38,7 @@ const NewMember = Type.Object({
   role: Type.Unsafe<(typeof roles)[number]>({ type: 'string', enum: roles }),
   tenantId: Type.Optional(Type.String({ maxLength: 64 })),
 })
-const OneMember = Type.Object({ address: Text })
+const OneMember = Type.Object({ address: Text, tenantId: OneTenant })
 
 const shown = ({ address, role, tenantId }: Pick<Session, 'address' | 'role' | 'tenantId'>) => ({ address, role, tenantId })
 
@@ -40,12 +52,18 @@ const readOneMember = reader(OneMember)
 export async function serveDashboard(app: FastifyInstance, deps: DashboardDeps & OperationDeps & ApiDeps): Promise<void> {
   const { sessions, config, db, clock, ids, rateLimiter } = deps
   const desk = openDesk(deps)
-  const { answer, asPerson, asOwner, networkTrying } = desk
+  const { answer, asPerson, asOwner, tryingFrom } = desk
 
   const withLink = ({ member, signInToken }: Awaited<ReturnType<typeof addMember>>) => ({
     member,
     signInUrl: `${config.publicUrl}/sign-in/${signInToken}`,
   })
+
+  const begun = (request: FastifyRequest, reply: FastifyReply, { token, session, device }: SignedIn) => {
+    setSessionCookie(request, reply, token, config.publicUrl)
+    setDeviceCookie(request, reply, device, config.publicUrl)
+    return answer(request, reply, { member: shown(session) })
+  }
 
   const signInNoted =
     (request: FastifyRequest, by: 'password' | 'link') =>
@@ -64,31 +82,34 @@ export async function serveDashboard(app: FastifyInstance, deps: DashboardDeps &
       })
 
       api.get('/session', async (request, reply) => {
-        const session = await sessions.find(sessionCookie(request) ?? '')
+        const session = await sessions.find(sessionCookie(request, config.publicUrl) ?? '')
         return answer(request, reply, { member: session ? shown(session) : null })
       })
 
       api.post('/sign-in', { bodyLimit: mostBodyOctets }, async (request, reply) => {
-        const network = networkTrying(request)
-        const { token, session } = await sessions.signIn({ ...readSignIn(request.body), network }, signInNoted(request, 'password'))
-        setSessionCookie(request, reply, token, config.publicUrl)
-        return answer(request, reply, { member: shown(session) })
+        const given = readSignIn(request.body)
+        try {
+          const from = tryingFrom(request, given.address)
+          const signedIn = await sessions.signIn({ ...given, ...from }, signInNoted(request, 'password'))
+          return await begun(request, reply, signedIn)
+        } catch (error) {
+          if (!(error instanceof SeveralMembers)) throw error
+          return answer(request, reply, { member: null, choices: error.choices })
+        }
       })
 
       api.post('/sign-in-link', { bodyLimit: mostBodyOctets }, async (request, reply) => {
-        return answer(request, reply, await sessions.ownerOfLink(readLink(request.body).token, networkTrying(request)))
+        return answer(request, reply, await sessions.ownerOfLink(readLink(request.body).token, tryingFrom(request)))
       })
 
       api.post('/sign-in-link/password', { bodyLimit: mostBodyOctets }, async (request, reply) => {
-        const network = networkTrying(request)
         const { token: signInToken, ...proof } = readLinkPassword(request.body)
-        const { token, session } = await sessions.useLink({ signInToken, ...proof, network }, signInNoted(request, 'link'))
-        setSessionCookie(request, reply, token, config.publicUrl)
-        return answer(request, reply, { member: shown(session) })
+        const from = tryingFrom(request)
+        return begun(request, reply, await sessions.useLink({ signInToken, ...proof, ...from }, signInNoted(request, 'link')))
       })
 
       api.post('/sign-out', { bodyLimit: mostBodyOctets }, async (request, reply) => {
-        await sessions.end(sessionCookie(request) ?? '')
+        await sessions.end(sessionCookie(request, config.publicUrl) ?? '')
         setSessionCookie(request, reply, '', config.publicUrl)
         return answer(request, reply, { member: null })
       })
@@ -115,10 +136,9 @@ export async function serveDashboard(app: FastifyInstance, deps: DashboardDeps &
 
       api.post('/members/reset', { bodyLimit: mostBodyOctets }, async (request, reply) => {
         const owner = await asOwner(request)
-        const { address } = readOneMember(request.body)
-        refuseSelf(owner, address, 'resets')
+        const { address, tenantId } = meantBy(owner, readOneMember(request.body), 'resets')
         const made = await db.transaction(async (tx) => {
-          const reset = await resetMember(tx, address, owner.tenantId, { nowMs: clock.nowMs(), ids })
+          const reset = await resetMember(tx, address, tenantId, { nowMs: clock.nowMs(), ids })
           await desk.note(tx, request, owner, 'members.reset', { address }, reset.member.tenantId)
           return reset
         })
@@ -128,11 +148,10 @@ export async function serveDashboard(app: FastifyInstance, deps: DashboardDeps &
 
       api.post('/members/remove', { bodyLimit: mostBodyOctets }, async (request, reply) => {
         const owner = await asOwner(request)
-        const { address } = readOneMember(request.body)
-        refuseSelf(owner, address, 'removes')
+        const { address, tenantId } = meantBy(owner, readOneMember(request.body), 'removes')
         await db.transaction(async (tx) => {
-          await desk.note(tx, request, owner, 'members.remove', { address })
-          await removeMember(tx, address, owner.tenantId)
+          const removed = await removeMember(tx, address, tenantId)
+          await desk.note(tx, request, owner, 'members.remove', { address }, removed.tenantId)
         })
         sessions.forget()
         return answer(request, reply, { message: 'The member was removed' })
@@ -140,10 +159,9 @@ export async function serveDashboard(app: FastifyInstance, deps: DashboardDeps &
 
       api.post('/members/reset-second-factor', { bodyLimit: mostBodyOctets }, async (request, reply) => {
         const owner = await asOwner(request)
-        const { address } = readOneMember(request.body)
-        refuseSelf(owner, address, 'resets')
+        const { address, tenantId } = meantBy(owner, readOneMember(request.body), 'resets')
         const member = await db.transaction(async (tx) => {
-          const reset = await resetSecondFactor(tx, address, owner.tenantId)
+          const reset = await resetSecondFactor(tx, address, tenantId)
           await desk.note(tx, request, owner, 'members.reset-second-factor', { address }, reset.tenantId)
           return reset
         })
@@ -181,8 +199,15 @@ export async function serveDashboard(app: FastifyInstance, deps: DashboardDeps &
   )
 }
 
-/** Whoever holds a session for a moment must not take the account with it. */
-function refuseSelf(owner: Person, address: string, does: string): void {
-  if (address.toLowerCase() !== owner.name) return
-  throw new Refusal('validation_error', { field: 'address', message: `nobody ${does} themselves`, suggestion: 'Ask another owner' })
+/**
+ * Which member an owner means: one of their own tenant, or of any for an owner of the organisation. Refuses themselves: whoever holds a
+ * session for a moment must not take the account with it.
+ */
+function meantBy(owner: Person, { address, tenantId }: { address: string; tenantId?: string | null }, does: string) {
+  if (owner.tenantId !== null && (tenantId === undefined ? owner.tenantId : tenantId) !== owner.tenantId)
+    throw new Refusal('tenant_mismatch')
+  const meant = owner.tenantId ?? tenantId
+  if (address.toLowerCase() === owner.name && (meant === undefined || meant === owner.tenantId))
+    throw new Refusal('validation_error', { field: 'address', message: `nobody ${does} themselves`, suggestion: 'Ask another owner' })
+  return { address, tenantId: meant }
 }

@@ -4,13 +4,13 @@
  */
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import Type, { type Static, type TObject } from 'typebox'
-import { type Clock, type Config, type Ids, networkOf, Refusal, refuseOddText, type Secrets, type ShownSetting } from '#base'
+import { type Clock, type Config, type Ids, networkOf, Refusal, refuseOddText, type Secrets, type ShownSetting, siteOf } from '#base'
 import type { Db, Queryable } from '#db'
 import type { Finding } from '#doctor'
 import type { RateLimiter } from '#limits'
-import { noteAct } from '#members'
+import { type From, noteAct } from '#members'
 import type { Tenants } from '#tenants'
-import { type Person, personOf, type SessionDeps, sessionRate } from './session.ts'
+import { deviceCookie, type Person, personOf, type SessionDeps, sessionRate } from './session.ts'
 import { jsonType, success } from './v1/envelope.ts'
 import { refusalOf, shapeOf } from './v1/shape.ts'
 
@@ -33,8 +33,8 @@ export interface Desk {
   asOwner: (request: FastifyRequest) => Promise<Person>
   /** An owner of the organisation. */
   asOperator: (request: FastifyRequest) => Promise<Person>
-  /** The network that somebody tries to sign in from, who may be anybody. */
-  networkTrying: (request: FastifyRequest) => string
+  /** Where somebody tries to sign in from, who may be anybody. With an `address` also whether its member has used this device before. */
+  tryingFrom: (request: FastifyRequest, address?: string) => From
   /** In the audit log. `data` holds no secrets; `tenantId`: whom it is about, the person's own tenant when it is not said. */
   note: (
     on: Queryable,
@@ -47,7 +47,7 @@ export interface Desk {
 }
 
 export const mostBodyOctets = 16_384
-/** Attempts to sign in per second and network, the good ones too. */
+/** Attempts to sign in per second and network, or known device, the good ones too. */
 const signInRate = 5
 
 export const Text = Type.String({ maxLength: 1024 })
@@ -88,10 +88,12 @@ export function openDesk(deps: DashboardDeps): Desk {
       if (owner.tenantId !== null) throw new Refusal('permission_denied', { message: 'only an owner of the organisation may do this' })
       return owner
     },
-    networkTrying(request) {
+    tryingFrom(request, address) {
       const network = networkOf(request.ip)
-      refuseTooFast(`sign-in:${network}`, signInRate)
-      return network
+      const token = address === undefined ? undefined : deviceCookie(request, deps.config.publicUrl)
+      const device = deps.sessions.knownDevice(token, address ?? '')
+      refuseTooFast(device === undefined ? `sign-in:${network}` : `sign-in:device:${device.name}`, signInRate)
+      return { network, site: siteOf(request.ip), device }
     },
     note: (on, request, { name, tenantId: own }, act, data, tenantId = own) =>
       noteAct(

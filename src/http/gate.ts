@@ -54,12 +54,15 @@ export async function passGate(
   // Browsers keep what they are not told to forget.
   if (person) reply.header('cache-control', 'no-store')
   const allowance = person ? sessionRate : await deps.limitSettings.rateOf(credential.id)
-  const rate = person ? deps.rateLimiter(`session:${person.token}`, sessionRate) : await deps.keyRates.take(credential.id, allowance)
+  const units = unitsOf(Number(request.headers['content-length'] ?? 0))
+  const rate = person
+    ? deps.rateLimiter(`session:${person.token}`, sessionRate, { units })
+    : await deps.keyRates.take(credential.id, allowance, { units })
   request.rate = allowance === null ? null : rate
   reply.headers(rateHeaders(rate))
   if (!rate.allowed) {
     throw new Refusal('rate_limit_exceeded', {
-      message: `more than ${rate.limit} requests in a second`,
+      message: `more than ${rate.limit} requests in a second, each 4 MiB of a body after the first counted as one more`,
       retryAfterSeconds: rate.retryAfterSeconds,
     })
   }
@@ -72,6 +75,24 @@ export async function passGate(
   request.admission = { credential, rate, tenantId: tenantScope(credential, endpoint, request) }
 }
 
+/** A body counts as one request for every 4 MiB begun: an email of ordinary attachments leaves its key room for other requests. */
+const octetsOfUnit = 4_194_304
+const mostUnits = 16
+const unitsOf = (octets: number) => Math.min(mostUnits, Math.max(1, Math.ceil(octets / octetsOfUnit)))
+
+/** Counts a body whose length was not announced, once it has come; refuses nothing. */
+export async function weighBody(request: FastifyRequest, octets: number, deps: GateDeps): Promise<void> {
+  const { credential } = request
+  const units = unitsOf(octets) - 1
+  if (!credential || units === 0) return
+  const taking = { units, afterwards: true } as const
+  if ('role' in credential) deps.rateLimiter(`session:${(credential as Person).token}`, sessionRate, taking)
+  else {
+    const rate = await deps.keyRates.take(credential.id, await deps.limitSettings.rateOf(credential.id), taking)
+    if (request.rate) request.rate = rate
+  }
+}
+
 /** Throws once the caller of a request that goes on may not make it any more. */
 export async function passAgain(request: FastifyRequest, endpoint: Endpoint, deps: GateDeps): Promise<void> {
   tenantScope(await whoAsks(request, deps), endpoint, request)
@@ -80,7 +101,7 @@ export async function passAgain(request: FastifyRequest, endpoint: Endpoint, dep
 /** A key, or without one the person of a session. */
 function whoAsks(request: FastifyRequest, deps: GateDeps): Promise<Credential | Person> {
   const { authorization } = request.headers
-  if (!authorization?.trim() && sessionCookie(request) !== undefined) return personOf(request, deps)
+  if (!authorization?.trim() && sessionCookie(request, deps.config.publicUrl) !== undefined) return personOf(request, deps)
   return deps.credentials.authenticate(keyIn(authorization))
 }
 

@@ -15,6 +15,7 @@ import { openApiDocument } from './openapi.ts'
 import { type OutsideDeps, serveOutside } from './outside.ts'
 import { type Own, type OwnDeps, openOwn } from './own.ts'
 import { notBuilt, readPages, servePages } from './pages.ts'
+import { openReadiness } from './readiness.ts'
 import { openStreams } from './streams.ts'
 
 export { openApiDocument, refusalsOf } from './openapi.ts'
@@ -22,7 +23,7 @@ export type { Endpoint } from './v1/route.ts'
 export { pathsOf, routes } from './v1/routes.ts'
 
 export interface HttpDeps
-  extends Omit<AppDeps, 'bounds' | 'config' | 'streams' | keyof Own>,
+  extends Omit<AppDeps, 'bounds' | 'config' | 'streams' | 'readiness' | keyof Own>,
     Omit<OwnDeps, 'config' | 'installation'>,
     Pick<OutsideDeps, 'smtp'> {
   config: AppDeps['config'] & OwnDeps['config'] & OutsideDeps['config'] & Pick<Config, 'host' | 'port'>
@@ -41,13 +42,14 @@ const stopWithinMs = 35_000
 export async function startHttp(deps: HttpDeps): Promise<{ port: number; stop(): Promise<void> }> {
   let stopping = false
   const streams = openStreams(deps.clock)
+  const readiness = openReadiness(deps)
   const own = openOwn(deps)
-  const app = await buildApp({ ...deps, ...own, streams, bounds: { ...usualBounds, ...deps.bounds } })
+  const app = await buildApp({ ...deps, ...own, streams, readiness, bounds: { ...usualBounds, ...deps.bounds } })
   const pages = readPages(deps.dashboardFolder)
   if (pages.size === 0) deps.log.warn(notBuilt)
   servePages(app, pages)
   serveGuide(app, deps.docsFolder)
-  await serveOutside(app, await openApiDocument(), { ...deps, ...own, ready: () => !stopping })
+  await serveOutside(app, await openApiDocument(), { ...deps, ...own, readiness, ready: () => !stopping })
   const sockets = new Set<Socket>()
   app.server.on('connection', (socket: Socket) => {
     sockets.add(socket)

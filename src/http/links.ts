@@ -158,9 +158,26 @@ function hitOf(request: FastifyRequest, clock: Clock): Parameters<Hits['note']>[
 
 /** The URL as a browser would read it in the mail, in the characters a header can carry; undefined when it is not http or https. */
 export function locationOf(written: string): string | undefined {
-  const [, scheme, authority = '', rest = ''] =
-    /^(https?:\/\/)([^/?#\\]*)(.*)$/is.exec(written.replace(/[\t\r\n]/g, '').replace(/^[\0-\x20]+|[\0-\x20]+$/g, '')) ?? []
+  const url = trimmed(written.replace(/[\t\r\n]/g, ''))
+  const [, scheme, authority = '', rest = ''] = /^(https?:\/\/)([^/?#\\]*)(.*)$/is.exec(url) ?? []
   if (scheme === undefined) return undefined
-  const host = authority.replace(/[^@:]*[^\0-\x7f][^@:]*(?=(?::\d*)?$)/, (name) => domainToASCII(name) || name)
-  return `${scheme}${host}${rest}`.toWellFormed().replace(/[^\x21-\x7e]+/g, encodeURIComponent)
+  return `${scheme}${asciiAuthority(authority)}${rest}`.toWellFormed().replace(/[^\x21-\x7e]+/g, encodeURIComponent)
+}
+
+/** Without controls and spaces at both ends. By hand: a regular expression would try each space of a run. */
+function trimmed(text: string): string {
+  let start = 0
+  let end = text.length
+  while (start < end && text.charCodeAt(start) <= 32) start++
+  while (end > start && text.charCodeAt(end - 1) <= 32) end--
+  return text.slice(start, end)
+}
+
+/** With the host's name in ASCII; what stands before it, and its port, stay as they are. */
+function asciiAuthority(authority: string): string {
+  const port = /:\d*$/.exec(authority)?.[0] ?? ''
+  const before = authority.slice(0, authority.length - port.length)
+  const start = Math.max(before.lastIndexOf('@'), before.lastIndexOf(':')) + 1
+  const host = before.slice(start)
+  return /[^\0-\x7f]/.test(host) ? `${before.slice(0, start)}${domainToASCII(host) || host}${port}` : authority
 }

@@ -29,11 +29,13 @@ const mostDestinations = 100
 
 const Id = Type.String({ maxLength: 64 })
 const OfTenant = query({ tenantId: Type.Optional(Id) })
+const OfRecent = query({ tenantId: Type.Optional(Id), test: Type.Optional(Type.Boolean()) })
 const OverTime = query({
   tenantId: Type.Optional(Id),
   period: Type.String({ default: 'last_7_days', maxLength: 64 }),
   timezone: Type.String({ default: 'UTC', maxLength: 64 }),
   granularity: Type.Unsafe<Granularity>({ type: 'string', enum: granularities, default: 'day' }),
+  test: Type.Optional(Type.Boolean()),
 })
 const Because = Type.Optional(Type.String({ maxLength: 200 }))
 const Domain = Type.Optional(Type.String({ maxLength: 255 }))
@@ -45,6 +47,7 @@ const Ceiling = Type.Object({ sendPerHour: nullable(Type.Integer({ minimum: 1, m
 
 const readOfTenant = queryReader(OfTenant)
 const readOverTime = queryReader(OverTime)
+const readRecent = queryReader(OfRecent)
 const readPlace = reader(Place)
 const readAnyPlace = reader(AnyPlace)
 const readPause = reader(Pause)
@@ -78,7 +81,8 @@ export function serveOperation(api: FastifyInstance, desk: Desk, deps: Operation
 
   api.get('/recent', async (request, reply) => {
     const person = await asPerson(request)
-    const { perMinute: _, ...shown } = await recent.get((await scopeOf(person, readOfTenant(given(request)).tenantId)) ?? '')
+    const { tenantId, test } = readRecent(given(request))
+    const { perMinute: _, ...shown } = await recent.get((await scopeOf(person, tenantId)) ?? '', test)
     return answer(request, reply, shown)
   })
 
@@ -97,7 +101,7 @@ export function serveOperation(api: FastifyInstance, desk: Desk, deps: Operation
   api.get('/queue', async (request, reply) => {
     await asOperator(request)
     const tenantId = readOfTenant(given(request)).tenantId ?? null
-    const [queue, { perMinute }] = await Promise.all([queues.get(tenantId ?? ''), recent.get(tenantId ?? '')])
+    const [queue, { perMinute }] = await Promise.all([queues.get(tenantId ?? ''), recent.get(tenantId ?? '', false)])
     return answer(request, reply, {
       ...queue,
       destinations: queue.destinations.map(({ oldestEmailId, ...one }) => ({

@@ -3,14 +3,12 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import ipaddr from 'ipaddr.js'
-import { type Clock, type Config, type Log, metricsPage, pause } from '#base'
-import { type Db, sql } from '#db'
+import { type Config, metricsPage } from '#base'
 import type { Webhooks } from '#webhooks'
+import type { Readiness } from './readiness.ts'
 
 export interface OutsideDeps {
-  db: Db
-  clock: Clock
-  log: Log
+  readiness: Readiness
   config: Pick<Config, 'metricsToken'>
   webhooks: Webhooks
   /** Whether this process has started and is not stopping. */
@@ -18,10 +16,6 @@ export interface OutsideDeps {
   /** Whether its SMTP ports are open; undefined where it has none. */
   smtp?: (() => boolean) | undefined
 }
-
-const pingWithinMs = 2000
-const ping = sql<{ one: number }>`
-  select 1 as one`
 
 /** Scripts, styles and data from here only: the reference must work, and tell nobody, in a closed network. */
 const referencePolicy =
@@ -31,13 +25,11 @@ export async function serveOutside(app: FastifyInstance, document: object, deps:
   app.get('/healthz', { exposeHeadRoute: true }, async () => ({ status: 'ok' }))
 
   app.get('/readyz', { exposeHeadRoute: true }, async (_request, reply) => {
-    const database = await isReachable(deps)
-    const ready = deps.ready() && database
+    const database = await deps.readiness.look()
+    const ready = deps.ready() && database === 'reachable'
     // Told, and no reason for 503: whoever asks over HTTP decides where HTTP requests go, and they are answered.
     const smtp = deps.smtp && { smtp: deps.smtp() ? 'listening' : 'not listening' }
-    return reply
-      .code(ready ? 200 : 503)
-      .send({ status: ready ? 'ready' : 'not ready', database: database ? 'reachable' : 'not reachable', ...smtp })
+    return reply.code(ready ? 200 : 503).send({ status: ready ? 'ready' : 'not ready', database, ...smtp })
   })
 
   app.get('/metrics', async (request, reply) => {
@@ -71,19 +63,6 @@ export async function serveOutside(app: FastifyInstance, document: object, deps:
       },
     })
   })
-}
-
-async function isReachable({ db, clock, log }: OutsideDeps): Promise<boolean> {
-  const answered = db.first(ping).then(
-    () => true,
-    (error: unknown) => {
-      log.warn({ err: error }, 'the database did not answer a readiness check')
-      return false
-    },
-  )
-  const stop = new AbortController()
-  const late = pause(clock, pingWithinMs, stop.signal).then(() => false)
-  return Promise.race([answered, late]).finally(() => stop.abort())
 }
 
 const digest = (text: string) => createHash('sha256').update(text).digest()

@@ -63,6 +63,49 @@ const howToBuild = 'npm ci && npm run build'
 /** For the log of the start. */
 export const notBuilt = `the dashboard is not built, so its pages and sign-in links lead to 404: run ${howToBuild} in the folder of the program, then start the service again`
 
+const wantsPage = /(^|,)\s*text\/html\b/i
+
+/** For a person at an address that there is not; programs are told in JSON. Answers whether it did. */
+export function showNotFound(request: FastifyRequest, reply: FastifyReply): FastifyReply | undefined {
+  const isAsked = (request.method === 'GET' || request.method === 'HEAD') && wantsPage.test(String(request.headers.accept ?? ''))
+  if (!isAsked) return undefined
+  return reply
+    .code(404)
+    .headers({
+      ...pageHeaders,
+      'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
+      'cache-control': 'no-store',
+    })
+    .type('text/html; charset=utf-8')
+    .send(notFoundPage)
+}
+
+const notFoundPage = `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Page not found · Postrider</title>
+<style>
+:root { color-scheme: light dark }
+body { font: 1rem/1.6 system-ui, sans-serif; max-width: 32rem; margin: 15vh auto; padding: 0 1.5rem; color: light-dark(#16202c, #e6ebf1); background: light-dark(#fff, #101418) }
+a { color: light-dark(#1d4ed8, #7fb0ff) }
+</style>
+</head>
+<body>
+<main>
+<h1>Page not found</h1>
+<p>There is no page at this address.</p>
+<ul>
+<li><a href="/">Dashboard</a></li>
+<li><a href="/docs/guide">Guide</a></li>
+<li><a href="/docs">API reference</a></li>
+</ul>
+</main>
+</body>
+</html>
+`
+
 export function servePages(app: FastifyInstance, pages: ReadonlyMap<string, Page>): void {
   const index = pages.get('/index.html')
   if (!index) {

@@ -1,7 +1,7 @@
 /** Whatever went wrong, as one of the documented refusals: the statuses that leave the API are a closed set (contract section 1.1). */
 import { Refusal } from '#base'
-import { CommitUnknown, DatabaseUnreachable, NotDurable, sqlState } from '#db'
-import { ClientLeft } from './body.ts'
+import { CommitUnknown, DatabaseUnreachable, NotDurable, saysDiskIsFull, sqlState } from '#db'
+import { ClientLeft } from './body-room.ts'
 
 /** What the framework itself can object to. */
 const frameworkCodes: Readonly<Record<string, () => Refusal>> = {
@@ -23,6 +23,13 @@ export function refusedWith(error: unknown): Refusal {
   if (known) return known()
   if (typeof statusCode === 'number' && statusCode >= 400 && statusCode < 500)
     return new Refusal('validation_error', { message: 'the request is not valid' })
+  if (saysDiskIsFull(error))
+    return new Refusal('internal_error', {
+      message: 'the disk of the database is full, so nothing can be written; nothing was accepted',
+      suggestion: 'Repeat the request later; the operator has to make room',
+      shouldRetry: true,
+      retryAfterSeconds: 5,
+    })
   if (isDatabaseAway(error))
     return new Refusal('internal_error', { message: 'the database cannot be reached', shouldRetry: true, retryAfterSeconds: 1 })
   return new Refusal('internal_error')

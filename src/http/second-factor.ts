@@ -13,7 +13,12 @@ const readProof = reader(Type.Object({ password: Text, code: Text }))
 export function serveSecondFactor(api: FastifyInstance, desk: Desk, { db, clock, ids, secrets, sessions, config }: DashboardDeps): void {
   const proven = async (request: FastifyRequest, read: (body: unknown) => Proof): Promise<Person> => {
     const person = await desk.asPerson(request)
-    await sessions.proveAgain({ ...read(request.body), address: person.name, network: desk.networkTrying(request) })
+    await sessions.proveAgain({
+      ...read(request.body),
+      address: person.name,
+      memberId: person.memberId,
+      ...desk.tryingFrom(request, person.name),
+    })
     return person
   }
   const facts = () => ({ nowMs: clock.nowMs(), ids, secrets })
@@ -31,7 +36,7 @@ export function serveSecondFactor(api: FastifyInstance, desk: Desk, { db, clock,
 
   api.post('/second-factor/confirm', { bodyLimit: mostBodyOctets }, async (request, reply) => {
     const person = await desk.asPerson(request)
-    desk.networkTrying(request)
+    desk.tryingFrom(request, person.name)
     const { code } = readCode(request.body)
     const recoveryCodes = await db.transaction(async (tx) => {
       await desk.note(tx, request, person, 'second-factor.on', {})

@@ -25,20 +25,21 @@ export const sessionRate = 50
 /** The prefix makes browsers refuse a cookie that is not Secure, not host-only, or of a path (RFC 6265bis section 4.1.3.2). */
 const secureName = '__Host-postrider'
 const plainName = 'postrider'
+const deviceSuffix = '-device'
 const markHeader = 'x-postrider-session'
 const lifeSeconds = 7 * 86_400
-
-/** The value of the session cookie, believed or not. */
-export function sessionCookie({ headers }: Pick<FastifyRequest, 'headers'>): string | undefined {
-  const pairs = (headers.cookie ?? '').split(';').map((pair) => pair.trim())
-  for (const name of [secureName, plainName]) {
-    const found = pairs.find((pair) => pair.startsWith(`${name}=`))
-    if (found) return found.slice(name.length + 1)
-  }
-  return undefined
-}
+const deviceLifeSeconds = 365 * 86_400
 
 type Asked = Pick<FastifyRequest, 'headers' | 'protocol' | 'host'>
+
+function cookieNamed({ headers }: Asked, name: string): string | undefined {
+  const pairs = (headers.cookie ?? '').split(';').map((pair) => pair.trim())
+  return pairs.find((pair) => pair.startsWith(`${name}=`))?.slice(name.length + 1)
+}
+
+/** The value of the session cookie, believed or not. Over https the plain name counts for nothing: a sibling host can set it. */
+export const sessionCookie = (request: Asked, publicUrl: string): string | undefined =>
+  cookieNamed(request, isSecure(request, publicUrl) ? secureName : plainName)
 
 /** Sec-Fetch-Site where the browser sends it, Origin where it does not; what contradicts is not believed. */
 function isSameOrigin({ headers, protocol, host }: Asked, publicUrl: string): boolean {
@@ -52,9 +53,13 @@ function isSameOrigin({ headers, protocol, host }: Asked, publicUrl: string): bo
 export const isFromOurPages = (request: Asked, publicUrl: string): boolean =>
   request.headers[markHeader] === '1' && isSameOrigin(request, publicUrl)
 
+/** What a device was given when somebody signed in on it; it outlives the session. */
+export const deviceCookie = (request: Asked, publicUrl: string): string | undefined =>
+  cookieNamed(request, `${isSecure(request, publicUrl) ? secureName : plainName}${deviceSuffix}`)
+
 /** The person who asks; refuses `authentication_required`. `frame`: a frame of our page is filled, which can set no header. */
 export async function personOf(request: FastifyRequest, { sessions, config }: SessionDeps, as?: 'frame'): Promise<Person> {
-  const token = sessionCookie(request)
+  const token = sessionCookie(request, config.publicUrl)
   const isBelieved =
     as === 'frame'
       ? request.headers['sec-fetch-dest'] === 'iframe' && isSameOrigin(request, config.publicUrl)
@@ -81,11 +86,27 @@ export function refuseBeyondRole({ role }: Pick<Person, 'role'>, { method, query
     throw new Refusal('permission_denied', { message: 'a viewer may see no secrets', suggestion: 'Ask an admin or owner' })
 }
 
-const isSecure = ({ protocol, host }: Asked, publicUrl: string) =>
-  protocol === 'https' || (publicUrl.startsWith('https:') && host === new URL(publicUrl).host)
+const ownMachine = /^(localhost|127\.0\.0\.1|\[::1\])(:\d+)?$/i
 
-export function setSessionCookie(request: FastifyRequest, reply: FastifyReply, token: string, publicUrl: string): void {
+/** Whether the browser came over https. Where the public URL says https, only a name of this machine itself is reached without. */
+const isSecure = ({ protocol, host }: Asked, publicUrl: string) =>
+  protocol === 'https' || (publicUrl.startsWith('https:') && !ownMachine.test(host))
+
+/** Empty values end them. */
+function setCookie(request: FastifyRequest, reply: FastifyReply, { suffix, value, seconds }: CookieFacts, publicUrl: string): void {
   const secure = isSecure(request, publicUrl)
-  const rest = `Path=/; Max-Age=${token === '' ? 0 : lifeSeconds}; HttpOnly; SameSite=Strict`
-  reply.header('set-cookie', secure ? `${secureName}=${token}; ${rest}; Secure` : `${plainName}=${token}; ${rest}`)
+  const rest = `Path=/; Max-Age=${value === '' ? 0 : seconds}; HttpOnly; SameSite=Strict`
+  reply.header('set-cookie', secure ? `${secureName}${suffix}=${value}; ${rest}; Secure` : `${plainName}${suffix}=${value}; ${rest}`)
 }
+
+interface CookieFacts {
+  suffix: string
+  value: string
+  seconds: number
+}
+
+export const setSessionCookie = (request: FastifyRequest, reply: FastifyReply, token: string, publicUrl: string): void =>
+  setCookie(request, reply, { suffix: '', value: token, seconds: lifeSeconds }, publicUrl)
+
+export const setDeviceCookie = (request: FastifyRequest, reply: FastifyReply, device: string, publicUrl: string): void =>
+  setCookie(request, reply, { suffix: deviceSuffix, value: device, seconds: deviceLifeSeconds }, publicUrl)

@@ -4,6 +4,8 @@ import { Reply, tryLater } from './reply.ts'
 
 /** Room for all messages in the memory of this process. */
 const roomOctets = 268_435_456
+/** Most messages are smaller. */
+const firstOctets = 16_384
 
 export interface Room {
   /** Whether there was room; to be given back. */
@@ -35,13 +37,24 @@ export async function collect<T>(
   use: (octets: Buffer) => Promise<T>,
 ): Promise<T> {
   let held = 0
-  let chunks: Buffer[] = []
+  let kept = Buffer.alloc(0)
   let refused: Reply | undefined
   const drop = (reply: Reply) => {
     refused = reply
-    chunks = []
+    kept = Buffer.alloc(0)
     room.giveBack(held)
     held = 0
+  }
+  /** All in one piece: a client may send single octets, and a chunk for each would occupy a hundred times as much. */
+  const keep = (chunk: Buffer) => {
+    const end = held + chunk.length
+    if (end > kept.length) {
+      const larger = Buffer.allocUnsafeSlow(Math.min(largest, Math.max(firstOctets, 2 * end)))
+      kept.copy(larger, 0, 0, held)
+      kept = larger
+    }
+    chunk.copy(kept, held)
+    held = end
   }
   try {
     await new Promise<void>((resolve, reject) => {
@@ -49,16 +62,13 @@ export async function collect<T>(
         if (refused) return
         if (held + chunk.length > largest) drop(new Reply(552, '5.3.4', `Message is larger than ${largest} octets`))
         else if (!room.take(chunk.length)) drop(new Reply(452, '4.3.1', 'No room for this message now, try again later'))
-        else {
-          chunks.push(chunk)
-          held += chunk.length
-        }
+        else keep(chunk)
       })
       stream.once('end', resolve)
       for (const end of ['error', 'close']) stream.once(end, () => reject(tryLater()))
     })
     if (refused) throw refused
-    return await use(Buffer.concat(chunks, held))
+    return await use(kept.subarray(0, held))
   } finally {
     room.giveBack(held)
   }

@@ -56,20 +56,30 @@ export async function startInbound(deps: InboundDeps): Promise<Inbound> {
   const { db, clock, log, config } = deps
   refuseUnusablePostmaster(config)
   const certificate = readCertificate(config)
-  const common = { host: config.smtpHost, hostname: config.hostname, certificate, room: openRoom(), clock, log }
+  const common = { host: config.smtpHost, hostname: config.hostname, certificate, clock, log }
+  // What strangers send takes no room from those who have a login.
+  const rooms = { incoming: openRoom(), submission: openRoom() }
   const submission = openSubmission({ ...deps, hostname: config.hostname })
   const incoming = openIncoming({ ...deps, postmaster: config.postmaster, isOurName: (domain) => isOurName(domain, config.hostname, db) })
-  const open = async <Login>(options: Pick<ListenerOptions<Login>, 'port' | 'setting' | 'tls' | 'backend' | 'bounds'>) =>
+  const open = async <Login>(options: Pick<ListenerOptions<Login>, 'port' | 'setting' | 'tls' | 'backend' | 'bounds' | 'room'>) =>
     openListener<Login>({ ...common, ...options, bounds: { ...options.bounds, ...deps.bounds } })
 
   const listeners = await Promise.all([
-    open({ port: config.smtpPort, setting: 'POSTRIDER_SMTP_PORT', tls: 'starttls', backend: incoming, bounds: incomingBounds }),
+    open({
+      port: config.smtpPort,
+      setting: 'POSTRIDER_SMTP_PORT',
+      tls: 'starttls',
+      backend: incoming,
+      bounds: incomingBounds,
+      room: rooms.incoming,
+    }),
     open({
       port: config.submissionPort,
       setting: 'POSTRIDER_SUBMISSION_PORT',
       tls: 'starttls',
       backend: submission,
       bounds: submissionBounds,
+      room: rooms.submission,
     }),
     open({
       port: config.submissionTlsPort,
@@ -77,6 +87,7 @@ export async function startInbound(deps: InboundDeps): Promise<Inbound> {
       tls: 'implicit',
       backend: submission,
       bounds: submissionBounds,
+      room: rooms.submission,
     }),
   ])
   const followed = followCertificate(config, {

@@ -1,28 +1,28 @@
-/** Failed logins of a network: more than a few in a minute, and none is looked at until the minute is over. */
+/**
+ * Failed logins of a network: after more than a few in a minute, each further one is answered late. Nothing is barred, because many people
+ * may share a network, all of them behind a TCP proxy; and a key of 190 random bits is not guessed, however fast.
+ */
 import { LRUCache } from 'lru-cache'
 import type { Clock } from '#base'
 
 const mostFailures = 20
 const windowMs = 60_000
+const lateMs = 3000
 const mostNetworks = 10_000
 
 export interface LoginGuard {
-  isBarred(network: string): boolean
-  noteFailure(network: string): void
+  /** Counts a failure; returns how long its answer is to wait. */
+  noteFailure(network: string): number
 }
 
 export function openLoginGuard(clock: Clock): LoginGuard {
   const failures = new LRUCache<string, { count: number; sinceMs: number }>({ max: mostNetworks })
-  const current = (network: string) => {
-    const found = failures.get(network)
-    return found && clock.monotonicMs() - found.sinceMs < windowMs ? found : undefined
-  }
   return {
-    isBarred: (network) => (current(network)?.count ?? 0) >= mostFailures,
     noteFailure(network) {
-      const found = current(network)
-      if (found) found.count++
-      else failures.set(network, { count: 1, sinceMs: clock.monotonicMs() })
+      const found = failures.get(network)
+      if (found && clock.monotonicMs() - found.sinceMs < windowMs) return ++found.count > mostFailures ? lateMs : 0
+      failures.set(network, { count: 1, sinceMs: clock.monotonicMs() })
+      return 0
     },
   }
 }

@@ -2,13 +2,18 @@
  * The octets of a client, refused as soon as there is a CR or LF on its own or content before it was asked for: what some servers take
  * for the end of a line, and then of a message, others do not, and between the two a second message could be smuggled in. The
  * library's parser ends data at CRLF.CRLF only, but takes a bare LF for the end of a command and lets both through in data.
+ * Data is read here, in one pass: the library copies what is left of a packet for each dot that it takes out.
  */
 import { SMTPStream } from 'smtp-server/lib/smtp-stream.js'
 
 const carriageReturn = 13
 const lineFeed = 10
+const dot = 46
 
 export type StreamFault = 'bare CR or LF' | 'content before 354'
+
+/** What of a line of data has been read; what waits for the next octet is not passed on yet. */
+type LinePlace = 'start' | 'dot waits' | 'dot and CR wait' | 'inside'
 
 export class StrictStream extends SMTPStream {
   readonly #refuse: (fault: StreamFault) => void
@@ -16,6 +21,7 @@ export class StrictStream extends SMTPStream {
   #isInside = false
   #endedWithCr = false
   #isRefused = false
+  #place: LinePlace = 'start'
 
   constructor(longestCommand: number, refuse: (fault: StreamFault) => void) {
     super({ maxCommandLength: longestCommand })
@@ -38,6 +44,50 @@ export class StrictStream extends SMTPStream {
     })
   }
 
+  override startDataMode(maxBytes?: number | string | null): ReturnType<SMTPStream['startDataMode']> {
+    this.#place = 'start'
+    return super.startDataMode(maxBytes)
+  }
+
+  /** As the library does it: of two dots at the start of a line one is taken out, a line of one dot is the end. */
+  override _feedDataStream(chunk: Buffer, done: (error?: Error | null) => void): void {
+    // What waited at the end of the last chunk is at most a dot and a CR.
+    const content = Buffer.allocUnsafe(chunk.length + 2)
+    let length = 0
+    for (let at = 0; at < chunk.length; at++) {
+      const octet = chunk[at] as number
+      if (this.#place === 'dot and CR wait') {
+        // Nothing else than a LF stands behind a CR here.
+        this._countDataBytes(length)
+        return this._endDataMode(content.subarray(0, length), chunk.subarray(at + 1), done)
+      }
+      if (this.#place === 'dot waits' && octet === carriageReturn) {
+        this.#place = 'dot and CR wait'
+        continue
+      }
+      if (this.#place === 'start' && octet === dot) {
+        this.#place = 'dot waits'
+        continue
+      }
+      if (this.#place === 'dot waits' && octet !== dot) content[length++] = dot
+      content[length++] = octet
+      this.#place = octet === lineFeed ? 'start' : 'inside'
+    }
+    this.#pass(content.subarray(0, length), done)
+  }
+
+  #pass(content: Buffer, done: () => void): void {
+    this._countDataBytes(content.length)
+    const to = this._dataStream
+    if (content.length === 0 || !to?.writable || to.write(content) || to.destroyed) return done()
+    // A stream that is given up never drains, it only closes.
+    const goOn = () => {
+      to.off('drain', goOn).off('close', goOn)
+      done()
+    }
+    to.once('drain', goOn).once('close', goOn)
+  }
+
   #break(fault: StreamFault, next: () => void): void {
     this.#isRefused = true
     this.#isInside = false
@@ -45,17 +95,14 @@ export class StrictStream extends SMTPStream {
     next()
   }
 
+  /** Octet by octet: a search costs more than that where each line is empty. */
   #hasBareEnd(chunk: Buffer): boolean {
-    if (chunk.length === 0) return false
-    if (this.#endedWithCr && chunk[0] !== lineFeed) return true
-    for (let at = chunk.indexOf(lineFeed); at >= 0; at = chunk.indexOf(lineFeed, at + 1)) {
-      if (at === 0 ? !this.#endedWithCr : chunk[at - 1] !== carriageReturn) return true
+    let endedWithCr = this.#endedWithCr
+    for (const octet of chunk) {
+      if (endedWithCr !== (octet === lineFeed)) return true
+      endedWithCr = octet === carriageReturn
     }
-    const last = chunk.length - 1
-    for (let at = chunk.indexOf(carriageReturn); at >= 0 && at < last; at = chunk.indexOf(carriageReturn, at + 1)) {
-      if (chunk[at + 1] !== lineFeed) return true
-    }
-    this.#endedWithCr = chunk[last] === carriageReturn
+    this.#endedWithCr = endedWithCr
     return false
   }
 }

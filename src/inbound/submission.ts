@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto'
 import type { Accept, AcceptedSubmission, Caller } from '#accept'
-import { type Clock, type Log, networkOf, Refusal, type Traces } from '#base'
+import { type Clock, type Log, networkOf, pause, Refusal, type Traces } from '#base'
 import type { Credentials } from '#credentials'
 import { dateText, parseAddress, readFields, readRaw, withoutFields } from '#mail'
 import { controlPrefix, readControlFields } from './control-fields.ts'
@@ -53,15 +53,13 @@ export function openSubmission(deps: SubmissionDeps): Backend<Login | undefined>
 
   return {
     async authenticate(userName, key, address) {
-      const network = networkOf(address)
-      if (guard.isBarred(network)) throw new Reply(454, '4.7.0', 'Too many failed logins, try again in a minute', 'and close')
       try {
         await callerOf({ userName, key })
         return { userName, key }
       } catch (error) {
         if (!(error instanceof Refusal)) throw error
-        guard.noteFailure(network)
         log.info({ address, why: error.code }, 'a login failed')
+        await pause(clock, guard.noteFailure(networkOf(address)))
         if (error.code === 'credential_on_hold' || error.code === 'permission_denied') throw new Reply(535, '5.7.8', error.message)
         throw wrongLogin()
       }
@@ -119,14 +117,20 @@ function factsOf(octets: Buffer, visit: Visit<unknown>) {
   if (!fields || typeof facts === 'string') throw new Reply(550, '5.6.0', `Message is not one that can be sent: ${problemOf(facts)}`)
   if (fields.filter((field) => field.name.toLowerCase() === 'received').length > mostReceived)
     throw new Reply(554, '5.4.6', 'Message has been going around in circles')
-  return { fields, from: visit.from === '' ? (facts.from?.address.text ?? '') : visit.from }
+  if ('unreadable' in facts.originators)
+    throw new Reply(
+      550,
+      '5.6.0',
+      `Message is not one that can be sent: its ${facts.originators.unreadable} header is not the same to every reader`,
+    )
+  return { fields, from: visit.from === '' ? facts.from.address.text : visit.from }
 }
 
 const problems: Record<string, string> = {
   'no-header-block': 'it has no header block',
   'no-from': 'it has no From header',
   'several-from': 'it has more than one From header',
-  'bad-from': 'its From header is not an address',
+  'bad-from': 'its From header is not exactly one address to every reader; put quotes around a name with signs such as , : ; @',
 }
 const problemOf = (facts: unknown) => problems[String(facts)] ?? 'a line of its header is not a header'
 

@@ -2,7 +2,8 @@
 import { type Clock, type Config, ConfigError, type Ids, openLog, openSecrets, type Random, readConfig, type Secrets } from '#base'
 import { type Db, embeddedUrlIfRunning, hasEmbedded, migrate, openDb, startEmbedded } from '#db'
 import { findOrganisation } from '#tenants'
-import { findKeptSecret, keepSecret, readSecret, refuseOtherSecret } from './secret.ts'
+import { openRing } from './ring.ts'
+import { findKeptSecret, givenSecrets, keepSecret } from './secret.ts'
 
 export interface House {
   config: Config
@@ -51,12 +52,13 @@ export function openHouses({ environment, clock, ids, random, version }: HousesD
         throw new ConfigError(
           `there is no installation in ${config.dataFolder}: set POSTRIDER_DATA or DATABASE_URL as for the service, or start that first (postrider serve)`,
         )
-      const secrets = openSecrets(readSecret(config, ids), random)
+      const given = givenSecrets(config, ids)
+      const secrets = openSecrets(given[0], random)
       return withDatabase(config, clock, { whileServing }, async (db, isOurs) => {
         const house = { config, db, clock, ids, random, secrets, version }
         if (mayBeNew) return work(house)
         if (isOurs) await migrate(db, clock)
-        await refuseOtherSecret(db, secrets)
+        await openRing(db, secrets, given)
         if (!(await findOrganisation(db)))
           throw new ConfigError('there is no installation in this database yet: start it first (postrider serve)')
         return work(house)

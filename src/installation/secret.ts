@@ -1,14 +1,13 @@
 /** The secret of an installation, under which it seals: given as a setting, or made once into the state folder. */
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { closeSync, existsSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type Config, ConfigError, type Ids, makeStateFolder, type Secrets } from '#base'
-import { type Db, hasEmbedded } from '#db'
-import { findOrganisation } from '#tenants'
+import { type Config, ConfigError, type Ids, makeStateFolder } from '#base'
+import { hasEmbedded } from '#db'
 
 const secretLength = 43
 
 /** Refuses to make one where it would be of no use: beside other processes' database, or for what was sealed with a lost one. */
-export function readSecret(config: Config, ids: Ids): string {
+function readSecret(config: Config, ids: Ids): string {
   if (config.secret !== undefined) return config.secret
   if (config.databaseUrl !== undefined)
     throw new Error('POSTRIDER_SECRET is required when DATABASE_URL is set: every process of the installation needs the same one')
@@ -34,11 +33,28 @@ export function keepSecret(config: Config, secret: string): void {
   writeFileSync(secretFile(config), secret, { mode: 0o600, flag: 'wx' })
 }
 
-export async function refuseOtherSecret(db: Db, secrets: Secrets): Promise<void> {
-  const organisation = await findOrganisation(db)
-  if (organisation && organisation.secretFingerprint !== secrets.fingerprint) {
-    throw new Error(
-      'POSTRIDER_SECRET is not the one this database was set up with: stored keys could not be read. Give the original one as POSTRIDER_SECRET or POSTRIDER_SECRET_FILE, or as the file secret in the state folder.',
-    )
+/** Puts another in its place, as if at once: whoever reads the file sees the one or the other, whole. */
+export function replaceKeptSecret(config: Config, secret: string): void {
+  const unfinished = `${secretFile(config)}.unfinished`
+  rmSync(unfinished, { force: true })
+  const file = openSync(unfinished, 'wx', 0o600)
+  try {
+    writeFileSync(file, secret)
+    fsyncSync(file)
+  } finally {
+    closeSync(file)
+  }
+  renameSync(unfinished, secretFile(config))
+  const folder = openSync(config.dataFolder, 'r')
+  try {
+    fsyncSync(folder)
+  } finally {
+    closeSync(folder)
   }
 }
+
+/** What this process was given: the secret, and beside it the one that is to follow. */
+export const givenSecrets = (config: Config, ids: Ids): [string, ...string[]] => [
+  readSecret(config, ids),
+  ...(config.newSecret === undefined ? [] : [config.newSecret]),
+]

@@ -2,7 +2,7 @@
  * The hourly send capacity (contract section 6.2): an accepted email takes a slot of the running hour, or waits for one in order of
  * acceptance. One row of counters holds for all processes together.
  * The counters are committed without waiting for the disk: the accepting commit that follows on the same log flushes them too, so a
- * slot is never given twice for an accepted email; a crash between the two only loses the slot until the hour ends.
+ * slot is never given twice for an accepted email; a process that is lost between the two only loses the slot until the hour ends.
  */
 import { type Db, type Queryable, sql, type Tx } from '#db'
 import { approachingFrom, type Tell, tellReached, type Watched } from './reached.ts'
@@ -28,6 +28,20 @@ interface Counter extends Watched {
   subject: string
 }
 
+/** Slots of one counter. */
+export interface Spent {
+  subject: string
+  test: boolean
+  count: number
+}
+
+/** Who takes, and the number of the take; what each demand gets is told in `tried` before it can be committed. */
+export interface Taker {
+  writer: string
+  nth: number
+  tried: Spent[][]
+}
+
 /**
  * Clocks of several machines differ: near the top of an hour a counter may run in the next one already. Then it counts for both, because
  * to begin anew with each of them would give the hour's slots again and again. Further ahead than that is a clock that was wrong.
@@ -35,6 +49,8 @@ interface Counter extends Watched {
 const isRunning = sql.part`hour >= $1::timestamptz and hour <= $1::timestamptz + interval '1 hour'`
 const runningHour = sql.part`case when ${isRunning} then hour else $1::timestamptz end`
 const usedNow = sql.part`case when ${isRunning} then used else 0 end`
+/** Those of another hour are forgotten, and with them writers that are gone. */
+const takesNow = sql.part`case when ${isRunning} then takes else '{}' end`
 
 const lockCounters = sql<Counter>`
   with relaxed as (select set_config('synchronous_commit', 'off', true))
@@ -53,7 +69,7 @@ const addCounters = sql`
 
 const saveCounters = sql`
   update send_capacity
-  set hour = ${runningHour}, used = counted.used, waiting = counted.waiting,
+  set hour = ${runningHour}, used = counted.used, waiting = counted.waiting, takes = ${takesNow} || $8::jsonb,
       approaching_told = case when counted.approaching then greatest(approaching_told, $1) else approaching_told end,
       exceeded_told = case when counted.exceeded then greatest(exceeded_told, $1) else exceeded_told end
   from unnest($2::text[], $3::boolean[], $4::bigint[], $5::bigint[], $6::boolean[], $7::boolean[])
@@ -67,9 +83,9 @@ const saveCounters = sql`
 const takeAtOnce = sql<{ used: number }>`
   with relaxed as (select set_config('synchronous_commit', 'off', true))
   update send_capacity
-  set hour = ${runningHour}, used = ${usedNow} + $4
+  set hour = ${runningHour}, used = ${usedNow} + $4, takes = ${takesNow} || jsonb_build_object($7::text, $8::bigint)
   from relaxed
-  where subject = $2 and test = $3
+  where subject = $2 and test = $3 and coalesce((takes ->> $7)::bigint, 0) < $8
     and ($5::bigint is null
       or waiting = 0 and ${usedNow} + $4 <= $5
         and (approaching_told >= $1 or ${usedNow} + $4 < $6))
@@ -85,7 +101,7 @@ const countersWithWaiting = sql<{ test: boolean }>`
   from send_capacity
   where waiting > 0`
 
-const hourOf = (nowMs: number) => new Date(Math.floor(nowMs / hourMs) * hourMs)
+export const hourOf = (nowMs: number) => new Date(Math.floor(nowMs / hourMs) * hourMs)
 const resetSecondsOf = (nowMs: number) => (Math.floor(nowMs / hourMs) + 1) * (hourMs / 1000)
 
 /** The counters of the organisation and of each tenant with a ceiling, locked until the transaction ends. */
@@ -98,7 +114,7 @@ async function lock(tx: Tx, subjects: string[], nowMs: number): Promise<(subject
   return (subject, test) => rows.find((row) => row.subject === subject && row.test === test) as Counter
 }
 
-async function save(tx: Tx, counters: readonly Counter[], nowMs: number): Promise<void> {
+async function save(tx: Tx, counters: readonly Counter[], nowMs: number, taker?: Taker): Promise<void> {
   await tx.run(saveCounters, [
     hourOf(nowMs),
     counters.map((one) => one.subject),
@@ -107,6 +123,7 @@ async function save(tx: Tx, counters: readonly Counter[], nowMs: number): Promis
     counters.map((one) => one.waiting),
     counters.map((one) => one.approachingTold),
     counters.map((one) => one.exceededTold),
+    JSON.stringify(taker ? { [taker.writer]: taker.nth } : {}),
   ])
 }
 
@@ -121,13 +138,16 @@ export async function takeSlots(
   limits: SendLimits,
   nowMs: number,
   tell: Tell,
+  taker: Taker,
 ): Promise<{ granted: number[]; standing: (test: boolean) => Standing }> {
   const [first] = demands
   if (first && demands.every(({ tenantId, test }) => test === first.test && !limits.ceilings.has(tenantId))) {
     const wanted = demands.reduce((sum, one) => sum + one.count, 0)
     const limit = limits.organisation
     const quietBelow = limit === null ? null : approachingFrom(limit)
-    const taken = await db.first(takeAtOnce, [hourOf(nowMs), organisationSubject, first.test, wanted, limit, quietBelow])
+    taker.tried.push(...demands.map(({ test, count }) => [{ subject: organisationSubject, test, count }]))
+    const { writer, nth } = taker
+    const taken = await db.first(takeAtOnce, [hourOf(nowMs), organisationSubject, first.test, wanted, limit, quietBelow, writer, nth])
     if (taken) {
       const standing = { limit, used: taken.used, resetSeconds: resetSecondsOf(nowMs) }
       return { granted: demands.map((one) => one.count), standing: () => standing }
@@ -136,6 +156,7 @@ export async function takeSlots(
   const withCeiling = [...new Set(demands.map((one) => one.tenantId).filter((id) => limits.ceilings.has(id)))]
   const subjects = [organisationSubject, ...withCeiling.map(tenantSubject)]
   return db.transaction(async (tx) => {
+    taker.tried.length = 0
     const counter = await lock(tx, subjects, nowMs)
     const touched = new Map<Counter, { tenantId: string | null; limit: number | null }>()
     const granted = demands.map(({ tenantId, test, count }) => {
@@ -147,7 +168,10 @@ export async function takeSlots(
       const slots = Math.min(withinTenant, roomFor(organisation, limits.organisation))
       organisation.used += slots
       organisation.waiting += withinTenant - slots
+      const spent = [{ subject: organisationSubject, test, count: slots }]
+      taker.tried.push(spent)
       if (tenant && ceiling !== undefined) {
+        spent.push({ subject: tenant.subject, test, count: slots })
         tenant.used += slots
         tenant.waiting += count - withinTenant
         touched.set(tenant, { tenantId, limit: ceiling })
@@ -156,7 +180,7 @@ export async function takeSlots(
     })
     const watched = [...touched].map(([one, of]) => ({ counter: one, ...of }))
     await tellReached(tx, watched, nowMs, tell)
-    await save(tx, [...touched.keys()], nowMs)
+    await save(tx, [...touched.keys()], nowMs, taker)
     const standings = [false, true].map((test) => ({
       limit: limits.organisation,
       used: counter(organisationSubject, test).used,

@@ -5,16 +5,17 @@
 import { LRUCache } from 'lru-cache'
 import type { Clock } from '#base'
 import { type Db, sql } from '#db'
-import { type RateLimiter, type RateVerdict, verdictOf, windowMs } from './rate.ts'
+import { type RateLimiter, type RateVerdict, type Taking, verdictOf, windowMs } from './rate.ts'
 import { keySubject } from './settings.ts'
 
 /**
- * Of $3 requests at $2, as many as there is room for below $4 in $5 ms. Clocks of several machines differ: time never goes back, unless
- * what was counted is so far ahead ($6) that the clock was wrong.
+ * Of requests at $2, in order, those that come while less than $4 units were let through in $5 ms. $3 are the units before and $8 those
+ * up to and with each, $7 all that count in any case, $9 what is let through where nothing was before. Clocks of several machines differ:
+ * time never goes back, unless what was counted is so far ahead ($6) that the clock was wrong.
  */
 const takeTogether = sql<{ granted: number; used: number; oldestMs: number | null; latestMs: number }>`
   insert into request_rates as known (credential_id, at_ms, counts, granted)
-  values ($1, array[$2::bigint], array[least($3::integer, $4::integer)], least($3::integer, $4::integer))
+  values ($1, array[$2::bigint], array[$9::integer], $9::integer)
   on conflict (credential_id) do update
   set (at_ms, counts, granted) = (
     select kept.at_ms || case when given.granted > 0 then array[moment.at] else '{}' end,
@@ -31,9 +32,17 @@ const takeTogether = sql<{ granted: number; used: number; oldestMs: number | nul
       from unnest(known.at_ms, known.counts) as entry (at, count)
       where entry.at > moment.at - $5::bigint and entry.at <= moment.at
     ) as kept,
-    lateral (select least($3::integer, greatest(0, $4::integer - kept.used)) as granted) as given
+    lateral (
+      select greatest($7::integer, coalesce(max(upto), 0)) as granted
+      from unnest($3::integer[], $8::integer[]) as asked (before, upto)
+      where kept.used + before < $4::integer
+    ) as given
   )
-  returning granted, coalesce((select sum(count) from unnest(counts) as count), 0)::integer as used, at_ms[1] as "oldestMs",
+  returning granted, coalesce((select sum(count) from unnest(counts) as count), 0)::integer as used,
+            (select min(at)
+             from (select at, sum(count) over (order by nth desc) - count as later
+                   from unnest(at_ms, counts) with ordinality as entry (at, count, nth)) as entries
+             where later < $4::integer) as "oldestMs",
             greatest($2::bigint, at_ms[cardinality(at_ms)]) as "latestMs"`
 
 const clocksDifferMs = 1000
@@ -41,10 +50,14 @@ const clocksDifferMs = 1000
 const mostWaitMs = 4000
 
 export interface KeyRates {
-  take(credentialId: number, limit: number | null): Promise<RateVerdict>
+  /** `taking`: as of a RateLimiter. */
+  take(credentialId: number, limit: number | null, taking?: Pick<Taking, 'units' | 'afterwards'>): Promise<RateVerdict>
 }
 
 interface Asking {
+  units: number
+  /** It has been let through, and counts in any case. */
+  afterwards: boolean
   /** By the monotonic clock. */
   sinceMs: number
   limit: number
@@ -70,16 +83,17 @@ export interface KeyRatesDeps {
 export function openKeyRates({ db, clock, rateLimiter, isAlone }: KeyRatesDeps): KeyRates {
   const keys = new LRUCache<number, Key>({ max: 50_000 })
 
-  const together = (credentialId: number, limit: number): Promise<RateVerdict> => {
+  const together = (credentialId: number, limit: number, units: number, afterwards: boolean): Promise<RateVerdict> => {
     const key = keys.get(credentialId) ?? { asking: [], isAsked: false, full: undefined }
     keys.set(credentialId, key)
     const nowMs = clock.monotonicMs()
-    if (key.full && key.full.limit >= limit && nowMs < key.full.untilMs)
+    if (!afterwards && key.full && key.full.limit >= limit && nowMs < key.full.untilMs)
       return Promise.resolve(verdictOf({ limit, used: limit, allowed: false, freeInMs: key.full.untilMs - nowMs }, clock))
     // Of those that wait no more than `limit` can be let through.
-    if (key.asking.length >= limit) return Promise.resolve(verdictOf({ limit, used: limit, allowed: false, freeInMs: windowMs }, clock))
+    if (!afterwards && key.asking.length >= limit)
+      return Promise.resolve(verdictOf({ limit, used: limit, allowed: false, freeInMs: windowMs }, clock))
     return new Promise((answer, fail) => {
-      key.asking.push({ sinceMs: nowMs, limit, answer, fail })
+      key.asking.push({ sinceMs: nowMs, limit, units, afterwards, answer, fail })
       if (!key.isAsked) void ask(credentialId, key)
     })
   }
@@ -89,7 +103,9 @@ export function openKeyRates({ db, clock, rateLimiter, isAlone }: KeyRatesDeps):
     const sinceMs = clock.monotonicMs() - mostWaitMs
     const all = key.asking.splice(0)
     for (const one of all) if (one.sinceMs < sinceMs) one.fail(new Error('the request rate could not be counted in time'))
-    return all.filter((one) => one.sinceMs >= sinceMs)
+    // First what counts in any case, then the light ones: a heavy one takes the place of many.
+    const weight = ({ afterwards, units }: Asking) => (afterwards ? 0 : units)
+    return all.filter((one) => one.sinceMs >= sinceMs).sort((one, other) => weight(one) - weight(other))
   }
 
   const ask = async (credentialId: number, key: Key) => {
@@ -98,15 +114,28 @@ export function openKeyRates({ db, clock, rateLimiter, isAlone }: KeyRatesDeps):
       try {
         const limit = (asked.at(-1) as Asking).limit
         const beganMs = clock.monotonicMs()
-        const taken = await db.first(takeTogether, [credentialId, clock.nowMs(), asked.length, limit, windowMs, clocksDifferMs])
+        const sums = sumsOf(asked, limit)
+        const taken = await db.first(takeTogether, [
+          credentialId,
+          clock.nowMs(),
+          sums.before,
+          limit,
+          windowMs,
+          clocksDifferMs,
+          sums.inAnyCase,
+          sums.upto,
+          sums.ofNone,
+        ])
         if (!taken) throw new Error('the request rate was not counted')
         const { granted, used, oldestMs, latestMs } = taken
         const freeInMs = oldestMs === null ? 0 : oldestMs + windowMs - latestMs
         key.full = used >= limit ? { untilMs: beganMs + freeInMs, limit } : undefined
         for (const [index, one] of asked.entries()) {
-          const allowed = index < granted
-          if (allowed) rateLimiter(keySubject(credentialId), limit, { atMs: beganMs })
-          const usedThen = allowed ? used - granted + index + 1 : used
+          const upto = sums.upto[index] as number
+          const allowed = upto <= granted
+          const { units, afterwards } = one
+          if (allowed) rateLimiter(keySubject(credentialId), limit, { atMs: beganMs, units, ...(afterwards ? { afterwards } : {}) })
+          const usedThen = allowed ? used - granted + upto : used
           one.answer(verdictOf({ limit, used: usedThen, allowed, freeInMs }, clock))
         }
       } catch (error) {
@@ -117,12 +146,30 @@ export function openKeyRates({ db, clock, rateLimiter, isAlone }: KeyRatesDeps):
   }
 
   return {
-    async take(credentialId, limit) {
+    async take(credentialId, limit, { units = 1, afterwards } = {}) {
       const subject = keySubject(credentialId)
-      if (limit === null || isAlone()) return rateLimiter(subject, limit)
+      if (limit === null || isAlone()) return rateLimiter(subject, limit, { units, ...(afterwards ? { afterwards } : {}) })
       // What this process let through while it was alone counts, and what is full here is full.
       const here = rateLimiter(subject, limit, 'only look')
-      return here.allowed ? together(credentialId, limit) : here
+      return here.allowed || afterwards ? together(credentialId, limit, units, afterwards === true) : here
     },
   }
+}
+
+/** Of requests in order: the units before each, and up to and with it; those that count in any case come first. */
+function sumsOf(asked: readonly Asking[], limit: number): { before: number[]; upto: number[]; inAnyCase: number; ofNone: number } {
+  const before: number[] = []
+  const upto: number[] = []
+  let sum = 0
+  let inAnyCase = 0
+  let ofNone = 0
+  for (const { units, afterwards } of asked) {
+    before.push(sum)
+    const isLetThrough = afterwards || sum < limit
+    sum += Math.min(units, limit)
+    upto.push(sum)
+    if (afterwards) inAnyCase = sum
+    if (isLetThrough) ofNone = sum
+  }
+  return { before, upto, inAnyCase, ofNone }
 }

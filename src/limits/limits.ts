@@ -5,7 +5,7 @@
  * Promises: the sum of all processes exceeds neither the send capacity nor the rate of a key; what is over the capacity waits and is
  * never refused, and that is told once an hour.
  */
-export { type Room, readStanding, roomForWaiting, type Standing, settleWaiting, takeSlots } from './capacity.ts'
+export { type Room, readStanding, roomForWaiting, type Standing, settleWaiting } from './capacity.ts'
 export { type KeyRates, openKeyRates } from './key-rates.ts'
 export { openPresence } from './presence.ts'
 export { openRateLimiter, type RateLimiter, type RateVerdict } from './rate.ts'
@@ -21,3 +21,4 @@ export {
   setLimits,
   tenantSubject,
 } from './settings.ts'
+export { openSlots, type Slots, type Taken } from './slots.ts'

@@ -1,4 +1,7 @@
-/** Request rates: a sliding window of one second over the requests that were let through (contract section 6.1), exact within one process. */
+/**
+ * Request rates: a sliding window of one second over the requests that were let through (contract section 6.1), exact within one process.
+ * A request counts one unit, and one with a large body more.
+ */
 import { LRUCache } from 'lru-cache'
 import type { Clock } from '#base'
 
@@ -16,7 +19,7 @@ export interface RateVerdict {
   retryAfterSeconds: number
 }
 
-/** The times of the last requests let through, oldest first, in a ring that grows up to the limit. */
+/** The times of the last units let through, oldest first, in a ring that grows up to twice the limit. */
 class Window {
   times = new Float64Array(16)
   first = 0
@@ -33,7 +36,16 @@ class Window {
     }
   }
 
-  push(timeMs: number): void {
+  /** When the unit was let through whose leaving makes room below `limit`; the oldest while there is room. */
+  lastBefore(limit: number): number {
+    return this.times[(this.first + Math.max(0, this.size - limit)) % this.times.length] as number
+  }
+
+  push(timeMs: number, units: number): void {
+    for (let unit = 0; unit < units; unit++) this.pushOne(timeMs)
+  }
+
+  pushOne(timeMs: number): void {
     if (this.size === this.times.length) {
       const larger = new Float64Array(this.size * 2)
       for (let index = 0; index < this.size; index++) larger[index] = this.times[(this.first + index) % this.size] as number
@@ -45,13 +57,22 @@ class Window {
   }
 }
 
-/** `atMs` (monotonic): when it was let through, if that was before. */
-export type RateLimiter = (subject: string, limit: number | null, look?: 'only look' | { atMs: number }) => RateVerdict
+export interface Taking {
+  /** As how many requests it counts; more than the limit count as the limit, so that one request is always possible. 1 when absent. */
+  units?: number
+  /** When it was let through (monotonic), if that was before. */
+  atMs?: number
+  /** It has been let through, and counts whatever else does. */
+  afterwards?: true
+}
+
+/** A request passes while there is room for one unit, and then counts with all of its units. */
+export type RateLimiter = (subject: string, limit: number | null, taking?: 'only look' | Taking) => RateVerdict
 
 /** A limiter of its own memory: at most 50,000 subjects, the longest unused forgotten first. */
 export function openRateLimiter(clock: Clock): RateLimiter {
   const windows = new LRUCache<string, Window>({ max: 50_000 })
-  return (subject, limit, look) => {
+  return (subject, limit, taking = {}) => {
     if (limit === null) return verdictOf({ limit: shownWhenUnlimited, used: 0, allowed: true, freeInMs: 0 }, clock)
     const nowMs = clock.monotonicMs()
     let window = windows.get(subject)
@@ -60,9 +81,9 @@ export function openRateLimiter(clock: Clock): RateLimiter {
       windows.set(subject, window)
     }
     window.dropUntil(nowMs - windowMs)
-    const allowed = window.size < limit
-    if (allowed && look !== 'only look') window.push(look?.atMs ?? nowMs)
-    const freeInMs = window.size === 0 ? 0 : window.oldest() + windowMs - nowMs
+    const allowed = window.size < limit || (taking !== 'only look' && taking.afterwards === true)
+    if (allowed && taking !== 'only look') window.push(taking.atMs ?? nowMs, Math.min(taking.units ?? 1, limit))
+    const freeInMs = window.size === 0 ? 0 : window.lastBefore(limit) + windowMs - nowMs
     return verdictOf({ limit, used: window.size, allowed, freeInMs }, clock)
   }
 }

@@ -80,6 +80,8 @@ export interface LimitSettings {
   send(): Promise<SendLimits>
   /** Requests per second of one key; null is unlimited. */
   rateOf(credentialId: number): Promise<number | null>
+  /** That of keys without a rate of their own, as last known: whoever has no key is counted by it, with a database or without. */
+  usualRate(): number | null
 }
 
 export function openLimitSettings({
@@ -91,6 +93,7 @@ export function openLimitSettings({
   clock: Clock
   config: Pick<Config, 'rateLimit' | 'sendLimit'>
 }): LimitSettings {
+  let usual = config.rateLimit
   const cache = new LRUCache<'all', { rates: Map<string, number>; send: SendLimits }>({
     max: 1,
     ttl: cacheMs,
@@ -106,6 +109,7 @@ export function openLimitSettings({
         if (row.rate !== null) rates.set(row.subject, row.rate)
         if (row.subject.startsWith('tenant:') && row.send !== null) ceilings.set(row.subject.slice('tenant:'.length), row.send)
       }
+      usual = rates.get(organisationSubject) ?? config.rateLimit
       const limit = organisation?.unlimited ? null : (organisation?.send ?? config.sendLimit)
       return { rates, send: { organisation: limit, ceilings } }
     },
@@ -117,6 +121,10 @@ export function openLimitSettings({
   }
   return {
     send: async () => (await current()).send,
+    usualRate() {
+      void current().catch(() => undefined)
+      return usual
+    },
     async rateOf(credentialId) {
       const { rates } = await current()
       return rates.get(keySubject(credentialId)) ?? rates.get(organisationSubject) ?? config.rateLimit

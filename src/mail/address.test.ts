@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { parseAddress, parseMailbox } from './address.ts'
+import { parseAddress } from './address.ts'
+import { parseMailbox } from './mailbox.ts'
 
 describe('an address', () => {
   test.each([

@@ -20,7 +20,6 @@ const longestAddress = 254
 const longestDomain = 253
 const longestLocalOctets = 64
 const longestLabel = 63
-const longestMailbox = 1000
 
 /** Letters of other scripts, but no control, format (bidi, zero width), separator, private or unassigned characters. */
 const atom = /^[A-Za-z0-9!#$%&'*+/=?^_`{|}~\u00a1-\u{10ffff}-]+$/u
@@ -55,36 +54,4 @@ export function parseDomain(text: string): string | undefined {
     return undefined
   // A name whose last label is a number is an IPv4 address to everything that resolves it.
   return /^\d+$/.test(labels.at(-1) as string) ? undefined : domain
-}
-
-/** `addr`, `Name <addr>` or `"Quoted name" <addr>` (spec section 2.3), or undefined. */
-export function parseMailbox(text: string): Mailbox | undefined {
-  if (text.length > longestMailbox || /[\r\n\0]/.test(text)) return undefined
-  const trimmed = text.trim()
-  if (!trimmed.endsWith('>')) {
-    const address = parseAddress(trimmed)
-    return address && { name: undefined, address }
-  }
-  const open = trimmed.lastIndexOf('<')
-  if (open < 0) return undefined
-  const address = parseAddress(trimmed.slice(open + 1, -1).trim())
-  const name = parseName(trimmed.slice(0, open).trim())
-  return address && name !== undefined ? { name: name === '' ? undefined : name, address } : undefined
-}
-
-/** The display name without its quotes, or undefined when it is malformed. */
-function parseName(text: string): string | undefined {
-  if (/[\p{Cc}]/u.test(text)) return undefined
-  if (!text.startsWith('"')) return /[<>"]/.test(text) ? undefined : text
-  let name = ''
-  for (let index = 1; index < text.length; index++) {
-    const character = text[index] as string
-    if (character === '"') return index === text.length - 1 ? name : undefined
-    if (character === '\\') {
-      index++
-      if (index >= text.length) return undefined
-      name += text[index]
-    } else name += character
-  }
-  return undefined
 }

@@ -1,10 +1,11 @@
 import fc from 'fast-check'
 import PostalMime from 'postal-mime'
 import { describe, expect, test } from 'vitest'
-import { type Mailbox, parseMailbox } from './address.ts'
+import type { Mailbox } from './address.ts'
 import { dotStuff, encodeQuotedPrintable } from './body.ts'
 import { buildMessage } from './build.ts'
-import { prepareRaw, readRaw } from './raw.ts'
+import { parseMailbox } from './mailbox.ts'
+import { prepareRaw, readRaw, toSevenBit } from './raw.ts'
 import { readMessage } from './read.ts'
 import type { MessageParts } from './types.ts'
 
@@ -107,6 +108,70 @@ describe('a built message', () => {
       }),
     )
   })
+})
+
+describe('an attached message', () => {
+  const attached = (content: string | Buffer, contentType = 'message/rfc822') =>
+    buildMessage(parts({ text: 'See below', attachments: [{ filename: 'original.eml', contentType, content: Buffer.from(content) }] }))
+  const letter = 'From: b@example.com\r\nSubject: inner\r\nContent-Type: text/plain; charset=utf-8\r\n\r\n'
+  const partOf = (octets: Buffer) => readMessage(octets).attachments[0]
+
+  test.each([
+    ['7bit', `${letter}Hello\r\n.\r\n`],
+    ['8bit', `${letter}Grüße\r\n`],
+    ['8bit', `Subject: Grüße\r\n\r\n`],
+  ])('stays message/rfc822 in %s, octet for octet', (encoding, text) => {
+    const { octets, needs8bit } = attached(text, 'Message/RFC822; charset=us-ascii')
+    expect(partOf(octets)).toEqual({ filename: 'original.eml', contentType: 'message/rfc822', content: Buffer.from(text) })
+    expect(octets.toString().split(`Content-Transfer-Encoding: ${encoding}\r\nContent-Disposition: attachment`).length).toBe(2)
+    expect(needs8bit).toBe(encoding === '8bit')
+    // Whatever holds 8 bits says so, all the way up (RFC 2045 section 6.4).
+    expect(/^Content-Transfer-Encoding: 8bit\r?$/m.test(octets.toString().split('\r\n\r\n')[0] ?? '')).toBe(needs8bit)
+    expectSendable(octets)
+  })
+
+  test('is written anew in seven bits for a server that takes no others', async () => {
+    const octets = toSevenBit(attached(`${letter}Grüße\r\n`).octets)
+    expect(octets.toString('latin1')).toMatch(/^[\x01-\x7f]*$/)
+    const { contentType, content } = partOf(octets) ?? {}
+    expect(contentType).toBe('message/rfc822')
+    expect(await PostalMime.parse(content as Buffer)).toMatchObject({ subject: 'inner', text: 'Grüße\n' })
+  })
+
+  test('with lines or NULs that SMTP cannot carry is written anew, and stays a message', async () => {
+    const { octets } = attached(`${letter}${'word '.repeat(300)}\0end\r\n`)
+    expectSendable(octets)
+    const { contentType, content } = partOf(octets) ?? {}
+    expect(contentType).toBe('message/rfc822')
+    expect((await PostalMime.parse(content as Buffer)).text?.trimEnd()).toBe(`${'word '.repeat(300)}\0end`)
+  })
+
+  test.each([
+    ['no message', 'message/rfc822', Buffer.from([0, 1, 2, 200])],
+    ['nothing', 'message/rfc822', Buffer.alloc(0)],
+    ['a part of a message', 'message/partial; id=1', Buffer.from(letter)],
+  ])('that is %s travels as data', (_, contentType, content) => {
+    const part = partOf(attached(content, contentType).octets)
+    expect(part).toEqual({ filename: 'original.eml', contentType: 'application/octet-stream', content })
+  })
+
+  test('always: any octets behind a header come out as they went in, or as a message of the same content', () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 2000 }), (body) => {
+        const { octets } = attached(Buffer.concat([Buffer.from(letter), body]))
+        expectSendable(octets)
+        expect(partOf(octets)?.contentType).toBe('message/rfc822')
+      }),
+    )
+  })
+})
+
+test('a file name that looks like an encoded word is written as no encoded word, and read as it was', () => {
+  for (const filename of ['=?utf-8?B?w7w=?=.pdf', '=?utf-8?Q?x?=', 'a =?x', '100%=?.txt']) {
+    const { octets } = buildMessage(parts({ attachments: [{ filename, contentType: 'application/pdf', content: Buffer.from('x') }] }))
+    expect(octets.toString()).not.toContain('=?')
+    expect(readMessage(octets).attachments[0]?.filename).toBe(filename)
+  }
 })
 
 describe('a raw message', () => {

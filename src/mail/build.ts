@@ -1,16 +1,21 @@
 /**
- * Builds a message from its parts (RFC 5322, 2045 to 2047, 2231, 6532): only CRLF, no line over 998 octets, bodies in 7 bits, so that
- * no server on the way needs to change it. The same parts and seed give the same octets.
+ * Builds a message from its parts (RFC 5322, 2045 to 2047, 2231, 6532): only CRLF, no line over 998 octets, bodies in 7 bits but for
+ * attached messages, so that no server on the way needs to change it. The same parts and seed give the same octets.
  */
+import { isAscii as isAsciiOctets } from 'node:buffer'
 import { hash } from 'node:crypto'
 import { encodeBase64, encodeText } from './body.ts'
 import { addressField, dateText, isAscii, mailboxText, oneLine, parameter, plainField, textField } from './header.ts'
+import { hasLongLine, withCrlf } from './lines.ts'
+import { readFields, toSevenBit } from './raw.ts'
 import type { Attachment, BuiltMessage, MessageParts } from './types.ts'
 
 /** A MIME entity: its own header fields, and the pieces of its body. */
 interface Entity {
   fields: string
   body: Piece[]
+  /** Some octet of the body is over 127. */
+  needs8bit?: boolean
 }
 
 type Piece = string | Buffer
@@ -19,7 +24,7 @@ export function buildMessage(parts: MessageParts): BuiltMessage {
   const addresses = [...parts.to, ...parts.cc, parts.replyTo ?? '', parts.from.address.text]
   const needsSmtpUtf8 = addresses.some((address) => !isAscii(address))
   const boundary = boundaries(parts.boundarySeed)
-  const { fields, body } = contentOf(parts, boundary)
+  const { fields, body, needs8bit = false } = contentOf(parts, boundary)
   const head = [
     plainField('Date', dateText(parts.dateMs)),
     `From: ${mailboxText(parts.from)}\r\n`,
@@ -33,7 +38,7 @@ export function buildMessage(parts: MessageParts): BuiltMessage {
     fields,
     '\r\n',
   ]
-  return { octets: written([head.join(''), ...body, '\r\n']), needs8bit: needsSmtpUtf8, needsSmtpUtf8 }
+  return { octets: written([head.join(''), ...body, '\r\n']), needs8bit: needs8bit || needsSmtpUtf8, needsSmtpUtf8 }
 }
 
 /** All pieces in one buffer: copies in between are garbage outside of the heap, which makes V8 collect as often as it is made. */
@@ -65,26 +70,47 @@ function textEntity(subtype: 'plain' | 'html', text: string): Entity {
   return { fields: `Content-Type: text/${subtype}; charset=utf-8\r\nContent-Transfer-Encoding: ${encoding}\r\n`, body: [content] }
 }
 
-function attachmentEntity({ filename, contentType, content, contentId }: Attachment): Entity {
-  // A message/rfc822 part may not be base64 (RFC 2046 section 5.2.1), nor may a multipart: they travel as plain octets of data.
+function attachmentEntity(attachment: Attachment): Entity {
+  const { filename, contentType, contentId } = attachment
   const media = oneLine(contentType)
-  const type =
-    /^(message|multipart)\//i.test(media) || media.length > 255
+  const message = /^message\/rfc822\s*(?:;|$)/i.test(media) ? attachedMessage(attachment.content) : undefined
+  // Other composite types may not be base64 either (RFC 2046 section 5.2), nor what is called a message and is none: they travel as data.
+  const type = message
+    ? 'message/rfc822'
+    : /^(message|multipart)\//i.test(media) || media.length > 255
       ? 'application/octet-stream'
       : media.replace(/\s*;\s*name\*?\d*\*?=[^;]*/gi, '')
   const typeField = type.length > 60 ? type.replace(/;\s*/g, ';\r\n ') : type
   const disposition = contentId === undefined ? 'attachment' : 'inline'
   const idField = contentId === undefined ? '' : `Content-ID: <${oneLine(contentId)}>\r\n`
+  const { encoding, content } = message ?? { encoding: 'base64', content: encodeBase64(attachment.content) }
   return {
-    fields: `Content-Type: ${typeField}${parameter('name', filename)}\r\nContent-Transfer-Encoding: base64\r\nContent-Disposition: ${disposition}${parameter('filename', filename)}\r\n${idField}`,
-    body: [encodeBase64(content)],
+    fields: `Content-Type: ${typeField}${parameter('name', filename)}\r\nContent-Transfer-Encoding: ${encoding}\r\nContent-Disposition: ${disposition}${parameter('filename', filename)}\r\n${idField}`,
+    body: [content],
+    needs8bit: encoding === '8bit',
   }
+}
+
+/**
+ * A message/rfc822 part takes no other encoding than these (RFC 2046 section 5.2.1). Its octets stay, so that its signatures hold, but for
+ * lines that SMTP cannot carry. Undefined for what is no message.
+ */
+function attachedMessage(content: Buffer): { encoding: '7bit' | '8bit'; content: Buffer } | undefined {
+  const fields = readFields(content)
+  if (!fields || fields.length === 0) return undefined
+  const octets = withCrlf(content)
+  const sendable = hasLongLine(octets) || octets.includes(0) ? toSevenBit(octets) : octets
+  if (hasLongLine(sendable) || sendable.includes(0)) return undefined
+  return { encoding: isAsciiOctets(sendable) ? '7bit' : '8bit', content: sendable }
 }
 
 function multipart(subtype: string, entities: readonly Entity[], boundary: string): Entity {
   const body = entities.flatMap((entity, index) => [`${index === 0 ? '' : '\r\n'}--${boundary}\r\n${entity.fields}\r\n`, ...entity.body])
+  const needs8bit = entities.some((entity) => entity.needs8bit === true)
+  const encoding = needs8bit ? plainField('Content-Transfer-Encoding', '8bit') : ''
   return {
-    fields: `Content-Type: multipart/${subtype};\r\n boundary="${boundary}"\r\n`,
+    fields: `Content-Type: multipart/${subtype};\r\n boundary="${boundary}"\r\n${encoding}`,
     body: [...body, `\r\n--${boundary}--`],
+    needs8bit,
   }
 }

@@ -10,10 +10,13 @@ export interface RawField {
 const mostHeaderOctets = 262_144
 const mostFields = 1000
 
-/** Where the body begins, and whether there is an empty line before it. Line ends may be CRLF or LF. */
+/**
+ * Where the body begins, and the header before it. Line ends may be CRLF or LF. A header that is longer than any we read is not followed to
+ * its end: it is cut off behind that length, and there is no body.
+ */
 export function splitMessage(octets: Buffer): { head: string; bodyStart: number } {
   let at = 0
-  while (at < octets.length) {
+  while (at <= Math.min(mostHeaderOctets, octets.length - 1)) {
     const end = octets.indexOf(10, at)
     const lineEnd = end < 0 ? octets.length : end
     const empty = lineEnd === at || (lineEnd === at + 1 && octets[at] === 13)
@@ -21,7 +24,7 @@ export function splitMessage(octets: Buffer): { head: string; bodyStart: number 
     if (end < 0) break
     at = end + 1
   }
-  return { head: octets.toString('latin1'), bodyStart: octets.length }
+  return { head: octets.toString('latin1', 0, mostHeaderOctets + 1), bodyStart: octets.length }
 }
 
 /** Undefined when some line is no field, or there are more than anybody needs. */

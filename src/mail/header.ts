@@ -44,20 +44,24 @@ export const plainField = (name: string, value: string): string => `${name}: ${v
 
 /** Puts tokens behind the name, each after a space, beginning a new line where one would grow too long. */
 function foldTokens(name: string, tokens: readonly string[]): string {
-  let text = name
+  const pieces = [name]
   let column = name.length
+  // Of what is written so far: to ask the whole text at each token would take the square of its length.
+  let endsInSpace = false
   for (const token of tokens) {
     const lines = token.split('\r\n')
     const length = Buffer.byteLength(lines[0] as string)
     // An empty token is a second space in a row: a line of nothing but space would be a fold gone wrong (RFC 5322 section 3.2.2).
-    if (token !== '' && !text.endsWith(' ') && column > name.length && column + 1 + length > preferredLine) {
-      text += '\r\n'
+    if (token !== '' && !endsInSpace && column > name.length && column + 1 + length > preferredLine) {
+      pieces.push('\r\n')
       column = 0
     }
-    text += ` ${token}`
+    pieces.push(' ', token)
+    endsInSpace = token === '' || token.endsWith(' ')
     column = lines.length === 1 ? column + 1 + length : Buffer.byteLength(lines.at(-1) as string)
   }
-  return `${text}\r\n`
+  pieces.push('\r\n')
+  return pieces.join('')
 }
 
 /** Words of at most 75 characters that split no character; B when that is shorter, else Q. */
@@ -95,7 +99,8 @@ function qEncoded(character: string): string {
 /** `; name="value"`, or with RFC 2231 encoding and continuations; each piece on a line of its own. */
 export function parameter(name: string, value: string): string {
   const line = oneLine(value)
-  if (printable.test(line) && line.length <= 60) return `;\r\n ${name}="${line.replace(/["\\]/g, '\\$&')}"`
+  // Many readers decode what looks like an encoded word here, though RFC 2047 section 5 forbids it.
+  if (printable.test(line) && line.length <= 60 && !line.includes('=?')) return `;\r\n ${name}="${line.replace(/["\\]/g, '\\$&')}"`
   const pieces: string[] = []
   let piece = ''
   for (const character of line) {

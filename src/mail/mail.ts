@@ -3,7 +3,7 @@
  * Owns: nothing. Uses: nothing. Used by: bounces, suppressions, domains, tracking, accept, delivery, returns, inbound, http, cli.
  * Promises: what is built has CRLF line ends only and no line over 998 octets; reading is bounded and never throws.
  */
-export { type Address, type Mailbox, parseAddress, parseDomain, parseMailbox } from './address.ts'
+export { type Address, type Mailbox, parseAddress, parseDomain } from './address.ts'
 export { dotStuff } from './body.ts'
 export { buildMessage } from './build.ts'
 export { changeHtml } from './change-html.ts'
@@ -11,6 +11,9 @@ export { decodeCharset, fieldText, type RawField, splitMessage, structured } fro
 export { dateText } from './header.ts'
 export { textFromHtml } from './html-text.ts'
 export { linksOf } from './links.ts'
+export { parseMailbox, parseSender } from './mailbox.ts'
+export { isMailboxListField } from './mailbox-field.ts'
+export type { Originator } from './originators.ts'
 export { markField, prepareRaw, readFields, readRaw, toSevenBit, withoutFields } from './raw.ts'
 export { decodeBody, partsOf, readMessage } from './read.ts'
 export type { BuiltMessage } from './types.ts'

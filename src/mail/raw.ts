@@ -3,21 +3,25 @@
  * section 7.6): CRLF line ends, no Bcc, missing fields added, no line over 998 octets.
  */
 import { isAscii } from 'node:buffer'
-import { type Mailbox, parseMailbox } from './address.ts'
+import type { Mailbox } from './address.ts'
 import { fieldText, headerMap, parseFields, type RawField, splitMessage } from './fields.ts'
 import { dateText, plainField } from './header.ts'
 import { fieldLines, hasLongLine, withCrlf } from './lines.ts'
+import { parseMailboxField } from './mailbox-field.ts'
+import { type Originator, readOriginators } from './originators.ts'
 import { toSevenBit } from './seven-bit.ts'
 import type { BuiltMessage } from './types.ts'
 
 export { toSevenBit } from './seven-bit.ts'
 
 export interface RawFacts {
-  from: Mailbox | undefined
+  from: Mailbox
   subject: string
   /** With angle brackets; undefined when there is none, or what is there is none. */
   messageId: string | undefined
   headers: Record<string, string>
+  /** Besides From. */
+  originators: Originator[] | { unreadable: string }
 }
 
 export type RawProblem = 'no-header-block' | 'no-from' | 'several-from' | 'bad-from' | 'header-line-malformed'
@@ -35,23 +39,15 @@ export function readRaw(octets: Buffer): RawFacts | RawProblem {
   const [from, second] = valuesOf(fields, 'from')
   if (from === undefined) return 'no-from'
   if (second !== undefined) return 'several-from'
-  const mailbox = mailboxOf(from)
+  const mailbox = parseMailboxField(from)
   if (!mailbox) return 'bad-from'
   return {
     from: mailbox,
     subject: fieldText(valuesOf(fields, 'subject')[0] ?? ''),
     messageId: messageIdOf(fields),
     headers: headerMap(fields),
+    originators: readOriginators(fields),
   }
-}
-
-/**
- * Encoded words are text only: decoded before the address is found, `=?utf-8?q?=3Ca@ours=3E?=` would pass for an address that no other
- * reader sees (RFC 2047 section 5).
- */
-function mailboxOf(value: string): Mailbox | undefined {
-  const mailbox = parseMailbox(Buffer.from(value.replace(/\r\n/g, ''), 'latin1').toString())
-  return mailbox?.name === undefined ? mailbox : { ...mailbox, name: fieldText(Buffer.from(mailbox.name).toString('latin1')) }
 }
 
 function messageIdOf(fields: readonly RawField[]): string | undefined {
@@ -77,14 +73,16 @@ export function withoutFields(octets: Buffer, prefix: string): Buffer {
 /** Ours, which names the email of one recipient; one that came along names another's. */
 export const markField = 'X-Message-Mark'
 
-const dropped = new Set(['bcc', 'resent-bcc', 'return-path', markField.toLowerCase()])
+/** Besides those that only we may write, what servers say of messages they received: readers may believe it, and nobody looked. */
+const dropped = new Set(['bcc', 'resent-bcc', 'return-path', 'authentication-results', markField.toLowerCase()])
+const isDropped = (name: string) => dropped.has(name) || name.startsWith('arc-')
 
 /** The octets to send, of a message that `readRaw` has taken; a Message-ID that is none, or one of several, gives way to ours. */
 export function prepareRaw(octets: Buffer, add: { dateMs: number; messageId: string }): BuiltMessage {
   const { head, bodyStart } = splitMessage(octets)
   const written = parseFields(head) ?? []
   const keepsId = messageIdOf(written) !== undefined
-  const isKept = (name: string) => !dropped.has(name) && (keepsId || name !== 'message-id')
+  const isKept = (name: string) => !isDropped(name) && (keepsId || name !== 'message-id')
   const fields = written.filter(({ name }) => isKept(name.toLowerCase()))
   const has = (name: string) => fields.some((field) => field.name.toLowerCase() === name)
   const lines = fields.map(fieldLines)

@@ -2,8 +2,9 @@
 import fc from 'fast-check'
 import PostalMime from 'postal-mime'
 import { describe, expect, test } from 'vitest'
-import { type Mailbox, parseMailbox } from './address.ts'
+import type { Mailbox } from './address.ts'
 import { buildMessage } from './build.ts'
+import { parseMailbox } from './mailbox.ts'
 import { decodeBody, partsOf, readMessage } from './read.ts'
 import type { MessageParts } from './types.ts'
 

@@ -43,12 +43,16 @@ function readEntity(octets: Buffer, message: ReadMessage, depth: number, budget:
   else message.attachments.push({ filename: filename ?? 'attachment', contentType: media, content })
 }
 
-/** The first `most` parts between boundary lines (RFC 2046 section 5.1.1); the last one may lack its closing line. */
-export function partsOf(body: Buffer, boundary: string, most: number): Buffer[] {
+/**
+ * The first `most` parts between boundary lines (RFC 2046 section 5.1.1); the last one may lack its closing line. After `mostMarks` places
+ * that look like a boundary, what is left is one part.
+ */
+export function partsOf(body: Buffer, boundary: string, most: number, mostMarks = Number.POSITIVE_INFINITY): Buffer[] {
   const mark = Buffer.from(`--${boundary}`, 'latin1')
   const parts: Buffer[] = []
   let start = -1
-  for (let at = body.indexOf(mark); at >= 0 && parts.length < most; at = body.indexOf(mark, at + mark.length)) {
+  let looks = mostMarks
+  for (let at = body.indexOf(mark); at >= 0 && parts.length < most && looks-- > 0; at = body.indexOf(mark, at + mark.length)) {
     const after = at + mark.length
     const closes = body[after] === 45 && body[after + 1] === 45
     if ((at > 0 && body[at - 1] !== 10) || !(closes || isBlankUntilLineEnd(body, after))) continue

@@ -1,13 +1,20 @@
 /**
- * Failed attempts to sign in of the last quarter of an hour, counted for all processes together. Only a failure writes. Whoever comes after the
+ * Failed attempts to sign in of the last quarter of an hour, counted for all processes together. Only a failure writes, and a
+ * sign-in without one, so that its time does not tell whether another member has the same address. Whoever comes after the
  * last that is allowed is told nothing about the guess, however many try at the same time.
  */
 import { type Clock, Refusal } from '#base'
 import { type Db, sql } from '#db'
 import { hashOf } from './records.ts'
 
-/** What an attempt counts for, and how many of that may fail. */
-export type Counts = readonly (readonly [name: string, most: number])[]
+/** What an attempt counts for, and how many of that may fail. Infinite: it is only counted. */
+export interface Count {
+  name: string
+  most: number
+  /** Fewer may fail once so many have failed for what has this other name, which is among the counts too. */
+  fewer?: { when: string; failed: number; most: number }
+}
+export type Counts = readonly Count[]
 
 const windowMs = 15 * 60_000
 
@@ -39,14 +46,17 @@ const dropOld = sql`
 
 export const dropOldFailures = (db: Db, nowMs: number): Promise<number> => db.run(dropOld, [new Date(nowMs - windowMs)])
 
-export function openFailures(db: Db, clock: Clock) {
-  const hashes = (counts: Counts) => counts.map(([name]) => hashOf(name))
-  const windowStart = () => new Date(clock.nowMs() - windowMs)
+export type Failures = ReturnType<typeof openFailures>
 
+export function openFailures(db: Db, clock: Clock) {
+  const hashes = (counts: Counts) => counts.map(({ name }) => hashOf(name))
+  const windowStart = () => new Date(clock.nowMs() - windowMs)
   const refuseAbove = (failed: readonly Failed[], counts: Counts, more: number) => {
-    for (const [name, most] of counts) {
-      const found = failed.find(({ nameHash }) => nameHash.equals(hashOf(name)))
-      if (!found || found.count < most + more) continue
+    const failedFor = (name: string) => failed.find(({ nameHash }) => nameHash.equals(hashOf(name)))
+    for (const { name, most, fewer } of counts) {
+      const found = failedFor(name)
+      const allowed = fewer && (failedFor(fewer.when)?.count ?? 0) >= fewer.failed ? fewer.most : most
+      if (!found || found.count < allowed + more) continue
       const waitMs = found.since.getTime() + windowMs - clock.nowMs()
       throw new Refusal('rate_limit_exceeded', {
         message: 'too many failed attempts to sign in',
@@ -57,11 +67,24 @@ export function openFailures(db: Db, clock: Clock) {
   }
   const refuseIfTooMany = async (counts: Counts) => refuseAbove(await db.rows(current, [hashes(counts), windowStart()]), counts, 0)
 
+  const add = (counts: readonly { name: string }[]) =>
+    db.rows(countFailure, [counts.map(({ name }) => hashOf(name)), new Date(clock.nowMs()), windowStart()])
+
   return {
     refuseIfTooMany,
+    allow: (counts: Counts): Promise<boolean> =>
+      refuseIfTooMany(counts).then(
+        () => true,
+        (error: unknown) => {
+          if (error instanceof Refusal) return false
+          throw error
+        },
+      ),
+    /** Counts a failure that the caller is not told of. */
+    count: async (names: readonly string[]) => void (await add(names.map((name) => ({ name })))),
     /** Counts a failure; refuses when it was one too many, so that nobody learns that the guess was wrong. */
     async note(counts: Counts) {
-      refuseAbove(await db.rows(countFailure, [hashes(counts), new Date(clock.nowMs()), windowStart()]), counts, 1)
+      refuseAbove(await add(counts), counts, 1)
     },
   }
 }

@@ -2,11 +2,13 @@
  * People who log in, their sessions, and who changed what. Members of the organisation (without a tenant) may also receive sandbox mail.
  * Owns: members, sessions, sign_in_failures, recovery_codes, audit_entries. Uses: base, db, tenants. Used by: accept, housekeeping, installation, http, cli.
  * Promises: a sign-in link is kept as a hash only, works once and for 24 hours; a password is kept as argon2id only; the secret of a second
- * factor is sealed, its recovery codes are hashes, and no code is taken twice; who guesses has as many tries at many processes as at one;
+ * factor is sealed, its recovery codes are hashes, and no code is taken twice; who guesses has as many tries at many processes as at one, and
+ * locks nobody else out;
  * a session that was ended stops working in every process within a second.
  */
 export { dropOldAudit, listAudit, noteAct } from './audit.ts'
 export { dropOldFailures } from './failures.ts'
+export { type From, type Proof, SeveralMembers } from './proof.ts'
 export {
   addMember,
   listMembers,
@@ -18,5 +20,12 @@ export {
   resetSecondFactor,
   roles,
 } from './records.ts'
-export { beginSecondFactor, confirmSecondFactor, getSecondFactor, removeSecondFactor, renewRecoveryCodes } from './second-factor.ts'
-export { openSessions, type Proof, type Session, type Sessions } from './sessions.ts'
+export {
+  beginSecondFactor,
+  confirmSecondFactor,
+  getSecondFactor,
+  removeSecondFactor,
+  renewRecoveryCodes,
+  sealedOfMembers,
+} from './second-factor.ts'
+export { openSessions, type Session, type Sessions, type SignedIn } from './sessions.ts'

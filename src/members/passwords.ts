@@ -16,17 +16,20 @@ const mostWaiting = 50
 
 const derive = promisify(argon2)
 
-const turns = openGate(mostAtOnce)
+/** Who signs in from a device that has done so before waits for no crowd of strangers. */
+const lines = { strangers: openGate(mostAtOnce), known: openGate(1) }
+export type Line = keyof typeof lines
 
 /** One of `mostAtOnce` turns; refuses `rate_limit_exceeded` when too many wait. */
-async function inTurn<T>(work: () => Promise<T>): Promise<T> {
+async function inTurn<T>(line: Line, work: () => Promise<T>): Promise<T> {
+  const turns = lines[line]
   if (turns.waiting >= mostWaiting)
     throw new Refusal('rate_limit_exceeded', { message: 'too many people sign in at the same time', retryAfterSeconds: 2 })
   return turns.run(work)
 }
 
-const tagOf = (password: string, salt: Buffer): Promise<Buffer> =>
-  inTurn(() => derive('argon2id', { message: password.normalize('NFKC'), nonce: salt, memory, passes, parallelism, tagLength }))
+const tagOf = (password: string, salt: Buffer, line: Line): Promise<Buffer> =>
+  inTurn(line, () => derive('argon2id', { message: password.normalize('NFKC'), nonce: salt, memory, passes, parallelism, tagLength }))
 
 const bare = (octets: Buffer) => octets.toString('base64').replace(/=+$/, '')
 const head = `$argon2id$v=19$m=${memory},t=${passes},p=${parallelism}$`
@@ -50,15 +53,40 @@ export function checkPassword(password: string, address: string): void {
     })
 }
 
-export async function keepPassword(password: string, ids: Ids): Promise<string> {
-  const salt = Buffer.from(ids.token(saltLength))
-  return `${head}${bare(salt)}$${bare(await tagOf(password, salt))}`
+/** With the salt of `alike`, a password of the same address, if there is one: a guess at all of them then takes no longer than at one. */
+export async function keepPassword(password: string, ids: Ids, alike?: string | null): Promise<string> {
+  const known = saltAndTag(alike)
+  const salt = known ? known.salt : Buffer.from(ids.token(saltLength))
+  return `${head}${bare(salt)}$${bare(await tagOf(password, salt, 'strangers'))}`
 }
 
-/** Takes as long for a member without a password, or for nobody, as for a wrong one. */
-export async function isPassword(password: string, kept: string | null | undefined): Promise<boolean> {
+function saltAndTag(kept: string | null | undefined): { salt: Buffer; tag: Buffer } | undefined {
   const [salt = '', tag = ''] = kept?.startsWith(head) ? kept.slice(head.length).split('$') : []
-  const given = await tagOf(password.slice(0, longest + 1), Buffer.from(salt || 'bm9ib2R5IGhhcyB0aGlz', 'base64'))
-  const wanted = Buffer.from(tag, 'base64')
-  return wanted.length === given.length && timingSafeEqual(wanted, given)
+  return salt === '' ? undefined : { salt: Buffer.from(salt, 'base64'), tag: Buffer.from(tag, 'base64') }
+}
+
+const nobody = Buffer.from('nobody has this')
+
+/** Which of those who may have kept a password it is right for. Takes as long for nobody, and for who has none, as for a wrong one. */
+export async function rightFor<Who extends { password: string | null }>(
+  password: string,
+  whose: readonly Who[],
+  line: Line,
+): Promise<Who[]> {
+  const typed = password.slice(0, longest + 1)
+  const kept = whose.flatMap((who) => {
+    const found = saltAndTag(who.password)
+    return found ? [{ who, ...found }] : []
+  })
+  const given = new Map<string, Buffer>()
+  for (const salt of kept.length === 0 ? [nobody] : kept.map((one) => one.salt)) {
+    const name = salt.toString('hex')
+    if (!given.has(name)) given.set(name, await tagOf(typed, salt, line))
+  }
+  return kept
+    .filter(({ salt, tag }) => {
+      const made = given.get(salt.toString('hex'))
+      return made !== undefined && made.length === tag.length && timingSafeEqual(made, tag)
+    })
+    .map(({ who }) => who)
 }

@@ -29,14 +29,13 @@ export const hashOf = (token: string): Buffer => createHash('sha256').update(tok
 const insertMember = sql<Member>`
   insert into members (address, tenant_id, role, sign_in_hash, sign_in_until, created_at)
   values ($1, $2, $3, $4, $5, $6)
-  on conflict (address) do nothing
+  on conflict (address, tenant_id) do nothing
   returning address, role, tenant_id as "tenantId"`
 
-const renewMember = sql<Member & { id: number }>`
+const renewMember = sql`
   update members
-  set sign_in_hash = $3, sign_in_until = $4, password = null
-  where address = $1 and ($2::text is null or tenant_id = $2)
-  returning id, address, role, tenant_id as "tenantId"`
+  set sign_in_hash = $2, sign_in_until = $3, password = null
+  where id = $1`
 
 const organisationMembersAmong = sql<{ address: string }>`
   select address
@@ -49,18 +48,20 @@ const allMembers = sql<ListedMember>`
     totp_confirmed_at is not null as "hasSecondFactor", created_at as "createdAt"
   from members
   where $1::text is null or tenant_id = $1
-  order by address
+  order by address, tenant_id nulls first
   limit 1000`
 
-const memberByName = sql<Member & { id: number }>`
+/** $2: of any tenant or of none; else only of $3. */
+const membersByName = sql<Member & { id: number }>`
   select id, address, role, tenant_id as "tenantId"
   from members
-  where address = $1 and ($2::text is null or tenant_id = $2)`
+  where address = $1 and ($2 or tenant_id is not distinct from $3)
+  limit 2
+  for update`
 
-const deleteMember = sql<{ id: number }>`
+const deleteMember = sql`
   delete from members
-  where address = $1 and ($2::text is null or tenant_id = $2)
-  returning id`
+  where id = $1`
 
 const deleteSessionsOf = sql`
   delete from sessions
@@ -80,6 +81,19 @@ const deleteMembersOfTenant = sql`
 
 const noSuchMember = () =>
   new Refusal('not_found', { message: 'there is no such member', suggestion: 'Check the address; postrider member list shows all' })
+
+/** Which of those with an address is meant: of a tenant, null: of the organisation, undefined: the only one there is. */
+async function getMember(tx: Tx, address: string, tenantId: string | null | undefined): Promise<Member & { id: number }> {
+  const [found, another] = await tx.rows(membersByName, [address.toLowerCase(), tenantId === undefined, tenantId ?? null])
+  if (!found) throw noSuchMember()
+  if (another)
+    throw new Refusal('validation_error', {
+      field: 'tenantId',
+      message: `${found.address} is a member of several tenants, and none is named`,
+      suggestion: 'Name the tenant, or the organisation; postrider member list shows all',
+    })
+  return found
+}
 
 /** Adds a member and makes the sign-in token of the link, to be shown once. Refuses an address that is one already, and as `tenantForNew`. */
 export async function addMember(
@@ -101,17 +115,16 @@ export async function addMember(
   return { member: added, signInToken }
 }
 
-/** Forgets the password, ends every session and makes a new sign-in token. `tenantId` null: a member of any tenant or of none. */
+/** Forgets the password, ends every session and makes a new sign-in token. `tenantId`: as `getMember`. */
 export async function resetMember(
   tx: Tx,
   address: string,
-  tenantId: string | null,
+  tenantId: string | null | undefined,
   facts: { nowMs: number; ids: Ids },
 ): Promise<{ member: Member; signInToken: string }> {
   const { signInToken, hash, until } = newSignIn(facts)
-  const found = await tx.first(renewMember, [address.toLowerCase(), tenantId, hash, until])
-  if (!found) throw noSuchMember()
-  const { id, ...member } = found
+  const { id, ...member } = await getMember(tx, address, tenantId)
+  await tx.run(renewMember, [id, hash, until])
   await tx.run(deleteSessionsOf, [id])
   return { member, signInToken }
 }
@@ -124,22 +137,21 @@ function newSignIn({ nowMs, ids }: { nowMs: number; ids: Ids }) {
 /** By address; `tenantId` null: of the organisation and of every tenant. The first thousand. */
 export const listMembers = (on: Queryable, tenantId: string | null): Promise<ListedMember[]> => on.rows(allMembers, [tenantId])
 
-/** Takes the second factor away and ends every session. `tenantId` null: of any tenant or of none. */
-export async function resetSecondFactor(tx: Tx, address: string, tenantId: string | null): Promise<Member> {
-  const found = await tx.first(memberByName, [address.toLowerCase(), tenantId])
-  if (!found) throw noSuchMember()
-  const { id, ...member } = found
+/** Takes the second factor away and ends every session. `tenantId`: as `getMember`. */
+export async function resetSecondFactor(tx: Tx, address: string, tenantId: string | null | undefined): Promise<Member> {
+  const { id, ...member } = await getMember(tx, address, tenantId)
   await removeSecondFactor(tx, id)
   await tx.run(deleteSessionsOf, [id])
   return member
 }
 
-/** With every session. `tenantId` null: of any tenant or of none. */
-export async function removeMember(tx: Tx, address: string, tenantId: string | null): Promise<void> {
-  const removed = await tx.first(deleteMember, [address.toLowerCase(), tenantId])
-  if (!removed) throw noSuchMember()
-  await tx.run(deleteSessionsOf, [removed.id])
-  await removeSecondFactor(tx, removed.id)
+/** With every session. `tenantId`: as `getMember`. */
+export async function removeMember(tx: Tx, address: string, tenantId: string | null | undefined): Promise<Member> {
+  const { id, ...member } = await getMember(tx, address, tenantId)
+  await tx.run(deleteMember, [id])
+  await tx.run(deleteSessionsOf, [id])
+  await removeSecondFactor(tx, id)
+  return member
 }
 
 /** Everybody of a tenant that goes. */

@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto'
 import { type Ids, Refusal, type Secrets } from '#base'
-import { type Queryable, sql, type Tx } from '#db'
+import { type Queryable, sealedColumn, sql, type Tx } from '#db'
 import { base32, enrolmentUri, stepOf } from './totp.ts'
 
 const secretOctets = 20
@@ -61,7 +61,21 @@ const insertRecoveryCodes = sql`
   select $1, code_hash
   from unnest($2::bytea[]) as made (code_hash)`
 
-const sealName = (memberId: number) => `second factor of member ${memberId}`
+const sealName = (memberId: number | string) => `second factor of member ${memberId}`
+const findSealed = sql<{ key: string; named: string; sealed: Buffer }>`
+  select id::text as key, id::text as named, totp_secret as sealed
+  from members
+  where id > coalesce(nullif($2::text, ''), '0')::bigint and substring(totp_secret from 1 for 5) <> $1::bytea
+  order by id
+  limit $3`
+
+const saveSealed = sql`
+  update members
+  set totp_secret = $2
+  where id = $1::bigint and totp_secret = $3`
+
+export const sealedOfMembers = [sealedColumn('members.totp_secret', sealName, { find: findSealed, save: saveSealed })]
+
 const hashOfCode = (code: string): Buffer => createHash('sha256').update(code).digest()
 
 /** As people type it: `ab3de-fgh1j`, in any case, with or without the hyphen. */
@@ -77,16 +91,25 @@ const wrongCode = (message: string) =>
 /** For a form that asks for it; nothing was tried. */
 export const codeNeeded = () => wrongCode('a code of your authenticator app is needed')
 
+/** Of the app, and no recovery code. */
+export const isAppCode = (typed: string) => /^\d{6}$/.test(plainCode(typed))
+
 /** Takes a code of the app or a recovery code, once. Refuses `authentication_required` with the field `code`. */
 export async function useCode(on: Queryable, factor: Factor, typed: string, { nowMs, secrets }: { nowMs: number; secrets: Secrets }) {
   const code = plainCode(typed)
-  const used = /^\d{6}$/.test(code) ? await useAppCode(on, factor, code, { nowMs, secrets }) : await isRecoveryCodeUsed(on, factor, code)
+  const used = isAppCode(code) ? await useAppCode(on, factor, code, { nowMs, secrets }) : await isRecoveryCodeUsed(on, factor, code)
   if (!used) throw wrongCode('the code is wrong, or was used already')
 }
 
-async function useAppCode(on: Queryable, { id, totpSecret, lastStep }: Factor, code: string, { nowMs, secrets }: UseFacts) {
+async function useAppCode(on: Queryable, factor: Factor, code: string, facts: UseFacts, isAgain = false): Promise<boolean> {
+  const { id, totpSecret, lastStep } = factor
+  const { nowMs, secrets } = facts
   const step = totpSecret ? stepOf(code, secrets.open(sealName(id), totpSecret), nowMs, lastStep) : undefined
-  return step !== undefined && (await on.run(useStep, [id, step, new Date(nowMs), totpSecret])) > 0
+  if (step === undefined || totpSecret === null) return false
+  if ((await on.run(useStep, [id, step, new Date(nowMs), totpSecret])) > 0) return true
+  // It may have been sealed anew meanwhile.
+  const now = isAgain ? undefined : await on.first(factorOf, [id])
+  return now?.totpSecret != null && !now.totpSecret.equals(totpSecret) && useAppCode(on, now, code, facts, true)
 }
 
 interface UseFacts {

@@ -1,13 +1,13 @@
 /**
  * Signing in, by password or by a one-time link, and who is signed in. A session lives 7 days, and ends earlier when it was not used for a
- * day. Guessing is slowed per address and network, per network, and per address.
+ * day.
  */
 import { type Clock, type Ids, Refusal, remembered, type Secrets } from '#base'
 import { type Db, sql, type Tx } from '#db'
-import { type Counts, openFailures } from './failures.ts'
-import { checkPassword, isPassword, keepPassword } from './passwords.ts'
+import { openFailures } from './failures.ts'
+import { checkPassword, keepPassword } from './passwords.ts'
+import { checkCode, counted, type Device, type From, openDevices, type Proof, prove, type Signing, signingColumns } from './proof.ts'
 import { hashOf, type Member } from './records.ts'
-import { codeNeeded, type Factor, factorColumns, useCode } from './second-factor.ts'
 
 export interface Session extends Member {
   memberId: number
@@ -16,21 +16,30 @@ export interface Session extends Member {
 /** Told of a session in the transaction that begins it. */
 type Noted = (tx: Tx, session: Session) => Promise<void>
 
+export interface SignedIn {
+  token: string
+  session: Session
+  /** For this device to keep: with it, strangers' failures do not count against this member. */
+  device: string
+}
+
 export interface Sessions {
   /**
    * Refuses `authentication_required` for a wrong address or password, and with the field `code` when the member has a second factor and the
-   * code is missing or wrong; `rate_limit_exceeded` after too many.
+   * code is missing or wrong; `rate_limit_exceeded` after too many. Throws SeveralMembers without a `tenantId` where that is needed.
    */
-  signIn(given: { address: string; network: string } & Proof, noted?: Noted): Promise<{ token: string; session: Session }>
+  signIn(given: { address: string; tenantId?: string | null | undefined } & From & Proof, noted?: Noted): Promise<SignedIn>
   /** Who is signed in proves it again, as `signIn` asks for it. */
-  proveAgain(given: { address: string; network: string } & Proof): Promise<void>
+  proveAgain(given: { address: string; memberId: number } & From & Proof): Promise<void>
+  /** A device whose token was given to it when a member with this address signed in. */
+  knownDevice(token: string | undefined, address: string): Device | undefined
   /** Whose link it is; refuses `not_found` when it was used, is too old, or never was. */
-  ownerOfLink(signInToken: string, network: string): Promise<{ address: string; needsCode: boolean }>
+  ownerOfLink(signInToken: string, from: From): Promise<{ address: string; needsCode: boolean }>
   /**
    * Sets the password and uses the link up; every other session of the member ends. Refuses as `ownerOfLink`, a bad password, and as `signIn`
    * for the code.
    */
-  useLink(given: { signInToken: string; network: string } & Proof, noted?: Noted): Promise<{ token: string; session: Session }>
+  useLink(given: { signInToken: string } & From & Proof, noted?: Noted): Promise<SignedIn>
   /** undefined: unknown, ended, or too old. */
   find(token: string): Promise<Session | undefined>
   end(token: string): Promise<void>
@@ -40,38 +49,23 @@ export interface Sessions {
   forget(): void
 }
 
-export interface Proof {
-  password: string
-  /** Of the second factor, or a recovery code. */
-  code?: string | undefined
-}
-
 const longestMs = 7 * 86_400_000
 const longestUnusedMs = 86_400_000
 const notedEveryMs = 60_000
 const tokenForm = /^[0-9A-Za-z]{43}$/
 const tokenLength = 43
 
-/** Many people may share a network, and a stranger who guesses must not lock out the member: so three counts. */
-const mostFailures = { pair: 10, network: 50, address: 200 }
-/** Of those who know the password: three of a million codes are good at any time. */
-const mostWrongCodes = 20
-
-interface Signing extends Member, Factor {
-  password: string | null
-}
-
-const signingColumns = sql.part`id, address, role, tenant_id as "tenantId", password, ${factorColumns}`
-
-const memberByAddress = sql<Signing>`
-  select ${signingColumns}
-  from members
-  where address = $1`
-
 const memberByLink = sql<Signing>`
   select ${signingColumns}
   from members
   where sign_in_hash = $1 and sign_in_until > $2`
+
+const otherPasswordOf = sql<{ password: string }>`
+  select password
+  from members
+  where address = $1 and id <> $2 and password is not null
+  order by id
+  limit 1`
 
 const useLinkUp = sql`
   update members
@@ -116,6 +110,9 @@ export function openSessions({ db, clock, ids, secrets }: { db: Db; clock: Clock
   const known = remembered(clock, (token) => db.first(sessionByToken, [hashOf(token)]))
   const failures = openFailures(db, clock)
 
+  const devices = openDevices({ ids, secrets })
+  const deps = { db, clock, secrets, failures }
+
   const start = async (tx: Tx, member: Signing, noted: Noted | undefined) => {
     const nowMs = clock.nowMs()
     const token = ids.token(tokenLength)
@@ -126,63 +123,36 @@ export function openSessions({ db, clock, ids, secrets }: { db: Db; clock: Clock
     const { id, address, role, tenantId } = member
     const session = { memberId: id, address, role, tenantId }
     await noted?.(tx, session)
-    return { token, session }
+    return { token, session, device: devices.make(member) }
   }
-  const checkCode = async (member: Signing, code: string | undefined, counts: Counts) => {
-    if (member.confirmedAt === null) return
-    if (!code) throw codeNeeded()
+  const linkOf = async (signInToken: string, from: From) => {
+    const counts = counted('', { ...from, device: undefined })
     await failures.refuseIfTooMany(counts)
-    try {
-      await useCode(db, member, code, { nowMs: clock.nowMs(), secrets })
-    } catch (error) {
-      if (error instanceof Refusal) await failures.note(counts)
-      throw error
-    }
-    await failures.refuseIfTooMany(counts)
-  }
-  const prove = async ({ address, password, code, network }: { address: string; network: string } & Proof): Promise<Signing> => {
-    const name = address.trim().toLowerCase()
-    const counts = counted(name, network)
-    await failures.refuseIfTooMany(counts)
-    const member = await db.first(memberByAddress, [name])
-    if (!(await isPassword(password, member?.password)) || !member) {
-      await failures.note(counts)
-      throw new Refusal('authentication_required', {
-        message: 'the address or the password is wrong',
-        suggestion: 'Try again, or ask an owner for a new sign-in link (postrider member reset ADDRESS)',
-      })
-    }
-    // Again: others may have failed while this one was waiting for its turn.
-    await failures.refuseIfTooMany(counts)
-    await checkCode(member, code, [...counts, codeCount(member)])
-    return member
-  }
-  const linkOf = async (signInToken: string, network: string) => {
-    await failures.refuseIfTooMany(counted('', network))
     const found = tokenForm.test(signInToken) ? await db.first(memberByLink, [hashOf(signInToken), new Date(clock.nowMs())]) : undefined
     if (found) return found
-    await failures.note(counted('', network))
+    await failures.note(counts)
     throw new Refusal('not_found', {
       message: 'this sign-in link was used already, or is older than 24 hours',
       suggestion: 'Sign in with your password, or ask an owner for a new link (postrider member reset ADDRESS)',
     })
   }
   return {
-    async signIn(given, noted) {
-      const member = await prove(given)
+    async signIn({ tenantId, ...given }, noted) {
+      const member = await prove(deps, given, (one) => tenantId === undefined || one.tenantId === tenantId)
       return db.transaction((tx) => start(tx, member, noted))
     },
-    proveAgain: async (given) => void (await prove(given)),
-    async ownerOfLink(signInToken, network) {
-      const { address, confirmedAt } = await linkOf(signInToken, network)
+    proveAgain: async ({ memberId, ...given }) => void (await prove(deps, given, ({ id }) => id === memberId)),
+    knownDevice: (token, address) => devices.known(token, address),
+    async ownerOfLink(signInToken, from) {
+      const { address, confirmedAt } = await linkOf(signInToken, from)
       return { address, needsCode: confirmedAt !== null }
     },
-    async useLink({ signInToken, password, code, network }, noted) {
-      const member = await linkOf(signInToken, network)
+    async useLink({ signInToken, password, code, ...from }, noted) {
+      const member = await linkOf(signInToken, from)
       checkPassword(password, member.address)
-      const kept = await keepPassword(password, ids)
-      // Not the counts of the address, which strangers can raise without a password or a link.
-      await checkCode(member, code, [...counted('', network), codeCount(member)])
+      const alike = await db.first(otherPasswordOf, [member.address, member.id])
+      const kept = await keepPassword(password, ids, alike?.password)
+      await checkCode(deps, member, code, { counts: counted('', { ...from, device: undefined }), device: undefined })
       const started = await db.transaction(async (tx) => {
         const used = await tx.run(useLinkUp, [hashOf(signInToken), new Date(clock.nowMs()), kept])
         if (used === 0) throw new Refusal('not_found', { message: 'this sign-in link was used already' })
@@ -216,16 +186,3 @@ export function openSessions({ db, clock, ids, secrets }: { db: Db; clock: Clock
     forget: () => known.forget(),
   }
 }
-
-/** What a failed attempt counts for. `address` empty: for no member. */
-const counted = (address: string, network: string): Counts => [
-  [`network ${network}`, mostFailures.network] as const,
-  ...(address === ''
-    ? []
-    : ([
-        [`pair ${network} ${address}`, mostFailures.pair],
-        [`address ${address}`, mostFailures.address],
-      ] as const)),
-]
-
-const codeCount = ({ address }: Member): Counts[number] => [`code ${address}`, mostWrongCodes]

@@ -1,7 +1,7 @@
 /** The table of request logs: entries written many at once, their bodies sealed; found again by what their owners ask for. */
 import { constants, zstdCompressSync, zstdDecompressSync } from 'node:zlib'
 import { type Sealer, type Secrets, storable } from '#base'
-import { type PartitionedTable, type Queryable, sql } from '#db'
+import { type PartitionedTable, type Queryable, sealedColumns, sql } from '#db'
 import { blanked, blankedNames, type HeldBody, keptOf } from './redact.ts'
 
 export const logTables: readonly PartitionedTable[] = [{ table: 'request_logs', key: 'time' }]
@@ -297,3 +297,36 @@ export async function findLog(
 }
 
 const entryOf = ({ tenantId, details, ...row }: Row): LogEntry => ({ ...row, ...details, tenantId: tenantId === '' ? null : tenantId })
+
+interface SealedEntry extends SealedBodies {
+  tenantId: string
+  bodies: Buffer
+}
+
+/** By time, as the index goes, so that each page reads on where the last one ended. */
+const findSealed = sql<SealedEntry & { key: string }>`
+  select to_char(at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') || ' ' || request_id || ' ' || tenant_id as key, at,
+    request_id as "requestId", tenant_id as "tenantId", bodies
+  from request_logs
+  where (at, request_id, tenant_id) > (coalesce(nullif(split_part($2::text, ' ', 1), ''), '-infinity')::timestamptz,
+      split_part($2::text, ' ', 2), split_part($2::text, ' ', 3))
+    and substring(bodies from 1 for 5) <> $1::bytea
+  order by at, request_id, tenant_id
+  limit $3`
+
+const saveSealed = sql`
+  update request_logs
+  set bodies = $4
+  where tenant_id = $1 and at = $2 and request_id = $3 and bodies = $5`
+
+export const sealedOfRequestLogs = [
+  sealedColumns<SealedEntry>({
+    columns: ['request_logs.bodies'],
+    find: findSealed,
+    save: saveSealed,
+    sealAnew: ({ requestId, at, tenantId, bodies }, secrets) => {
+      const [sealer, name] = [sealerOf(secrets, at), sealName(requestId)]
+      return [tenantId, at, requestId, sealer.seal(name, sealer.open(name, bodies)), bodies]
+    },
+  }),
+]

@@ -2,6 +2,7 @@
  * What a log keeps of a body: its first 25,600 octets, in which secrets and attached content never were. Reads no more of a large body
  * than it takes to fill them, skips what it blanks by looking for the closing quote only, and takes broken JSON as it comes.
  */
+import { endOfJsonString } from '#base'
 
 export const mostOctets = 25_600
 export const cutMark = '... [truncated]'
@@ -10,32 +11,11 @@ export const blanked = '[redacted]'
 const blankedJson = Buffer.from(JSON.stringify(blanked))
 
 const quote = 0x22
-const backslash = 0x5c
 const colon = 0x3a
 const openers = new Set([0x5b, 0x7b])
 const closers = new Set([0x5d, 0x7d])
 const spaces = new Set([0x20, 0x09, 0x0a, 0x0d])
 const comma = 0x2c
-
-/** So far octet by octet, which is faster where quotes are near; then by `indexOf`, which is faster over megabytes. */
-const nearOctets = 256
-
-/** Position of the quote that ends the string begun at `start`, or -1. */
-function endOfString(json: Uint8Array, start: number): number {
-  for (let at = start + 1; at < json.length; ) {
-    for (const stop = Math.min(at + nearOctets, json.length); at < stop; at++) {
-      if (json[at] === quote) return at
-      if (json[at] === backslash) at++
-    }
-    const end = json.indexOf(quote, at)
-    if (end === -1) return -1
-    let escapes = 0
-    while (end - escapes > at && json[end - 1 - escapes] === backslash) escapes++
-    if (escapes % 2 === 0) return end
-    at = end + 1
-  }
-  return -1
-}
 
 function skipSpaces(json: Uint8Array, at: number): number {
   while (spaces.has(json[at] as number)) at++
@@ -48,7 +28,7 @@ function endOfValue(json: Uint8Array, start: number): number {
   for (let at = start; at < json.length; at++) {
     const octet = json[at] as number
     if (octet === quote) {
-      at = endOfString(json, at)
+      at = endOfJsonString(json, at)
       if (at === -1) return json.length
       if (depth === 0) return at + 1
     } else if (openers.has(octet)) depth++
@@ -90,7 +70,7 @@ export function blankValues(json: Buffer, most: number): { octets: Buffer; cut: 
   let needed = json.subarray(0, most + 1)
   for (let at = 0; ; ) {
     while (at < needed.length && needed[at] !== quote) at++
-    const end = at < needed.length ? endOfString(needed, at) : -1
+    const end = at < needed.length ? endOfJsonString(needed, at) : -1
     if (end === -1) break
     const start = at
     at = end + 1

@@ -1,6 +1,6 @@
 /**
  * Request logs: what callers asked of the API, and what they were answered, without secrets and attached content.
- * Owns: request_logs. Uses: base, db. Used by: housekeeping, http.
+ * Owns: request_logs. Uses: base, db. Used by: housekeeping, installation, http.
  * Promises: nobody waits for an entry to be written; it can be read within a second of its answer while the database is there; bodies
  * are sealed, and the secrets in them were never written.
  */
@@ -19,6 +19,7 @@ export {
   listLogs,
   logTables,
   type NewEntry,
+  sealedOfRequestLogs,
 } from './records.ts'
 export { type HeldBody, holdBody } from './redact.ts'
 

@@ -72,6 +72,7 @@ export async function bounce(deps: EffectDeps, emailId: string, report: Report, 
           enhanced,
           remoteHost,
           was: 'sent',
+          simulated: email.test,
           ...simulatedAt(nowMs, aheadMs),
           bounce: {
             token: deps.ids.emailId(nowMs),
@@ -101,7 +102,7 @@ export async function complain(deps: EffectDeps, emailId: string, proof: Proof):
   const email = await findEmail(deps.db, emailId, null)
   if (!email) return 'no email found'
   const at = new Date(deps.nowMs)
-  const data = { dkim: proof.dkim, ...simulatedAt(deps.nowMs, await aheadOf(deps, email)) }
+  const data = { dkim: proof.dkim, simulated: email.test, ...simulatedAt(deps.nowMs, await aheadOf(deps, email)) }
   return commit(deps, email, async (tx) => {
     if (!(await addReport(tx, { ...refOf(email), key: 'complaint', kind: 'complaint', matchedBy: proof.matchedBy, at }))) return 'repeated'
     if (!isErased(email)) await suppress(tx, [{ ...recipientOf(email), reason: 'complaint', at, emailId }])

@@ -1,4 +1,5 @@
 /** Which reports did something to which email, so that none does it again. */
+import { emailIdPrefix } from '#base'
 import { type PartitionedTable, type Queryable, sql, type Tx } from '#db'
 
 /** Cut into days by the time in email ids, and kept as long as emails are. */
@@ -29,3 +30,12 @@ export const addReport = async (tx: Tx, { tenantId, emailId, key, kind, matchedB
 
 export const hasReport = async (on: Queryable, { tenantId, emailId, key }: ReportRecord): Promise<boolean> =>
   (await on.first(reportByKey, [tenantId, emailId, key])) !== undefined
+
+const complainedBetween = sql<{ emailId: string }>`
+  select distinct email_id as "emailId"
+  from reports
+  where kind = 'complaint' and ($1::text is null or tenant_id = $1) and email_id >= $2 and email_id < $3`
+
+/** The emails accepted in a time that drew complaints; `tenantId` null: of all tenants. */
+export const findComplained = async (on: Queryable, tenantId: string | null, fromMs: number, toMs: number): Promise<string[]> =>
+  (await on.rows(complainedBetween, [tenantId, emailIdPrefix(fromMs), emailIdPrefix(toMs)])).map(({ emailId }) => emailId)

@@ -16,6 +16,8 @@ export interface Report {
   reason: string | null
   /** Who reports, where it says so. */
   reportingMta?: string | null
+  /** It would have cost too much; the kind is `other`. */
+  unread?: boolean
 }
 
 /** Of the report itself, not of the message that it is about. */

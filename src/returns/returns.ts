@@ -1,21 +1,23 @@
 /**
  * What comes back later: a report matched to its email by the return path it was sent to, or a complaint by the mark in the message that it
  * brings along, and what follows from it.
- * Owns: reports. Uses: base, mail, dkim, net, bounces, db, tenants, suppressions, events, emails, spool. Used by: housekeeping, main.
+ * Owns: reports. Uses: base, mail, dkim, net, bounces, db, tenants, suppressions, events, emails, spool. Used by: usage, housekeeping, main.
  * Promises: who could not have had our message changes nothing; the same report twice does everything once; when `take` resolves, what
  * follows is on disk.
  */
-import { type Clock, type Ids, type Log, metrics, pause } from '#base'
+import { type Clock, type Ids, type Log, metrics, networkOf, pause } from '#base'
 import type { Db } from '#db'
-import { type DkimVerdict, verify } from '#dkim'
+import { type DkimVerdict, judge, type Unjudged } from '#dkim'
 import { findEmail, openReturnPaths } from '#emails'
-import { markField, readMessage } from '#mail'
 import type { Resolver } from '#net'
 import type { Tenants } from '#tenants'
 import { bounce, complain, type Effect, type EffectDeps, note, type Proof } from './effects.ts'
-import { type Heading, headingOf, type Report } from './report.ts'
+import type { Read } from './reader.ts'
+import type { Names, Reading } from './reading.ts'
+import type { Report } from './report.ts'
 
-export { returnTables } from './records.ts'
+export { openReader, readHere } from './reader.ts'
+export { findComplained, returnTables } from './records.ts'
 export type { Report } from './report.ts'
 
 export interface ReturnsDeps {
@@ -28,21 +30,21 @@ export interface ReturnsDeps {
   /** For the keys of those who sign their reports. */
   resolver: Pick<Resolver, 'txt'>
   hostname: string
-  readReport(octets: Uint8Array): Report
+  read: Read
 }
 
 export interface Returns {
   /** Whether mail to this address is for us: a return path that we made, or the address of feedback loops. */
   accepts(address: string): Promise<'ours' | 'unknown'>
   /** Throws when it cannot be decided now: whoever reports should try again. */
-  take(envelope: { recipients: readonly string[] }, octets: Uint8Array): Promise<void>
+  take(envelope: { recipients: readonly string[]; address: string }, octets: Buffer): Promise<void>
   /** One recipient's part of `take`; tells what came of it. */
   takeReport: (envelopeTo: string, octets: Uint8Array) => Promise<Effect>
 }
 
 const longestVerifyMs = 10_000
-/** Of the report and of the message that it is about, one line each: what follows is folded nowhere that we know of. */
-const namingFields = new RegExp(`^(?:Original-Mail-From|Return-Path|${markField}):[^\\r\\n]*`, 'gim')
+/** Of reports that came from nowhere: the simulator's. */
+const nowhere = ''
 
 /** Where mailbox providers send complaints: one address for the installation. */
 export const feedbackAddress = (hostname: string) => `fbl@rp.${hostname.toLowerCase()}`
@@ -54,21 +56,19 @@ export function openReturns(deps: ReturnsDeps): Returns {
 
   const decide = async (
     envelopeTo: string,
-    octets: Uint8Array,
-    dkim: (heading: Heading) => Promise<DkimVerdict>,
+    message: Message,
   ): Promise<{ report: Report | null; emailId: string | null; effect: Effect }> => {
     const nowMs = clock.nowMs()
     const named = returnPaths.read(envelopeTo, nowMs)
     const isFeedback = envelopeTo.toLowerCase() === feedback
     if (named === undefined && !isFeedback) return { report: null, emailId: null, effect: 'not ours' }
-    const report = deps.readReport(octets)
-    const heading = headingOf(octets)
+    const { report, heading, complaint } = await message.reading()
     const facts: EffectDeps = { ...deps, nowMs }
-    if (report.kind === 'complaint') {
-      const complained = named === undefined ? nameIn(octets, nowMs) : ({ emailId: named, matchedBy: 'return path' } as const)
+    if (complaint) {
+      const complained = named === undefined ? nameIn(complaint.names, nowMs) : ({ emailId: named, matchedBy: 'return path' } as const)
       if (complained !== undefined) {
         const { emailId, matchedBy } = complained
-        return { report, emailId, effect: await complain(facts, emailId, { matchedBy, dkim: await dkim(heading) }) }
+        return { report, emailId, effect: await complain(facts, emailId, { matchedBy, dkim: await message.dkim(complaint.dkim) }) }
       }
       return { report, ...(await noteByMessageId(report.originalMessageId, facts)) }
     }
@@ -80,15 +80,12 @@ export function openReturns(deps: ReturnsDeps): Returns {
    * The email whose return path, or else whose mark, stands in a complaint. The first field that says it is believed before the text, in
    * which a sender may have written others; of two there, none: it must be clear who complains.
    */
-  const nameIn = (octets: Uint8Array, nowMs: number): { emailId: string; matchedBy: Proof['matchedBy'] } | undefined => {
-    const texts = [...textsOf(octets)]
-    for (const text of texts) {
-      for (const [field] of text.matchAll(namingFields)) {
-        const [named] = returnPaths.readAll(field, nowMs)
-        if (named !== undefined) return { emailId: named, matchedBy: 'return path' }
-        const [marked] = returnPaths.readMarks(field, nowMs)
-        if (marked !== undefined) return { emailId: marked, matchedBy: 'mark' }
-      }
+  const nameIn = ({ fields, texts }: Names, nowMs: number): { emailId: string; matchedBy: Proof['matchedBy'] } | undefined => {
+    for (const field of fields) {
+      const [named] = returnPaths.readAll(field, nowMs)
+      if (named !== undefined) return { emailId: named, matchedBy: 'return path' }
+      const [marked] = returnPaths.readMarks(field, nowMs)
+      if (marked !== undefined) return { emailId: marked, matchedBy: 'mark' }
     }
     for (const matchedBy of ['return path', 'mark'] as const) {
       for (const text of texts) {
@@ -105,11 +102,10 @@ export function openReturns(deps: ReturnsDeps): Returns {
   }
 
   /** Whoever reports waits for us meanwhile, so not for ever. */
-  const dkimOf = async ({ from }: Heading, octets: Uint8Array): Promise<DkimVerdict> => {
+  const dkimOf = async (signatures: Unjudged): Promise<DkimVerdict> => {
     const done = new AbortController()
-    const message = Buffer.from(octets.buffer, octets.byteOffset, octets.byteLength)
     const inTime = pause(clock, longestVerifyMs, done.signal).then((): DkimVerdict => 'fail')
-    const verdict = await Promise.race([verify(message, from.slice(from.lastIndexOf('@') + 1), findTxt, clock.nowMs()), inTime])
+    const verdict = await Promise.race([judge(signatures, findTxt), inTime])
     done.abort()
     return verdict
   }
@@ -123,18 +119,25 @@ export function openReturns(deps: ReturnsDeps): Returns {
     return { emailId: email.id, effect: await note(facts, email) }
   }
 
-  /** Verified once, however many recipients the report has. */
-  const verifierOf = (octets: Uint8Array) => {
+  /** Read once and verified once, however many recipients it has. */
+  const messageOf = (octets: Buffer, address: string): Message => {
+    let reading: Promise<Reading> | undefined
     let verdict: Promise<DkimVerdict> | undefined
-    return (heading: Heading) => {
-      verdict ??= dkimOf(heading, octets)
-      return verdict
+    return {
+      reading() {
+        reading ??= deps.read(octets, { atMs: clock.nowMs(), network: networkOf(address) })
+        return reading
+      },
+      dkim(signatures) {
+        verdict ??= dkimOf(signatures)
+        return verdict
+      },
     }
   }
 
-  const takeReport = async (envelopeTo: string, octets: Uint8Array, dkim = verifierOf(octets)): Promise<Effect> => {
-    const { report, emailId, effect } = await decide(envelopeTo, octets, dkim)
-    const kind = report?.kind ?? 'unread'
+  const takeFrom = async (envelopeTo: string, message: Message): Promise<Effect> => {
+    const { report, emailId, effect } = await decide(envelopeTo, message)
+    const kind = report === null || report.unread ? 'unread' : report.kind
     metrics.reports.inc({ kind, effect })
     log.info({ email: emailId, kind, effect, status: report?.status ?? null }, 'a report was taken')
     return effect
@@ -143,20 +146,18 @@ export function openReturns(deps: ReturnsDeps): Returns {
   return {
     accepts: (address) =>
       Promise.resolve(returnPaths.read(address, clock.nowMs()) !== undefined || address.toLowerCase() === feedback ? 'ours' : 'unknown'),
-    async take({ recipients }, octets) {
-      const dkim = verifierOf(octets)
+    async take({ recipients, address: from }, octets) {
+      const message = messageOf(octets, from)
       // A return path is good at any domain: of its many forms one counts.
       const named = new Map(recipients.map((address) => [returnPaths.read(address, clock.nowMs()) ?? address.toLowerCase(), address]))
-      for (const address of named.values()) await takeReport(address, octets, dkim)
+      for (const address of named.values()) await takeFrom(address, message)
     },
-    takeReport,
+    takeReport: (envelopeTo, { buffer, byteOffset, byteLength }) =>
+      takeFrom(envelopeTo, messageOf(Buffer.from(buffer, byteOffset, byteLength), nowhere)),
   }
 }
 
-/** What a report says, as it stands and then decoded. */
-function* textsOf(octets: Uint8Array): Generator<string> {
-  const buffer = Buffer.from(octets.buffer, octets.byteOffset, octets.byteLength)
-  yield buffer.toString('latin1').replace(/=\r?\n/g, '')
-  const { text, html, attachments } = readMessage(buffer)
-  yield [text ?? '', html ?? '', ...attachments.map(({ content }) => content.toString('latin1'))].join('\n')
+interface Message {
+  reading(): Promise<Reading>
+  dkim(signatures: Unjudged): Promise<DkimVerdict>
 }

@@ -1,7 +1,7 @@
 /**
  * The simulated outside for test keys: the recipient's address decides what becomes of a message (contract section 4.1), and
  * a scenario what the other hosts of the world do.
- * Owns: nothing. Uses: nothing. Used by: delivery, installation.
+ * Owns: nothing. Uses: nothing. Used by: domains, accept, delivery, installation.
  * Promises: the same recipient and attempt give the same answer, and the same report later; nothing leaves the process.
  */
 

@@ -179,6 +179,22 @@ const promoteDue = sql`
   ) as due
   where (spool.tenant_id, spool.email_id) between (due.tenant_id, due.email_id) and (due.tenant_id, due.email_id) and ${isNow} = 'deferred'`
 
+/**
+ * Through the same index. It has held recipients too, whose time may be as far off, so that it is not asked often.
+ */
+const recallDistant = sql`
+  update spool
+  set due_at = $3
+  from (
+    select tenant_id, email_id
+    from spool
+    where state = 'deferred' and shard = any($1) and due_at > $2
+    order by due_at
+    limit $4
+  ) as distant
+  where (spool.tenant_id, spool.email_id) between (distant.tenant_id, distant.email_id) and (distant.tenant_id, distant.email_id)
+    and ${isNow} = 'deferred'`
+
 export interface OwnedShard {
   shard: number
   epoch: number
@@ -250,4 +266,12 @@ export function findInterrupted(db: Db, shards: readonly OwnedShard[], heldEmail
 /** Deferred recipients whose time has come become ready; returns how many. */
 export function promote(db: Db, shards: readonly OwnedShard[], nowMs: number, most: number): Promise<number> {
   return db.run(promoteDue, [shards.map((one) => one.shard), new Date(nowMs), most])
+}
+
+/**
+ * Deferred recipients that are due later than anything puts off, because a clock was ahead when that was written, are due now; returns how
+ * many.
+ */
+export function recall(db: Db, shards: readonly OwnedShard[], latestMs: number, nowMs: number, most: number): Promise<number> {
+  return db.run(recallDistant, [shards.map((one) => one.shard), new Date(latestMs), new Date(nowMs), most])
 }

@@ -14,3 +14,13 @@ export function retryDelayMs(failures: number, schedule: RetrySchedule, fraction
   const delayMs = Math.min(growth ** failures * schedule.baseMs, schedule.mostMs)
   return Math.round(delayMs * (1 - jitter + 2 * jitter * fraction))
 }
+
+/** No delay is longer. */
+export const longestRetryMs = ({ mostMs }: RetrySchedule): number => Math.ceil(mostMs * (1 + jitter))
+
+/** No email takes longer for all attempts of the schedule, each made when it is due. */
+export function wholeScheduleMs(schedule: RetrySchedule): number {
+  let sumMs = 0
+  for (let failures = 1; failures < schedule.maxAttempts; failures++) sumMs += retryDelayMs(failures, schedule, 1)
+  return sumMs
+}

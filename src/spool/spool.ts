@@ -18,7 +18,18 @@ export {
   wake,
   wakeEmails,
 } from './changes.ts'
-export { type Claimed, claim, findInterrupted, giveBack, type Lane, type OwnedShard, postpone, promote, statusBefore } from './claim.ts'
+export {
+  type Claimed,
+  claim,
+  findInterrupted,
+  giveBack,
+  type Lane,
+  type OwnedShard,
+  postpone,
+  promote,
+  recall,
+  statusBefore,
+} from './claim.ts'
 export { contentsStillQueued, oldestQueuedMs, releaseWaiting, requeue, takeExpiredHolds } from './holds.ts'
 export { forgetProcess, type Leased, type Leases, livingProcesses, openLeases, shardLeases } from './leases.ts'
 export {
@@ -52,6 +63,6 @@ export {
   type Restore,
   releaseRestored,
 } from './restores.ts'
-export { type RetrySchedule, retryDelayMs } from './retry.ts'
+export { longestRetryMs, type RetrySchedule, retryDelayMs, wholeScheduleMs } from './retry.ts'
 export { shardCount, shardOf } from './shards.ts'
 export { findTestAheadMs, moveTestClock, readTestQueue, removeTestClockOfTenant } from './test-clocks.ts'

@@ -2,13 +2,13 @@
  * The lists as people keep them: adding, looking up, taking away, paging, and up to 1000 at once. The list of `tenantId` '' is the
  * organisation's.
  */
+import { createHash } from 'node:crypto'
 import { Refusal, refuseOddText, wrongField } from '#base'
-import { type Db, type Queryable, sql } from '#db'
+import { type Db, type Queryable, type Sql, sql } from '#db'
 import { parseAddress } from '#mail'
 import { tenantForNew } from '#tenants'
 
 export interface Suppression {
-  id: number
   /** '': the organisation's. */
   tenantId: string
   /** Lower case. */
@@ -27,7 +27,7 @@ export interface Wanted {
 }
 
 const columns = sql.part`
-  id, tenant_id as "tenantId", address, reason, source, created_at as "createdAt", email_id as "emailId"`
+  tenant_id as "tenantId", address, reason, source, created_at as "createdAt", email_id as "emailId"`
 
 const saveEntries = sql<Suppression & { added: boolean }>`
   insert into suppressions (tenant_id, address, reason, source, created_at)
@@ -48,21 +48,29 @@ const deleteEntry = sql`
   where tenant_id = $1 and address = $2`
 
 const filtered = sql.part`
-  where tenant_id = $1
     and ($2::text is null or address like $2)
     and ($3::text is null or reason = $3)`
+const statementsOf = (scope: Sql<unknown>) => ({
+  page: sql<Suppression>`
+    select ${columns}
+    from suppressions
+    where ${scope} ${filtered}
+    order by id desc
+    limit $4 offset $5`,
+  count: sql<{ total: number }>`
+    select count(*) as total
+    from suppressions
+    where ${scope} ${filtered}`,
+})
+const ofOneList = statementsOf(sql.part`tenant_id = $1`)
+const ofEveryList = statementsOf(sql.part`$1::text is null`)
 
-const listPage = sql<Suppression>`
-  select ${columns}
-  from suppressions
-  ${filtered}
-  order by id desc
-  limit $4 offset $5`
-
-const countMatching = sql<{ total: number }>`
-  select count(*) as total
-  from suppressions
-  ${filtered}`
+/**
+ * The id that clients see: 48 bits of what an entry is of. The number in its row only keeps the order of entries; it counts those of all
+ * tenants.
+ */
+export const suppressionId = ({ tenantId, address }: Pick<Suppression, 'tenantId' | 'address'>): number =>
+  createHash('sha256').update(`${tenantId} ${address}`).digest().readUIntBE(0, 6)
 
 /** The address as it stands in a list; refuses `invalid_email_format`. */
 function listed(address: string): string {
@@ -137,17 +145,18 @@ export async function removeSuppression(on: Queryable, tenantId: string, given: 
   throw new Refusal('not_found', { message: 'the address is not on the list' })
 }
 
-/** A page of a list, newest first: the addresses that contain `address`, listed for exactly `reason`. */
+/** A page of a list, or (null) of all together, newest first: the addresses that contain `address`, listed for exactly `reason`. */
 export async function listSuppressions(
   on: Queryable,
-  filter: { tenantId: string; address?: string | undefined; reason?: string | undefined },
+  filter: { tenantId: string | null; address?: string | undefined; reason?: string | undefined },
   page: { number: number; size: number },
 ): Promise<{ entries: Suppression[]; total: number }> {
   const containing = filter.address === undefined ? null : `%${filter.address.toLowerCase().replace(/[\\%_]/g, '\\$&')}%`
   const parameters = [filter.tenantId, containing, filter.reason ?? null]
+  const statements = filter.tenantId === null ? ofEveryList : ofOneList
   const [counted, entries] = await Promise.all([
-    on.first(countMatching, parameters),
-    on.rows(listPage, [...parameters, page.size, (page.number - 1) * page.size]),
+    on.first(statements.count, parameters),
+    on.rows(statements.page, [...parameters, page.size, (page.number - 1) * page.size]),
   ])
   return { entries, total: counted?.total ?? 0 }
 }

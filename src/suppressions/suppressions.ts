@@ -6,7 +6,15 @@
 import { type Queryable, sql, type Tx } from '#db'
 import { keepTenants } from '#tenants'
 
-export { findSuppression, listSuppressions, removeSuppression, type Suppression, saveSuppression, saveSuppressions } from './entries.ts'
+export {
+  findSuppression,
+  listSuppressions,
+  removeSuppression,
+  type Suppression,
+  saveSuppression,
+  saveSuppressions,
+  suppressionId,
+} from './entries.ts'
 
 export type AutomaticReason = 'hard fail' | 'too many soft fails' | 'bounce' | 'complaint' | 'unsubscribe'
 

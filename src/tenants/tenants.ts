@@ -41,6 +41,10 @@ const addOrganisation = sql`
   insert into organisation (id, name, slug, secret_fingerprint, created_at)
   values ($1, $2, $3, $4, $5)`
 
+const saveFingerprint = sql`
+  update organisation
+  set secret_fingerprint = $1`
+
 const tenantColumns = sql.part`
   id, name, status, metadata, is_default as "isDefault", paused_because as "pausedBecause", created_at as "createdAt", updated_at as "updatedAt"`
 
@@ -156,6 +160,9 @@ export async function findServer(on: Queryable, tenantId: string | null): Promis
   const name = tenantId === null ? whole?.name : (await tenantNames(on, [tenantId])).get(tenantId)
   return { uuid: id, name: name ?? id, permalink: id, organization: whole?.slug ?? '' }
 }
+
+/** The secret that processes must have from now on. */
+export const saveSecretFingerprint = (tx: Tx, fingerprint: string): Promise<number> => tx.run(saveFingerprint, [fingerprint])
 
 /** Makes the organisation and its default tenant. */
 export async function foundOrganisation(

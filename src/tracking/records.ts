@@ -1,5 +1,5 @@
 /** The records of track domains (contract section 11). */
-import { Refusal, wrongField } from '#base'
+import { type Ids, Refusal, wrongField } from '#base'
 import { type Db, type Queryable, sql, sqlState } from '#db'
 import { findDomainById, returnPathLabel } from '#domains'
 import { parseDomain } from '#mail'
@@ -39,9 +39,13 @@ export const trackColumns = sql.part`
   updated_at as "updatedAt"`
 
 const insertTrackDomain = sql<TrackDomain>`
-  insert into track_domains (tenant_id, domain_id, name, full_name, track_clicks, track_opens, ssl_enabled, excluded_click_domains,
+  insert into track_domains (id, tenant_id, domain_id, name, full_name, track_clicks, track_opens, ssl_enabled, excluded_click_domains,
                              next_check_at, created_at)
-  values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9)
+  select number, $1, $2::bigint, $3, $4, $5::boolean, $6::boolean, $7::boolean, $8, $9::timestamptz, $9
+  from unnest($10::integer[]) with ordinality as drawn (number, nth)
+  where not exists (select from track_domains where id = number)
+  order by nth
+  limit 1
   on conflict (full_name) do nothing
   returning ${trackColumns}`
 
@@ -49,7 +53,7 @@ const trackDomains = sql<TrackDomain>`
   select ${trackColumns}
   from track_domains
   where $1::text is null or tenant_id = $1
-  order by id`
+  order by created_at, id`
 
 const trackDomainById = sql<TrackDomain>`
   select ${trackColumns}
@@ -98,7 +102,7 @@ function excluded(text: string | null | undefined): string | null | undefined {
 export async function addTrackDomain(
   db: Db,
   wanted: TrackSettings & { domainId: number; name: string; tenantId: string | null },
-  nowMs: number,
+  { nowMs, ids }: { nowMs: number; ids: Ids },
 ): Promise<TrackDomain> {
   const name = wanted.name.toLowerCase()
   if (!labels.test(name)) throw wrongField('name', 'must be one to three DNS labels, such as click')
@@ -113,7 +117,7 @@ export async function addTrackDomain(
     const fullName = `${name}.${domain.name}`
     if (fullName.length > longestName) throw wrongField('name', `makes a host name longer than ${longestName} characters`)
     const settings = [wanted.trackClicks ?? true, wanted.trackOpens ?? true, wanted.sslEnabled ?? true, excludedClickDomains]
-    const row = [domain.tenantId, domain.id, name, fullName, ...settings, new Date(nowMs)]
+    const row = [domain.tenantId, domain.id, name, fullName, ...settings, new Date(nowMs), ids.numbers()]
     const added = await tx.first(insertTrackDomain, row).catch((error: unknown) => {
       throw sqlState(error) === domainGone ? noSuchDomain() : error
     })

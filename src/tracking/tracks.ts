@@ -23,7 +23,7 @@ const liveTrackDomain = sql<Row>`
     excluded_click_domains as "excludedClickDomains"
   from track_domains
   where tenant_id = $1 and domain_id = $2 and dns_status = 'ok'
-  order by id
+  order by created_at, id
   limit 1`
 
 export function openTracks({ db, clock }: { db: Db; clock: Clock }): Tracks {

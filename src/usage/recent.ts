@@ -27,8 +27,6 @@ export interface Failing {
 }
 
 export interface Recent {
-  /** Of simulated mail, because there was no other. */
-  isSimulated: boolean
   delivered: { emails: number; sinceAt: Date | null; p50Ms: number | null; p99Ms: number | null }
   failing: Failing[]
   /** Messages a minute by destination. */
@@ -38,15 +36,16 @@ export interface Recent {
 const perCent = (sorted: readonly number[], share: number): number | null =>
   sorted[Math.min(sorted.length - 1, Math.ceil(sorted.length * share) - 1)] ?? null
 
-/** Of one tenant ('' for all), at most a second old. */
-export function openRecent({ db, clock }: { db: Db; clock: Clock }): Remembered<Recent> {
-  return remembered(clock, (tenantId) => inSnapshot(db, (tx) => read(tx, tenantId === '' ? null : tenantId, clock.nowMs())))
+/** Of one tenant ('' for all), of live mail, test mail (which leaves nothing here), or both; at most a second old. */
+export function openRecent({ db, clock }: { db: Db; clock: Clock }): { get(tenantId: string, test?: boolean): Promise<Recent> } {
+  const open = (test?: boolean): Remembered<Recent> =>
+    remembered(clock, (tenantId) => inSnapshot(db, (tx) => read(tx, tenantId === '' ? null : tenantId, test, clock.nowMs())))
+  const [live, tests, both] = [open(false), open(true), open()]
+  return { get: (tenantId, test) => (test === undefined ? both : test ? tests : live).get(tenantId) }
 }
 
-async function read(tx: Tx, tenantId: string | null, nowMs: number): Promise<Recent> {
-  const all = await readRecentEnds(tx, tenantId, new Date(nowMs - windowMs), mostEvents)
-  const live = all.filter((one) => !one.simulated)
-  const ends = live.length > 0 ? live : all
+async function read(tx: Tx, tenantId: string | null, test: boolean | undefined, nowMs: number): Promise<Recent> {
+  const ends = await endsOf(tx, tenantId, test, new Date(nowMs - windowMs))
   const sent = ends.filter((one) => one.kind === 'MessageSent')
   const tookMs = sent
     .flatMap(({ at, emailId }) => {
@@ -58,17 +57,27 @@ async function read(tx: Tx, tenantId: string | null, nowMs: number): Promise<Rec
   const going = sent.slice(0, mostLookedUp).filter(({ at }) => at.getTime() > nowMs - rateWindowMs)
   const destinations = await destinationsOf(tx, [...refused, ...going])
   return {
-    isSimulated: live.length === 0 && all.length > 0,
     delivered: { emails: sent.length, sinceAt: sent.at(-1)?.at ?? null, p50Ms: perCent(tookMs, 0.5), p99Ms: perCent(tookMs, 0.99) },
     failing: failingOf(refused, destinations),
     perMinute: ratesOf(going, destinations, nowMs),
   }
 }
 
-function failingOf(refused: readonly AttemptEnd[], destinations: ReadonlyMap<string, string>): Failing[] {
+/** Of simulated mail or of other. The log says so of attempts; of what came back later only the email does. */
+async function endsOf(tx: Tx, tenantId: string | null, test: boolean | undefined, after: Date): Promise<AttemptEnd[]> {
+  const all = await readRecentEnds(tx, tenantId, after, mostEvents)
+  if (test === undefined) return all
+  const bounced = all.filter(({ kind }) => kind === 'MessageBounced').slice(0, mostLookedUp)
+  const emails = await destinationsOf(tx, bounced)
+  return all.filter(({ emailId, simulated }) => (simulated || emails.get(emailId)?.test === true) === test)
+}
+
+type Destinations = Awaited<ReturnType<typeof destinationsOf>>
+
+function failingOf(refused: readonly AttemptEnd[], destinations: Destinations): Failing[] {
   const found = new Map<string, Failing & { told: Map<string | null, number> }>()
   for (const { kind, emailId, at, classification, details, output } of refused) {
-    const destination = destinations.get(emailId)
+    const destination = destinations.get(emailId)?.domain
     if (!destination) continue
     const first = {
       destination,
@@ -95,12 +104,12 @@ function failingOf(refused: readonly AttemptEnd[], destinations: ReadonlyMap<str
 }
 
 /** Over the last minute; where more went than is looked up, over as much of it as that reaches back. */
-function ratesOf(going: readonly AttemptEnd[], destinations: ReadonlyMap<string, string>, nowMs: number): Map<string, number> {
+function ratesOf(going: readonly AttemptEnd[], destinations: Destinations, nowMs: number): Map<string, number> {
   const oldestMs = going.at(-1)?.at.getTime() ?? nowMs
   const overMs = going.length < mostLookedUp ? rateWindowMs : Math.max(1000, nowMs - oldestMs)
   const counts = new Map<string, number>()
   for (const { emailId } of going) {
-    const destination = destinations.get(emailId)
+    const destination = destinations.get(emailId)?.domain
     if (destination) counts.set(destination, (counts.get(destination) ?? 0) + 1)
   }
   return new Map([...counts].map(([destination, count]) => [destination, Math.round((count * 60_000) / overMs)]))

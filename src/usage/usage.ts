@@ -1,11 +1,12 @@
 /**
  * Usage: how many emails were accepted in a period and what has become of them, for the organisation and for each tenant.
- * Owns: tenant_hours, brake_position. Uses: base, db, tenants, events, emails, delivery. Used by: housekeeping, http, cli.
+ * Owns: tenant_hours, brake_position. Uses: base, db, tenants, events, emails, delivery, returns. Used by: housekeeping, http, cli.
  * Promises: counts are right at every moment and survive the retention of what they count; an export takes constant memory.
  */
 import type { Clock } from '#base'
 import { type Db, inSnapshot, type Tx } from '#db'
-import { type Counts, countsByTenant, countsIn, countsInBuckets } from '#emails'
+import { type Counts, countsByTenant, countsIn, countsInBuckets, onlyOf, testCountsByTenant, testCountsInBuckets } from '#emails'
+import { findComplained } from '#returns'
 import { getTenant, listTenantsByName, type Tenant, type TenantStatus } from '#tenants'
 import { bucketsOf, type Granularity, openZone, type Period, readPeriod } from './periods.ts'
 
@@ -22,6 +23,8 @@ interface Asked {
 interface TenantFilter {
   status?: TenantStatus | undefined
   minSent: number
+  /** Only mail of test keys, or only live mail. */
+  test?: boolean | undefined
 }
 
 export interface TenantUsage {
@@ -62,8 +65,8 @@ export interface Usage {
   /** Every tenant that matches, by name, some at a time. */
   all(period: Period, filter: TenantFilter): AsyncGenerator<TenantUsage[]>
   series(tenantId: string, asked: Asked, granularity: Granularity): Promise<Series & { tenant: Tenant }>
-  /** Of one tenant, or (null) of all together. */
-  overTime(tenantId: string | null, asked: Asked, granularity: Granularity): Promise<Series>
+  /** Of one tenant, or (null) of all together; of all mail, or only of test or of live mail. */
+  overTime(tenantId: string | null, asked: Asked & { test?: boolean | undefined }, granularity: Granularity): Promise<Series>
 }
 
 const none: Counts = { accepted: 0, test: 0, complained: 0, sent: 0, softfail: 0, hardfail: 0, bounced: 0, held: 0 }
@@ -79,12 +82,18 @@ export function openUsage({ db, clock }: { db: Db; clock: Clock }): Usage {
     }
   }
   const period = ({ period: text, timezone }: Asked) => readPeriod(text, openZone(timezone), clock.nowMs())
-  const seriesOf = async (tx: Tx, tenantId: string, asked: Asked, granularity: Granularity): Promise<Series> => {
+  const seriesOf = async (
+    tx: Tx,
+    tenantId: string,
+    asked: Asked & { test?: boolean | undefined },
+    granularity: Granularity,
+  ): Promise<Series> => {
     const zone = openZone(asked.timezone)
     const nowMs = clock.nowMs()
     const within = readPeriod(asked.period, zone, nowMs)
     const starts = bucketsOf(within, granularity, zone, nowMs)
-    const counts = await countsInBuckets(tx, tenantId, starts, within.toMs)
+    const all = await countsInBuckets(tx, tenantId, starts, within.toMs)
+    const counts = asked.test === undefined ? all : await partOf(tx, tenantId, starts, { all, toMs: within.toMs, test: asked.test })
     return { period: within, buckets: starts.map((startMs, index) => ({ startMs, counts: counts[index] ?? none })) }
   }
 
@@ -124,17 +133,32 @@ export function openUsage({ db, clock }: { db: Db; clock: Clock }): Usage {
   }
 }
 
+async function partOf(
+  tx: Tx,
+  tenantId: string,
+  starts: readonly number[],
+  { all, toMs, test }: { all: readonly Counts[]; toMs: number; test: boolean },
+): Promise<Counts[]> {
+  const complained = await findComplained(tx, tenantId || null, starts[0] ?? toMs, toMs)
+  const ofTest = await testCountsInBuckets(tx, tenantId, starts, toMs, complained)
+  return all.map((counts, index) => onlyOf(counts, ofTest[index] ?? none, test))
+}
+
 /** The next tenants by name, and the last one looked at; none: there are no more. */
 async function someTenants(
   tx: Tx,
   { fromMs, toMs }: Period,
-  { status, minSent }: TenantFilter,
+  { status, minSent, test }: TenantFilter,
   after: Tenant | undefined,
 ): Promise<{ found: TenantUsage[]; last: Tenant | undefined }> {
   const tenants = await listTenantsByName(tx, status, after, tenantsAtOnce)
   const ids = tenants.map(({ id }) => id)
   const sums = ids.length > 0 ? await countsByTenant(tx, fromMs, toMs, ids) : new Map<string, Counts>()
-  const found = tenants.map((tenant) => ({ tenant, counts: sums.get(tenant.id) ?? none }))
+  const ofTest = test === undefined || ids.length === 0 ? undefined : await testCountsByTenant(tx, fromMs, toMs, ids)
+  const found = tenants.map((tenant) => {
+    const counts = sums.get(tenant.id) ?? none
+    return { tenant, counts: ofTest && test !== undefined ? onlyOf(counts, ofTest.get(tenant.id) ?? none, test) : counts }
+  })
   return { found: found.filter(({ counts }) => counts.accepted >= minSent), last: tenants.at(-1) }
 }
 

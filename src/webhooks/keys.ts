@@ -5,7 +5,7 @@
  */
 import { createHash, createPublicKey, type KeyObject } from 'node:crypto'
 import { type Clock, pause, type Secrets } from '#base'
-import { type Db, type Queryable, sql, type Tx } from '#db'
+import { type Db, type Queryable, sealedColumn, sql, type Tx } from '#db'
 import { makeRsaKey, readPrivateKey } from '#dkim'
 
 const keyLock = 7_305_055
@@ -54,6 +54,20 @@ export function keysAt<Key extends { createdAt: Date }>(keys: readonly Key[], no
 }
 
 const sealName = (kid: string) => `webhook signing key ${kid}`
+
+const findSealed = sql<{ key: string; named: string; sealed: Buffer }>`
+  select id as key, id as named, private_key as sealed
+  from webhook_signing_keys
+  where id > $2::text and substring(private_key from 1 for 5) <> $1::bytea
+  order by id
+  limit $3`
+
+const saveSealed = sql`
+  update webhook_signing_keys
+  set private_key = $2
+  where id = $1 and private_key = $3`
+
+export const sealedKeysOfWebhooks = sealedColumn('webhook_signing_keys.private_key', sealName, { find: findSealed, save: saveSealed })
 
 export interface KeyDeps {
   db: Db

@@ -2,8 +2,8 @@
  * Webhooks as records: one row, seen as a tenant's or (tenant '') as the organisation's. What it hears of, and its secrets: sealed in
  * the row, a replaced one signing for another day.
  */
-import { type Secrets, wrongField } from '#base'
-import { type Queryable, sql, type Tx } from '#db'
+import { type Ids, type Secrets, wrongField } from '#base'
+import { type Queryable, sealedColumns, sql, type Tx } from '#db'
 
 /** What a webhook may subscribe to by name (contract 13.1). */
 export const webhookEvents = [
@@ -59,17 +59,26 @@ const columns = sql.part`
   secret, old_secrets as "oldSecrets", created_at as "createdAt", updated_at as "updatedAt"`
 
 const insertWebhook = sql<StoredWebhook>`
-  insert into webhooks (tenant_id, uuid, name, url, event_names, all_events, enabled, timeout_seconds, secret, old_secrets, created_at,
+  insert into webhooks (id, tenant_id, uuid, name, url, event_names, all_events, enabled, timeout_seconds, secret, old_secrets, created_at,
                         updated_at, disabled_at, disabled_because)
-  values ($1, $2, $3, $4, $5, $6, $7, $8, $9, '[]', $10, $10, case when $7 then null else $10::timestamptz end,
-          case when $7 then null else 'asked' end)
+  select number, $1, $2::uuid, $3, $4, $5::text[], $6::boolean, $7::boolean, $8::smallint, $9::bytea, '[]', $10::timestamptz, $10,
+         case when $7 then null else $10 end, case when $7 then null else 'asked' end
+  from unnest($11::integer[]) with ordinality as drawn (number, nth)
+  where not exists (select from webhooks where id = number)
+  order by nth
+  limit 1
   returning ${columns}`
+
+const everyWebhook = sql<StoredWebhook>`
+  select ${columns}
+  from webhooks
+  order by created_at, id`
 
 const webhooksOf = sql<StoredWebhook>`
   select ${columns}
   from webhooks
   where tenant_id = $1
-  order by id`
+  order by created_at, id`
 
 const webhookById = sql<StoredWebhook>`
   select ${columns}
@@ -122,13 +131,15 @@ export const findWebhooks = (on: Queryable, ids: readonly number[]): Promise<Sto
 /** The channel on which a webhook's id is said after it was made or changed. */
 export const webhookChanged = 'webhook_changed'
 
-export const listWebhooks = (on: Queryable, tenantId: string): Promise<StoredWebhook[]> => on.rows(webhooksOf, [tenantId])
+/** `tenantId` null: of all tenants and of the organisation. */
+export const listWebhooks = (on: Queryable, tenantId: string | null): Promise<StoredWebhook[]> =>
+  tenantId === null ? on.rows(everyWebhook) : on.rows(webhooksOf, [tenantId])
 
 export async function addWebhook(
   on: Queryable,
   { tenantId, uuid, name, url, events, allEvents, enabled, timeoutSeconds }: NewWebhook,
   sealedSecret: Buffer,
-  nowMs: number,
+  { nowMs, ids }: { nowMs: number; ids: Ids },
 ): Promise<StoredWebhook> {
   const row = await on.first(insertWebhook, [
     tenantId,
@@ -141,6 +152,7 @@ export async function addWebhook(
     timeoutSeconds,
     sealedSecret,
     new Date(nowMs),
+    ids.numbers(),
   ])
   if (!row) throw new Error('a webhook was not saved')
   return row
@@ -207,3 +219,30 @@ export const openedSecrets = (stored: StoredWebhook, secrets: Secrets, nowMs: nu
   [stored.secret, ...stillValid(stored, nowMs).map(({ sealed }) => Buffer.from(sealed, 'base64'))].map((sealed) =>
     secrets.open(sealName(stored), sealed),
   )
+
+type SealedWebhook = Pick<StoredWebhook, 'uuid' | 'secret' | 'oldSecrets'>
+
+const findSealed = sql<SealedWebhook & { key: string }>`
+  select id::text as key, uuid, secret, old_secrets as "oldSecrets"
+  from webhooks
+  where id > coalesce(nullif($2::text, ''), '0')::bigint and (substring(secret from 1 for 5) <> $1::bytea or exists (
+    select from jsonb_array_elements(old_secrets) as old (one)
+    where substring(decode(one ->> 'sealed', 'base64') from 1 for 5) <> $1::bytea))
+  order by id
+  limit $3`
+
+const saveSealed = sql`
+  update webhooks
+  set secret = $2, old_secrets = $3::jsonb
+  where id = $1::bigint and secret = $4 and old_secrets = $5::jsonb`
+
+export const sealedSecretsOfWebhooks = sealedColumns<SealedWebhook>({
+  columns: ['webhooks.secret', 'webhooks.old_secrets'],
+  find: findSealed,
+  save: saveSealed,
+  sealAnew: ({ key, secret, oldSecrets, ...webhook }, secrets) => {
+    const anew = (sealed: Buffer) => secrets.seal(sealName(webhook), secrets.open(sealName(webhook), sealed))
+    const oldAnew = oldSecrets.map(({ sealed, until }) => ({ sealed: anew(Buffer.from(sealed, 'base64')).toString('base64'), until }))
+    return [key, anew(secret), JSON.stringify(oldAnew), secret, JSON.stringify(oldSecrets)]
+  },
+})

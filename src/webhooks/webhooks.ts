@@ -2,7 +2,8 @@
  * Webhooks: who is told of what happens, how a receiver knows that it was us, and what became of each request. One kind of record,
  * seen as a tenant's or as the organisation's. Processes that share the webhooks by lease follow the log and send.
  * Owns: webhooks, webhook_endpoints, webhook_positions, webhook_retries, webhook_processes, webhook_deliveries, webhook_signing_keys.
- * Uses: base, dkim, net, bounces, db, tenants, events, emails, spool. Used by: housekeeping, doctor, http, cli, main.
+ * Uses: base, dkim, net, bounces, db, tenants, events, emails, spool. Used by: housekeeping, installation, doctor, http, cli,
+ * main.
  * Promises: every event is sent at least once, under one id for each webhook, those of one email in their order; no receiver keeps
  * another waiting; nothing is sent to an address that is not allowed; secrets and keys are sealed in the database; every request but a
  * test leaves a record.
@@ -23,7 +24,7 @@ import {
   listDeliveriesOfEmail,
   recordDeliveries,
 } from './deliveries.ts'
-import { type Jwk, openInstallationKeys } from './keys.ts'
+import { type Jwk, openInstallationKeys, sealedKeysOfWebhooks } from './keys.ts'
 import { addEndpoint, addReplay, forgive, startFollowing, stopFollowing } from './positions.ts'
 import {
   addWebhook,
@@ -37,6 +38,7 @@ import {
   organisationWide,
   rotated,
   type StoredWebhook,
+  sealedSecretsOfWebhooks,
   sealSecret,
   subscription,
   type Webhook,
@@ -45,6 +47,8 @@ import {
 } from './records.ts'
 import { openSend } from './request.ts'
 import { shownSecret } from './signing.ts'
+
+export const sealedOfWebhooks = [sealedSecretsOfWebhooks, sealedKeysOfWebhooks]
 
 export { samplePayload, webhookBody } from './body.ts'
 export {
@@ -110,7 +114,8 @@ export interface Replayed {
 /** A scope of null is the whole organisation; `organisationWide` its own webhooks. What is not there is refused with `not_found`. */
 export interface Webhooks {
   create(tenantId: string, wanted: Changes & { name: string; url: string }): Promise<Shown>
-  list(tenantId: string): Promise<Webhook[]>
+  /** null: of all tenants and of the organisation. */
+  list(tenantId: string | null): Promise<Webhook[]>
   get(id: string, scope: string | null, options?: { reveal?: boolean | undefined }): Promise<Shown>
   update(id: string, scope: string | null, changes: Changes): Promise<Shown>
   remove(id: string, scope: string | null): Promise<void>
@@ -173,7 +178,7 @@ export function openWebhooks(deps: WebhooksDeps): Webhooks {
       }
       const webhook = await db.transaction(async (tx) => {
         if (tenantId !== organisationWide) await tenantForNew(tx, tenantId)
-        const added = await addWebhook(tx, record, sealSecret({ uuid }, octets, secrets), clock.nowMs())
+        const added = await addWebhook(tx, record, sealSecret({ uuid }, octets, secrets), { nowMs: clock.nowMs(), ids })
         await addEndpoint(tx, added)
         return added
       })

@@ -1,7 +1,8 @@
 /** What the accepting commit does with those who wait, while the database is away. */
+import fc from 'fast-check'
 import { expect, onTestFinished, test } from 'vitest'
 import { openCommit } from '#accept'
-import { type Clock, openIds, systemClock, systemRandom } from '#base'
+import { type Clock, openIds, pause, systemClock, systemRandom } from '#base'
 import { CommitUnknown, DatabaseUnreachable, type Db, ensurePartitions, sql } from '#db'
 import { emailTables } from '#emails'
 import { eventTables } from '#events'
@@ -31,7 +32,10 @@ async function commitWith(send: () => Promise<SendLimits>, { clock = systemClock
   const database = await testDatabase()
   onTestFinished(() => database.close())
   const { db } = database
-  return { db, commit: openCommit({ db: wrap(db), clock, limitSettings: { send, rateOf: () => Promise.resolve(null) } }) }
+  return {
+    db,
+    commit: openCommit({ db: wrap(db), clock, ids, limitSettings: { send, usualRate: () => null, rateOf: () => Promise.resolve(null) } }),
+  }
 }
 
 /** The first flush is committed, and its answer is lost; `then`: what the second comes to. */
@@ -106,3 +110,86 @@ test('what was accepted is not refused, though its answer was lost and the datab
   expect(await Promise.all([commit(entry()), commit(entry())])).toMatchObject(Array(2).fill({ committed: true }))
   expect(await db.rows(sql`select from emails`)).toHaveLength(2)
 })
+
+/** What a statement comes to: as it is; done, and its answer lost; not done, and nobody knows; refused. */
+type Fate = 'done' | 'done, answer lost' | 'not done, answer lost' | 'refused'
+
+/** Statements that take slots or write emails meet their fates in turn; all others, and later ones, are done. */
+function faulty(db: Db, fates: Fate[]): Db {
+  const meet = async <T>(text: string, work: () => Promise<T>): Promise<T> => {
+    const isMeant = /insert into contents|update send_capacity/.test(text)
+    const fate = (isMeant && fates.shift()) || 'done'
+    if (fate === 'refused') throw Object.assign(new Error('a fault of the server'), { code: '53200' })
+    const answer = fate === 'not done, answer lost' ? undefined : await work()
+    if (fate !== 'done') throw new CommitUnknown(new Error('the connection broke'))
+    return answer as T
+  }
+  return {
+    ...db,
+    rows: (statement, parameters) => meet(statement.text, () => db.rows(statement, parameters)),
+    first: (statement, parameters) => meet(statement.text, () => db.first(statement, parameters)),
+    run: (statement, parameters) => meet(statement.text, () => db.run(statement, parameters)),
+    transaction: (work) => meet('update send_capacity', () => db.transaction(work)),
+  }
+}
+
+/** Not truncated, which makes files anew for every day. */
+const forgetAll = ['emails', 'contents', 'spool', 'events', 'idempotency_keys', 'send_capacity']
+  .map((one) => `delete from ${one}`)
+  .join(';')
+
+test('whatever answers are lost, the slots used are as many as the emails accepted', async () => {
+  const fate = fc.constantFrom<Fate>('done', 'done', 'done, answer lost', 'not done, answer lost', 'refused')
+  const limits = fc.constantFrom(unlimited, { organisation: 1000, ceilings: new Map([['shop', 1000]]) })
+  const wish = fc.record({ process: fc.nat(1), key: fc.option(fc.constantFrom('a', 'b')) })
+  // Twins in one process wait for each other before they come here.
+  const wishes = fc.uniqueArray(wish, {
+    minLength: 1,
+    maxLength: 6,
+    selector: ({ process, key }) => (key ? `${process} ${key}` : Symbol()),
+  })
+  const scene = fc.record({ fates: fc.array(fate, { maxLength: 8 }), limits, rounds: fc.array(wishes, { minLength: 1, maxLength: 3 }) })
+  const atMs = testTimeMs
+  // Nobody gives up on this machine, however busy it is.
+  const quick: Clock = {
+    nowMs: () => atMs,
+    monotonicMs: () => systemClock.monotonicMs() / 100,
+    after: (delayMs, action) => systemClock.after(delayMs / 100, action),
+  }
+  const { db } = await testDatabase()
+  onTestFinished(() => db.close())
+  await ensurePartitions(db, [...emailTables, ...eventTables], atMs, 1)
+  await fc.assert(
+    fc.asyncProperty(scene, async ({ fates, limits, rounds }) => {
+      await db.script(forgetAll)
+      const coming = [...fates]
+      const limitSettings = { send: () => Promise.resolve(limits), usualRate: () => null, rateOf: () => Promise.resolve(null) }
+      const processes = [0, 1].map(() => openCommit({ db: faulty(db, coming), clock: quick, ids, limitSettings }))
+      const commitIn = (process: number, given: Entry) => (processes[process] as ReturnType<typeof openCommit>)(given)
+      for (const round of rounds) {
+        const asked = round.map(({ process, key }) => {
+          const once = key === null ? undefined : { credentialId: 1, key, fingerprint: Buffer.from('f'), body: Buffer.from('{}') }
+          const submissions = entry(atMs).submissions.map((one) => ({ ...one, credentialId: key === null ? null : 1 }))
+          return commitIn(process, { submissions, once })
+        })
+        await Promise.allSettled(asked)
+      }
+      coming.length = 0
+      // What is owed is paid with the next take of each flush.
+      for (let n = 0; n < 4; n++) {
+        await Promise.all([commitIn(0, entry(atMs)), commitIn(1, entry(atMs))])
+        await pause(systemClock, 1)
+      }
+      const emails = (await db.rows(sql`select from emails`)).length
+      expect(await db.rows(sql`select subject, used from send_capacity where used <> 0 order by subject`)).toEqual(
+        limits.organisation === null
+          ? [{ subject: expect.anything(), used: emails }]
+          : [
+              { subject: expect.anything(), used: emails },
+              { subject: expect.anything(), used: emails },
+            ],
+      )
+    }),
+    { numRuns: 25 },
+  )
+}, 60_000)

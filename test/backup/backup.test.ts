@@ -112,8 +112,8 @@ beforeAll(async () => {
   })
   await house.makeTenant('Second')
   await house.addDomain(house.tenantId, 'shop.example')
-  await db.script(`insert into track_domains (tenant_id, domain_id, name, full_name, track_clicks, track_opens, ssl_enabled, created_at)
-    select tenant_id, id, 'track', 'track.' || name, true, true, true, created_at from domains;
+  await db.script(`insert into track_domains (tenant_id, id, domain_id, name, full_name, track_clicks, track_opens, ssl_enabled, created_at)
+    select tenant_id, id, id, 'track', 'track.' || name, true, true, true, created_at from domains;
     insert into queue_stops values ('', 'destination', 'example.org', 'test', '2026-01-01');
     insert into members (address, role, created_at) values ('ann@example.org', 'owner', '2026-01-01')`)
   const statuses = async () => {

@@ -48,9 +48,16 @@ function listen(...words: string[]) {
 }
 
 /** Resolves when what became of it can be heard, so that a later listener does not hear of it. */
-const send = async (to: string, more: object = {}) => {
-  const body = { from: 'shop@simulator.test', to: [`${to}@simulator.test`], subject: `to ${to}`, text: 'x', ...more }
-  const { id } = (await house.call('POST', '/emails', { key: house.testKey, body })).body.data as { id: string }
+const send = async (to: string, { raw, ...more }: { raw?: string; [field: string]: unknown } = {}) => {
+  const envelope = { from: 'shop@simulator.test', to: [`${to}@simulator.test`] }
+  const message = `From: ${envelope.from}\r\n${raw}\r\n\r\nx\r\n`
+  const { body } = raw
+    ? await house.call('POST', '/emails/raw', {
+        key: house.testKey,
+        body: { ...envelope, rawMessage: Buffer.from(message).toString('base64') },
+      })
+    : await house.call('POST', '/emails', { key: house.testKey, body: { ...envelope, subject: `to ${to}`, text: 'x', ...more } })
+  const { id } = body.data as { id: string }
   await until(() => expect(everything.printed.join('\n')).toContain(id))
   return id
 }
@@ -61,7 +68,7 @@ describe('postrider listen', () => {
     await send('delivered+before')
     const { printed, end } = listen()
     await until(() => expect(printed).toEqual(['listening']))
-    const emailId = await send('delivered', { subject: 'Hello \u001b[31mred' })
+    const emailId = await send('delivered', { raw: 'Subject: =?utf-8?Q?Hello_=1B[31mred?=' })
     await until(() => expect(printed).toHaveLength(2))
     expect(printed[1]).toMatch(
       new RegExp(

@@ -128,7 +128,7 @@ describe('a list', () => {
     expect((await ran('webhook', 'list')).text).toMatch(/^the organisation has none/)
     const { webhook, secret } = await webhooks.create(organisationWide, { name: 'orders', url: 'http://127.0.0.1/a', enabled: false })
     const { text } = await ran('webhook', 'list')
-    expect(text).toBe(`${String(webhook.id).padEnd(6)}orders  http://127.0.0.1/a, all events, disabled`)
+    expect(text).toBe(`${String(webhook.id).padEnd(12)}orders  http://127.0.0.1/a, all events, disabled`)
     const json = (await ran('webhook', 'list', '--json')).text
     expect(JSON.parse(json)).toMatchObject({ webhooks: [{ id: webhook.id, tenantId: null, enabled: false, disabledBecause: 'asked' }] })
     expect(json).not.toContain(secret)
@@ -151,6 +151,6 @@ describe('a list', () => {
   })
 
   test('of the records to publish says when they rest on a name that the internet does not know', async () => {
-    expect((await ran('dns')).text).toMatch(/\n\nBut "vm", which they name, is no name on the internet: first set POSTRIDER_HOSTNAME/)
+    expect((await ran('dns')).text).toMatch(/\n\nBut they name "vm", which is not a public host name: first set POSTRIDER_HOSTNAME/)
   })
 })

@@ -1,4 +1,6 @@
+import { createHash } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { sql } from '#db'
 import { type Answer, type Asked, type House, startHouse } from '../support/house.ts'
 
 interface Credential {
@@ -9,6 +11,11 @@ interface Credential {
   tenantId: string | null
   permissions: string[] | null
 }
+
+const stored = sql<{ row: string }>`
+  select credentials::text as row
+  from credentials
+  where key_hash = $1`
 
 let house: House
 let tenantId: string
@@ -47,6 +54,17 @@ describe('a new credential', () => {
     const { key, ...rest } = created
     expect(credentialIn(await call('GET', `/tenants/${tenantId}/credentials/${created.id}`))).toEqual(rest)
     expect(await call('GET', '/limits', undefined, { key })).toMatchObject({ status: 200 })
+  })
+
+  test('is stored as the SHA-256 of its key, and its key nowhere', async () => {
+    await using plain = await startHouse()
+    const { key } = credentialIn(await plain.call('POST', '/credentials', { key: plain.liveKey, body: { name: 'x', type: 'api' } }))
+    const rows = await plain.db.rows(stored, [
+      createHash('sha256')
+        .update(key ?? '')
+        .digest(),
+    ])
+    expect(rows).toEqual([{ row: expect.not.stringContaining(key?.slice(9) ?? '') }])
   })
 
   test('of type smtp has a user name, a key without prefix, and is no key of the API', async () => {

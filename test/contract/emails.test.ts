@@ -385,6 +385,7 @@ describe('the list', () => {
       timestampIso: expect.stringMatching(isoForm),
       tag: 'fields',
       messageId: expect.stringMatching(/^<.*>$/),
+      test: true,
     })
     expect(new Date((item.timestamp as number) * 1000).toISOString()).toBe(item.timestampIso)
     const { id: untagged } = await send()

@@ -53,4 +53,23 @@ describe('without a key', () => {
       await remaining(behind.port, '198.51.100.9, 192.0.2.2'),
     ]).toEqual(['9', '9', '8'])
   })
+
+  test('an unknown address outside the API is a page to a browser, and JSON to a program', async () => {
+    const browser = { accept: 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8' }
+    for (const path of ['/foo', '/foo/bar?a=<script>', '/docs/nothing']) {
+      const answer = await get(path, browser)
+      const page = await answer.text()
+      expect([answer.status, answer.headers.get('content-type')]).toEqual([404, 'text/html; charset=utf-8'])
+      expect(page).toContain('<a href="/">')
+      expect(page).not.toContain('<script')
+      expect(answer.headers.get('content-security-policy')).toContain("default-src 'none'")
+    }
+    for (const headers of [{}, { accept: 'application/json' }, { accept: '*/*' }] as Record<string, string>[])
+      expect(((await (await get('/foo', headers)).json()) as { error: { code: string } }).error.code).toBe('not_found')
+    // What is under /v1 is the API, whoever asks.
+    expect((await get('/v1/foo', browser)).headers.get('content-type')).toContain('application/json')
+    expect((await fetch(`http://127.0.0.1:${house.port}/foo`, { method: 'POST', headers: browser })).headers.get('content-type')).toContain(
+      'json',
+    )
+  })
 })

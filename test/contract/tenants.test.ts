@@ -38,6 +38,7 @@ describe('a new tenant', () => {
       updatedAt: tenant.createdAt,
       created_at: tenant.createdAt,
       updated_at: tenant.createdAt,
+      pausedBecause: null,
     })
     expect(tenantIn(await call('GET', `/tenants/${tenant.id}`))).toEqual(tenant)
   })

@@ -18,7 +18,7 @@ let zulu: string
 beforeAll(async () => {
   house = await startHouse({ rateLimit: null, sendLimit: 1000, roles: ['delivery', 'housekeeping'], clock: halfPastTwelve })
   acme = await tenant('Acme, "the" best', { externalId: 4711 })
-  zulu = await tenant('=Zulu', { external_id: 'z-1' })
+  zulu = await tenant(' =Zulu', { external_id: 'z-1' })
   await house.addDomain(acme, 'acme.test')
   const ids = await Promise.all(
     ['delivered', 'delivered', 'delivered', 'hardfail', 'softfail'].map((how) =>
@@ -112,7 +112,7 @@ describe('GET /usage/export', () => {
     expect(octets.subarray(0, 3)).toEqual(Buffer.from([0xef, 0xbb, 0xbf]))
     expect(octets.subarray(3).toString().split('\r\n')).toEqual([
       head,
-      `${zulu},'=Zulu,z-1,active,0,0,0,0,0,0,0,0,${start},${end}`,
+      `${zulu},' =Zulu,z-1,active,0,0,0,0,0,0,0,0,${start},${end}`,
       `${acme},"Acme, ""the"" best",4711,active,5,3,1,1,0,0,0.6,0,${start},${end}`,
       `${house.tenantId},Default,,active,0,0,0,0,0,0,0,0,${start},${end}`,
       '',

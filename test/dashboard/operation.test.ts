@@ -79,18 +79,28 @@ describe('the numbers', () => {
     const recent = await vi.waitUntil(
       async () => {
         const { data } = await as('viewer', 'GET', '/recent')
-        const read = data as { delivered: { emails: number; p99Ms: number }; failing: object[]; isSimulated: boolean }
+        const read = data as { delivered: { emails: number; p99Ms: number }; failing: object[] }
         return read.delivered.emails === 2 && read
       },
       { timeout: 20_000, interval: 50 },
     )
-    expect(recent).toMatchObject({ isSimulated: true, failing: [{ destination: 'simulator.test', failed: 1, deferred: 0 }] })
+    expect(recent).toMatchObject({ failing: [{ destination: 'simulator.test', failed: 1, deferred: 0 }] })
     expect(recent.delivered.p99Ms).toBeGreaterThan(0)
+    expect((await as('viewer', 'GET', '/recent?test=false')).data).toMatchObject({ delivered: { emails: 0 }, failing: [] })
     expect((await as('landlord', 'GET', '/recent')).data).toMatchObject({ delivered: { emails: 0 }, failing: [] })
     expect(await as('landlord', 'GET', `/over-time?tenantId=${house.tenantId}`)).toMatchObject({ status: 403 })
     expect((await as('viewer', 'GET', '/health')).data).toMatchObject({ shardsUnowned: 0, restoreWaiting: false })
     expect((await as('landlord', 'GET', '/health')).status).toBe(403)
   })
+})
+
+test('a late bounce of test mail is none of live mail', async () => {
+  await until(await send('bounce@simulator.test'), 'bounced')
+  const failing = async (query: string) =>
+    ((await as('viewer', 'GET', `/recent?${query}`)).data as { failing: Record<string, unknown>[] }).failing
+  const wanted = expect.objectContaining({ destination: 'simulator.test', bounced: 1 })
+  await vi.waitFor(async () => expect(await failing('test=true')).toContainEqual(wanted), { timeout: 10_000, interval: 100 })
+  expect((await failing('test=false')).map(({ destination }) => destination)).not.toContain('simulator.test')
 })
 
 describe('an email', () => {

@@ -1,4 +1,6 @@
 /** One destination without the rest of the house, toward a real socket, on a clock whose timers are a little early, as the machine's are. */
+import type { Socket } from 'node:net'
+import fc from 'fast-check'
 import { expect, test, vi } from 'vitest'
 import { type Clock, silentLog, systemClock } from '#base'
 import { openResolver } from '#net'
@@ -7,6 +9,7 @@ import { type Destination, type DestinationDeps, openDestination } from '../../s
 import { type Job, jobsOf } from '../../src/delivery/job.ts'
 import { type End, outletOf } from '../../src/delivery/outlet.ts'
 import { type MxEvent, startFakeMx } from '../support/fake-mx.ts'
+import { startRudePeer } from '../support/rude-peer.ts'
 
 const early: Clock = { ...systemClock, after: (delayMs, action) => systemClock.after(delayMs - 5, action) }
 const data = Buffer.from('From: a@house.test\r\n\r\nHello\r\n')
@@ -26,27 +29,31 @@ const openShape: End['shape'] = {
   isThrottle: () => false,
 }
 
+const prepared: DestinationDeps['prepare'] = () =>
+  Promise.resolve({
+    returnPathOf: null,
+    messageId: '<a@house.test>',
+    acceptedAtMs: 0,
+    signed: { signatures: '', data },
+    markOf: () => '',
+    needs8bit: false,
+    needsSmtpUtf8: false,
+  })
+
 function destinationWith(more: Partial<DestinationDeps>, shape = openShape): Destination {
   const end: End = { source: undefined, ehloName: 'mail.house.test', shape, warmUp: undefined }
   return openDestination('one.example', {
     clock: early,
     log: silentLog,
     resolver: openResolver({ servers: ['127.0.0.1:9'], clock: systemClock, ids: { fraction: Math.random } }),
-    prepare: () =>
-      Promise.resolve({
-        returnPathOf: null,
-        messageId: '<a@house.test>',
-        acceptedAtMs: 0,
-        signed: { signatures: '', data },
-        markOf: () => '',
-        needs8bit: false,
-        needsSmtpUtf8: false,
-      }),
+    prepare: prepared,
     release: () => undefined,
     mayFinish: () => true,
     done: () => undefined,
     abandoned: () => undefined,
     surplus: () => undefined,
+    isLastTry: () => false,
+    putOff: () => undefined,
     outlet: { four: end, six: end, restMs: 0, mostWaiting: 100, isScarce: true },
     ...more,
   })
@@ -139,15 +146,15 @@ function untrusted(more: Partial<End['shape']> = {}) {
 }
 
 const atTheDoor = [
-  ['connect', '554 5.7.1 Service unavailable; Client host [192.0.2.1] blocked using zen.spamhaus.org', 'permanent'],
-  ['connect', '450 4.7.1 Client host [192.0.2.1] is listed at bl.spamcop.net', 'temporary'],
-  ['ehlo', '550 5.7.1 Your IP address has a poor reputation', 'permanent'],
-  ['connect', '554 mx.gmx.net Bad DNS PTR resource record', 'permanent'],
+  ['connect', '554 5.7.1 Service unavailable; Client host [192.0.2.1] blocked using zen.spamhaus.org'],
+  ['connect', '450 4.7.1 Client host [192.0.2.1] is listed at bl.spamcop.net'],
+  ['ehlo', '550 5.7.1 Your IP address has a poor reputation'],
+  ['connect', '554 mx.gmx.net Bad DNS PTR resource record'],
 ] as const
 
 test.each(atTheDoor)(
-  'of 60 emails refused at %s by "%s" one fails, and the others go when the peer has rested',
-  async (stage, reply, kind) => {
+  'of 60 emails refused at %s by "%s" one is put off, and the others go when the peer has rested',
+  async (stage, reply) => {
     let isFriendly = false
     const script = (event: MxEvent) => (event.stage === stage && !isFriendly ? reply : undefined)
     await using mx = await startFakeMx({ script })
@@ -155,7 +162,7 @@ test.each(atTheDoor)(
     for (const one of jobs) destination.add(one, wayTo(mx.port))
     await vi.waitFor(() => expect(back).toHaveLength(59), 10_000)
     expect(causes).toEqual([reply])
-    expect(done.map(({ findings }) => findings[0]?.kind)).toEqual([kind])
+    expect(done.map(({ findings }) => findings[0]?.kind)).toEqual(['temporary'])
     expect(mx.connections).toBe(1)
 
     isFriendly = true
@@ -199,5 +206,108 @@ test('a host that blocks our address makes us rest, though another one is only o
   await vi.waitFor(() => expect(back).toHaveLength(59), 10_000)
   expect(causes).toEqual([atTheDoor[0][1]])
   expect(done.map(({ findings }) => findings[0]?.kind)).toEqual(['temporary'])
+  destination.destroy()
+})
+
+/** What is said before MAIL is said once, to the first connection; later ones find a server that does nothing wrong. */
+const beforeMail = fc.record({
+  stage: fc.constantFrom('connect' as const, 'ehlo' as const),
+  code: fc.constantFrom(421, 450, 451, 500, 501, 502, 503, 504, 521, 530, 550, 554),
+  text: fc.constantFrom(
+    '5.5.2 Invalid domain name',
+    '5.1.1 no such user',
+    'Error',
+    '5.7.1 go away',
+    '4.3.2 not now',
+    'Mailbox unavailable',
+  ),
+})
+
+test('a refused greeting or EHLO costs no email its life, and is shown only by the email that it was said to', async () => {
+  await fc.assert(
+    fc.asyncProperty(beforeMail, async ({ stage, code, text }) => {
+      await using mx = await startFakeMx({
+        script: (event) => (event.stage === stage && event.session === 1 ? `${code} ${text}` : undefined),
+      })
+      const done: FindingFor[] = []
+      const back: Job[] = []
+      const destination = destinationWith({ done: (result) => done.push(result), surplus: (jobs) => back.push(...jobs) })
+      for (let n = 0; n < 20; n++) destination.add({ ...job, contentId: `e${n}` }, wayTo(mx.port))
+      await vi.waitFor(() => expect(done.length + back.length).toBe(20), 10_000)
+      expect(done.filter(({ findings }) => findings[0]?.kind === 'permanent')).toEqual([])
+      expect(done.filter(({ findings }) => findings[0]?.reply?.code === code)).toHaveLength(1)
+      const others = done.filter(({ findings }) => findings[0]?.kind === 'temporary' && !findings[0].reply)
+      const sent = done.filter(({ findings }) => findings[0]?.kind === 'accepted')
+      expect(others.length + sent.length).toBe(done.length - 1)
+      for (const { findings, conversation } of others) {
+        expect(findings[0]).toMatchObject({
+          enhanced: null,
+          message: expect.stringContaining(`answered the connection made for another email with ${code}`),
+        })
+        expect(findings[0]?.classification).toBe('connection_error')
+        expect(conversation).not.toContain('EHLO')
+      }
+      destination.destroy()
+    }),
+    { numRuns: 25 },
+  )
+}, 60_000)
+
+test('EHLO that is not known to a server is followed by HELO, and the mail goes', async () => {
+  for (const code of [500, 501, 502, 504, 550]) {
+    await using mx = await startRudePeer({ EHLO: `${code} what?\r\n` })
+    const done: FindingFor[] = []
+    const destination = destinationWith({ done: (result) => done.push(result) })
+    destination.add({ ...job }, wayTo(mx.port))
+    await vi.waitFor(() => expect(done.map(({ findings }) => findings[0]?.kind)).toEqual(['accepted']), 10_000)
+    destination.destroy()
+  }
+})
+
+test('a server that greets with our own name ends one email, and the others are put off', async () => {
+  await using mx = await startRudePeer({ connect: '220 mail.house.test ESMTP\r\n' })
+  const done: FindingFor[] = []
+  const destination = destinationWith({ done: (result) => done.push(result) })
+  for (let n = 0; n < 5; n++) destination.add({ ...job, contentId: `e${n}` }, { ...wayTo(mx.port), ownName: 'mail.house.test' })
+  await vi.waitFor(() => expect(done).toHaveLength(5), 10_000)
+  expect(done.map(({ findings }) => findings[0]?.kind)).toEqual(['permanent', ...Array(4).fill('temporary')])
+  destination.destroy()
+})
+
+test('an email at its last try that was not offered is put off without an attempt, each later than the one before it', async () => {
+  await using mx = await startFakeMx({ script: ({ stage }) => (stage === 'ehlo' ? '501 5.5.2 what?' : undefined) })
+  const done: FindingFor[] = []
+  const later: { forMs: number; waitsFor: string }[] = []
+  const putOff = (_: Job, forMs: number, waitsFor: string) => void later.push({ forMs, waitsFor })
+  const destination = destinationWith({ done: (result) => done.push(result), isLastTry: () => true, putOff, downForMs: 1000 })
+  for (let n = 0; n < 5; n++) destination.add({ ...job, contentId: `e${n}` }, wayTo(mx.port))
+  await vi.waitFor(() => expect(later).toHaveLength(4), 10_000)
+  expect(done.map(({ findings }) => findings[0]?.reply?.code)).toEqual([501])
+  const waitsFor = '127.0.0.1 answered the connection made for another email with 501 5.5.2'
+  expect(later).toEqual([1000, 2000, 3000, 4000].map((forMs) => ({ forMs, waitsFor })))
+  destination.destroy()
+})
+
+const hangsUpAfterEhlo = (socket: Socket) => void socket.write('250 rude.test\r\n', () => socket.end())
+test.each([
+  ['says more than was asked for behind its reply to EHLO', '250 rude.test\r\n250 ok\r\n250 ok\r\n'],
+  ['hangs up after its reply to EHLO', hangsUpAfterEhlo],
+])('a server that %s is asked twice, and its mail is put off by the schedule', async (_, EHLO) => {
+  await using mx = await startRudePeer({ EHLO })
+  const done: FindingFor[] = []
+  // The message takes a moment, as from the database, so that the connection is gone when it is there.
+  const prepare: DestinationDeps['prepare'] = async (...given) => {
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    return await prepared(...given)
+  }
+  const destination = destinationWith({ prepare, done: (result) => done.push(result) })
+  for (let n = 0; n < 3; n++) destination.add({ ...job, contentId: `e${n}` }, wayTo(mx.port))
+  await vi.waitFor(() => expect(done).toHaveLength(3), 10_000)
+  expect(done.map(({ findings }) => findings[0]?.kind)).toEqual(Array(3).fill('temporary'))
+  expect(done.map(({ findings }) => findings[0]?.message)).toEqual([
+    'the connection ended before anything could be sent over it',
+    ...Array(2).fill(expect.stringMatching(/^not offered, because 127\.0\.0\.1 was not reached for another email: the connection ended/)),
+  ])
+  expect(mx.connections).toBe(2)
   destination.destroy()
 })

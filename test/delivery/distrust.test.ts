@@ -40,7 +40,7 @@ test.each(stages)(
     const { ready = 0, deferred = 0 } = destinations[0] ?? {}
     expect(ready + deferred).toBeGreaterThanOrEqual(60 - most)
     expect(providers).toMatchObject([{ provider: 'relay', cause: refusal, restsUntilMs: expect.any(Number) }])
-    const suppressions = await house.call('GET', '/suppressions', { key: house.liveKey })
+    const suppressions = await house.call('GET', '/suppressions?all=true', { key: house.liveKey })
     expect(suppressions.body.total).toBe(0)
 
     const { results } = body.data as { results: { id: string }[] }

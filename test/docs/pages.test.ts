@@ -198,6 +198,18 @@ test.for(pages)('every link of %s leads somewhere', (page) => {
   expect(broken).toEqual([])
 })
 
+test('every promise in SECURITY.md names its tests, and they exist', () => {
+  const promises = textOf('SECURITY.md')
+    .split('\n')
+    .filter((line) => line.startsWith('| ') && !line.startsWith('| promise |'))
+  expect(promises.length).toBeGreaterThan(20)
+  for (const promise of promises) {
+    const named = [...promise.slice(promise.lastIndexOf(' | ')).matchAll(/`([^`]+\.test\.ts)`/g)].map(([, path]) => path as string)
+    expect(named, promise).not.toEqual([])
+    expect(named.filter((path) => !existsSync(path))).toEqual([])
+  }
+})
+
 test('index.md names every page of docs/', () => {
   const index = textOf('docs/index.md')
   const missing = docs.filter(

@@ -284,8 +284,8 @@ describe('the doctor', () => {
     expect((await found({ config }))['certificate of SMTP']?.status).toBe('problem')
 
     await house.addDomain(house.tenantId, 'shop.example')
-    await house.db.script(`insert into track_domains (tenant_id, domain_id, name, full_name, track_clicks, track_opens, ssl_enabled, created_at, dns_status)
-      select tenant_id, id, 'track', 'track.shop.example', true, true, true, created_at, 'ok' from domains where name = 'shop.example'`)
+    await house.db.script(`insert into track_domains (tenant_id, id, domain_id, name, full_name, track_clicks, track_opens, ssl_enabled, created_at, dns_status)
+      select tenant_id, 1, id, 'track', 'track.shop.example', true, true, true, created_at, 'ok' from domains where name = 'shop.example'`)
     expect((await found())['certificate of track.shop.example']?.status).toBe('unknown')
     dns.set('track.shop.example', 'A', ['127.0.0.1'])
     const shown = (await found())['certificate of track.shop.example']

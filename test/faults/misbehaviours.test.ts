@@ -17,7 +17,8 @@ const allWithinMs = 60_000
 /** While a hundred peers shout in the same process; or this many times what it took when all was quiet, on a machine that is busy. */
 const healthyWithinMs = 2000
 const timesQuiet = 10
-const mostGrownOctets = 400_000_000
+/** 140 MB of it are the two threads on which the API reads and encodes the body of 6 MB; a thread ends when it idles. */
+const mostGrownOctets = 550_000_000
 
 const closing = new AsyncDisposableStack()
 const cases: (Case & { emails: Map<string, { id: string; told?: Told }> })[] = []

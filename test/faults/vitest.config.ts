@@ -3,7 +3,13 @@ import { defineConfig } from 'vitest/config'
 
 export default defineConfig({
   test: {
-    include: ['test/faults/**/*.test.ts', 'test/journeys/**/*.test.ts', 'test/backup/**/*.test.ts', 'test/docs/**/*.test.ts'],
+    include: [
+      '{src,test}/**/*.slow.test.ts',
+      'test/faults/**/*.test.ts',
+      'test/journeys/**/*.test.ts',
+      'test/backup/**/*.test.ts',
+      'test/docs/**/*.test.ts',
+    ],
     globalSetup: ['test/support/global-setup.ts'],
     pool: 'forks',
     maxWorkers: 2,

@@ -1,12 +1,18 @@
 /** What is accepted and comes back: over real connections in both directions, and from the simulator. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { systemClock } from '#base'
+import { sql } from '#db'
 import { lateReport } from '#simulator'
 import { connect, type SmtpConnection } from '#smtp'
 import { type FakeMx, startFakeMx } from '../support/fake-mx.ts'
 import { type House, startHouse } from '../support/house.ts'
 
 let mx: FakeMx
+const marks = sql<{ simulated: boolean | null }>`
+  select (data -> 'simulated')::boolean as simulated
+  from events
+  where email_id = $1 and kind in ('MessageBounced', 'EmailComplained')`
+
 let house: House
 let back: SmtpConnection
 /** Mails to a return path; returns the reply to the final dot, or to the recipient's refusal. */
@@ -128,5 +134,8 @@ test.each([
   const to = `${local}+journey@simulator.test`
   const messages = await send('hello@simulator.test', [to], house.testKey)
   await expect.poll(() => suppressionOf(encodeURIComponent(to)), { timeout: 15_000, interval: 50 }).toBe(reason)
-  expect(await statusOf(messages[to]?.id ?? '')).toBe(status)
+  const id = messages[to]?.id ?? ''
+  expect(await statusOf(id)).toBe(status)
+  // The abuse brake counts no test mail.
+  expect(await house.db.rows(marks, [id])).toEqual([{ simulated: true }])
 })

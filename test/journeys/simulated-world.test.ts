@@ -239,6 +239,40 @@ describe('the inbox', () => {
     expect(tooLong).toMatchObject({ status: 400, body: { error: { field: 'wait' } } })
   })
 
+  test('waits for mail that comes after the question, though there is older mail that matches', async () => {
+    const own = await tenant()
+    const older = await own.send('again@customer.example')
+    await own.advance(1)
+    const waiting = own.inbox('?to=again@customer.example&wait=20')
+    await house.wait(500)
+    const newer = await own.send('again@customer.example')
+    expect((await waiting).map(({ id }) => id)).toEqual([newer, older])
+    const beganMs = Date.now()
+    expect((await own.inbox('?to=again@customer.example&wait=1')).map(({ id }) => id)).toEqual([newer, older])
+    expect(Date.now() - beganMs).toBeGreaterThanOrEqual(1000)
+  })
+
+  test.each(['the id of an email', 'a time', 'unix seconds'])(
+    'with since as %s shows mail from then on, at once when it is there already',
+    async (how) => {
+      const own = await tenant()
+      const older = await own.send('since@customer.example')
+      await own.advance(1)
+      await house.wait(5)
+      const now = new Date()
+      const waited = how === 'the id of an email' ? undefined : how === 'a time' ? now.toISOString() : String(now.getTime() / 1000)
+      const newer = await own.send('since@customer.example')
+      const since = encodeURIComponent(waited ?? newer)
+      expect((await own.inbox(`?to=since@customer.example&since=${since}&wait=20`)).map(({ id }) => id)).toEqual([newer])
+      const beganMs = Date.now()
+      expect((await own.inbox(`?to=since@customer.example&since=${since}&wait=20`)).map(({ id }) => id)).toEqual([newer])
+      expect(Date.now() - beganMs).toBeLessThan(10_000)
+      expect((await own.inbox(`?since=${older}`)).map(({ id }) => id)).toEqual([newer, older])
+      const odd = await house.call('GET', '/test/inbox?since=yesterday', { key: house.testKey })
+      expect(odd).toMatchObject({ status: 400, body: { error: { code: 'validation_error', field: 'since' } } })
+    },
+  )
+
   test('has pages, newest first, and nothing that was not received', async () => {
     const own = await tenant()
     await own.send('hardfail@simulator.test')

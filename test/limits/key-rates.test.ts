@@ -7,8 +7,9 @@ import { handMoved } from '../support/clock.ts'
 import { testDatabase, testTimeMs } from '../support/database.ts'
 
 const addKey = sql<{ id: number }>`
-  insert into credentials (name, type, mode, hold, key_hash, key_prefix, created_at, updated_at)
-  values ('key', 'api', 'live', false, gen_random_uuid()::text::bytea, 'svc_live_', now(), now())
+  insert into credentials (id, name, type, mode, hold, key_hash, key_prefix, created_at, updated_at)
+  select coalesce(max(id), 0) + 1, 'key', 'api', 'live', false, gen_random_uuid()::text::bytea, 'svc_live_', now(), now()
+  from credentials
   returning id`
 
 let db: Db
@@ -52,6 +53,56 @@ describe('the request rate of a key over several processes', () => {
       }),
       { numRuns: 40 },
     )
+  })
+
+  test('a request of several units passes while there is room for one, and counts with all of them in every process', async () => {
+    const step = fc.record({
+      process: fc.integer({ min: 0, max: 2 }),
+      pauseMs: fc.constantFrom(0, 0, 1, 250, 600, 999, 1000),
+      units: fc.integer({ min: 1, max: 30 }),
+      afterwards: fc.boolean(),
+    })
+    await fc.assert(
+      fc.asyncProperty(fc.integer({ min: 1, max: 12 }), fc.array(step, { maxLength: 15 }), async (limit, steps) => {
+        const clock = handMoved()
+        const three = processes(3, clock)
+        const id = await newKey()
+        const counted: { atMs: number; units: number }[] = []
+        for (const { process, pauseMs, units, afterwards } of steps) {
+          clock.moveMs(pauseMs)
+          const nowMs = clock.monotonicMs()
+          const usedAt = (atMs: number) => counted.filter((one) => one.atMs > atMs - 1000).reduce((sum, one) => sum + one.units, 0)
+          const before = usedAt(nowMs)
+          const verdict = await (three[process] as KeyRates).take(id, limit, { units, ...(afterwards ? { afterwards } : {}) })
+          expect(verdict.allowed).toBe(before < limit || afterwards)
+          if (verdict.allowed) counted.push({ atMs: nowMs, units: Math.min(units, limit) })
+          expect(verdict.remaining).toBe(Math.max(0, limit - usedAt(nowMs)))
+          if (!verdict.allowed) expect(usedAt(nowMs + verdict.retryAfterSeconds * 1000)).toBeLessThan(limit)
+        }
+      }),
+      { numRuns: 20 },
+    )
+  })
+
+  test('of requests that are asked for together the light ones pass first', async () => {
+    const [rates] = processes(1) as [KeyRates]
+    const id = await newKey()
+    // The first is asked for alone, and the others together.
+    const asked = [
+      rates.take(id, 5),
+      rates.take(id, 5, { units: 9 }),
+      rates.take(id, 5),
+      rates.take(id, 5),
+      rates.take(id, 5, { units: 9 }),
+    ]
+    const verdicts = await Promise.all(asked)
+    expect(verdicts.map((one) => [one.allowed, one.remaining])).toEqual([
+      [true, 4],
+      [true, 0],
+      [true, 3],
+      [true, 2],
+      [false, 0],
+    ])
   })
 
   test('a refusal names when the oldest request leaves the window, whoever let it through', async () => {

@@ -29,6 +29,33 @@ describe('the request rate of a key', () => {
     )
   })
 
+  test('a request of several units passes while there is room for one, counts with all of them, and always passes alone', () => {
+    const step = fc.record({
+      pauseMs: fc.constantFrom(0, 0, 1, 250, 600, 999, 1000),
+      units: fc.integer({ min: 1, max: 64 }),
+      afterwards: fc.boolean(),
+    })
+    fc.assert(
+      fc.property(fc.integer({ min: 1, max: 20 }), fc.array(step, { maxLength: 60 }), (limit, steps) => {
+        const clock = handMoved(startMs)
+        const limiter = openRateLimiter(clock)
+        const counted: { atMs: number; units: number }[] = []
+        for (const { pauseMs, units, afterwards } of steps) {
+          clock.moveMs(pauseMs)
+          const nowMs = clock.monotonicMs()
+          const usedAt = (atMs: number) => counted.filter((one) => one.atMs > atMs - 1000).reduce((sum, one) => sum + one.units, 0)
+          const before = usedAt(nowMs)
+          const verdict = limiter('key', limit, { units, ...(afterwards ? { afterwards } : {}) })
+          expect(verdict.allowed).toBe(before < limit || afterwards)
+          if (verdict.allowed) counted.push({ atMs: nowMs, units: Math.min(units, limit) })
+          expect(verdict.remaining).toBe(Math.max(0, limit - usedAt(nowMs)))
+          // After the time that a refusal names there is room.
+          if (!verdict.allowed) expect(usedAt(nowMs + verdict.retryAfterSeconds * 1000)).toBeLessThan(limit)
+        }
+      }),
+    )
+  })
+
   test('requests that were refused are not counted', () => {
     const clock = handMoved(startMs)
     const limiter = openRateLimiter(clock)

@@ -5,7 +5,7 @@ import { dnsText, makeEd25519Key, readPrivateKey, type SigningKey, signatureFiel
 import { openReturnPaths } from '#emails'
 import { eraseAddress } from '#housekeeping'
 import type { DnsAnswer } from '#net'
-import { feedbackAddress, openReturns, type Report, type Returns } from '#returns'
+import { feedbackAddress, openReturns, type Report, type Returns, readHere } from '#returns'
 import { openTenants } from '#tenants'
 import { type House, startHouse } from '../support/house.ts'
 
@@ -25,7 +25,8 @@ beforeAll(async () => {
   const { db, secrets } = house
   const resolver = { txt: (name: string) => Promise.resolve(published.get(name) ?? { kind: 'nxdomain' as const }) }
   const readReport = (octets: Uint8Array) => JSON.parse(Buffer.from(octets).toString().split('\r\n\r\n')[1] ?? '') as Report
-  returns = openReturns({ db, clock, ids, log: silentLog, secrets, tenants: openTenants({ db, clock }), resolver, hostname, readReport })
+  const tenants = openTenants({ db, clock })
+  returns = openReturns({ db, clock, ids, log: silentLog, secrets, tenants, resolver, hostname, read: readHere(readReport) })
   const paths = openReturnPaths(secrets)
   markOf = (emailId) => paths.mark(emailId, clock.nowMs())
   addressOf = (emailId, atMs = clock.nowMs()) => paths.make(emailId, `rp.${hostname}`, atMs)

@@ -85,7 +85,7 @@ export function openProcesses(deps: ProcessDeps) {
       const { life, clock, db, kind } = begin('api', real.other)
       const limitSettings = openLimitSettings({ db, clock, config })
       const reached = (place: string) => deps.reached(place, life)
-      const commit: Commit = openCommit({ db, clock, limitSettings, reached })
+      const commit: Commit = openCommit({ db, clock, ids, limitSettings, reached })
       const accept = openAccept({
         db,
         clock,

@@ -7,11 +7,7 @@ type Deps = Parameters<typeof runCommand>[1]
 /** Resolves with the exit code. */
 export function runHere(words: readonly string[], given: Partial<Deps>): Promise<number> {
   const never = () => Promise.reject(new Error('not here'))
-  const secretOf = (): string => {
-    throw new Error('not here')
-  }
   const refused = {
-    secretOf,
     withHouse: never,
     withBareHouse: never,
     untilSignal: never,

@@ -19,7 +19,6 @@ import {
   systemClock,
   systemRandom,
 } from '#base'
-import { readReport } from '#bounces'
 import { createKey, openCredentials, type Permission } from '#credentials'
 import type { Db } from '#db'
 import { type DeliveryDeps, startDelivery } from '#delivery'
@@ -30,7 +29,7 @@ import { type HttpDeps, startHttp } from '#http'
 import { ensureCertificate, type Inbound, type InboundDeps, type Returns, startInbound } from '#inbound'
 import { openLimitSettings } from '#limits'
 import { openResolver } from '#net'
-import { openReturns } from '#returns'
+import { openReader, openReturns } from '#returns'
 import { simulatorDomain } from '#simulator'
 import { addTenant, foundOrganisation, openTenants } from '#tenants'
 import { openTracks } from '#tracking'
@@ -157,7 +156,7 @@ export async function startHouse(wish: Wish = {}): Promise<House> {
   const domains = openDomains({ db, clock, secrets })
   const tracks = openTracks({ db, clock })
   const limitSettings = openLimitSettings({ db, clock, config })
-  const commit = openCommit({ db, clock, limitSettings })
+  const commit = openCommit({ db, clock, ids, limitSettings })
   const accept = openAccept({
     db,
     clock,
@@ -202,7 +201,8 @@ export async function startHouse(wish: Wish = {}): Promise<House> {
     docsFolder: 'docs',
     ...(wish.bounds ? { bounds: wish.bounds } : {}),
   })
-  const returns = openReturns({ db, clock, ids, log, secrets, tenants, resolver, hostname, readReport })
+  const reader = openReader({ clock, log })
+  const returns = openReturns({ db, clock, ids, log, secrets, tenants, resolver, hostname, read: reader.read })
   const running: { stop(): Promise<void> }[] = [http]
   let ports: Inbound['ports'] = { smtp: 0, submission: 0, submissionTls: 0 }
   if (wish.roles?.includes('inbound')) {
@@ -236,6 +236,7 @@ export async function startHouse(wish: Wish = {}): Promise<House> {
 
   const stop = async () => {
     for (const role of running) await role.stop()
+    reader.stop()
     try {
       if (!wish.ages) await expectCounted(db, clock.nowMs())
     } finally {

@@ -21,13 +21,13 @@ const addAttempt = sql`
   values ($1, $2, 1, 'sent', $3, 1, '', '', true, false)`
 const addTrackDomain = sql`
   with domain as (
-    insert into domains (tenant_id, uuid, name, trusted, verified, test_only, selector, rsa_private, rsa_public, ed25519_private,
+    insert into domains (id, tenant_id, uuid, name, trusted, verified, test_only, selector, rsa_private, rsa_public, ed25519_private,
                          ed25519_public, created_at)
-    values ($1, gen_random_uuid(), 'example.com', true, true, false, 's', '', '', '', '', $2)
+    values (1, $1, gen_random_uuid(), 'example.com', true, true, false, 's', '', '', '', '', $2)
     returning id
   )
-  insert into track_domains (tenant_id, domain_id, name, full_name, track_clicks, track_opens, ssl_enabled, created_at)
-  select $1, id, 'click', 'click.example.com', true, true, true, $2
+  insert into track_domains (id, tenant_id, domain_id, name, full_name, track_clicks, track_opens, ssl_enabled, created_at)
+  select 1, $1, id, 'click', 'click.example.com', true, true, true, $2
   from domain`
 const eventCount = sql<{ count: number }>`
   select count(*) as count

@@ -7,6 +7,7 @@ import { resumeTenant } from '#delivery'
 import { appendEvents, type EventKind, eventTables, type NewEvent, readEvents, startOfLog } from '#events'
 import { addTenant, findTenant } from '#tenants'
 import { applyBrake } from '#usage'
+import { verdictOn } from '../../src/usage/brake.ts'
 import { testDatabase } from '../support/database.ts'
 
 const startMs = Date.parse('2026-03-01T12:00:00Z')
@@ -18,8 +19,10 @@ let db: Db
 let tenantId: string
 /** Events told so far. */
 let all: number
+let logged: unknown[][]
 beforeEach(async () => {
   all = 0
+  logged = []
   const database = await testDatabase()
   onTestFinished(() => database.close())
   db = database.db
@@ -51,7 +54,7 @@ const tell = (atMs: number, told: Told[]) => {
 /** Once all that was told may be read: any open transaction on the server holds the log back, also one of another test. */
 const brake = async (nowMs: number) => {
   await expect.poll(async () => (await readEvents(db, startOfLog, 20_000)).length, { timeout: 15_000 }).toBeGreaterThanOrEqual(all)
-  return applyBrake(db, limits, nowMs)
+  return applyBrake(db, limits, nowMs, { warn: (...said: unknown[]) => void logged.push(said) })
 }
 const because = async () => (await findTenant(db, tenantId))?.pausedBecause
 /** Of our own, once they may be read. */
@@ -68,9 +71,30 @@ describe('the abuse brake', () => {
   })
 
   test('pauses a tenant whose mail draws too many complaints', async () => {
-    await tell(startMs, [sent(500), { kind: 'EmailComplained', count: 2 }])
+    await tell(startMs, [sent(500), { kind: 'EmailComplained', count: 5 }])
     expect(await brake(startMs)).toEqual([tenantId])
-    expect(await because()).toContain('2 of 500 emails of the last 24 hours drew complaints')
+    expect(await because()).toContain('5 of 500 emails of the last 24 hours drew complaints')
+    expect(logged).toEqual([[{ tenant: tenantId, cause: await because() }, expect.stringContaining(`postrider tenant resume ${tenantId}`)]])
+  })
+
+  test('stops nobody for one complaint, nor for a few, and warns of them', async () => {
+    await tell(startMs, [sent(120), { kind: 'EmailComplained', count: 1 }])
+    expect(await brake(startMs)).toEqual([])
+    expect(await own()).toEqual([])
+    await tell(startMs, [{ kind: 'EmailComplained', count: 3 }])
+    expect(await brake(startMs)).toEqual([])
+    await expect.poll(own, { timeout: 15_000 }).toEqual(['TenantWarned'])
+    expect(await because()).toBeNull()
+  })
+
+  test('never pauses for fewer than five complaints, and for more exactly when their rate is over the limit', () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 100, max: 20_000 }), fc.nat(60), fc.nat(20_000), (ended, complaints, faults) => {
+        const recipientFaults = Math.min(ended, faults)
+        const isOver = (complaints >= 5 && (complaints / ended) * 100 > 0.3) || (recipientFaults / ended) * 100 > 8
+        expect(verdictOn({ ended, complaints, recipientFaults }, limits)?.over ?? false).toBe(isOver)
+      }),
+    )
   })
 
   test('warns once at half, and pauses later', async () => {

@@ -107,6 +107,11 @@ export function DomainPage() {
         )}{' '}
         {words.publish(domain.dnsRecords.zone)} {!domain.verified && words.watched}
       </p>
+      {hostOf(domain) !== undefined && (
+        <p role="alert" className="mb-4 rounded-md bg-wait-back p-3 text-sm text-wait">
+          {words.notPublic(hostOf(domain) ?? '')}
+        </p>
+      )}
       <div className="flex flex-col gap-4">
         {Object.entries(words.records).map(([name, title]) => {
           const record = domain.dnsRecords[name as keyof typeof words.records]
@@ -125,6 +130,12 @@ export function DomainPage() {
       )}
     </>
   )
+}
+
+/** POSTRIDER_HOSTNAME, which the records name, where it is not a public host name. */
+function hostOf({ dnsRecords }: Domain): string | undefined {
+  const host = dnsRecords.returnPath?.value.replace(/^rp\./, '')
+  return host?.includes('.') ? undefined : host
 }
 
 function OneRecord({ name, title, record }: { name: string; title: string; record: DnsRecord }) {

@@ -3,11 +3,12 @@ import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { type FormEvent, useState } from 'react'
 import { getPage } from '../api.ts'
-import { Button, Empty, Field, Heading, Pager, Problem, Select, StatusBadge, Time } from '../parts/basics.tsx'
+import { Badge, Button, Empty, Field, Heading, Pager, Problem, Select, StatusBadge, Time } from '../parts/basics.tsx'
+import { ChooseMail } from '../parts/chart.tsx'
 import { SaveList } from '../parts/files.tsx'
 import { useList } from '../parts/listing.tsx'
 import { useNews } from '../parts/live.ts'
-import { useFilters } from '../parts/params.ts'
+import { mailOf, testOf, useFilters } from '../parts/params.ts'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
 import { type Email, type Key, statuses } from '../types.ts'
@@ -28,29 +29,41 @@ export function EmailsPage() {
   const { scoped, tenantId } = useHere()
   const [filters, change] = useFilters()
   const client = useQueryClient()
+  const mail = mailOf(filters.mail)
   const wanted = Object.fromEntries(filterNames.map((name) => [name, filters[name]]))
   const pathOf = (page: { page: string | number | undefined; perPage: number; before?: string }) =>
-    scoped('/v1/emails', { ...instants(wanted), ...page })
+    scoped('/v1/emails', { ...instants(wanted), ...page, test: testOf(mail) })
   const { data, error, isPending } = useList<Email>('emails', pathOf({ page: filters.page, perPage: 30 }), everyMs)
   const isFiltered = filterNames.some((name) => filters[name])
-  const isSearch = searchNames.some((name) => filters[name])
+  const isSearch = searchNames.some((name) => filters[name]) || (Boolean(filters.status) && mail !== 'all')
   // A search may take longer than the next event; what is under way is not begun anew.
   useNews(tenantId, () => void (isFiltered || client.invalidateQueries({ queryKey: ['emails'] }, { cancelRefetch: false })))
   return (
     <>
       <Heading title={texts.pages.emails}>
+        <ChooseMail mail={mail} onChange={(next) => change({ mail: next })} />
         <SaveList<Email>
           name="emails.csv"
           moves={(one) => one}
-          columns={['id', 'accepted', 'status', 'to', 'from', 'subject', 'tag', 'tenant_id']}
+          columns={['id', 'accepted', 'status', 'to', 'from', 'subject', 'tag', 'tenant_id', 'test']}
           pathOf={pathOf}
-          row={(one) => [one.id, one.timestampIso, one.status, one.to, one.from, one.subject, one.tag ?? '', one.tenantId]}
+          row={(one) => [
+            one.id,
+            one.timestampIso,
+            one.status,
+            one.to,
+            one.from,
+            one.subject,
+            one.tag ?? '',
+            one.tenantId,
+            String(one.test),
+          ]}
         />
       </Heading>
       <FilterForm key={JSON.stringify(wanted)} filters={filters} change={change} isFiltered={isFiltered} />
       <Problem error={error} />
       {isPending && !error && <p className="text-soft">{texts.loading}</p>}
-      {data?.items.length === 0 && <Empty>{isFiltered ? texts.noEmailsMatch : texts.noEmails}</Empty>}
+      {data?.items.length === 0 && <NoneListed mail={mail} isFiltered={isFiltered} onShow={() => change({ mail: 'test' })} />}
       {data && data.items.length > 0 && (
         <ul className="divide-y divide-line rounded-md border border-line">
           {data.items.map((email) => (
@@ -66,6 +79,24 @@ export function EmailsPage() {
         />
       )}
     </>
+  )
+}
+
+/** Of live mail there may be none because all of it is test mail. */
+function NoneListed({ mail, isFiltered, onShow }: { mail: string; isFiltered: boolean; onShow: () => void }) {
+  const { scoped } = useHere()
+  const path = scoped('/v1/emails', { test: 'true', perPage: 1 })
+  const test = useQuery({ queryKey: ['emails', path], queryFn: () => getPage<Email>(path), enabled: mail === 'live' })
+  const count = mail === 'live' ? (test.data?.total ?? 0) : 0
+  return (
+    <Empty>
+      {isFiltered ? texts.noEmailsMatch : count > 0 ? texts.mail.onlyTestListed(count) : texts.noEmails}
+      {count > 0 && (
+        <span className="mt-3 block">
+          <Button onClick={onShow}>{texts.mail.showTest}</Button>
+        </span>
+      )}
+    </Empty>
   )
 }
 
@@ -91,7 +122,8 @@ const Row = ({ email }: { email: Email }) => (
       </span>
       <span className="order-1 truncate font-medium md:order-none">{email.to}</span>
       <span className="order-3 col-span-2 truncate md:order-none md:col-span-1">
-        {email.subject || words.noSubject} {email.tag && <span className="text-soft">#{email.tag}</span>}
+        {email.test && <Badge tone="none">{texts.mail.badge}</Badge>} {email.subject || words.noSubject}{' '}
+        {email.tag && <span className="text-soft">#{email.tag}</span>}
       </span>
       <span className="order-4 col-span-2 text-soft md:order-none md:col-span-1">
         <Time at={email.timestampIso} />

@@ -13,12 +13,12 @@ import { type Key, permissions } from '../types.ts'
 const words = texts.keys
 
 export function KeysPage() {
-  const { scoped, mayChange, tenantId } = useHere()
+  const { scoped, mayChange, tenantId, ofAll, nameOf } = useHere()
   const [adding, setAdding] = useState(false)
   const [revoking, setRevoking] = useState<Key>()
   const client = useQueryClient()
   const [filters] = useFilters()
-  const list = useList<Key>('keys', scoped('/v1/credentials', { page: filters.page, perPage: 100 }))
+  const list = useList<Key>('keys', scoped('/v1/credentials', { page: filters.page, perPage: 100, ...ofAll }))
   const refresh = () => client.invalidateQueries({ queryKey: ['keys'] })
   const hold = useMutation({
     mutationFn: (one: Key) => patch(scoped(`/v1/credentials/${one.id}`), { hold: !one.hold }),
@@ -38,13 +38,14 @@ export function KeysPage() {
         label={texts.pages.keys}
         list={list}
         error={hold.error}
-        columns={words.columns}
+        columns={tenantId === undefined ? words.columnsOfAll : words.columns}
         empty={words.empty}
         row={(one) => (
           <tr key={one.id}>
             <td className="font-medium">
               {one.name} {one.hold && <Badge tone="wait">{words.onHold}</Badge>}
             </td>
+            {tenantId === undefined && <td className="min-w-28">{nameOf(one.tenantId)}</td>}
             <td className="font-mono text-xs">{one.keyPrefix}…</td>
             <td>
               <Badge tone={one.mode === 'live' ? 'good' : 'none'}>{one.type === 'smtp' ? 'smtp' : one.mode}</Badge>

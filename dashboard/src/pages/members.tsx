@@ -37,7 +37,7 @@ export function MembersPage() {
       {data && (
         <Table label={texts.pages.members} columns={words.columns}>
           {data.members.map((one) => (
-            <tr key={one.address}>
+            <tr key={`${one.address} ${one.tenantId}`}>
               <td className="font-medium">
                 {one.address} {!one.hasPassword && <Badge tone="wait">{words.notYet}</Badge>}{' '}
                 {one.hasSecondFactor && <Badge tone="good">{words.has}</Badge>}
@@ -45,7 +45,7 @@ export function MembersPage() {
               <td>{one.role}</td>
               <td>{tenantName(one.tenantId)}</td>
               <td>
-                {one.address !== self.address && (
+                {(one.address !== self.address || one.tenantId !== self.tenantId) && (
                   <span className="flex justify-end gap-2">
                     {one.hasSecondFactor && (
                       <Button onClick={() => setAsked({ what: 'reset-second-factor', member: one })}>{words.takeAway}</Button>
@@ -89,7 +89,12 @@ export function MembersPage() {
           title={words.asks[asked.what].title(asked.member.address)}
           text={words.asks[asked.what].text}
           action={words.asks[asked.what].action}
-          run={() => post<Partial<Invited>>(`/dashboard/api/members/${asked.what}`, { address: asked.member.address })}
+          run={() =>
+            post<Partial<Invited>>(`/dashboard/api/members/${asked.what}`, {
+              address: asked.member.address,
+              tenantId: asked.member.tenantId,
+            })
+          }
           onDone={async ({ member, signInUrl }) => {
             setAsked(undefined)
             if (member && signInUrl) setInvited({ member, signInUrl })

@@ -3,11 +3,23 @@ import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { get, withQuery } from '../api.ts'
 import { Badge, Empty, Heading, Problem, Section, Table, Time } from '../parts/basics.tsx'
-import { Chart, ChoosePeriod, Figure, ofLimit, PointsTable, percent, periodOf, sumOf, useOverTime } from '../parts/chart.tsx'
-import { useFilters } from '../parts/params.ts'
+import {
+  Chart,
+  ChooseMail,
+  ChoosePeriod,
+  Figure,
+  NoMail,
+  ofLimit,
+  PointsTable,
+  percent,
+  periodOf,
+  sumOf,
+  useOverTime,
+} from '../parts/chart.tsx'
+import { mailOf, testOf, useFilters } from '../parts/params.ts'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
-import type { Health, Recent, SendLimit } from '../types.ts'
+import type { Health, Recent, SendLimit, Tenant } from '../types.ts'
 
 const everyMs = 15_000
 const words = texts.overview
@@ -18,12 +30,29 @@ const harm = ['bounced', 'complained'] as const
 const seconds = (ms: number | null) =>
   ms === null ? '–' : words.seconds((ms / 1000).toLocaleString(undefined, { maximumFractionDigits: 2 }))
 
+/** The tenants looked at whose mail is held, for whom a person has to do something. */
+function usePaused() {
+  const { tenantId, member, tenants } = useHere()
+  const own = useQuery({
+    queryKey: ['tenants', member.tenantId],
+    queryFn: () => get<Tenant>(`/v1/tenants/${member.tenantId}`),
+    enabled: member.tenantId !== null,
+    refetchInterval: everyMs,
+  })
+  const looked = member.tenantId === null ? tenants : own.data ? [own.data] : []
+  return looked.flatMap(({ id, name, pausedBecause: because }) =>
+    because !== null && (tenantId === undefined || tenantId === id) ? [{ id, name, because }] : [],
+  )
+}
+
 export function OverviewPage() {
   const { tenantId, member } = useHere()
+  const paused = usePaused()
   const [filters, change] = useFilters()
   const period = periodOf(filters.period)
-  const series = useOverTime(period, tenantId, everyMs)
-  const recentPath = withQuery('/dashboard/api/recent', { tenantId })
+  const mail = mailOf(filters.mail)
+  const series = useOverTime(period, tenantId, everyMs, mail)
+  const recentPath = withQuery('/dashboard/api/recent', { tenantId, test: testOf(mail) })
   const recent = useQuery({ queryKey: ['recent', recentPath], queryFn: () => get<Recent>(recentPath), refetchInterval: everyMs })
   const limits = useQuery({
     queryKey: ['limits'],
@@ -36,9 +65,16 @@ export function OverviewPage() {
   return (
     <>
       <Heading title={texts.pages.overview}>
+        <ChooseMail mail={mail} onChange={(next) => change({ mail: next })} />
         <ChoosePeriod period={period} onChange={(next) => change({ period: next })} />
       </Heading>
       <Problem error={series.error ?? recent.error} />
+      {paused.map(({ id, name, because }) => (
+        <div key={id} role="alert" className="mb-3 rounded-md bg-bad-back p-3 text-sm text-bad">
+          <p className="font-semibold">{words.paused(name, because)}</p>
+          <p>{words.resume}</p>
+        </div>
+      ))}
       {series.data && (
         <dl className="grid grid-cols-2 gap-3 md:grid-cols-4">
           <Figure name={texts.counts.sent} value={accepted.toLocaleString()} />
@@ -56,10 +92,9 @@ export function OverviewPage() {
           )}
         </dl>
       )}
-      {recent.data?.isSimulated && <p className="mt-3 text-sm text-soft">{words.simulated}</p>}
       {series.data && accepted === 0 && (
         <div className="mt-6">
-          <Empty>{words.nothing}</Empty>
+          <NoMail mail={mail} period={period} tenantId={tenantId} onShow={() => change({ mail: 'test' })} />
         </div>
       )}
       {series.data && accepted > 0 && (

@@ -45,27 +45,7 @@ export function QueuePage() {
             <tr key={one.destination}>
               <td className="font-medium">
                 {one.destination} {one.pausedBecause !== null && <Badge tone="wait">{words.paused}</Badge>}
-              </td>
-              <td className="tabular-nums">{(one.ready + one.waiting).toLocaleString()}</td>
-              <td className="tabular-nums">{one.sending.toLocaleString()}</td>
-              <td className="tabular-nums">
-                {one.deferred.toLocaleString()}
-                {one.nextDueAt && (
-                  <span className="block text-soft">
-                    {words.next} <Time at={one.nextDueAt} />
-                  </span>
-                )}
-              </td>
-              <td className="tabular-nums">{one.held.toLocaleString()}</td>
-              <td>
-                <Time at={one.oldestAt} />
-              </td>
-              <td className="tabular-nums">{one.perMinute.toLocaleString()}</td>
-              <td className="min-w-40 [overflow-wrap:anywhere]">
-                {(one.waitsFor ?? one.lastReply?.output ?? one.lastReply?.details ?? '').slice(0, 200) || one.lastReply?.details}
-              </td>
-              <td>
-                <span className="flex justify-end gap-2">
+                <span className="mt-2 flex gap-2">
                   <Button
                     aria-label={words.flushOf(one.destination)}
                     disabled={flush.isPending || one.deferred === 0}
@@ -87,6 +67,24 @@ export function QueuePage() {
                     </Button>
                   )}
                 </span>
+              </td>
+              <td className="tabular-nums">{(one.ready + one.waiting).toLocaleString()}</td>
+              <td className="tabular-nums">{one.sending.toLocaleString()}</td>
+              <td className="tabular-nums">
+                {one.deferred.toLocaleString()}
+                {one.nextDueAt && (
+                  <span className="block text-soft">
+                    {words.next} <Time at={one.nextDueAt} />
+                  </span>
+                )}
+              </td>
+              <td className="tabular-nums">{one.held.toLocaleString()}</td>
+              <td>
+                <Time at={one.oldestAt} />
+              </td>
+              <td className="tabular-nums">{one.perMinute.toLocaleString()}</td>
+              <td className="min-w-40 [overflow-wrap:anywhere]">
+                {(one.waitsFor ?? one.lastReply?.output ?? one.lastReply?.details ?? '').slice(0, 200) || one.lastReply?.details}
               </td>
             </tr>
           ))}

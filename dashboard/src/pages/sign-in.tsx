@@ -3,15 +3,26 @@ import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { type FormEvent, useState } from 'react'
 import { ApiError, post } from '../api.ts'
-import { Button, Field, PasswordField, Problem, useTitle } from '../parts/basics.tsx'
+import { Button, Field, PasswordField, Problem, Select, useTitle } from '../parts/basics.tsx'
 import { texts } from '../texts.ts'
 
 const { signIn: words } = texts
+
+/** The same address and password are those of several members. */
+interface Choice {
+  tenantId: string | null
+  name: string | null
+}
+
+/** Of the organisation; no tenant has this id. */
+const organisation = 'organisation'
 
 export function SignInPage({ token }: { token?: string }) {
   const [address, setAddress] = useState('')
   const [password, setPassword] = useState('')
   const [code, setCode] = useState('')
+  const [choices, setChoices] = useState<readonly Choice[]>([])
+  const [tenant, setTenant] = useState('')
   const navigate = useNavigate()
   const client = useQueryClient()
   const link = useQuery({
@@ -22,11 +33,16 @@ export function SignInPage({ token }: { token?: string }) {
     staleTime: Number.POSITIVE_INFINITY,
   })
   const signIn = useMutation({
-    mutationFn: (proof: { password: string; code?: string }) =>
+    mutationFn: (proof: { password: string; code?: string; tenantId?: string | null }) =>
       token === undefined
-        ? post('/dashboard/api/sign-in', { address, ...proof })
-        : post('/dashboard/api/sign-in-link/password', { token, ...proof }),
-    onSuccess: async () => {
+        ? post<{ choices?: Choice[] }>('/dashboard/api/sign-in', { address, ...proof })
+        : post<{ choices?: Choice[] }>('/dashboard/api/sign-in-link/password', { token, ...proof }),
+    onSuccess: async ({ choices: several = [] }) => {
+      if (several.length > 0) {
+        setChoices(several)
+        setTenant(several[0]?.tenantId ?? organisation)
+        return
+      }
       client.removeQueries({ queryKey: ['session'] })
       // The token is used up and has no business in the history.
       await navigate({ to: '/', search: {}, replace: true })
@@ -34,7 +50,8 @@ export function SignInPage({ token }: { token?: string }) {
   })
   const submit = (event: FormEvent) => {
     event.preventDefault()
-    signIn.mutate({ password, ...(code === '' ? {} : { code }) })
+    const chosen = choices.length === 0 ? {} : { tenantId: tenant === organisation ? null : tenant }
+    signIn.mutate({ password, ...chosen, ...(code === '' ? {} : { code }) })
   }
   const isLink = token !== undefined
   useTitle(isLink ? words.choose : words.title)
@@ -65,7 +82,10 @@ export function SignInPage({ token }: { token?: string }) {
             required
             readOnly={isLink}
             value={isLink ? (link.data?.address ?? '') : address}
-            onChange={(event) => setAddress(event.target.value)}
+            onChange={(event) => {
+              setAddress(event.target.value)
+              setChoices([])
+            }}
           />
           <PasswordField
             label={words.password}
@@ -74,8 +94,22 @@ export function SignInPage({ token }: { token?: string }) {
             required
             minLength={isLink ? 10 : undefined}
             value={password}
-            onChange={(event) => setPassword(event.target.value)}
+            onChange={(event) => {
+              setPassword(event.target.value)
+              setChoices([])
+            }}
           />
+          {choices.length > 0 && (
+            <Select
+              label={words.several}
+              value={tenant}
+              onChange={setTenant}
+              choices={choices.map(({ tenantId, name }) => ({
+                value: tenantId ?? organisation,
+                label: tenantId === null ? texts.members.organisation : (name ?? tenantId),
+              }))}
+            />
+          )}
           {(asksCode || link.data?.needsCode) && (
             <Field
               // What just appeared is what is asked for.

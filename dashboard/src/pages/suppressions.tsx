@@ -2,7 +2,7 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { type FormEvent, useState } from 'react'
-import { post, remove } from '../api.ts'
+import { post, remove, withQuery } from '../api.ts'
 import { Badge, Button, Dialog, Field, Heading, Problem, Time } from '../parts/basics.tsx'
 import { readCsv } from '../parts/csv.ts'
 import { Confirm, FormDialog } from '../parts/dialogs.tsx'
@@ -16,14 +16,14 @@ import type { Suppression } from '../types.ts'
 const words = texts.suppressions
 
 export function SuppressionsPage() {
-  const { scoped, mayChange, tenantId } = useHere()
+  const { scoped, mayChange, tenantId, ofAll, nameOf } = useHere()
   const [filters, change] = useFilters()
   const [address, setAddress] = useState(filters.address ?? '')
   const [adding, setAdding] = useState(false)
   const [importing, setImporting] = useState(false)
   const [removing, setRemoving] = useState<Suppression>()
   const client = useQueryClient()
-  const path = scoped('/v1/suppressions', { address: filters.address, page: filters.page })
+  const path = scoped('/v1/suppressions', { address: filters.address, page: filters.page, ...ofAll })
   const list = useList<Suppression>('suppressions', path)
   const refresh = () => client.invalidateQueries({ queryKey: ['suppressions'] })
   const submit = (event: FormEvent) => {
@@ -35,9 +35,9 @@ export function SuppressionsPage() {
       <Heading title={texts.pages.suppressions}>
         <SaveList<Suppression>
           name="suppressions.csv"
-          columns={['address', 'reason', 'source', 'since']}
-          pathOf={(page) => scoped('/v1/suppressions', { address: filters.address, ...page })}
-          row={(one) => [one.address, one.reason ?? '', one.source, one.createdAt]}
+          columns={['address', 'reason', 'source', 'since', 'tenant_id']}
+          pathOf={(page) => scoped('/v1/suppressions', { address: filters.address, ...page, ...ofAll })}
+          row={(one) => [one.address, one.reason ?? '', one.source, one.createdAt, one.tenantId ?? '']}
         />
         {mayChange && <Button onClick={() => setImporting(true)}>{words.import}</Button>}
         {mayChange && (
@@ -58,11 +58,12 @@ export function SuppressionsPage() {
       <Listing
         label={texts.pages.suppressions}
         list={list}
-        columns={words.columns}
+        columns={tenantId === undefined ? words.columnsOfAll : words.columns}
         empty={words.empty}
         row={(one) => (
           <tr key={one.id}>
             <td className="font-medium">{one.address}</td>
+            {tenantId === undefined && <td className="min-w-28">{nameOf(one.tenantId)}</td>}
             <td>{one.reason}</td>
             <td>
               <Badge tone="none">{one.source}</Badge>{' '}
@@ -92,7 +93,9 @@ export function SuppressionsPage() {
           title={words.removeTitle(removing.address)}
           text={words.removeText}
           action={words.remove}
-          run={() => remove(scoped(`/v1/suppressions/${encodeURIComponent(removing.address)}`))}
+          run={() =>
+            remove(withQuery(`/v1/suppressions/${encodeURIComponent(removing.address)}`, { tenantId: removing.tenantId ?? undefined }))
+          }
           onDone={async () => {
             setRemoving(undefined)
             await refresh()

@@ -1,12 +1,14 @@
 /** How much was sent and what became of it: in numbers, over time, by tenant, and as files. */
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { download, get, withQuery } from '../api.ts'
-import { Button, Empty, Heading, Problem, Section } from '../parts/basics.tsx'
+import { Button, Heading, Problem, Section } from '../parts/basics.tsx'
 import {
   Chart,
+  ChooseMail,
   ChoosePeriod,
   counted,
   Figure,
+  NoMail,
   ofLimit,
   PointsTable,
   percent,
@@ -17,7 +19,7 @@ import {
 } from '../parts/chart.tsx'
 import { saveCsv } from '../parts/csv.ts'
 import { Listing, useList } from '../parts/listing.tsx'
-import { useFilters } from '../parts/params.ts'
+import { mailOf, testOf, useFilters } from '../parts/params.ts'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
 import type { Counts, Point, SendLimit } from '../types.ts'
@@ -37,7 +39,8 @@ export function UsagePage() {
   const { tenantId, member } = useHere()
   const [filters, change] = useFilters()
   const period = periodOf(filters.period)
-  const { data, error } = useOverTime(period, tenantId, everyMs)
+  const mail = mailOf(filters.mail)
+  const { data, error } = useOverTime(period, tenantId, everyMs, mail)
   const limits = useQuery({
     queryKey: ['limits'],
     queryFn: () => get<{ sendLimit: SendLimit | null }>('/v1/limits'),
@@ -51,6 +54,7 @@ export function UsagePage() {
       <Heading title={texts.pages.usage}>
         {data && <Button onClick={() => saveSeries(data.points, period)}>{words.saveSeries}</Button>}
         {member.tenantId === null && <Button onClick={() => file.mutate()}>{words.saveTenants}</Button>}
+        <ChooseMail mail={mail} onChange={(next) => change({ mail: next })} />
         <ChoosePeriod period={period} onChange={(next) => change({ period: next })} />
       </Heading>
       <Problem error={error ?? file.error} />
@@ -70,11 +74,15 @@ export function UsagePage() {
       )}
       {data && (
         <Section title={words.overTime}>
-          {accepted === 0 ? <Empty>{texts.overview.nothing}</Empty> : <Chart points={data.points} of={shown} />}
+          {accepted === 0 ? (
+            <NoMail mail={mail} period={period} tenantId={tenantId} onShow={() => change({ mail: 'test' })} />
+          ) : (
+            <Chart points={data.points} of={shown} />
+          )}
           <PointsTable points={data.points} />
         </Section>
       )}
-      {member.tenantId === null && tenantId === undefined && <Tenants period={period} page={filters.page} />}
+      {member.tenantId === null && tenantId === undefined && <Tenants period={period} page={filters.page} test={testOf(mail)} />}
     </>
   )
 }
@@ -85,8 +93,8 @@ const saveSeries = (points: readonly Point[], period: string) =>
     ...points.map((point) => [point.timestamp, ...counted.map(([key]) => point[key])]),
   ])
 
-function Tenants({ period, page }: { period: string; page: string | undefined }) {
-  const list = useList<OfTenant>('usage of tenants', withQuery('/v1/usage/tenants', { period, timezone, page, minSent: 1 }))
+function Tenants({ period, page, test }: { period: string; page: string | undefined; test: string | undefined }) {
+  const list = useList<OfTenant>('usage of tenants', withQuery('/v1/usage/tenants', { period, timezone, page, minSent: 1, test }))
   return (
     <Section title={words.byTenant}>
       <Listing

@@ -14,9 +14,9 @@ import { type Webhook, webhookEvents } from '../types.ts'
 const words = texts.webhooks
 
 export function WebhooksPage() {
-  const { scoped, mayChange } = useHere()
+  const { scoped, mayChange, tenantId, ofAll, nameOf } = useHere()
   const [adding, setAdding] = useState(false)
-  const path = scoped('/v1/webhooks')
+  const path = scoped('/v1/webhooks', ofAll)
   const { data, error } = useQuery({ queryKey: ['webhooks', path], queryFn: () => get<{ webhooks: Webhook[] }>(path) })
   return (
     <>
@@ -41,7 +41,11 @@ export function WebhooksPage() {
                 <WebhookState webhook={one} />
               </>
             }
-            right={<WebhookBadge webhook={one} />}
+            right={
+              <>
+                {tenantId === undefined && nameOf(one.tenantId)} <WebhookBadge webhook={one} />
+              </>
+            }
           />
         ))}
       </ul>

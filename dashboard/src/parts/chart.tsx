@@ -4,7 +4,8 @@ import { lazy, Suspense, useMemo } from 'react'
 import { get, withQuery } from '../api.ts'
 import { texts } from '../texts.ts'
 import type { OverTime, Point } from '../types.ts'
-import { Select, Table } from './basics.tsx'
+import { Button, Empty, Select, Table } from './basics.tsx'
+import { testOf } from './params.ts'
 import type { Drawing } from './plot.tsx'
 
 const Plot = lazy(() => import('./plot.tsx'))
@@ -74,9 +75,36 @@ export const ChoosePeriod = ({ period, onChange }: { period: string; onChange: (
   <Select label={texts.periods.label} value={period} choices={periods} onChange={onChange} />
 )
 
-export function useOverTime(period: string, tenantId: string | undefined, everyMs: number) {
+type Mail = 'live' | 'test' | 'all'
+const mails = [
+  { value: 'live', label: texts.mail.live },
+  { value: 'test', label: texts.mail.test },
+  { value: 'all', label: texts.mail.all },
+] as const
+
+export const ChooseMail = ({ mail, onChange }: { mail: Mail; onChange: (mail: string | undefined) => void }) => (
+  <Select label={texts.mail.label} value={mail} choices={mails} onChange={(next) => onChange(next === 'live' ? undefined : next)} />
+)
+
+/** In place of live mail that there is not: whether there is test mail, and the way to it. */
+export function NoMail(props: { mail: Mail; period: string; tenantId: string | undefined; onShow: () => void }) {
+  const test = useOverTime(props.period, props.tenantId, noMailEveryMs, 'test')
+  const count = test.data ? sumOf(test.data.points, 'sent') : 0
+  if (props.mail !== 'live' || count === 0) return <Empty>{texts.overview.nothing}</Empty>
+  return (
+    <Empty>
+      <span className="block">{texts.mail.onlyTest(count)}</span>
+      <span className="mt-3 block">
+        <Button onClick={props.onShow}>{texts.mail.showTest}</Button>
+      </span>
+    </Empty>
+  )
+}
+const noMailEveryMs = 15_000
+
+export function useOverTime(period: string, tenantId: string | undefined, everyMs: number, mail: Mail) {
   const granularity = period === 'today' ? 'hour' : 'day'
-  const path = withQuery('/dashboard/api/over-time', { period, timezone, granularity, tenantId })
+  const path = withQuery('/dashboard/api/over-time', { period, timezone, granularity, tenantId, test: testOf(mail) })
   return useQuery({ queryKey: ['over-time', path], queryFn: () => get<OverTime>(path), refetchInterval: everyMs })
 }
 

@@ -18,9 +18,18 @@ export function Timeline({ email, more }: { email: EmailDetails; more: EmailMore
             <Time at={email.timestampIso} />
           </span>
         </li>
-        {attempts.map((attempt, index) => (
-          <OneAttempt key={attempt.id} attempt={attempt} number={index + 1} more={more?.attempts.find(({ id }) => id === attempt.id)} />
-        ))}
+        {attempts.map((attempt, index) =>
+          attempt.status === 'bounced' ? (
+            <LateBounce key={attempt.id} attempt={attempt} />
+          ) : (
+            <OneAttempt
+              key={attempt.id}
+              attempt={attempt}
+              number={attempts.slice(0, index + 1).filter(({ status }) => status !== 'bounced').length}
+              more={more?.attempts.find(({ id }) => id === attempt.id)}
+            />
+          ),
+        )}
         {nextAt && (
           <li className="mb-4 text-sm text-soft">
             {words.next} <Time at={nextAt} />
@@ -29,6 +38,34 @@ export function Timeline({ email, more }: { email: EmailDetails; more: EmailMore
       </ol>
       {attempts.length === 0 && <p className="text-sm text-soft">{words.notTried}</p>}
     </Section>
+  )
+}
+
+/** A report that came back by mail: nobody was connected to. */
+function LateBounce({ attempt }: { attempt: Attempt }) {
+  const { classification, smtpEnhancedCode, remoteHost } = attempt
+  return (
+    <li className="mb-4 text-sm">
+      <p className="flex flex-wrap items-center gap-2">
+        <StatusBadge status={attempt.status} />
+        <span className="font-medium">{words.bounceReceived}</span>
+        <span className="text-soft">
+          <Time at={attempt.timestampIso} />
+        </span>
+      </p>
+      <p className="mt-1 [overflow-wrap:anywhere]">{attempt.details}</p>
+      <p className="mt-1 flex flex-wrap gap-2">
+        {remoteHost && <Badge tone="none">{words.reportedBy(remoteHost)}</Badge>}
+        {smtpEnhancedCode && <Badge tone="none">{smtpEnhancedCode}</Badge>}
+        {classification && <Badge tone="none">{classification.replaceAll('_', ' ')}</Badge>}
+      </p>
+      {attempt.output && (
+        <details className="mt-1">
+          <summary className="text-accent">{words.report}</summary>
+          <Pre label={words.report}>{attempt.output}</Pre>
+        </details>
+      )}
+    </li>
   )
 }
 

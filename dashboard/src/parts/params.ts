@@ -12,4 +12,8 @@ export function useFilters(): [Record<string, string | undefined>, (changes: Rec
   return [given, change]
 }
 
+/** Which mail a page shows, by its address: live unless it says otherwise; and that as the API's parameter. */
+export const mailOf = (given: string | undefined): 'live' | 'test' | 'all' => (given === 'test' || given === 'all' ? given : 'live')
+export const testOf = (mail: 'live' | 'test' | 'all') => (mail === 'all' ? undefined : String(mail === 'test'))
+
 export const useParam = (name: string): string => (useParams({ strict: false }) as Record<string, string | undefined>)[name] ?? ''

@@ -86,6 +86,8 @@ export interface EmailsListQuery {
   page?: number | undefined
   perPage?: number | undefined
   status?: 'pending' | 'sent' | 'softfail' | 'hardfail' | 'bounced' | 'held' | undefined
+  /** Only mail sent with test keys, or (false) only live mail; with status, total counts to 1,000 */
+  test?: boolean | undefined
   /** Recipient address */
   to?: string | undefined
   /** Sender address, without display name */
@@ -114,6 +116,8 @@ export interface ListedEmail {
   from: string
   subject: string
   status: 'pending' | 'sent' | 'softfail' | 'hardfail' | 'bounced' | 'held'
+  /** Sent with a test key */
+  test: boolean
   /** Seconds since the epoch */
   timestamp: number
   timestampIso: string
@@ -410,6 +414,8 @@ export interface Tenant {
   updated_at: string
   /** Emails without a tenantId are sent from it */
   isDefault: boolean
+  /** Why its mail is held, by an operator or by the abuse brake; null: it is not paused */
+  pausedBecause: string | null
 }
 
 export interface TenantsListQuery {
@@ -466,6 +472,8 @@ export interface CredentialsListQuery {
   page?: number | undefined
   perPage?: number | undefined
   type?: 'api' | 'smtp' | undefined
+  /** Without tenantId: of all tenants as well, not only those of the organisation */
+  all?: boolean | undefined
   /** Only this tenant */
   tenantId?: string | undefined
 }
@@ -751,6 +759,8 @@ export interface SuppressionsListQuery {
   address?: string | undefined
   /** Exactly this reason */
   reason?: string | undefined
+  /** Without tenantId: of all tenants as well, not only those of the organisation */
+  all?: boolean | undefined
   /** Only this tenant */
   tenantId?: string | undefined
 }
@@ -820,6 +830,13 @@ export interface Webhook {
   tenantId: string | null
   /** `whsec_` and base64: the key of webhook-signature */
   secret?: string
+}
+
+export interface WebhooksListQuery {
+  /** Without tenantId: of all tenants as well, not only those of the organisation */
+  all?: boolean | undefined
+  /** Only this tenant */
+  tenantId?: string | undefined
 }
 
 export interface WebhooksListData {
@@ -1136,6 +1153,8 @@ export interface UsageListTenantsQuery {
   status?: 'active' | 'suspended' | 'archived' | undefined
   /** Only tenants with at least this many */
   minSent?: number | undefined
+  /** Only mail sent with test keys, or (false) only live mail */
+  test?: boolean | undefined
   /** With a minus: descending */
   sort?: 'sent' | '-sent' | 'delivered' | '-delivered' | 'bounce_rate' | '-bounce_rate' | 'delivery_rate' | '-delivery_rate' | 'tenant_name' | '-tenant_name' | undefined
 }
@@ -1285,8 +1304,10 @@ export interface TestInboxListQuery {
   to?: string | undefined
   /** Part of the recipient, the sender or the subject */
   search?: string | undefined
-  /** Seconds to wait for the first that matches */
+  /** Seconds to wait for mail that matches and comes after the request, or with since is there already */
   wait?: number | undefined
+  /** An email id: that email and those accepted after it. Unix seconds or ISO 8601: accepted then or later */
+  since?: string | undefined
   /** Only this tenant */
   tenantId?: string | undefined
 }
@@ -1716,7 +1737,7 @@ export const sharedApi = (api: Api, under: string) => ({
       return api.ask('POST', `${under}/webhooks`, { body, options })
     },
     /** List webhooks. Permission `webhooks:manage`. */
-    list(query: OfTenant = {}, options: Options = {}): Promise<WebhooksListData> {
+    list(query: WebhooksListQuery = {}, options: Options = {}): Promise<WebhooksListData> {
       return api.ask('GET', `${under}/webhooks`, { query, options })
     },
     /** One webhook. Permission `webhooks:manage`. */

@@ -15,7 +15,7 @@ import {
 } from '#credentials'
 import { query } from './query.ts'
 import { type ApiDeps, listRoute, route } from './route.ts'
-import { nullable, optional, pageFields, tenantFields, tenantNamedIn, tenantParameter } from './wire.ts'
+import { allParameter, nullable, optional, pageFields, tenantFields, tenantNamedIn, tenantParameter } from './wire.ts'
 
 const manages = { permission: 'full access', scope: 'organisation, or the tenant in the path', families: 'both' } as const
 
@@ -74,11 +74,15 @@ export const listCredentialsRoute = listRoute({
   name: 'credentials.list',
   summary: "List a tenant's credentials, or the organisation-level ones, newest first",
   ...manages,
-  query: query({ ...pageFields, type: Type.Optional(CredentialType), tenantId: tenantParameter }),
+  query: query({ ...pageFields, type: Type.Optional(CredentialType), all: allParameter, tenantId: tenantParameter }),
   data: CredentialObject,
   refuses: ['tenant_mismatch', 'not_found'],
   handle: async ({ query, tenantId }, { db }) => {
-    const { credentials, total } = await listCredentials(db, { tenantId, type: query.type }, { number: query.page, size: query.perPage })
+    const { credentials, total } = await listCredentials(
+      db,
+      { tenantId, type: query.type, all: query.all },
+      { number: query.page, size: query.perPage },
+    )
     return { items: credentials.map((one) => credentialToWire(one)), page: query.page, perPage: query.perPage, total }
   },
 })

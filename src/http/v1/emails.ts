@@ -20,6 +20,7 @@ const EmailItem = Type.Object({
   from: Type.String(),
   subject: Type.String(),
   status: EmailStatus,
+  test: Type.Boolean({ description: 'Sent with a test key' }),
   ...instantFields,
   tag: Type.Optional(Type.String()),
   messageId: Type.String(),
@@ -38,6 +39,9 @@ export const listEmailsRoute = listRoute({
   query: query({
     ...pageFields,
     status: Type.Optional(EmailStatus),
+    test: Type.Optional(
+      Type.Boolean({ description: 'Only mail sent with test keys, or (false) only live mail; with status, total counts to 1,000' }),
+    ),
     to: Type.Optional(Type.String({ description: 'Recipient address' })),
     from: Type.Optional(Type.String({ description: 'Sender address, without display name' })),
     tag: Type.Optional(Type.String()),
@@ -55,6 +59,7 @@ export const listEmailsRoute = listRoute({
     const filter = {
       tenantId,
       status: query.status,
+      test: query.test,
       recipient: query.to && addressOf('to', query.to),
       sender: query.from && addressOf('from', query.from),
       tag: query.tag,
@@ -176,6 +181,7 @@ function itemToWire(email: Email): Static<typeof EmailItem> {
     from: email.fromText,
     subject: email.subject,
     status: email.status,
+    test: email.test,
     ...instantOf(email.acceptedAt),
     ...(email.tag === null ? {} : { tag: email.tag }),
     messageId: email.messageId,

@@ -56,6 +56,8 @@ export interface Call<Path extends string, Query, Body> {
   rate: RateVerdict
   /** The Idempotency-Key header; several are joined by commas, which no key may contain. */
   idempotencyKey: string | undefined
+  /** Of a large body, whose fingerprint was taken where it was read; `path` is the one that it covers. */
+  fingerprint?: { path: string; sha256: Buffer } | null
   /** The Accept header. */
   accept: string | undefined
   /** The Last-Event-ID header, of those that stream. */

@@ -188,7 +188,8 @@ export function plan<Result>(call: Call<string, unknown, unknown>, path: string,
     const message = 'Idempotency-Key must have 1 to 255 characters of A-Z a-z 0-9 _ - . ~'
     throw new Refusal('invalid_idempotency_key', { field: 'Idempotency-Key', message })
   }
-  return { render, once: { key, fingerprint: fingerprint('POST', path, call.body) } }
+  const known = call.fingerprint?.path === path ? call.fingerprint.sha256 : undefined
+  return { render, once: { key, fingerprint: known ?? fingerprint('POST', path, call.body) } }
 }
 
 function readElement(element: Record<string, unknown>, index: number): BatchElement {

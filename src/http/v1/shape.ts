@@ -63,13 +63,22 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
+const isHighSurrogate = (unit: number) => (unit & 0xfc00) === 0xd800
+const isLowSurrogate = (unit: number) => (unit & 0xfc00) === 0xdc00
+
 /** Unicode code points; a string has at most as many as it has UTF-16 units and at least half. */
 function hasMoreCodePoints(text: string, most: number): boolean {
   if (text.length <= most) return false
   if (text.length > most * 2) return true
-  let count = 0
-  for (const _ of text) if (++count > most) return true
-  return false
+  // By code units: an iterator makes a string of every character, which takes a third of a second for 10 million.
+  let pairs = 0
+  for (let at = 0; at < text.length - 1; at++) {
+    if (isHighSurrogate(text.charCodeAt(at)) && isLowSurrogate(text.charCodeAt(at + 1))) {
+      pairs++
+      at++
+    }
+  }
+  return text.length - pairs > most
 }
 
 const testsFor: { [Keyword in keyof Keywords]?: (wanted: never) => Test } = {

@@ -1,10 +1,18 @@
 /** Suppressions, of a tenant or of the organisation (contract 12). */
 
 import Type, { type Static } from 'typebox'
-import { findSuppression, listSuppressions, removeSuppression, type Suppression, saveSuppression, saveSuppressions } from '#suppressions'
+import {
+  findSuppression,
+  listSuppressions,
+  removeSuppression,
+  type Suppression,
+  saveSuppression,
+  saveSuppressions,
+  suppressionId,
+} from '#suppressions'
 import { query } from './query.ts'
 import { ensureRoute, listRoute, route } from './route.ts'
-import { nullable, optional, pageFields, tenantFields, tenantNamedIn, tenantParameter } from './wire.ts'
+import { allParameter, nullable, optional, pageFields, tenantFields, tenantNamedIn, tenantParameter } from './wire.ts'
 
 const manages = { permission: 'suppressions:manage', scope: 'organisation or tenant', families: 'both' } as const
 
@@ -52,12 +60,13 @@ export const listSuppressionsRoute = listRoute({
     ...pageFields,
     address: Type.Optional(Type.String({ description: 'Contained in the address' })),
     reason: Type.Optional(Type.String({ description: 'Exactly this reason' })),
+    all: allParameter,
     tenantId: tenantParameter,
   }),
   data: Entry,
   refuses: ['tenant_mismatch', 'not_found'],
   handle: async ({ query, tenantId }, { db }) => {
-    const filter = { tenantId: listOf(tenantId), address: query.address, reason: query.reason }
+    const filter = { tenantId: tenantId === null && query.all ? null : listOf(tenantId), address: query.address, reason: query.reason }
     const { entries, total } = await listSuppressions(db, filter, { number: query.page, size: query.perPage })
     return { items: entries.map(entryToWire), page: query.page, perPage: query.perPage, total }
   },
@@ -124,9 +133,9 @@ export const deleteSuppression = route({
   },
 })
 
-function entryToWire({ id, tenantId, address, reason, source, createdAt, emailId }: Suppression): Static<typeof Entry> {
+function entryToWire({ tenantId, address, reason, source, createdAt, emailId }: Suppression): Static<typeof Entry> {
   return {
-    id: String(id),
+    id: String(suppressionId({ tenantId, address })),
     address,
     ...(reason === null ? {} : { reason }),
     createdAt: createdAt.toISOString(),

@@ -32,6 +32,9 @@ const TenantObject = Type.Object({
   created_at: Type.String({ format: 'date-time', description: 'Older spelling of createdAt' }),
   updated_at: Type.String({ format: 'date-time', description: 'Older spelling of updatedAt' }),
   isDefault: Type.Boolean({ description: 'Emails without a tenantId are sent from it' }),
+  pausedBecause: nullable(
+    Type.String({ description: 'Why its mail is held, by an operator or by the abuse brake; null: it is not paused' }),
+  ),
 })
 
 const Name = Type.String({ minLength: 1, maxLength: 100 })
@@ -119,6 +122,7 @@ export const deleteTenant = route({
 
 function tenantToWire(tenant: Tenant): Static<typeof TenantObject> {
   const [createdAt, updatedAt] = [tenant.createdAt.toISOString(), tenant.updatedAt.toISOString()]
-  const { id, name, status, metadata, isDefault } = tenant
-  return { id, name, status, metadata, createdAt, updatedAt, created_at: createdAt, updated_at: updatedAt, isDefault }
+  const { id, name, status, metadata, isDefault, pausedBecause } = tenant
+  const older = { created_at: createdAt, updated_at: updatedAt }
+  return { id, name, status, metadata, createdAt, updatedAt, ...older, isDefault, pausedBecause }
 }

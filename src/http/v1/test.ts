@@ -1,14 +1,14 @@
 /** /test/… (contract 18a): what test mail came to, and a clock to wait for it. For test keys, and for people in the dashboard. */
 import Type, { type Static } from 'typebox'
-import { pause, Refusal, wrongField } from '#base'
+import { emailIdTimeMs, pause, Refusal, wrongField } from '#base'
 import type { Credential } from '#credentials'
 import { advanceTestClock, rebuildMessage } from '#delivery'
-import { clearInbox, decodeContent, findContentBody, listInbox, type ReceivedEmail } from '#emails'
+import { clearInbox, decodeContent, findContentBody, type InboxFilter, listInbox, newestInInbox, type ReceivedEmail } from '#emails'
 import { linksOf, parseAddress, readMessage } from '#mail'
 import { openTokens } from '#tracking'
 import { query } from './query.ts'
 import { type ApiDeps, listRoute, route } from './route.ts'
-import { nullable, pageFields, tenantFields, tenantNamedIn, tenantParameter } from './wire.ts'
+import { nullable, pageFields, readInstant, tenantFields, tenantNamedIn, tenantParameter } from './wire.ts'
 
 const mostWaitSeconds = 25
 const lookEveryMs = 200
@@ -46,7 +46,15 @@ export const listTestInbox = listRoute({
     ...pageFields,
     to: Type.Optional(Type.String({ description: 'Recipient address' })),
     search: Type.Optional(Type.String({ maxLength: 200, description: 'Part of the recipient, the sender or the subject' })),
-    wait: Type.Integer({ minimum: 0, maximum: mostWaitSeconds, default: 0, description: 'Seconds to wait for the first that matches' }),
+    wait: Type.Integer({
+      minimum: 0,
+      maximum: mostWaitSeconds,
+      default: 0,
+      description: 'Seconds to wait for mail that matches and comes after the request, or with since is there already',
+    }),
+    since: Type.Optional(
+      Type.String({ description: 'An email id: that email and those accepted after it. Unix seconds or ISO 8601: accepted then or later' }),
+    ),
     tenantId: tenantParameter,
   }),
   data: InboxItem,
@@ -54,20 +62,31 @@ export const listTestInbox = listRoute({
   handle: async ({ query, tenantId, credential }, deps) => {
     refuseLive(credential)
     const { db, clock } = deps
-    const filter = { tenantId, recipient: query.to === undefined ? undefined : addressOf(query.to), search: query.search }
-    const untilMs = clock.monotonicMs() + query.wait * 1000
-    for (;;) {
-      const { emails, total } = await listInbox(db, filter, { number: query.page, size: query.perPage }, clock.nowMs())
-      if (total > 0 || clock.monotonicMs() >= untilMs) {
-        const items: Static<typeof InboxItem>[] = []
-        // One after another: a hundred large messages at once would be gigabytes.
-        for (const email of emails) items.push(await itemToWire(email, deps))
-        return { items, page: query.page, perPage: query.perPage, total }
-      }
-      await pause(clock, lookEveryMs)
+    const filter = {
+      tenantId,
+      recipient: query.to === undefined ? undefined : addressOf(query.to),
+      search: query.search,
+      since: query.since === undefined ? undefined : sinceOf(query.since),
     }
+    if (query.wait > 0) await comes(filter, query.wait * 1000, deps)
+    const { emails, total } = await listInbox(db, filter, { number: query.page, size: query.perPage }, clock.nowMs())
+    const items: Static<typeof InboxItem>[] = []
+    // One after another: a hundred large messages at once would be gigabytes.
+    for (const email of emails) items.push(await itemToWire(email, deps))
+    return { items, page: query.page, perPage: query.perPage, total }
   },
 })
+
+/** Until mail has come that was not there, or with `since` until there is any; or the time is up. */
+async function comes(filter: InboxFilter, forMs: number, { db, clock }: Pick<ApiDeps, 'db' | 'clock'>): Promise<void> {
+  const untilMs = clock.monotonicMs() + forMs
+  const newest = () => newestInInbox(db, filter, clock.nowMs())
+  const known = filter.since === undefined ? await newest() : 0
+  while ((await newest()) <= known && clock.monotonicMs() < untilMs) await pause(clock, lookEveryMs)
+}
+
+const sinceOf = (text: string): Date | string =>
+  emailIdTimeMs(text) === undefined ? readInstant('since', text, 'an email id, unix seconds') : text
 
 export const clearTestInbox = route({
   method: 'DELETE',

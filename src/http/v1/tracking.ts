@@ -71,10 +71,10 @@ export const createTrackDomain = route({
   status: 201,
   data: TrackDomainObject,
   refuses: ['track_domain_already_exists', 'tenant_archived', 'tenant_mismatch', 'not_found'],
-  handle: async (call, { db, clock, tenants, config }) => {
+  handle: async (call, { db, clock, ids, tenants, config }) => {
     const tenantId = await tenantNamedIn(call, tenants)
     const wanted = { ...call.body, domainId: Number(call.body.domainId), tenantId }
-    return trackToWire(await addTrackDomain(db, wanted, clock.nowMs()), config.hostname)
+    return trackToWire(await addTrackDomain(db, wanted, { nowMs: clock.nowMs(), ids }), config.hostname)
   },
 })
 

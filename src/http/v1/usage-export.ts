@@ -24,7 +24,7 @@ function formatFor(format: Format | undefined, accept: string | undefined): Form
 /** RFC 4180; a cell that a spreadsheet would take for a formula is defused. */
 function csvCell(value: string | number | null): string {
   if (typeof value === 'number') return String(value)
-  const text = value === null ? '' : /^[=+\-@]/.test(value) ? `'${value}` : value
+  const text = value === null ? '' : /^\s*[=+\-@]/.test(value) ? `'${value}` : value
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
 }
 

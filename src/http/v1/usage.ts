@@ -94,6 +94,7 @@ export const listTenantUsage = listRoute({
     ...periodFields,
     ...pageFields,
     ...filterFields,
+    test: Type.Optional(Type.Boolean({ description: 'Only mail sent with test keys, or (false) only live mail' })),
     sort: Type.Unsafe<string>({ type: 'string', enum: orders, default: '-sent', description: 'With a minus: descending' }),
   }),
   data: Type.Object({

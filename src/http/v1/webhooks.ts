@@ -4,7 +4,7 @@ import Type, { type Static } from 'typebox'
 import { disabledReasons, organisationWide, type Shown, type TestResult, type WebhookEvent, webhookEvents } from '#webhooks'
 import { query } from './query.ts'
 import { route } from './route.ts'
-import { nullable, optional, tenantFields, tenantNamedIn, tenantParameter } from './wire.ts'
+import { allParameter, nullable, optional, tenantFields, tenantNamedIn, tenantParameter } from './wire.ts'
 
 const manages = { permission: 'webhooks:manage', scope: 'organisation or tenant', families: 'both' } as const
 
@@ -79,11 +79,11 @@ export const listWebhooksRoute = route({
   name: 'webhooks.list',
   summary: 'List webhooks',
   ...manages,
-  query: query({ tenantId: tenantParameter }),
+  query: query({ all: allParameter, tenantId: tenantParameter }),
   data: Type.Object({ webhooks: Type.Array(Webhook) }),
   refuses: ['tenant_mismatch', 'not_found'],
-  handle: async ({ tenantId }, { webhooks }) => ({
-    webhooks: (await webhooks.list(tenantId ?? organisationWide)).map((webhook) => webhookToWire({ webhook })),
+  handle: async ({ tenantId, query }, { webhooks }) => ({
+    webhooks: (await webhooks.list(tenantId ?? (query.all ? null : organisationWide))).map((webhook) => webhookToWire({ webhook })),
   }),
 })
 

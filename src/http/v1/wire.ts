@@ -31,6 +31,9 @@ export const tenantFields = {
   tenant_id: optional(Type.String({ description: 'Older spelling of tenantId', deprecated: true })),
 }
 
+export const allParameter = Type.Optional(
+  Type.Boolean({ description: 'Without tenantId: of all tenants as well, not only those of the organisation' }),
+)
 export const tenantParameter = Type.Optional(Type.String({ description: 'Only this tenant' }))
 
 const tenantIdForm = /^[a-z][a-z0-9]{0,63}$/
@@ -50,9 +53,9 @@ const unixSeconds = /^\d{1,12}(\.\d{1,9})?$/
 const isoInstant = /^(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?)(?:Z|([+ -]\d{2})(?::?(\d{2}))?)?)?$/i
 
 /** Unix seconds with an optional fraction, or ISO 8601 (UTC when no zone is given); refuses `validation_error` otherwise. */
-export function readInstant(field: string, text: string): Date {
+export function readInstant(field: string, text: string, or = 'unix seconds'): Date {
   const at = unixSeconds.test(text) ? new Date(Number(text) * 1000) : isoDate(text)
-  if (!at || Number.isNaN(at.getTime())) throw wrongField(field, 'must be unix seconds or an ISO 8601 time such as 2026-03-01T09:30:00Z')
+  if (!at || Number.isNaN(at.getTime())) throw wrongField(field, `must be ${or} or an ISO 8601 time such as 2026-03-01T09:30:00Z`)
   return at
 }
 

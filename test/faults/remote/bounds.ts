@@ -5,10 +5,15 @@ import type { Row } from './row.ts'
 export const bounds = {
   smtp: { connectMs: 1500, greetingMs: 4000, commandMs: 4000, dataMs: 4000, blockMs: 4000, finalReplyMs: 6000, tlsMs: 4000 },
   dnsQueryMs: 500,
+  downForMs: 500,
 }
 
 /** Where much mail is under way, none of them may strike because the machine is busy. */
-export const boundsAmongMany = { smtp: { ...bounds.smtp, connectMs: 10_000, commandMs: 8000, dataMs: 8000 }, dnsQueryMs: 4000 }
+export const boundsAmongMany = {
+  smtp: { ...bounds.smtp, connectMs: 10_000, commandMs: 8000, dataMs: 8000 },
+  dnsQueryMs: 4000,
+  downForMs: 1000,
+}
 
 export type Limit = keyof typeof bounds.smtp | 'dnsQueryMs'
 

@@ -4,8 +4,8 @@ import { type Measurements, read } from './measured.ts'
 import type { Row } from './row.ts'
 import { sections } from './table.ts'
 
-const { smtp, dnsQueryMs } = bounds
-const limits = Object.entries({ ...smtp, dnsQueryMs }).map(([name, ms]) => `${name.replace(/Ms$/, '')} ${ms / 1000}`)
+const { smtp, dnsQueryMs, downForMs } = bounds
+const limits = Object.entries({ ...smtp, dnsQueryMs, downForMs }).map(([name, ms]) => `${name.replace(/Ms$/, '')} ${ms / 1000}`)
 
 const head = `# What remote misbehaviour leads to
 

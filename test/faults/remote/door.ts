@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import type { FakeMxOptions } from '../../support/fake-mx.ts'
 import { dripping, hangUp, pouring, type Rude, silent } from '../../support/rude-peer.ts'
 import { expiredCertificate, otherCertificate } from './certificates.ts'
-import { type PeerOf, type Row, untilGivenUp } from './row.ts'
+import { type Attempts, type PeerOf, type Row, untilGivenUp } from './row.ts'
 
 const greeting = (name: string, text: string, comesTo: Row['comesTo'], more: Partial<Row> = {}): Row => ({
   name,
@@ -18,6 +18,12 @@ const twoHosts = ({ domain, ip, deadIp }: { domain: string; ip: string; deadIp: 
 })
 const hello = (...lines: string[]) =>
   ['rude.test', ...lines].map((line, index) => `250${index === lines.length ? ' ' : '-'}${line}\r\n`).join('')
+/** What emails come to that wait while another one's connection is refused: they were not offered, so no reply is theirs. */
+const notOffered = (said: string): readonly Attempts[] => {
+  const own = untilGivenUp(said)
+  const others = untilGivenUp('connection_error')
+  return [others, [own[0] ?? '', others[1] ?? ''], [others[0] ?? '', own[1] ?? '']]
+}
 const tls = (options: FakeMxOptions): PeerOf => ({ fake: { starttls: true, ...options } })
 const startTls = (rude: Rude): PeerOf => ({ rude: { EHLO: hello('STARTTLS', 'PIPELINING'), ...rude } })
 
@@ -57,8 +63,13 @@ const greetings: Row[] = [
   { name: 'a hang-up instead of a greeting', peer: { rude: { connect: hangUp } }, comesTo: untilGivenUp('connection_error') },
   greeting('a greeting of 20 lines', `${'220-hello\r\n'.repeat(19)}220 hello\r\n`, ['sent']),
   greeting('421 as greeting', '421 4.3.2 too many connections\r\n', ['softfail temporarily_unavailable 4.3.2']),
-  greeting('450 as greeting', '450 4.3.2 not now\r\n', untilGivenUp('temporarily_unavailable 4.3.2')),
-  greeting('554 as greeting', '554 5.7.1 your address is on our block list\r\n', ['hardfail spam_block 5.7.1'], { othersWait: true }),
+  greeting('450 as greeting', '450 4.3.2 not now\r\n', untilGivenUp('temporarily_unavailable 4.3.2'), {
+    amongMany: notOffered('temporarily_unavailable 4.3.2'),
+  }),
+  greeting('554 as greeting', '554 5.7.1 your address is on our block list\r\n', ['softfail spam_block 5.7.1'], { othersWait: true }),
+  greeting('521 as greeting, which says nothing of us', '521 5.3.2 no mail service here\r\n', untilGivenUp('policy_violation 5.3.2'), {
+    amongMany: notOffered('policy_violation 5.3.2'),
+  }),
   greeting('450 as greeting, for a block list', '450 4.7.1 your address is on our block list\r\n', ['softfail spam_block 4.7.1']),
   { name: '554 as greeting of the first of two MX hosts', dns: (place) => twoHosts(place, place.unwelcomeIp), comesTo: ['sent'] },
   { name: '421 as greeting of the first of two MX hosts', dns: (place) => twoHosts(place, place.busyIp), comesTo: ['sent'] },
@@ -79,8 +90,21 @@ const hellos: Row[] = [
   {
     name: 'EHLO and HELO refused',
     peer: { rude: { EHLO: '550 5.7.1 your name is not welcome\r\n', HELO: '550 5.7.1 your name is not welcome\r\n' } },
-    comesTo: ['hardfail policy_violation 5.7.1'],
+    comesTo: ['softfail policy_violation 5.7.1'],
     othersWait: true,
+  },
+  {
+    name: '501 to EHLO and HELO',
+    peer: { rude: { EHLO: '501 5.5.2 what?\r\n', HELO: '501 5.5.2 what?\r\n' } },
+    comesTo: untilGivenUp('protocol_error 5.5.2'),
+    amongMany: notOffered('protocol_error 5.5.2'),
+  },
+  {
+    name: '501 to EHLO and HELO of the first connection',
+    peer: { fake: { script: ({ stage, session }) => (stage === 'ehlo' && session === 1 ? '501 5.5.2 what?' : undefined) } },
+    comesTo: ['softfail protocol_error 5.5.2', 'sent'],
+    amongMany: [['softfail connection_error', 'sent'], ['sent']],
+    mostAmongMany: 1,
   },
   { name: '421 to EHLO', peer: { rude: { EHLO: '421 4.3.2 closing\r\n' } }, comesTo: ['softfail temporarily_unavailable 4.3.2'] },
   { name: 'a hang-up at EHLO', peer: { rude: { EHLO: hangUp } }, comesTo: untilGivenUp('connection_error') },

@@ -23,7 +23,7 @@ export function wrongAmongMany(row: Row, emails: readonly OneOfMany[]): string[]
     }
     const wanted = expectedOf(row)[to] ?? []
     const attempts = attemptsOf(told)
-    const isOther = row.amongMany?.some((one) => one.join() === attempts.join()) ?? false
+    const isOther = isNotOffered(attempts, wanted) || (row.amongMany?.some((one) => one.join() === attempts.join()) ?? false)
     const isAsAlone = mayWait(row) ? isBeginning(attempts, continued(wanted)) : isSame(row, attempts, wanted)
     if (isAsAlone && attempts.length > 0) asAlone++
     if (!isOther && !isAsAlone) wrong.push(`email ${mark} to ${to} came to ${attempts.join(', then ') || 'nothing'}`)
@@ -34,6 +34,12 @@ export function wrongAmongMany(row: Row, emails: readonly OneOfMany[]): string[]
   if (emails.length > 0 && asAlone === 0) wrong.push('no email came to what one alone comes to')
   if (asAlone > (row.mostAmongMany ?? emails.length)) wrong.push(`${asAlone} emails came to what ${row.mostAmongMany} may come to`)
   return wrong
+}
+
+/** Put off first, because the connection made for another email was refused; then its own attempts, as those of an email alone. */
+function isNotOffered(attempts: Attempts, wanted: Attempts): boolean {
+  const own = attempts.slice(attempts.findIndex((one) => one !== 'softfail connection_error'))
+  return own.length < attempts.length && own.join() === continued(wanted).slice(-own.length).join()
 }
 
 /** An attempt of unknown outcome is shown as a softfail even where it is the last. */

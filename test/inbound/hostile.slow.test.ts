@@ -1,6 +1,7 @@
 /** Clients that are out to break something: smuggled messages, endless and garbled talk, crowds; and an orderly stop under them. */
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { systemClock } from '#base'
 import { type House, startHouse } from '../support/house.ts'
 import { loggedIn, plainToken, type SmtpClient, smtpClient } from '../support/smtp-client.ts'
 
@@ -230,11 +231,28 @@ describe('bounds', () => {
     for (const client of three) client.destroy()
   })
 
-  test('failed logins of an address bar it for a minute', async () => {
+  test('wrong logins bar no right one of their network, and from the 21st on are answered late', async () => {
     await using other = await startHouse({ roles: ['inbound'] })
     const { user, key } = await loginOf(other)
-    for (let n = 0; n < 20; n++) await expect(loggedIn(other.ports.submissionTls, user, 'x'.repeat(32), 'implicit')).rejects.toThrow('535')
-    await expect(loggedIn(other.ports.submissionTls, user, key, 'implicit')).rejects.toThrow('454 4.7.0')
+    const log = async (name: string, word: string) => {
+      const beganMs = systemClock.monotonicMs()
+      const answer = await loggedIn(other.ports.submissionTls, name, word, 'implicit').then(
+        (client) => {
+          client.destroy()
+          return '235'
+        },
+        (error: Error) => error.message.slice(0, 3),
+      )
+      return { answer, ms: systemClock.monotonicMs() - beganMs }
+    }
+    const wrong = 'x'.repeat(32)
+    for (let n = 0; n < 20; n++) expect((await log(user, wrong)).answer).toBe('535')
+    const late = await Promise.all(Array.from({ length: 30 }, (_, n) => log(n % 2 ? user : `${other.tenantId}/n${n}`, wrong)))
+    for (const { answer, ms } of late) expect([answer, ms >= 3000]).toEqual(['535', true])
+    for (const name of [user, other.tenantId]) {
+      const right = await log(name, key)
+      expect([right.answer, right.ms < 3000]).toEqual(['235', true])
+    }
   })
 })
 

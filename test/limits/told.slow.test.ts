@@ -4,7 +4,7 @@ import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { openIds, systemRandom } from '#base'
 import { type Db, openDb, sql } from '#db'
 import { appendEvents, type LoggedEvent } from '#events'
-import { type SendLimits, takeSlots } from '#limits'
+import { openSlots, type SendLimits } from '#limits'
 import { releaseWaiting } from '#spool'
 import { addTenant, findOrganisation, foundOrganisation } from '#tenants'
 import { type TestDatabase, testDatabase, testTimeMs } from '../support/database.ts'
@@ -23,6 +23,7 @@ const allEvents = sql<LoggedEvent>`
   from events
   order by xact, id`
 
+const ids = openIds(systemRandom)
 let database: TestDatabase
 let db: Db
 let organisationId: string
@@ -31,7 +32,7 @@ beforeEach(async () => {
   database = await testDatabase()
   onTestFinished(() => database.close())
   db = database.db
-  const founded = { nowMs, ids: openIds(systemRandom) }
+  const founded = { nowMs, ids }
   await db.transaction((tx) => foundOrganisation(tx, { name: 'Acme', secretFingerprint: 'x', ...founded }))
   organisationId = (await findOrganisation(db))?.id ?? ''
   tenantId = (await addTenant(db, { name: 'Shop' }, founded)).id
@@ -42,7 +43,7 @@ const limitsOf = (organisation: number | null, ceiling?: number): SendLimits => 
   ceilings: new Map(ceiling === undefined ? [] : [[tenantId, ceiling]]),
 })
 const take = async (limits: SendLimits, count: number, { atMs = nowMs, isTest = false, on = db, of = tenantId } = {}) =>
-  (await takeSlots(on, [{ tenantId: of, test: isTest, count }], limits, atMs, appendEvents)).granted[0] ?? -1
+  (await openSlots(on, ids.label(6)).take([{ tenantId: of, test: isTest, count }], limits, atMs, appendEvents)).granted[0] ?? -1
 const told = async () => (await db.rows(allEvents)).map(({ kind, tenantId: of, data }) => [kind, of, data.volume, data.limit, data.test])
 const whole = (kind: string, volume: number, limit: number, isTest = false) => [kind, organisationId, volume, limit, isTest]
 
@@ -139,7 +140,9 @@ describe('a send limit', () => {
 
   test('takes and tells nothing when it cannot be written', async () => {
     const limits = limitsOf(10)
-    const failing = takeSlots(db, [{ tenantId, test: false, count: 9 }], limits, nowMs, () => Promise.reject(new Error('no log')))
+    const failing = openSlots(db, ids.label(6)).take([{ tenantId, test: false, count: 9 }], limits, nowMs, () =>
+      Promise.reject(new Error('no log')),
+    )
     await expect(failing).rejects.toThrow('no log')
     expect(await take(limits, 10)).toBe(10)
     expect(await told()).toEqual([whole('SendLimitApproaching', 10, 10)])
@@ -166,7 +169,7 @@ describe('always', () => {
         const waits = new Set<boolean>()
         for (const { count, isTest, hour } of sorted) {
           const asked = { tenantId, test: isTest, count }
-          const [granted = 0] = (await takeSlots(db, [asked], limits, startMs + hour * hourMs, appendEvents)).granted
+          const [granted = 0] = (await openSlots(db, ids.label(6)).take([asked], limits, startMs + hour * hourMs, appendEvents)).granted
           const key = `${hour} ${isTest}`
           const taken = (used.get(key) ?? 0) + granted
           used.set(key, taken)

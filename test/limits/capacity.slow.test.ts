@@ -1,7 +1,8 @@
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
+import { openIds, systemRandom } from '#base'
 import { type Db, sql } from '#db'
 import { appendEvents as tell } from '#events'
-import { readStanding, type SendLimits, takeSlots } from '#limits'
+import { openSlots, readStanding, type SendLimits } from '#limits'
 import { releaseWaiting } from '#spool'
 import { testDatabase, testTimeMs } from '../support/database.ts'
 
@@ -20,6 +21,7 @@ const inState = sql<{ emailId: string }>`
   where state = $1
   order by email_id`
 
+const ids = openIds(systemRandom)
 let db: Db
 
 beforeEach(async () => {
@@ -34,7 +36,7 @@ const limitsOf = (organisation: number | null, ceilings: Record<string, number> 
 })
 
 const take = async (limits: SendLimits, count: number, atMs = nowMs, tenantId = 't') =>
-  (await takeSlots(db, [{ tenantId, test: false, count }], limits, atMs, tell)).granted[0] ?? -1
+  (await openSlots(db, ids.label(6)).take([{ tenantId, test: false, count }], limits, atMs, tell)).granted[0] ?? -1
 
 let next = 0
 
@@ -45,7 +47,7 @@ async function accept(
   wanted: { tenantId?: string; test?: boolean; atMs?: number } = {},
 ): Promise<string[]> {
   const { tenantId = 't', test: isTest = false, atMs = nowMs } = wanted
-  const { granted } = await takeSlots(db, [{ tenantId, test: isTest, count }], limits, atMs, tell)
+  const { granted } = await openSlots(db, ids.label(6)).take([{ tenantId, test: isTest, count }], limits, atMs, tell)
   const waiting = Array.from({ length: count - (granted[0] ?? 0) }, () => `email${String(next++).padStart(6, '0')}`)
   await db.run(addWaiting, [waiting.map(() => tenantId), waiting, waiting.map(() => isTest)])
   return waiting
@@ -79,13 +81,13 @@ describe('the hourly send capacity', () => {
 
   test('demands of one call are served in their order', async () => {
     const demands = [4, 4, 4].map((count) => ({ tenantId: 't', test: false, count }))
-    expect((await takeSlots(db, demands, limitsOf(6), nowMs, tell)).granted).toEqual([4, 2, 0])
+    expect((await openSlots(db, ids.label(6)).take(demands, limitsOf(6), nowMs, tell)).granted).toEqual([4, 2, 0])
   })
 
   test('live and test mail do not share it', async () => {
     const limits = limitsOf(5)
     expect(await take(limits, 5)).toBe(5)
-    expect((await takeSlots(db, [{ tenantId: 't', test: true, count: 5 }], limits, nowMs, tell)).granted).toEqual([5])
+    expect((await openSlots(db, ids.label(6)).take([{ tenantId: 't', test: true, count: 5 }], limits, nowMs, tell)).granted).toEqual([5])
   })
 
   test('it begins anew at the top of the hour', async () => {

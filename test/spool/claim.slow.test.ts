@@ -1,6 +1,7 @@
+import fc from 'fast-check'
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { type Db, sql } from '#db'
-import { type Claimed, claim, findInterrupted, giveBack, promote } from '#spool'
+import { type Claimed, claim, findInterrupted, giveBack, longestRetryMs, promote, recall, retryDelayMs } from '#spool'
 import { testDatabase, testTimeMs } from '../support/database.ts'
 
 const addRows = sql`
@@ -221,5 +222,27 @@ describe('a deferred recipient', () => {
     const longest = await add(1, { state: 'deferred', dueAtMs: testTimeMs - 1000 })
     expect(await promote(db, wish.shards, testTimeMs, 1)).toBe(1)
     expect(idsOf(await claim(db, wish))).toEqual(longest)
+  })
+})
+
+describe('a due time', () => {
+  test('that is further off than the schedule allows is brought back; what the schedule made and what is held stays', async () => {
+    const schedule = { baseMs: 300_000, mostMs: 21_600_000, maxAttempts: 18 }
+    const delays = fc.tuple(fc.integer({ min: 1, max: 40 }), fc.double({ min: 0, max: 1, noNaN: true, maxExcluded: true }))
+    fc.assert(fc.property(delays, ([failures, fraction]) => retryDelayMs(failures, schedule, fraction) <= longestRetryMs(schedule)))
+    const day = 86_400_000
+    const [stranded] = await add(1, { state: 'deferred', dueAtMs: testTimeMs + 40 * day })
+    const [stays] = await add(1, { state: 'deferred', dueAtMs: testTimeMs + longestRetryMs(schedule) })
+    const [held] = await add(1, { state: 'held', dueAtMs: testTimeMs + 7 * day })
+    await add(1, { state: 'deferred', shard: 2, dueAtMs: testTimeMs + 40 * day })
+    expect(await recall(db, wish.shards, testTimeMs + longestRetryMs(schedule), testTimeMs, 100)).toBe(1)
+    const at = new Map((await db.rows(stateOf)).map((one) => [one.emailId, one.dueAt?.getTime()]))
+    expect([stranded, stays, held].map((id) => at.get(id ?? ''))).toEqual([
+      testTimeMs,
+      testTimeMs + longestRetryMs(schedule),
+      testTimeMs + 7 * day,
+    ])
+    expect(await promote(db, wish.shards, testTimeMs, 100)).toBe(1)
+    expect(idsOf(await claim(db, wish))).toEqual([stranded])
   })
 })

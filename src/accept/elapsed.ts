@@ -1,0 +1,46 @@
+/**
+ * Elapsed time, by which idempotency keys live: a clock that is set ahead ends none of them. Marks tell what the wall clock said in the
+ * last 24 hours that have passed, so that a key accepted in them is known by its date, whatever the clock says now.
+ */
+import type { Clock } from '#base'
+import { type Db, sql } from '#db'
+
+export const keyLifeMs = 24 * 3_600_000
+export const markEveryMs = 60_000
+
+const lastMark = sql<{ elapsedMs: number; at: Date }>`
+  select elapsed_ms as "elapsedMs", at
+  from elapsed_marks
+  order by elapsed_ms desc
+  limit 1`
+
+const addMark = sql`
+  insert into elapsed_marks (elapsed_ms, at)
+  values ($1, $2)
+  on conflict (elapsed_ms) do nothing`
+
+/** The last one before the 24 hours stays: what was accepted before the next one is younger than it. */
+const forgetMarks = sql`
+  delete from elapsed_marks
+  where elapsed_ms < (select max(elapsed_ms) from elapsed_marks where elapsed_ms <= $1)`
+
+/** Keys accepted since have not lived their life by elapsed time; null before the first mark. */
+export const beforeMarks = sql.part`(select min(at) - interval '1 millisecond' from elapsed_marks)`
+
+/**
+ * Marks a moment; to be called every minute. While this process runs, its monotonic clock tells what has passed since its last mark.
+ * Where another one marked last, or none ran, the wall clock counts for at most the time between two marks.
+ */
+export function openMarking({ db, clock }: { db: Db; clock: Clock }): () => Promise<void> {
+  let own: { elapsedMs: number; monotonicMs: number } | undefined
+  return async () => {
+    const nowMs = clock.nowMs()
+    const monotonicMs = clock.monotonicMs()
+    const last = await db.first(lastMark)
+    const byWallMs = last ? last.elapsedMs + Math.min(Math.max(0, nowMs - last.at.getTime()), markEveryMs) : 0
+    const elapsedMs = Math.round(own ? Math.max(last?.elapsedMs ?? 0, own.elapsedMs + monotonicMs - own.monotonicMs) : byWallMs)
+    await db.run(addMark, [elapsedMs, new Date(nowMs)])
+    own = { elapsedMs, monotonicMs }
+    await db.run(forgetMarks, [elapsedMs - keyLifeMs])
+  }
+}

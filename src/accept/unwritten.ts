@@ -1,0 +1,36 @@
+/** Slots of the send capacity that were taken for a flush whose answer was lost: what it did not write gives them back. */
+import { type Clock, pause } from '#base'
+import type { Db } from '#db'
+import { findEmail } from '#emails'
+import type { Slots, Taken } from '#limits'
+import type { Prepared } from './prepare.ts'
+
+/** By then a statement whose answer was lost has come to its end, too. */
+const lookAgainMs = 15_000
+/** As long as the hour of the slots may last. */
+const mostLooks = 240
+
+interface UnwrittenDeps {
+  db: Db
+  clock: Clock
+  slots: Slots
+}
+
+export async function giveBackUnwritten(submissions: readonly Prepared[], taken: Taken, { db, slots }: UnwrittenDeps): Promise<void> {
+  const unwritten: number[] = []
+  for (const [n, { tenantId, emails }] of submissions.entries())
+    if (emails[0] && !(await findEmail(db, emails[0].id, tenantId))) unwritten.push(n)
+  await slots.giveBack(taken, unwritten)
+}
+
+/** Where the database is away just now. Never rejects. */
+export async function giveBackLater(submissions: readonly Prepared[], taken: Taken, deps: UnwrittenDeps): Promise<void> {
+  for (let look = 0; look < mostLooks; look++) {
+    await pause(deps.clock, lookAgainMs)
+    const isDone = await giveBackUnwritten(submissions, taken, deps).then(
+      () => true,
+      () => false,
+    )
+    if (isDone) return
+  }
+}

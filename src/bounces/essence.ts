@@ -1,0 +1,65 @@
+/**
+ * What of a reply counts. Servers put replies into replies and reasons into frames; the innermost reply, and what follows the frame, was
+ * said of this message. All here is looked for in a bounded text, and each expression looks a bounded number of letters ahead.
+ */
+
+export interface Essence {
+  text: string
+  /** The codes of the reply that the text encloses; undefined where it encloses none, and its own count. */
+  enclosed: { code: number; enhanced: string | null } | undefined
+}
+
+/** What announces a reply: `host mx said: 550 …`, `the other server returned was: 550 …`, `error 550-'5.7.1 …`, `-> 550 …`, `<421 …>`. */
+const announced =
+  /(?:\b(?:said|says|returned|returned was|responded|responded with|response|response was|replied|reply|answered|answer|error|error was|reason|diagnostic|failure)\b[ '"-]{0,4}[:;=<([][\s'"<([-]{0,6}|\b(?:error|returned|responded|replied|answered|failed with|rejected with|was) ['"<([]{0,3}|\] ?: {0,3}|-> {0,3}|[<[(])([45]\d\d)(?=[- ][^\d]|[ -]{1,2}[#('"]{0,2}[245]\.\d|[ -][45]\d\d[ -])/giu
+
+/** Every check of Postfix says `Recipient address rejected:` (and others much the same); the reason is behind the colon. */
+const frame = /\b(?:recipient|rcpt)(?: to)?(?: address(?:es)?)? (?:rejected|refused|denied) ?:/gi
+
+const letters = /\p{L}{3}/u
+
+export function essenceOf(text: string): Essence {
+  const whole = text.replace(/\(in reply to [^()]{1,60}\)/gi, ' ')
+  const leading = /^[\s'"<]{0,4}([45]\d\d)([ -])/.exec(whole)
+  let start = 0
+  let code: number | undefined
+  for (const match of whole.matchAll(announced)) {
+    // The lines of one reply, joined: 550-5.7.1 … 550-5.7.1 …
+    if (leading?.[2] === '-' && leading[1] === match[1]) continue
+    const at = match.index + match[0].length - 3
+    if (!saysSomething(whole.slice(at, at + 400))) continue
+    start = at
+    code = Number(match[1])
+  }
+  const said = whole.slice(start)
+  const enhanced = /^\d{3}(?:[ -]{1,2}[45]\d\d)?[ -]{1,3}[#('"]{0,2}([245]\.\d{1,3}\.\d{1,3})(?![.\d])/.exec(said)?.[1] ?? null
+  return { text: withoutFrame(said), enclosed: code === undefined ? undefined : { code, enhanced } }
+}
+
+function withoutFrame(text: string): string {
+  let rest = text
+  for (const match of text.matchAll(frame)) {
+    const behind = text.slice(match.index + match[0].length)
+    if (saysSomething(behind)) rest = behind
+  }
+  return rest
+}
+
+/** Besides codes, addresses and links. */
+const saysSomething = (text: string) =>
+  letters.test(
+    text
+      .slice(0, 400)
+      .replace(/[^\s<>]{0,100}@[^\s<>]{1,255}/g, ' ')
+      .replace(/\b(?:see |https?:\/\/|www\.)\S{0,300}/gi, ' '),
+  )
+
+/** Which command a text says it quotes the answer of, where it was before any recipient was named. */
+const early =
+  /(?:\b(?:in (?:reply|response) to|reply to|response to|answer to|after|sent|sending|step|command)\b[^\p{L}\n]{1,6}(?:the )?|\(SENT_|>>> ?|\[)(EHLO|HELO|MAIL[ _]FROM|MAIL(?= command)|initial connection)(?:[\s:<,)\]_]|$)/iu
+const laterOne = /(?:in (?:reply|response) to|after|>>> ?|\[)[^\p{L}\n]{0,6}(?:RCPT|DATA|end of data)/iu
+
+export const isBeforeRecipient = (text: string): boolean => {
+  const start = text.slice(0, 4_000)
+  return early.test(start) && !laterOne.test(start)
+}

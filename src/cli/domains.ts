@@ -1,0 +1,160 @@
+/** Commands of sending domains: added, checked, trusted without a check, and removed, by their names. */
+import { Refusal } from '#base'
+import { deleteDomain } from '#delivery'
+import { addDomain, type DnsRecord, type Domain, makeDomain, openDomains, openShownDomains, recordsOf, trustDomain } from '#domains'
+import type { House } from '#installation'
+import { parseDomain } from '#mail'
+import { openResolver } from '#net'
+import { openTenants } from '#tenants'
+import { type Command, type Given, jsonOption, printed, tenantOf, text } from './command.ts'
+
+const ofTenant = { tenant: { type: 'string' }, ...jsonOption } as const
+
+/** The domain of that name, of the tenant given or of the default one. */
+async function domainOf(given: Given, house: House): Promise<Domain> {
+  const tenant = await tenantOf(house, text(given, 'tenant'))
+  const name = given.positionals[0] as string
+  const domain = await openDomains(house).find(tenant.id, parseDomain(name) ?? name)
+  if (!domain || domain.testOnly)
+    throw new Refusal('not_found', {
+      message: `the tenant ${tenant.id} has no sending domain ${name}`,
+      suggestion: 'postrider domain list shows all, with their tenants; --tenant ID names another',
+    })
+  return domain
+}
+
+export const shownDomain = ({ id, uuid, name, tenantId, verified, verifiedAt, trusted, createdAt }: Domain) => ({
+  id,
+  uuid,
+  name,
+  tenantId,
+  verified,
+  verifiedAt,
+  trusted,
+  createdAt,
+})
+
+/** For below a list of records. */
+export const unpublishable = (hostname: string) =>
+  hostname.includes('.')
+    ? ''
+    : `\n\nBut they name "${hostname}", which is not a public host name: first set POSTRIDER_HOSTNAME to the public name of this machine.`
+
+export const domainAdd: Command = {
+  name: 'domain add',
+  audited: true,
+  summary: 'add a sending domain with DKIM keys of its own',
+  help: `postrider domain add NAME [--tenant ID] [--trust] [--json]
+
+Adds a sending domain and prints the DNS records to publish. --trust is the operator's override: the domain can be used without DNS
+verification (private networks, relays), and is recorded as trusted.`,
+  options: { ...ofTenant, trust: { type: 'boolean' } },
+  positionals: ['NAME'],
+  run: (given, deps) =>
+    deps.withHouse(async (house) => {
+      const tenant = await tenantOf(house, text(given, 'tenant'))
+      const wanted = { tenantId: tenant.id, name: given.positionals[0] as string, trusted: given.options.trust === true }
+      const made = await makeDomain(wanted, { nowMs: house.clock.nowMs(), ids: house.ids, secrets: house.secrets })
+      const domain = await house.db
+        .transaction((tx) => addDomain(tx, made))
+        .catch((error: unknown) => {
+          throw error instanceof Refusal && error.code === 'domain_already_exists' ? hasIt(error, wanted) : error
+        })
+      const records = recordsOf(domain, house.config.hostname)
+      const { id, name, trusted } = domain
+      const lines = [records.spf, records.dkim, records.returnPath, records.dkimEd25519].map(
+        (one) => `  ${one.type.padEnd(6)}${one.fullName}\n        ${one.value}`,
+      )
+      printed(
+        given,
+        deps,
+        { ...shownDomain(domain), dnsRecords: records },
+        `domain ${name} (${id}) of tenant ${tenant.id}${trusted ? ', trusted: it can be used now' : ''}\n\nRecords to publish:\n${lines.join('\n')}${unpublishable(house.config.hostname)}`,
+      )
+    }),
+}
+
+const hasIt = (refusal: Refusal, { name, trusted }: { name: string; trusted: boolean }) =>
+  new Refusal(refusal.code, {
+    message: refusal.message,
+    suggestion: trusted ? `To trust it as it is: postrider domain trust ${name}` : `To ask DNS for it: postrider domain verify ${name}`,
+  })
+
+export const domainTrust: Command = {
+  name: 'domain trust',
+  audited: true,
+  summary: 'let a sending domain be used without DNS verification',
+  help: `postrider domain trust NAME [--tenant ID] [--json]
+
+Marks a domain that was added before as trusted, the same as postrider domain add --trust: its tenant may send from it at once, whatever
+DNS says of it. For private networks, relays and tests; a receiver on the internet still looks at SPF and DKIM. Without --tenant the domain
+is one of the default tenant. In force within a second. To take the trust back, remove the domain and add it again.`,
+  options: ofTenant,
+  positionals: ['NAME'],
+  run: (given, deps) =>
+    deps.withHouse(async (house) => {
+      const domain = await trustDomain(house.db, await domainOf(given, house), house.clock.nowMs())
+      printed(given, deps, shownDomain(domain), `domain ${domain.name} (${domain.id}) is trusted: it can be used now`)
+    }),
+}
+
+const state: Record<string, string> = { OK: 'is right', Missing: 'is missing', Invalid: 'is wrong', null: 'could not be looked up' }
+
+const recordLine = ({ type, fullName, value, status, found, problem }: DnsRecord) =>
+  [
+    `  ${type.padEnd(6)}${fullName} ${state[String(status)]}${problem ? `: ${problem}` : ''}`,
+    ...(status === 'OK' ? [] : [`        publish ${value}`]),
+    ...(status !== 'OK' && found?.length ? [`        found   ${found.join('\n                ')}`] : []),
+  ].join('\n')
+
+export const domainVerify: Command = {
+  name: 'domain verify',
+  audited: true,
+  summary: 'ask DNS for the records of a sending domain now',
+  help: `postrider domain verify NAME [--tenant ID] [--json]
+
+Asks DNS for the records of a domain, says of each whether it is right, missing or wrong, and with that whether the domain may be sent
+from. Takes ten seconds at most. A domain that was verified and fails this check is not verified any more. Without --tenant the domain is
+one of the default tenant. Ends with 1 while the domain may not be sent from.
+The same as POST /v1/domains/ID/verify; in the background DNS is asked every 10 minutes for the first week.`,
+  options: ofTenant,
+  positionals: ['NAME'],
+  async run(given, deps) {
+    const verified = await deps.withHouse(async (house) => {
+      const { id, tenantId } = await domainOf(given, house)
+      const { config, clock, ids } = house
+      const resolver = openResolver({ servers: config.resolvers, clock, ids })
+      const domains = openShownDomains({ ...house, tenants: openTenants(house), resolver, hostname: config.hostname })
+      const domain = await domains.verify(String(id), tenantId)
+      const { spf, dkim, returnPath, dkimEd25519 } = domain.dnsRecords
+      const verdict = domain.trusted ? 'trusted, whatever DNS says' : domain.verified ? 'verified' : 'not verified yet'
+      printed(
+        given,
+        deps,
+        { ...shownDomain(domain), dnsRecords: domain.dnsRecords },
+        `domain ${domain.name} (${id}) is ${verdict}\n\n${[spf, dkim, returnPath, dkimEd25519].map(recordLine).join('\n')}${unpublishable(config.hostname)}`,
+      )
+      return domain.verified
+    })
+    if (!verified) throw new Error('the domain may not be sent from')
+  },
+}
+
+export const domainRemove: Command = {
+  name: 'domain remove',
+  audited: true,
+  summary: 'remove a sending domain and its DKIM keys',
+  help: `postrider domain remove NAME [--tenant ID] [--json]
+
+Removes a domain from its tenant, with its DKIM keys and its track domains. Emails that are queued from it fail within seconds, so let the
+queue run empty first (postrider queue). Without --tenant the domain is one of the default tenant. Added again, it gets new keys, whose
+records have to be published.`,
+  options: ofTenant,
+  positionals: ['NAME'],
+  run: (given, deps) =>
+    deps.withHouse(async (house) => {
+      const domain = await domainOf(given, house)
+      await deleteDomain(house.db, domain, house.clock.nowMs())
+      printed(given, deps, { id: domain.id, name: domain.name, tenantId: domain.tenantId }, `domain ${domain.name} is removed`)
+    }),
+}

@@ -1,0 +1,47 @@
+/** What this room keeps sealed, for when the secret changes. */
+import { type SealedColumns, sealedColumn, sql } from '#db'
+import { sealName as platformName } from './platform-key.ts'
+
+export const sealNameOf = (algorithm: 'rsa' | 'ed25519') => (uuid: string) => `domain ${uuid} ${algorithm}`
+
+const findRsa = sql<{ key: string; named: string; sealed: Buffer }>`
+  select id::text as key, uuid::text as named, rsa_private as sealed
+  from domains
+  where id > coalesce(nullif($2::text, ''), '0')::bigint and substring(rsa_private from 1 for 5) <> $1::bytea
+  order by id
+  limit $3`
+
+const saveRsa = sql`
+  update domains
+  set rsa_private = $2
+  where id = $1::bigint and rsa_private = $3`
+
+const findEd25519 = sql<{ key: string; named: string; sealed: Buffer }>`
+  select id::text as key, uuid::text as named, ed25519_private as sealed
+  from domains
+  where id > coalesce(nullif($2::text, ''), '0')::bigint and substring(ed25519_private from 1 for 5) <> $1::bytea
+  order by id
+  limit $3`
+
+const saveEd25519 = sql`
+  update domains
+  set ed25519_private = $2
+  where id = $1::bigint and ed25519_private = $3`
+
+const findPlatform = sql<{ key: string; named: string; sealed: Buffer }>`
+  select name as key, name as named, rsa_private as sealed
+  from platform_keys
+  where name > $2::text and substring(rsa_private from 1 for 5) <> $1::bytea
+  order by name
+  limit $3`
+
+const savePlatform = sql`
+  update platform_keys
+  set rsa_private = $2
+  where name = $1 and rsa_private = $3`
+
+export const sealedOfDomains: readonly SealedColumns[] = [
+  sealedColumn('domains.rsa_private', sealNameOf('rsa'), { find: findRsa, save: saveRsa }),
+  sealedColumn('domains.ed25519_private', sealNameOf('ed25519'), { find: findEd25519, save: saveEd25519 }),
+  sealedColumn('platform_keys.rsa_private', platformName, { find: findPlatform, save: savePlatform }),
+]

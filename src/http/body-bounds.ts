@@ -1,0 +1,53 @@
+/**
+ * How many keys and values the body of an endpoint may have: what its schema lets through at most, a quarter more, and a thousand
+ * that nobody knows, which are ignored as contract section 0 has it.
+ */
+import type { JsonBounds } from './json-bounds.ts'
+import type { Endpoint } from './v1/route.ts'
+
+/** Deeper than anything the API takes. */
+const deepest = 32
+/** The longest name of a header, every character of it escaped, has 456. */
+const longestKeyOctets = 1024
+const unknown = 1000
+const spare = 1.25
+
+interface Keywords {
+  type?: string | readonly string[]
+  items?: Keywords
+  maxItems?: number
+  properties?: Readonly<Record<string, Keywords>>
+  additionalProperties?: Keywords
+  maxProperties?: number
+}
+
+interface Most {
+  keys: number
+  values: number
+}
+
+const nothing: Most = { keys: 0, values: 0 }
+const plus = (one: Most, other: Most): Most => ({ keys: one.keys + other.keys, values: one.values + other.values })
+const times = ({ keys, values }: Most, count: number): Most => ({ keys: keys * count, values: values * count })
+const member: Most = { keys: 1, values: 0 }
+
+/** What a value that fits the schema holds at most. */
+function mostIn({ items, maxItems, properties = {}, additionalProperties, maxProperties }: Keywords): Most {
+  if ((items && maxItems === undefined) || (additionalProperties && maxProperties === undefined))
+    throw new Error('the schema of a body does not limit how many elements it takes')
+  const inside = [
+    ...Object.values(properties).map((one) => plus(member, mostIn(one))),
+    items ? times(mostIn(items), maxItems ?? 0) : nothing,
+    additionalProperties ? times(plus(member, mostIn(additionalProperties)), maxProperties ?? 0) : nothing,
+  ]
+  return inside.reduce(plus, { keys: 0, values: 1 })
+}
+
+const withSpare = (count: number) => Math.ceil(count * spare) + unknown
+
+/** Without an endpoint: of what has no schema here, and is small. */
+export function boundsOf(endpoint: Pick<Endpoint, 'body' | 'documentedBody'> | undefined): JsonBounds {
+  const schema = endpoint?.documentedBody ?? endpoint?.body
+  const { keys, values } = schema ? mostIn(schema as Keywords) : nothing
+  return { depth: deepest, keyOctets: longestKeyOctets, keys: withSpare(keys), values: withSpare(values) }
+}

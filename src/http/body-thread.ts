@@ -1,0 +1,36 @@
+/** The thread on which large bodies are read: what takes a millisecond for a small one takes seconds for the worst of 64 MiB. */
+import { Refusal, type RefusalCode, serveTasks } from '#base'
+import { type HeldBody, holdBody } from '#request-logs'
+import type { JsonBounds } from './json-bounds.ts'
+import { parseJson } from './parse-json.ts'
+import { fingerprint } from './v1/fingerprint.ts'
+
+export interface LargeBody {
+  /** Its first `size` octets are the body. */
+  octets: ArrayBuffer
+  size: number
+  bounds: JsonBounds
+  /** The method and path to which the fingerprint belongs; null: nobody asks for one. */
+  fingerprintOf: { method: string; path: string } | null
+}
+
+export interface ReadBody {
+  held: HeldBody
+  read: { body: unknown; fingerprint: Uint8Array | null } | { refused: { code: RefusalCode; message: string; suggestion: string } }
+}
+
+serveTasks((task: LargeBody): { result: ReadBody } => {
+  const octets = Buffer.from(task.octets, 0, task.size)
+  const held = holdBody(octets)
+  try {
+    const body = parseJson(octets, task.bounds)
+    const { fingerprintOf } = task
+    return {
+      result: { held, read: { body, fingerprint: fingerprintOf && fingerprint(fingerprintOf.method, fingerprintOf.path, body) } },
+    }
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error
+    const { code, message, suggestion } = error
+    return { result: { held, read: { refused: { code, message, suggestion } } } }
+  }
+})

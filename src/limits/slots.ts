@@ -1,0 +1,102 @@
+/**
+ * Slots of the send capacity as one writer takes them, one take after the other. What was taken for emails that were not accepted goes
+ * back, exactly once: each take has a number, which the counters keep with it, so that a take or a return whose answer was lost is known.
+ */
+import { CommitUnknown, type Db, sql } from '#db'
+import { type Demand, hourOf, type Spent, type Standing, takeSlots } from './capacity.ts'
+import type { Tell } from './reached.ts'
+import type { SendLimits } from './settings.ts'
+
+/** Numbers only grow, so that a take that comes late to the server, after it was taken back, is none. */
+const takeBack = sql`
+  update send_capacity
+  set used = case when (takes ->> $1)::bigint = $2 or hour = $3 then greatest(0, used - back.count) else used end,
+      takes = takes || jsonb_build_object($1::text, $2::bigint + 1)
+  from unnest($4::text[], $5::boolean[], $6::bigint[]) as back (subject, test, count)
+  where send_capacity.subject = back.subject and send_capacity.test = back.test and coalesce((takes ->> $1)::bigint, 0) <= $2`
+
+export interface Taken {
+  /** For each demand in order. */
+  granted: number[]
+  standing: (test: boolean) => Standing
+  /** What each demand took, of whom. */
+  spent: Spent[][]
+  hour: Date
+}
+
+export interface Slots {
+  take(demands: readonly Demand[], limits: SendLimits, nowMs: number, tell: Tell): Promise<Taken>
+  /** What some demands of a take got goes back: now, or before the next take when the database is away. Never rejects. */
+  giveBack(taken: Taken, demands: readonly number[]): Promise<void>
+}
+
+interface Return {
+  nth: number
+  /** Of a take that is known to have happened, perhaps not the last one; null: of the last one, if it happened. */
+  hour: Date | null
+  spent: readonly Spent[]
+}
+
+/** `writer`: a name that nobody else has. */
+export function openSlots(db: Db, writer: string): Slots {
+  let nth = 0
+  let owed: Return[] = []
+  let last: Promise<unknown> = Promise.resolve()
+  const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
+    const done = last.then(work)
+    last = done.catch(() => undefined)
+    return done
+  }
+
+  const settle = async () => {
+    for (const one of owed) {
+      await db.run(takeBack, [
+        writer,
+        one.nth,
+        one.hour,
+        one.spent.map(({ subject }) => subject),
+        one.spent.map(({ test }) => test),
+        one.spent.map(({ count }) => count),
+      ])
+      owed = owed.filter((other) => other !== one)
+    }
+  }
+
+  return {
+    take: (demands, limits, nowMs, tell) =>
+      inTurn(async () => {
+        await settle()
+        nth += 2
+        const tried: Spent[][] = []
+        try {
+          const { granted, standing } = await takeSlots(db, demands, limits, nowMs, tell, { writer, nth, tried })
+          return { granted, standing, spent: tried, hour: hourOf(nowMs) }
+        } catch (error) {
+          if (error instanceof CommitUnknown) {
+            owed.push({ nth, hour: null, spent: together(tried.flat()) })
+            await settle().catch(() => undefined)
+          }
+          throw error
+        }
+      }),
+    giveBack: (taken, demands) =>
+      inTurn(async () => {
+        const spent = together(demands.flatMap((index) => taken.spent[index] ?? []))
+        if (spent.length === 0) return
+        nth += 2
+        owed.push({ nth, hour: taken.hour, spent })
+        await settle()
+      }).catch(() => undefined),
+  }
+}
+
+/** One line for each counter. */
+function together(spent: readonly Spent[]): Spent[] {
+  const sums = new Map<string, Spent>()
+  for (const { subject, test, count } of spent) {
+    const key = `${subject} ${test}`
+    const sum = sums.get(key)?.count ?? 0
+    if (count > 0) sums.set(key, { subject, test, count: sum + count })
+  }
+  return [...sums.values()]
+}

@@ -1,0 +1,221 @@
+/**
+ * What a person proves to sign in: the password, and a code where there is a second factor. Guessing is slowed for each network and each
+ * address without a lock: however many strangers have failed, whoever comes from a network without failures, or from a device that has
+ * signed in to this address before, is looked at.
+ */
+import { timingSafeEqual } from 'node:crypto'
+import { type Clock, type Ids, Refusal, type Secrets } from '#base'
+import { type Db, sql } from '#db'
+import { tenantNames } from '#tenants'
+import type { Count, Counts, Failures } from './failures.ts'
+import { rightFor } from './passwords.ts'
+import type { Member } from './records.ts'
+import { codeNeeded, type Factor, factorColumns, isAppCode, useCode } from './second-factor.ts'
+
+export interface Proof {
+  password: string
+  /** Of the second factor, or a recovery code. */
+  code?: string | undefined
+}
+
+/** Where somebody tries from. */
+export interface From {
+  network: string
+  /** The larger network of this one, counted too; undefined: none is known. */
+  site?: string | undefined
+  /** What `knownDevice` made of the device's token. */
+  device?: Device | undefined
+}
+
+/** One on which this member has signed in before. */
+export interface Device {
+  name: string
+  memberId: number
+}
+
+export interface Signing extends Member, Factor {
+  password: string | null
+}
+
+/** The same address and password are those of several members: it must be said of which tenant. */
+export class SeveralMembers extends Error {
+  readonly choices: readonly { tenantId: string | null; name: string | null }[]
+  constructor(choices: SeveralMembers['choices']) {
+    super('this address and password are those of several members')
+    this.choices = choices
+  }
+}
+
+/** Ten tries for one address, 50 in all; a site may be a whole company. */
+const mostFailures = { pair: 10, network: 50, sitePair: 20, site: 200, device: 10 }
+/** While so many strangers guess at one address, a network has few tries at it: enough for who knows the password. */
+const guessedAt = { failed: 100, most: 2 }
+/** Of those who know the password: three of a million codes are good at any time. */
+const mostWrongCodes = 20
+
+export const signingColumns = sql.part`id, address, role, tenant_id as "tenantId", password, ${factorColumns}`
+
+const membersByAddress = sql<Signing>`
+  select ${signingColumns}
+  from members
+  where address = $1
+  order by id`
+
+const nameLength = 22
+const deviceForm = /^([\w-]{22})([\w-]{43})\.(\d{1,15})$/
+const wrongPassword = () =>
+  new Refusal('authentication_required', {
+    message: 'the address or the password is wrong',
+    suggestion: 'Try again, or ask an owner for a new sign-in link (postrider member reset ADDRESS)',
+  })
+
+const plainAddress = (address: string) => address.trim().toLowerCase()
+
+/**
+ * A device on which a member has signed in holds a token which says so: a random name, and a tag that only this installation makes. It is
+ * the member's and not the address's: whoever owns a tenant can make a member there of any address. A secret that was replaced makes none.
+ */
+export function openDevices({ ids, secrets }: { ids: Ids; secrets: Secrets }) {
+  const tagOf = (name: string, memberId: number | string, address: string) =>
+    secrets.mac('device', `${name} ${memberId} ${plainAddress(address)}`).toString('base64url')
+  return {
+    make({ id, address }: { id: number; address: string }): string {
+      const name = ids.token(nameLength)
+      return `${name}${tagOf(name, id, address)}.${id}`
+    },
+    /** undefined when the token was not made here for a member with this address. */
+    known(token: string | undefined, address: string): Device | undefined {
+      const [, name = '', tag = '', id = ''] = deviceForm.exec(token ?? '') ?? []
+      const isOurs = id !== '' && timingSafeEqual(Buffer.from(tagOf(name, id, address)), Buffer.from(tag))
+      return isOurs ? { name, memberId: Number(id) } : undefined
+    },
+  }
+}
+
+/** What a failed attempt counts for. `address` empty: for no member. */
+export function counted(address: string, { network, site, device }: From): Counts {
+  if (device !== undefined) return [{ name: `device ${device.name}`, most: mostFailures.device }]
+  const counts: Count[] = [{ name: `network ${network}`, most: mostFailures.network }]
+  if (site !== undefined) counts.push({ name: `site ${site}`, most: mostFailures.site })
+  if (address === '') return counts
+  const fewer = { when: `address ${address}`, ...guessedAt }
+  counts.push({ name: `pair ${network} ${address}`, most: mostFailures.pair, fewer })
+  if (site !== undefined) counts.push({ name: `pair ${site} ${address}`, most: mostFailures.sitePair, fewer })
+  counts.push({ name: `address ${address}`, most: Number.POSITIVE_INFINITY })
+  return counts
+}
+
+/** What an attempt that is right for one member counts for another of the same address, at whom it was a guess. */
+function countedBeside(memberId: number, address: string, { network, site }: From): Counts {
+  const fewer = { when: `address ${address}`, ...guessedAt }
+  return [
+    { name: `beside ${network} ${memberId}`, most: mostFailures.pair, fewer },
+    ...(site === undefined ? [] : [{ name: `beside ${site} ${memberId}`, most: mostFailures.sitePair, fewer }]),
+    { name: fewer.when, most: Number.POSITIVE_INFINITY },
+  ]
+}
+
+interface ProofDeps {
+  db: Db
+  clock: Clock
+  secrets: Secrets
+  failures: Failures
+}
+
+/** Refuses a missing or a wrong code. A recovery code cannot be guessed, so that wrong codes of the app do not keep it out. */
+export async function checkCode(
+  { db, clock, secrets, failures }: ProofDeps,
+  member: Signing,
+  code: string | undefined,
+  { counts, device }: { counts: Counts; device: Device | undefined },
+): Promise<void> {
+  if (member.confirmedAt === null) return
+  if (!code) throw codeNeeded()
+  const isGuessable = device === undefined && isAppCode(code)
+  const all = isGuessable ? [...counts, { name: `code ${member.id}`, most: mostWrongCodes }] : counts
+  await failures.refuseIfTooMany(all)
+  try {
+    await useCode(db, member, code, { nowMs: clock.nowMs(), secrets })
+  } catch (error) {
+    if (error instanceof Refusal) await failures.note(all)
+    throw error
+  }
+  await failures.refuseIfTooMany(all)
+}
+
+/** Whose address and password these are, of those that `isMeant` lets through; throws SeveralMembers when there are more. */
+export async function prove(
+  deps: ProofDeps,
+  { address, password, code, ...from }: { address: string } & From & Proof,
+  isMeant: (member: Signing) => boolean,
+): Promise<Signing> {
+  const { db, failures } = deps
+  const name = plainAddress(address)
+  const members = (await db.rows(membersByAddress, [name])).filter(isMeant)
+  const own = members.find(({ id }) => id === from.device?.memberId)
+  const asStranger = counted(name, { ...from, device: undefined })
+  const counts = own ? counted(name, from) : asStranger
+  await failures.refuseIfTooMany(counts)
+  const others = openOthers(failures, { name, from, members, own, asStranger })
+  const looked = await others.allowed(members)
+  const found = await rightFor(password, looked, own ? 'known' : 'strangers')
+  await others.note(
+    looked.filter((one) => !found.includes(one)),
+    found.length > 0,
+  )
+  if (found.length === 0) {
+    await failures.note(counts)
+    throw wrongPassword()
+  }
+  // Again: others may have failed while this one was waiting for its turn.
+  await failures.refuseIfTooMany(counts)
+  const right = await others.allowed(found)
+  const [member] = right
+  if (!member) throw wrongPassword()
+  if (right.length > 1) throw await severalOf(db, right)
+  const isOwn = member === own
+  await checkCode(deps, member, code, { counts: isOwn ? counts : asStranger, device: isOwn ? from.device : undefined })
+  return member
+}
+
+async function severalOf(db: Db, members: readonly Signing[]): Promise<SeveralMembers> {
+  const names = await tenantNames(
+    db,
+    members.flatMap(({ tenantId }) => tenantId ?? []),
+  )
+  return new SeveralMembers(members.map(({ tenantId }) => ({ tenantId, name: (tenantId && names.get(tenantId)) ?? null })))
+}
+
+interface Attempt {
+  name: string
+  from: From
+  members: readonly Signing[]
+  /** Whose device it is. */
+  own: Signing | undefined
+  asStranger: Counts
+}
+
+/**
+ * The members of one address are guessed at together, and whoever owns a tenant knows the password of one that it made there. So a guess
+ * counts for each of them, and who has been guessed at too often is left out, which nobody is told.
+ */
+function openOthers(failures: Failures, { name, from, members, own, asStranger }: Attempt) {
+  const countsOf = ({ id }: { id: number }) => [...(own ? asStranger : []), ...countedBeside(id, name, from)]
+  return {
+    async allowed(some: readonly Signing[]): Promise<Signing[]> {
+      if (members.length < 2) return [...some]
+      const isAllowed = await Promise.all(some.map(async (one) => one === own || failures.allow(countsOf(one))))
+      return some.filter((_, at) => isAllowed[at])
+    },
+    /** Takes as long where there are no others. */
+    async note(wrong: readonly Signing[], isRight: boolean): Promise<void> {
+      if (!own && !isRight) return
+      const guessedAt = wrong.filter((one) => one !== own)
+      const names = (guessedAt.length > 0 ? guessedAt.map(({ id }) => countedBeside(id, name, from)) : [countedBeside(0, name, from)])
+        .flat()
+        .map((count) => count.name)
+        .filter((one) => guessedAt.length > 0 || one.startsWith('beside'))
+      await failures.count([...new Set(names)])
+    },
+  }
+}

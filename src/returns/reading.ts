@@ -1,0 +1,101 @@
+/**
+ * All that a message which came back says by itself: found out without database, DNS or secret, and once, however many recipients it has.
+ * So another thread can do it (reader.ts); what comes of it is small, whatever the message was.
+ */
+import { type Unjudged, unjudged } from '#dkim'
+import { markField, readMessage } from '#mail'
+import { type Heading, headingOf, type Report } from './report.ts'
+
+export interface Reading {
+  report: Report
+  heading: Heading
+  /** What else is asked of a complaint only. */
+  complaint: { names: Names; dkim: Unjudged } | null
+}
+
+/** What looks like our return paths and marks: only who has the secret knows which are. */
+export interface Names {
+  /** Those in a field that names them, a field an element, in order. */
+  fields: readonly string[]
+  /** Those anywhere, as the message stands and then decoded. */
+  texts: readonly string[]
+}
+
+export type ReadReport = (octets: Uint8Array) => Report
+
+/** Of the report and of the message that it is about, one line each: what follows is folded nowhere that we know of. */
+const namingFields = new RegExp(`^(?:Original-Mail-From|Return-Path|${markField}):[^\\r\\n]{0,1000}`, 'gim')
+const likeness = /\b[bm][a-z2-7]{51}\b@?/gi
+/** A complaint names one email; whoever writes more of them means to hide it. */
+const mostLikenesses = 100
+/** Of them too: a report has one or two, and whoever writes more is believed by none of them. */
+const mostFields = 1_000
+const longestReason = 4_000
+const longestName = 1_000
+
+export function readingOf(octets: Buffer, atMs: number, readReport: ReadReport): Reading {
+  const report = briefly(readReport(octets))
+  const heading = headingOf(octets)
+  const domain = heading.from.slice(heading.from.lastIndexOf('@') + 1)
+  const complaint = report.kind === 'complaint' ? { names: namesIn(octets), dkim: unjudged(octets, domain, atMs) } : null
+  return { report, heading, complaint }
+}
+
+/** Not the message that it is about, nor what it says of others. */
+const briefly = (report: Report): Report => ({
+  kind: report.kind,
+  recipient: report.recipient?.slice(0, longestName) ?? null,
+  status: report.status,
+  classification: report.classification,
+  classificationCode: report.classificationCode,
+  fault: report.fault,
+  permanent: report.permanent,
+  originalMessageId: report.originalMessageId?.slice(0, longestName) ?? null,
+  reason: report.reason?.slice(0, longestReason) ?? null,
+  reportingMta: report.reportingMta?.slice(0, longestName) ?? null,
+  unread: report.unread ?? false,
+})
+
+function namesIn(octets: Buffer): Names {
+  const fields: string[] = []
+  const texts: string[] = []
+  for (const pieces of [asItStands(octets), decoded(octets)]) {
+    const found: string[] = []
+    for (const piece of pieces) {
+      if (fields.length < mostLikenesses) fields.push(...namedIn(piece, mostLikenesses - fields.length))
+      found.push(...likenessesIn(piece, mostLikenesses - found.length))
+    }
+    texts.push(found.join(' '))
+  }
+  return { fields, texts }
+}
+
+function namedIn(text: string, most: number): string[] {
+  const fields: string[] = []
+  let looked = 0
+  for (const [field] of text.matchAll(namingFields)) {
+    const found = likenessesIn(field, mostLikenesses)
+    if (found.length > 0) fields.push(found.join(' '))
+    if (fields.length >= most || ++looked >= mostFields) break
+  }
+  return fields
+}
+
+function likenessesIn(text: string, most: number): string[] {
+  const found: string[] = []
+  if (most > 0)
+    for (const [one] of text.matchAll(likeness)) {
+      found.push(one)
+      if (found.length >= most) break
+    }
+  return found
+}
+
+const asItStands = (octets: Buffer): string[] => [octets.toString('latin1').replace(/=\r?\n/g, '')]
+
+function* decoded(octets: Buffer): Generator<string> {
+  const { text, html, attachments } = readMessage(octets)
+  if (text !== undefined) yield text
+  if (html !== undefined) yield html
+  for (const { content } of attachments) yield content.toString('latin1')
+}

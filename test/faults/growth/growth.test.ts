@@ -1,0 +1,95 @@
+/** No reader of outside octets costs more than their length: what was found once, a short search anew, and that the search finds. */
+import { afterAll, describe, expect, test } from 'vitest'
+import { openChance } from './chance.ts'
+import { everyExport, readersBySource } from './completeness.ts'
+import { kept } from './kept.ts'
+import { openMeasure } from './measure.ts'
+import { readers as planted } from './planted.ts'
+import { noReaders, readers } from './readers.ts'
+import { cook, draw } from './recipe.ts'
+import { judge, search, told } from './search.ts'
+
+/** Each test has far more time than it needs: only processor time is judged, and the machine may be busy. */
+const longestMs = 120_000
+const searchMs = 1_200
+const shrinkMs = 2_000
+const seed = Number(process.env.GROWTH_SEED ?? Math.floor(Math.random() * 2 ** 31))
+
+const measure = openMeasure(new URL('./readers.ts', import.meta.url).href)
+afterAll(() => measure.close())
+
+const readerOf = (name: string) => {
+  const reader = readers.find((one) => one.name === name)
+  if (!reader) throw new Error(`there is no reader ${name}`)
+  return reader
+}
+
+describe('the search', () => {
+  const measurePlanted = openMeasure(new URL('./planted.ts', import.meta.url).href)
+  afterAll(() => measurePlanted.close())
+
+  test.for([
+    ['looks behind each comma to the end', /times as long|took/],
+    ['backtracks without end', /took over|took \d+ ms/],
+    ['costs much for each octet', /took \d+ ms/],
+  ] as const)('finds a reader that %s', { timeout: longestMs }, async ([name, why]) => {
+    const reader = planted.find((one) => one.name === name)
+    const endMs = performance.now() + 60_000
+    const { find } = await search(reader ?? readerOf(name), {
+      seed: 1,
+      measure: measurePlanted,
+      isOver: () => performance.now() > endMs,
+      shrinkMs,
+    })
+    expect(find?.why).toMatch(why)
+  })
+
+  test.for(['is sound', 'begins late'])('finds nothing in a reader that %s', { timeout: longestMs }, async (name) => {
+    const reader = planted.find((one) => one.name === name)
+    const endMs = performance.now() + 2_000
+    const { find, tried } = await search(reader ?? readerOf(name), {
+      seed: 1,
+      measure: measurePlanted,
+      isOver: () => performance.now() > endMs,
+      shrinkMs,
+    })
+    expect(find && told(find)).toBeUndefined()
+    expect(tried).toBeGreaterThan(5)
+  })
+
+  test('tries the same inputs for the same seed, and reaches what each reader reads at its usual length', () => {
+    for (const reader of readers) {
+      const drawn = () => {
+        const chance = openChance(7)
+        return Array.from({ length: 20 }, () => draw(reader, chance))
+      }
+      expect(drawn()).toEqual(drawn())
+      const size = Math.min(reader.longest, 100_000)
+      const octets = cook([{ of: [['a', 1]], many: true }], size, reader.encoding)
+      expect(octets.length).toBe(size)
+    }
+  })
+})
+
+describe('every reader of outside octets', () => {
+  test('is searched, or is said to be none and why', () => {
+    const known = new Set([...readers.flatMap(({ reads }) => reads), ...Object.keys(noReaders)])
+    expect(readersBySource().filter((one) => !known.has(one))).toEqual([])
+    expect([...known].filter((one) => !everyExport().has(one))).toEqual([])
+  })
+
+  test.for(kept.map((one, at) => ({ ...one, at })))(
+    'is quick with what was found in $reader ($at)',
+    { timeout: longestMs },
+    async ({ reader, recipe }) => {
+      const why = await judge(readerOf(reader), recipe, measure)
+      expect(why && told({ reader, recipe, why })).toBeUndefined()
+    },
+  )
+
+  test.for(readers.map(({ name }) => name))(`costs no more than its length: %s, seed ${seed}`, { timeout: longestMs }, async (name) => {
+    const endMs = performance.now() + searchMs
+    const { find } = await search(readerOf(name), { seed, measure, isOver: () => performance.now() > endMs, shrinkMs })
+    expect(find && told(find)).toBeUndefined()
+  })
+})

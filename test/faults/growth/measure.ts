@@ -1,0 +1,69 @@
+/** Measures readers in a thread that is watched: what does not end is ended, and known. */
+import { Worker } from 'node:worker_threads'
+import type { Costs, Job } from './measure-worker.ts'
+
+export interface Measure {
+  /** `endless`: it was given up in the midst of the input of that size. */
+  run(job: Job): Promise<{ costs: Costs; endless?: { size: number; ms: number } }>
+  close(): Promise<void>
+}
+
+/** Of processor time, not on the wall: a busy machine ends nothing. So many times what is too dear is no matter of measuring. */
+const givenUpTimes = 8
+const leastMs = 2_000
+const lookEveryMs = 250
+
+/** `module` exports `readers`. */
+export function openMeasure(module: string): Measure {
+  const progress = new Int32Array(new SharedArrayBuffer(4))
+  let thread: Promise<Worker> | undefined
+
+  const started = (): Promise<Worker> =>
+    new Promise((resolve, reject) => {
+      const worker = new Worker(new URL('./measure-worker.ts', import.meta.url), { workerData: { module, progress } })
+      worker.once('message', () => resolve(worker))
+      worker.once('error', reject)
+    })
+  const cpuMs = async (worker: Worker) => {
+    const { user, system } = await worker.cpuUsage()
+    return (user + system) / 1000
+  }
+
+  return {
+    async run(job) {
+      thread ??= started()
+      const worker = await thread
+      const from = await cpuMs(worker)
+      return new Promise((resolve, reject) => {
+        const settle = () => {
+          clearInterval(watch)
+          worker.removeAllListeners('message').removeAllListeners('error')
+        }
+        const look = async () => {
+          const ms = (await cpuMs(worker)) - from
+          if (ms < leastMs + givenUpTimes * job.runs * job.dearMs) return
+          settle()
+          thread = undefined
+          await worker.terminate()
+          resolve({ costs: [], endless: { size: progress[0] ?? 0, ms } })
+        }
+        const watch = setInterval(() => void look().catch(() => undefined), lookEveryMs)
+        worker.once('message', (answer: { costs: Costs } | { trouble: string }) => {
+          settle()
+          if ('costs' in answer) resolve(answer)
+          else reject(new Error(answer.trouble))
+        })
+        worker.once('error', (error) => {
+          settle()
+          thread = undefined
+          reject(error)
+        })
+        worker.postMessage(job)
+      })
+    },
+    async close() {
+      await (await thread)?.terminate()
+      thread = undefined
+    },
+  }
+}

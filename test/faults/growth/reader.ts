@@ -1,0 +1,55 @@
+/** A reader of outside octets, as the search needs it. */
+import { readFileSync } from 'node:fs'
+import type { Grammar } from './recipe.ts'
+
+export interface Reader extends Grammar {
+  name: string
+  /** Octets of the largest input that the program gives it. */
+  longest: number
+  /** Where more than `most.msPer100Kb` is allowed. */
+  msPer100Kb?: number
+  /** The exported functions that it stands for: `src/mail/read.ts readMessage`. */
+  reads: readonly string[]
+  /** What throws has refused. */
+  read(octets: Buffer): unknown
+}
+
+interface Declared {
+  name: string
+  msPer100Kb?: number
+  longest: number
+  reads: readonly string[]
+  /** More source files whose words are units, besides those of `reads`. */
+  words?: readonly string[]
+  frames?: Grammar['frames']
+  units: readonly string[]
+  nests?: Grammar['nests']
+  encoding?: Grammar['encoding']
+  read(octets: Buffer): unknown
+}
+
+const root = new URL('../../../', import.meta.url)
+
+/** A reader whose units are those given and the words of its own source, so that a word it learns later is tried as well. */
+export function reader({ words = [], frames = [['', '']], nests = [], encoding = 'utf8', ...declared }: Declared): Reader {
+  const files = new Set([...declared.reads.map((one) => one.split(' ')[0] as string), ...words])
+  const found = [...files].flatMap((file) => wordsIn(readFileSync(new URL(file, root), 'utf8')))
+  // Half of what is drawn is what somebody has thought of.
+  const given =
+    found.length === 0
+      ? [...declared.units]
+      : Array.from({ length: Math.ceil(found.length / declared.units.length) }, () => declared.units).flat()
+  return { ...declared, frames, nests, encoding, units: [...given, ...new Set(found)] }
+}
+
+/** The texts that a source compares with: its strings, and the words of its regular expressions. */
+function wordsIn(source: string): string[] {
+  const code = source.replace(/^\s*(?:\*|\/\*|\/\/).*$/gm, '').replace(/^(?:import|export) .* from .*$/gm, '')
+  const strings = [...code.matchAll(/'([^'\\\n]{1,60})'/g)].map(([, text = '']) => text)
+  const lists = [...code.matchAll(/`([^`$]{1,20000})`/g)].flatMap(([, text = '']) => text.split(/\s*[|\n]\s*/))
+  const patterns = [...code.matchAll(/(?<=[(=,:?&|!\s])\/((?:[^/\\\n[]|\\.|\[(?:[^\]\\\n]|\\.)*\])+)\/[dgimsuvy]*/g)]
+  const parts = patterns.flatMap(([, text = '']) =>
+    text.replace(/\\[bBdDsSwW]|\\[pu]\{[^}]*\}|\(\?[:=!<]*|\{\d+(?:,\d*)?\}/g, '|').split(/\[(?:[^\]\\]|\\.)*\]|[|()?*+^$\\]/),
+  )
+  return [...strings, ...lists, ...parts].filter((text) => text.trim() !== '' && text.length <= 60)
+}

@@ -1,0 +1,33 @@
+/** Every reader of outside octets, and which functions are none although their names say so. The test compares both with the source. */
+import { dnsReaders } from './readers/dns.ts'
+import { httpReaders } from './readers/http.ts'
+import { mailReaders } from './readers/mail.ts'
+import { reportReaders } from './readers/reports.ts'
+import { smtpReaders } from './readers/smtp.ts'
+
+export const readers = [...reportReaders, ...mailReaders, ...dnsReaders, ...httpReaders, ...smtpReaders]
+
+const partOfReport = 'reached by readReport, with all that it is given there'
+const operators = 'reads what the operator has written or kept, who can do worse to the machine than to slow it'
+
+/** By function, why it is no reader of its own. */
+export const noReaders: Readonly<Record<string, string>> = {
+  'src/bounces/addresses.ts addressesIn': partOfReport,
+  'src/bounces/addresses.ts typedAddress': partOfReport,
+  'src/bounces/delivery-status.ts readDeliveryStatus': partOfReport,
+  'src/returns/reader.ts readHere': 'calls readingOf',
+  'src/emails/content.ts decodeContent': 'reads what encodeContent has written into our own table',
+  'src/delivery/job.ts splitOff': 'divides our own jobs',
+  'src/base/config.ts readConfig': operators,
+  'src/base/children.ts readFromParent': operators,
+  'src/inbound/certificate.ts readCertificate': operators,
+  'src/dkim/keys.ts readPrivateKey': operators,
+  'src/doctor/platform.ts readPlatform': operators,
+  'src/simulator/scenario.ts readScenario': operators,
+  'src/cli/command.ts parseCall': operators,
+  'src/cli/classify.ts classifyCommand': operators,
+  'src/cli/classify.ts classifyLines': operators,
+  'src/db/backup-frames.ts readFrames': operators,
+  'src/db/server-cluster.ts readPassword': operators,
+  'src/http/pages.ts readPages': 'reads the files of our own build',
+}

@@ -1,0 +1,226 @@
+/** Answers of others' name servers, and the policy that a domain's web server shows. */
+import { decode } from 'dns-packet'
+import { systemClock } from '#base'
+import { checkDomain } from '#domains'
+import { type DnsAnswer, daneComplaint, fetchStsPolicy, findRoute, findStsId, isListedMx, openGuard, type Resolver, usableTlsa } from '#net'
+import { looksLikeKey, parseKeyRecord } from '../../../../src/domains/dkim-record.ts'
+import { countLookups, isSpf, parseSpf } from '../../../../src/domains/spf.ts'
+import { answersIn, type DnsPacket, isName } from '../../../../src/net/question.ts'
+import { type Reader, reader } from '../reader.ts'
+
+const longestAnswer = 65_535
+const longestPolicy = 65_536
+
+const found = <T>(value: T): DnsAnswer<T> => ({ kind: 'found', value })
+const resolver = (given: Partial<Resolver>): Resolver => {
+  const none = async (): Promise<{ kind: 'none' }> => ({ kind: 'none' })
+  return { mx: none, addresses: none, txt: none, cname: none, ptr: none, ...given }
+}
+/** As many records as the resolver gives on. */
+const linesOf = (octets: Buffer) => octets.toString('latin1').split('\n').slice(0, 100)
+
+const head = '\0\x01\x81\x80\0\x01\xff\xff\0\0\0\0'
+const question = '\x01b\x07example\0\0\x0f\0\x01'
+const record = (type: string, data: string, name = '\xc0\x0c') =>
+  `${name}\0${type}\0\x01\0\0\0\x3c\0${String.fromCharCode(data.length)}${data}`
+const label = `\x3f${'a'.repeat(63)}`
+
+export const dnsReaders: Reader[] = [
+  reader({
+    name: 'DNS answer',
+    longest: longestAnswer,
+    encoding: 'latin1',
+    reads: ['src/net/question.ts answersIn', 'src/net/question.ts isName'],
+    frames: [
+      [head + question, ''],
+      [`${head}\x01b\x07example\0\0\x10\0\x01`, ''],
+      [head, ''],
+    ],
+    units: [
+      record('\x0f', '\0\x0a\xc0\x0c'),
+      record('\x0f', '\0\x0a\xc0\x1d'),
+      record('\x05', '\x01c\xc0\x0c'),
+      record('\x05', '\x01b\xc0\x0e', '\x01c\xc0\x0c'),
+      record('\x10', '\x03abc'),
+      record('\x10', '\0\0\0\0\0\0\0\0'),
+      record('\x01', '\x7f\0\0\x01'),
+      record('\x34', '\x03\x01\x01\0'),
+      record('\x34', `\x03\x01\x01${'a'.repeat(32)}`),
+      record('\x29', '\0\x0a\0\0'),
+      record('\x2e', `\0\x0f\x08\x02${'\0'.repeat(14)}\xc0\x0c`),
+      label,
+      `${label}${label}${label}`,
+      '\x01a',
+      '\0',
+      '\xc0\x0c',
+      '\xc0\x1d',
+      '\xc0',
+      '\xff',
+    ],
+    nests: [['\x01a', '\0']],
+    read(octets) {
+      const packet = decode(octets) as DnsPacket
+      const name = packet.questions?.[0]?.name ?? 'b.example'
+      isName(name)
+      return (['MX', 'TXT', 'A', 'AAAA', 'TLSA'] as const).map((type) => answersIn(packet, name, type))
+    },
+  }),
+  reader({
+    name: 'route by MX',
+    longest: longestAnswer,
+    reads: ['src/net/route.ts findRoute'],
+    units: ['mx{i}.b.example\n', 'mx.b.example.\n', '\n', '.', 'a.', '-', 'xn--a', '192.0.2.1\n', 'co.uk', 'example', '_', '\0'],
+    read: (octets) =>
+      findRoute(
+        'b.example',
+        resolver({
+          mx: async () => found(linesOf(octets).map((exchange, at) => ({ exchange, priority: at % 3 }))),
+          addresses: async () => found(['192.0.2.1']),
+        }),
+        { ownNames: ['mail.example.com'], fraction: () => 0.5, guard: openGuard([]) },
+      ),
+  }),
+  reader({
+    name: 'TXT of MTA-STS',
+    longest: longestAnswer,
+    reads: ['src/net/mta-sts.ts findStsId'],
+    words: ['src/net/mta-sts.ts'],
+    frames: [
+      ['v=STSv1; ', ''],
+      ['v=STSv1; id=', ';'],
+      ['', ''],
+    ],
+    units: ['v=STSv1;', ' ', '\t', ';', 'id', 'id=', '; id = ', 'a', '=', '\n', '; id=a '],
+    read: (octets) => findStsId('b.example', resolver({ txt: async () => found(linesOf(octets)) })),
+  }),
+  reader({
+    name: 'policy of MTA-STS',
+    longest: longestPolicy,
+    reads: ['src/net/mta-sts.ts fetchStsPolicy', 'src/net/mta-sts.ts isListedMx'],
+    frames: [
+      ['version: STSv1\nmode: enforce\nmax_age: 86400\n', ''],
+      ['version: STSv1\nmode: enforce\nmax_age: 86400\nmx: ', '\n'],
+      ['', '\nversion: STSv1'],
+    ],
+    units: [
+      'mx: mx{i}.b.example\n',
+      'mx: *.b.example\n',
+      'mx: ',
+      'mode: enforce\n',
+      'max_age: ',
+      ':',
+      ' ',
+      '\t',
+      '\n',
+      '\r\n',
+      '\r',
+      'a.',
+      '*.',
+      '-',
+      '_',
+      'a{i}: b\n',
+      'a',
+    ],
+    async read(octets) {
+      const policy = await fetchStsPolicy('b.example', 443, async () => ({
+        statusCode: 200,
+        contentType: 'text/plain',
+        body: octets.toString(),
+        isWhole: true,
+        error: null,
+      }))
+      return typeof policy === 'string' ? policy : isListedMx(policy, 'mx.b.example')
+    },
+  }),
+  reader({
+    name: 'TXT of a sending domain',
+    longest: longestAnswer,
+    reads: ['src/domains/spf.ts parseSpf', 'src/domains/dkim-record.ts parseKeyRecord', 'src/domains/verify.ts checkDomain'],
+    frames: [
+      ['v=spf1 ', ' -all'],
+      ['v=DKIM1; p=', ''],
+      ['v=DKIM1; ', '; p=AA'],
+      ['v=DMARC1; ', ''],
+      ['', ''],
+    ],
+    units: [
+      'include:a{i}.example ',
+      'include:spf.mail.example.com ',
+      'a ',
+      'mx/24 ',
+      'ip4:192.0.2.1 ',
+      'redirect=a.example ',
+      'exists:%{i}.a ',
+      '-all ',
+      '~all',
+      ' ',
+      '+',
+      '?',
+      ':',
+      '/',
+      '=',
+      'a-',
+      'a.',
+      'v=spf1 ',
+      'v=DKIM1',
+      'v =',
+      'p=',
+      ';',
+      '; p',
+      'k=rsa',
+      'h=sha256:',
+      's=*',
+      't=s',
+      '\t',
+      '\\;',
+      'v=DMARC1; p=none',
+      'rua=mailto:a@b',
+      '\n',
+      'a{i}=b; ',
+    ],
+    async read(octets) {
+      const lines = linesOf(octets)
+      for (const text of lines) {
+        if (isSpf(text)) await countLookups(parseSpf(text), async () => text)
+        if (looksLikeKey(text)) parseKeyRecord(text)
+      }
+      const facts = {
+        name: 'b.example',
+        selector: 's',
+        rsaPublic: 'AA',
+        ed25519Public: 'AA',
+        spfStatus: null,
+        dkimStatus: null,
+        dkimEd25519Status: null,
+        returnPathStatus: null,
+      }
+      return checkDomain(facts, {
+        resolver: resolver({
+          txt: async () => found(lines),
+          cname: async () => found(lines),
+          mx: async () => found(lines.map((exchange) => ({ exchange, priority: 1 }))),
+        }),
+        clock: systemClock,
+        hostname: 'mail.example.com',
+      })
+    },
+  }),
+  reader({
+    name: 'TLSA records',
+    longest: longestAnswer,
+    encoding: 'latin1',
+    reads: ['src/net/tlsa.ts daneComplaint', 'src/net/tlsa.ts usableTlsa'],
+    units: [`\x03\x01\x01${'a'.repeat(32)}\n`, `\x02\0\0\x30\x82\n`, `\x02\x01\0\x30\x59\x30\x13\n`, '\x30\x80', '\xff', '\0', '\n', 'a'],
+    read(octets) {
+      const records = octets
+        .toString('latin1')
+        .split('\n')
+        .slice(0, 100)
+        .map((text) => {
+          const data = Buffer.from(text, 'latin1')
+          return { usage: data[0] ?? 0, selector: data[1] ?? 0, matchingType: data[2] ?? 0, data: data.subarray(3) }
+        })
+      return daneComplaint(usableTlsa(records), [], ['mx.b.example'], 0)
+    },
+  }),
+]

@@ -1,0 +1,429 @@
+/** Requests: bodies, query strings, cookies, headers, paths and tokens, and answers of others' web servers. */
+import { fastify } from 'fastify'
+import { emailIdTimeMs, networkOf, openSecrets, systemRandom } from '#base'
+import { openGuard } from '#net'
+import { openTokens } from '#tracking'
+import { parsePosition } from '#webhooks'
+import { checkSubmission } from '../../../../src/accept/check.ts'
+import { parseTraceparent } from '../../../../src/base/span.ts'
+import { boundsOf } from '../../../../src/http/body-bounds.ts'
+import { locationOf } from '../../../../src/http/links.ts'
+import { parseJson } from '../../../../src/http/parse-json.ts'
+import { previewDocument } from '../../../../src/http/preview.ts'
+import { sessionCookie } from '../../../../src/http/session.ts'
+import { hostNameOf, refuseBadHost, routable } from '../../../../src/http/target.ts'
+import { fingerprint } from '../../../../src/http/v1/fingerprint.ts'
+import { queryReader } from '../../../../src/http/v1/query.ts'
+import { routes } from '../../../../src/http/v1/routes.ts'
+import { shapeOf } from '../../../../src/http/v1/shape.ts'
+import { readInstant } from '../../../../src/http/v1/wire.ts'
+import { findTarget } from '../../../../src/net/target.ts'
+import { holdBody, keptOf } from '../../../../src/request-logs/redact.ts'
+import { isPrefetch, judge } from '../../../../src/tracking/machines.ts'
+import { openZone, readPeriod } from '../../../../src/usage/periods.ts'
+import { readRetryAfter } from '../../../../src/webhooks/schedule.ts'
+import { type Reader, reader } from '../reader.ts'
+
+/** Of a header, or of all of them (Node's limit). */
+const longestHeaders = 16_384
+/** Of a URL in a token. */
+const longestTrackedUrl = 2000
+const longestBody = 67_108_864
+
+const tokens = openTokens(openSecrets('0123456789abcdef0123456789abcdef', systemRandom))
+const token = tokens.make({ kind: 'click', tenantId: 'main'.padEnd(25, '0'), emailId: '0'.repeat(22), url: 'https://a.example/' })
+
+const bodies = routes.flatMap(({ name, body }) => (body ? [{ name, problemsOf: shapeOf(body) }] : []))
+/** The widest there are. */
+const bounds = boundsOf(routes.find(({ name }) => name === 'emails.sendBatch'))
+const utc = openZone('UTC')
+const queries = routes.flatMap(({ query }) => (query ? [queryReader(query)] : []))
+
+/** What makes a query string into parameters. */
+const parsing = fastify()
+parsing.get('/', async ({ query }) => ({ query }))
+
+const json = [
+  '"a{i}":"b",',
+  '"a":',
+  '"a"',
+  '{}',
+  '[],',
+  '[',
+  ']',
+  '{',
+  '}',
+  ',',
+  ':',
+  '"',
+  '\\',
+  '\\\\',
+  '\\"',
+  '\\u0041',
+  '\\u00',
+  'null,',
+  'true',
+  '1e9,',
+  '0,',
+  '-',
+  ' ',
+  '\n',
+  'é',
+  '"key":"',
+  '"secret":',
+  '"content":"',
+  '"data":{',
+  '"rawMessage":"',
+  '"to":["a{i}@b.example"],',
+  '"to":[',
+  '"metadata":{',
+  '"headers":{',
+  '"attachments":[{',
+  '"emails":[{',
+  '"emails":[',
+  '"from":"a@b.example",',
+  '"subject":"a",',
+  '"html":"<p>",',
+  'key=',
+  'secret: ',
+  '"smtpUsername"',
+]
+const jsonNests = [
+  ['[', ']'],
+  ['{"a":', '}'],
+  ['{"a{i}":', '}'],
+  ['{"data":', '}'],
+  ['[{"a":', '}]'],
+] as const
+const send = '{"from":"a@b.example","to":["a@b.example"],"subject":"a",'
+
+const refuses = (work: () => unknown): unknown => {
+  try {
+    return work()
+  } catch (error) {
+    return error
+  }
+}
+
+export const httpReaders: Reader[] = [
+  reader({
+    name: 'JSON body',
+    longest: longestBody,
+    reads: [
+      'src/http/parse-json.ts parseJson',
+      'src/http/json-bounds.ts passedBound',
+      'src/http/v1/shape.ts shapeOf',
+      'src/http/v1/fingerprint.ts canonicalJson',
+    ],
+    frames: [
+      ['{', '}'],
+      [send, '"text":"a"}'],
+      [`${send}"metadata":{`, '}}'],
+      [`${send}"headers":{`, '}}'],
+      [`${send}"attachments":[`, ']}'],
+      ['{"from":"a@b.example","emails":[', ']}'],
+      ['[', ']'],
+      ['{"suppressions":[', ']}'],
+      ['', ''],
+    ],
+    units: json,
+    nests: jsonNests,
+    read(octets) {
+      const value = parseJson(octets, bounds)
+      for (const { problemsOf } of bodies) problemsOf(value)
+      return fingerprint('POST', '/v1/emails', value)
+    },
+  }),
+  reader({
+    name: 'submission',
+    longest: 14_680_064,
+    reads: ['src/accept/check.ts checkSubmission'],
+    frames: [
+      [`${send}"text":"`, '"}'],
+      [`${send}"tag":"`, '"}'],
+      ['{"from":"', '","to":["a@b.example"],"subject":"a"}'],
+      ['{"from":"a@b.example","to":["a@b.example"],"subject":"', '"}'],
+      [`${send}"attachments":[{"filename":"a","contentType":"text/plain","content":"`, '"}]}'],
+      [`${send}"attachments":[{"filename":"a","content":"","contentType":"`, '"}]}'],
+      [`${send}"headers":{"X-a":"`, '"}}'],
+      ['{"from":"a@b.example","subject":"a","to":["', '"]}'],
+    ],
+    units: [
+      'a',
+      'a@b.example',
+      '","',
+      'YQ==',
+      '=',
+      '; ',
+      'text/plain',
+      '/',
+      '\\u0000',
+      '\\ud800',
+      '\\r\\n',
+      'é',
+      '😀',
+      ' ',
+      '<',
+      '>',
+      '\\"',
+    ],
+    read: (octets) => checkSubmission(JSON.parse(octets.toString())),
+  }),
+  reader({
+    name: 'body for the request log',
+    longest: longestBody,
+    reads: ['src/request-logs/redact.ts holdBody', 'src/request-logs/redact.ts keptOf', 'src/request-logs/redact.ts unescaped'],
+    frames: [
+      ['{', '}'],
+      ['{"key":"', '"}'],
+      ['{"a":"', ''],
+      ['', ''],
+    ],
+    units: json,
+    nests: jsonNests,
+    read(octets) {
+      const held = holdBody(octets)
+      return [keptOf(held, { isBroken: false }), keptOf(held, { isBroken: true })]
+    },
+  }),
+  reader({
+    name: 'query string',
+    longest: longestHeaders,
+    reads: [
+      'src/http/v1/query.ts queryReader',
+      'src/http/v1/wire.ts readInstant',
+      'src/usage/periods.ts readPeriod',
+      'src/usage/periods.ts openZone',
+    ],
+    units: [
+      'period=2026-03-01..2026-03-15&',
+      '..',
+      '2026-03',
+      'a{i}=b&',
+      'page=1&',
+      'after=2026-03-01T09:30:00Z',
+      '&',
+      '=',
+      '%',
+      '%20',
+      '%25',
+      '+',
+      '&tenantId=',
+      'a[]=1&',
+      'subject=a%20',
+      'metadata=a:b',
+      '0',
+      '.',
+      '%00',
+      '-',
+    ],
+    async read(octets) {
+      const { query } = await parsing.inject({ url: `/?${octets.toString('latin1')}` }).then((answer) => answer.json())
+      const given = query as Record<string, unknown>
+      for (const readQuery of queries) refuses(() => readQuery(given))
+      const text = octets.toString('latin1')
+      refuses(() => openZone(text))
+      refuses(() => readPeriod(text, utc, 0))
+      return refuses(() => readInstant('after', typeof given.after === 'string' ? given.after : text))
+    },
+  }),
+  reader({
+    name: 'headers of a request',
+    longest: longestHeaders,
+    reads: [
+      'src/http/session.ts sessionCookie',
+      'src/http/target.ts refuseBadHost',
+      'src/http/target.ts hostNameOf',
+      'src/base/span.ts parseTraceparent',
+      'src/webhooks/live.ts parsePosition',
+      'src/base/networks.ts networkOf',
+    ],
+    frames: [
+      ['', ''],
+      ['postrider=', ''],
+      ['00-', '-01'],
+    ],
+    units: [
+      '__Host-postrider=a; ',
+      'postrider=',
+      ';',
+      '; ',
+      'a{i}=b;',
+      ' ',
+      '=',
+      '00-4bf92f3577b34da6a3ce929d0e0e4736-',
+      '0',
+      '-',
+      'a.',
+      '[::1]',
+      ':80',
+      ':',
+      '.',
+      '1',
+      ',',
+      '::ffff:',
+      '%',
+    ],
+    read(octets) {
+      const text = octets.toString('latin1')
+      const headers = { host: text, cookie: text }
+      refuses(() =>
+        refuseBadHost({ raw: { httpVersionMajor: 1, httpVersionMinor: 1, rawHeaders: text.split(';').slice(0, 2000) }, headers }),
+      )
+      return [
+        sessionCookie({ headers, protocol: 'https', host: text }, 'https://a.example'),
+        hostNameOf({ host: text }),
+        parseTraceparent(text),
+        parsePosition(text),
+        networkOf(text),
+      ]
+    },
+  }),
+  reader({
+    name: 'who follows a link',
+    longest: longestHeaders,
+    reads: ['src/tracking/machines.ts judge', 'src/tracking/machines.ts isPrefetch'],
+    words: ['src/tracking/machine-rules.ts'],
+    frames: [
+      ['Mozilla/5.0 (', ') AppleWebKit'],
+      ['', ''],
+    ],
+    units: [
+      'Mozilla/5.0 ',
+      'compatible; ',
+      'bot',
+      'Googlebot/2.1',
+      '(+http://a.example)',
+      'Chrome/120.0.0.0 ',
+      'Safari/537.36',
+      '(',
+      ')',
+      ';',
+      ' ',
+      '/',
+      'a',
+      '1.',
+      'Outlook',
+      'prefetch',
+      '-',
+    ],
+    nests: [['(', ')']],
+    read(octets) {
+      const userAgent = octets.toString('latin1')
+      isPrefetch({ purpose: userAgent, 'sec-purpose': userAgent })
+      const asked = { kind: 'open' as const, atMs: 100_000, ipAddress: '192.0.2.1', userAgent, isHead: false, isPrefetch: false }
+      return judge(asked, { deliveredAtMs: 0, isOneOfSeveral: false, isAfterHead: false })
+    },
+  }),
+  reader({
+    name: 'path and its token',
+    longest: longestHeaders,
+    reads: [
+      'src/tracking/tokens.ts openTokens',
+      'src/http/target.ts routable',
+      'src/http/links.ts locationOf',
+      'src/base/ids.ts emailIdTimeMs',
+    ],
+    frames: [
+      ['', ''],
+      ['https://', '/a'],
+      ['/c/', ''],
+      [token, ''],
+    ],
+    units: [
+      token,
+      'https://a.example/',
+      'http://',
+      '/',
+      '//',
+      '?',
+      '%',
+      '%20',
+      '%zz',
+      '@',
+      ':',
+      'a@',
+      'é',
+      'münchen.example',
+      '.',
+      '-',
+      '_',
+      'a',
+      '\\',
+      ' ',
+      '\t',
+      '\r',
+    ],
+    read(octets) {
+      const text = octets.toString()
+      return [
+        refuses(() => routable(text)),
+        refuses(() => locationOf(text.slice(0, longestTrackedUrl))),
+        tokens.read(text, 'click'),
+        tokens.read(text.slice(0, 4096), 'open'),
+        emailIdTimeMs(text),
+      ]
+    },
+  }),
+  reader({
+    name: 'URL of a webhook',
+    longest: 2048,
+    reads: ['src/net/target.ts findTarget'],
+    frames: [
+      ['https://', '/a'],
+      ['', ''],
+    ],
+    units: [
+      'https://',
+      'a.example',
+      '@',
+      ':',
+      '/',
+      '[',
+      ']',
+      '::1',
+      '.',
+      'xn--',
+      'é',
+      '%',
+      '\\',
+      ' ',
+      '0x7f',
+      '127.0.0.1',
+      'localhost',
+      '?',
+      '#',
+      '-',
+    ],
+    read: (octets) =>
+      findTarget(octets.toString(), {
+        resolver: {
+          addresses: async () => ({ kind: 'found', value: ['192.0.2.1'] }),
+          mx: async () => ({ kind: 'none' }),
+          txt: async () => ({ kind: 'none' }),
+          cname: async () => ({ kind: 'none' }),
+          ptr: async () => ({ kind: 'none' }),
+        },
+        guard: openGuard([]),
+        openedNetworks: [],
+      }),
+  }),
+  reader({
+    name: "header of a webhook's answer",
+    longest: longestHeaders,
+    reads: ['src/webhooks/schedule.ts readRetryAfter'],
+    units: ['Wed, 21 Oct 2026 07:28:00 GMT', '1', '(', ')', ' ', '-', '+', ':', 'Jan', ',', '0', 'T', 'Z', '.'],
+    nests: [['(', ')']],
+    read: (octets) => readRetryAfter(octets.toString('latin1'), 0),
+  }),
+  reader({
+    name: 'html for the preview',
+    longest: longestBody,
+    reads: ['src/http/preview.ts previewDocument'],
+    units: ['<', '</', '<script', '<link', '<meta ', '<a', '<x-', 'script', '/', ' ', '>', '&'],
+    read(octets) {
+      const text = octets.toString()
+      return [previewDocument({ htmlBody: text }), previewDocument({ plainBody: text })]
+    },
+  }),
+]

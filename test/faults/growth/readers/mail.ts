@@ -1,0 +1,406 @@
+/** Messages and what stands in them: parts, fields, addresses, html. Tenants write them, and strangers whose mail comes back. */
+import { openSecrets, systemRandom } from '#base'
+import {
+  changeHtml,
+  decodeBody,
+  fieldText,
+  linksOf,
+  parseAddress,
+  parseDomain,
+  parseMailbox,
+  parseSender,
+  partsOf,
+  prepareRaw,
+  readFields,
+  readMessage,
+  readRaw,
+  splitMessage,
+  structured,
+  textFromHtml,
+  toSevenBit,
+  withoutFields,
+} from '#mail'
+import { openTokens, trackHtml, trackHtmlOctets } from '#tracking'
+import { parseFields } from '../../../../src/mail/fields.ts'
+import { isMailboxListField, parseMailboxField } from '../../../../src/mail/mailbox-field.ts'
+import { readOriginators } from '../../../../src/mail/originators.ts'
+import { type Reader, reader } from '../reader.ts'
+
+const longestMessage = 26_214_400
+const longestHtml = 5_242_880
+
+const tokens = openTokens(openSecrets('0123456789abcdef0123456789abcdef', systemRandom))
+const tracking = { origin: 'https://track.example.com', clicks: true, opens: true, excluded: ['b.example'] }
+const recipient = { tenantId: 'main'.padEnd(25, '0'), emailId: '0'.repeat(22) }
+
+const fields = [
+  'From: a@b.example\r\n',
+  'To: a{i}@b.example, ',
+  'Subject: ',
+  'X-a{i}: b\r\n',
+  'X-a: b\r\n',
+  '\r\n ',
+  '\r\n\t',
+  '\r\n',
+  '\n',
+  '\r',
+  ':',
+  '=?utf-8?q?a?=',
+  '=?utf-8?b?YQ==?= ',
+  '=?utf-8?q?',
+  '=?',
+  '?=',
+  ' ',
+  'Content-Type: text/plain; charset=utf-8',
+  '; ',
+  'name*{i}="a"',
+  "name*=utf-8''%61",
+  'boundary=',
+  '"',
+  '\\',
+  '=',
+  '*',
+  'é',
+]
+const parts = [
+  '--b\r\n',
+  '--b--\r\n',
+  '--b',
+  '--',
+  '--b \t',
+  '--c{i}\r\n',
+  'Content-Type: text/html\r\n\r\n',
+  'Content-Type: multipart/mixed; boundary=c{i}\r\n\r\n',
+  'Content-Type: message/rfc822\r\n\r\n',
+  'Content-Transfer-Encoding: base64\r\n',
+  'Content-Transfer-Encoding: quoted-printable\r\n',
+  'Content-Disposition: attachment; filename=a\r\n',
+  '=20',
+  '=\r\n',
+  '= ',
+  '=',
+  'YQ==',
+  ' ',
+  '\t',
+  '\r',
+  '\n',
+  'é',
+  '\0',
+  '-----BEGIN PGP',
+]
+const nestedParts = [
+  ['Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n', '\r\n--b--\r\n'],
+  ['Content-Type: multipart/mixed; boundary=b{i}\r\n\r\n--b{i}\r\n', '\r\n--b{i}--\r\n'],
+  ['Content-Type: message/rfc822\r\n\r\n', ''],
+] as const
+const message = ['From: a@b.example\r\n', '\r\n\r\nHello\r\n'] as const
+const multipart = [
+  'From: a@b.example\r\nMIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n',
+  '\r\n--b--\r\n',
+] as const
+const htmlMessage = [
+  'From: a@b.example\r\nMIME-Version: 1.0\r\nContent-Type: text/html\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n',
+  '\r\n',
+] as const
+
+const html = [
+  '<a href="https://a.example/{i}">',
+  '<a href=https://a.example/>',
+  "<a href='",
+  '<a ',
+  '</a>',
+  '<p>',
+  '<br>',
+  '<img src="',
+  '<!--',
+  '-->',
+  '--',
+  '<!',
+  '<?',
+  '</',
+  '<',
+  '>',
+  '"',
+  "'",
+  '=',
+  '<script>',
+  '</script>',
+  '<script',
+  '<style>',
+  '</style',
+  '<title>',
+  '<textarea>',
+  '<template>',
+  '</template>',
+  '<body>',
+  '</body>',
+  '<plaintext>',
+  '<table><tr><td>',
+  '<blockquote>',
+  '<ul><li>',
+  '<ol>',
+  '<pre>',
+  '<h1>',
+  '&amp;',
+  '&#64;',
+  '&',
+  '&a',
+  'href=',
+  ' href="',
+  'data-no-track',
+  'http://',
+  'mailto:',
+  'https://a.example/',
+  ')',
+  ' ',
+  '\n',
+  '\u00a0',
+  'é',
+]
+const htmlNests = [
+  ['<div>', '</div>'],
+  ['<blockquote>', '</blockquote>'],
+  ['<ul><li>', '</li></ul>'],
+  ['<ol><li>', '</li></ol>'],
+  ['<table><tr><td>', '</td></tr></table>'],
+  ['<template>', '</template>'],
+  ['<b>', ''],
+  ['<span>', '</span>'],
+  ['<p>', '</p>'],
+  ['<pre>', '</pre>'],
+  ['<h1>', '</h1>'],
+  ['<a href="https://a.example/">', '</a>'],
+] as const
+
+const address = [
+  'a@b.example',
+  '<a@b.example>',
+  'a{i}@b.example',
+  '"',
+  '\\"',
+  '\\',
+  '<',
+  '>',
+  '(',
+  ')',
+  ',',
+  ';',
+  ':',
+  '@',
+  '.',
+  'a.',
+  '"a"',
+  '"a" ',
+  'xn--',
+  '-',
+  'é',
+  'münchen',
+  '汉',
+  '\u200b',
+  ' ',
+  '\t',
+  '=?utf-8?q?a?= ',
+  '[127.0.0.1]',
+  '1.',
+  '\r\n ',
+]
+
+export const mailReaders: Reader[] = [
+  reader({
+    name: 'message',
+    longest: longestMessage,
+    reads: [
+      'src/mail/read.ts readMessage',
+      'src/mail/read.ts partsOf',
+      'src/mail/read.ts decodeBody',
+      'src/mail/fields.ts splitMessage',
+      'src/mail/fields.ts parseFields',
+    ],
+    words: ['src/mail/fields.ts'],
+    frames: [message, multipart, htmlMessage, ['', '']],
+    units: [...fields, ...parts],
+    nests: nestedParts,
+    read: readMessage,
+  }),
+  reader({
+    name: 'message for seven bits',
+    longest: longestMessage,
+    reads: ['src/mail/seven-bit.ts toSevenBit'],
+    frames: [
+      ['From: é@b.example\r\n', '\r\n\r\né\r\n'],
+      [`é: \r\n${multipart[0]}`, 'é\r\n--b--\r\n'],
+      [multipart[0], `é${multipart[1]}`],
+    ],
+    units: [...parts, ...fields],
+    nests: nestedParts,
+    read: toSevenBit,
+  }),
+  reader({
+    name: 'message as a tenant wrote it',
+    longest: longestMessage,
+    reads: ['src/mail/raw.ts readRaw', 'src/mail/raw.ts readFields', 'src/mail/raw.ts prepareRaw', 'src/mail/raw.ts withoutFields'],
+    words: ['src/mail/fields.ts', 'src/mail/lines.ts'],
+    frames: [
+      message,
+      multipart,
+      ['From: ', '\r\nTo: a@b.example\r\n\r\n'],
+      ['', message.join('')],
+      ['From: a@b.example\r\nMessage-ID: ', '\r\n\r\n'],
+    ],
+    units: [...fields, ...address, 'Bcc: a@b.example\r\n', 'X-Postrider-Tag: a\r\n', 'Message-ID: <a@b>\r\n', ...parts],
+    nests: [
+      ['(', ')'],
+      ['<', '>'],
+      ['"', '"'],
+    ],
+    read(octets) {
+      const facts = readRaw(octets)
+      readFields(octets)
+      const left = withoutFields(octets, 'x-postrider-')
+      return typeof facts === 'string' ? facts : prepareRaw(left, { dateMs: 0, messageId: '<a@b>' })
+    },
+  }),
+  reader({
+    name: 'field of a message',
+    longest: 262_144,
+    reads: [
+      'src/mail/fields.ts fieldText',
+      'src/mail/fields.ts structured',
+      'src/mail/fields.ts parseFields',
+      'src/mail/fields.ts splitMessage',
+      'src/mail/fields.ts decodeCharset',
+    ],
+    frames: [
+      ['', ''],
+      ['text/plain; ', ''],
+      ['=?utf-8?q?', '?='],
+      ['a: ', '\r\n\r\n'],
+    ],
+    units: fields,
+    nests: [
+      ['"', '"'],
+      ['=?utf-8?q?', '?='],
+    ],
+    read(octets) {
+      const text = octets.toString('latin1')
+      fieldText(text)
+      structured(text)
+      return parseFields(splitMessage(octets).head)
+    },
+  }),
+  reader({
+    name: 'body in a transfer encoding',
+    longest: longestMessage,
+    reads: ['src/mail/read.ts decodeBody', 'src/mail/read.ts partsOf'],
+    units: parts,
+    read(octets) {
+      decodeBody(octets, 'quoted-printable')
+      decodeBody(octets, 'base64')
+      return partsOf(octets, 'b', 200)
+    },
+  }),
+  reader({
+    name: 'address',
+    longest: 1000,
+    reads: [
+      'src/mail/mailbox.ts parseMailbox',
+      'src/mail/mailbox.ts parseSender',
+      'src/mail/address.ts parseAddress',
+      'src/mail/address.ts parseDomain',
+    ],
+    frames: [
+      ['', ''],
+      ['', ' <a@b.example>'],
+      ['', '@b.example'],
+      ['a@', '.example'],
+    ],
+    units: address,
+    nests: [
+      ['(', ')'],
+      ['<', '>'],
+      ['"', '"'],
+    ],
+    read(octets) {
+      const text = octets.toString()
+      return [parseMailbox(text), parseSender(text), parseAddress(text.slice(0, 254)), parseDomain(text.slice(0, 253))]
+    },
+  }),
+  reader({
+    name: 'field of addresses',
+    longest: 262_144,
+    reads: [
+      'src/mail/mailbox-field.ts parseMailboxField',
+      'src/mail/mailbox-field.ts isMailboxListField',
+      'src/mail/originators.ts readOriginators',
+    ],
+    frames: [
+      ['', ''],
+      ['', ' <a@b.example>'],
+      ['a: ', ';'],
+    ],
+    units: address,
+    nests: [
+      ['(', ')'],
+      ['<', '>'],
+      ['"', '"'],
+      ['a: ', ';'],
+    ],
+    read(octets) {
+      const value = octets.toString('latin1')
+      return [
+        parseMailboxField(value),
+        isMailboxListField(value),
+        readOriginators([
+          { name: 'From', value },
+          { name: 'Reply-To', value },
+        ]),
+      ]
+    },
+  }),
+  reader({
+    name: 'html made into text',
+    longest: longestHtml,
+    reads: ['src/mail/html-text.ts textFromHtml'],
+    units: html,
+    nests: htmlNests,
+    read: (octets) => textFromHtml(octets.toString()),
+  }),
+  reader({
+    name: 'html with tracking',
+    longest: longestHtml,
+    reads: ['src/tracking/rewrite.ts trackHtml', 'src/tracking/scan.ts scanHtml'],
+    words: ['src/tracking/rewrite.ts'],
+    frames: [
+      ['', ''],
+      ['<a href="https://a.example/', '">'],
+      ['<script>', '</script>'],
+    ],
+    units: html,
+    nests: htmlNests,
+    read: (octets) => trackHtml(octets.toString(), tracking, recipient, tokens),
+  }),
+  reader({
+    name: 'html of a message',
+    longest: longestMessage,
+    reads: ['src/mail/change-html.ts changeHtml', 'src/tracking/rewrite.ts trackHtmlOctets'],
+    frames: [multipart, htmlMessage, ['From: a@b.example\r\nContent-Type: text/html\r\n\r\n', '']],
+    units: [...parts, ...html],
+    nests: [...nestedParts, ...htmlNests],
+    read: (octets) => changeHtml(octets, (inside, charset) => trackHtmlOctets(inside, charset, tracking, recipient, tokens)),
+  }),
+  reader({
+    name: 'links of a message',
+    longest: longestHtml,
+    reads: ['src/mail/links.ts linksOf'],
+    frames: [
+      ['', ''],
+      ['<a href="', '">'],
+    ],
+    units: html,
+    nests: htmlNests,
+    read(octets) {
+      const text = octets.toString()
+      return linksOf({ html: text, text })
+    },
+  }),
+]

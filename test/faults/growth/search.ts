@@ -1,0 +1,192 @@
+/**
+ * Looks for inputs that cost a reader more than their length: more than 50 ms of processor time for 100 KB, or more than 2.6 times as
+ * much for twice as much. Half of what is tried is new, half is a step away from the dearest so far.
+ */
+import { type Chance, openChance } from './chance.ts'
+import type { Measure } from './measure.ts'
+import type { Costs, Job } from './measure-worker.ts'
+import type { Reader } from './reader.ts'
+import { draw, mutate, type Recipe, shown, smaller } from './recipe.ts'
+
+export interface Find {
+  reader: string
+  recipe: Recipe
+  why: string
+}
+
+/** What the readers promise. */
+export const most = { msPer100Kb: 50, growth: 2.6 }
+
+const hundredKb = 102_400
+/** Below it a time says nothing. */
+const leastMs = 5
+const largestUsual = 262_144
+const usualSizes = [1_024, 4_096, 16_384, 65_536, largestUsual]
+const largestOfAll = 1_048_576
+const largeSizes = [65_536, 262_144, largestOfAll]
+/** What is shorter is read so often that it comes to this many octets. */
+const batchOctets = 65_536
+const kept = 8
+
+/** A quarter of the way each time, up to the longest input. */
+function sizesFor({ longest }: Reader, isLarge: boolean): { sizes: number[]; times: number } {
+  if (longest >= largestUsual) return { sizes: isLarge && longest >= largestOfAll ? largeSizes : usualSizes, times: 1 }
+  const sizes = [longest / 64, longest / 16, longest / 4, longest].map(Math.floor).filter((size) => size >= 16)
+  return { sizes, times: Math.max(1, Math.ceil(batchOctets / longest)) }
+}
+
+const per100Kb = ({ size, ms }: Costs[number], times: number) => ms / Math.max(1, (size * times) / hundredKb)
+
+/** The first size at which it is too dear; what is shorter than 100 KB may cost as much as 100 KB. */
+const dear = ({ msPer100Kb = most.msPer100Kb }: Reader, costs: Costs, times: number) =>
+  costs.find((one) => per100Kb(one, times) > msPer100Kb)
+
+const dearMsOf = (sizes: readonly number[], times: number) =>
+  sizes.reduce((sum, size) => sum + most.msPer100Kb * Math.max(1, (size * times) / hundredKb), 0)
+
+/** How the cost grows when the length is doubled, from one size to the next larger one. */
+function growthOf(costs: Costs): number {
+  const [small, large] = costs.slice(-2)
+  if (!small || !large || large.ms < leastMs || large.size < small.size * 1.5) return 1
+  const doublings = Math.log2(large.size / small.size)
+  return (large.ms / Math.max(small.ms, 0.05)) ** (1 / doublings)
+}
+
+export interface Looked {
+  find: Find | undefined
+  tried: number
+}
+
+/** Whether this recipe breaks a promise, and how: measured so often that a busy machine cannot say so. */
+export async function judge(reader: Reader, recipe: Recipe, measure: Measure): Promise<string | undefined> {
+  return (await judgeAt(reader, recipe, measure, false, 5)) ?? (await judgeAt(reader, recipe, measure, true, 5))
+}
+
+async function judgeAt(reader: Reader, recipe: Recipe, measure: Measure, isLarge: boolean, runs: number): Promise<string | undefined> {
+  const { sizes, times } = sizesFor(reader, isLarge)
+  const job = { reader: reader.name, recipe, times, runs, stopMs: 2 * most.msPer100Kb, dearMs: dearMsOf(sizes, times) }
+  const tooLong = ({ size, ms }: Costs[number]) => `${size} octets took over ${Math.round(ms)} ms`
+  const first = await measure.run({ ...job, sizes, runs: Math.min(runs, 2) })
+  if (first.endless) return tooLong(first.endless)
+  const suspect = dear(reader, first.costs, times)
+  if (suspect) {
+    const again = await measure.run({ ...job, sizes: [suspect.size] })
+    const sure = dear(reader, again.costs, times)
+    if (again.endless) return tooLong(again.endless)
+    if (sure) return `${sure.size} octets${times > 1 ? ` ${times} times` : ''} took ${sure.ms.toFixed(0)} ms`
+  }
+  const largest = first.costs.at(-1)
+  if (!largest || growthOf(first.costs) <= most.growth) return undefined
+  return climb(reader, job, Math.min(largest.size, reader.longest), measure)
+}
+
+/**
+ * Doubles the length for as long as the cost grows too fast: what does so only once, where a bound of the reader is passed, is no fault.
+ * At the end it has become too dear, or is as long as it may be.
+ */
+async function climb(reader: Reader, job: Omit<Job, 'sizes'>, from: number, measure: Measure): Promise<string | undefined> {
+  const costAt = async (size: number) => {
+    const { costs, endless } = await measure.run({
+      ...job,
+      sizes: [size],
+      stopMs: Number.POSITIVE_INFINITY,
+      dearMs: dearMsOf([size], job.times),
+    })
+    return endless ? { size, ms: endless.ms } : (costs[0] as Costs[number])
+  }
+  const ratios: number[] = []
+  let size = Math.floor(from / 4)
+  let before = await costAt(size)
+  while (size * 2 <= reader.longest) {
+    size *= 2
+    const now = await costAt(size)
+    const ratio = now.ms / Math.max(before.ms, 0.05)
+    if (now.ms < leastMs) ratios.length = 0
+    else {
+      if (ratio <= most.growth) return undefined
+      ratios.push(ratio)
+    }
+    if (ratios.length > 1 && (dear(reader, [now], job.times) || size * 2 > reader.longest))
+      return `twice as much took ${Math.min(...ratios).toFixed(1)} times as long, ${ratios.length} times in a row, up to ${now.ms.toFixed(0)} ms for ${size} octets`
+    before = now
+  }
+  return undefined
+}
+
+/** Searches one reader until `isOver`, or the first find. */
+export async function search(
+  reader: Reader,
+  { seed, measure, isOver, shrinkMs }: { seed: number; measure: Measure; isOver: () => boolean; shrinkMs: number },
+): Promise<Looked> {
+  const chance = openChance(seed)
+  const best: { dear: Scored[]; growing: Scored[] } = { dear: [], growing: [] }
+  let tried = 0
+  while (!isOver()) {
+    const recipe = next(reader, best, chance)
+    const { sizes, times } = sizesFor(reader, chance.below(0.1))
+    const { costs, endless } = await measure.run({
+      reader: reader.name,
+      recipe,
+      sizes,
+      times,
+      runs: 1,
+      dearMs: dearMsOf(sizes, times),
+      stopMs: 2 * most.msPer100Kb,
+    })
+    tried++
+    const last = costs.at(-1)
+    if (endless || dear(reader, costs, times) || growthOf(costs) > most.growth) {
+      const why = await judge(reader, recipe, measure)
+      if (why !== undefined) return { find: { reader: reader.name, ...(await shrunk(reader, recipe, why, measure, shrinkMs)) }, tried }
+    }
+    if (!last) continue
+    keep(best.dear, { recipe, score: per100Kb(last, times) })
+    keep(best.growing, { recipe, score: growthOf(costs) })
+  }
+  return { find: undefined, tried }
+}
+
+interface Scored {
+  recipe: Recipe
+  score: number
+}
+
+function keep(list: Scored[], one: Scored): void {
+  list.push(one)
+  list.sort((a, b) => b.score - a.score)
+  list.length = Math.min(list.length, kept)
+}
+
+function next(reader: Reader, { dear, growing }: { dear: Scored[]; growing: Scored[] }, chance: Chance): Recipe {
+  const from = chance.below(0.5) ? dear : growing
+  if (from.length < 2 || chance.below(0.5)) return draw(reader, chance)
+  return mutate(chance.of(from).recipe, reader, chance)
+}
+
+/** The smallest recipe on the way down that still breaks a promise. */
+async function shrunk(
+  reader: Reader,
+  recipe: Recipe,
+  why: string,
+  measure: Measure,
+  withinMs: number,
+): Promise<{ recipe: Recipe; why: string }> {
+  const isLarge = (await judgeAt(reader, recipe, measure, false, 2)) === undefined
+  let best = recipe
+  const endMs = performance.now() + withinMs
+  for (let goesOn = true; goesOn; ) {
+    goesOn = false
+    for (const candidate of smaller(best)) {
+      if (performance.now() > endMs) break
+      if (!candidate.some(({ many }) => many) || (await judgeAt(reader, candidate, measure, isLarge, 1)) === undefined) continue
+      best = candidate
+      goesOn = true
+      break
+    }
+  }
+  const still = await judge(reader, best, measure)
+  return still === undefined ? { recipe, why } : { recipe: best, why: still }
+}
+
+export const told = ({ reader, recipe, why }: Find): string =>
+  `${reader}: ${why}\n  ${shown(recipe)}\n  to keep: ${JSON.stringify({ reader, recipe })}`

@@ -1,0 +1,164 @@
+/** One tenant sends the worst bodies it may to the whole program, while others are served. */
+import { randomBytes } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { setTimeout as wait } from 'node:timers/promises'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { type Service, startService } from '../support/service.ts'
+
+const mebibyte = 1_048_576
+/** The best of some rounds counts: the first of them start threads, and collect the garbage of the body before. */
+const mostStallMs = 250
+const rounds = 4
+
+let service: Service
+let serve: number
+let otherKey: string
+
+beforeAll(async () => {
+  service = await startService({ POSTRIDER_RATE_LIMIT: 'unlimited', POSTRIDER_SEND_LIMIT: 'unlimited' })
+  serve = (await service.processes()).serve
+  const listed = await service.call('GET', '/tenants')
+  const [tenant] = listed.body.data as { id: string }[]
+  const made = await service.call('POST', `/tenants/${tenant?.id}/credentials`, { name: 'other', type: 'api', mode: 'test' })
+  otherKey = (made.body.data as { key: string }).key
+  return () => service[Symbol.asyncDispose]()
+})
+
+const envelope = '"from":"hello@simulator.test","to":["delivered@simulator.test"],"subject":"s"'
+const email = { to: ['delivered@simulator.test'], subject: 's' }
+const attachment = (mib: number) => ({
+  content: randomBytes(mib * mebibyte).toString('base64'),
+  contentType: 'application/octet-stream',
+  filename: 'a.bin',
+})
+const manyKeys = (count: number) => Array.from({ length: count }, (_, n) => `"k${n.toString(36)}":"v"`).join(',')
+const batchOf = (elements: object[]) => JSON.stringify({ from: 'hello@simulator.test', emails: elements })
+
+const bodies: [what: string, path: string, code: string | undefined, make: () => string][] = [
+  ['1.2 million keys of metadata', '/emails', 'validation_error', () => `{${envelope},"metadata":{${manyKeys(1_200_000)}}}`],
+  ['4.5 million keys of metadata', '/emails', 'validation_error', () => `{${envelope},"metadata":{${manyKeys(4_500_000)}}}`],
+  ['1.2 million keys that nobody knows', '/emails', 'validation_error', () => `{${envelope},${manyKeys(1_200_000)}}`],
+  ['one key 10 million times', '/emails', 'validation_error', () => `{${envelope},${'"a":1,'.repeat(9_999_999)}"a":1}`],
+  ['30 million recipients', '/emails', 'validation_error', () => `{"from":"a@b.test","to":[${'1,'.repeat(30_000_000)}1]}`],
+  [
+    'as many keys as a batch may have',
+    '/emails/batch',
+    undefined,
+    () => `{"from":"hello@simulator.test","emails":[${JSON.stringify(email)}],${manyKeys(55_000)}}`,
+  ],
+  [
+    'html and text of escapes',
+    '/emails',
+    undefined,
+    () => `{${envelope},"html":"${'\\u0041'.repeat(5_242_880)}","text":"${'\\u0042'.repeat(5_242_880)}"}`,
+  ],
+  [
+    'html and text of control characters',
+    '/emails',
+    undefined,
+    () => `{${envelope},"html":"${'\\u0001'.repeat(5_242_880)}","text":"${'\\u0002'.repeat(5_000_000)}"}`,
+  ],
+  ['html of surrogate pairs', '/emails', 'payload_too_large', () => `{${envelope},"html":"${'\\ud83d\\ude00'.repeat(5_100_000)}"}`],
+  [
+    '13.9 MB of attachments',
+    '/emails',
+    undefined,
+    () => JSON.stringify({ from: 'hello@simulator.test', ...email, attachments: [attachment(7), attachment(6.9)] }),
+  ],
+  [
+    'an attachment of escaped quotes',
+    '/emails',
+    'payload_too_large',
+    () => `{${envelope},"attachments":[{"content":"${'\\"'.repeat(30_000_000)}","contentType":"a/b","filename":"f"}]}`,
+  ],
+  [
+    '60 MB of attachments in a batch',
+    '/emails/batch',
+    undefined,
+    () => batchOf(Array.from({ length: 4 }, () => ({ ...email, attachments: [attachment(5.5), attachment(5.5)] }))),
+  ],
+  [
+    '100 emails of 600 KB of html',
+    '/emails/batch',
+    undefined,
+    () => batchOf(Array(100).fill({ ...email, html: '<p>"hello" é</p>\n'.repeat(27_000) })),
+  ],
+  [
+    '100 emails of 200 KB of html',
+    '/emails/batch',
+    undefined,
+    () => batchOf(Array(100).fill({ ...email, html: '<p>"hello" é</p>\n'.repeat(11_000) })),
+  ],
+  [
+    'a raw message of 13.9 MB in short lines',
+    '/emails/raw',
+    undefined,
+    () => {
+      const message = Buffer.from(`From: hello@simulator.test\r\n\r\n${'hello world\r\n'.repeat(1_100_000)}`)
+      return JSON.stringify({
+        from: 'hello@simulator.test',
+        to: email.to,
+        rawMessage: message.toString('base64').replace(/.{76}/g, '$&\r\n'),
+      })
+    },
+  ],
+  [
+    'a raw message of nothing but line ends',
+    '/emails/raw',
+    'invalid_raw_message',
+    () => JSON.stringify({ from: 'hello@simulator.test', to: email.to, rawMessage: '\n'.repeat(30_000_000) }),
+  ],
+  ['60 MB of space', '/emails', 'validation_error', () => `{${' '.repeat(60_000_000)}"from":"hello@simulator.test"}`],
+]
+
+async function post(
+  path: string,
+  body: string,
+  key = service.testKey,
+): Promise<{ status: number; code: string | undefined; message: string; suggestion: string }> {
+  const answer = await fetch(`${service.url}/v1${path}`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json', 'idempotency-key': `k${Math.random()}` },
+    body,
+  })
+  const { error } = (await answer.json()) as { error?: { code: string; message: string; suggestion: string } }
+  return { status: answer.status, code: error?.code, message: error?.message ?? '', suggestion: error?.suggestion ?? '' }
+}
+
+/** CPU time of the thread that runs the event loop of the API, which says more than the time of day on a machine that is busy with other things. */
+const loopCpuMs = async () => Number((await readFile(`/proc/${serve}/task/${serve}/schedstat`, 'utf8')).split(' ')[0]) / 1e6
+
+/** The most CPU time that the event loop took for other things before it answered /healthz, which is asked every 20 ms until `work` ends. */
+async function longestStallMs(work: Promise<unknown>): Promise<number> {
+  let isOver = false
+  void work.finally(() => {
+    isOver = true
+  })
+  let longest = 0
+  while (!isOver) {
+    const before = await loopCpuMs()
+    await (await fetch(`${service.url}/healthz`)).text()
+    longest = Math.max(longest, (await loopCpuMs()) - before)
+    await wait(20)
+  }
+  return Math.round(longest)
+}
+
+describe('a quarter of a second is the longest that the API keeps others waiting while a tenant sends', () => {
+  test.each(bodies)('%s', { timeout: 240_000 }, async (_what, path, code, make) => {
+    const body = make()
+    const stalls: number[] = []
+    for (let round = 0; round < rounds && !(Math.min(...stalls) < mostStallMs); round++) {
+      const attack = post(path, body)
+      const stall = longestStallMs(attack)
+      expect(await post('/emails', `{${envelope}}`, otherKey)).toMatchObject({ status: 200 })
+      const answer = await attack
+      // A machine that has too much to do says so, and may be asked again.
+      if (answer.message.includes('in time')) continue
+      expect(answer).toMatchObject(code ? { status: 400, code } : { status: 200 })
+      if (code) expect(answer.suggestion).not.toBe('')
+      stalls.push(await stall)
+    }
+    expect(Math.min(...stalls), JSON.stringify(stalls)).toBeLessThan(mostStallMs)
+  })
+})

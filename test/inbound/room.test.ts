@@ -1,0 +1,46 @@
+/** Strangers hold large messages that they never end; whoever has a login sends meanwhile. */
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type House, startHouse } from '../support/house.ts'
+import { loggedIn, type SmtpClient, smtpClient } from '../support/smtp-client.ts'
+
+let house: House
+beforeAll(async () => {
+  house = await startHouse({ roles: ['inbound'], rateLimit: null, sendLimit: null })
+})
+afterAll(() => house.stop())
+
+const mebibyte = 1_048_576
+
+test('strangers who fill the room for messages with ones that they never end leave that of submission alone', async () => {
+  await house.addDomain(house.tenantId, 'shop.test')
+  const made = await house.call('POST', `/tenants/${house.tenantId}/credentials`, { key: house.liveKey, body: { name: 'm', type: 'smtp' } })
+  const { key, smtpUsername } = made.body.data as { key: string; smtpUsername: string }
+  const strangers: SmtpClient[] = []
+  try {
+    const piece = Buffer.from(`${'x'.repeat(1022)}\r\n`.repeat(18 * 1024))
+    for (let nth = 0; nth < 15; nth++) {
+      const stranger = await smtpClient(house.ports.smtp)
+      strangers.push(stranger)
+      await stranger.reply()
+      await stranger.say('EHLO mx.evil.example')
+      await stranger.say('MAIL FROM:<>')
+      await stranger.say('RCPT TO:<fbl@rp.house.test>')
+      expect(await stranger.say('DATA')).toMatch(/^354/)
+      stranger.write(piece)
+    }
+    // The last of them finds no room, and is told so at its end.
+    strangers.at(-1)?.write('\r\n.\r\n')
+    expect(await strangers.at(-1)?.reply()).toMatch(/^452 4\.3\.1/)
+    expect(15 * piece.length).toBeGreaterThan(256 * mebibyte)
+
+    await using client = await loggedIn(house.ports.submission, smtpUsername, key)
+    await client.say('MAIL FROM:<shop@shop.test>')
+    await client.say('RCPT TO:<ann@example.net>')
+    await client.say('DATA')
+    // More than the strangers' last one gave back.
+    client.write(`From: shop@shop.test\r\nSubject: x\r\n\r\n${`${'x'.repeat(998)}\r\n`.repeat(6000)}.\r\n`)
+    expect(await client.reply()).toMatch(/^250/)
+  } finally {
+    for (const stranger of strangers) stranger.destroy()
+  }
+}, 60_000)
