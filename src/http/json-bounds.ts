@@ -15,7 +15,6 @@ export interface JsonBounds {
   keyOctets: number
 }
 
-const quote = 0x22
 const open = 1
 const close = 2
 const comma = 3

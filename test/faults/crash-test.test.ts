@@ -12,7 +12,8 @@ import { type FaultKind, runCrashTest, type Verdict } from '#crash-test'
 const runs = Number(process.env.POSTRIDER_CRASH_TEST_RUNS ?? 0)
 /** Longer than the command's: a busy machine makes processes lose a short lease, and then it takes long until all is delivered. */
 const leaseMs = 2000
-const withinMs = 240_000 + runs * 30_000
+const withinMs = 300_000 + runs * 30_000
+const mostStrikes = 10
 
 interface Change {
   file: string
@@ -34,11 +35,20 @@ function built(change: Change): string {
   return join(folder, 'bin/postrider.js')
 }
 
-async function crashTest(script: string, only: FaultKind[] | undefined, most: number): Promise<Verdict> {
-  const verdict = await runCrashTest({ clock: systemClock, environment: process.env, script, runs: most, seed: 7, leaseMs, only })
+async function crashTest(script: string, only: FaultKind[] | undefined, most: number, seed = 7): Promise<Verdict> {
+  const verdict = await runCrashTest({ clock: systemClock, environment: process.env, script, runs: most, seed, leaseMs, only })
   const { folder } = verdict
   if (folder !== undefined) rmSync(folder, { recursive: true, force: true })
   return verdict
+}
+
+/** Whether what the broken build does shows, is a matter of milliseconds: it is struck until it does. */
+async function isCaught(script: string, only: FaultKind, broken: keyof Verdict['counts']): Promise<boolean> {
+  for (let seed = 7; seed < 7 + mostStrikes; seed++) {
+    const { counts } = await crashTest(script, [only], 1, seed)
+    if (counts[broken] > 0) return true
+  }
+  return false
 }
 
 test(
@@ -65,8 +75,7 @@ test(
       instead: `const committed = { committed: true as const, standing: await standing(test) }
       setImmediate(() => void commit({ submissions, once: key && { ...key, body } }).catch(() => undefined))`,
     })
-    const { counts } = await crashTest(script, ['accept uncommitted'], 2)
-    expect(counts.lost).toBeGreaterThan(0)
+    expect(await isCaught(script, 'accept uncommitted', 'lost')).toBe(true)
   },
   withinMs,
 )
@@ -79,8 +88,7 @@ test(
       line: 'holds: (shard, epoch) => believed() && mine.some((one) => one.shard === shard && one.epoch === epoch),',
       instead: 'holds: () => true,',
     })
-    const { counts } = await crashTest(script, ['freeze'], 1)
-    expect(counts.duplicatesUnexplained).toBeGreaterThan(0)
+    expect(await isCaught(script, 'freeze', 'duplicatesUnexplained')).toBe(true)
   },
   withinMs,
 )
@@ -94,8 +102,7 @@ test(
       instead: '',
       times: 2,
     })
-    const { counts } = await crashTest(script, ['freeze'], 1)
-    expect(counts.stale).toBeGreaterThan(0)
+    expect(await isCaught(script, 'freeze', 'stale')).toBe(true)
   },
   withinMs,
 )
