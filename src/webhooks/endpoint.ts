@@ -10,7 +10,7 @@ import type { Notification, Pages } from './pages.ts'
 import type { Retry, StoredPosition } from './positions.ts'
 import type { StoredWebhook } from './records.ts'
 import { eventUuid, type Send } from './request.ts'
-import { afterAttempt, type Health, healthy, isAway, readRetryAfter, retryDelayMs } from './schedule.ts'
+import { afterAttempt, type Health, healthy, isAway, mayProbe, readRetryAfter, retryDelayMs } from './schedule.ts'
 
 export interface EndpointDeps {
   clock: Clock
@@ -163,8 +163,7 @@ export function openEndpoint(webhookId: number, epoch: number, knownHealth: Heal
       const by = webhook
       if (!by) return
       if (isAway(health)) {
-        const isDue = (health.probeAt?.getTime() ?? 0) <= clock.nowMs()
-        if (!isDue || firsts > 0) {
+        if (!mayProbe(health, clock.nowMs()) || firsts > 0) {
           if (inFlight === 0) for (const follower of followers) follower.release()
           return
         }

@@ -5,7 +5,7 @@
 import { type Queryable, sql, type Tx } from '#db'
 import { countEventsWithin, findEndOfLog, type LogPosition } from '#events'
 import { organisationWide, type Webhook, webhookEvents } from './records.ts'
-import type { Health } from './schedule.ts'
+import { type Health, longestRetryDelayMs } from './schedule.ts'
 
 const insertEndpoint = sql`
   insert into webhook_endpoints (webhook_id, epoch, failures)
@@ -51,15 +51,26 @@ const failingNow = sql<{ count: number; since: Date | null }>`
   join webhooks on webhooks.id = webhook_endpoints.webhook_id
   where webhooks.enabled and webhook_endpoints.failing_since is not null`
 
-/** So many of each webhook: none keeps another's waiting. */
+/** At most `room` of each webhook, so that no webhook delays another's. Retries due after $4 were written by a clock that was ahead. */
 const dueRetries = sql<Retry>`
   select due.webhook_id as "webhookId", due.event_id as id, due.xact::text as xact, due.made
   from unnest($1::bigint[], $2::integer[]) as asked (webhook_id, room)
   cross join lateral (
-    select webhook_id, event_id, xact, made
-    from webhook_retries
-    where webhook_retries.webhook_id = asked.webhook_id and due_at <= $3
-    order by due_at
+    (
+      select webhook_id, event_id, xact, made
+      from webhook_retries
+      where webhook_retries.webhook_id = asked.webhook_id and due_at <= $3
+      order by due_at
+      limit asked.room
+    )
+    union all
+    (
+      select webhook_id, event_id, xact, made
+      from webhook_retries
+      where webhook_retries.webhook_id = asked.webhook_id and due_at > $4
+      order by due_at
+      limit asked.room
+    )
     limit asked.room
   ) as due`
 
@@ -135,4 +146,9 @@ export async function measureFailing(on: Queryable, nowMs: number): Promise<{ we
 
 /** What is due now of these webhooks, the longest due first, at most `room` of each. */
 export const findDueRetries = (on: Queryable, asked: readonly { webhookId: number; room: number }[], nowMs: number): Promise<Retry[]> =>
-  on.rows(dueRetries, [asked.map(({ webhookId }) => webhookId), asked.map(({ room }) => room), new Date(nowMs)])
+  on.rows(dueRetries, [
+    asked.map(({ webhookId }) => webhookId),
+    asked.map(({ room }) => room),
+    new Date(nowMs),
+    new Date(nowMs + longestRetryDelayMs),
+  ])

@@ -1,6 +1,16 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { afterAttempt, type Health, healthy, isAway, isToBeTold, readRetryAfter, retryDelayMs } from './schedule.ts'
+import {
+  afterAttempt,
+  type Health,
+  healthy,
+  isAway,
+  isToBeTold,
+  longestRetryDelayMs,
+  mayProbe,
+  readRetryAfter,
+  retryDelayMs,
+} from './schedule.ts'
 
 const hourMs = 3_600_000
 const fraction = fc.double({ min: 0, max: 0.999, noNaN: true })
@@ -32,6 +42,14 @@ describe('the schedule', () => {
         const asked = retryDelayMs(attempt, at, askedMs) ?? 0
         expect(asked).toBeGreaterThanOrEqual(usual)
         expect(asked).toBeLessThanOrEqual(Math.max(usual, Math.min((usual / 0.9) * 2, 24 * hourMs)))
+      }),
+    )
+  })
+
+  test('never puts an attempt off longer than what is taken for the work of a fast clock', () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 1, max: 9 }), fraction, fc.nat(10 * 24 * hourMs), (attempt, at, askedMs) => {
+        expect(retryDelayMs(attempt, at, askedMs)).toBeLessThan(longestRetryDelayMs)
       }),
     )
   })
@@ -75,4 +93,13 @@ describe('a receiver', () => {
     expect([24 * hourMs - 1, 24 * hourMs].map((nowMs) => isToBeTold(health, nowMs))).toEqual([false, true])
     expect(isToBeTold({ ...health, toldAt: new Date(1) }, 48 * hourMs)).toBe(false)
   })
+})
+
+test('a probe that a clock set while it was a day ahead is made now, and any other at its time', () => {
+  const away = failing(100, 60_000)
+  const lastMs = 99 * 60_000
+  const probeMs = away.probeAt?.getTime() ?? 0
+  expect(mayProbe(away, lastMs)).toBe(false)
+  expect(mayProbe(away, probeMs)).toBe(true)
+  expect(mayProbe(away, lastMs - 24 * hourMs)).toBe(true)
 })

@@ -9,6 +9,8 @@ const hourMs = 3_600_000
 const dayMs = 24 * hourMs
 const stepsMs = [5 * secondMs, 5 * minuteMs, 30 * minuteMs, 2 * hourMs, 5 * hourMs, 10 * hourMs, 14 * hourMs, 20 * hourMs, 24 * hourMs]
 const jitter = 0.1
+/** A retry that is due later was written by a clock that was ahead. */
+export const longestRetryDelayMs = 24 * hourMs * (1 + jitter)
 
 /**
  * Milliseconds from the failed attempt of this number to the next; undefined after the last. `fraction` in [0, 1) is the jitter; what the
@@ -50,6 +52,12 @@ const probePart = 0.2
 const longFailureMs = dayMs
 
 export const isAway = ({ failures }: Health): boolean => failures >= awayFrom
+
+/** Whether a first attempt may be made to a receiver that is away. A probe further off than any interval was set by a clock that was ahead. */
+export function mayProbe({ probeAt }: Health, nowMs: number): boolean {
+  const inMs = (probeAt?.getTime() ?? 0) - nowMs
+  return inMs <= 0 || inMs > longestProbeMs
+}
 
 /** `askedMs`: to be left alone for so long (429). */
 export function afterAttempt(health: Health, success: boolean, atMs: number, askedMs: number | null): Health {

@@ -28,6 +28,8 @@ const eventCount = sql<{ kind: string }>`
   from events
   where kind = $1`
 
+const dayMs = 86_400_000
+
 let house: SendingHouse
 beforeEach(async () => {
   house = await startSendingHouse()
@@ -203,6 +205,24 @@ describe('what failed', () => {
     clock.move(6000)
     await until(async () => (await house.db.rows(retries)).length === 0)
     expect(to.received).toHaveLength(3)
+  })
+
+  test('while the clock was three days ahead is tried again once the clock is right', async () => {
+    const to = await receiver()
+    to.answer = (response, request) => response.writeHead(request.headers['x-webhook-attempt'] === '1' ? 503 : 204).end()
+    const { webhook } = await make(to.url)
+    const clock = movedClock()
+    clock.move(3 * dayMs)
+    await house.start({ clock })
+    await house.happen({ n: 1 })
+    await untilRecorded(webhook, 1)
+    clock.move(-3 * dayMs)
+    // The earlier attempt bears the later time.
+    expect(await untilRecorded(webhook, 2)).toMatchObject([
+      { attempt: 2, success: true },
+      { attempt: 1, success: false },
+    ])
+    await until(async () => (await house.db.rows(retries)).length === 0)
   })
 
   test.each(['disabled', 'deleted'])('is dropped when the webhook is %s', async (how) => {
