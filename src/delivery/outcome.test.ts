@@ -79,16 +79,14 @@ describe('what a remote answer means', () => {
     expect(findingOfFailure(failure({ kind: 'protocol' }))).toMatchObject({ kind: 'temporary', classification: 'protocol_error' })
   })
 
-  test('what the peer cannot take at all is a permanent no of our own', () => {
-    expect(findingOfFailure(failure({ kind: 'unsupported', message: 'larger than the SIZE of the peer' }))).toMatchObject({
-      kind: 'permanent',
-      classification: 'message_too_large',
-      enhanced: '5.3.4',
-    })
-    expect(findingOfFailure(failure({ kind: 'unsupported', message: 'SMTPUTF8 is needed' }))).toMatchObject({
-      kind: 'permanent',
-      enhanced: '5.6.7',
-    })
+  test.each([
+    ['size', 'message_too_large', '5.3.4'],
+    ['smtputf8', 'protocol_error', '5.6.7'],
+    ['eightbitmime', 'protocol_error', '5.6.3'],
+    ['loop', 'protocol_error', '5.4.6'],
+  ] as const)('a message that cannot be offered for "%s" fails permanently as %s, %s, in any wording', (kind, classification, enhanced) => {
+    expect(findingOfFailure(failure({ kind, message: 'size' }))).toMatchObject({ kind: 'permanent', classification, enhanced })
+    expect(findingOfFailure(failure({ kind, message: '' }))).toMatchObject({ kind: 'permanent', classification, enhanced })
   })
 
   test.each([

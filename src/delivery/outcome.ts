@@ -118,19 +118,23 @@ export function findingOfFailure(failure: Failure): Finding {
     enhanced: null,
     message: failure.message,
   })
+  /** Codes of RFC 3463 and RFC 6531. */
+  const permanent = (name: ClassificationName, enhanced: string): Finding => ({
+    kind: 'permanent',
+    reply: null,
+    classification: name,
+    enhanced,
+    message: failure.message,
+  })
   switch (failure.kind) {
-    case 'unsupported': {
-      const size = /size/i.test(failure.message)
-      return {
-        kind: 'permanent',
-        reply: null,
-        classification: size ? 'message_too_large' : 'protocol_error',
-        enhanced: size ? '5.3.4' : '5.6.7',
-        message: failure.message,
-      }
-    }
+    case 'size':
+      return permanent('message_too_large', '5.3.4')
+    case 'smtputf8':
+      return permanent('protocol_error', '5.6.7')
+    case 'eightbitmime':
+      return permanent('protocol_error', '5.6.3')
     case 'loop':
-      return { kind: 'permanent', reply: null, classification: 'protocol_error', enhanced: '5.4.6', message: failure.message }
+      return permanent('protocol_error', '5.4.6')
     case 'tls':
       return temporary('tls_required')
     case 'protocol':

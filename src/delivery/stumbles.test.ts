@@ -41,7 +41,7 @@ describe('a peer that loses its way when commands come at once', () => {
     expect(stumbles.note({ ...connection, usable: true }, failure('protocol', 'rcpt'), true)).toBe(false)
     expect(stumbles.note(connection, failure('dropped', 'mail'), false)).toBe(false)
     expect(stumbles.note(connection, failure('protocol', 'content'), true)).toBe(false)
-    expect(stumbles.note(connection, failure('unsupported', 'mail'), true)).toBe(false)
+    expect(stumbles.note(connection, failure('smtputf8', 'mail'), true)).toBe(false)
     expect(after(0)).toBe(false)
   })
 })

@@ -105,12 +105,12 @@ export function checkTurn(turn: Turn, extensions: Extensions): void {
     refuseAll('protocol', 'the message does not end with CRLF')
   const octets = octetsOf(transaction)
   if (extensions.size !== null && extensions.size > 0 && octets > extensions.size) {
-    refuseAll('unsupported', `the message of ${octets} octets is over the size limit of the peer, ${extensions.size}`)
+    refuseAll('size', `the message of ${octets} octets is over the size limit of the peer, ${extensions.size}`)
   }
   if (needsSmtpUtf8(transaction) && !extensions.smtpUtf8)
-    refuseAll('unsupported', 'the peer does not offer SMTPUTF8, which this message needs')
+    refuseAll('smtputf8', 'the peer does not offer SMTPUTF8, which this message needs')
   if (transaction.needs8bit && !extensions.eightBitMime)
-    refuseAll('unsupported', 'the peer does not offer 8BITMIME, which this message needs')
+    refuseAll('eightbitmime', 'the peer does not offer 8BITMIME, which this message needs')
 }
 
 /** Of the whole message. */

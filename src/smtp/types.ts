@@ -90,10 +90,13 @@ export interface TlsFacts {
 
 export type Stage = 'connect' | 'greeting' | 'ehlo' | 'tls' | 'auth' | 'mail' | 'rcpt' | 'data' | 'content' | 'final'
 
+/** The extension of SMTP that the message needs and the server does not offer: RFC 1870, 6531, 6152. For `size`: not for one so large. */
+type MissingExtension = 'size' | 'smtputf8' | 'eightbitmime'
+
 /** Why a conversation ended without the answer that was wanted. */
 export interface Failure {
   stage: Stage
-  kind: 'reply' | 'refused' | 'timeout' | 'dropped' | 'protocol' | 'tls' | 'aborted' | 'unsupported' | 'loop'
+  kind: 'reply' | 'refused' | 'timeout' | 'dropped' | 'protocol' | 'tls' | 'aborted' | MissingExtension | 'loop'
   /** What the peer said, if it was an answer that ended it. */
   reply?: Reply | undefined
   message: string
