@@ -1,0 +1,135 @@
+/**
+ * Makes the pictures of README.md, docs/images/*.png, from a shop's day of mail: `npm run pictures` writes them. Otherwise this test compares
+ * the texts on the pages with those beside the committed pictures, so that no picture shows a page that has changed since.
+ */
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Browser } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { type Clock, systemClock } from '#base'
+import { cookieOf, invite, useLink } from '../dashboard/browser.ts'
+import { type FakeMx, startFakeMx } from '../support/fake-mx.ts'
+import type { House } from '../support/house.ts'
+import { hasChromium, openPage, startBrowser, startDashboardHouse } from './chromium.ts'
+
+const folder = 'docs/images'
+const isWriting = process.env.POSTRIDER_WRITE_PICTURES === 'yes'
+const hourMs = 3_600_000
+/** Recipients of a request. */
+const mostTogether = 25
+const beginsMs = Date.UTC(2026, 9, 14, 12, 30)
+/** Emails in each hour of the day, from half past twelve on. */
+const perHour = [44, 48, 41, 37, 42, 50, 46, 38, 27, 19, 12, 8, 5, 4, 3, 3, 4, 9, 22, 35, 43, 49, 52, 47]
+
+/** Runs with the machine's, and is moved by hours. */
+let movedMs = 0
+const startedMs = systemClock.nowMs()
+const clock: Clock = { ...systemClock, nowMs: () => beginsMs + movedMs + systemClock.nowMs() - startedMs }
+
+const replies: Record<string, string> = {
+  gone: '550 5.1.1 The email account that you tried to reach does not exist',
+  full: '452 4.2.2 The recipient is over quota, try again later',
+  spam: '550 5.7.1 Message rejected as spam by content filter',
+}
+const greylisted = '451 4.7.1 Greylisted, please try again in a few minutes'
+const domains = ['north.example', 'harbour.example', 'mail.example', 'post.example', 'alpine.example']
+/** Of every 24 emails: which part of the address decides the reply. */
+const recipientOf = (n: number) => {
+  const part = n % 41 === 7 ? 'gone' : n % 53 === 11 ? 'full' : n % 97 === 31 ? 'spam' : 'customer'
+  return `${part}.${n}@${domains[n % domains.length]}`
+}
+
+let house: House
+let browser: Browser
+let relay: FakeMx
+let emailId = ''
+beforeAll(async () => {
+  if (!hasChromium) return
+  let isFirst = true
+  relay = await startFakeMx({
+    script: ({ stage, argument }) => {
+      if (stage !== 'rcpt') return undefined
+      if (argument.includes('ann@') && isFirst) {
+        isFirst = false
+        return greylisted
+      }
+      return replies[/<(\w+)\./.exec(argument)?.[1] ?? '']
+    },
+  })
+  house = await startDashboardHouse({
+    clock,
+    roles: ['delivery'],
+    sendLimit: 1000,
+    settings: { POSTRIDER_RELAY: `smtp://127.0.0.1:${relay.port}` },
+  })
+  await house.addDomain(house.tenantId, 'shop.example')
+  const send = async (subject: string, to: string[]) => {
+    const body = { from: 'Shop <orders@shop.example>', to, subject, html: `<p>${subject}. Thank you.</p>`, text: subject, tag: 'orders' }
+    const answer = await house.call('POST', '/emails', { key: house.liveKey, body })
+    expect(answer.status).toBe(200)
+    return answer.body.data as { id: string }
+  }
+  const untilTried = () =>
+    vi.waitUntil(
+      async () => ((await house.call('GET', '/emails?status=pending&perPage=1', { key: house.liveKey })).body.total ?? 0) === 0,
+      { timeout: 30_000, interval: 50 },
+    )
+  let n = 0
+  for (const [hour, count] of perHour.entries()) {
+    if (hour === perHour.length - 1) emailId = (await send('Your order 4711 is on its way', ['ann@north.example'])).id
+    await send(
+      `Your order ${4000 + hour}`,
+      Array.from({ length: count - 1 }, () => recipientOf(n++)),
+    )
+    await untilTried()
+    if (hour < perHour.length - 1) movedMs += hourMs
+  }
+  movedMs += hourMs / 2
+  await vi.waitUntil(
+    async () => ((await house.call('GET', `/emails/${emailId}`, { key: house.liveKey })).body.data as { status: string }).status === 'sent',
+    { timeout: 30_000, interval: 50 },
+  )
+  browser = await startBrowser()
+}, 180_000)
+afterAll(async () => {
+  if (!hasChromium) return
+  await browser.close()
+  await house.stop()
+  await relay.close()
+})
+
+/** Without numbers: those that are measured differ from run to run. */
+const stable = (text: string) =>
+  text
+    .split('\n')
+    .map((line) => line.replace(/\d+([.,:]\d+)*/g, '0').trim())
+    .filter((line) => line !== '')
+    .join('\n')
+    .concat('\n')
+
+describe.skipIf(!hasChromium)('the picture in README.md of', () => {
+  test.each(['overview', 'email'] as const)('%s shows the page as it is, in light and dark', async (name) => {
+    for (const theme of ['light', 'dark'] as const) {
+      const look = { width: 1280, theme }
+      const { page, context, origin, complaints } = await openPage(browser, house, look)
+      await page.clock.setFixedTime(clock.nowMs())
+      const session = await useLink(house, await invite(house, `${name}-${theme}@house.test`, 'owner', null, clock.nowMs()))
+      const [cookie = '', value = ''] = cookieOf(session).split('=')
+      await context.addCookies([{ name: cookie, value, url: origin, httpOnly: true, sameSite: 'Strict' }])
+      await page.goto(name === 'overview' ? '/' : `/emails/${emailId}`)
+      await page.getByRole('heading', { level: 1 }).waitFor()
+      await page.waitForLoadState('networkidle')
+      expect(complaints).toEqual([])
+      const texts = stable(await page.getByRole('main').innerText())
+      const beside = join(folder, `${name}.txt`)
+      if (isWriting) {
+        mkdirSync(folder, { recursive: true })
+        await page.screenshot({ path: join(folder, `${name}-${theme}.png`) })
+        writeFileSync(beside, texts)
+      }
+      expect(existsSync(join(folder, `${name}-${theme}.png`))).toBe(true)
+      expect(texts, 'the page has changed: npm run pictures').toBe(readFileSync(beside, 'utf8'))
+      await context.close()
+    }
+  })
+})
