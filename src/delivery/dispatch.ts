@@ -31,7 +31,7 @@ import type { GuardedHost } from './tls/policy.ts'
 
 /** A domain in backoff is checked again after at most this time: another process may have raised the limits. */
 const longestRestMs = 30_000
-/** Delay after which mail for a paused provider is checked the first time. */
+/** After a resume, mail for the provider continues within this time; also the minimum delay between checks of its mail. */
 const pausedLookMs = 5000
 /**
  * Maximum delay between checks of a paused provider's mail, so that it is not claimed and postponed all the time. Resuming makes it due at
