@@ -61,7 +61,10 @@ export interface Accept {
   ): Promise<Answer>
   /** Refuses the caller and this envelope sender as `sendRaw` would, for an entry point that learns the sender before the message. */
   refuseRawSender(from: string, caller: Caller): Promise<void>
-  /** Forwards public mail for the postmaster to `address`, unchanged and with the null reverse-path, as an email of the default tenant. */
+  /**
+   * Forwards mail from outside for the postmaster to `address`, unchanged and with the null reverse-path, as an email of the default
+   * tenant.
+   */
   forward(octets: Buffer, address: string): Promise<void>
   /** Sets an email of `tenantId` (null: any) back to pending, ready now. */
   retry(emailId: string, tenantId: string | null): Promise<RetriedEmail>

@@ -173,7 +173,7 @@ export function openCommit(deps: CommitDeps): Commit {
     })
 }
 
-/** Resolves every entry of the group, whatever happens; never rejects. */
+/** Resolves every entry of the group, also after a failure; never rejects. */
 async function commitTogether(all: Waiting[], deps: Lane): Promise<void> {
   const sinceMs = deps.clock.monotonicMs() - mostWaitMs
   for (const one of all) if (one.sinceMs < sinceMs) one.fail(isAway())

@@ -1,6 +1,7 @@
 /**
  * Elapsed time, which decides the lifetime of idempotency keys: a clock that is set ahead expires no key. Marks record the wall clock's
- * readings during the last 24 elapsed hours, so that a key accepted in them is recognised by its date, whatever the clock shows now.
+ * readings during the last 24 elapsed hours, so that a key accepted in them is recognised by its date, independent of the clock's current
+ * reading.
  */
 import type { Clock } from '#base'
 import { type Db, sql } from '#db'
@@ -29,7 +30,7 @@ export const beforeMarks = sql.part`(select min(at) - interval '1 millisecond' f
 
 /**
  * Sets a mark; to be called every minute. While this process runs, its monotonic clock measures the time since its last mark. If another
- * process set the last mark, or none ran, the wall clock counts for at most the interval between two marks.
+ * process set the last mark, or no process ran, the wall clock counts for at most the interval between two marks.
  */
 export function openMarking({ db, clock }: { db: Db; clock: Clock }): () => Promise<void> {
   let own: { elapsedMs: number; monotonicMs: number } | undefined

@@ -1,6 +1,6 @@
 /**
- * Forwards public mail for the postmaster to the operator: the unchanged octets, with the null reverse-path (so that no bounce can reach a
- * forged sender) and without Postrider's signature, because it is not Postrider's message.
+ * Forwards mail from outside for the postmaster to the operator: the unchanged octets, with the null reverse-path (so that no bounce can
+ * reach a forged sender) and without Postrider's signature, because it is not Postrider's message.
  */
 import { type Ids, Refusal } from '#base'
 import { encodeContent } from '#emails'

@@ -100,7 +100,7 @@ function groupsOf(text: string): [string, string][][] {
   return groups.length < 2 ? groups : joined(groups)
 }
 
-/** Removes the indent of a fully indented block; otherwise an indented line continues the previous one, whatever its content. */
+/** Removes the indent of a fully indented block; otherwise an indented line continues the previous one, for any content. */
 const unindented = (block: string) =>
   /^\s*?\n?[ \t]{1,8}[A-Za-z-]{4,40}:/.test(block) ? block.replace(/^[ \t]{1,8}(?=[A-Za-z-]{4,40}:)/gm, '') : block
 

@@ -5,7 +5,7 @@
 
 export interface Essence {
   text: string
-  /** The codes of the reply enclosed in the text; undefined if there is none, and the outer codes count. */
+  /** The codes of the reply enclosed in the text; undefined without an enclosed reply: the outer codes then count. */
   enclosed: { code: number; enhanced: string | null } | undefined
 }
 

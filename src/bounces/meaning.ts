@@ -52,7 +52,7 @@ export function meaningOf({ status: told, reason, words, waits, ofProgram = fals
 
 const nullMx = /null ?mx/i
 
-/** An expired message had temporary failures, whatever class its report gives. */
+/** An expired message had temporary failures, even if its report gives class 5. */
 function isPermanent(said: Reply, status: string | null, reason: string, words: string): boolean {
   if (says(plainWords(reason), expiryWords) || (said.enhanced ?? status ?? '').endsWith('.4.7')) return false
   if (said.code !== null) return said.code >= 500 && said.enhanced?.[0] !== '4'

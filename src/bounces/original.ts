@@ -18,7 +18,7 @@ export interface OriginalMessage {
 const mostTo = 50
 const isHeaderBlock = /^text\/(?:rfc822-?headers?|rfc822)$|^message\/(?:rfc822-?headers?|global-headers)$/
 
-/** From attached parts; null if there are none. */
+/** From attached parts; null without such parts. */
 export function attachedOriginal(report: Part): OriginalMessage | null {
   for (const part of below(report, 'this message')) {
     if (part === report) continue

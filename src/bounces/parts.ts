@@ -134,7 +134,7 @@ function declaredIn(text: string): Map<string, number> {
   return declared
 }
 
-/** Position of the last declaration of an attached message; -1 if there is none. */
+/** Position of the last declaration of an attached message; -1 if not found. */
 const lastTypeOfMessage = (text: string) => [...text.matchAll(/Content-Type:[ \t]*message\//gi)].at(-1)?.index ?? -1
 
 /** A line that is not a field continues the previous field, because some gateways break lines without folding them. */

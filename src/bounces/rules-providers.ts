@@ -88,7 +88,7 @@ export const rulesOfProviders: readonly ReplyRule[] = [
   // T-Online: postmaster.t-online.de; it refuses the address before any command.
   { classification: 'spam_block', fault: 'reputation', text: 'a problem occurred .. contact\na problem occurred . ask your postmaster' },
 
-  // Apple: support.apple.com/en-us/102322; the content is refused, whatever is called policy.
+  // Apple: support.apple.com/en-us/102322; the content is refused, although the text says policy.
   { classification: 'policy_violation', fault: 'content', text: '(cs01|cs02|hm07|hm08|hm30)\nrejected due to local policy .. url' },
   { classification: 'policy_violation', fault: 'content', marks: ['support.apple.com'], text: 'local policy' },
 

@@ -55,7 +55,8 @@ export const rulesOfRecipients: readonly ReplyRule[] = [
   },
   { classification: 'protocol_error', fault: 'server', subjects: ['4.6', '4.14'] },
 
-  // A program behind the address failed: procmail, maildrop, a script of an alias. It is the server's fault, whatever its message says.
+  // A program behind the address failed: procmail, maildrop, a script of an alias. It is the server's fault, regardless of the program's
+  // message.
   {
     classification: 'temporarily_unavailable',
     fault: 'server',

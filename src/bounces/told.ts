@@ -178,7 +178,7 @@ function announcedReason(lines: readonly string[]): string | null {
   return null
 }
 
-/** The lines directly below a line with only the address, in whatever words. */
+/** The lines directly below a line with only the address, in any words. */
 function belowAddress(lines: readonly string[], recipient: string | null): string | null {
   if (recipient === null || lines[0]?.replace(/[\s<>"'():;,*-]/g, '').toLowerCase() !== recipient.toLowerCase()) return null
   const text = paragraph(lines, 1)

@@ -1,5 +1,5 @@
 /**
- * Determines the kind of a free-text report: bounce, delay, auto-response, or none of these.
+ * Determines the kind of a free-text report: bounce, delay, auto-response, or other.
  */
 import { addressesIn } from './addresses.ts'
 import { isAutoReply, isListMail, saysAutomatic } from './automatic.ts'

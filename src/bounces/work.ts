@@ -1,6 +1,6 @@
 /**
- * The work budget for reading one message, whatever its content: parts, nested messages and nested quotes all draw on it. When it is used
- * up, the whole message counts as unread.
+ * The work budget for reading one message, for any content: parts, nested messages and nested quotes all draw on it. When it is used up,
+ * the whole message counts as unread.
  */
 
 /** Characters of header and text searched for words. The longest known report has a tenth of it. */

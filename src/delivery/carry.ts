@@ -103,7 +103,7 @@ export async function carry({ connection, end, remote }: Carrier, supply: Supply
     return false
   }
 
-  /** Keeps as many recipients in the job as the warm-up allows; returns false when it allows none. */
+  /** Keeps as many recipients in the job as the warm-up allows; returns false when that is zero. */
   const keepAllowed = async (job: Job, allowance: WarmUp): Promise<boolean> => {
     // The job was already counted against this warm-up day before its connection failed.
     if (job.allowedBy === allowance) return true

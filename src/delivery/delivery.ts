@@ -1,13 +1,13 @@
 /**
- * Delivery of queued recipients in one process: claim, prepare, attempt, record. A claimed recipient passes the checks in `screen` and
- * becomes part of a `job`. `dispatch` looks up the route (`look-ups`) and hands the job to a `destination`, which opens connections
- * (`open-connection`). Each connection sends prepared messages (`carry`, `messages`, `prepare`). The reply becomes an `outcome`, and
- * `record` stores it. `sources/` chooses the egress source, `shaping/` limits connections and rate, `tls/` decides the TLS policy.
- * Operators and callers use `operate`, `explain`, `restores` and `advance`. Owns: shaping, shaping_slots, simulated_later,
- * source_addresses, pool_assignments, sts_policies, tls_requirements, warm_up_days. Uses: base, mail, dkim, net, smtp, bounces, simulator,
- * db, tenants, limits, suppressions, domains, events, emails, spool, tracking. Used by: usage, housekeeping, doctor, http, cli, main.
- * Promises: a recipient reaches a connection only after its claim is committed; a process that lost its lease stops before the next final
- * dot; an outcome is kept and recorded however long the database is unavailable; an orderly stop repeats no message.
+ * Delivers queued recipients in one process: claim, prepare, attempt, record. A claimed recipient passes `screen` and joins a `job`.
+ * `dispatch` finds its route (`look-ups`) and hands it to a `destination`, whose connections (`open-connection`) send prepared messages
+ * (`carry`, `messages`, `prepare`). The reply becomes an `outcome`, which `record` stores. `sources/` chooses the egress source,
+ * `shaping/` limits traffic, `tls/` decides the TLS policy; operators use `operate`, `explain`, `restores` and `advance`. Owns: shaping,
+ * shaping_slots, simulated_later, source_addresses, pool_assignments, sts_policies, tls_requirements, warm_up_days. Uses: base, mail,
+ * dkim, net, smtp, bounces, simulator, db, tenants, limits, suppressions, domains, events, emails, spool, tracking. Used by: usage,
+ * housekeeping, doctor, http, cli, main. Promises: a recipient reaches a connection only after its claim is committed; a process that lost
+ * its lease stops before the next final dot; an outcome is kept and recorded however long the database is unavailable; an orderly stop
+ * repeats no message.
  */
 import { readFileSync } from 'node:fs'
 import {
@@ -141,7 +141,7 @@ export interface DeliveryDeps {
     | 'scenario'
   >
   processId: string
-  /** Receives simulated reports. Without it, simulated recipients do nothing after delivery. */
+  /** Receives simulated reports. Without it, simulated recipients do not act after delivery. */
   takeReport?: LaterDeps['takeReport'] | undefined
   /** Called where a crash test may inject a failure. */
   reached?: Reached | undefined

@@ -154,7 +154,7 @@ async function happen(later: Later, deps: LaterDeps): Promise<boolean> {
   return true
 }
 
-/** The link that a recipient clicks if the message contains none. */
+/** The link that a recipient clicks if the message contains no link. */
 const noLink = `https://${simulatedHost}/clicked`
 
 /** The link as the sender wrote it. */

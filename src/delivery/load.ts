@@ -1,5 +1,5 @@
 /**
- * Loads what jobs need before they are dispatched: message bodies under the size limit in one query, and the assigned pools.
+ * Loads message bodies under the size limit in one query, and the assigned pools.
  */
 import type { Db } from '#db'
 import { loadContentBodies, tagsOf } from '#emails'

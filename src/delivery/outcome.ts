@@ -101,7 +101,7 @@ export function otherConnection({ reply, message }: Finding, { host }: RemoteEnd
   return `${host} ${codes ? `answered the connection made for another email with ${codes}` : `was not reached for another email: ${message}`}`
 }
 
-/** The result for an email that was not offered: postponed, without a reply, because it received none. */
+/** The result for an email that was not offered: postponed, and without a reply. */
 export const notOffered = (said: Finding, remote: RemoteEnd): Finding => ({
   kind: 'temporary',
   reply: null,

@@ -44,7 +44,7 @@ export function openPoolTurns(deps: PoolTurnsDeps): PoolTurns {
   let begun = 0
   const resting = new Map<string, Lane & { untilMs: number }>()
 
-  /** Gives the job to one of its pool's egress paths; returns false if none has room. */
+  /** Gives the job to one of its pool's egress paths; returns false if all are full. */
   const give = (name: string, provider: Provider, job: Job, way: Way): boolean => {
     const { outlets = [], name: pool = '' } = job.pool ?? {}
     const key = `${pool} ${name}`

@@ -36,8 +36,8 @@ export function rebuildMessage(content: Content, recipient: Recipient, tokens: T
 }
 
 /**
- * The trace header that identifies a recipient's email in forwarded complaints; empty if the content has none. It stands above the
- * signatures and is not signed, so that one signature serves all recipients; its authentication tag proves its origin.
+ * The trace header that identifies a recipient's email in forwarded complaints; empty if the content has no trace header. It stands above
+ * the signatures and is not signed, so that one signature serves all recipients; its authentication tag proves its origin.
  */
 export const markOf = ({ marked, acceptedAtMs }: Pick<Content, 'marked' | 'acceptedAtMs'>, emailId: string, paths: ReturnPaths) =>
   marked ? `${markField}: ${paths.mark(emailId, acceptedAtMs)}\r\n` : ''

@@ -59,7 +59,7 @@ async function stoppedTenants(claimed: readonly Claimed[], { tenants }: ScreenDe
   return stopped
 }
 
-/** By email; runs no query while none of these tenants has a paused sending domain. */
+/** By email; skips the query unless one of these tenants has a paused sending domain. */
 async function stoppedDomains(claimed: readonly Claimed[], { db, stops }: ScreenDeps): Promise<Map<string, Finding>> {
   const stopped = new Map<string, Finding>()
   for (const { tenantId, kind, name, because } of await stops()) {

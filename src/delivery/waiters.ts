@@ -6,7 +6,7 @@ import type { Clock } from '#base'
 export interface Waiters {
   /** Waits until it is woken, one of `running` settles, or `ms` have passed. */
   wait(running: Iterable<Promise<void>>, ms?: number): Promise<void>
-  /** Wakes the loop that has waited longest; false if none waits. */
+  /** Wakes the loop that has waited longest; false if no loop waits. */
   wakeOne(): boolean
   wakeAll(): void
 }

@@ -69,7 +69,7 @@ export function simpleBody(message: Buffer, start: number): Buffer {
   return Buffer.concat([message.subarray(start, end), Buffer.from('\r\n')])
 }
 
-/** The position of the first tab, or of the first space before another space, a tab, a line end or the end; the length if there is none. */
+/** The position of the first tab, or of the first space before another space, a tab, a line end or the end; the length if not found. */
 function firstToSqueeze(body: Buffer): number {
   for (let index = 0; index < body.length; index++) {
     const octet = body[index] as number

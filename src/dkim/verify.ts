@@ -5,10 +5,10 @@
 import { createHash, createPublicKey, verify as cryptoVerify, type KeyObject } from 'node:crypto'
 import { bodyStart, relaxedBody, relaxedHeader, simpleBody } from './canonical.ts'
 
-/** `fail`: there are signatures, but none is verified as the sender's: broken, without a key, or of another domain. */
+/** `fail`: there are signatures, but no signature is verified as the sender's: broken, without a key, or of another domain. */
 export type DkimVerdict = 'pass' | 'fail' | 'none'
 
-/** TXT records of a name; empty if it has none or the lookup fails. */
+/** TXT records of a name; empty if the name has no TXT record or the lookup fails. */
 export type FindTxt = (name: string) => Promise<readonly string[]>
 
 /** Further signatures of one message are ignored: each costs a DNS query and a verification. */

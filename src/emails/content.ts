@@ -49,7 +49,7 @@ export interface Content {
   acceptedAtMs: number
   /** The domain of the envelope senders, one for each recipient; null for the null reverse-path. */
   returnPathDomain: string | null
-  /** A trace header at the top identifies each recipient's email; absent: there is none. */
+  /** A trace header at the top identifies each recipient's email; absent: no trace header. */
   marked?: true
   /** The signing domain, decided at acceptance: one of the tenant's, or the installation's own; null: unsigned. */
   signing: Signing | null

@@ -10,7 +10,7 @@ export interface EmailFacts
   number: number
 }
 
-/** One lookup for each email, whatever the planner estimates: each reads one time partition. */
+/** One lookup for each email, independent of the planner's estimate: each reads one time partition. */
 const factsOfEmails = sql<EmailFacts>`
   select email.*
   from unnest($1::text[], $2::text[]) as wanted (tenant_id, id),

@@ -77,8 +77,8 @@ const saveCounters = sql`
   where send_capacity.subject = counted.subject and send_capacity.test = counted.test`
 
 /**
- * Takes $4 slots of the organisation at once, or none. It takes none when other emails wait, when the limit would be passed, before the
- * first use, and when an event is due: $6 or more slots used in an hour without that event.
+ * Takes $4 slots of the organisation at once, or no slot. It takes no slot when other emails wait, when the limit would be passed, before
+ * the first use, and when an event is due: $6 or more slots used in an hour without that event.
  */
 const takeAtOnce = sql<{ used: number }>`
   with relaxed as (select set_config('synchronous_commit', 'off', true))
@@ -127,7 +127,7 @@ async function save(tx: Tx, counters: readonly Counter[], nowMs: number, taker?:
   ])
 }
 
-/** Free slots; none while other emails wait, so that no email overtakes them. */
+/** Free slots; zero while other emails wait, so that no email overtakes them. */
 const roomFor = (counter: Counter | undefined, limit: number | null) =>
   counter === undefined || limit === null ? Number.MAX_SAFE_INTEGER : counter.waiting > 0 ? 0 : Math.max(0, limit - counter.used)
 
@@ -204,7 +204,7 @@ export interface Room {
   tenants: Map<string, number>
 }
 
-/** The capacity for waiting emails, separately for live and test mail; undefined if none can be released now. */
+/** The capacity for waiting emails, separately for live and test mail; undefined if no email can be released now. */
 export async function roomForWaiting(tx: Tx, limits: SendLimits, nowMs: number): Promise<Room[]> {
   const waiting = await tx.rows(countersWithWaiting)
   if (waiting.length === 0) return []

@@ -10,8 +10,8 @@ import { keySubject } from './settings.ts'
 
 /**
  * Of requests at $2, in order, allows those that arrive while fewer than $4 units were allowed within $5 ms. $3 are the units before each
- * and $8 those up to and including it, $7 all that count in any case, $9 the units allowed if none were before. The clocks of several
- * machines differ: time never goes back, unless the counted time is so far ahead ($6) that the clock was wrong.
+ * and $8 those up to and including it, $7 all that count in any case, $9 the units allowed if there were no units before. The clocks of
+ * several machines differ: time never goes back, unless the counted time is so far ahead ($6) that the clock was wrong.
  */
 const takeTogether = sql<{ granted: number; used: number; oldestMs: number | null; latestMs: number }>`
   insert into request_rates as known (credential_id, at_ms, counts, granted)

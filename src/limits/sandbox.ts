@@ -14,7 +14,7 @@ const takeSandbox = sql`
   set used = sandbox_days.used + excluded.used
   where sandbox_days.used + excluded.used <= $3`
 
-/** Counts `emails` for the UTC day, or refuses `sandbox_limit_exceeded` and counts none. */
+/** Counts `emails` for the UTC day, or refuses `sandbox_limit_exceeded` without counting. */
 export async function takeSandboxSlots(db: Db, emails: number, nowMs: number): Promise<void> {
   const dayStartMs = Math.floor(nowMs / dayMs) * dayMs
   const day = new Date(dayStartMs).toISOString().slice(0, 10)

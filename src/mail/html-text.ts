@@ -1,5 +1,5 @@
 /**
- * Generates the text alternative of an html body that has none; limited in size, and linear in time for any html.
+ * Generates the text alternative of an html body without one; limited in size, and linear in time for any html.
  */
 import { compile } from 'html-to-text'
 

@@ -1,5 +1,5 @@
 /**
- * Parses a message: headers, text, html, attachments. Depth and number of parts are limited; never throws, whatever the octets.
+ * Parses a message: headers, text, html, attachments. Depth and number of parts are limited; never throws, for any octets.
  */
 import { decodeCharset, headerMap, parseFields, type RawField, splitMessage, structured } from './fields.ts'
 
@@ -112,7 +112,7 @@ function decodeQuotedPrintable(body: Buffer): Buffer {
   return out.subarray(0, at)
 }
 
-/** The position of the line feed that ends a soft line break begun before `from`; -1 if there is none. */
+/** The position of the line feed that ends a soft line break begun before `from`; -1 if not found. */
 function softBreakEnd(body: Buffer, from: number): number {
   let at = from
   while (body[at] === 32 || body[at] === 9) at++

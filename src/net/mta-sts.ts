@@ -28,7 +28,7 @@ export async function findStsId(domain: string, resolver: Resolver): Promise<Dns
   return id === undefined ? { kind: 'none' } : { kind: 'found', value: id }
 }
 
-/** The policy published by the domain's web server, or the reason in words why there is none. */
+/** The policy published by the domain's web server, or the reason for its absence in words. */
 export async function fetchStsPolicy(domain: string, port: number, get: Get): Promise<StsPolicy | string> {
   const host = `mta-sts.${domain}${port === 443 ? '' : `:${port}`}`
   const { statusCode, contentType, body, isWhole, error } = await get({

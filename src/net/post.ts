@@ -1,6 +1,6 @@
 /**
- * HTTP requests to URLs from untrusted parties. A request never rejects, whatever the peer does; its total time and the octets of the
- * response are limited. It connects only to addresses that were looked up once and checked, follows no redirects and decompresses no
+ * HTTP requests to URLs from untrusted parties. A request never rejects, for any behaviour of the peer; its total time and the octets of
+ * the response are limited. It connects only to addresses that were looked up once and checked, follows no redirects and decompresses no
  * response. A connection ends with the response, or is kept for the same URL together with its address.
  */
 import { type Clock, storable } from '#base'

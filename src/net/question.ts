@@ -1,6 +1,6 @@
 /**
- * A DNS query that exposes what node:dns hides: times to live, and the DNSSEC verdict. It uses UDP, and TCP if the answer does not fit,
- * each query from its own port. Promises: never rejects; time and memory are limited.
+ * A DNS query that returns the times to live and the DNSSEC verdict, which node:dns does not expose. It uses UDP, and TCP if the answer
+ * does not fit, each query from its own port. Promises: never rejects; time and memory are limited.
  */
 import { createSocket } from 'node:dgram'
 import { connect, isIP } from 'node:net'
@@ -134,7 +134,7 @@ export function answersIn(
   return { records, canonical, ttlS: records.length > 0 ? Math.min(...ttls) : 0 }
 }
 
-/** The answer of one server, over TCP if it does not fit; or a code if there is none. */
+/** The answer of one server, over TCP if it does not fit; or an error code. */
 async function askServer(
   server: Server,
   { name, type, id }: Question,
@@ -150,7 +150,7 @@ async function askServer(
     questions: [{ name, type, class: 'IN' }],
     additionals: manner === 'plain' ? [] : [edns(manner)],
   })
-  /** Undefined: not an answer to this query, whoever sent it. */
+  /** Undefined: not an answer to this query. */
   const parse = (octets: Buffer): DnsPacket | undefined => {
     try {
       const packet = decode(octets) as DnsPacket

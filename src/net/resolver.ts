@@ -122,8 +122,8 @@ export function openResolver({ servers, clock, ids, queryMs = queryTimeoutMs }: 
   const gate = openGate(mostAtOnce)
 
   /**
-   * Queries directly, to learn the time to live. `system` covers what getServers does not report: the interface of a link-local resolver,
-   * and resolvers that appeared after a start without network.
+   * Queries directly, to learn the time to live. `system` covers resolvers that getServers does not describe fully: the interface of a
+   * link-local resolver, and resolvers that appeared after a start without network.
    */
   const askOwn = <T>(type: Question['type'], read: (records: readonly Answer[]) => T[], system: (name: string) => Promise<T[]>) => {
     const askSystem = foundOr(system)

@@ -1,6 +1,6 @@
 /**
- * Finds the route of a domain's mail: its mail servers in order, or the reason why there is none (RFC 5321 section 5.1, RFC 7505), and the
- * addresses of one server. Only a definite answer from DNS is a permanent failure; a failed lookup is retried later.
+ * Finds the route of a domain's mail: its mail servers in order, or the reason for a missing route (RFC 5321 section 5.1, RFC 7505), and
+ * the addresses of one server. Only a definite answer from DNS is a permanent failure; a failed lookup is retried later.
  */
 import { isIP } from 'node:net'
 import { getDomain } from 'tldts'

@@ -49,7 +49,7 @@ export async function findTarget(text: string, { resolver, guard, openedNetworks
   return { kind: 'addresses', url, host, addresses: answer.value }
 }
 
-/** RFC 6761 section 6.3: never queried in DNS. Returns the allowed loopback addresses; if there are none, one that will be refused. */
+/** RFC 6761 section 6.3: never queried in DNS. Returns the allowed loopback addresses; otherwise one that will be refused. */
 function loopback(guard: AddressGuard): DnsAnswer<string[]> {
   const open = ['127.0.0.1', '::1'].filter((address) => guard.allows(address))
   return { kind: 'found', value: open.length > 0 ? open : ['127.0.0.1'] }

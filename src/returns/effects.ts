@@ -33,13 +33,13 @@ export interface EffectDeps {
   nowMs: number
 }
 
-/** A report may arrive before the delivery's own outcome is recorded; the email is then still being sent, not refused. */
+/** A report may arrive before the delivery's own outcome is recorded: it is then early, not invalid. */
 const waitForRecordMs = 5000
 const lookEveryMs = 100
 const longestOutput = 4000
 const longestHost = 255
 
-/** A bounce of a sent email: whatever its reason, the message was not delivered. */
+/** A bounce of a sent email: for any reason, the message was not delivered. */
 export async function bounce(deps: EffectDeps, emailId: string, report: Report, heading: Heading & { to: string }): Promise<Effect> {
   const email = await findRecorded(deps, emailId)
   if (!email) return 'no email found'

@@ -1,6 +1,6 @@
 /**
  * Extracts all facts from a report that need neither database nor DNS nor secret, once for all its recipients. Another thread can
- * therefore do it (reader.ts); the result is small, whatever the message.
+ * therefore do it (reader.ts); the result is small, for any message.
  */
 import { type Unjudged, unjudged } from '#dkim'
 import { markField, readMessage } from '#mail'
@@ -13,7 +13,7 @@ export interface Reading {
   complaint: { names: Names; dkim: Unjudged } | null
 }
 
-/** Texts in the form of return paths and trace headers; only a holder of the secret can tell which are valid. */
+/** Texts in the form of return paths and trace headers; only a holder of the secret can determine which are valid. */
 export interface Names {
   /** Those in a header field that names them, one field an element, in order. */
   fields: readonly string[]
@@ -28,7 +28,7 @@ const namingFields = new RegExp(`^(?:Original-Mail-From|Return-Path|${markField}
 const likeness = /\b[bm][a-z2-7]{51}\b@?/gi
 /** A complaint names one email; a message with more names tries to hide it. */
 const mostLikenesses = 100
-/** The same for fields: a report has one or two, and with more than this none is trusted. */
+/** The same for fields: a report has one or two, and if there are more, all are ignored. */
 const mostFields = 1_000
 const longestReason = 4_000
 const longestName = 1_000

@@ -1,5 +1,5 @@
 /**
- * Records the reports that were applied, by email, so that none is applied twice.
+ * Records the reports that were applied, by email, so that each is applied once.
  */
 import { emailIdPrefix } from '#base'
 import { type PartitionedTable, type Queryable, sql, type Tx } from '#db'

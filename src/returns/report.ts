@@ -28,7 +28,7 @@ export interface Heading {
   key: string
   /** Without angle brackets. */
   messageId: string
-  /** Bare address; empty if there is none. */
+  /** Bare address; empty without one. */
   from: string
   subject: string
 }

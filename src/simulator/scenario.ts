@@ -1,6 +1,6 @@
 /**
  * Scenarios: replies of the mail servers in the simulated network, read from a small file. Random choices depend only on the seed, the
- * recipient and the attempt, so the same scenario always gives the same history, whatever runs at the same time.
+ * recipient and the attempt, so the same scenario always gives the same history, independent of concurrent work.
  */
 import { createHash } from 'node:crypto'
 

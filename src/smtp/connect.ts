@@ -1,6 +1,6 @@
 /**
- * Opens a connection up to its first transaction: TCP, greeting, EHLO, STARTTLS, AUTH (RFC 5321, 3207, 4954). Promises: never rejects,
- * whatever the peer does; every stage has a time limit; a password never crosses a network without TLS.
+ * Opens a connection up to its first transaction: TCP, greeting, EHLO, STARTTLS, AUTH (RFC 5321, 3207, 4954). Promises: never rejects, for
+ * any behaviour of the peer; every stage has a time limit; a password never crosses a network without TLS.
  */
 import { isIP, type Socket } from 'node:net'
 import { type Channel, openChannel } from './channel.ts'

@@ -120,7 +120,7 @@ export interface Transaction {
   /** Empty for the null return path. */
   returnPath: string
   recipients: string[]
-  /** Complete header fields in front of `data`: lines end in CRLF, and none begins with a dot. */
+  /** Complete header fields in front of `data`: lines end in CRLF, and no line begins with a dot. */
   fieldsOnTop?: Buffer
   /** Lines end in CRLF, including the last; dots stuffed; without the final dot. */
   data: Buffer
@@ -167,7 +167,7 @@ export interface SmtpConnection {
   readonly usable: boolean
   /** Resolves when the socket is closed, for any reason. */
   readonly closed: Promise<void>
-  /** Sends QUIT after the given transactions are answered; delays none of them. */
+  /** Sends QUIT after the given transactions are answered; does not delay them. */
   quit(): void
   /** Ends at once; transactions before their final dot fail as `aborted`. */
   destroy(): void

@@ -120,7 +120,10 @@ const requeueEmail = sql`
   set state = 'ready', manual = true, failures = 0, due_at = null, held_because = null
   where spool.state in ('deferred', 'held')`
 
-/** Returns an email to the queue, ready now, marked as a manual retry; false while it is being sent or is ready anyway. */
+/**
+ * Returns an email to the queue, ready now, marked as a manual retry; false while it is being sent, is ready anyway, or is over the send
+ * limit.
+ */
 export async function requeue(
   tx: Tx,
   email: { tenantId: string; id: string; contentId: string; recipient: string; test: boolean },

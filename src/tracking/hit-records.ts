@@ -121,7 +121,10 @@ export async function listHits(on: Queryable, { tenantId, id }: { tenantId: stri
 export const eraseFromHits = (on: Queryable, emails: readonly { tenantId: string; id: string }[]): Promise<number> =>
   on.run(blankHits, [[...new Set(emails.map((one) => one.tenantId))], emails.map((one) => one.id)])
 
-/** Writes all or none, with their events; repeating it is harmless. Events whose email cannot be recorded are counted and left out. */
+/**
+ * Writes the batch with its events in one transaction; repeating it is harmless. Events whose email cannot be recorded are counted and
+ * left out.
+ */
 export async function writeHits(db: Db, batch: readonly NotedHit[]): Promise<void> {
   const written = await makingDays(db, () => db.transaction((tx) => writeIn(tx, batch)), [
     { tables: trackingTables, timesMs: batch.map(({ emailId, at }) => emailIdTimeMs(emailId) ?? at.getTime()) },

@@ -7,10 +7,7 @@ import { type Clock, pause } from '#base'
 import { type Db, sql } from '#db'
 
 export interface TrackHosts {
-  /**
-   * The tenant of the track domain with this name (lower case); undefined if there is none. Throws if the database does not answer in
-   * time.
-   */
+  /** The tenant of the track domain with this name (lower case); undefined if not found. Throws if the database does not answer in time. */
   find(host: string): Promise<string | undefined>
 }
 

@@ -28,7 +28,7 @@ export interface TrackSettings {
   trackClicks?: boolean | null | undefined
   trackOpens?: boolean | null | undefined
   sslEnabled?: boolean | null | undefined
-  /** null or empty: none. */
+  /** null or empty: no host is excluded. */
   excludedClickDomains?: string | null | undefined
 }
 

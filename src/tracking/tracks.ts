@@ -6,7 +6,7 @@ import { type Db, sql } from '#db'
 import type { Tracking } from '#emails'
 
 export interface Tracks {
-  /** By the domain's oldest track domain with valid DNS; undefined if there is none. */
+  /** By the domain's oldest track domain with valid DNS; undefined if not found. */
   find(tenantId: string, domainId: number): Promise<Tracking | undefined>
   /** Clears the cache after this process changed a track domain, so that it sees the change at once. */
   forget(): void

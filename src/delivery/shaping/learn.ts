@@ -6,7 +6,7 @@
 export interface Learned {
   /** Maximum open at once, over all processes. */
   connections: number
-  /** Lowest known number of connections that the provider refuses. */
+  /** Number of connections at which some were refused; null: not known. */
   connectionCeiling: number | null
   raiseConnectionsAtMs: number
   connectionWaitMs: number
@@ -97,7 +97,7 @@ export function afterRefusedConnection(before: Learned, standing: number, nowMs:
   if (standing < 1) return backedOff({ ...before, connections: 1 }, nowMs)
   if (standing >= before.connections && before.connectionCeiling !== null) return before
   const { connections: allowed, connectionCeiling: ceiling } = before
-  // Connections open at that time may have ended before they were counted, so the learnt limit outweighs a single count.
+  // Connections open at that time may have ended before they were counted, so the known limit outweighs a single count.
   const isDare = ceiling !== null && allowed >= ceiling
   const connections = isDare ? allowed - 1 : ceiling === null ? standing : Math.max(standing, Math.ceil(allowed / 2))
   const again = ceiling !== null && connections + 1 >= ceiling

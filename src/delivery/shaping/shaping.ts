@@ -54,7 +54,7 @@ export interface InForce {
   changedAt: Date | null
 }
 
-/** Providers with open connections or learnt limits. */
+/** Providers with open connections or adapted limits. */
 export const listShaping = (on: Queryable): Promise<InForce[]> => on.rows(inForce)
 
 /** The path limits: one source address toward one provider. */
@@ -111,7 +111,7 @@ interface State extends SlotsHeld, Paced {
   accepted: number
   throttle: string | undefined
   refusal: { cause: string; standing: number } | undefined
-  /** No message is sent before this clock time in ms, whatever the learnt limits are. */
+  /** No message is sent before this clock time in ms, regardless of the adapted limits. */
   haltUntilMs: number
 }
 
@@ -126,7 +126,7 @@ export function openShaper({ db, clock, log, processId, providers }: ShaperDeps)
   const slots = openSlots({ db, clock, log, processId }, learn)
   const pace = { db, clock, log, isStopped: () => isStopped }
 
-  /** Writes this process's results to the row, and reads the limits learnt by all processes. */
+  /** Writes this process's results to the row, and reads the limits adapted by all processes. */
   const tell = async (state: State) => {
     const { accepted, throttle, refusal } = state
     state.accepted = 0

@@ -97,7 +97,7 @@ export interface SlotsHeld {
 }
 
 export interface Slots<Of extends SlotsHeld> {
-  /** Undefined: none available now. */
+  /** Undefined: no lease is available now. */
   take(of: Of): Promise<Slot | undefined>
   /** Whether another process was denied a lease within the last half second; it asks ten times as often. */
   isWanted(of: Of): Promise<boolean>

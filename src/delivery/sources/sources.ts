@@ -169,7 +169,7 @@ export function unassignPool(db: Db, place: Omit<PoolAssignment, 'pool'>, nowMs:
 
 export interface Pool {
   name: string
-  /** Empty if this machine has none of the pool's addresses. */
+  /** Empty if this machine lacks all of the pool's addresses. */
   outlets: readonly OutletAddresses<Source>[]
 }
 

@@ -102,7 +102,7 @@ export interface WarmUp {
   readonly restMs: number
   /** The reason for the backoff, for people. */
   readonly because: string
-  /** Makes sure that there is an allowance for at least one message; false if none is left today. */
+  /** Makes sure that there is an allowance for at least one message; false if today's is used up. */
   ready(wanted: number): Promise<boolean>
   /** Returns how many of `wanted` messages may be sent; `after`: how many more wait behind them. */
   take(wanted: number, after?: number): Promise<number>
