@@ -1,9 +1,8 @@
 /**
- * Acceptance: the one way into the spool. A submission in; committed emails, one for each recipient, out.
- * Owns: idempotency_keys, elapsed_marks. Uses: base, mail, simulator, db, tenants, members, limits, domains, events, emails, spool, tracking. Used by:
- * housekeeping, inbound, http, main.
- * Promises: an answer leaves only after the commit is on disk; nothing slow (DNS, MIME, DKIM) happens before it; one Idempotency-Key sends
- * once in 24 hours, by elapsed time too.
+ * Accepts submissions; the only way into the spool. A submission becomes committed emails, one for each recipient. Owns: idempotency_keys,
+ * elapsed_marks. Uses: base, mail, simulator, db, tenants, members, limits, domains, events, emails, spool, tracking. Used by:
+ * housekeeping, inbound, http, main. Promises: a response leaves only after the commit is on disk; no slow operation (DNS, MIME, DKIM)
+ * runs before it; one Idempotency-Key sends once in 24 hours, by elapsed time too.
  */
 import { type Clock, type Ids, metrics, Refusal, wrongField } from '#base'
 import type { Db } from '#db'
@@ -39,10 +38,10 @@ export type {
 const mostBatchElements = 100
 const mostBatchRecipients = 1000
 const mostElementRecipients = 50
-/** Of a batch; then others have their turn on the event loop. */
+/** A batch yields the event loop after this many octets. */
 const mostOctetsInTurn = 262_144
 
-/** An element of a batch, or what its door found wrong with its shape; then its recipients are only counted. */
+/** An element of a batch, or the refusal of its shape by the entry point; then its recipients are only counted. */
 export type BatchElement = { submission: Omit<Submission, 'from'> } | { refused: Refusal; recipients: number }
 
 export interface Accept {
@@ -60,13 +59,16 @@ export interface Accept {
     caller: Caller,
     plan: AnswerPlan<AcceptedSubmission>,
   ): Promise<Answer>
-  /** Refuses what `sendRaw` would refuse of the caller and of this envelope sender: for a door that is told it before the message. */
+  /** Refuses the caller and this envelope sender as `sendRaw` would, for an entry point that learns the sender before the message. */
   refuseRawSender(from: string, caller: Caller): Promise<void>
-  /** The world's mail for our postmaster goes to `address` as it is, from nobody, as an email of the default tenant. */
+  /**
+   * Forwards mail from outside for the postmaster to `address`, unchanged and with the null reverse-path, as an email of the default
+   * tenant.
+   */
   forward(octets: Buffer, address: string): Promise<void>
-  /** Puts an email of `tenantId` (null: any) back to pending, ready now. */
+  /** Sets an email of `tenantId` (null: any) back to pending, ready now. */
   retry(emailId: string, tenantId: string | null): Promise<RetriedEmail>
-  /** The send-limit figures, for answers that are refusals. */
+  /** The send-limit figures, for responses to refused requests. */
   standing(test: boolean): Promise<Standing>
 }
 
@@ -90,7 +92,7 @@ export function openAccept(deps: AcceptDeps): Accept {
   const encoder = openContentEncoder(clock)
   const standing = async (test: boolean) => readStanding(db, test, await deps.limitSettings.send(), clock.nowMs())
 
-  /** Commits what `prepare` makes and answers with `plan.render`, or with the stored answer of the same idempotency key. */
+  /** Commits the result of `prepare`, and responds with `plan.render`, or with the stored response of the same idempotency key. */
   async function answer<Result>(
     caller: Caller,
     plan: AnswerPlan<Result>,
@@ -121,7 +123,7 @@ export function openAccept(deps: AcceptDeps): Accept {
     return { test, credentialId, nowMs: clock.nowMs(), aheadMs, ids, publicUrl: deps.publicUrl, encoder }
   }
 
-  /** The tenant that sends, once it may be from this mailbox; the sandbox sender may not. */
+  /** The sending tenant, after checking that it may send from this mailbox; the sandbox sender may not. */
   async function rawSender(tenantId: string | null | undefined, from: Mailbox, caller: Caller): Promise<Tenant> {
     const tenant = await tenantFor(tenantId, caller, tenants)
     refuseUnlessActive(tenant)
@@ -129,7 +131,10 @@ export function openAccept(deps: AcceptDeps): Accept {
     return tenant
   }
 
-  /** From is who sends; a reader may be shown any of the originators as the sender, so the tenant must send from the domains of all. */
+  /**
+   * From names the sender. A mail program may display any of the originators as the sender, so the tenant must be allowed to send from all
+   * their domains.
+   */
   async function senderOf(originators: readonly Originator[], tenant: Tenant, caller: Caller): Promise<Sender> {
     const domains = originators.map(({ address }) => address.domain)
     const distinct = originators.filter((_, index) => domains.indexOf(domains[index] as string) === index)
@@ -237,7 +242,7 @@ function refuseCrowdedElement(recipients: number): void {
   })
 }
 
-/** The same refusal with its fields named from the top of the request. */
+/** The same refusal, with its field paths prefixed by `path`. */
 function within(refusal: Refusal, path: string): Refusal {
   const field = refusal.field === undefined || refusal.field === 'from' ? refusal.field : `${path}.${refusal.field}`
   return new Refusal(refusal.code, {

@@ -1,6 +1,6 @@
 /**
- * What a submission means is checked here, for every door alike: addresses, header names, metadata, attachments, sizes, text.
- * Each refusal names the field by its JSON path.
+ * Validates the content of a submission, the same for every entry point: addresses, header names, metadata, attachments, sizes, text. Each
+ * refusal names the field by its JSON path.
  */
 import { type RefusalCode, refuseOddText, wrongField } from '#base'
 import { type Address, isMailboxListField, type Mailbox, markField, parseAddress, parseSender } from '#mail'
@@ -9,7 +9,7 @@ import type { Submission, SubmittedAttachment } from './submission.ts'
 const mebibyte = 1_048_576
 export const largestMessageOctets = 14 * mebibyte
 const largestAttachmentOctets = 10 * mebibyte
-/** In base64, with its padding; what is longer is not even looked at. */
+/** In base64 with padding; longer values are refused without decoding. */
 const longestAttachment = Math.ceil(largestAttachmentOctets / 3) * 4
 const mostAttachments = 100
 const mostRecipientsPerField = 50
@@ -18,7 +18,7 @@ const headerNameLength = 76
 const headerValueLength = 998
 const metadataOctets = 4096
 
-/** Written by us, or able to change what the message is. */
+/** Header fields that Postrider writes, or that could change the meaning of the message. */
 const reservedHeaders = new Set([
   markField.toLowerCase(),
   'from',
@@ -36,7 +36,7 @@ const reservedHeaders = new Set([
   'dkim-signature',
 ])
 
-/** Said by servers on the way of what they saw, or of a message that is sent again. */
+/** Header fields that servers on the way add, or that describe a resent message. */
 const headersOfOthers = /^(?:resent-|arc-|authentication-results$)/
 
 const refuse = (field: string, message: string, code: RefusalCode = 'validation_error', suggestion?: string): never => {
@@ -44,7 +44,7 @@ const refuse = (field: string, message: string, code: RefusalCode = 'validation_
 }
 
 const controlCharacters = /[\u0000-\u001f\u007f]/
-/** A tab is white space; the others change what a reader sees, end its line, or are lost on the way. */
+/** A tab is white space; the others change the displayed text, end the line, or are lost on the way. */
 const unfitForHeader = /[\u0000-\u0008\u000a-\u001f\u007f-\u009f\u2028\u2029]/
 
 function checkLine(field: string, text: string): void {
@@ -100,7 +100,7 @@ export function checkRecipients(submission: Pick<Submission, 'to' | 'cc' | 'bcc'
   return { to, cc, envelope: [...once.values()] }
 }
 
-/** A header field name as RFC 5322 section 3.6.8 has it: printable US-ASCII without colon. */
+/** A header field name (RFC 5322 section 3.6.8): printable US-ASCII without colon. */
 const headerName = /^[!-9;-~]+$/
 
 function checkHeaders(headers: Readonly<Record<string, string>> | null | undefined): [string, string][] {
@@ -131,14 +131,14 @@ function checkHeaders(headers: Readonly<Record<string, string>> | null | undefin
   return entries
 }
 
-/** Its link takes one address off; and there can be only one such field. */
+/** The link unsubscribes one address, and a message can have only one such field. */
 function checkUnsubscribe({ envelope }: Recipients, headers: readonly [string, string][]): void {
   if (envelope.length > 1) refuse('unsubscribe', `needs a message of one recipient, and this has ${envelope.length}`)
   const own = headers.find(([name]) => /^list-unsubscribe(?:-post)?$/i.test(name))
   if (own) refuse('unsubscribe', `writes the header ${own[0]}, which headers gives as well`)
 }
 
-/** The empty tag is none. */
+/** The empty string means no tag. */
 export function checkTag(tag: string | null | undefined): string | null {
   if (tag != null) refuseOddText('tag', tag)
   return tag || null
@@ -163,14 +163,14 @@ export function checkMetadata(metadata: Readonly<Record<string, string>> | null 
 }
 
 /**
- * Decoded size of base64 text in octets, or undefined when it is not base64 (padding is optional). Decodes it to find out: ten times as
- * fast as a regular expression over megabytes, because the decoder leaves out what is no digit, and then the size is not right.
+ * Decoded size of base64 text in octets; undefined if it is not base64 (padding is optional). Decoding is ten times as fast as a regular
+ * expression over megabytes: the decoder skips invalid characters, and the size is then wrong.
  */
 export function base64Octets(text: string): number | undefined {
   const digits = text.endsWith('==') ? text.length - 2 : text.endsWith('=') ? text.length - 1 : text.length
   if (digits % 4 === 1 || (text.length !== digits && text.length % 4 !== 0)) return undefined
   const octets = Math.floor((digits * 3) / 4)
-  // The decoder takes the digits of base64url as well, and of a character beyond ASCII its lower half.
+  // The decoder also accepts the digits of base64url, and the low octet of a character beyond ASCII.
   if (text.includes('-') || text.includes('_') || Buffer.byteLength(text) !== text.length) return undefined
   return Buffer.from(text, 'base64').length === octets ? octets : undefined
 }

@@ -1,7 +1,7 @@
 /**
- * The accepting commit. Concurrent requests share one statement and one flush of the log: a flush takes whatever waits, two are in
- * flight at most, and there is no timer. Writes contents, emails, spool, events and idempotency_keys together, because this is one of the
- * two hot commits of the house.
+ * Group commit for accepted messages: concurrent requests share one statement and one flush of the log. A flush takes all waiting entries;
+ * two are in flight at most, and there is no timer. Writes contents, emails, spool, events and idempotency keys in one statement, because
+ * it is one of the project's two hot-path commits.
  */
 import { type Clock, type Ids, metrics, pause, type Reached, Refusal } from '#base'
 import {
@@ -25,26 +25,26 @@ import { beforeMarks, keyLifeMs } from './elapsed.ts'
 import type { Prepared } from './prepare.ts'
 import { giveBackLater, giveBackUnwritten } from './unwritten.ts'
 
-/** Submissions in one flush: more gained nothing when measured, see docs/performance.md. */
+/** Submissions in one flush; larger flushes were not faster when measured, see docs/performance.md. */
 const flushSubmissions = 64
 const flushOctets = 32 * 1_048_576
 const flushesInFlight = 2
-/** How long an unanswered flush is resolved before the caller is told to try again. */
+/** How long to resolve an unanswered flush before the caller is asked to retry. */
 const resolveWithinMs = 5000
 const resolveEveryMs = 100
-/** Whoever asked has been told by then that it takes too long, and may have asked again. */
+/** By then the caller has received the response that it takes too long, and may have retried. */
 const mostWaitMs = 25_000
 
-/** What one request wants committed: all of it or nothing. */
+/** The rows of one request, committed together or not at all. */
 export interface Entry {
   submissions: Prepared[]
   once: { credentialId: number; key: string; fingerprint: Buffer; body: Buffer } | undefined
 }
 
-/** Not committed: another request had the key first, or this one itself, whose answer was lost. */
+/** Not committed: another request used the key first, or this request itself did and its reply was lost. */
 export type CommitResult = { committed: true; standing: Standing } | { committed: false }
 
-/** One bytea parameter for each body: an array of bytea would travel as text, at half the speed. */
+/** One bytea parameter for each body: an array of bytea would be sent as text, at half the speed. */
 const commitOf = (bodies: number): Sql<{ credentialId: number; key: string }> => {
   const values = sql.repeated(bodies, ', ', (nth) => `(${nth}, $${nth + 4}::bytea)`)
   return sql<{ credentialId: number; key: string }>`
@@ -105,7 +105,7 @@ const commitOf = (bodies: number): Sql<{ credentialId: number; key: string }> =>
   from answered`
 }
 
-/** The sizes prepared for; a flush is padded with empty bodies up to the next one. The largest holds a full flush and one batch request. */
+/** The prepared sizes; a flush is padded with empty bodies up to the next one. The largest holds a full flush and one batch request. */
 const commitSizes = [1, 4, 16, 64, 192].map((bodies) => ({ bodies, statement: commitOf(bodies) }))
 const nothing = Buffer.alloc(0)
 
@@ -122,13 +122,13 @@ export interface CommitDeps {
   clock: Clock
   ids: Pick<Ids, 'label'>
   limitSettings: LimitSettings
-  /** Called where a crash test may strike. */
+  /** Called where a crash test may inject a failure. */
   reached?: Reached | undefined
 }
 
 /** One of the flushes that may be in flight. */
 interface Lane extends CommitDeps {
-  /** Of the send capacity. */
+  /** Send-limit slots. */
   slots: Slots
 }
 
@@ -160,7 +160,7 @@ export function openCommit(deps: CommitDeps): Commit {
     }
   }
   const flushIdle = () => {
-    // In turn, so that each soon gives back what it owes.
+    // Lanes take turns, so that each soon returns the slots it owes.
     const lane = queue.length > 0 ? idle.shift() : undefined
     if (lane) void flush(lane)
   }
@@ -173,7 +173,7 @@ export function openCommit(deps: CommitDeps): Commit {
     })
 }
 
-/** Answers every one of `group`, whatever happens; never rejects. */
+/** Resolves every entry of the group, also after a failure; never rejects. */
 async function commitTogether(all: Waiting[], deps: Lane): Promise<void> {
   const sinceMs = deps.clock.monotonicMs() - mostWaitMs
   for (const one of all) if (one.sinceMs < sinceMs) one.fail(isAway())
@@ -192,7 +192,7 @@ async function commitTogether(all: Waiting[], deps: Lane): Promise<void> {
   } catch (error) {
     const isOfAll = [Refusal, DatabaseUnreachable, NotDurable].some((kind) => error instanceof kind)
     if (group.length === 1 || isOfAll) for (const one of group) one.fail(error)
-    else for (const one of group) await commitTogether([one], deps) // so that what one request broke fails that request only
+    else for (const one of group) await commitTogether([one], deps) // so that a request that cannot be stored fails alone
   }
 }
 
@@ -231,13 +231,13 @@ async function write(entries: Entry[], deps: Lane) {
   }
   const won = new Set(answer.winners.map(onceName))
   const beaten = submissions.flatMap(({ once }, n) => (once && !won.has(onceName(once)) ? [n] : []))
-  // What collided with itself was written before: whose keys won then is told by the answers that are kept.
+  // A collision with itself means that the first try was committed. The stored responses show which keys were won then.
   if (answer.wasLost) await giveBackUnwritten(written, taken, deps).catch(() => void giveBackLater(written, taken, deps))
   else if (beaten.length > 0) await deps.slots.giveBack(taken, beaten)
   return { standing: taken.standing, won }
 }
 
-/** Of the send capacity, for each submission in order. */
+/** Send-limit slots for each submission, in order. */
 async function slotsFor(submissions: readonly { submission: Prepared }[], { db, clock, limitSettings, slots }: Lane): Promise<Taken> {
   const demands = submissions.map(({ submission: { tenantId, test, emails } }) => ({ tenantId, test, count: emails.length }))
   const limits = await limitSettings.send()
@@ -245,10 +245,10 @@ async function slotsFor(submissions: readonly { submission: Prepared }[], { db, 
   return makingDays(db, take, [{ tables: eventTables, timesMs: [clock.nowMs()] }])
 }
 
-/** Nobody could tell in time whether the flush was committed. */
+/** It is not known in time whether the flush was committed. */
 class StillUnknown extends Error {}
 
-/** Runs the statement until it is known to be committed. `wasLost`: perhaps that was so before the last try. */
+/** Runs the statement until it is known to be committed. `wasLost`: an earlier try may have been the one that committed. */
 async function writeOnce(
   statement: (typeof commitSizes)[number]['statement'],
   parameters: unknown[],
@@ -265,16 +265,16 @@ async function writeOnce(
       return { winners, wasLost: unresolved }
     } catch (error) {
       if (sqlState(error) === uniqueViolation && unresolved) return { winners: [], wasLost: true }
-      // Those of a group may be of two days: the second is made when each is written alone.
+      // A group may span two days: the second partition is created when each is written alone.
       if (lacksPartition(error) && !hasDays) {
         await ensurePartitions(db, [...emailTables, ...eventTables], firstAtMs, 1)
         hasDays = true
         continue
       }
-      // Whatever of the moment comes after a lost answer says nothing of what that was.
+      // After a lost reply, a transient error does not show whether the commit happened.
       const isOfMoment = unresolved && !refusesContent(error) && !(error instanceof NotDurable)
       if (!(error instanceof CommitUnknown || error instanceof DatabaseUnreachable || isOfMoment)) throw error
-      // The commit may or may not have happened. Writing the same ids again finds out: it succeeds, or collides with itself.
+      // The commit may or may not have happened. Writing the same ids again shows which: it succeeds, or collides with itself.
       unresolved = true
       if (clock.monotonicMs() >= deadlineMs) throw new StillUnknown()
       await pause(clock, resolveEveryMs)

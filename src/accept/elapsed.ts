@@ -1,6 +1,7 @@
 /**
- * Elapsed time, by which idempotency keys live: a clock that is set ahead ends none of them. Marks tell what the wall clock said in the
- * last 24 hours that have passed, so that a key accepted in them is known by its date, whatever the clock says now.
+ * Elapsed time, which decides the lifetime of idempotency keys: a clock that is set ahead expires no key. Marks record the wall clock's
+ * readings during the last 24 elapsed hours, so that a key accepted in them is recognised by its date, independent of the clock's current
+ * reading.
  */
 import type { Clock } from '#base'
 import { type Db, sql } from '#db'
@@ -19,17 +20,17 @@ const addMark = sql`
   values ($1, $2)
   on conflict (elapsed_ms) do nothing`
 
-/** The last one before the 24 hours stays: what was accepted before the next one is younger than it. */
+/** The last mark before the 24 hours stays: any key accepted before the next mark is younger than it. */
 const forgetMarks = sql`
   delete from elapsed_marks
   where elapsed_ms < (select max(elapsed_ms) from elapsed_marks where elapsed_ms <= $1)`
 
-/** Keys accepted since have not lived their life by elapsed time; null before the first mark. */
+/** Keys accepted since then have not expired by elapsed time; null before the first mark. */
 export const beforeMarks = sql.part`(select min(at) - interval '1 millisecond' from elapsed_marks)`
 
 /**
- * Marks a moment; to be called every minute. While this process runs, its monotonic clock tells what has passed since its last mark.
- * Where another one marked last, or none ran, the wall clock counts for at most the time between two marks.
+ * Sets a mark; to be called every minute. While this process runs, its monotonic clock measures the time since its last mark. If another
+ * process set the last mark, or no process ran, the wall clock counts for at most the interval between two marks.
  */
 export function openMarking({ db, clock }: { db: Db; clock: Clock }): () => Promise<void> {
   let own: { elapsedMs: number; monotonicMs: number } | undefined

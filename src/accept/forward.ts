@@ -1,6 +1,6 @@
 /**
- * Mail from the world for our own postmaster, on its way to the operator: the octets as they came, with the null reverse-path (so
- * nothing can come back to whoever forged the sender) and without a signature of ours, for it is not our message.
+ * Forwards mail from outside for the postmaster to the operator: the unchanged octets, with the null reverse-path (so that no bounce can
+ * reach a forged sender) and without Postrider's signature, because it is not Postrider's message.
  */
 import { type Ids, Refusal } from '#base'
 import { encodeContent } from '#emails'

@@ -1,6 +1,7 @@
 /**
- * Idempotency (contract section 5): one key, one send, in 24 hours that have passed and that the clock tells. The key is one unique row written with the emails; there is no
- * reservation that could expire half-way. A twin in the same process waits for the first; one in another process waits on the row.
+ * Idempotency (contract section 5): one key sends once in 24 hours, by elapsed time and by the clock. The key is one unique row written
+ * with the emails, so there is no reservation that could expire half-way. A duplicate in the same process waits for the first request; one
+ * in another process waits on the row.
  */
 import { type Clock, Refusal } from '#base'
 import { type Db, type Queryable, sql } from '#db'
@@ -29,7 +30,7 @@ export interface OnceKey {
   fingerprint: Buffer
 }
 
-/** The stored answer of this key, or undefined; refuses `idempotency_key_reused` when it was for another request. */
+/** The stored response of this key, or undefined; refuses `idempotency_key_reused` if it belongs to a different request. */
 async function findAnswer(on: Queryable, once: OnceKey, nowMs: number): Promise<Buffer | undefined> {
   const stored = await on.first(storedAnswer, [once.credentialId, once.key, new Date(nowMs - keyLifeMs)])
   if (!stored) return undefined
@@ -42,15 +43,15 @@ async function findAnswer(on: Queryable, once: OnceKey, nowMs: number): Promise<
   return stored.body
 }
 
-/** Deletes up to 10,000 keys past their life; returns how many. */
+/** Deletes up to 10,000 expired keys; returns how many. */
 export function forgetExpiredKeys(db: Db, nowMs: number): Promise<number> {
   return db.run(forgetExpired, [new Date(nowMs - keyLifeMs)])
 }
 
 export interface Once {
   /**
-   * Runs `attempt` unless the key has been answered. `attempt` answers undefined when another process had the key first.
-   * Refuses `idempotency_key_reused`, and `idempotency_in_progress` after 30 s of waiting for a twin.
+   * Runs `attempt` unless the key has a response. `attempt` returns undefined if another process used the key first. Refuses
+   * `idempotency_key_reused`, and `idempotency_in_progress` after waiting 30 s for a duplicate.
    */
   run<T extends { body: Buffer }>(once: OnceKey, attempt: () => Promise<T | undefined>): Promise<T | { replay: Buffer }>
 }
@@ -93,7 +94,7 @@ const stillRunning = () =>
     shouldRetry: true,
   })
 
-/** Whether `twin` ended, one way or the other, before the deadline. */
+/** Whether `twin` settled before the deadline. */
 function settledBefore(twin: Promise<unknown>, deadlineMs: number, clock: Clock): Promise<boolean> {
   return new Promise((resolve) => {
     const cancel = clock.after(deadlineMs - clock.monotonicMs(), () => resolve(false))
@@ -109,5 +110,5 @@ const forgetMentions = sql`
   delete from idempotency_keys
   where position($1 in lower(convert_from(body, 'UTF8'))) > 0`
 
-/** Forgets kept answers that name this address (lower case): a repetition of such a request would send again. */
+/** Deletes stored responses that name this address (lower case): repeating such a request would send again. */
 export const forgetAnswersWith = (on: Queryable, address: string): Promise<number> => on.run(forgetMentions, [address])

@@ -1,4 +1,6 @@
-/** Turns a checked submission into the rows that acceptance writes: one content, and one email for each envelope recipient. */
+/**
+ * Converts a validated submission to the rows of acceptance: one content, and one email for each envelope recipient.
+ */
 
 import { type Ids, Refusal } from '#base'
 import type { Content, ContentEncoder, PartsContent, Tracking } from '#emails'
@@ -39,10 +41,10 @@ export interface Prepared {
   metadata: Record<string, string> | null
   messageId: string
   test: boolean
-  /** null: our own doing. */
+  /** null: submitted by Postrider itself. */
   credentialId: number | null
   acceptedAtMs: number
-  /** How far the tenant's test clock is ahead, for test mail: what the email tells of its time; else 0. */
+  /** Clock offset of the tenant's test clock, for test mail, used for the email's times; otherwise 0. */
   aheadMs: number
   emails: NewEmail[]
   accepted: AcceptedSubmission
@@ -108,12 +110,12 @@ export function prepareSubmission(
   })
 }
 
-/** A part of the content: there only when something is to be counted. */
+/** Part of the content only if opens or clicks are counted. */
 function trackingFor({ tracking }: Sender): { tracking?: Tracking } {
   return tracking && (tracking.clicks || tracking.opens) ? { tracking } : {}
 }
 
-/** The sender's own name where it has one; but RFC 8058 section 3.1 wants https, if we have it anywhere. */
+/** The sender's own track domain if it has one; but RFC 8058 section 3.1 requires https, if either origin offers it. */
 function unsubscribeOrigin({ sender, publicUrl }: PrepareFacts): string {
   const own = sender.tracking?.origin ?? publicUrl
   return [own, publicUrl].find((origin) => origin.startsWith('https:')) ?? own
@@ -121,7 +123,7 @@ function unsubscribeOrigin({ sender, publicUrl }: PrepareFacts): string {
 
 export interface CheckedRaw {
   octets: number
-  /** Of the fields that say whom the message is from, From first; `field` is its name. */
+  /** The fields that identify the sender, From first; `field` is the name. */
   originators: Originator[]
   subject: string
   messageId: string | undefined
@@ -135,7 +137,7 @@ const originatorForms =
 const carriageReturn = 0x0d
 const lineFeed = 0x0a
 
-/** By index, because millions of matches of a regular expression or steps of an iterator take seconds; undefined when it is not ASCII. */
+/** By index, because millions of regular expression matches or iterator steps take seconds; undefined if it is not ASCII. */
 function withoutLineEnds(text: string): string | undefined {
   if (!text.includes('\n') && !text.includes('\r')) return text
   const octets = Buffer.from(text)
@@ -148,7 +150,7 @@ function withoutLineEnds(text: string): string | undefined {
   return octets.toString('latin1', 0, length)
 }
 
-/** What a raw message says of itself; refuses `invalid_raw_message` and `payload_too_large`. */
+/** The facts in a raw message; refuses `invalid_raw_message` and `payload_too_large`. */
 export function checkRaw(submission: RawSubmission): CheckedRaw {
   const refuse = (message: string, suggestion?: string): never => {
     throw new Refusal('invalid_raw_message', {
@@ -161,7 +163,7 @@ export function checkRaw(submission: RawSubmission): CheckedRaw {
   const compact = withoutLineEnds(submission.rawMessage)
   const tooLarge = () => new Refusal('payload_too_large', { field: 'rawMessage', message: 'rawMessage is larger than 14 MB' })
   if (compact === undefined) return refuse('is not standard base64')
-  // Longer base64 is not even looked at.
+  // Longer base64 is refused without decoding.
   if (compact.length > largestMessageOctets * 1.5) throw tooLarge()
   const octets = base64Octets(compact) ?? refuse('is not standard base64')
   if (octets > largestMessageOctets) throw tooLarge()
@@ -219,7 +221,7 @@ export function prepareRawSubmission(
   })
 }
 
-/** A raw message's subject may hold anything; a text column may not. */
+/** A raw message's subject may contain characters that a text column cannot store. */
 export const storableSubject = (text: string) => text.toWellFormed().replaceAll('\0', '').slice(0, 998)
 
 const newEmails = (recipients: Recipients, facts: PrepareFacts): SubmittedEmail[] =>

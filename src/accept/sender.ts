@@ -1,4 +1,6 @@
-/** Who may send as whom: the tenant of a submission, and the sending domain or sandbox sender of its From address. */
+/**
+ * Sender authorisation: the tenant of a submission, and the sending domain or sandbox sender of its From address.
+ */
 import { Refusal, type RefusalCode } from '#base'
 import type { Db } from '#db'
 import { type Domains, returnPathDomainOf } from '#domains'
@@ -33,9 +35,9 @@ export interface Sender {
   signing: Signing | null
   /** The domain of generated Message-IDs. */
   messageIdDomain: string
-  /** The domain of the return path: the sending domain's own once its record has been seen, else the platform's. */
+  /** The domain of the return path: the sending domain's own once its record was verified, otherwise the installation's. */
   returnPathDomain: string
-  /** By the track domain of the sending domain, if one works. */
+  /** By the sending domain's track domain, if one is verified. */
   tracking: Tracking | undefined
 }
 
@@ -46,7 +48,7 @@ export interface SenderDeps {
   hostname: string
 }
 
-/** Where the address stands in the request, and in which header of a raw message. */
+/** The position of the address in the request, and its header in a raw message. */
 type Place = { field: 'from' } | { field: 'rawMessage'; header: string }
 
 export async function senderFor(
@@ -87,7 +89,7 @@ export async function senderFor(
   }
 }
 
-/** What the caller can do at once. The sandbox sender of a host name without a dot is no email address. */
+/** A suggestion that the caller can follow at once. A sandbox sender at a host name without a dot is not an email address. */
 function insteadOf(caller: Caller, sandboxSender: string): string {
   if (caller.mode === 'test') return `Send from an address at ${simulatorDomain}, which needs no domain, or add and verify the domain`
   return parseAddress(sandboxSender)
@@ -95,7 +97,7 @@ function insteadOf(caller: Caller, sandboxSender: string): string {
     : 'Add and verify the domain'
 }
 
-/** The sandbox sender writes to members of the organisation only, ten emails a UTC day. */
+/** The sandbox sender may write only to members of the organisation, ten emails a UTC day. */
 export async function obeySandboxRules(db: Db, envelope: readonly Address[], nowMs: number): Promise<void> {
   const members = await membersAmong(
     db,

@@ -1,4 +1,6 @@
-/** What a caller hands in, before acceptance, and what acceptance answers. */
+/**
+ * The input and the result types of acceptance.
+ */
 import type { Refusal } from '#base'
 import type { Standing } from '#limits'
 
@@ -10,7 +12,7 @@ export interface SubmittedAttachment {
   contentId?: string | null | undefined
 }
 
-/** Shapes and lengths have been checked by the door; meanings are checked here. Absent and null mean the same. */
+/** The entry point has checked shapes and lengths; this module checks the content. Absent and null mean the same. */
 export interface Submission {
   from: string
   to: readonly string[]
@@ -24,7 +26,7 @@ export interface Submission {
   headers?: Readonly<Record<string, string>> | null | undefined
   attachments?: readonly SubmittedAttachment[] | null | undefined
   metadata?: Readonly<Record<string, string>> | null | undefined
-  /** true: with the fields by which a mailbox provider unsubscribes its user with one request. */
+  /** true: adds the header fields for one-click unsubscription (RFC 8058). */
   unsubscribe?: boolean | null | undefined
 }
 
@@ -55,11 +57,11 @@ export interface AcceptedSubmission {
   /** As given. */
   to: readonly string[]
   sandbox: boolean
-  /** One for each envelope recipient, as first given, in order, without repetitions. */
+  /** One for each envelope recipient, in the order given, without duplicates. */
   emails: readonly { id: string; recipient: string }[]
 }
 
-/** One element of a batch: accepted, or refused with what is wrong. */
+/** One element of a batch: accepted, or refused with the reason. */
 export type BatchResult = { accepted: AcceptedSubmission } | { refused: Refusal }
 
 export interface AcceptedBatch {
@@ -68,18 +70,18 @@ export interface AcceptedBatch {
   results: readonly BatchResult[]
 }
 
-/** How a door wants its answer: rendered before the commit, because it is kept with the idempotency key in the same transaction. */
+/** Renders an entry point's response before the commit, because the response is stored with the idempotency key in the same transaction. */
 export interface AnswerPlan<Result> {
   render: (result: Result) => Buffer
-  /** The caller's Idempotency-Key and the SHA-256 over method, path and canonical body. */
+  /** The caller's Idempotency-Key, and the SHA-256 over method, path and canonical body. */
   once?: { key: string; fingerprint: Buffer } | undefined
 }
 
 export interface Answer {
   body: Buffer
-  /** The stored answer of an earlier request with the same key. */
+  /** The response is the stored one of an earlier request with the same key. */
   replayed: boolean
   standing: Standing
-  /** Of the emails that were made now; none when replayed. */
+  /** The emails created by this request; empty if replayed. */
   emailIds: readonly string[]
 }

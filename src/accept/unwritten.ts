@@ -1,13 +1,15 @@
-/** Slots of the send capacity that were taken for a flush whose answer was lost: what it did not write gives them back. */
+/**
+ * Returns the send-limit slots of emails that were not written, after a flush whose reply was lost.
+ */
 import { type Clock, pause } from '#base'
 import type { Db } from '#db'
 import { findEmail } from '#emails'
 import type { Slots, Taken } from '#limits'
 import type { Prepared } from './prepare.ts'
 
-/** By then a statement whose answer was lost has come to its end, too. */
+/** By then a statement whose reply was lost has ended too. */
 const lookAgainMs = 15_000
-/** As long as the hour of the slots may last. */
+/** Covers the hour that the slots belong to. */
 const mostLooks = 240
 
 interface UnwrittenDeps {
@@ -23,7 +25,7 @@ export async function giveBackUnwritten(submissions: readonly Prepared[], taken:
   await slots.giveBack(taken, unwritten)
 }
 
-/** Where the database is away just now. Never rejects. */
+/** Used while the database is unavailable. Never rejects. */
 export async function giveBackLater(submissions: readonly Prepared[], taken: Taken, deps: UnwrittenDeps): Promise<void> {
   for (let look = 0; look < mostLooks; look++) {
     await pause(deps.clock, lookAgainMs)

@@ -1,4 +1,7 @@
-/** Addresses as reports write them: in brackets, quotes, with a type before or words behind. Linear: each is found from its @. */
+/**
+ * Finds addresses in the forms that reports use: in brackets or quotes, with a type before or words after. Linear: each is found from its
+ * @.
+ */
 import { parseAddress } from '#mail'
 
 const longestLocal = 64
@@ -12,7 +15,7 @@ export interface FoundAddress {
   end: number
 }
 
-/** The addresses in a text, in order; at most `most`. */
+/** The first `most` addresses in a text, in order. */
 export function addressesIn(text: string, most = 200): FoundAddress[] {
   const found: FoundAddress[] = []
   for (let at = text.indexOf('@'); at >= 0 && found.length < most; at = text.indexOf('@', at + 1)) {
@@ -33,7 +36,7 @@ function localStart(text: string, at: number): number {
   }
   let start = at
   while (start > 0 && at - start < longestLocal && isLocal.test(text[start - 1] as string)) start--
-  // `*ann@`, `=ann@`, `.ann@`: marks of lists and of sentences.
+  // `*ann@`, `=ann@`, `.ann@`: list and punctuation marks.
   while (start < at && /[.*=\u2022\u00b7>-]/.test(text[start] as string)) start++
   return start
 }

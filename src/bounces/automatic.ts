@@ -1,9 +1,11 @@
-/** Answers that nobody wrote: vacation, out of office, acknowledgements, challenges (RFC 3834 and what came before it). */
+/**
+ * Detects auto-responses: vacation and out-of-office replies, acknowledgements, challenges (RFC 3834 and earlier conventions).
+ */
 import { fieldOf, type Part } from './parts.ts'
 import { says } from './phrases.ts'
 import { absenceSubjects, autoReplySubjects, autoReplyWords, challengeWords } from './wordings.ts'
 
-/** A header says so itself. */
+/** A header declares the message an auto-response. */
 export function saysAutomatic(message: Part): boolean {
   const field = (name: string) => fieldOf(message, name)?.toLowerCase() ?? ''
   if (/^\s*auto-(?:replied|notified)/.test(field('auto-submitted'))) return true
@@ -27,7 +29,7 @@ export function saysAutomatic(message: Part): boolean {
   )
 }
 
-/** A header that fits an answer and much else. */
+/** A header that auto-responses have, but also other mail. */
 const hintsAutomatic = (message: Part) => {
   const field = (name: string) => fieldOf(message, name)?.toLowerCase() ?? ''
   const isMade =
@@ -38,7 +40,7 @@ const hintsAutomatic = (message: Part) => {
   return isMade
 }
 
-/** Newsletters, tickets and lists say so too: beside words it tells something, alone nothing. */
+/** Newsletters, tickets and lists have it too: it counts only together with matching words. */
 const isBulk = (message: Part) => /^\s*(?:bulk|junk)/i.test(fieldOf(message, 'precedence') ?? '')
 
 const isAnswer = (message: Part, subject: string) =>
@@ -51,13 +53,13 @@ export const isListMail = (message: Part) =>
 
 const asksProof = (words: string, subject: string) => says(words, challengeWords) || says(subject, challengeWords)
 
-/** Subject and words as `plainWords` makes them. */
+/** Subject and words in the form of `plainWords`. */
 export function isAutoReply(message: Part, subject: string, words: string): boolean {
   if (saysAutomatic(message)) return true
   if (isListMail(message)) return false
   const body = words.slice(0, 3_000)
   const isHinted = hintsAutomatic(message) || says(body, autoReplyWords)
-  // Behind `Re:` stand our own words, which may be about vacations.
+  // After `Re:` stands the subject of the original message, which may be about vacations.
   const isOwn = !/^ ?(?:re|aw|sv|fwd?|wg|tr|rv|enc|odp|antw|rif|vs)\s*[:：]/.test(subject)
   if (says(subject.slice(0, 120), autoReplySubjects) && (isOwn || isHinted)) return true
   const isSent = /^\s*<\s*>\s*$/.test(fieldOf(message, 'return-path') ?? '') || fieldOf(message, 'in-reply-to') !== undefined

@@ -1,4 +1,7 @@
-/** Whose fault a refusal is: only clear words about the recipient's mailbox suppress it. Texts are made here; see test/corpus for real ones. */
+/**
+ * The party at fault: only clear words about the recipient's mailbox cause a suppression. The texts are synthetic; test/corpus has real
+ * ones.
+ */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { classify, readReport, suppresses } from './bounces.ts'
@@ -6,7 +9,7 @@ import { classify, readReport, suppresses } from './bounces.ts'
 const name = (text: string, code = 550, enhanced: string | null = null) => classify({ code, enhanced, text }).classification
 const suppressed = (text: string, code = 550, enhanced: string | null = null) => suppresses(name(text, code, enhanced))
 
-/** What restrictions of Postfix and of policy servers say behind their frame. */
+/** Texts that Postfix restrictions and policy servers put after their frame. */
 const restrictions = fc.constantFrom(
   'Access denied',
   'Relay access denied',

@@ -1,4 +1,6 @@
-/** Known replies of known servers (test/corpus/replies/), and what holds for any reply. */
+/**
+ * Known replies of known servers (test/corpus/replies/), and properties of every reply.
+ */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
@@ -31,13 +33,13 @@ const meantBy = ({ classification: name, fault, permanent }: Known) => ({
   permanent,
 })
 
-/** A reply as the smtp room hands it over. */
+/** A reply as the smtp module returns it. */
 function replyOf(line: string): GivenReply {
   const [, code = '', enhanced = null] = /^(\d{3})[ -](?:(\d\.\d{1,3}\.\d{1,3})\s)?/.exec(line) ?? []
   return { code: Number(code), enhanced, text: line }
 }
 
-/** Those of the corpus that `change` changes the outcome of. */
+/** The replies of the corpus whose result `change` changes. */
 const changedBy = (change: (reply: Known) => GivenReply) =>
   corpus
     .filter((one) => JSON.stringify(classify(change(one))) !== JSON.stringify(meantBy(one)))
@@ -206,7 +208,7 @@ describe('always', () => {
     )
   })
 
-  /** Processor time, the best of several runs: the machine may be busy, a slow expression is slow each time. */
+  /** Processor time, the minimum of several runs: the machine may be busy, but a slow expression is slow each time. */
   function leastMs(text: string): number {
     const runs = Array.from({ length: 8 }, () => {
       const before = process.cpuUsage()

@@ -1,7 +1,7 @@
 /**
- * What a reply or a report means: its classification of the contract, whose fault it is, and whether it is for ever.
- * Owns: nothing. Uses: mail. Used by: delivery, returns, webhooks, http, cli.
- * Promises: the reply code decides whether a failure is permanent, never its text; only a recipient's own fault suppresses.
+ * Classifies SMTP replies and bounce reports: the contract's classification, the party at fault, and whether the failure is permanent.
+ * Owns: nothing. Uses: mail. Used by: delivery, returns, webhooks, http, cli. Promises: the reply code decides whether a failure is
+ * permanent, never its text; only a fault of the recipient's address causes a suppression.
  */
 import { type ClassificationName, classifications } from './classifications.ts'
 

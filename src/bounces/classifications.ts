@@ -19,7 +19,7 @@ export const classifications = {
 export type ClassificationName = keyof typeof classifications
 
 /**
- * Who could mend it. `sender` is the sending domain, above all its DNS; `reputation` is what they think of our address or our rate;
- * `server` is the receiving side, its trouble or a rule of its own; `ours` is this program, its settings or its operator.
+ * The party that could correct the failure. `sender` is the sending domain, above all its DNS; `reputation` is the standing of Postrider's
+ * address, or its rate; `server` is the receiving side, its fault or its own rule; `ours` is Postrider, its settings or its operator.
  */
 export type Fault = 'recipient' | 'content' | 'sender' | 'reputation' | 'server' | 'ours'

@@ -1,4 +1,6 @@
-/** A remote's refusal, understood by the rules. Whatever a stranger writes: bounded, in linear time, and an answer. */
+/**
+ * Classifies a remote server's refusal by the rules. For any input it returns a result, in linear time and with limited memory.
+ */
 import { type ClassificationName, classifications, type Fault } from './classifications.ts'
 import { essenceOf, isBeforeRecipient } from './essence.ts'
 import { patternsOf } from './reply-patterns.ts'
@@ -6,7 +8,7 @@ import { type ReplyRule, synonyms } from './reply-rule.ts'
 import { replyRules } from './reply-rules.ts'
 import { wordsOf } from './reply-words.ts'
 
-/** A reply as the peer gave it, or as a report quotes it: then the codes may be missing, or only in the text. */
+/** A reply as received from the server, or as quoted by a report; in a report the codes may be missing, or stand only in the text. */
 export interface GivenReply {
   code: number | null
   enhanced: string | null
@@ -21,10 +23,10 @@ export interface Classified {
   permanent: boolean
 }
 
-/** Longer replies say nothing more that matters. */
+/** The part of a longer reply beyond this does not matter. */
 const mostText = 2048
 
-/** What passes by itself or by going slower, when neither code says whether it does. */
+/** Classifications that count as temporary if neither code decides: they end with time or at a lower rate. */
 const passing: readonly ClassificationName[] = ['mailbox_full', 'connection_error', 'dns_error', 'temporarily_unavailable', 'unclassified']
 
 const unclassified = { classification: 'unclassified', fault: 'server' } as const
@@ -54,13 +56,13 @@ export function classify(reply: GivenReply): Classified {
 }
 
 const ofSender = { classification: 'policy_violation', fault: 'sender' } as const
-/** What is said of the recipient, of a domain, or of nothing that is known. */
+/** Failures attributed to the recipient, to a domain, or to no known cause. */
 export const mayBeSenders = ({ classification }: { classification: ClassificationName }) =>
   classifications[classification] <= classifications.not_accepting_mail ||
   classification === 'dns_error' ||
   classification === 'unclassified'
 
-/** Bad sender address (RFC 3463 section 3.2), or an answer from before any recipient was named. */
+/** Bad sender address (RFC 3463 section 3.2), or a reply to a command before any RCPT. */
 const isOfSender = (enhanced: string | null, text: string) => /\.1\.[78]$/.test(enhanced ?? '') || isBeforeRecipient(text)
 
 const patterns = patternsOf(
@@ -70,22 +72,22 @@ const patterns = patternsOf(
 
 interface Facts {
   code: number | null
-  /** Null when no code says it. */
+  /** Null if no code decides. */
   permanent: boolean | null
   subject: string | undefined
   marked: (mark: string) => boolean
 }
 
-/** Whether what a rule asks besides its words is so. */
+/** Whether a rule's conditions other than its words hold. */
 const holds = ({ marks, subjects, codes, replies, text }: ReplyRule, { code, permanent, subject, marked }: Facts) =>
-  // Where no code says whether it is for ever, only words can tell.
+  // Without a code that decides permanence, only the words count.
   (!replies || (permanent === null ? text !== undefined : (replies === 'permanent') === permanent)) &&
   (!codes || (code !== null && codes.includes(code))) &&
   (!subjects ||
     (subject !== undefined && subjects.some((one) => (one.endsWith('*') ? subject.startsWith(one.slice(0, -1)) : one === subject)))) &&
   (!marks || marks.some(marked))
 
-/** RFC 5321 section 4.2.1: the first digit alone says whether it is for ever; RFC 3463's class counts where there is no reply code. */
+/** RFC 5321 section 4.2.1: the first digit alone decides permanence; RFC 3463's class counts if there is no reply code. */
 function isPermanent(code: number | null, enhanced: string | null): boolean | null {
   if (code !== null) return code >= 500
   return enhanced === null ? null : enhanced.startsWith('5')
@@ -96,7 +98,7 @@ const codeIn = (text: string): number | null => {
   return found === undefined ? null : Number(found)
 }
 
-/** The more exact of what was given and what the text has: some reports put 5.0.0 above a text with 5.1.1. */
+/** The more specific of the given code and the one in the text: some reports put 5.0.0 above a text with 5.1.1. */
 function enhancedOf(given: string | null, text: string): string | null {
   const valid = given !== null && /^[245]\.\d{1,3}\.\d{1,3}$/.test(given) ? given : null
   if (valid !== null && !valid.endsWith('.0.0')) return valid

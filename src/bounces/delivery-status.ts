@@ -1,17 +1,19 @@
-/** The machine's part of a delivery report: message/delivery-status (RFC 3464, RFC 6533), also where it stands in plain text. */
+/**
+ * Parses the machine-readable part of a DSN: message/delivery-status (RFC 3464, RFC 6533), also as plain text.
+ */
 import { typedAddress } from './addresses.ts'
 import { type Part, readFields, textOf } from './parts.ts'
 
 export interface StatusOfRecipient {
-  /** The address we wrote to, if the report tells it, else the one at which the message ended. */
+  /** The original recipient address, if the report contains it, otherwise the final one. */
   recipient: string | null
   finalRecipient: string | null
   action: string | null
   status: string | null
-  /** What the remote server said, without its type. */
+  /** The remote server's reply, without its type. */
   diagnostic: string | null
   remoteMta: string | null
-  /** A program behind the address gave the diagnosis: type X-Unix, an exit status. */
+  /** The diagnosis came from a program behind the address: type X-Unix, or an exit status. */
   ofProgram: boolean
 }
 
@@ -21,18 +23,18 @@ export interface DeliveryStatus {
   recipients: StatusOfRecipient[]
 }
 
-/** One message has no more; what is said of each has to be understood. */
+/** A message has no more recipients than this, and each has to be classified. */
 const mostRecipients = 50
-/** Longer dates are none. */
+/** A longer value is not a date. */
 const longestDate = 200
 
 export const isDeliveryStatus = ({ media }: Part): boolean =>
   /^message\/(?:global-)?delivery-?status$/.test(media) || media === 'text/delivery-status'
 
-/** Reads the fields; null when there is not one recipient or server among them. */
+/** Parses the fields; null if they contain neither a recipient nor a server. */
 export function readDeliveryStatus(text: string): DeliveryStatus | null {
   const status: DeliveryStatus = { reportingMta: null, arrivalDate: null, recipients: [] }
-  // Fields are read as octets: words in another language stand in them as they are.
+  // Fields are read as octets, because some contain unencoded text in other languages.
   for (const group of groupsOf(Buffer.from(text).toString('latin1'))) {
     const field = (name: string) => group.find(([one]) => one === name)?.[1]?.trim() || undefined
     status.reportingMta ??= afterType(field('reporting-mta')) ?? null
@@ -58,7 +60,7 @@ function recipientOf(field: (name: string) => string | undefined): StatusOfRecip
   }
 }
 
-/** `smtp; 550 …`, `dns; mx.example.org`, `X-Postfix; unknown user`. A reply without a type has none to take away. */
+/** `smtp; 550 …`, `dns; mx.example.org`, `X-Postfix; unknown user`. A reply without a type is returned unchanged. */
 const afterType = (value: string | undefined) =>
   value
     ?.replace(/^(?:[A-Za-z][A-Za-z0-9-]{0,30})[ \t]*;/, '')
@@ -79,8 +81,8 @@ export function dateOf(value: string | undefined): Date | null {
 }
 
 /**
- * Fields between empty lines. Some forget the empty line: a recipient's field that its group already has begins the next one.
- * Lines that are no fields are text around them.
+ * Groups of fields between empty lines. Some programs omit the empty line: a recipient field that the group already has begins the next
+ * group. Lines that are not fields are surrounding text.
  */
 function groupsOf(text: string): [string, string][][] {
   const groups: [string, string][][] = []
@@ -98,11 +100,11 @@ function groupsOf(text: string): [string, string][][] {
   return groups.length < 2 ? groups : joined(groups)
 }
 
-/** A block that is indented as a whole; else an indented line goes on with the one before it, whatever it looks like. */
+/** Removes the indent of a fully indented block; otherwise an indented line continues the previous one, for any content. */
 const unindented = (block: string) =>
   /^\s*?\n?[ \t]{1,8}[A-Za-z-]{4,40}:/.test(block) ? block.replace(/^[ \t]{1,8}(?=[A-Za-z-]{4,40}:)/gm, '') : block
 
-/** A diagnosis behind an empty line belongs to the recipient before it. */
+/** A diagnosis after an empty line belongs to the recipient before it. */
 function joined(groups: [string, string][][]): [string, string][][] {
   const whole: [string, string][][] = []
   for (const group of groups) {
@@ -117,7 +119,7 @@ function joined(groups: [string, string][][]): [string, string][][] {
   return whole
 }
 
-/** A report's fields in a text part: what is left of a mutilated report, or of one that somebody forwarded. */
+/** The fields of a report in a text part: the rest of a damaged report, or a forwarded one. */
 export function statusInText(part: Part, text = textOf(part)): DeliveryStatus | null {
   const found = /^[>| \t]{0,8}(?:Final-Recipient|Original-Recipient|Reporting-MTA)[ \t]*:/im.exec(text)
   const status = found ? readDeliveryStatus(text.slice(found.index)) : null

@@ -1,19 +1,22 @@
 /**
- * What of a reply counts. Servers put replies into replies and reasons into frames; the innermost reply, and what follows the frame, was
- * said of this message. All here is looked for in a bounded text, and each expression looks a bounded number of letters ahead.
+ * Extracts the relevant part of a reply. Servers nest replies in replies and reasons in frames; the innermost reply, and the text after
+ * the frame, concern this message. The text is limited, and each expression looks a limited number of letters ahead.
  */
 
 export interface Essence {
   text: string
-  /** The codes of the reply that the text encloses; undefined where it encloses none, and its own count. */
+  /** The codes of the reply enclosed in the text; undefined without an enclosed reply: the outer codes then count. */
   enclosed: { code: number; enhanced: string | null } | undefined
 }
 
-/** What announces a reply: `host mx said: 550 …`, `the other server returned was: 550 …`, `error 550-'5.7.1 …`, `-> 550 …`, `<421 …>`. */
+/**
+ * Phrases that introduce a nested reply: `host mx said: 550 …`, `the other server returned was: 550 …`, `error 550-'5.7.1 …`, `-> 550 …`,
+ * `<421 …>`.
+ */
 const announced =
   /(?:\b(?:said|says|returned|returned was|responded|responded with|response|response was|replied|reply|answered|answer|error|error was|reason|diagnostic|failure)\b[ '"-]{0,4}[:;=<([][\s'"<([-]{0,6}|\b(?:error|returned|responded|replied|answered|failed with|rejected with|was) ['"<([]{0,3}|\] ?: {0,3}|-> {0,3}|[<[(])([45]\d\d)(?=[- ][^\d]|[ -]{1,2}[#('"]{0,2}[245]\.\d|[ -][45]\d\d[ -])/giu
 
-/** Every check of Postfix says `Recipient address rejected:` (and others much the same); the reason is behind the colon. */
+/** Every check of Postfix writes `Recipient address rejected:` (and other servers much the same); the reason follows the colon. */
 const frame = /\b(?:recipient|rcpt)(?: to)?(?: address(?:es)?)? (?:rejected|refused|denied) ?:/gi
 
 const letters = /\p{L}{3}/u
@@ -24,7 +27,7 @@ export function essenceOf(text: string): Essence {
   let start = 0
   let code: number | undefined
   for (const match of whole.matchAll(announced)) {
-    // The lines of one reply, joined: 550-5.7.1 … 550-5.7.1 …
+    // The joined lines of one reply: 550-5.7.1 … 550-5.7.1 …
     if (leading?.[2] === '-' && leading[1] === match[1]) continue
     const at = match.index + match[0].length - 3
     if (!saysSomething(whole.slice(at, at + 400))) continue
@@ -45,7 +48,7 @@ function withoutFrame(text: string): string {
   return rest
 }
 
-/** Besides codes, addresses and links. */
+/** Text other than codes, addresses and links. */
 const saysSomething = (text: string) =>
   letters.test(
     text
@@ -54,7 +57,7 @@ const saysSomething = (text: string) =>
       .replace(/\b(?:see |https?:\/\/|www\.)\S{0,300}/gi, ' '),
   )
 
-/** Which command a text says it quotes the answer of, where it was before any recipient was named. */
+/** Names the command whose reply a text quotes, if it came before any RCPT. */
 const early =
   /(?:\b(?:in (?:reply|response) to|reply to|response to|answer to|after|sent|sending|step|command)\b[^\p{L}\n]{1,6}(?:the )?|\(SENT_|>>> ?|\[)(EHLO|HELO|MAIL[ _]FROM|MAIL(?= command)|initial connection)(?:[\s:<,)\]_]|$)/iu
 const laterOne = /(?:in (?:reply|response) to|after|>>> ?|\[)[^\p{L}\n]{0,6}(?:RCPT|DATA|end of data)/iu

@@ -1,4 +1,6 @@
-/** Complaints: ARF (RFC 5965), and those of providers that send the message alone. */
+/**
+ * Complaints: ARF (RFC 5965), and those of providers that return the message alone.
+ */
 import { addressesIn, typedAddress } from './addresses.ts'
 import { dateOf } from './delivery-status.ts'
 import { messageIdOf, type OriginalMessage } from './original.ts'
@@ -15,7 +17,7 @@ export interface Feedback {
   reason: string | null
 }
 
-/** RFC 6591 reports of authentication and RFC 5965's `not-spam` blame nobody's recipient. */
+/** RFC 6591 authentication reports and RFC 5965's `not-spam` are not complaints about a recipient's email. */
 const noComplaint = /^(?:not-spam|auth-failure|dmarc|spf|dkim|info|dmarc-report)$/
 
 export const isComplaint = ({ type }: Feedback): boolean => !noComplaint.test(type)
@@ -52,7 +54,7 @@ export function feedbackOf(report: Part, original: OriginalMessage | null): Feed
 const desks =
   /^(?:staff@hotmail\.com|scomp@aol\.net|fbl[^@]{0,30}@|feedback-?loops?@|feedback@arf\.|complaints?@|abuse-?reports?@|[^@]{0,30}@(?:fbl|arf|feedback|complaints?)\.|spam-?reports?@|arf@|fbl-no-reply@|postmaster@.{0,60}feedback|bounces@feedback)/i
 
-/** A message of ours, attached by a provider's desk for complaints or under its subject. */
+/** A message sent by Postrider, attached by a provider's complaint desk or under its subject. */
 export function bareComplaint(report: Part, subject: string, original: OriginalMessage | null): Feedback | null {
   const from = addressesIn(fieldOf(report, 'from') ?? '', 1)[0]?.address ?? ''
   if (original === null || /^(?:re|aw|sv|rv)\s*:/i.test(subject.trim())) return null
@@ -67,7 +69,7 @@ export function bareComplaint(report: Part, subject: string, original: OriginalM
   }
 }
 
-/** Many hide the address; ours is then known by the return path alone. */
+/** Many providers hide the complainant's address; only the return path then identifies the email. */
 function complainer(original: OriginalMessage | null): string | null {
   if (original === null) return null
   const told = ['x-hmxmroriginalrecipient', 'x-original-to', 'delivered-to', 'x-rcpt-to', 'envelope-to', 'x-envelope-to', 'x-ym-to']

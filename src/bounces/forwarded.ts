@@ -1,4 +1,6 @@
-/** A report that somebody passed on: attached to a message, or quoted below a `From:` line. */
+/**
+ * Finds a forwarded report: attached to a message, or quoted below a `From:` line.
+ */
 import { addressesIn } from './addresses.ts'
 import { isListMail } from './automatic.ts'
 import { below, fieldOf, type Part, readFields } from './parts.ts'
@@ -11,12 +13,12 @@ const programs =
 
 export function comesFromProgram(message: Part): boolean {
   const from = fieldOf(message, 'from') ?? ''
-  // Lists have postmasters too.
+  // Mailing lists have postmasters too.
   if ((isListMail(message) ? /mailer-?daemon/i : programs).test(from) || fieldOf(message, 'x-failed-recipients') !== undefined) return true
   return isStatusReport(message)
 }
 
-/** A program's words that name nobody, above a report that it passed on: the report is the attached one. */
+/** A program's text without an address above an attached report: the report is the attached one. */
 export const passesOn = (message: Part): boolean =>
   attachedMessages(message).some(isStatusReport) && addressesIn(humanText(message), 1).length === 0
 
@@ -43,10 +45,10 @@ export function forwardedReport(message: Part, read: (message: Part) => Report):
 
 const fromLine =
   /^[>| \t*]{0,8}(?:From|Von|De|Da|Van|Od|От|Från|Fra|Lähettäjä|Gönderen|Kimden|差出人|发件人|寄件者)[ \t]{0,8}\*?[ \t]{0,8}[:：]\*?[ \t]*(.{1,300})$/gimu
-/** Further down than this nobody passes on a report, and no more is read of one. */
+/** Reports are quoted within this many characters, and only this much of one is read. */
 const mostQuoted = 20_000
 
-/** Quoted below a `From:` line of a mail system: the report is what stands there. */
+/** Quoted below a `From:` line of a mail system: the quoted text is the report. */
 function passedOnAsText(message: Part, read: (message: Part) => Report): Report | null {
   const text = humanText(message)
   for (const match of text.slice(0, mostQuoted).matchAll(fromLine)) {
@@ -62,7 +64,7 @@ function passedOnAsText(message: Part, read: (message: Part) => Report): Report 
 const subjectLine =
   /^\*?(?:Subject|Betreff|Objet|Asunto|Assunto|Oggetto|Onderwerp|Temat|Тема|Předmět|Ämne|Emne|Aihe|Konu|件名|主题|主旨)[ \t]*[:：]\*?[ \t]*(.{0,300})$/imu
 
-/** The message that these lines quote, as if it had been attached. */
+/** The message quoted in these lines, as if it were attached. */
 function quotedFrom(lines: string, from: string, work: Work): Part {
   const [head = '', ...body] = lines.replace(/^[>|*][ \t]?/gm, '').split(/\n[ \t]*\n/)
   return {

@@ -1,6 +1,6 @@
 /**
- * What a report means where the rules of replies find nothing: words of reports (expiry, connections, loops) and of other languages.
- * The first family with a word in the text decides.
+ * Classifies reports where the reply rules find no match: words of reports (expiry, connections, loops) and of other languages. The first
+ * family with a word in the text decides.
  */
 import type { ClassificationName, Fault } from './classifications.ts'
 
@@ -8,7 +8,7 @@ export interface Hint {
   classification: ClassificationName
   fault: Fault
   phrases: readonly string[]
-  /** One of these has to be there too. */
+  /** One of these words must be present too. */
   beside?: readonly string[]
 }
 
@@ -18,7 +18,7 @@ const of = (text: string): readonly string[] =>
     .map((phrase) => phrase.trim())
     .filter((phrase) => phrase !== '')
 
-/** Whom or what a refusal of a recipient names, in the languages of the hints: `not found` alone may be said of a file. */
+/** Words for a recipient in the languages of the hints: `not found` alone may concern a file. */
 const someone = of(`
   user | mailbox | mail box | recipient | address | account | alias | addressee | local part | subscriber | customer | inbox | mail drop | person | member | userid | name
   empfänger | benutzer | adress | postfach | konto | nutzer | teilnehmer | destinat | utilisateur | boîte | boite | compte | usager | abonné | correspondant | usuario | direcci | buzón | buzon | cuenta | casilla | endereç | caixa | conta
@@ -26,7 +26,7 @@ const someone = of(`
   宛先 | アドレス | 受信者 | ユーザ | メールボックス | あて先 | 受取人 | 送信先 | メアド | 收件 | 邮箱 | 地址 | 用户 | 郵箱 | 信箱 | 使用者 | 帐号 | 账号 | 帳號 | 帳戶 | 账户 | 邮件地址 | 수신 | 주소 | 사용자 | 계정
   příjemc | uživatel | schránk | účet | mottagar | användar | bruger | bruker | modtager | mottaker | postkass | brevlåd | vastaanottaj | osoit | käyttäj | tili | alıcı | kullanıcı | posta kutu | hesab | címzett | felhasznál | postafiók | παραλήπτ | διεύθυνσ | χρήστ`)
 
-/** Asked before the rules: words of reports that rules made for replies would take for something else. */
+/** Applied before the rules: words of reports that the reply rules would misclassify. */
 export const corrections: readonly Hint[] = [
   {
     classification: 'policy_violation',

@@ -1,4 +1,6 @@
-/** What a failure in a report means: the rules of replies on the remote's words, and hints where those words are a report's own. */
+/**
+ * Classifies a failure in a report: applies the reply rules to the remote server's words, and hints where the words are the report's own.
+ */
 import { LRUCache } from 'lru-cache'
 import { type ClassificationName, classifications, type Fault } from './classifications.ts'
 import { classify, mayBeSenders } from './classify.ts'
@@ -8,15 +10,15 @@ import { says } from './phrases.ts'
 import { expiryWords, plainWords, tiredWords } from './wordings.ts'
 
 export interface Told {
-  /** Status field of the report, if it has one. */
+  /** The report's Status field, if it has one. */
   status: string | null
-  /** The remote's words. */
+  /** The remote server's words. */
   reason: string | null
-  /** The report's own words; asked for the meaning only where the reason quotes no reply. */
+  /** The report's own words; used only if the reason quotes no reply. */
   words: string
-  /** The message still waits. */
+  /** The message is still queued at the reporting server. */
   waits: boolean
-  /** What says so is a program behind the address: `X-Unix`. */
+  /** The source is a program behind the address: `X-Unix`. */
   ofProgram?: boolean
 }
 
@@ -37,7 +39,7 @@ export function meaningOf({ status: told, reason, words, waits, ofProgram = fals
   const isLasting = isPermanent(said, status, reason ?? '', words)
   const code = said.code ?? (isLasting && !waits ? 550 : 450)
   const found = blamed(understood(code, status, reason ?? '', words, said), { status, reason: reason ?? '', words, ofProgram })
-  // Nobody refused: whoever tried gave up.
+  // No server refused: the sending server gave up.
   const gaveUp = said.code === null && (found.classification === 'connection_error' || found.classification === 'temporarily_unavailable')
   const isNullMx = found.classification === 'not_accepting_mail' && nullMx.test(reason ?? words.slice(0, mostWords))
   return {
@@ -50,7 +52,7 @@ export function meaningOf({ status: told, reason, words, waits, ofProgram = fals
 
 const nullMx = /null ?mx/i
 
-/** A message that expired was refused for the time being, whatever class its report gives. */
+/** An expired message had temporary failures, even if its report gives class 5. */
 function isPermanent(said: Reply, status: string | null, reason: string, words: string): boolean {
   if (says(plainWords(reason), expiryWords) || (said.enhanced ?? status ?? '').endsWith('.4.7')) return false
   if (said.code !== null) return said.code >= 500 && said.enhanced?.[0] !== '4'
@@ -61,13 +63,13 @@ function isPermanent(said: Reply, status: string | null, reason: string, words: 
   return !says(own, expiryWords) && !says(own, tiredWords) && !lasted.test(own)
 }
 
-/** How long somebody tried, where no server said no: `not delivered within 2 days`, `5日間`. */
+/** How long a server tried without a refusal: `not delivered within 2 days`, `5日間`. */
 const lasted =
   /\d[\d.,]{0,6} ?(?:attempts|retries|tries|seconds?|minutes?|hours?|hour\(s\)|days?|day\(s\)|weeks?|minuten|stunden?|tagen?|tage|wochen?|heures?|jours?|semaines?|horas?|d[ií]as?|minut[oi]s?|or[ae]|giorn[io]|uur|uren|dag(?:en|e|er)?|godzin\p{L}?|dni|dn[íů]|час\p{L}{0,2}|дн\p{L}{1,2}|сут\p{L}{1,3}|минут\p{L}?|hodin\p{L}?|timm\p{L}{1,3}|dygn|timer|døgn|tuntia?|tunnin|päiv\p{L}{1,3}|saat|gün|óra|óráj?\p{L}{0,3}|nap(?:ja|ig)?|ώρες|ημέρες|時間|日間|分間|小时|小時|天|시간|일간)(?![\p{Script=Latin}\p{Script=Cyrillic}])/iu
 
 type Found = Pick<Meaning, 'classification' | 'fault'>
 
-/** Whose fault it cannot be: the recipient's, where the sender was refused or a program of the server failed. */
+/** Removes the blame from the recipient where the sender was refused or a program of the server failed. */
 function blamed(
   found: Found,
   { status, reason, words, ofProgram }: { status: string | null; reason: string; words: string; ofProgram: boolean },
@@ -79,7 +81,7 @@ function blamed(
   return isOfSender ? { classification: 'policy_violation', fault: 'sender' } : found
 }
 
-/** The line that a reply stands on in the report, up to it, and the one before: `after MAIL FROM:<…>:`, `>>> MAIL FROM:<…>`. */
+/** The report's line that contains the reply, up to it, and the line before: `after MAIL FROM:<…>:`, `>>> MAIL FROM:<…>`. */
 function lineBefore(reason: string, words: string): string {
   const at = reason.length < 6 ? -1 : words.indexOf(reason.slice(0, 24).trimEnd())
   if (at < 0) return ''
@@ -91,13 +93,13 @@ function lineBefore(reason: string, words: string): string {
 }
 
 function understood(code: number, enhanced: string | null, reason: string, words: string, said: Reply): Found {
-  // What stands around a reply that says nothing known is of no help: it would be said around any.
+  // The text around an unclassified reply is not used: it would be the same around any reply.
   const isReply = said.code !== null || said.enhanced !== null
   const around = isReply ? '' : words.slice(0, mostWords)
   const corrected = hintIn(reason, corrections) ?? hintIn(around, corrections)
   if (corrected) return corrected
   const replied = ask(code, isOwnWord(said, reason) ? said.enhanced : enhanced, reason)
-  // `4.3.2 not accepting messages`: for now.
+  // `4.3.2 not accepting messages` is temporary.
   if (code < 500 && replied.classification === 'not_accepting_mail' && !nullMx.test(reason))
     return { classification: 'temporarily_unavailable', fault: 'server' }
   if (!isWeak(replied)) return replied
@@ -110,10 +112,10 @@ function understood(code: number, enhanced: string | null, reason: string, words
   return far ?? hinted ?? (wider.classification === 'unclassified' ? replied : wider)
 }
 
-/** Sendmail gives every refused recipient 5.1.1: what a reply says in words of its own, no status above it says better. */
+/** Sendmail gives every refused recipient the status 5.1.1, so the words of a reply outweigh the status above it. */
 const isOwnWord = (said: Reply, reason: string) => said.code !== null && /\p{L}{3}/u.test(essenceOf(reason.slice(0, mostWords)).text)
 
-/** The one place that calls the rules of replies. The words around many recipients are the same, so the last answers are kept. */
+/** The only caller of the reply rules. The words for many recipients are often the same, so recent results are cached. */
 const ask = (code: number, enhanced: string | null, text: string): Found => {
   const asked = `${code} ${enhanced} ${text}`
   const known = answers.get(asked)
@@ -145,7 +147,7 @@ function hintIn(text: string, among: readonly Hint[]): Found | undefined {
   return hint
 }
 
-/** Codes that a reply seldom has and a report often: no answer, bad connection, expired (RFC 3463 section 3.5). */
+/** Codes that are rare in replies and frequent in reports: no answer, bad connection, expired (RFC 3463 section 3.5). */
 function statusHint(status: string | null): Found | undefined {
   if (status === null) return undefined
   if (/\.4\.[12]$/.test(status)) return { classification: 'connection_error', fault: 'server' }
@@ -163,7 +165,7 @@ const introduced =
   /(?:said|says|error|errors|reply|replied|response|responded|respond|answer|status|code|reason|command|with|because|returned|fehler|fehlermeldung|erreur|réponse|respuesta|resposta|risposta|errore|chyba|ошибка|ответ|错误|エラー|smtp|connection|data|[:;])[\s:;<>"'(=-]{1,8}([45]\d\d)(?=[ -]{1,2}[#<("'\p{L}\d]|,|[ -]?$)/imu
 const marked = /(?:^|[#(<[]|[;:,]\s{0,3}|\s)([45]\.\d{1,3}\.\d{1,3})(?=[\s)>\]:;,-]|$)/m
 
-/** The reply code and enhanced code in words that quote a reply. */
+/** The reply code and enhanced code in text that quotes a reply. */
 export function replyIn(text: string): Reply {
   const start = text.slice(0, mostWords)
   const both = pair.exec(start)
@@ -172,7 +174,7 @@ export function replyIn(text: string): Reply {
   return { code: code === undefined ? null : Number(code), enhanced: versionless(marked.exec(start)) }
 }
 
-/** `Exim 4.94.2` and `Version: 5.0.1` name programs. */
+/** `Exim 4.94.2` and `Version: 5.0.1` are program versions. */
 function versionless(match: RegExpExecArray | null): string | null {
   if (!match) return null
   const before = match.input.slice(Math.max(0, match.index - 20), match.index + 1)

@@ -1,4 +1,6 @@
-/** The message of ours that a report is about, as far as the report brings it along: whole, cut off, or its header as text. */
+/**
+ * Extracts the original message from a report, as far as the report contains it: complete, truncated, or its header as text.
+ */
 import { addressesIn } from './addresses.ts'
 import { below, fieldOf, type Part, readFields, readParts, textOf } from './parts.ts'
 
@@ -9,21 +11,21 @@ export interface OriginalMessage {
   from: string | null
   to: readonly string[]
   subject: string | null
-  /** Names in lower case, the first of each, decoded. */
+  /** By lower-case name, the first of each, decoded. */
   headers: Readonly<Record<string, string>>
 }
 
 const mostTo = 50
 const isHeaderBlock = /^text\/(?:rfc822-?headers?|rfc822)$|^message\/(?:rfc822-?headers?|global-headers)$/
 
-/** From attached parts; null when there are none. */
+/** From attached parts; null without such parts. */
 export function attachedOriginal(report: Part): OriginalMessage | null {
   for (const part of below(report, 'this message')) {
     if (part === report) continue
     const attached = part.children[0]
     if (/^message\/(?:rfc822|global|partial|news)$/.test(part.media) && attached && attached.fields.length > 0)
       return fromFields(attached.fields)
-    // Some call the whole message its headers, and some put an empty line before them.
+    // Some programs label the whole message as its headers, and some put an empty line first.
     if (isHeaderBlock.test(part.media)) return fromFields(readParts(Buffer.from(textOf(part)), part.work).fields)
     const name = part.parameters.get('name') ?? ''
     if (/\.(?:eml|msg|hdr)$/i.test(name) || (part.media.startsWith('text/') && /original|header|returned/i.test(name))) {
@@ -39,7 +41,7 @@ function fromFields(fields: Part['fields']): OriginalMessage {
   for (const [name, value] of fields) headers[name] ??= value
   const from = addressesIn(headers.from ?? '', 1)[0]?.address ?? null
   const named = (name: string) => addressesIn(headers[name] ?? '', mostTo).map((one) => one.address)
-  // Who sends a copy to herself is still the sender.
+  // A sender who gets a copy remains the sender.
   const to = [...named('to'), ...named('cc').filter((one) => one !== from), ...named('x-original-to'), ...named('envelope-to')]
   return {
     messageId: messageIdOf(headers['message-id']),
@@ -61,17 +63,17 @@ const looksLikeHeader = (fields: Part['fields']) =>
   fields.some(([name]) => telling.test(name)) &&
   fields.some(([name]) => /^(?:from|to|subject|message-id|received)$/.test(name))
 
-/** Lines that announce a copy of the message; what stands behind them is not the report's words. */
+/** Lines that announce a copy of the message; the text after them is not the report's own. */
 const announced =
   /^[^\p{L}\n]{0,20}(?:below this line is a copy|this is a copy of (?:the|your) message|(?:the )?original message (?:follows|headers?|is attached)|(?:message )?headers? follow|returned message follows|unsent message (?:follows|below)|undelivered message|(?:a )?copy of (?:the|your) (?:original )?message|text of your message|original message(?=[^\p{L}]*$)|(?:your )?message (?:text|header)s? follows?|the body of (?:the|your) message|kopie der (?:ursprünglichen )?nachricht|ursprüngliche nachricht|message d'origine|en-têtes de message|mensaje original|encabezados de mensaje|mensagem original|cabeçalhos|messaggio originale|intestazioni|oorspronkelijk|oryginaln|исходное сообщение|原始邮件|原始郵件|元のメッセージ|původní zpráv|ursprungligt meddelande)/iu
 
 const isField = /^[A-Za-z][A-Za-z0-9-]{1,60}:(?:[ \t]|$)/
 const isTelling = /^(?:received|message-id|return-path|mime-version|dkim-signature|content-type|x-mailer):/i
-/** What a report's own fields begin with: those are no copy. */
+/** A report's own fields begin with these; they are not a copy. */
 const isStatus =
   /^(?:reporting-mta|final-recipient|original-recipient|action|status|diagnostic-code|remote-mta|arrival-date|x-failed-recipients):/i
 
-/** Cuts a report in plain text into its words and the message that it quotes. */
+/** Splits a plain-text report into its own words and the quoted message. */
 export function quotedOriginal(text: string): { words: string; original: OriginalMessage | null; rest: string } {
   const lines = text.split('\n')
   let announcedAt = -1

@@ -1,6 +1,6 @@
 /**
- * The parts of a message that somebody's program made, however mutilated: a tree, bounded in depth, parts and octets, in linear time.
- * Unlike the mail room's reader it looks into attached messages, and takes a boundary from the body when the header has lost it.
+ * Parses the parts of a machine-generated message, however damaged: a tree, limited in depth, parts and octets, in linear time. Unlike the
+ * reader in the mail module it enters attached messages, and finds a boundary in the body if the header has lost it.
  */
 import { decodeBody, decodeCharset, fieldText, partsOf, splitMessage, structured } from '#mail'
 import { openWork, type Work } from './work.ts'
@@ -8,22 +8,22 @@ import { openWork, type Work } from './work.ts'
 export interface Part {
   media: string
   parameters: Map<string, string>
-  /** In order; names in lower case, values decoded and unfolded. */
+  /** In order; lower-case names, decoded and unfolded values. */
   fields: readonly (readonly [name: string, value: string])[]
   /** With its transfer encoding. */
   body: Buffer
   encoding: string
-  /** Parts of a multipart; the one message of a message/rfc822. Looked for when somebody asks, and once. */
+  /** The parts of a multipart, or the message in a message/rfc822. Parsed on first use, once. */
   readonly children: readonly Part[]
-  /** What reading the whole message may still cost. */
+  /** The work budget left for the whole message. */
   work: Work
-  /** The text, once it has been read. */
+  /** The text, once decoded. */
   memo: { text?: string }
 }
 
 const mostDepth = 20
 const mostParts = 200
-/** Places that look like a boundary, of which a part has two. */
+/** Limit of apparent boundaries, of which a part has two. */
 const mostMarks = 20_000
 const mostHeadOctets = 262_144
 const mostFields = 500
@@ -32,11 +32,11 @@ const mostGuessOctets = 32_768
 const mostTextOctets = 400_000
 const mostTextCharacters = 100_000
 
-/** `work`: of the message that these octets belong to, if they are not one of their own. */
+/** `work`: the budget of the message that contains these octets; a new one by default. */
 export const readParts = (octets: Buffer, work = openWork()): Part =>
   readPart(withoutJunk(octets), 0, { parts: { left: mostParts }, work }, 'text/plain')
 
-/** Empty lines and the `From ` line of a mailbox file stand before some saved messages; some have CR alone as line ends. */
+/** Removes empty lines and the `From ` line of a mailbox file before saved messages; some files have CR alone as line ends. */
 function withoutJunk(octets: Buffer): Buffer {
   const whole = octets.indexOf(10) < 0 && octets.indexOf(13) >= 0 ? withLineFeeds(octets) : octets
   let at = whole[0] === 0xef && whole[1] === 0xbb && whole[2] === 0xbf ? 3 : 0
@@ -51,7 +51,7 @@ function withLineFeeds(octets: Buffer): Buffer {
   return copy
 }
 
-/** What is shared by all parts of a message. */
+/** Limits shared by all parts of a message. */
 interface Bounds {
   parts: { left: number }
   work: Work
@@ -103,15 +103,15 @@ function entitiesOf({ media, parameters, body }: Leaf, { parts: { left: most }, 
   if (media.startsWith('multipart/')) work.scan(body.length)
   const told = media.startsWith('multipart/') && boundary ? partsOf(body, boundary, most, mostMarks) : []
   if (told.length > 0) return told
-  // Line by line, so it counts for more than a search.
+  // Processed line by line, so it costs more than a search.
   work.scan(4 * Math.min(body.length, mostGuessOctets))
   const guessed = guessedBoundary(body, media.startsWith('multipart/'))
   return guessed === undefined ? [] : partsOf(body, guessed, most, mostMarks)
 }
 
 /**
- * A line of two hyphens and a word with a Content- field below it: what a multipart looks like whose header is gone. qmail's
- * `--- Below this line is a copy` is none, and one that a field in the body declares belongs to the copied message.
+ * A line of two hyphens and a word, followed by a Content- field: the first boundary of a multipart whose header is missing. qmail's `---
+ * Below this line is a copy` does not match, and a boundary declared by a field in the body belongs to the copied message.
  */
 function guessedBoundary(body: Buffer, isMultipart: boolean): string | undefined {
   const start = body.toString('latin1', 0, mostGuessOctets)
@@ -124,7 +124,7 @@ function guessedBoundary(body: Buffer, isMultipart: boolean): string | undefined
   return undefined
 }
 
-/** Boundaries and where they are first declared. */
+/** Boundaries, and the position of each first declaration. */
 function declaredIn(text: string): Map<string, number> {
   const declared = new Map<string, number>()
   for (const match of text.matchAll(/boundary="?([^"\r\n;]{1,200})/gi)) {
@@ -134,10 +134,10 @@ function declaredIn(text: string): Map<string, number> {
   return declared
 }
 
-/** Where the last attached message announces itself; -1 when none does. */
+/** Position of the last declaration of an attached message; -1 if not found. */
 const lastTypeOfMessage = (text: string) => [...text.matchAll(/Content-Type:[ \t]*message\//gi)].at(-1)?.index ?? -1
 
-/** Any line that is no field goes to the field before it, as some gateways break lines without folding them. */
+/** A line that is not a field continues the previous field, because some gateways break lines without folding them. */
 export function readFields(head: string): [string, string][] {
   const raw: [string, string][] = []
   for (const line of head.slice(0, mostHeadOctets).split(/\r\n|\n|\r/)) {
@@ -156,7 +156,7 @@ export const fieldOf = ({ fields }: Pick<Part, 'fields'>, name: string): string 
 
 const decoded = ({ body, encoding }: Pick<Part, 'body' | 'encoding'>) => decodeBody(body, encoding)
 
-/** The text of a part, of which html becomes lines; the first 100,000 characters. Read once, however often it is asked for. */
+/** The text of a part, with html converted to lines; the first 100,000 characters. Decoded once, however often it is used. */
 export function textOf(part: Part): string {
   if (part.memo.text !== undefined) return part.memo.text
   const octets = decodeBody(part.body.subarray(0, mostTextOctets), part.encoding)
@@ -168,7 +168,7 @@ export function textOf(part: Part): string {
   return read
 }
 
-/** Many name none and write UTF-8 or Latin-1, or say US-ASCII and mean something else. */
+/** Many programs omit the charset and write UTF-8 or Latin-1, or declare US-ASCII and write another. */
 function charsetOf({ parameters }: Part, octets: Buffer): string {
   const charset = (parameters.get('charset') ?? '').trim().toLowerCase()
   if (charset === '' || charset === 'us-ascii' || charset === 'ascii' || charset === 'utf-8') {
@@ -185,7 +185,7 @@ const entities: Readonly<Record<string, string>> = { nbsp: ' ', lt: '<', gt: '>'
 Object.assign(entities, { uuml: 'ü', szlig: 'ß', eacute: 'é', egrave: 'è', agrave: 'à', ccedil: 'ç', ocirc: 'ô', ecirc: 'ê' })
 Object.assign(entities, { ntilde: 'ñ', oacute: 'ó', aacute: 'á', iacute: 'í', uacute: 'ú', atilde: 'ã', otilde: 'õ', rsquo: "'" })
 
-/** By one scan: reports need lines and words, no layout. */
+/** Converts html in one scan: reports need lines and words, not layout. */
 function textFromTags(html: string): string {
   const lower = html.toLowerCase()
   let text = ''
@@ -198,7 +198,7 @@ function textFromTags(html: string): string {
     const closing = unread.exec(tag)
     const length = html.slice(open, open + longestTag).indexOf('>')
     const end = length < 0 ? -1 : open + length
-    // `<ann@example.org>` unescaped is what a careless program writes, and no tag.
+    // Careless programs write `<ann@example.org>` unescaped; it is not a tag.
     const isAddress = end > open && end - open < 300 && html.slice(open, end).includes('@') && !/[\s=]/.test(html.slice(open, end))
     if (end < 0 || isAddress || !/^<[A-Za-z/!?]/.test(tag)) {
       text += '<'
@@ -222,7 +222,7 @@ const withEntities = (text: string) =>
     return point > 0 && point < 0x110000 ? String.fromCodePoint(point) : ' '
   })
 
-/** The part and all below it, parents first; of attached messages only what `into` says. */
+/** The part and all below it, parents first; `into` decides about attached messages. */
 export function* below(part: Part, into: 'attached messages' | 'this message'): Generator<Part> {
   yield part
   if (into === 'this message' && holdsMessage.test(part.media)) return

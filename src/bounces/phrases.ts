@@ -1,9 +1,9 @@
 /**
- * Whether one of many phrases is in a text. To look for each phrase alone is a walk through the text for each, and some lists have three
- * hundred; here one walk looks for all of them.
+ * Searches a text for many phrases in one pass. A separate search for each phrase would read the text once for each, and some lists have
+ * three hundred.
  */
 
-/** Phrases that begin alike in so many characters are compared one by one; shorter phrases are looked for by themselves. */
+/** Phrases that share this many first characters are compared one by one; shorter phrases are searched separately. */
 const startLength = 4
 const slots = 65_536
 
@@ -36,6 +36,6 @@ function finderOf(phrases: readonly string[]): Finder {
   }
 }
 
-/** A number for the characters from here on, the same for the same ones. */
+/** A hash of the characters from here on. */
 const startAt = (text: string, at: number): number =>
   (text.charCodeAt(at) + 31 * text.charCodeAt(at + 1) + 961 * text.charCodeAt(at + 2) + 29_791 * text.charCodeAt(at + 3)) % slots

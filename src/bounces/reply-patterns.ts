@@ -1,14 +1,14 @@
 /**
- * Patterns of words, written on lines and looked for all at once. Only those are tried whose first word is there, and each looks a
- * bounded number of words ahead, so that no text is slow; and nothing is compiled, which took a fifth of a second as expressions.
+ * Word patterns, one on each line, matched all at once. Only patterns whose first word occurs are tried, and each looks a limited number
+ * of words ahead, so that no text is slow. The patterns are not compiled to regular expressions, which took a fifth of a second.
  */
 import { fold } from './reply-words.ts'
 
-/** A word, or what it begins and ends with. */
+/** A word, or its beginning and end. */
 type Word = string | { begins: string; ends: string }
 type Element = { kind: 'one of'; phrases: Phrases; mayLack: boolean } | { kind: 'gap'; mostWords: number }
 type Pattern = readonly Element[]
-/** By their first word; those that begin with `word*` by its first letters and the star. */
+/** By first word; patterns that begin with `word*` by its first letters and the star. */
 type Phrases = ReadonlyMap<string, readonly (readonly Word[])[]>
 
 const starLetters = 2
@@ -16,14 +16,14 @@ const nearWords = 2
 const farWords = 6
 
 export interface Patterns {
-  /** Which of the lists that `patternsOf` was given have a pattern that is in these words. */
+  /** The indexes of the lists given to `patternsOf` that have a pattern in these words. */
   foundIn(words: readonly string[]): ReadonlySet<number>
 }
 
 /**
- * `lists` has patterns, one on each line. In a pattern stands a word for itself; `word*` for every word that begins so; `{name}` for one
- * of the words of that name; `(a|b c)` for one of these; `[a|b]` for one of these or nothing; `~` for at most two words, `..` for at most
- * six, within a sentence.
+ * `lists` contains patterns, one on each line. In a pattern, a word matches itself; `word*` every word that begins so; `{name}` one of the
+ * words of that name; `(a|b c)` one of these; `[a|b]` one of these or an empty text; `~` at most two words, `..` at most six, within a
+ * sentence.
  */
 export function patternsOf(lists: readonly (string | undefined)[], names: Readonly<Record<string, string>>): Patterns {
   const byFirst = new Map<string, { list: number; pattern: Pattern }[]>()

@@ -1,13 +1,15 @@
-/** The form of a rule, and the synonyms that its patterns may name. */
+/**
+ * The form of a rule, and the synonyms for its patterns.
+ */
 import type { ClassificationName, Fault } from './classifications.ts'
 
-/** All conditions that are given must hold; of a list, one. */
+/** All given conditions must hold; of a list, one member. */
 export interface ReplyRule {
   classification: ClassificationName
   fault: Fault
-  /** One of these must be in the reply as it stands, in lower case: who wrote it. */
+  /** One of these, in lower case, must occur in the unchanged reply: it identifies the author. */
   marks?: readonly string[]
-  /** Patterns, one on each line, in the language of patternsOf (reply-patterns.ts). */
+  /** Patterns, one on each line, in the syntax of `patternsOf` (reply-patterns.ts). */
   text?: string
   /** The enhanced code without its class: `1.1` for 4.1.1 and 5.1.1 (RFC 3463 and the IANA's list); `7.*` for all that begin so. */
   subjects?: readonly string[]

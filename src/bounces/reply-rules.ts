@@ -1,7 +1,7 @@
 /**
- * What replies mean, as data: the first rule all of whose conditions hold decides. What providers are known to mean by a text comes
- * first; then texts by family of wording, because servers write the wrong codes; codes come last. What is thought of us comes before
- * what is said of the recipient, who must not be suppressed for it. test/corpus/replies/ answers for the rules.
+ * The classification rules for replies, as data: the first rule whose conditions all hold decides. Rules for single providers come first,
+ * then rules by wording, because servers send wrong codes; rules by code come last. Rules about Postrider's reputation precede those about
+ * the recipient, who must not be suppressed for it. test/corpus/replies/ tests the rules.
  */
 import type { ReplyRule } from './reply-rule.ts'
 import { rulesOfCodes } from './rules-codes.ts'
@@ -10,7 +10,7 @@ import { rulesOfProviders } from './rules-providers.ts'
 import { rulesOfRecipients } from './rules-recipient.ts'
 import { rulesOfSenders } from './rules-sender.ts'
 
-/** Goes up with every change of a rule. */
+/** Increased with every change of a rule. */
 export const rulesVersion = 4
 
 export const replyRules: readonly ReplyRule[] = [

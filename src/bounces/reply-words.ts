@@ -1,11 +1,11 @@
 /**
- * The words of a reply, as rules look at them: whatever differs from one reply to the next (addresses, hosts, numbers, links, case,
- * accents, ends of lines) is gone. Bounded, and in time that grows with the length of the text only.
+ * Normalises the words of a reply for the rules: removes addresses, hosts, numbers, links, case, accents and line ends, which differ from
+ * one reply to the next. Limited, and linear in the length of the text.
  */
 
 const plainLetters: Readonly<Record<string, string>> = { ı: 'i', ł: 'l', ø: 'o', ß: 'ss' }
 
-/** Letters without case and accents; scripts without spaces get one between any two letters. */
+/** Removes case and accents; separates the letters of scripts without spaces. */
 export const fold = (text: string): string =>
   text
     .normalize('NFKD')
@@ -14,7 +14,7 @@ export const fold = (text: string): string =>
     .replace(/[ıłøß]/g, (letter) => plainLetters[letter] ?? letter)
     .replace(/[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}]/gu, ' $& ')
 
-/** Names in a link or host that tell of a list of blocked senders; all other links and hosts say nothing. */
+/** Names of block lists in a link or host; other links and hosts are removed. */
 const lists = new Set(
   `spamhaus spamcop sorbs barracudacentral barracudanetworks cloudmark surbl uribl uceprotect senderscore senderbase talosintelligence
   dnsbl dnsrbl rbl rbls dnswl abusix abuseat invaluement spamrl hostkarma junkemailfilter mailspike njabl ahbl drbl rhsbl ipcheck
@@ -30,29 +30,29 @@ const listIn = (link: string): string =>
     ? ' dnsbl '
     : ' '
 
-/** A reply of 2 KB in any language has fewer and shorter ones; what folding makes longer (one Arabic sign becomes 18) is cut here. */
+/** A reply of 2 KB in any language has fewer words; text that folding lengthens (one Arabic sign becomes 18 characters) is cut here. */
 const mostWords = 250
 const longestWord = 40
 const mostFolded = 3000
 
-/** Codes that providers write with a colon in them: RTR:BL of AOL, DT:SPM of NetEase. */
+/** Provider codes with a colon: RTR:BL of AOL, DT:SPM of NetEase. */
 const codeWithColon = /^[a-z]{2,5}:[a-z]{1,3}\d?$/
 
 /**
- * Lower-case words, a lone full stop between sentences, `#` for what has no letters. `text` is all lines of the reply, with or without
+ * Lower-case words, a single full stop between sentences, `#` for text without letters. `text` is all lines of the reply, with or without
  * the codes before them.
  */
 export function wordsOf(text: string): string[] {
   const plain = text
-    // Cisco's and Amazon's bounces put words of their own before the reply that they quote.
+    // Cisco's and Amazon's bounces put their own words before the quoted reply.
     .replace(/\b(?:Unknown address error|Other mail system problem|Delivery expired)(?= [45]\d\d-)/gi, ' ')
     .replace(/(^|\s)[2-5]\d\d(?:-|[ \t]|$)/gm, '$1 ')
     // Cisco's appliances write `550 #5.1.0 Address rejected`, qmail ends with `(#5.7.1)`.
     .replace(/(?<![\d.])[245]\.\d{1,3}\.\d{1,3}(?!\.?\d)/g, ' ')
-    // no-such-user@ and dmarc@ say nothing.
+    // Addresses such as no-such-user@ and dmarc@ are no evidence.
     .replace(/(?<![^\s<>:;,()[\]"=])[^\s<>:;,()[\]"=]{0,320}@[^\s<>:;,()[\]"]{0,255}/g, ' ')
     .replace(/\b(?:https?:\/\/|www\.)[^\s<>"]{1,500}/gi, listIn)
-    // "rejected.Please" is the end of a sentence, mx.example.org is a host; Exchange names its own parts like hosts.
+    // "rejected.Please" ends a sentence, mx.example.org is a host; Exchange names its components like hosts.
     .replace(/([a-z\d)])\.(?=[A-Z][a-z])/g, '$1. ')
     .replace(/\b(RESOLVER|STOREDRV|ROUTING|QUEUE|SMTPSEND|TRANSPORT|AGENT|RST|ADR)\./gi, '$1 ')
     .replace(/(?<![\w.-])(?:[\w-]{1,63}\.){1,10}[a-z][\w-]{1,62}(?![\w-])/gi, listIn)

@@ -1,4 +1,6 @@
-/** What a report may and may not make us believe; how well reports of the world are understood is tested in test/bounces. */
+/**
+ * Claims that a report may and may not prove; test/bounces tests how well real reports are classified.
+ */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { readReport } from './bounces.ts'

@@ -1,6 +1,6 @@
 /**
- * What came back by mail: a bounce, a notice of delay, a complaint, an automatic answer, or none of them. Never throws, bounded in
- * octets and work; what a report claims is a stranger's word, and whose mail it was is for the caller to prove.
+ * Classifies mail that arrives at a return path: bounce, delay notice, complaint, auto-response, or other. Never throws; octets and work
+ * are limited. A report's claims are unverified, and the caller must prove which email it concerns.
  */
 import { bareComplaint, complainedId, type Feedback, feedbackOf, isComplaint } from './feedback.ts'
 import { comesFromProgram, forwardedReport, passesOn } from './forwarded.ts'
@@ -13,7 +13,7 @@ import { plainWords } from './wordings.ts'
 import { TooMuchWork } from './work.ts'
 
 const mostOctets = 26_214_400
-/** A forward of a forward of a report. */
+/** Limit of nested forwards. */
 const mostForwards = 4
 
 export function readReport(octets: Uint8Array): Report {
@@ -26,7 +26,7 @@ export function readReport(octets: Uint8Array): Report {
   }
 }
 
-/** Of half a report half is known, and the other half could say that nobody is to blame. */
+/** A partly read report gives a partial result, and the unread rest could contradict it. */
 const unreadReport = reportOf('other', [], { original: null, originalMessageId: null, reportingMta: null, arrivalDate: null, unread: true })
 
 function readMessage(message: Part, forwards: number): Report {

@@ -1,4 +1,7 @@
-/** What a report comes to, and what every way of reading one needs: its words for people, and whose addresses are ours. */
+/**
+ * The result of reading a report, and helpers that every reader needs: the text for people, and the addresses that are not failed
+ * recipients.
+ */
 import { addressesIn } from './addresses.ts'
 import type { ClassificationName, Fault } from './classifications.ts'
 import { messageIdOf, type OriginalMessage } from './original.ts'
@@ -16,11 +19,11 @@ export interface ReportedRecipient {
   classificationCode: number | null
   fault: Fault | null
   permanent: boolean
-  /** The remote's words. */
+  /** The remote server's words. */
   reason: string | null
 }
 
-/** What is said of the first recipient stands in the report itself too. */
+/** The facts of the first recipient are repeated in the report itself. */
 export interface Report extends Omit<ReportedRecipient, 'action'> {
   kind: ReportKind
   /** Without angle brackets. */
@@ -29,9 +32,9 @@ export interface Report extends Omit<ReportedRecipient, 'action'> {
   original: OriginalMessage | null
   reportingMta: string | null
   arrivalDate: Date | null
-  /** Of a complaint: abuse, fraud, opt-out … */
+  /** For a complaint: abuse, fraud, opt-out … */
   feedbackType: string | null
-  /** It would have cost more than any report of the world does, so nothing is believed of it. */
+  /** Reading it would have cost more than any real report, so no claim of it is used. */
   unread: boolean
 }
 
@@ -52,10 +55,10 @@ export function reportOf(kind: ReportKind, recipients: readonly ReportedRecipien
   return { kind, ...first, feedbackType: null, unread: false, ...facts, recipients }
 }
 
-/** As much as of one part. */
+/** The same limit as for one part. */
 const mostWords = 100_000
 
-/** The words for people: plain text if there is some, else what html says. */
+/** The text for people: plain text if there is some, otherwise text from the html. */
 export function humanText(message: Part): string {
   const texts: Record<'plain' | 'html', string[]> = { plain: [], html: [] }
   for (const part of below(message, 'this message')) {

@@ -1,7 +1,9 @@
-/** What is left when the text says little: words that could be anybody's, then the enhanced code, then the reply code. */
+/**
+ * The last rules, for replies with little text: ambiguous words, then the enhanced code, then the reply code.
+ */
 import type { ReplyRule } from './reply-rule.ts'
 
-/** Their trouble, which passes: the words of every server. */
+/** Temporary trouble of the receiving server, in the words of all servers. */
 const trouble = `
       (try|please try|retry|resend|come back) .. (again|later)
       (temporar*|transient|maintenance|overload*|overloaded|busy|shutting down|closing transmission|closing connection)
@@ -14,7 +16,7 @@ const trouble = `
       稍 后`
 
 export const rulesOfCodes: readonly ReplyRule[] = [
-  // Exim gave up: the text before it, if any, says why.
+  // Exim gave up; any text before it gives the reason.
   { classification: 'temporarily_unavailable', fault: 'server', text: 'retry (timeout|time)' },
   {
     classification: 'temporarily_unavailable',
@@ -24,7 +26,7 @@ export const rulesOfCodes: readonly ReplyRule[] = [
       temporar* .. (failure|problem|error|failed)
       lookup failure`,
   },
-  // Enhanced codes that mean one thing (RFC 3463, RFC 7372, RFC 7505, RFC 8689; Microsoft's 5.7.5xx to 5.7.7xx).
+  // Enhanced codes with one meaning (RFC 3463, RFC 7372, RFC 7505, RFC 8689; Microsoft's 5.7.5xx to 5.7.7xx).
   { classification: 'invalid_recipient', fault: 'recipient', subjects: ['1.1', '1.2', '1.3', '1.4', '1.10'] },
   { classification: 'no_mailbox', fault: 'recipient', subjects: ['1.6', '2.1', '7.13', '7.17', '7.18'] },
   { classification: 'mailbox_full', fault: 'recipient', subjects: ['2.2'] },
@@ -73,14 +75,14 @@ export const rulesOfCodes: readonly ReplyRule[] = [
       (not implemented|need rcpt|need mail|need full|need data|rcpt first|mail first|send helo|say helo|polite people|before greeting|bad syntax|smtputf8|8bitmime)`,
   },
 
-  // Enhanced codes that say little.
+  // Enhanced codes with little meaning.
   { classification: 'temporarily_unavailable', fault: 'server', replies: 'temporary', subjects: ['7.0', '7.1'] },
   { classification: 'policy_violation', fault: 'server', subjects: ['7.*'] },
   { classification: 'policy_violation', fault: 'content', subjects: ['6.0', '6.1', '6.2', '6.3', '6.5', '6.6'] },
   { classification: 'protocol_error', fault: 'ours', subjects: ['5.0', '5.1', '5.2', '5.4', '5.5', '5.6', '6.*'] },
   { classification: 'temporarily_unavailable', fault: 'server', subjects: ['3.0', '3.1', '3.2', '3.3', '3.5', '4.*', '5.3', '2.4'] },
 
-  // Reply codes (RFC 5321 section 4.2.3, RFC 7504, RFC 4954); 550, 553 and 554 are used for everything and so mean nothing.
+  // Reply codes (RFC 5321 section 4.2.3, RFC 7504, RFC 4954); 550, 553 and 554 are used for everything and so have no rule.
   { classification: 'policy_violation', fault: 'ours', codes: [530, 534, 535] },
   { classification: 'tls_required', fault: 'ours', codes: [523, 538] },
   { classification: 'mailbox_full', fault: 'recipient', codes: [422, 552] },

@@ -1,10 +1,12 @@
-/** What is said of the message: a virus, its form, spam, its size; and what is full, because sizes and quotas share their words. */
+/**
+ * Rules about the message: a virus, its form, spam, its size; and about full mailboxes, because sizes and quotas share their words.
+ */
 import type { ReplyRule } from './reply-rule.ts'
 
 export const rulesOfContent: readonly ReplyRule[] = [
-  // Of a command, not of the message.
+  // About a command, not the message.
   { classification: 'protocol_error', fault: 'ours', codes: [500, 501], text: 'line [is] (too long|length)' },
-  // The recipient's own list or rule: their choice about us, no sign that the address is dead. Exchange's RESOLVER.RST, Google Groups.
+  // The recipient's own list or rule: the recipient's choice, and no sign that the address is dead. Exchange's RESOLVER.RST, Google Groups.
   {
     classification: 'policy_violation',
     fault: 'recipient',
@@ -43,7 +45,7 @@ export const rulesOfContent: readonly ReplyRule[] = [
       (anschadliche*|schadsoftware|virus|virus gefunden)
       (вирус*|病 毒|ウイルス)`,
   },
-  // RFC 5322 and 2045 read strictly: Gmail, Yahoo, Exchange, Zoho, Courier.
+  // RFC 5322 and 2045 applied strictly: Gmail, Yahoo, Exchange, Zoho, Courier.
   {
     classification: 'policy_violation',
     fault: 'content',
@@ -79,7 +81,7 @@ export const rulesOfContent: readonly ReplyRule[] = [
       (垃 圾 邮 件|垃 圾 郵 件|垃 圾|迷 惑 メール)`,
   },
 
-  // A limit of ours; then what is full: a mailbox, a disk; then what is too large. In this order, because they share their words.
+  // A limit of the sender; then full mailboxes and disks; then messages that are too large. In this order, because they share their words.
   {
     classification: 'policy_violation',
     fault: 'ours',
@@ -87,7 +89,7 @@ export const rulesOfContent: readonly ReplyRule[] = [
       (sending|sender|outgoing|outbound|daily user|sending account) (quota|limit|limits) [has been|is|was] [exceeded|reached]
       reached a limit for sending`,
   },
-  // United Internet and others say it behind the registered text of 552, which is of a mailbox.
+  // United Internet and others append it to the registered text of 552, which is about a mailbox.
   {
     classification: 'message_too_large',
     fault: 'content',

@@ -1,6 +1,6 @@
 /**
- * What single providers mean by a code or a phrase that others use differently, each with where they say so. A pattern of words that
- * only they write needs no mark; one that others write too names what gives the provider away.
+ * Codes and phrases that single providers use in a way of their own, each with its source. A pattern of words that only the provider
+ * writes needs no mark; a pattern that others write too names a mark that identifies the provider.
  */
 import type { ReplyRule } from './reply-rule.ts'
 
@@ -69,7 +69,7 @@ export const rulesOfProviders: readonly ReplyRule[] = [
     fault: 'recipient',
     text: 'no mail enabled subscriptions\naccount inbounds disabled',
   },
-  // Microsoft refuses unknown recipients at its edge with access denied.
+  // Microsoft's edge refuses unknown recipients with "access denied".
   { classification: 'invalid_recipient', fault: 'recipient', subjects: ['4.1'], marks: msUnknown, replies: 'permanent' },
 
   // Yahoo and AOL: senders.yahooinc.com/smtp-error-codes, the former postmaster.aol.com/error-codes.
@@ -85,10 +85,10 @@ export const rulesOfProviders: readonly ReplyRule[] = [
   // United Internet (GMX, WEB.DE, mail.com, 1&1): postmaster.gmx.net/en/error-messages.
   { classification: 'policy_violation', fault: 'content', text: '(reject due to policy restrictions|message content .. policy)' },
   { classification: 'policy_violation', fault: 'sender', text: 'invalid dns mx\n(resource record|bad dns)\nsender address is not allowed' },
-  // T-Online: postmaster.t-online.de; the address is refused before anything was said.
+  // T-Online: postmaster.t-online.de; it refuses the address before any command.
   { classification: 'spam_block', fault: 'reputation', text: 'a problem occurred .. contact\na problem occurred . ask your postmaster' },
 
-  // Apple: support.apple.com/en-us/102322; content is judged, whatever is called policy.
+  // Apple: support.apple.com/en-us/102322; the content is refused, although the text says policy.
   { classification: 'policy_violation', fault: 'content', text: '(cs01|cs02|hm07|hm08|hm30)\nrejected due to local policy .. url' },
   { classification: 'policy_violation', fault: 'content', marks: ['support.apple.com'], text: 'local policy' },
 
@@ -166,17 +166,17 @@ export const rulesOfProviders: readonly ReplyRule[] = [
     fault: 'reputation',
     text: '(outbound thread limit|ip temporarily blacklisted|rate control)',
   },
-  // Barracuda: a rule of the filter said no to the message; campus.barracuda.com.
+  // Barracuda: a filter rule refused the message; campus.barracuda.com.
   { classification: 'spam_block', fault: 'content', text: 'permanent failure for one or more recipients .. blocked' },
-  // Links in the message, not our address; Vade and Trend Micro name a spam pattern.
+  // Links in the message, not Postrider's address; Vade and Trend Micro name a spam pattern.
   {
     classification: 'spam_block',
     fault: 'content',
     text: '(url|urls|link|links|uri) in (this|your|the)\nspam pattern\n(spam|virus) or (virus|spam) (classification|content)\nspam or virus\ncontains spam',
   },
-  // MDaemon, and others that count messages and not octets.
+  // MDaemon, and others that limit the number of messages and not octets.
   { classification: 'mailbox_full', fault: 'recipient', text: 'too many messages (in|on) [the|his|your] (mailbox|inbox|server)' },
-  // AOL of an address that was reserved and never used.
+  // AOL, for an address that was reserved and never used.
   { classification: 'invalid_recipient', fault: 'recipient', text: 'never logged onto' },
   // Broadcom (Symantec, MessageLabs): knowledge.broadcom.com, "connection rejected by policy [7.x]".
   {
@@ -184,12 +184,12 @@ export const rulesOfProviders: readonly ReplyRule[] = [
     fault: 'reputation',
     text: '(connection|connections) (rejected|refused|denied) by policy\nsymantec zodiac',
   },
-  // Its 542 is no code of any RFC: the address is not among those that its customer has registered.
+  // Broadcom's 542 is not a code of any RFC: its customer has not registered the address.
   { classification: 'invalid_recipient', fault: 'recipient', codes: [542], text: 'rejected' },
   // Facebook: postmaster.facebook.com/response_codes.
   { classification: 'invalid_recipient', fault: 'recipient', text: 'rcp p1' },
   { classification: 'policy_violation', fault: 'recipient', text: 'rcp (p2|p3)' },
-  // Zoho: zoho.com/mail/help/bounce; all mail of a domain is refused by its own rule.
+  // Zoho: zoho.com/mail/help/bounce; a rule of the domain refuses all its mail.
   { classification: 'policy_violation', fault: 'server', text: 'mail rejected by destination domain' },
   { classification: 'spam_block', fault: 'reputation', text: 'email outgoing blocked' },
   // Rackspace: docs.rackspace.com, codes in brackets.

@@ -1,17 +1,19 @@
-/** What is said of the recipient and of the way to them: relaying, loops, addresses that take no mail, are gone, or never were. */
+/**
+ * Rules about the recipient and the route to it: relaying, loops, addresses that accept no mail, no longer exist, or never existed.
+ */
 import type { ReplyRule } from './reply-rule.ts'
 
 export const rulesOfRecipients: readonly ReplyRule[] = [
   // Gateways of mobile carriers.
   { classification: 'invalid_recipient', fault: 'recipient', text: 'no valid recipients for this (mm|mms|sms)' },
-  // What follows when no recipient was left: the reason was in the replies before.
+  // Sent when no recipient was left: the earlier replies gave the reason.
   {
     classification: 'protocol_error',
     fault: 'ours',
     text: 'no valid recipients\nno recipients (specified|accepted|given|were)\nincorrectly constructed\nmalformed address\nvalid rcpt command must\n(parameters|parameter) not (recognized|implemented)',
   },
 
-  // Their MX does not know that it is one, or wants a password of us: Postfix, Exim, Sendmail, qmail's rcpthosts, Exchange.
+  // The MX does not know that it is one, or requires a password: Postfix, Exim, Sendmail, qmail's rcpthosts, Exchange.
   {
     classification: 'policy_violation',
     fault: 'server',
@@ -53,7 +55,8 @@ export const rulesOfRecipients: readonly ReplyRule[] = [
   },
   { classification: 'protocol_error', fault: 'server', subjects: ['4.6', '4.14'] },
 
-  // A program behind the address failed: procmail, maildrop, a script of an alias. Its server's trouble, whatever words it died with.
+  // A program behind the address failed: procmail, maildrop, a script of an alias. It is the server's fault, regardless of the program's
+  // message.
   {
     classification: 'temporarily_unavailable',
     fault: 'server',
@@ -68,7 +71,7 @@ export const rulesOfRecipients: readonly ReplyRule[] = [
   },
   { classification: 'temporarily_unavailable', fault: 'server', replies: 'temporary', text: 'unverified address' },
 
-  // Not from everybody, or not everything: that is a rule of theirs.
+  // Not from every sender, or not every message: a rule of the receiving side.
   {
     classification: 'policy_violation',
     fault: 'server',
@@ -101,7 +104,7 @@ export const rulesOfRecipients: readonly ReplyRule[] = [
       (ящик*|аккаунт|учетная запись|пользователь) .. (заблокирован*|отключен*|удален*|неактив*|закрыт*)
       (账 号|帐 号|用 户|邮 箱|账 户) .. (停 用|冻 结|禁 用|锁 定|注 销|关 闭)`,
   },
-  // RFC 7505, RFC 7504, and mailboxes that take nothing though they are there.
+  // RFC 7505, RFC 7504, and existing mailboxes that accept no mail.
   {
     classification: 'not_accepting_mail',
     fault: 'recipient',
@@ -138,7 +141,7 @@ export const rulesOfRecipients: readonly ReplyRule[] = [
   },
   { classification: 'invalid_recipient', fault: 'recipient', subjects: ['1.2'] },
   { classification: 'invalid_recipient', fault: 'recipient', subjects: ['4.4'], text: '(unknown|no such|invalid) domain' },
-  // A domain that is not there; of the sender's the rules before have spoken.
+  // A domain that does not exist; the earlier rules have handled the sender's domain.
   {
     classification: 'dns_error',
     fault: 'server',
@@ -215,7 +218,7 @@ export const rulesOfRecipients: readonly ReplyRule[] = [
       宛 先 不 明
       (존 재 하 지|수 신 자 를 찾|없 는 사 용 자)`,
   },
-  // A domain without a word of whose: it may be the sender's.
+  // A domain without a hint whose it is: it may be the sender's.
   {
     classification: 'dns_error',
     fault: 'server',
@@ -223,7 +226,7 @@ export const rulesOfRecipients: readonly ReplyRule[] = [
       (domain|host) ~ (unknown|not exist*|nonexist*|not found|invalid|no such)
       (unknown|invalid|no such|bad|nonexistent) (domain|host|system)`,
   },
-  // Who says no more than that the recipient is refused means the address, unless the code tells of a policy (Postfix's access tables).
+  // A refusal of the recipient without a reason concerns the address, unless the code indicates a policy (Postfix's access tables).
   {
     classification: 'policy_violation',
     fault: 'server',

@@ -1,8 +1,10 @@
-/** What is said of the sending side: what passes, its reputation, its DNS, its rate, its TLS. Each family names servers that say so. */
+/**
+ * Rules about the sending side: temporary refusals, reputation, DNS, rate, TLS. Each family names servers that use its words.
+ */
 import type { ReplyRule } from './reply-rule.ts'
 
 export const rulesOfSenders: readonly ReplyRule[] = [
-  // Postgrey, milter-greylist, SQLgrey, rspamd; Gmail and Rackspace of a mailbox that gets too much; Postfix's address verification.
+  // Postgrey, milter-greylist, SQLgrey, rspamd; Gmail and Rackspace for a mailbox that receives too much; Postfix's address verification.
   {
     classification: 'temporarily_unavailable',
     fault: 'server',
@@ -23,7 +25,7 @@ export const rulesOfSenders: readonly ReplyRule[] = [
       {mailbox} ~ (disabled|locked|unavailable|blocked|busy) temporar*`,
   },
 
-  // Gmail names the SPF or DKIM domain of such mail, Yahoo the complaints: neither is about DNS.
+  // Gmail names the SPF or DKIM domain of such mail, Yahoo the complaints: neither concerns DNS.
   {
     classification: 'spam_block',
     fault: 'reputation',
@@ -37,7 +39,7 @@ export const rulesOfSenders: readonly ReplyRule[] = [
       sender score`,
   },
 
-  // RFC 7208, 6376, 7489 in everybody's words. "To protect our users from spam and phishing" follows some of these.
+  // RFC 7208, 6376, 7489 in common words. "To protect our users from spam and phishing" follows some of these.
   {
     classification: 'policy_violation',
     fault: 'sender',
@@ -78,7 +80,7 @@ export const rulesOfSenders: readonly ReplyRule[] = [
       (pas de|aucun) (reverse|dns inverse)
       reverse dns eintrag`,
   },
-  // The envelope sender or the From field: no such domain, no MX, callout failed, written wrongly.
+  // The envelope sender or the From field: no such domain, no MX, failed callout, malformed.
   {
     classification: 'policy_violation',
     fault: 'sender',
@@ -107,7 +109,7 @@ export const rulesOfSenders: readonly ReplyRule[] = [
       发 件 人 .. (不 存 在|无 效)`,
   },
 
-  // Where our address is, by a map: nothing that was thought of us.
+  // The geographic location of Postrider's address: not its reputation.
   {
     classification: 'policy_violation',
     fault: 'reputation',
@@ -116,7 +118,7 @@ export const rulesOfSenders: readonly ReplyRule[] = [
       (your|this|that|certain|from|the) (country|countries|region)`,
   },
 
-  // Lists and blocks, whatever code comes with them: Spamhaus, SpamCop, Barracuda, Cloudmark, UCEPROTECT, home-made ones.
+  // Lists and blocks, with any code: Spamhaus, SpamCop, Barracuda, Cloudmark, UCEPROTECT, private lists.
   {
     classification: 'spam_block',
     fault: 'reputation',
@@ -163,7 +165,7 @@ export const rulesOfSenders: readonly ReplyRule[] = [
       (黑 名 单|黑 名 單|フラックリスト|ブラックリスト)`,
   },
 
-  // A sender that is refused without a word about a list.
+  // A refused sender without a mention of a list.
   {
     classification: 'policy_violation',
     fault: 'sender',
@@ -173,7 +175,7 @@ export const rulesOfSenders: readonly ReplyRule[] = [
       (rejected|refused|denied|unacceptable) {sender}`,
   },
 
-  // Rates and numbers: they pass when we go slower.
+  // Rate and number limits, which end at a lower rate.
   {
     classification: 'temporarily_unavailable',
     fault: 'reputation',
@@ -200,14 +202,14 @@ export const rulesOfSenders: readonly ReplyRule[] = [
       (频 率|频 繁)
       (发 信|发 送) .. 超 过`,
   },
-  // Sendmail's BadRcptThrottle, Cox, Exchange's edge: lists with dead addresses, which is what they think of us.
+  // Sendmail's BadRcptThrottle, Cox, Exchange's edge: too many dead addresses, which is a matter of reputation.
   {
     classification: 'policy_violation',
     fault: 'reputation',
     text: `
       too many (invalid|unknown|bad|nonexistent|wrong|undeliverable|failed) (recipients|users|rcpt*|addresses|recipient|commands|user)`,
   },
-  // Postfix, Exim, qmail: more recipients in one transaction than they take.
+  // Postfix, Exim, qmail: more recipients in one transaction than the server accepts.
   {
     classification: 'temporarily_unavailable',
     fault: 'server',

@@ -1,4 +1,6 @@
-/** A delivery report by what its machine's part states. */
+/**
+ * Reads a DSN by its machine-readable part (RFC 3464).
+ */
 import { isListMail } from './automatic.ts'
 import { type DeliveryStatus, isDeliveryStatus, readDeliveryStatus, type StatusOfRecipient, statusInText } from './delivery-status.ts'
 import { type Meaning, meaningOf, replyIn } from './meaning.ts'
@@ -9,7 +11,7 @@ import { humanText, idIn, nothing, oursOf, type Report, type ReportedRecipient, 
 import { failuresIn, linesOf, mostStart, reasonIn } from './told.ts'
 import { delayWords, gaveUpWords, plainWords } from './wordings.ts'
 
-/** The machine's part, wherever it is: of a multipart, as the whole message, or as lines of text. */
+/** The machine-readable part, wherever it is: part of a multipart, the whole message, or lines of text. */
 export function statusOf(message: Part): DeliveryStatus | null {
   let partial: DeliveryStatus | null = null
   for (const part of below(message, 'this message')) {
@@ -26,14 +28,14 @@ export function statusOf(message: Part): DeliveryStatus | null {
 export function fromStatus(message: Part, status: DeliveryStatus): Report {
   const text = humanText(message)
   const { words: all, original: quoted } = quotedOriginal(text)
-  // Where the boundary lines are lost, the fields stand in the text and are no words.
+  // Without boundary lines the fields stand in the text, and are not words for people.
   const beforeFields =
     message.children.length > 0 ? '' : all.slice(0, Math.max(0, all.search(/^(?:Reporting-MTA|Original-Recipient|Final-Recipient):/m)))
   const words = beforeFields.trim() === '' ? all : beforeFields
   const original = attachedOriginal(message) ?? quoted
   const told = failuresIn(words, { to: original?.to ?? [], ours: oursOf(message, original) })
   const only = status.recipients.length === 1
-  // Once for all recipients.
+  // Computed once for all recipients.
   const plain = plainWords(words)
   const lines = linesOf(words, mostStart)
   const recipients = status.recipients.map((one): ReportedRecipient => {
@@ -63,10 +65,10 @@ export function fromStatus(message: Part, status: DeliveryStatus): Report {
 
 export const failure = (meaning: Meaning, action: string) => ({ ...meaning, permanent: action === 'failed' && meaning.permanent })
 
-/** Some leave the action out, and some call a delay a failure; RFC 3464 section 2.3.3 has the five words. */
+/** Some programs omit the action, and some report a delay as a failure; RFC 3464 section 2.3.3 defines the five values. */
 function actionOf({ action, status, diagnostic }: StatusOfRecipient, words: string): string {
   if (action !== null && /^(?:fail|undeliver|error|reject|bounce)/.test(action)) return 'failed'
-  // OpenSMTPD calls its last report a delay too.
+  // OpenSMTPD labels its last report a delay too.
   if (action !== null && /^(?:delay|defer)/.test(action)) return /\benvelope expired\b/i.test(words) ? 'failed' : 'delayed'
   if (action !== null && /^(?:deliver|relay|expand)/.test(action)) return action
   const digit = status?.[0] ?? String(replyIn(diagnostic ?? '').code ?? '5')[0]

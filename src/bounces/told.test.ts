@@ -1,4 +1,6 @@
-/** What reports tell in their own words, in words of many languages, and where their form is broken. */
+/**
+ * Free-text reports in many languages, and reports with a broken format.
+ */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { readReport, suppresses } from './bounces.ts'
@@ -275,7 +277,7 @@ test('a report that says nothing itself is what the report attached to it says',
     )
   const silent = outer('----- The following addresses had permanent delivery errors -----\n')
   expect([silent.kind, silent.recipient, silent.classification]).toEqual(['bounce', 'ann@example.org', 'invalid_recipient'])
-  // A report of a report that could not be delivered is about whoever would not take it.
+  // An undeliverable report about a report concerns the recipient that refused the outer one.
   const double = outer('----- The following addresses had permanent delivery errors -----\n<us@shop.example>\n550 5.2.2 Mailbox full\n')
   expect([double.kind, double.recipient, double.classification]).toEqual(['bounce', 'us@shop.example', 'mailbox_full'])
 })

@@ -1,6 +1,6 @@
 /**
- * A report in a person's words: which of the addresses in it failed, and what was said of it. Every address is weighed by what stands
- * around it; no program's form is known by name.
+ * Reads free-text reports: finds the addresses that failed, and the reason for each. Every address is weighed by the words around it; no
+ * program's format is recognised by name.
  */
 import { addressesIn } from './addresses.ts'
 import { type Reply, replyIn } from './meaning.ts'
@@ -10,25 +10,25 @@ import { failureWords, plainWords } from './wordings.ts'
 export interface ToldFailure {
   recipient: string
   reason: string | null
-  /** From 4: something speaks for it besides that it stands there. */
+  /** From 4: there is evidence for it besides its presence. */
   weight: number
 }
 
 export interface Known {
-  /** Recipients of the message that came back. */
+  /** Recipients of the returned message. */
   to: readonly string[]
-  /** Who sent it, and who got the report: not the ones that failed. */
+  /** The sender and the recipient of the report: not failed addresses. */
   ours: readonly string[]
 }
 
 const mostLines = 1_500
-/** No report names so many; each is weighed by some dozens of words around it. */
+/** More than any report names; each is weighed by dozens of words around it. */
 const mostWeighed = 400
-/** One message has no more. */
+/** More than one message has. */
 const mostFailures = 50
-/** Where a reason stands that does not stand near the address. */
+/** The part searched for a reason that does not stand near the address. */
 export const mostStart = 200
-/** Longer lines are somebody's text. */
+/** A longer line is body text. */
 const longestLine = 4_000
 const mostReason = 1_000
 const window = 8
@@ -41,15 +41,15 @@ const before =
 const notHim =
   /(?:from|sent by|sender|von|absender|de la part|remitente|remetente|mittente|contact|e-?mail to|mailto:|write to|reply to|kontakt|afzender|nadawc\w*|отправител\w*|发件人|送信者|mail from)[\s:=<"'([：]{0,12}$/iu
 const isId = /message-?\s?id|\bid[=:]|nachrichten-?id/i
-/** Replies of commands that are no answer about a recipient. */
+/** Replies to commands that do not concern a recipient. */
 const ownCommand = /^[\s>]{0,8}(?:>>>|MAIL FROM|HELO|EHLO|DATA\b)/i
 
-/** `<ann@example.org>: host mx said: 550`: what is indented below goes on with the reply, whomever it names. */
+/** `<ann@example.org>: host mx said: 550`: the indented lines below continue the reply, whomever they name. */
 const beginsReply = /^<?[^\s<>:@]{1,320}@[^\s<>:@]{1,255}>?: \S.{0,1000}[45]\d\d/
 /** `ann@example.org: No MX found`. */
 const colonWords = /^\s{0,8}<?[^\s<>:@]{1,320}@[^\s<>:@]{1,255}>?: (?=\p{L}+[^\p{L}\n]+\p{L}{2})/u
 
-/** Weighed failures, best first; those that nothing speaks for are left out. */
+/** The failures, highest weight first; addresses without evidence are left out. */
 export function failuresIn(text: string, known: Known): ToldFailure[] {
   const lines = linesOf(text.slice(0, 60_000), mostLines)
   const to = new Set(known.to.map((one) => one.toLowerCase()))
@@ -86,11 +86,11 @@ export function failuresIn(text: string, known: Known): ToldFailure[] {
 }
 
 interface LineFacts extends Reply {
-  /** It says that something failed. */
+  /** The line reports a failure. */
   fails: boolean
 }
 
-/** Looked at for many recipients: what it says by itself is found out once. */
+/** A line used for many recipients: its own properties are computed once. */
 export interface Line {
   text: string
   facts?: LineFacts
@@ -113,7 +113,7 @@ function factsIn(line: string): LineFacts {
   return { ...reply, fails: isRead && (reply.code !== null || reply.enhanced !== null || says(plainWords(line), failureWords)) }
 }
 
-/** `A message sent by`, an empty line, and the sender on a line of its own. */
+/** `A message sent by`, an empty line, and the sender on a separate line. */
 function notHimAbove(lines: readonly Line[], at: number, head: string): boolean {
   if (/\p{L}/u.test(head)) return false
   const above = lines[at - 1]?.text.trim() === '' ? lines[at - 2] : lines[at - 1]
@@ -134,7 +134,10 @@ function placeWeight(line: string, start: number, end: number): number {
   return weight
 }
 
-/** The remote's reply in these lines with the lines that go on with it; else the line that says why; else what follows the address. */
+/**
+ * The remote server's reply in these lines with its continuation lines; otherwise the line with the reason; otherwise the text after the
+ * address.
+ */
 export function reasonIn(from: readonly Line[], recipient: string | null): string | null {
   const lines = from.map(({ text }) => text)
   for (const [at, line] of from.entries()) {
@@ -159,7 +162,7 @@ export function reasonIn(from: readonly Line[], recipient: string | null): strin
 const label =
   /^[^\p{L}\n]{0,20}(?:(?:the )?(?:failure |error |bounce |delivery |technical )?(?:reason|response|error message|error description|diagnostic code|cause|details)|the (?:reason|response|error)[^:\n]{0,60}|grund|fehlermeldung|ursache|motif|raison|motivo|causa|reden|powód|przyczyna|причина|理由|原因|退信原因|důvod|příčina|orsak|årsag|syy|neden|sebep)[^:：\n\p{L}]{0,10}[:：][ \t]*(.{0,2000})$/iu
 
-/** `Reason: …` on its line, or in the lines below. */
+/** `Reason: …` on one line, or on the lines below. */
 function announcedReason(lines: readonly string[]): string | null {
   for (const [at, line] of lines.entries()) {
     const match = line.length < longestLine ? label.exec(line) : null
@@ -175,7 +178,7 @@ function announcedReason(lines: readonly string[]): string | null {
   return null
 }
 
-/** Lines right below one that is the address alone: what they say of it, in whatever words. */
+/** The lines directly below a line with only the address, in any words. */
 function belowAddress(lines: readonly string[], recipient: string | null): string | null {
   if (recipient === null || lines[0]?.replace(/[\s<>"'():;,*-]/g, '').toLowerCase() !== recipient.toLowerCase()) return null
   const text = paragraph(lines, 1)
@@ -187,7 +190,7 @@ function withRest(lines: readonly string[], at: number): string {
   const { code } = replyIn(whole[0] as string)
   for (const line of lines.slice(at + 1, at + window)) {
     if (line.trim() === '' || ownCommand.test(line) || /^\s*[-=_*]{5}/.test(line)) break
-    // A transcript has the replies to several commands, below each other.
+    // A transcript contains the replies to several commands, one below the other.
     const next = /^(?:<<< )?([45]\d\d)[ -]/.exec(line)?.[1]
     if (next !== undefined && code !== null && Number(next) !== code) break
     whole.push(line)
@@ -204,7 +207,7 @@ function paragraph(lines: readonly string[], at: number): string {
   return whole.join('\n')
 }
 
-/** On one line, without the address it began with and the marks of transcripts. */
+/** On one line, without the leading address and the marks of transcripts. */
 function tidy(text: string, recipient: string | null): string | null {
   let words = text
     .split('\n')

@@ -1,4 +1,6 @@
-/** A report that says in words only what it is: bounce, delay, automatic answer, or nothing of that. */
+/**
+ * Determines the kind of a free-text report: bounce, delay, auto-response, or other.
+ */
 import { addressesIn } from './addresses.ts'
 import { isAutoReply, isListMail, saysAutomatic } from './automatic.ts'
 import type { DeliveryStatus } from './delivery-status.ts'
@@ -15,7 +17,7 @@ interface Outer {
   subject: string
   isProgram: boolean
   attached: OriginalMessage | null
-  /** A machine's part without a recipient. */
+  /** A machine-readable part without a recipient. */
   partial: DeliveryStatus | null
 }
 
@@ -56,7 +58,7 @@ export function fromWords(message: Part, { subject, isProgram, attached, partial
   return reportOf(kind, recipients, facts)
 }
 
-/** Some put the copy first and their own words behind it; whose words name somebody have said all. */
+/** Some programs put the copy first and their own words after it; words that name an address are complete. */
 const saysItself = (words: string) =>
   says(plainWords(words), failureWords) || says(plainWords(words), delayWords) || addressesIn(words, 1).length > 0
 
@@ -71,7 +73,7 @@ function toldFailures(
   const otherwise = reasonIn(linesOf(words, mostStart), null)
   if (failed.length > 0) return failed.map((recipient) => ({ recipient, reason: reasonOf(recipient) ?? otherwise }))
   const [first] = found
-  // One that only stands there loses to the only address we wrote to.
+  // An address without other evidence loses to the only address the message was sent to.
   const sole = soleOf(original)
   if (!first || (first.weight < 4 && sole !== null && sole !== first.recipient))
     return [{ recipient: sole ?? first?.recipient ?? null, reason: otherwise }]
@@ -87,9 +89,9 @@ interface Seen {
   hasOriginal: boolean
   /** A server's reply is quoted. */
   hasReply: boolean
-  /** One of the replies is for ever. */
+  /** One of the replies is permanent. */
   isRefused: boolean
-  /** Addresses that something speaks for. */
+  /** Number of addresses with evidence. */
   names: number
 }
 
@@ -102,7 +104,7 @@ function kindOf(message: Part, seen: Seen): ReportKind {
   const isDelaySubject = says(subject, delaySubjects) && !isReply
   const isAutomatic = isAutoReply(message, subject, words)
   const saysFailure = says(words, failureWords) || seen.hasReply || fieldOf(message, 'x-failed-recipients') !== undefined
-  // A subject of a transcript tells of its last reply; one that refused for ever is among the others.
+  // The subject of a transcript reflects its last reply; a permanent one may be among the others.
   const saysDelay = (says(subject, delaySubjects) && !seen.isRefused) || (says(words, delayWords) && !says(words, gaveUpWords))
   if (isProgram) {
     if (isAutomatic && !isFailureSubject && !isDelaySubject && !seen.hasOriginal && !saysFailure) return 'auto-reply'
@@ -110,12 +112,12 @@ function kindOf(message: Part, seen: Seen): ReportKind {
     if (saysFailure || isFailureSubject) return 'bounce'
     return isAutomatic ? 'auto-reply' : 'other'
   }
-  // Anybody can write of mail that failed: a person's or a list's needs more than words.
+  // Any person can write about failed mail: a message from a person or a list needs more evidence than words.
   const isProven = seen.hasOriginal || isNull(message) || seen.hasReply || seen.names > 0
   const isReport = isProven && !isListMail(message) && saysFailure && (isFailureSubject || isDelaySubject)
   if (isReport && !(isAutomatic && saysAutomatic(message))) return saysDelay ? 'delay' : 'bounce'
   if (isAutomatic) return 'auto-reply'
-  // What brings our message back and has no sender is a program's.
+  // A message without an envelope sender that returns the original came from a program.
   const isReturned = isNull(message) && seen.hasOriginal && saysFailure
   if (isReport || (!isReply && !isListMail(message) && (isReturned || (seen.hasReply && (isNull(message) || seen.hasOriginal)))))
     return saysDelay ? 'delay' : 'bounce'

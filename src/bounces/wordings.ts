@@ -1,6 +1,6 @@
 /**
- * How programs and providers say in many languages that mail failed, waits, or was answered by nobody, as data. Families of words, not
- * whole sentences: compared with text in lower case, one space between words, typographic quotes made plain.
+ * Phrases of programs and providers in many languages for failures, delays and auto-responses, as data. They are families of words, not
+ * whole sentences, compared with text in lower case, with single spaces and plain quotes.
  */
 
 const of = (text: string): readonly string[] =>
@@ -9,7 +9,7 @@ const of = (text: string): readonly string[] =>
     .map((phrase) => phrase.trim())
     .filter((phrase) => phrase !== '')
 
-/** One form for comparing: NFKC, lower case, single spaces. */
+/** Normal form for comparison: NFKC, lower case, single spaces. */
 export const plainWords = (text: string): string =>
   ` ${text
     .normalize('NFKC')
@@ -54,7 +54,7 @@ export const failureSubjects = of(`
   kézbesíthet | nem kézbesít | δεν παραδόθηκε | αποτυχία παράδοσης | nedoručené
   misslyckad | mislykked | başarısız | nezdařil | nie powiodł | niepowodzen | non riuscit | mislukt | сбой доставки | не удается доставить | 失敗 | 失败 | epäonnistu`)
 
-/** In the text: said by a program of a message that did not arrive. */
+/** In the text: a program's words for a message that did not arrive. */
 export const failureWords = of(`
   could not be delivered | couldn't be delivered | could not deliver | couldn't deliver | unable to deliver | not able to deliver | cannot be delivered | can't be delivered | can not be delivered
   cannot deliver | was not delivered | wasn't delivered | not been delivered | not delivered | undeliverable | undelivered | delivery failed | delivery to the following | delivery has failed
@@ -83,13 +83,15 @@ export const failureWords = of(`
   kézbesít | nem létezik | δεν παραδόθηκε | δεν υπάρχει
   fehlgeschlagen | misslyckad | mislykked | başarısız | nezdařil | nie powiodł | niepowodzen | non riuscit | error en la entrega | échec | сбой доставки | не удается | 失敗 | 失败 | epäonnistu`)
 
-/** Subjects of notices that mail still waits. */
+/** Subjects of delay notices. */
 export const delaySubjects = of(`
   delayed | (delay) | delay notification | delay notice | delivery delay | message delay | warning: could not send | warning: message | still being retried | not yet delivered | not yet been delivered | delivery incomplete | delivery temporarily
   temporary failure | temporarily deferred | deferred | will be retried | still trying
   verzöger | verspät | retardé | retard | différé | retras | demorad | aplazad | atrasad | atraso | adiad | ritard | differit | vertraag | vertraging | uitgesteld | opóźni | задерж | отлож | 遅延 | 遅れ | 延迟 | 延遲 | 지연 | zpožd | odlož | försen | fördröj | forsink | viiväst | gecik | erteleni`)
 
-/** In the text: the message still waits. Said of the message, as a remote's `try again later` is said in failures too. */
+/**
+ * In the text: the message is still queued. The words concern the message, because failures may quote a remote server's `try again later`.
+ */
 export const delayWords = of(`
   will be retried | will retry | will be tried again | will try again | will continue to try | will continue trying | will keep trying | continue to attempt | continue to be attempted | continue attempting | keep trying | still trying
   still being retried | being retried | retried until | attempts will continue | attempts to deliver the message will | retry for | we'll keep trying | we'll try again | will be attempted | warning message only | do not need to resend
@@ -111,13 +113,13 @@ export const delayWords = of(`
   yrittää uudelleen | viivästy | ei ole vielä toimitettu | yritetään uudelleen
   tekrar dene | yeniden dene | gecik | denemeye devam`)
 
-/** A failure for ever, said where delays are mentioned too. */
+/** A permanent failure in texts that mention delays too. */
 export const gaveUpWords = of(`
   giving up | gave up | given up | give up on | failed permanently | permanent fatal errors | no further attempts | will not be retried | will not retry | not going to try again | won't be retried | won't try again | final notification | too long in the queue | in the queue too long
   has expired | message expired | retry timeout exceeded | retry time not reached for any host after | permanent error | no more attempts | do not retry | stopped trying | has been abandoned | cannot be delivered | keine weiteren versuche | endgültig | aufgegeben
   définitif | aucune nouvelle tentative | no se volverá | definitiv | não será | non verranno | больше не будет | 放弃 | 断念`)
 
-/** The time for trying ran out. Said of a message, a queue or a delivery, never of an account. */
+/** The retry time expired. The words concern a message, a queue or a delivery, never an account. */
 export const expiryWords = of(`
   message expired | message has expired | mail expired | message timeout | message timed out | delivery expired | delivery has expired | delivery time expired | queue.expired | envelope expired | expired in queue | expired in the queue | expired message
   retry timeout | retry time not reached | retry time exceeded | too long in the queue | in the queue too long | queue too long | in the queue for too long | queued too long | queue lifetime | queue period | maximum queue | time in queue | maximal queue
@@ -133,11 +135,11 @@ export const expiryWords = of(`
   有効期限 | 期限切れ | 配信期限 | 再送期間 | 時間内に | 一定期間 | 再送回数 | 送信待ち | 过期 | 过期邮件 | 队列中 | 超过最大投递时间 | 投递超时 | 多次尝试 | 多次投递 | 逾期 | 佇列 | 대기 시간 | 만료
   zpráva vypršela | vypršela platnost | vypršel čas | vypršela | příliš dlouho ve frontě | meddelandet har upphört | för länge i kön | tiden har gått ut | meddelelsen er udløbet | udløbet | utløpt | for lenge i køen | for længe i køen | vanhentunut | liian kauan jonossa | umpeutunut | süresi doldu | zaman aşımı | kuyrukta çok uzun | lejárt`)
 
-/** The same, in words that a refusal may have too. */
+/** The same, in words that a refusal may contain too. */
 export const tiredWords = of(`
   expired | retry time | giving up on | timed out | time out | timeout | not responding | did not respond | no answer | unreachable | no response`)
 
-/** What vacation programs and mail clients put before or into the subject, and nobody else. */
+/** Prefixes and subjects that only vacation programs and mail clients write. */
 export const autoReplySubjects = of(`
   auto: | autoreply | auto-reply | auto reply | automatic reply | automated reply | automatic response | automated response | auto-response | auto response | autoresponse | autoresponder | auto-responder | auto answer | auto-answer
   out of office | out-of-office | is out of the office | out of the office | ooo: | [ooo] | (ooo) | vacation reply | vacation message | on vacation re: | away from my mail
@@ -149,7 +151,7 @@ export const autoReplySubjects = of(`
   automatická odpověď | automatická odpoveď | mimo kancelář | autosvar | automatiskt svar | inte på kontoret | ej på kontoret | automatisk svar | automatisk besvarelse | ikke på kontoret | ude af kontoret
   automaattinen vastaus | automaattivastaus | otomatik yanıt | otomatik cevap | ofis dışında | otomatik mesaj | automatikus válasz | házon kívül | αυτόματη απάντηση | εκτός γραφείου`)
 
-/** What people write in subjects too: an answer of a program when something else speaks for one. */
+/** Subjects that people write too: an auto-response only with other evidence. */
 export const absenceSubjects = of(`
   on vacation | away from the office | i am away | on annual leave | on holiday | on leave | maternity leave | parental leave | currently unavailable | no longer with | no longer works | has left the company
   thank you for your email | thank you for your message | thank you for contacting | thanks for contacting | we have received your | we received your | your request has been received | your message has been received | confirmation of receipt | request received | ticket created | ticket received | case created | [ticket
@@ -157,7 +159,7 @@ export const absenceSubjects = of(`
   ausência | em férias | de férias | confirmação de recebimento | assenza | assente | in ferie | afwezig | niet aanwezig | met vakantie | op vakantie | ontvangstbevestiging | nieobecno | na urlopie | urlop
   в отпуске | отсутству | нет на месте | 不在 | 休暇 | 外出 | 休假 | 度假 | nepřítomn | dovolen | frånvar | på semester | semester | fravær | på ferie | ikke til stede | poissa | lomalla | poissaolo | izindeyim`)
 
-/** In the text of mail without a header that says so. */
+/** In the text of mail without a header that declares it. */
 export const autoReplyWords = of(`
   i am out of the office | i'm out of the office | i am currently out of | i'm currently out of | i will be out of the office | i am away from | i'm away | i am on vacation | i'm on vacation | i am on holiday | i am on annual leave | i am on leave | i am currently away | i'll be out of | currently on leave | limited access to email | limited access to my email
   this is an automated reply | this is an automatic reply | this is an automated response | this is an automatic response | this is an auto-generated response | this is an automated message to confirm | automatically generated reply | automatically generated response | this is an autoresponder | do not reply to this automated

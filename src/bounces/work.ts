@@ -1,19 +1,19 @@
 /**
- * What reading one message may cost, whatever stands in it and however often it stands there: parts, messages in messages and quotes of
- * quotes all draw on the same account. When it is empty the whole message stays unread.
+ * The work budget for reading one message, for any content: parts, nested messages and nested quotes all draw on it. When it is used up,
+ * the whole message counts as unread.
  */
 
-/** Characters of header and text that words are looked for in, one by one. The longest report known to us has a tenth of it. */
+/** Characters of header and text searched for words. The longest known report has a tenth of it. */
 const mostRead = 1_000_000
 /** Octets that are only searched for a boundary, or decoded: the largest message, once at each of a few depths. */
 const mostScanned = 104_857_600
-/** Messages inside the message, attached or quoted, that are tried as the report that somebody passed on. */
+/** Nested messages, attached or quoted, that are tried as a forwarded report. */
 const mostOthers = 4
 
 export interface Work {
   read(characters: number): void
   scan(octets: number): void
-  /** Counts one more; false when there have been enough. */
+  /** Counts one more; false when the limit is reached. */
   mayReadAnother(): boolean
 }
 

@@ -1,6 +1,6 @@
 /**
- * A tenant's test clock moved forward, as a row of short steps: to the next retry, expiry or late report, then a wait until what was due
- * then is done. So all of it happens now, in order, each at its simulated time.
+ * Moves a tenant's test clock forward in short steps: to the next retry, expiry or late report, then a wait until the due work is done.
+ * Everything due within the jump therefore happens in order, each at its simulated time.
  */
 import { type Clock, pause } from '#base'
 import type { Db } from '#db'
@@ -8,14 +8,17 @@ import { findTestAheadMs, moveTestClock, readTestQueue } from '#spool'
 import { expireHolds } from './expire.ts'
 import { hasten, readLater } from './later.ts'
 
-/** What is due so shortly after the next thing happens with it; grows by the step, so that any jump takes a few hundred steps at most. */
+/**
+ * Events due this soon after the next one happen in the same step. The value grows with each step, so that any jump takes a few hundred
+ * steps at most.
+ */
 const togetherMs = 1000
 const growth = 1.05
 const lookEveryMs = 15
 
 /**
- * Returns the clock's time. Less than asked for when `withinMs` of real time were not enough, because mail cannot be delivered (a pause,
- * no delivery process) or there is too much of it: what was due until then has run, and a further call goes on.
+ * Returns the clock's time after the call. It is earlier than requested if `withinMs` of real time were not enough: mail cannot be
+ * delivered (a pause, no delivery process), or there is too much of it. Everything due until then has run; another call continues.
  */
 export async function advanceTestClock(
   { db, clock }: { db: Db; clock: Clock },
@@ -32,13 +35,13 @@ export async function advanceTestClock(
     return { busy: queue.busy + later.busy, nextInMs: next.length > 0 ? Math.min(...next) : undefined }
   }
 
-  /** Waits until nothing is due; then tells in how many ms something will be. Undefined when the time is up. */
+  /** Waits until no work is due, then returns the ms until the next due time. Undefined when the time is up. */
   const settle = async () => {
     for (;;) {
       const { busy, nextInMs } = await read()
       if (busy === 0) return { nextInMs }
       if (clock.monotonicMs() >= untilMs) return undefined
-      // Held mail whose time is up is nobody's work on the wire.
+      // No delivery worker expires held mail, so it is done here.
       await expireHolds(db, clock.nowMs())
       await pause(clock, lookEveryMs)
     }

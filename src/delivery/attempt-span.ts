@@ -1,8 +1,11 @@
-/** An attempt as traces show it: who was asked, what was answered and when; not what was said, nor for whom. */
+/**
+ * Converts an attempt to a trace span: the remote server, the reply codes and their times. The span contains neither message text nor
+ * recipient addresses.
+ */
 import type { EndedSpan } from '#base'
 import type { Outcome } from './outcome.ts'
 
-/** Undefined for what was not tried. */
+/** Undefined for an outcome without an attempt. */
 export function attemptSpan(one: Outcome): EndedSpan | undefined {
   const { claimed, status } = one
   if (status === 'held') return undefined

@@ -1,6 +1,6 @@
 /**
- * One connection's share of a destination's mail: it takes messages from the queue as long as there are any, chains them behind each
- * other, rests for more, and leaves when nothing comes or others want its place.
+ * Sends one connection's share of a site's mail: takes messages from the queue while there are any, pipelines them, idles for more, and
+ * ends when no mail arrives or another process wants the connection.
  */
 import type { Clock } from '#base'
 import type { SmtpConnection, Transaction, TransactionResult } from '#smtp'
@@ -14,16 +14,16 @@ import type { WarmUp } from './sources/warm-up.ts'
 import type { Stumbles } from './stumbles.ts'
 import type { Waiters } from './waiters.ts'
 
-/** A connection is kept this long for the next message. */
+/** An idle connection stays open this long for the next message. */
 const idleMs = 3000
-/** Transactions on one connection before it is renewed; polite towards servers that count. */
+/** Transactions on one connection before it is renewed, out of regard for servers that count them. */
 const mostPerConnection = 1000
-/** A connection of few is renewed after so long, so that processes take turns with it. */
+/** Lifetime of a connection when only few are allowed, so that processes take turns. */
 const scarceLifeMs = 5000
-/** How often an idle connection of few asks whether another process wants it. */
+/** How often an idle connection, when only few are allowed, checks whether another process wants it. */
 const askWantedMs = 100
 
-/** What a try came to, for each recipient of the job. */
+/** The result of an attempt, for each recipient of the job. */
 export interface FindingFor {
   job: Job
   findings: Finding[]
@@ -36,36 +36,36 @@ export interface FindingFor {
 export interface CarryDeps {
   clock: Clock
   /**
-   * Loads, builds and signs; undefined when there is nothing to send any more. When each recipient's message is its own, the job
-   * keeps its first recipient, and `others` takes jobs for the rest.
+   * Loads, builds and signs the message; undefined when there is no longer a message to send. When each recipient's message differs, the
+   * job keeps its first recipient, and `others` receives jobs for the rest.
    */
   prepare(job: Job, others: (jobs: readonly Job[]) => void): Promise<PreparedMessage | undefined>
-  /** What was prepared for the job is not needed any more. */
+  /** Frees the message prepared for the job. */
   release(job: Job): void
-  /** Whether the lease of the job's shard is still held. */
+  /** Whether this process still owns the lease of the job's shard. */
   mayFinish(job: Job): boolean
   done(result: FindingFor): void
-  /** The lease was lost before the final dot: nothing was sent. */
+  /** The lease was lost before the final dot, so the message was not sent. */
   abandoned(job: Job): void
-  /** From which of our addresses, and how much the provider takes from them, over all processes. */
+  /** The egress path, with its limits toward the provider over all processes. */
   outlet: Outlet
-  /** Not begun, and not to be claimed again for so long: the provider takes no more now. */
+  /** Jobs that were not started and must not be claimed again for `forMs`: the provider accepts no more now. */
   surplus(jobs: Job[], forMs: number): void
 }
 
-/** What the connections of one destination share. */
+/** State shared by the connections of one site. */
 export interface Supply {
   queue: FairQueue<Job>
   stumbles: Stumbles
-  /** Connections with room behind what they are sending, and connections with nothing to send. */
+  /** Connections that can pipeline another transaction, and idle connections. */
   chaining: Waiters
   resting: Waiters
   readonly isClosing: boolean
-  /** Into the queue, and to whoever takes it. */
+  /** Adds jobs to the queue and wakes a connection for them. */
   add: (jobs: readonly Job[]) => void
-  /** Somebody takes what waits. */
+  /** Makes sure that a connection takes the queued jobs. */
   press(): void
-  /** Whoever was woken has come to the queue. */
+  /** The woken connection has looked at the queue. */
   arrived(): void
   answered(result: TransactionResult): void
   /** Transactions given to one connection at a time. */
@@ -78,16 +78,21 @@ export interface Carrier {
   remote: RemoteEnd
 }
 
-/** Resolves when all that the connection took has been answered: with how many transactions that were. */
+/** Resolves with the number of transactions when all that the connection took have been answered. */
 export async function carry({ connection, end, remote }: Carrier, supply: Supply, deps: CarryDeps): Promise<number> {
   const { clock, outlet } = deps
   const { shape, warmUp } = end
   const { queue, stumbles } = supply
   const running = new Set<Promise<void>>()
-  /** A message was answered: what breaks from then on is the connection, and each such break had its progress. */
+  /**
+   * The connection has answered at least one message. A later break is therefore the connection's, and each such break follows progress.
+   */
   let hasCarried = false
 
-  /** Until there is mail again, and false when the connection is to be left: nothing came for long, or others have mail for it. */
+  /**
+   * Waits until there is mail. Returns false when the connection should close: no mail arrived within `idleMs`, or another process wants
+   * it.
+   */
   const rest = async (): Promise<boolean> => {
     const untilMs = clock.monotonicMs() + idleMs
     for (let leftMs = idleMs; leftMs > 0; leftMs = untilMs - clock.monotonicMs()) {
@@ -98,9 +103,9 @@ export async function carry({ connection, end, remote }: Carrier, supply: Supply
     return false
   }
 
-  /** Leaves as many recipients in the job as the warm-up allows; false when that is none. */
+  /** Keeps as many recipients in the job as the warm-up allows; returns false when that is zero. */
   const keepAllowed = async (job: Job, allowance: WarmUp): Promise<boolean> => {
-    // It comes back from a connection that broke.
+    // The job was already counted against this warm-up day before its connection failed.
     if (job.allowedBy === allowance) return true
     const granted = await allowance.take(job.recipients.length, queue.size)
     if (granted === 0) {
@@ -114,7 +119,7 @@ export async function carry({ connection, end, remote }: Carrier, supply: Supply
     return true
   }
 
-  /** The job's transactions, chained behind those that are `running`; returns how many the connection took. */
+  /** Pipelines the job's transactions behind those in `running`; returns how many the connection took. */
   const sendParts = async (job: Job, message: PreparedMessage): Promise<number> => {
     const parts = transactionsOf(job, message)
     const turns: Promise<void>[] = []
@@ -143,8 +148,8 @@ export async function carry({ connection, end, remote }: Carrier, supply: Supply
     const failure = outcome?.state === 'failed' ? outcome.failure : undefined
     if (failure?.kind === 'aborted') return deps.abandoned(job)
     const stumbled = failure && stumbles.note(connection, failure, !hasCarried)
-    // A connection that breaks before anything of the message was said says nothing about the message: another one takes it. So it
-    // does when the peer was confused by several commands at once; it is then told one at a time.
+    // A connection that breaks before any command of the message does not concern the message, so another connection takes it. The same
+    // applies if pipelining confused the peer; the peer then receives one command at a time.
     const untouched = failure?.kind === 'dropped' && failure.stage === 'mail'
     if ((untouched || stumbled) && (!job.again || hasCarried)) {
       job.again ||= !hasCarried
@@ -193,7 +198,7 @@ export async function carry({ connection, end, remote }: Carrier, supply: Supply
     if (!job.body || running.size + 1 >= supply.mostChained()) supply.press()
     const prepared = await deps.prepare(job, supply.add)
     if (!prepared) continue
-    // Not before, because what is split off waits in the queue, which is emptied when the allowance is used up.
+    // Not earlier: the recipients split off wait in the queue, which is emptied when the allowance is used up.
     if (warmUp && !(await keepAllowed(job, warmUp))) continue
     if (!connection.usable) {
       deps.release(job)

@@ -1,6 +1,6 @@
 /**
- * Brings queued emails into line with what happened to their tenant or domain (contract sections 7.2, 8 and 10): one change after the
- * other, in batches, and again from the start after a crash, which does no harm.
+ * Applies a change of a tenant or sending domain to its queued emails (contract sections 7.2, 8 and 10): one change after the other, in
+ * batches. After a crash a change is applied again from the start, which is harmless.
  */
 import type { Db, Tx } from '#db'
 import { changeStatus, emailsOfDomain } from '#emails'
@@ -17,12 +17,12 @@ import {
 } from '#spool'
 
 const mostAtOnce = 1000
-/** Of one tenant's long queue; then other chores have their turn, and the next one goes on here. */
+/** Batches of one change in one pass. Other chores then run, and the next pass continues here. */
 const mostBatches = 20
-/** By then every process has noticed the change itself, so that nothing is attempted on its old terms. */
+/** After this time every process has noticed the change, so that no attempt uses the old settings. */
 const settledAfterMs = 1500
 
-/** Returns how many changes were carried out. */
+/** Returns how many changes were completed. */
 export async function followQueueChanges(db: Db, nowMs: number): Promise<number> {
   for (let done = 0; ; done++) {
     const change = await nextQueueChange(db, nowMs - settledAfterMs)
@@ -31,7 +31,7 @@ export async function followQueueChanges(db: Db, nowMs: number): Promise<number>
   }
 }
 
-/** False when there is more to do. */
+/** Returns false when more batches remain. */
 async function follow(db: Db, { tenantId, change, domain }: QueueChange, nowMs: number): Promise<boolean> {
   const ofDomain = (each: (ids: string[]) => Promise<unknown>) => eachOfDomain(db, tenantId, domain ?? '', each)
   if (change === 'domain deleted') return ofDomain((ids) => wakeEmails(db, tenantId, ids))
@@ -57,7 +57,7 @@ function release(db: Db, tenantId: string, nowMs: number, letGo: (tx: Tx) => Pro
   })
 }
 
-/** Walks a tenant's resting emails from a sending domain, in order. */
+/** Walks a tenant's unclaimed emails of a sending domain, in order. */
 async function eachOfDomain(db: Db, tenantId: string, domain: string, each: (ids: string[]) => Promise<unknown>): Promise<true> {
   for (let after = ''; ; ) {
     const ids = await listStill(db, tenantId, after, mostAtOnce)

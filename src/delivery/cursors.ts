@@ -1,20 +1,20 @@
 /**
- * Where the next claim goes on in a tenant that has more destinations than one claim looks at, so that destinations which can take no
- * more do not stand before those that could.
+ * The position where the next claim continues, for a tenant with more recipient domains than one claim examines. Domains that can take no
+ * more mail therefore do not block those that can.
  */
 import type { Lane } from '#spool'
 
 export interface Cursors {
-  /** By tenant: only destinations after this one are looked at. */
+  /** By tenant: the claim examines only recipient domains after this one. */
   readonly current: ReadonlyMap<string, string>
-  /** After a claim: `claimed` is what it gave, `known` all lanes that the process works on. */
+  /** After a claim: `claimed` are the lanes it returned, `known` are all lanes with mail in flight. */
   advance(claimed: readonly Lane[], known: readonly Lane[]): void
 }
 
-/** `looksAt`: how many destinations of a tenant one claim looks at. */
+/** `looksAt`: the number of a tenant's recipient domains that one claim examines. */
 export function openCursors(looksAt: number): Cursors {
   const current = new Map<string, string>()
-  /** With fewer lanes at work than this, a claim sees past all of them. */
+  /** With fewer active lanes than this, a claim sees beyond all of them. */
   const many = Math.floor(looksAt * 0.75)
   return {
     current,

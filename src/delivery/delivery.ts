@@ -1,13 +1,13 @@
 /**
- * Delivery: one process's turn of claim, prepare, attempt, record. What is claimed passes `screen`, becomes jobs (`job`)
- * and goes by `dispatch` to a `destination`, whose connections (`open-connection`) each carry messages (`carry`, `messages`, `prepare`);
- * the answer becomes an `outcome`, which `record` writes. `sources/` is which of our addresses, `shaping/` how many connections and how
- * fast, `tls/` how safe. What people do and ask is in `operate`, `explain`, `restores` and `advance`.
- * Owns: shaping, shaping_slots, simulated_later, source_addresses, pool_assignments, sts_policies, tls_requirements, warm_up_days.
- * Uses: base, mail, dkim, net, smtp, bounces, simulator, db, tenants, limits, suppressions, domains, events, emails, spool, tracking.
- * Used by: usage, housekeeping, doctor, http, cli, main.
- * Promises: a recipient is handed to a connection only after its claim is committed; a lost lease stops its owner before the next
- * final dot; an outcome is kept and recorded however long the database is away; an orderly stop repeats nothing.
+ * Delivers queued recipients in one process: claim, prepare, attempt, record. A claimed recipient passes `screen` and joins a `job`.
+ * `dispatch` finds its route (`look-ups`) and hands it to a `destination`, whose connections (`open-connection`) send prepared messages
+ * (`carry`, `messages`, `prepare`). The reply becomes an `outcome`, which `record` stores. `sources/` chooses the egress source,
+ * `shaping/` limits traffic, `tls/` decides the TLS policy; operators use `operate`, `explain`, `restores` and `advance`. Owns: shaping,
+ * shaping_slots, simulated_later, source_addresses, pool_assignments, sts_policies, tls_requirements, warm_up_days. Uses: base, mail,
+ * dkim, net, smtp, bounces, simulator, db, tenants, limits, suppressions, domains, events, emails, spool, tracking. Used by: usage,
+ * housekeeping, doctor, http, cli, main. Promises: a recipient reaches a connection only after its claim is committed; a process that lost
+ * its lease stops before the next final dot; an outcome is kept and recorded however long the database is unavailable; an orderly stop
+ * repeats no message.
  */
 import { readFileSync } from 'node:fs'
 import {
@@ -95,23 +95,23 @@ export { openStandstills, type Standstills } from './standstill.ts'
 export { listTlsRequirements, requireTls, waiveTls } from './tls/required.ts'
 export { forgetExpiredPolicies, openSts } from './tls/sts.ts'
 
-/** Recipients in this process's hands at most: they are small, their bodies are not kept. */
+/** Maximum number of recipients in flight in this process. They are small, because bodies are not kept. */
 const mostHeld = 2000
 const mostPerClaim = 400
-/** Between claims when there is nothing to claim: how long a new email may lie before it is seen. */
+/** Interval of claims while the queue is empty: the longest time before a new email is seen. */
 const idlePollMs = 25
-/** While mail streams in: a claim for a handful costs as much as one for dozens. */
+/** Interval of claims under load: claiming a few recipients costs as much as claiming dozens. */
 const busyPollMs = 50
 const busyFrom = 16
 const sweepMs = 1000
 const promoteMs = 250
 const laterEveryMs = 150
 const mostPromoted = 2000
-/** How often to look for what a clock that was ahead has put off for too long. */
+/** How often to look for mail postponed too far by a process whose clock was fast. */
 const recallMs = 60_000
 const lanesPerClaim = 256
 const orderlyStopMs = 25_000
-/** What came to its end by then must still be recorded. */
+/** How long a stopping process keeps trying to record the last outcomes. */
 const lastRecordsMs = 5000
 const stopLookMs = 10
 
@@ -141,9 +141,9 @@ export interface DeliveryDeps {
     | 'scenario'
   >
   processId: string
-  /** Where reports go; without it, simulated recipients do nothing later. */
+  /** Receives simulated reports. Without it, simulated recipients do not act after delivery. */
   takeReport?: LaterDeps['takeReport'] | undefined
-  /** Called where a crash test may strike. */
+  /** Called where a crash test may inject a failure. */
   reached?: Reached | undefined
   outside?: DispatchDeps['outside']
   bounds?: DispatchDeps['bounds']
@@ -158,7 +158,7 @@ function readScenarioFile(file: string) {
 }
 
 export interface Delivery {
-  /** Finishes what is on the wire, gives back the rest, and leaves the shards to others. */
+  /** Finishes in-flight transactions, requeues all other recipients, and gives up the shards. */
   stop(): Promise<void>
 }
 
@@ -215,7 +215,7 @@ export async function startDelivery(deps: DeliveryDeps): Promise<Delivery> {
 
   const claimTurn = async (): Promise<number> => {
     const shards = leases.owned()
-    // Between claims, so that what this process holds and what the spool calls claimed are compared at rest.
+    // Runs between claims, while this process's recipients in flight and the spool's claimed rows do not change.
     if (shards.length > 0 && clock.monotonicMs() >= sweepAtMs) {
       await recordInterrupted(shards, { db, clock, ids, log, schedule, hands, recorder })
       sweepAtMs = clock.monotonicMs() + Math.min(sweepMs, config.leaseMs / 4)
@@ -266,7 +266,7 @@ export async function startDelivery(deps: DeliveryDeps): Promise<Delivery> {
     if (shards.length > 0) await promote(db, shards, clock.nowMs(), mostPromoted)
   }
 
-  /** Nothing that is written by a clock like ours is due later. */
+  /** A row with a later due time was written by a clock that was wrong. */
   const longestWaitMs = Math.max(longestRetryMs(schedule), longestPutOffMs) + recallMs
   const recallTurn = async (): Promise<undefined> => {
     const shards = leases.owned()
@@ -280,7 +280,7 @@ export async function startDelivery(deps: DeliveryDeps): Promise<Delivery> {
 
   const laterTurn = (takeReport: LaterDeps['takeReport']) => async () => ((await doLater({ ...deps, takeReport })) > 0 ? 0 : laterEveryMs)
 
-  /** Beats on until the last outcome is recorded: the lease must live as long as something is on the wire. */
+  /** Continues until the last outcome is recorded: the lease must last as long as a transaction is in flight. */
   const beating = startLoop({ clock, log, name: 'the lease', everyMs: leases.everyMs }, () => leases.turn())
   const loops = [
     startLoop({ clock, log, name: 'claiming', everyMs: idlePollMs }, claimTurn),

@@ -1,6 +1,6 @@
 /**
- * One destination: the mail servers that domains share, a small pool of reused connections, and the jobs that wait for one. It never
- * holds up another destination; a host that cannot be reached fails what waits for it now and is asked again a little later.
+ * One site: the MX hosts that several recipient domains share, a small pool of reused connections, and the jobs queued for them. A site
+ * never blocks another site. An unreachable host fails the queued jobs at once and is tried again after `downForMs`.
  */
 import type { Log } from '#base'
 import type { Resolver } from '#net'
@@ -16,21 +16,21 @@ import { openStumbles } from './stumbles.ts'
 import { openWaiters } from './waiters.ts'
 
 const mostConnections = 10
-/** How long a failed connection speaks for the whole destination. */
+/** How long a failed connection counts for the whole site. */
 const usualDownForMs = 15_000
 /**
- * Transactions given to one connection at a time: the one under way and those chained behind it. A peer that answers fast is given
- * more before a second connection is woken, because a chained message costs one round trip and one write instead of two.
+ * Pipeline depth: transactions given to one connection at a time, the current one included. A fast peer gets a deeper pipeline before a
+ * second connection is woken: a pipelined message costs one round trip and one write instead of two.
  */
 const depth = 2
 const depthOfFast = 3
 const fastMs = 50
-/** After no slot for a connection was to be had; and between connections that processes take turns with. */
+/** Delay before asking for another connection lease after one was denied, and between connections when processes take turns. */
 const deniedMs = 100
-/** By then what a refusal means has been learnt. */
+/** After this time the traffic limits have been adapted to the refusal. */
 const refusedMs = 700
 
-/** The first may be chance. */
+/** Consecutive connections that may end unused before the site counts as down. A single one may be chance. */
 const mostFruitless = 2
 const cutOff: Finding = {
   kind: 'temporary',
@@ -45,23 +45,23 @@ export interface DestinationDeps extends CarryDeps {
   resolver: Resolver
   smtpLimits?: Partial<SmtpLimits> | undefined
   dial?: Dial | undefined
-  /** How long a failed connection speaks for the whole destination. */
+  /** How long a failed connection counts for the whole site. */
   downForMs?: number | undefined
-  /** When it fails once more, that is for good. */
+  /** The next failure is permanent. */
   isLastTry(job: Job): boolean
-  /** Not offered, and not to be claimed again for so long; no attempt. */
+  /** Not offered to the server and not to be claimed again for `forMs`; counts as no attempt. */
   putOff(job: Job, forMs: number, waitsFor: string): void
 }
 
 export interface Destination {
   add(job: Job, way: Way): void
-  /** More may be added: it neither rests nor has its fill. */
+  /** More jobs may be added: the egress path is not backing off, and the queue is not full. */
   readonly hasRoom: boolean
-  /** Nothing waits and no connection is open. */
+  /** The queue is empty and no connection is open. */
   readonly idle: boolean
-  /** Takes back what no connection has begun. */
+  /** Removes and returns the jobs that no connection has started. */
   takeBack(): Job[]
-  /** Ends idle connections and closes the others when their transactions end. */
+  /** Closes idle connections at once and the others when their transactions end. */
   close(): void
   destroy(): void
 }
@@ -73,17 +73,17 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
   const stumbles = openStumbles(clock)
   let way: Way | undefined
   let working = 0
-  /** Grows with every success, so that a destination which answers nobody costs one connection. */
+  /** Maximum number of connections. It grows with every success, so that an unresponsive site costs one connection. */
   let allowed = 1
   let down: { untilMs: number; why: Unopened } | undefined
-  /** No slot for a connection is asked for before. */
+  /** No connection lease is requested before this time. */
   let deniedUntilMs = 0
   let closing = false
-  /** How long the last transaction took. */
+  /** Duration of the last transaction. */
   let lastMs = Infinity
   const chaining = openWaiters(clock)
   const resting = openWaiters(clock)
-  /** Connections in a row that ended by themselves before anything was sent, though there was mail. */
+  /** Consecutive connections that the peer ended before any message was sent, although mail was queued. */
   let fruitless = 0
   /** A connection has been woken and has not looked at the queue yet. */
   let waking = false
@@ -92,8 +92,8 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
     deps.done({ job, findings: job.recipients.map(() => finding), remote, durationMs, conversation })
 
   /**
-   * What DNS or a policy says of the destination is the outcome of all that waits. A connection was made for one email: the others were
-   * not offered, no reply is theirs, and none of them has its last try by it.
+   * A failure from DNS or a TLS policy applies to every queued job. A connection failure belongs to the one email the connection was
+   * opened for: the others were not offered, get no reply, and do not lose their last attempt by it.
    */
   const failWaiting = ({ finding, remote, conversation }: Unopened) => {
     const waiting = queue.takeAll()
@@ -104,15 +104,15 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
     const others = notOffered(finding, remote)
     let nth = 0
     for (const job of waiting) {
-      // One is offered at a time, so that the next one's turn comes as much later.
+      // One email is offered per `downForMs`, so each further email is postponed by that much more.
       if (deps.isLastTry(job)) deps.putOff(job, ++nth * downForMs, otherConnection(finding, remote))
       else fail(job, others, remote, others.message, 0)
     }
   }
 
   /**
-   * Sees to it that somebody takes what waits: a connection that can chain it, else an idle one, else a new one. Whoever has its fill
-   * calls again, so that a few connections are kept busy rather than many woken.
+   * Makes sure that a connection takes the queued jobs: one that can pipeline them, else an idle one, else a new one. A connection whose
+   * pipeline is full calls this again, so that a few connections stay busy instead of many being woken.
    */
   const press = () => {
     if (queue.size === 0 || waking) return
@@ -134,7 +134,7 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
     })
   }
 
-  /** One connection's life: open, send what there is, wait a little for more, quit. */
+  /** Lifetime of one connection: open, send the queued jobs, idle for more, quit. */
   const work = async () => {
     const slots = await takeSlots(outlet, queue.size)
     if (slots.size === 0) return denied()
@@ -150,7 +150,7 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
     const untilMs = clock.monotonicMs() + forMs
     deniedUntilMs = Math.max(deniedUntilMs, untilMs)
     clock.after(forMs, () => {
-      // A timer may be early by a part of a millisecond, and nobody else presses when nothing new comes.
+      // A timer may fire a fraction of a millisecond early, and without new mail no other code calls `press`.
       if (deniedUntilMs <= untilMs) deniedUntilMs = 0
       press()
     })
@@ -186,12 +186,12 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
     }
   }
 
-  /** What is said of us or on a connection is the outcome of one email only, and the others wait. */
+  /** A refusal of Postrider's address or of a connection is the outcome of one email only; the others stay queued. */
   const notOpened = (opened: Unopened, durationMs: number) => {
     const { finding, remote, conversation, end, distrust } = opened
     allowed = Math.max(1, open.size)
     const spendOne = () => {
-      // With another connection alive, no email has to tell what was said.
+      // While another connection is open, no email needs to record the refusal.
       const job = open.size === 0 ? queue.take() : undefined
       if (job) fail(job, finding, remote, conversation, durationMs)
     }
@@ -202,7 +202,7 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
     }
     if (distrust === 'new') spendOne()
     if (distrust !== 'none') return
-    // With another connection alive, this is its limit and not the destination's end.
+    // While another connection is open, this is a connection limit and not a failure of the site.
     if (open.size > 0) return
     down = { untilMs: clock.monotonicMs() + downForMs, why: opened }
     spendOne()
@@ -211,7 +211,7 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
 
   const addAll = (jobs: readonly Job[]) => {
     for (const job of jobs) {
-      // Nobody looks at the queue any more.
+      // No connection reads the queue any more.
       if (closing) deps.abandoned(job)
       else queue.push(job.tenantId, job)
     }
@@ -263,5 +263,5 @@ export function openDestination(name: string, deps: DestinationDeps): Destinatio
   }
 }
 
-/** How long each of the outlet's ends rests. */
+/** The backoff in ms of each address of the egress path. */
 const restsOf = ({ four, six }: Outlet) => [four, six].flatMap((end) => (end ? [endRestMs(end)] : []))

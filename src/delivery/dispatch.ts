@@ -1,6 +1,6 @@
 /**
- * Dispatch: claimed recipients on their way to a destination. Test mail and simulated recipients go to the simulator; a relay takes
- * all live mail when the operator has set one; everything else goes to the mail servers that DNS names.
+ * Routes claimed recipients to a site. Test mail and simulated recipients go to the simulator. All other mail goes to the relay if the
+ * operator configured one, otherwise to the recipient domain's MX hosts.
  */
 import { type Clock, type Config, emailIdTimeMs, type Ids, type Log, type Secrets } from '#base'
 import type { Db } from '#db'
@@ -29,17 +29,20 @@ import { openWarmUp, type WarmUp } from './sources/warm-up.ts'
 import { pausedWords } from './standstill.ts'
 import type { GuardedHost } from './tls/policy.ts'
 
-/** Looked at again by then: another process may have learnt more. */
+/** A domain in backoff is checked again after at most this time: another process may have raised the limits. */
 const longestRestMs = 30_000
-/** How soon mail for a provider that was paused goes on. */
+/** After a resume, mail for the provider continues within this time; also the minimum delay between checks of its mail. */
 const pausedLookMs = 5000
-/** Mail of a provider that stays paused is not taken up and laid down again all the time: resuming makes it due. */
+/**
+ * Maximum delay between checks of a paused provider's mail, so that it is not claimed and postponed all the time. Resuming makes it due at
+ * once.
+ */
 const longestPausedLookMs = 60_000
 const mostResting = 2000
-/** So long after its schedule an email may wait to be offered a last time. */
+/** After its retry schedule ends, an email may wait this long to be offered one last time. */
 const graceMs = 86_400_000
 const relayProvider: Provider = { name: 'relay', isNamed: true, connections: 40, rate: null }
-/** A password on its way to these stays on the machine, so it may go without TLS. */
+/** A password sent to these hosts stays on the machine, so TLS is not required. */
 const loopbackHosts = ['127.0.0.1', '::1', 'localhost']
 
 export interface DispatchDeps extends LetGo {
@@ -51,28 +54,28 @@ export interface DispatchDeps extends LetGo {
   domains: Domains
   config: Pick<Config, 'hostname' | 'mxPort' | 'mtaStsPort' | 'relay' | 'resolvers' | 'trustedResolvers' | 'allowedNetworks'>
   leases: Pick<Leases, 'holds'>
-  /** What is paused. */
+  /** The active queue pauses. */
   stops(): Promise<readonly QueueStop[]>
   shaper: Shaper
   providers: Providers
   schedule: RetrySchedule
-  /** Takes outcomes to the record; the recipients leave this process's hands. */
+  /** Hands outcomes to the recorder; the recipients are then no longer in flight. */
   finished(outcomes: Outcome[]): void
-  /** What hosts of the simulated world do besides the simulator's own addresses. */
+  /** Behaviour of hosts in the simulated network, in addition to the simulator's own addresses. */
   scenario?: Scenario | undefined
-  /** Another world than the real one: who answers questions about names, and where connections lead. */
+  /** Replaces the real network: the resolver that answers DNS queries, and the function that opens connections. */
   outside?: { resolver: Resolver; dial: Dial } | undefined
-  /** Other limits of time than the usual ones. */
+  /** Overrides of the default timeouts. */
   bounds?: { smtp?: Partial<SmtpLimits>; dnsQueryMs?: number; downForMs?: number } | undefined
 }
 
 export interface Dispatch {
   send(jobs: readonly Job[]): void
-  /** Recipients' domains that nothing more is to be claimed for now. */
+  /** Recipient domains for which no more mail is to be claimed now. */
   resting(): string[]
-  /** The same, of one tenant's mail. */
+  /** The same for single tenants: lanes from which no more mail is to be claimed now. */
   restingLanes(): Lane[]
-  /** Takes back every recipient that no connection has begun. */
+  /** Removes and returns every recipient that no connection has started. */
   takeBack(): Claimed[]
   close(): void
   destroy(): void
@@ -111,11 +114,11 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
 
   const isLastTry = ({ failures }: Claimed) => failures + 1 >= schedule.maxAttempts
   const oldestMs = wholeScheduleMs(schedule) + graceMs
-  /** What was never attempted has not begun its schedule: it was held, or somebody tries it again. */
+  /** The retry schedule starts with the first attempt. A held email or one retried by hand has not started it. */
   const isOver = (one: Claimed) =>
     isLastTry(one) && one.failures > 0 && clock.nowMs() - (emailIdTimeMs(one.emailId) ?? clock.nowMs()) > oldestMs
 
-  /** Its connection was made for another email, and it has one attempt left. */
+  /** The job's connection was opened for another email, and the job has one attempt left. */
   const notOfferedAgain = (job: Job, forMs: number, waitsFor: string) => {
     const over = job.recipients.filter(isOver)
     if (over.length > 0) deps.finished(over.map((one) => decide(one, expired(waitsFor), untried(deps, 'by schedule'))))
@@ -125,7 +128,7 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
 
   const messages = openMessages({ ...deps, report: reportAll, abandoned: abandon })
 
-  /** Until when (monotonic ms) nothing is claimed for a domain, the oldest first. */
+  /** By recipient domain, oldest first: the monotonic time in ms until which its mail is not claimed. */
   const resting = new Map<string, number>()
   const surplus = (jobs: readonly Job[], forMs: number, waitsFor: string, domainRestMs = Math.min(forMs, longestRestMs)) => {
     const untilMs = clock.monotonicMs() + domainRestMs
@@ -163,7 +166,7 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
     return outletOf({ four: end, six: end })
   }
 
-  /** `addresses`: of ours to send from; undefined: the system's choice. */
+  /** `addresses`: the egress sources to send from; undefined: the operating system chooses. */
   const destinationFor = (name: string, provider: Provider, addresses?: OutletAddresses<Source>): Destination => {
     const key = addresses ? `${name} ${outletName(addresses)}` : name
     let destination = destinations.get(key)
@@ -211,7 +214,7 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
     hosts: [{ host: config.relay.host, preference: 0, ...relayTls(config.relay) }],
     port: config.relay.port,
     auth: config.relay.auth,
-    // Named by the operator, not by a recipient's DNS.
+    // The operator named this host; it does not come from a recipient's DNS.
     guard: { allows: () => true },
   }
 
@@ -279,7 +282,7 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
   }
 }
 
-/** A password, and TLS from the first octet, are promises to the operator; a relay of this machine needs neither. */
+/** The operator relies on the password's secrecy and on implicit TLS. A relay on this machine needs neither. */
 function relayTls({ implicitTls, auth, host }: NonNullable<Config['relay']>): Pick<GuardedHost, 'tls' | 'policy'> {
   if (implicitTls) return { tls: 'implicit', policy: 'required' }
   if (auth && !loopbackHosts.includes(host)) return { tls: 'require', policy: 'required' }
@@ -288,5 +291,5 @@ function relayTls({ implicitTls, auth, host }: NonNullable<Config['relay']>): Pi
 
 const isOneOf = (providers: readonly Provider[], name: string) => providers.some((one) => one.name === name)
 
-/** Above this many, destinations without work are forgotten. */
+/** Above this number of sites, those without work are dropped. */
 const mostDestinations = 10_000

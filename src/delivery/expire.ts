@@ -1,4 +1,6 @@
-/** Held emails that nobody released within their time fail for good (contract section 7.2). */
+/**
+ * Fails held emails permanently when they were not released in time (contract section 7.2).
+ */
 import type { Db } from '#db'
 import { changeStatus } from '#emails'
 import { appendEvents, simulatedAt } from '#events'

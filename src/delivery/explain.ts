@@ -1,6 +1,6 @@
 /**
- * Where an email is and why, and what comes next: one sentence each, from what the queue and the last attempt say. The same for the API,
- * the command line and the pages.
+ * Explains an email's state: its position, the reason and the next step, one sentence each, from the queue and the last attempt. The API,
+ * the command line and the dashboard share it.
  */
 import type { Clock } from '#base'
 import type { Db } from '#db'
@@ -13,11 +13,11 @@ import type { Standstill, Standstills } from './standstill.ts'
 export interface Explanation {
   now: string
   next: string
-  /** When that is expected, if it is known. */
+  /** When the next step is expected; null: not known. */
   nextAt: Date | null
-  /** One word for machines: what keeps it, or what ended it. */
+  /** A machine-readable word for the cause of the delay or of the final status. */
   cause: string | null
-  /** How many go first; null where nobody does. */
+  /** Number of recipients ahead in the queue; null where there is no order. */
   ahead: number | null
 }
 

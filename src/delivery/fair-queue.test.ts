@@ -17,7 +17,7 @@ interface Item {
   number: number
 }
 
-/** Follows the steps and returns what was taken, and what was left in the end. */
+/** Runs the steps; returns the items taken and the items left at the end. */
 function follow(given: readonly Step[]) {
   const queue = fairQueue<Item>()
   const taken: { item: Item; waiting: string[] }[] = []

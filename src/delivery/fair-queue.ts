@@ -1,16 +1,18 @@
-/** A queue in which tenants take turns: one tenant's thousand messages for a destination do not stand before another's single one. */
+/**
+ * A queue that serves tenants in turn, so that one tenant's thousand messages for a site do not delay another tenant's single message.
+ */
 
 export interface FairQueue<Item> {
   push(tenantId: string, item: Item): void
   /** The next item of the tenant whose turn it is. */
   take(): Item | undefined
   readonly size: number
-  /** Empties the queue. */
+  /** Removes and returns all items. */
   takeAll(): Item[]
 }
 
 export function fairQueue<Item>(): FairQueue<Item> {
-  /** In order of turns: a tenant served goes to the end. */
+  /** In order of service: a served tenant moves to the end. */
   const byTenant = new Map<string, { items: Item[]; next: number }>()
   let size = 0
   return {

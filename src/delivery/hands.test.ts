@@ -84,7 +84,7 @@ describe('what a process has in its hands', () => {
     hands.take(mine)
     hands.finish(mine[0] as Claimed)
     expect(sizeOf(hands)).toBe(0)
-    // Two of the window's four finished between two claims: it moves, so it may hold eight.
+    // Two of the window's four finished between two claims: the lane makes progress, so it may have eight in flight.
     hands.finish(mine[1] as Claimed)
     hands.finish(mine[2] as Claimed)
     expect(sizeOf(hands)).toBe(7)

@@ -1,18 +1,21 @@
 /**
- * What this process holds: claimed recipients not yet recorded, counted by lane and by shard. From it follow how much each lane may
- * still be given, and when a shard may be given up.
+ * In-flight recipients: claimed by this process and not yet recorded, counted by lane and by shard. The counts size the next claim of each
+ * lane and show when a shard can be given up.
  */
 import { metrics } from '#base'
 import type { Claimed, Lane } from '#spool'
 
-/** A lane starts small, so that a hanging destination holds few recipients, and doubles each time it has finished what it had. */
+/**
+ * Initial claim window of a lane. It starts small, so that an unresponsive site holds few recipients, and doubles each time the lane has
+ * finished its window.
+ */
 const freshWindow = 4
 const largestWindow = 400
 
 interface LaneState extends Lane {
   window: number
   held: number
-  /** Finished since the last claim: shows that the lane moves. */
+  /** Recipients finished since the last claim; shows that the lane makes progress. */
   finished: number
 }
 
@@ -46,7 +49,7 @@ export function openHands(): Hands {
     },
     take(claimed) {
       for (const one of claimed) {
-        // Still here from a claim that was lost and declared unknown: that one's end must not be taken for the new one's.
+        // The recipient is still here from a claim that was lost and declared unknown. Its result must not be taken for the new claim's.
         const before = held.get(one.emailId)
         if (before) release(before)
         held.set(one.emailId, one)
@@ -75,7 +78,7 @@ export function openHands(): Hands {
           continue
         }
         lane.finished = 0
-        // Asked for in halves: a claim for a handful of recipients costs as much as one for hundreds.
+        // Requested in halves: claiming a few recipients costs as much as claiming hundreds.
         const size = lane.held <= lane.window / 2 ? lane.window - lane.held : 0
         windows.push({ tenantId: lane.tenantId, destination: lane.destination, size })
       }

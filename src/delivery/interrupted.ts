@@ -1,6 +1,6 @@
 /**
- * What is claimed and in nobody's hands, because an earlier owner was lost or the answer to a claim of ours was: perhaps sent, so recorded
- * as such and tried again at once.
+ * Orphaned claims: rows claimed in the spool but not in flight, because an earlier owner was lost or the reply to a claim was. The mail
+ * may have been sent, so the attempt is recorded as unknown and retried at once.
  */
 import type { Clock, Ids, Log } from '#base'
 import type { Db } from '#db'

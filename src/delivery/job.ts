@@ -1,13 +1,13 @@
 /**
- * A job: the recipients of one submission at one destination, whose message is the same octets: built and signed once, sent over one
- * connection. Each recipient has an envelope sender of its own and so a transaction of its own; without envelope senders they share one.
- * Whether their message is the same shows when it is built.
+ * A job: the recipients of one submission at one site that get the same octets, built and signed once and sent over one connection. A
+ * recipient with its own envelope sender gets its own transaction; without envelope senders the recipients share one. Building the message
+ * shows whether it is the same for all.
  */
 import type { Claimed } from '#spool'
 import type { Pool } from './sources/sources.ts'
 import type { WarmUp } from './sources/warm-up.ts'
 
-/** RFC 5321 section 4.5.3.1.8: a server must take at least 100. */
+/** RFC 5321 section 4.5.3.1.8: a server must accept at least 100 recipients. */
 const mostRecipientsPerJob = 100
 
 export interface Job {
@@ -16,15 +16,15 @@ export interface Job {
   recipients: Claimed[]
   sizeOctets: number
   needsSmtpUtf8: boolean
-  /** It was given back once by a connection that had closed. */
+  /** A connection that had closed has returned the job once. */
   again: boolean
-  /** The only addresses that it may go from; undefined: the system's choice. */
+  /** The pool whose addresses the job must be sent from; undefined: the operating system chooses. */
   pool: Pool | undefined
-  /** How often it was passed on to another outlet of the pool. */
+  /** How often the job was passed on to another egress path of the pool. */
   moves: number
-  /** It has its recipients counted there, however often it comes back to the queue. */
+  /** The warm-up day that its recipients were counted against, however often the job returns to the queue. */
   allowedBy: WarmUp | undefined
-  /** Compressed content, when it was small enough to be loaded with the claim. */
+  /** Compressed content, if it was small enough to be loaded with the claim. */
   body: Buffer | undefined
 }
 
@@ -33,32 +33,32 @@ export interface PreparedMessage {
   returnPathOf: ((recipient: Claimed) => string) | null
   /** With angle brackets. */
   messageId: string
-  /** Of test mail by its tenant's test clock. */
+  /** For test mail, by the tenant's test clock. */
   acceptedAtMs: number
   signed: SignedMessage
-  /** The fields that name this recipient's email; they stand above the signatures. */
+  /** The header fields that identify this recipient's email; they stand above the signatures. */
   markOf(recipient: Claimed): string
   needs8bit: boolean
   needsSmtpUtf8: boolean
-  /** Instead of `signed`, for a server without 8BITMIME; where there is such a form. */
+  /** Used instead of `signed` for a server without 8BITMIME, if the message has a 7-bit form. */
   sevenBit?: () => Promise<SignedMessage>
 }
 
 /** The same for all recipients of a job. */
 export interface SignedMessage {
-  /** Fields that stand above `data`. */
+  /** Header fields that stand above `data`. */
   signatures: string
   /** Dot-stuffed. */
   data: Buffer
 }
 
-/** The parts of a job that take a transaction each. */
+/** The parts of a job, one for each transaction. */
 export const transactionsOf = (job: Job, { returnPathOf }: PreparedMessage): Job[] =>
   returnPathOf && job.recipients.length > 1 ? job.recipients.map((one) => ({ ...job, recipients: [one] })) : [job]
 
 const notAscii = /[^\u0000-\u007f]/
 
-/** Groups claimed recipients by submission and destination, in the order of the claim. */
+/** Groups claimed recipients by submission and recipient domain, in the order of the claim. */
 export function jobsOf(claimed: readonly Claimed[]): Job[] {
   const jobs: Job[] = []
   const open = new Map<string, Job>()
@@ -87,7 +87,7 @@ export function jobsOf(claimed: readonly Claimed[]): Job[] {
   return jobs
 }
 
-/** Leaves the job its first recipient; the others get jobs of their own. */
+/** Leaves the job its first recipient; returns a job for each of the others. */
 export function splitOff(job: Job): Job[] {
   const others = job.recipients.slice(1)
   job.recipients = job.recipients.slice(0, 1)

@@ -1,6 +1,7 @@
 /**
- * What simulated recipients do a moment after delivery: report a bounce or a complaint by the return path, open, follow a link. Kept in a
- * table, so that it outlives its process and a tenant's test clock can bring it nearer; done at least once, and once where that counts.
+ * Simulated events after delivery: a simulated recipient reports a bounce or a complaint to the return path, opens the message or follows
+ * a link. A table stores them, so that they survive their process and a tenant's test clock can advance them. Each runs at least once, and
+ * takes effect once where repetition would matter.
  */
 import type { Clock, Ids, Log, Secrets } from '#base'
 import { type Db, type Queryable, sql } from '#db'
@@ -28,7 +29,7 @@ export interface LaterDeps {
   ids: Ids
   log: Log
   secrets: Secrets
-  /** Takes a report that came to an address of ours; throws when it should come again. */
+  /** Processes a report sent to one of Postrider's own addresses; throws when the report should be delivered again. */
   takeReport: (envelopeTo: string, octets: Uint8Array) => Promise<unknown>
 }
 
@@ -96,13 +97,13 @@ export const noteLater = (on: Queryable, later: readonly Later[]): Promise<numbe
     ),
   ])
 
-/** Brings nearer what is still to come of a tenant's test mail. */
+/** Moves the pending simulated events of a tenant's test mail forward by `forMs`. */
 export const hasten = (on: Queryable, tenantId: string, forMs: number): Promise<number> => on.run(hastenLater, [tenantId, forMs])
 
 export const readLater = async (on: Queryable, tenantId: string, nowMs: number) =>
   (await on.first(laterOf, [tenantId, new Date(nowMs)])) ?? { busy: 0, nextDueAt: null }
 
-/** Does what is due; returns how much that was. */
+/** Runs the due events; returns their number. */
 export async function doLater(deps: LaterDeps): Promise<number> {
   const { db, clock, log } = deps
   const nowMs = clock.nowMs()
@@ -124,7 +125,7 @@ export async function doLater(deps: LaterDeps): Promise<number> {
   return due.length
 }
 
-/** A reader, as a browser at an address of the documentation range (RFC 5737). */
+/** The simulated reader: a browser at an address of the documentation range (RFC 5737). */
 const reader = {
   ipAddress: '192.0.2.1',
   userAgent: 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0',
@@ -134,7 +135,7 @@ const reader = {
   isAfterHead: false,
 }
 
-/** False when it is too early. */
+/** Returns false when it is too early for the event. */
 async function happen(later: Later, deps: LaterDeps): Promise<boolean> {
   const { db, clock, ids, secrets } = deps
   const { tenantId, emailId, kind, recipient, returnPath, messageId } = later
@@ -153,10 +154,10 @@ async function happen(later: Later, deps: LaterDeps): Promise<boolean> {
   return true
 }
 
-/** Where a recipient clicks who was sent no link. */
+/** The link that a recipient clicks if the message contains no link. */
 const noLink = `https://${simulatedHost}/clicked`
 
-/** As the sender wrote it. */
+/** The link as the sender wrote it. */
 async function firstLink(db: Db, later: Later): Promise<string> {
   const body = await findContentBody(db, later)
   if (!body) return noLink

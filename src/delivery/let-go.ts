@@ -1,4 +1,6 @@
-/** Recipients that leave this process's hands unsent: back to the spool, however long the database is away. */
+/**
+ * Requeues recipients that were claimed and not sent: returns them to the spool, and retries however long the database is unavailable.
+ */
 import { type Clock, type Log, pause } from '#base'
 import { CommitUnknown, type Db } from '#db'
 import { type Claimed, giveBack, postpone } from '#spool'
@@ -7,14 +9,14 @@ import type { Hands } from './hands.ts'
 const retryEveryMs = 200
 
 export interface LetGo {
-  /** Not sent, and not ours to send any more. */
+  /** Not sent, and this process must not send them any more. */
   abandoned: (claimed: readonly Claimed[]) => void
-  /** Not sent, and not to be claimed again for so long; no attempt. */
+  /** Not sent, and not to be claimed again for `forMs`; counts as no attempt. */
   putOff: (claimed: readonly Claimed[], forMs: number, waitsFor: string) => void
 }
 
 export function openLetGo({ db, clock, log, hands }: { db: Db; clock: Clock; log: Log; hands: Hands }): LetGo {
-  /** In hand until it is back: what nobody holds and the spool calls claimed would lie there. */
+  /** The recipients stay in flight until they are requeued: a row that is claimed but not in flight would stay in the spool unsent. */
   const letGo = async (claimed: readonly Claimed[], back: () => Promise<void>) => {
     for (;;) {
       try {
@@ -22,8 +24,8 @@ export function openLetGo({ db, clock, log, hands }: { db: Db; clock: Clock; log
         break
       } catch (error) {
         log.warn({ err: error, emails: claimed.length }, 'what was not sent could not be given back yet')
-        // Perhaps it was, and is claimed again by now: under the same epoch a repetition would take it back from whoever sends it. If it
-        // was not, it is found by the next sweep.
+        // The requeue may have succeeded, and the row may be claimed again by now. Under the same epoch a repetition would take it from
+        // that claim. If it failed, the next sweep finds it.
         if (error instanceof CommitUnknown) break
         await pause(clock, retryEveryMs)
       }

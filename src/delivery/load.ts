@@ -1,4 +1,6 @@
-/** What jobs are given before they are sent: small bodies, all in one query, and the pools that their mail is assigned to. */
+/**
+ * Loads message bodies under the size limit in one query, and the assigned pools.
+ */
 import type { Db } from '#db'
 import { loadContentBodies, tagsOf } from '#emails'
 import type { Claimed } from '#spool'
@@ -14,7 +16,7 @@ export async function loadSmall(db: Db, jobs: readonly Job[]): Promise<void> {
   for (const job of small) job.body = bodies.get(job.contentId)
 }
 
-/** Tags are asked for only where mail is assigned by them. */
+/** Queries tags only where a pool is assigned by tag. */
 export async function givePools(db: Db, jobs: readonly Job[], pools: Pools): Promise<void> {
   for (const [tenantId, some] of Map.groupBy(jobs, (job) => job.tenantId)) {
     const tags = pools.tagsFor(tenantId)

@@ -1,6 +1,6 @@
 /**
- * Where a domain's mail goes now, as DNS and the policies of TLS say, and what of it is paused: asked once for all jobs that come while the
- * answer is on its way.
+ * Looks up the route of a recipient domain: DNS, the TLS policies, and the paused providers. Jobs that arrive during a lookup share its
+ * result.
  */
 import type { Clock, Config, Ids, Log } from '#base'
 import { CommitUnknown, DatabaseUnreachable, type Db } from '#db'
@@ -11,7 +11,7 @@ import { type Guarded, guardHosts } from './tls/policy.ts'
 import { openTlsRequirements } from './tls/required.ts'
 import { openSts } from './tls/sts.ts'
 
-/** A route with what each of its hosts must show. */
+/** A route with the TLS requirement of each host. */
 type GuardedRoute = Exclude<Route, { kind: 'hosts' }> | (Extract<Route, { kind: 'hosts' }> & Extract<Guarded, { kind: 'hosts' }>)
 
 export interface Found {
@@ -28,7 +28,7 @@ export interface LookUpDeps {
   resolver: Resolver
   guard: AddressGuard
   stops(): Promise<readonly QueueStop[]>
-  /** Undefined: the database did not say. */
+  /** `found` is undefined if the database did not answer. */
   found(domain: string, found: Found | undefined, jobs: readonly Job[]): void
 }
 

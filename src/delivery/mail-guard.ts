@@ -1,13 +1,13 @@
 /**
- * The guard of addresses that mail is sent to: what it refuses is logged, once an hour for each mail server, and
- * so many servers an hour at most: whoever has a zone of DNS has as many names as they like.
+ * The address guard for outgoing mail, with logging: one entry an hour for each mail server, and a limit on servers an hour, because the
+ * owner of a DNS zone can invent any number of names.
  */
 import type { Clock, Config, Log } from '#base'
 import { type AddressGuard, openGuard } from '#net'
 
 const silentMs = 3_600_000
 const mostTold = 100
-/** A server may have many. */
+/** Maximum number of addresses in one entry; a server may have many. */
 const mostShown = 3
 
 export interface MailGuardDeps {
@@ -17,7 +17,7 @@ export interface MailGuardDeps {
 }
 
 export function openMailGuard({ clock, log, config }: MailGuardDeps): AddressGuard {
-  /** In the order in which they were told. */
+  /** By server, in the order of the log entries. */
   const silentUntilMs = new Map<string, number>()
   return {
     ...openGuard(config.allowedNetworks),

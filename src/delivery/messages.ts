@@ -1,6 +1,6 @@
 /**
- * Messages on their way to a connection: loaded, rebuilt and signed when one is ready for them. Large ones are not loaded with the claim,
- * and together weigh no more than a fixed amount.
+ * Loads, rebuilds and signs messages when a connection is ready for them. Large messages are not loaded with the claim, and their total
+ * size in memory is limited.
  */
 import { type Clock, type Log, openCollector, type Secrets } from '#base'
 import { CommitUnknown, DatabaseUnreachable, type Db } from '#db'
@@ -14,7 +14,7 @@ import { type Job, type PreparedMessage, type SignedMessage, splitOff } from './
 import { cancelled, type Finding } from './outcome.ts'
 import { keysFor, markOf, needsOnly8bit, rebuildMessage } from './prepare.ts'
 
-/** What they become, and what making one takes, is several times as much; so it is counted by what was given, not as it is stored. */
+/** Counted by submitted size, not stored size: the built message and the work of building it take several times as much memory. */
 const largeOctetsAtOnce = 64 * 1_048_576
 
 export interface MessagesDeps {
@@ -23,19 +23,19 @@ export interface MessagesDeps {
   log: Log
   secrets: Secrets
   domains: Domains
-  /** There is nothing to send: every recipient ends, or waits, with this. */
+  /** There is no message to send: every recipient ends, or is retried, with this result. */
   report(job: Job, finding: Finding): void
-  /** Not for want of the message: it goes back to the spool. */
+  /** The message is fine, but the job returns to the spool. */
   abandoned(job: Job): void
 }
 
 export interface Messages {
   /**
-   * Undefined when there is nothing to send any more, which has been reported. When each recipient's message is its own, the job keeps
-   * its first recipient, and `others` takes jobs for the rest.
+   * Undefined when there is no longer a message to send, which has been reported. When each recipient's message differs, the job keeps its
+   * first recipient, and `others` receives jobs for the rest.
    */
   prepare(job: Job, others: (jobs: readonly Job[]) => void): Promise<PreparedMessage | undefined>
-  /** The message is not needed any more. */
+  /** Frees the job's message. */
   release(job: Job): void
 }
 
@@ -43,7 +43,7 @@ export function openMessages(deps: MessagesDeps): Messages {
   const { clock } = deps
   const tokens = openTokens(deps.secrets)
   const returnPaths = openReturnPaths(deps.secrets)
-  /** Jobs whose message was loaded on its own and is still in memory. */
+  /** Jobs whose message was loaded separately and is still in memory. */
   const large = new Set<Job>()
   let largeOctets = 0
   let largeWaiters: (() => void)[] = []
@@ -78,7 +78,7 @@ export function openMessages(deps: MessagesDeps): Messages {
     }
   }
 
-  // Made apart from each other: what is made beside `content` would keep it in memory as long as the message.
+  // A separate function: a closure created beside `content` would keep it in memory as long as the message.
   const markOfEach = (given: Pick<Content, 'marked' | 'acceptedAtMs'>) => (claimed: Claimed) => markOf(given, claimed.emailId, returnPaths)
   const returnPathOfEach = (domain: string) => (claimed: Claimed) => returnPaths.make(claimed.emailId, domain, clock.nowMs())
   const sevenBitOf = (content: Content, recipient: Claimed, keys: SigningKey[]) => {

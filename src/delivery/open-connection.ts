@@ -1,6 +1,6 @@
 /**
- * How a connection to a destination comes about: hosts in order of preference, of their addresses the first that answers, from an end of
- * ours that has a slot, with as much TLS as the host's policy wants. Promises: never rejects for what a remote does.
+ * Opens a connection to a site: tries the hosts in order of preference, uses the first address that answers, from a source that has a
+ * connection lease, with the TLS that the host's policy requires. Promises: never rejects because of a remote failure.
  */
 import { type Clock, impossible } from '#base'
 import { type AddressesResult, type AddressGuard, findAddresses, type Resolver } from '#net'
@@ -22,12 +22,12 @@ import type { Slot } from './shaping/slots.ts'
 import type { Stumbles } from './stumbles.ts'
 import type { GuardedHost } from './tls/policy.ts'
 
-/** How a destination is reached: MX hosts, or the operator's relay. */
+/** How a site is reached: MX hosts, or the operator's relay. */
 export interface Way {
   hosts: readonly GuardedHost[]
   port: number
   auth: ConnectOptions['auth']
-  /** Undefined: whoever greets with our name is meant. */
+  /** Host name that identifies a loop; undefined: any host that greets with Postrider's own name. */
   ownName?: string | undefined
   guard: AddressGuard
 }
@@ -37,9 +37,9 @@ export interface Unopened {
   finding: Finding
   remote: RemoteEnd
   conversation: string
-  /** Whose connection it would have been; undefined: it did not come so far. */
+  /** The source and provider of the failed connection; undefined: it did not get that far. */
   end: End | undefined
-  /** Whether one of the peers refused us for what is thought of our address, and whether that was known before. */
+  /** Whether a peer refused Postrider's address for its reputation, and whether that was known before. */
   distrust: 'none' | 'new' | 'known'
 }
 
@@ -55,8 +55,8 @@ export interface OpeningDeps {
 }
 
 /**
- * A host that says 5xx at the door is passed over for the next. `left out`: there are addresses only of a family that has no slot now.
- * When nobody lets us in, the ends that were refused for what is thought of them rest.
+ * A host that answers 5xx to the connection is skipped in favour of the next. Returns `left out` if the only addresses are of a family
+ * without a connection lease. If every host refuses, the sources refused for their reputation back off.
  */
 export async function openConnection(way: Way, slots: ReadonlyMap<End, Slot>, deps: OpeningDeps): Promise<Opened | 'left out'> {
   const { outlet, clock, stumbles, dial, smtpLimits: limits = {} } = deps
@@ -108,19 +108,20 @@ export async function openConnection(way: Way, slots: ReadonlyMap<End, Slot>, de
       if (tls === 'opportunistic') result = await orWithLess(options, result)
       if (result.ok) return { ...result, end, remote: { ...remoteOf(peer, result.connection, guarded), source: end.source } }
       last = gentler(last, told(result.failure))
-      // RFC 5321 section 5.1: hosts that come after ourselves would send it in a circle.
+      // RFC 5321 section 5.1: hosts after this server in the list would send the message in a circle.
       if (result.failure.kind === 'loop') break hosts
     }
   }
   const distrust = distrusted.size === 0 ? 'none' : [...distrusted.keys()].some((end) => endRestMs(end) === 0) ? 'new' : 'known'
   for (const [end, { text }] of distrusted) end.shape.distrusted(text)
-  // A host that was not asked has not refused.
+  // A host that was not contacted has not refused.
   if (wasLeftOut && last?.finding.kind !== 'temporary') return 'left out'
   return { ...(last ?? unopened(unreachable('the domain', { kind: 'none' }), nowhere)), distrust }
 }
 
 /**
- * Opportunistic TLS: a handshake that fails must not cost the mail (RFC 7435), so an older TLS is tried over a new connection, then none.
+ * Opportunistic TLS: a failed handshake must not cost the mail (RFC 7435). An older TLS version is tried over a new connection, then no
+ * TLS.
  */
 async function orWithLess(options: ConnectOptions, first: ConnectResult): Promise<ConnectResult> {
   let result = first
@@ -156,11 +157,11 @@ const ofOtherFamily = (host: string): Finding => ({
   message: `${host} has no address of the family that this mail is sent from`,
 })
 
-/** Only when every host says a permanent no is it one (RFC 5321 section 5.1); of several reasons to wait, the last one is told. */
+/** The failure is permanent only if every host's is (RFC 5321 section 5.1); of several temporary failures the last is reported. */
 const gentler = (before: Unopened | undefined, now: Unopened): Unopened =>
   before && before.finding.kind !== 'permanent' && now.finding.kind === 'permanent' ? before : now
 
-/** A host without an address to connect to. One that names only refused networks will not change its mind (contract section 7.2). */
+/** A host without a usable address. A host with addresses in refused networks only is a permanent failure (contract section 7.2). */
 function unreachable(host: string, found: Exclude<AddressesResult, { kind: 'addresses' }>): Finding {
   const facts = { reply: null, classification: 'dns_error' as const }
   switch (found.kind) {

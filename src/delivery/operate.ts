@@ -1,6 +1,6 @@
 /**
- * The operator's hand on the queue: pause and resume, send now, let go, cancel. Every action leaves an entry in the event log, in the
- * transaction that begins it; what touches many emails follows in batches.
+ * Queue administration for operators: pause and resume, flush, release, cancel. Each action is recorded in the event log, in the
+ * transaction that starts it; actions on many emails continue in batches.
  */
 import { Refusal } from '#base'
 import type { Db, Queryable, Tx } from '#db'
@@ -28,19 +28,19 @@ import { listWarmUps, type WarmUpLine } from './sources/warm-up.ts'
 import { pausedWords } from './standstill.ts'
 
 const mostAtOnce = 500
-/** By then every process has noticed: who has not yet would put off for a minute what it takes up. */
+/** After this time every process has noticed the change. A process that has not would postpone claimed mail for a minute. */
 const settledAfterMs = 1500
 
-/** Whose hand it was, where it is not said: that of whoever may run commands. */
+/** Default actor: a person who may run commands. */
 const operator = 'operator'
 
-/** Of the organisation, when it is about no one tenant. */
+/** Scope of entries that concern no single tenant. */
 const organisationWide = ''
 
 const note = (tx: Tx, tenantId: string, kind: EventKind, nowMs: number, data: Record<string, unknown>) =>
   appendEvents(tx, [{ tenantId, kind, emailId: null, at: new Date(nowMs), data }])
 
-/** Holds a tenant's mail from now on, what is queued too; `because` is for people. Refuses `not_found`. */
+/** Holds a tenant's mail from now on, including queued mail; `because` is for people. Refuses `not_found`. */
 export function pauseTenant(db: Db, id: string, { because, by }: { because: string; by: string }, nowMs: number): Promise<void> {
   return db.transaction(async (tx) => {
     await setPause(tx, id, because, nowMs)
@@ -49,7 +49,7 @@ export function pauseTenant(db: Db, id: string, { because, by }: { because: stri
   })
 }
 
-/** Its held mail is released in the order of acceptance. Refuses `not_found`. Returns whether it was paused. */
+/** Releases the tenant's held mail in the order of acceptance. Refuses `not_found`. Returns whether the tenant was paused. */
 export function resumeTenant(db: Db, id: string, nowMs: number, by = operator): Promise<boolean> {
   return db.transaction(async (tx) => {
     const { pausedBecause } = await setPause(tx, id, null, nowMs)
@@ -62,7 +62,7 @@ export function resumeTenant(db: Db, id: string, nowMs: number, by = operator): 
 
 type Place = Pick<QueueStop, 'tenantId' | 'kind' | 'name'>
 
-/** A paused destination keeps its mail queued, a paused sending domain has its mail held. */
+/** Mail to a paused recipient domain stays queued; mail from a paused sending domain is held. */
 export function pauseQueue(db: Db, place: Place, because: string, nowMs: number, by = operator): Promise<void> {
   return db.transaction(async (tx) => {
     await stopQueue(tx, { ...place, because, at: new Date(nowMs) })
@@ -85,7 +85,7 @@ export async function resumePaused(db: Db, place: Place, nowMs: number, by = ope
   return wasPaused
 }
 
-/** Runs `batch` until it does less than it could; returns how many in all, which the log is told. */
+/** Runs `batch` until it returns less than a full batch; returns the total, which is also logged. */
 async function inBatches(
   db: Db,
   { action, filter, nowMs, by }: { action: string; filter: QueueFilter; nowMs: number; by: string },
@@ -103,11 +103,11 @@ async function inBatches(
   return total
 }
 
-/** Deferred emails are tried again now. */
+/** Makes deferred emails due now. */
 export const flushQueue = (db: Db, filter: QueueFilter, nowMs: number, by = operator): Promise<number> =>
   inBatches(db, { action: 'flush', filter, nowMs, by }, () => flushDeferred(db, filter, mostAtOnce))
 
-/** Held emails go back into the queue; what is still suppressed or paused is held again. */
+/** Returns held emails to the queue; those still suppressed or paused are held again. */
 export const releaseQueue = (db: Db, filter: QueueFilter, nowMs: number, by = operator): Promise<number> =>
   inBatches(db, { action: 'release', filter, nowMs, by }, () =>
     db.transaction(async (tx) => {
@@ -122,14 +122,14 @@ export const releaseQueue = (db: Db, filter: QueueFilter, nowMs: number, by = op
     }),
   )
 
-/** Everything chosen that is not being sent fails for good, without a suppression. */
+/** Permanently fails the selected emails that are not being sent, without a suppression. */
 export const cancelQueue = (db: Db, filter: QueueFilter, nowMs: number, by = operator): Promise<number> => {
   if (Object.values(filter).every((one) => one === undefined))
     throw new Refusal('validation_error', { message: 'say what to cancel', suggestion: 'Name an email, a tenant or a destination' })
   return inBatches(db, { action: 'cancel', filter, nowMs, by }, () => cancelSome(db, filter, 'it was cancelled by the operator', nowMs))
 }
 
-/** As `cancelQueue`, for another reason. */
+/** Like `cancelQueue`, with another reason. */
 export async function cancelQueued(db: Db, filter: QueueFilter, because: string, nowMs: number): Promise<void> {
   while ((await cancelSome(db, filter, because, nowMs)) === mostAtOnce);
 }
@@ -156,13 +156,13 @@ function cancelSome(db: Db, filter: QueueFilter, because: string, nowMs: number)
 }
 
 export interface QueueLine extends Omit<QueuedAt, 'deferredEmailId' | 'deferredTenantId'> {
-  /** What the last deferred email was told. */
+  /** The reply to the last deferred email. */
   lastReply: LastAttempt | null
-  /** Why it is paused; null: it is not. */
+  /** The pause reason; null: not paused. */
   pausedBecause: string | null
 }
 
-/** The longest queues first, `most` of them, and all that is paused. */
+/** The `most` longest queues, and all pauses. */
 export async function readQueue(
   on: Queryable,
   tenantId: string | null,

@@ -1,6 +1,6 @@
 /**
- * What an attempt came to, per recipient, and what follows from it: a pure decision from the remote's answer, the number of
- * failures before, and the schedule (contract section 7.2). Exhaustive: the compiler knows every answer a peer can give.
+ * Decides the outcome of an attempt for each recipient: a pure function of the remote server's reply, the number of attempts so far, and
+ * the retry schedule (contract section 7.2). The types are exhaustive: the compiler checks that every possible reply is handled.
  */
 import { type Clock, type Ids, impossible } from '#base'
 import { type ClassificationName, classification, classify, suppresses } from '#bounces'
@@ -10,36 +10,36 @@ import { type Claimed, type RetrySchedule, retryDelayMs } from '#spool'
 import type { AutomaticReason } from '#suppressions'
 import type { GuardedHost } from './tls/policy.ts'
 
-/** Where an attempt ended: the address connected to, or only the host that was looked for. */
+/** The remote MTA of an attempt: the address connected to, or only the host name that was looked up. */
 export interface RemoteEnd {
   host: string | null
   address: string | null
   port: number | null
   secure: boolean
-  /** Null: nothing was connected to, or nothing is known. */
+  /** Null: no connection was made, or its state is not known. */
   tls: AttemptTls | null
-  /** Ours, where it was not left to the system. */
+  /** The egress source, unless the operating system chose it. */
   source?: string | undefined
 }
 
-/** What is known about one try for one recipient, before it is decided what follows. */
+/** The result of one attempt for one recipient, before the outcome is decided. */
 export interface Finding {
   kind: 'accepted' | 'temporary' | 'permanent' | 'unknown' | 'suppressed' | 'tenant stopped' | 'domain stopped'
   reply: Reply | null
   classification: ClassificationName | null
   enhanced: string | null
-  /** What happened, when there was no reply. */
+  /** A description of the failure, for an attempt without a reply. */
   message: string
 }
 
 export interface Outcome {
   claimed: Claimed
   status: EmailStatus
-  /** When the spool looks at it again; null for final states. */
+  /** When the spool looks at the recipient again; null for final statuses. */
   dueAtMs: number | null
   atMs: number
   durationMs: number
-  /** When the replies of an SMTP transaction came, in ms after it began. */
+  /** Times of the replies of an SMTP transaction, in ms after it began. */
   repliedMs?: TransactionResult['repliedMs'] | undefined
   details: string
   output: string
@@ -53,7 +53,7 @@ export interface Outcome {
   source: string | null
   outcomeUnknown: boolean
   conversation: string | null
-  /** Why it is held, when it is. */
+  /** The hold reason; null unless the status is held. */
   heldBecause: 'suppressed' | 'tenant' | 'domain' | null
   suppress: AutomaticReason | null
   unsuppress: boolean
@@ -61,7 +61,7 @@ export interface Outcome {
 
 const heldForMs = 7 * 86_400_000
 const longestOutput = 4000
-/** A message may quote a reply, which a stranger may have made long. */
+/** Maximum length in characters: a message may quote a reply of any length from a remote server. */
 const longestMessage = 500
 
 export function findingOf(result: RecipientResult): Finding {
@@ -79,10 +79,10 @@ export function findingOf(result: RecipientResult): Finding {
   }
 }
 
-/** Before RCPT no recipient was named: what is refused there is not the recipient, who must not be suppressed. */
+/** The stages before RCPT name no recipient. A refusal there does not concern the recipient, who must not be suppressed. */
 const namesNobody: readonly Failure['stage'][] = ['connect', 'greeting', 'ehlo', 'tls', 'auth', 'mail']
 
-/** Before MAIL no message was named either: whatever is said there is about the connection, and the message waits for a better one. */
+/** The stages before MAIL name no message either. A refusal there concerns the connection, and the message waits for a better one. */
 const beforeMail: readonly Failure['stage'][] = namesNobody.filter((stage) => stage !== 'mail')
 
 export function findingOfReply(reply: Reply, stage: Failure['stage'] = 'rcpt'): Finding {
@@ -92,13 +92,16 @@ export function findingOfReply(reply: Reply, stage: Failure['stage'] = 'rcpt'): 
   return { kind: isFinal ? 'permanent' : 'temporary', reply, classification: name, enhanced: reply.enhanced, message: '' }
 }
 
-/** What an email waited for that was not offered: the connection made for another one came to this. Only codes are told: the words were said to that one. */
+/**
+ * The delay reason of an email that was not offered: the result of the connection opened for another email. It contains codes only,
+ * because the text was meant for that other email.
+ */
 export function otherConnection({ reply, message }: Finding, { host }: RemoteEnd): string {
   const codes = reply && [reply.code, reply.enhanced].filter((one) => one !== null).join(' ')
   return `${host} ${codes ? `answered the connection made for another email with ${codes}` : `was not reached for another email: ${message}`}`
 }
 
-/** Of an email that was not offered: put off, without a reply that it never got. */
+/** The result for an email that was not offered: postponed, and without a reply. */
 export const notOffered = (said: Finding, remote: RemoteEnd): Finding => ({
   kind: 'temporary',
   reply: null,
@@ -107,9 +110,9 @@ export const notOffered = (said: Finding, remote: RemoteEnd): Finding => ({
   message: `not offered, because ${otherConnection(said, remote).slice(0, longestMessage)}`,
 })
 
-/** A conversation that ended before the final dot: nothing was sent. */
+/** A transaction that ended before the final dot: the message was not sent. */
 export function findingOfFailure(failure: Failure): Finding {
-  // A relay that refuses our password says nothing about the message: the operator mends it, and the mail waits.
+  // A relay that rejects the password does not judge the message: the mail waits until the operator corrects the password.
   if (failure.reply && failure.stage !== 'auth') return findingOfReply(failure.reply, failure.stage)
   const temporary = (name: ClassificationName): Finding => ({
     kind: 'temporary',
@@ -150,7 +153,9 @@ export function findingOfFailure(failure: Failure): Finding {
   }
 }
 
-/** At its last attempt, and not offered for so long that waiting has to end: for good, and without a suppression, because nobody was asked. */
+/**
+ * An email at its last attempt that was not offered for too long: a permanent failure without a suppression, because no server was asked.
+ */
 export const expired = (waitsFor: string): Finding => ({
   kind: 'permanent',
   reply: null,
@@ -159,10 +164,10 @@ export const expired = (waitsFor: string): Finding => ({
   message: `expired more than a day after its last attempt was due at the latest: it was not offered, because ${waitsFor.slice(0, longestMessage)}`,
 })
 
-/** Of a finding that no peer and no DNS had a part in. */
+/** A result in which neither a remote server nor DNS had a part. */
 export const unsaid = { reply: null, classification: null, enhanced: null } as const
 
-/** Not to be sent any more, through nobody's fault: for good, and without a suppression. */
+/** An email that is no longer to be sent, through no fault of the recipient: a permanent failure without a suppression. */
 export const cancelled = (message: string): Finding => ({
   kind: 'permanent',
   reply: null,
@@ -179,11 +184,11 @@ export interface DecisionFacts {
   repliedMs?: TransactionResult['repliedMs']
   remote: RemoteEnd
   conversation: string | null
-  /** The next try after an unknown outcome: at once when our own process was lost, by the schedule when the connection was. */
+  /** When to retry after an unknown outcome: at once if this process was lost, by the schedule if the connection was. */
   unknownRetry: 'at once' | 'by schedule'
 }
 
-/** Of a decision without a conversation, at this moment. */
+/** A decision made now, without an SMTP conversation. */
 export const untried = (
   { schedule, ids, clock }: { schedule: RetrySchedule; ids: Ids; clock: Clock },
   unknownRetry: DecisionFacts['unknownRetry'],
@@ -275,7 +280,7 @@ function detailsOf(recipient: string, finding: Finding, remote: RemoteEnd): stri
   }
 }
 
-/** `tls`: null is in the clear. */
+/** `tls` null: the connection was not encrypted. */
 export const remoteOf = (peer: Peer, { secure, tls }: { secure: boolean; tls: TlsFacts | null }, host: GuardedHost): RemoteEnd => ({
   host: peer.host,
   address: peer.address,
@@ -290,7 +295,7 @@ export const remoteOf = (peer: Peer, { secure, tls }: { secure: boolean; tls: Tl
   },
 })
 
-/** What an enforced MTA-STS policy would not let pass. */
+/** The reason for which an enforced MTA-STS policy would refuse this connection. */
 function shortcoming(tls: TlsFacts | null, { isUnlisted }: GuardedHost): string | null {
   if (isUnlisted) return 'the policy does not name this mail server'
   if (!tls) return 'there is no TLS'

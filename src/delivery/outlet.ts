@@ -1,6 +1,6 @@
 /**
- * An outlet: the addresses of ours, one of either family at most, from which one destination is sent to together, each with what it may
- * take. Without sources it is the system's default address, of whatever family.
+ * An egress path: the source addresses, at most one of each family, used together toward one site, each with its limits. Without
+ * configured sources it is the system's default address, of either family.
  */
 import { isIP } from 'node:net'
 import type { Peer, Target } from '#smtp'
@@ -10,9 +10,9 @@ import type { Source } from './sources/sources.ts'
 import type { OutletAddresses } from './sources/turns.ts'
 import type { WarmUp } from './sources/warm-up.ts'
 
-/** One of our addresses toward one provider. */
+/** One source address toward one provider. */
 export interface End {
-  /** undefined: the system's choice. */
+  /** undefined: the operating system chooses. */
   source: string | undefined
   ehloName: string
   shape: Shape
@@ -22,19 +22,19 @@ export interface End {
 export interface Outlet {
   readonly four: End | undefined
   readonly six: End | undefined
-  /** Nothing may be sent by any end before; 0: now. */
+  /** Ms until one of its addresses may send again; 0: now. */
   readonly restMs: number
-  /** How many messages may lie in memory. */
+  /** Maximum number of messages in memory. */
   readonly mostWaiting: number
   readonly isScarce: boolean
 }
 
-/** What an outlet takes not now is looked at again by then at the earliest. */
+/** Minimum delay in ms before jobs that this path cannot take are reconsidered. */
 export const surplusMs = 1000
 
 export const endRestMs = ({ shape, warmUp }: End) => Math.max(shape.restMs, warmUp?.restMs ?? 0)
 
-/** Both ends may be the same. */
+/** Both addresses may be the same. */
 export function outletOf({ four, six }: OutletAddresses<End>): Outlet {
   const ends = [...new Set([six, four])].filter((end) => end !== undefined)
   return {
@@ -52,11 +52,11 @@ export function outletOf({ four, six }: OutletAddresses<End>): Outlet {
   }
 }
 
-/** The same for one set of addresses as they are now. */
+/** A key for one set of addresses with their current settings. */
 export const outletName = ({ four, six }: OutletAddresses<Source>): string =>
   JSON.stringify([six, four].map((one) => one && [one.address, one.ehloName, one.warmUpFrom]))
 
-/** A slot for a connection from each end that may have one now. */
+/** Acquires a connection lease for each address that may have one now. */
 export async function takeSlots({ four, six }: Outlet, wanted: number): Promise<Map<End, Slot>> {
   const slots = new Map<End, Slot>()
   const take = async (end: End | undefined) => {
@@ -68,7 +68,7 @@ export async function takeSlots({ four, six }: Outlet, wanted: number): Promise<
   return slots
 }
 
-/** Where to connect to and from which end; only from those that have a slot. */
+/** The addresses to connect to and the source for each; includes only sources that have a connection lease. */
 export function targetsOf(outlet: Outlet, slots: ReadonlyMap<End, Slot>, peers: readonly Peer[]): (Target & { end: End })[] {
   return peers.flatMap((peer) => {
     const end = isIP(peer.address) === 6 ? outlet.six : outlet.four
@@ -76,6 +76,6 @@ export function targetsOf(outlet: Outlet, slots: ReadonlyMap<End, Slot>, peers: 
   })
 }
 
-/** The outlet has an address for one of these, but it has no slot for a connection now. */
+/** The path has a source for one of these peers, but no connection lease for it now. */
 export const isLeftOut = (outlet: Outlet, peers: readonly Peer[]): boolean =>
   peers.some(({ address }) => (isIP(address) === 6 ? outlet.six : outlet.four) !== undefined)

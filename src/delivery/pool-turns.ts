@@ -1,4 +1,6 @@
-/** Mail that may go only from a pool's addresses: its outlets take turns, and what none of them takes now waits. */
+/**
+ * Distributes mail that must be sent from a pool over the pool's egress paths in turn; postpones mail that no path accepts now.
+ */
 import type { Clock } from '#base'
 import type { Lane } from '#spool'
 import type { Destination } from './destination.ts'
@@ -11,11 +13,11 @@ import { nextTurn, type OutletAddresses, type Turn } from './sources/turns.ts'
 
 const mostTurns = 10_000
 const mostResting = 2000
-/** Put off for no longer, because an operator may change what it waits for. */
+/** Upper limit of a postponement, because an operator may remove its cause. */
 export const longestPutOffMs = 900_000
-/** A shorter rest is waited for in the queue. */
+/** A shorter backoff is waited out in the queue. */
 export const shortestPutOffMs = 1500
-/** No address of the pool is of this machine; perhaps soon one is. */
+/** Delay when this machine has no address of the pool; it may get one. */
 const addresslessMs = 60_000
 
 export interface PoolTurnsDeps {
@@ -23,32 +25,32 @@ export interface PoolTurnsDeps {
   destinationFor(name: string, provider: Provider, addresses: OutletAddresses<Source>): Destination
   outletFor(addresses: OutletAddresses<Source>, provider: Provider): Outlet
   abandoned(job: Job): void
-  /** Not sent, and not to be claimed again for so long. */
+  /** Not sent, and not to be claimed again for `forMs`. */
   putOff(job: Job, forMs: number, waitsFor: string): void
 }
 
 export interface PoolTurns {
   add(name: string, provider: Provider, job: Job, way: Way): void
-  /** What one outlet of a pool does not take now goes to another, or waits. */
+  /** Moves jobs that one egress path of a pool does not take now to another path, or postpones them. */
   passOn(name: string, provider: Provider, jobs: Job[], forMs: number): void
-  /** Tenants' mail for a domain of which nothing more is to be claimed for now. */
+  /** Lanes from which no more mail is to be claimed now. */
   resting(): Lane[]
 }
 
 export function openPoolTurns(deps: PoolTurnsDeps): PoolTurns {
   const { clock } = deps
-  /** By destination and pool: whose turn it is, and how it is reached. */
+  /** By site and pool: the current turn, and how the site is reached. */
   const turns = new Map<string, { turn: Turn; way: Way }>()
   let begun = 0
   const resting = new Map<string, Lane & { untilMs: number }>()
 
-  /** Gives the job to one of its pool's outlets; false when none has room. */
+  /** Gives the job to one of its pool's egress paths; returns false if all are full. */
   const give = (name: string, provider: Provider, job: Job, way: Way): boolean => {
     const { outlets = [], name: pool = '' } = job.pool ?? {}
     const key = `${pool} ${name}`
     const before = turns.get(key)
     const among = outlets.map((addresses) => deps.destinationFor(name, provider, addresses))
-    // New destinations begin with another outlet each, so that many of one message are spread too.
+    // Each new site starts with another path, so that one submission to many sites is spread too.
     const turn = nextTurn(
       before?.turn,
       among.map((one) => one.hasRoom),

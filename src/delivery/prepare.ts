@@ -1,4 +1,7 @@
-/** From stored content to the octets that one recipient gets: built and tracked the same way every time, so the API can show what was sent. */
+/**
+ * Rebuilds the octets for one recipient from stored content. Building and tracking are deterministic, so the API can show the message as
+ * sent.
+ */
 import { type SigningKey, signatureFields } from '#dkim'
 import type { Domains } from '#domains'
 import type { Content, PartsContent, ReturnPaths } from '#emails'
@@ -16,12 +19,12 @@ import {
 import { type Recipient, type Tokens, trackHtml, trackHtmlOctets, unsubscribeFields } from '#tracking'
 
 export interface RebuiltMessage extends BuiltMessage {
-  /** It carries this recipient's links, so nobody else may get it. */
+  /** The message contains this recipient's tracking links, so no other recipient may receive it. */
   personal: boolean
 }
 
 /**
- * The message as it is signed. With `sevenBit` for a server without 8BITMIME: written anew where it is not ASCII. Throws when the content
+ * Returns the message as it is signed. `sevenBit`: for a server without 8BITMIME, re-encoded where it is not ASCII. Throws if the content
  * could not have come from acceptance.
  */
 export function rebuildMessage(content: Content, recipient: Recipient, tokens: Tokens, form?: 'sevenBit'): RebuiltMessage {
@@ -33,13 +36,13 @@ export function rebuildMessage(content: Content, recipient: Recipient, tokens: T
 }
 
 /**
- * The field that names a recipient's email to whoever passes on a complaint; empty when the content has none. It stands on top of the
- * signatures and outside of them, so that they are made once for all recipients; its tag is proof enough.
+ * The trace header that identifies a recipient's email in forwarded complaints; empty if the content has no trace header. It stands above
+ * the signatures and is not signed, so that one signature serves all recipients; its authentication tag proves its origin.
  */
 export const markOf = ({ marked, acceptedAtMs }: Pick<Content, 'marked' | 'acceptedAtMs'>, emailId: string, paths: ReturnPaths) =>
   marked ? `${markField}: ${paths.mark(emailId, acceptedAtMs)}\r\n` : ''
 
-/** Signed and marked; without signatures where the sending domain is gone. */
+/** Signed and with its trace header; without signatures if the sending domain no longer exists. */
 export async function messageAsSent(
   content: Content,
   recipient: Recipient,
@@ -51,14 +54,14 @@ export async function messageAsSent(
   return Buffer.concat([Buffer.from(markOf(content, recipient.emailId, returnPaths) + signatures), octets])
 }
 
-/** The keys that sign this content; undefined when its domain is gone. */
+/** The keys that sign this content; undefined if its domain no longer exists. */
 export async function keysFor({ signing }: Content, tenantId: string, domains: Domains): Promise<SigningKey[] | undefined> {
   if (!signing) return []
   if ('platform' in signing) return domains.platformKeys(signing.platform)
   return domains.signingKeys(tenantId, signing.domainId, signing.withEd25519)
 }
 
-/** The header is ASCII and the body is not: there is another form of it for servers that do not take it as it is. */
+/** The header is ASCII and the body is not: the message has a 7-bit form for servers without 8BITMIME. */
 export const needsOnly8bit = ({ needs8bit, needsSmtpUtf8 }: Pick<BuiltMessage, 'needs8bit' | 'needsSmtpUtf8'>) =>
   needs8bit && !needsSmtpUtf8
 
@@ -69,7 +72,7 @@ function fromRaw(raw: string, content: Content, recipient: Recipient, tokens: To
   let { opens } = tracking
   const octets = changeHtml(prepared.octets, (html, charset) => {
     const tracked = trackHtmlOctets(html, charset, { ...tracking, opens }, recipient, tokens)
-    // One look at a message of several html parts is one open.
+    // Displaying a message with several html parts counts as one open.
     if (tracked) opens = false
     return tracked
   })

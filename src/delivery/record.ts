@@ -1,8 +1,8 @@
 /**
- * Recording: attempt, status, spool row and event of many recipients in one statement, so that they are true together or not at
- * all. The fence is the spool row itself: it must still be in the state, under the epoch and with the attempts it was claimed with, so
- * an outcome of a stale owner or of an earlier claim changes nothing. What is written again after a lost answer is looked for first. Writes spool,
- * emails, attempts and events, because this is one of the two hot commits of the house.
+ * Records outcomes in batches: attempt, email status, spool row and event of many recipients in one atomic statement. The fence is the
+ * spool row: it must have the state, epoch and attempt count of the claim, so an outcome from a stale owner or an earlier claim changes no
+ * data. A statement whose reply was lost is checked before it is repeated. Writes spool, emails, attempts and events, because it is one of
+ * the project's two hot-path commits.
  */
 import { type Clock, emailIdTimeMs, type Log, metrics, pause, type Reached, storableJson, type Traces } from '#base'
 import { type Db, makingDays, refusesContent, sql } from '#db'
@@ -15,9 +15,9 @@ import { attemptSpan } from './attempt-span.ts'
 import type { Outcome } from './outcome.ts'
 
 /**
- * `|| ''` keeps the planner from reading a partial index whole where rows are found by their key, and `between` the key and the key from
- * reading all keys and comparing: a plan that was made while the spool was empty, and is kept, would do both. $2 is the first email's id: it leaves
- * out the days before; a second bound would make reading the whole range look cheaper than finding each email.
+ * `|| ''` stops the planner from reading a whole partial index where rows are found by key. `between` the key and the key stops it from
+ * reading and comparing all keys. A plan made while the spool was empty, and then cached, would do both. $2 is the first email's id: it
+ * excludes earlier days. A second bound would make reading the whole range look cheaper than finding each email.
  */
 const recordOutcomes = sql<{ emailId: string }>`
   with outcome as (
@@ -74,7 +74,7 @@ const recordOutcomes = sql<{ emailId: string }>`
   select email_id as "emailId"
   from recorded`
 
-/** Which of these are on disk: an attempt is told by its number and its millisecond. Each by index. */
+/** Returns the given outcomes that are already stored, identified by attempt number and millisecond. Each is found by index. */
 const alreadyRecorded = sql<{ emailId: string; number: number; at: Date }>`
   select given.email_id as "emailId", given.failures as number, given.at
   from json_to_recordset($1::json) as given (
@@ -86,9 +86,9 @@ const alreadyRecorded = sql<{ emailId: string; number: number; at: Date }>`
       and attempts.number = given.failures and attempts.at = coalesce(given.told_at, given.at)
   )`
 
-/** Rows in one statement: more gained nothing when measured. */
+/** Rows in one statement; larger statements were not faster when measured. */
 const mostAtOnce = 500
-/** A flush waits this long for company: a statement for three outcomes costs the database nearly as much as one for thirty. */
+/** A flush waits this long for more outcomes: a statement for three costs the database nearly as much as one for thirty. */
 const gatherMs = 20
 const enoughAtOnce = 64
 const retryEveryMs = 100
@@ -103,9 +103,9 @@ const eventOf: Record<Outcome['status'], EventKind | undefined> = {
 }
 
 export interface Recorder {
-  /** Resolves when the outcome is on disk, however long the database is away. */
+  /** Resolves when the outcomes are stored, however long the database is unavailable. */
   record(outcomes: readonly Outcome[]): Promise<void>
-  /** Outcomes that are not on disk yet. */
+  /** Outcomes that are not stored yet. */
   readonly waiting: number
 }
 
@@ -114,16 +114,16 @@ export interface RecorderDeps {
   clock: Clock
   log: Log
   traces?: Traces | undefined
-  /** Called where a crash test may strike. */
+  /** Called where a crash test may inject a failure. */
   reached?: Reached | undefined
 }
 
 export function openRecorder({ db, clock, log, traces, reached }: RecorderDeps): Recorder {
   const queue: { outcome: Outcome; done: () => void; isBare?: boolean }[] = []
-  /** So many are written one by one, because the database refuses something in one of them. */
+  /** Number of outcomes still to be written one by one, because the database rejects one of them. */
   let alone = 0
   let running = false
-  /** The last statement failed, or its answer was lost. */
+  /** The last statement failed, or its reply was lost. */
   let isRepeated = false
 
   const run = async () => {
@@ -140,7 +140,7 @@ export function openRecorder({ db, clock, log, traces, reached }: RecorderDeps):
         ])
         reached?.('outcomes-recorded')
         alone = Math.max(0, alone - 1)
-        // A lost answer may have been about all of those that are written one by one.
+        // The lost reply may concern any of the outcomes written one by one.
         isRepeated = alone > 0
         queue.splice(0, batch.length)
         for (const one of batch) one.done()
@@ -154,7 +154,7 @@ export function openRecorder({ db, clock, log, traces, reached }: RecorderDeps):
     running = false
   }
 
-  /** One outcome that cannot be stored must not keep all others from it. */
+  /** Isolates an outcome that cannot be stored, so that it does not block the others. */
   const contain = (error: unknown, together: number) => {
     const [first] = queue
     if (together > 1 || !first) {
@@ -182,7 +182,7 @@ export function openRecorder({ db, clock, log, traces, reached }: RecorderDeps):
         if (span) traces.note(span)
       }
       const done = outcomes.map((outcome) => new Promise<void>((resolve) => queue.push({ outcome, done: resolve })))
-      // After this turn of the event loop, so that outcomes of the same packet share a statement.
+      // Deferred to the end of this event-loop turn, so that outcomes from the same packet share a statement.
       if (!running) {
         running = true
         setImmediate(() => void run())
@@ -196,8 +196,8 @@ export function openRecorder({ db, clock, log, traces, reached }: RecorderDeps):
 }
 
 /**
- * What a lost answer was about may be on disk, retried by hand or let go since, and claimed again under the same epoch with as many failures:
- * the fence would take it for the claim that this outcome is of.
+ * An outcome whose reply was lost may be stored already. Its email may then have been retried by hand or released, and claimed again under
+ * the same epoch with the same number of attempts. The fence would take that claim for this outcome's.
  */
 async function notRecorded(db: Db, outcomes: readonly Outcome[]): Promise<Outcome[]> {
   const recorded = await db.rows(alreadyRecorded, parametersOf(outcomes))
@@ -235,7 +235,7 @@ async function writeOutcomes(db: Db, outcomes: readonly Outcome[], reached: Reac
   })
 }
 
-/** Without anything that a server or the measuring of time had a hand in. */
+/** A copy without any text or timing that came from a server. */
 const bare = (outcome: Outcome): Outcome => ({
   ...outcome,
   durationMs: 0,
@@ -248,7 +248,7 @@ const bare = (outcome: Outcome): Outcome => ({
   conversation: null,
 })
 
-/** As the statement names them. */
+/** The queue names used in the statement. */
 const queueOf: Record<Outcome['status'], 'ready' | 'deferred' | 'held' | null> = {
   pending: 'ready',
   sent: null,
@@ -258,7 +258,7 @@ const queueOf: Record<Outcome['status'], 'ready' | 'deferred' | 'held' | null> =
   held: 'held',
 }
 
-/** It says nothing of the tenant's recipients, nor of any server. */
+/** A simulated delivery is no evidence about the tenant's recipients or about any server. */
 const isSimulated = ({ test, destination }: Claimed) => test || destination === simulatorDomain
 
 const attemptNumber = ({ status, claimed }: Outcome) => (status === 'held' ? claimed.failures : claimed.failures + 1)
@@ -285,13 +285,13 @@ const rowOf = (one: Outcome) => ({
   outcome_unknown: one.outcomeUnknown,
   conversation: one.conversation,
   source: one.source,
-  // The contract shows an unknown outcome as softfail, also where it was the last try (7.8).
+  // The contract reports an unknown outcome as softfail, even for the last attempt (7.8).
   attempt_status: one.outcomeUnknown ? 'softfail' : one.status,
   held_because: one.heldBecause,
   event: eventOf[one.status],
   classification_code: one.classificationCode,
   was: statusBefore(one.claimed),
   simulated: isSimulated(one.claimed),
-  // By the tenant's test clock; the log itself is written in real time.
+  // By the tenant's test clock; the event log itself uses real time.
   told_at: one.claimed.aheadMs > 0 ? new Date(one.atMs + one.claimed.aheadMs) : null,
 })

@@ -1,9 +1,11 @@
-/** Deleting a sending domain: with it goes the right to send what is queued from it, so both are one transaction. */
+/**
+ * Deletes a sending domain and fails its queued mail in one transaction, because the right to send that mail ends with the domain.
+ */
 import type { Db } from '#db'
 import { type Domain, removeDomain } from '#domains'
 import { noteDomainDeleted } from '#spool'
 
-/** Its queued emails fail within seconds. Refuses `not_found` when it is gone already. */
+/** Its queued emails fail within seconds. Refuses `not_found` if it does not exist. */
 export function deleteDomain(db: Db, domain: Pick<Domain, 'tenantId' | 'id' | 'name'>, nowMs: number): Promise<void> {
   return db.transaction(async (tx) => {
     await removeDomain(tx, domain)

@@ -1,6 +1,6 @@
 /**
- * What becomes of the queue when a backup was restored: all of it is held before anything may be sent, and goes when the operator says so.
- * Both may be interrupted and begun again.
+ * Holds the whole queue after a backup was restored, and releases it when the operator resumes. Both operations can be interrupted and
+ * repeated.
  */
 import type { Db, Queryable } from '#db'
 import { changeStatus } from '#emails'
@@ -9,7 +9,7 @@ import { countHeldByRestore, findRestore, holdRestored, noteHeld, noteResumed, t
 
 const mostAtOnce = 1000
 
-/** Before any role starts; does nothing where nothing was restored. Returns how many emails it held. */
+/** Runs before any role starts; has no effect unless a backup was restored. Returns how many emails it held. */
 export async function holdAfterRestore(db: Db, nowMs: number): Promise<number> {
   const restore = await findRestore(db)
   if (!restore || restore.heldAt !== null) return 0
@@ -45,7 +45,7 @@ function holdSome(db: Db, restore: Restore, nowMs: number): Promise<number> {
   })
 }
 
-/** Lets everything go that a restore holds, webhooks too; returns how many emails. */
+/** Releases all emails and webhooks held by a restore; returns how many emails. */
 export async function resumeAfterRestore(db: Db, nowMs: number): Promise<number> {
   await holdAfterRestore(db, nowMs)
   let released = 0
@@ -70,7 +70,7 @@ function releaseSome(db: Db, nowMs: number): Promise<number> {
   })
 }
 
-/** What waits for the operator's word; undefined: nothing was restored, or it was resumed. */
+/** The restore that awaits the operator's decision; undefined: no backup was restored, or it was resumed. */
 export async function restoreWaiting(on: Queryable): Promise<{ backupMadeAt: Date; emails: number } | undefined> {
   const restore = await findRestore(on)
   return restore && { backupMadeAt: restore.backupMadeAt, emails: await countHeldByRestore(on) }

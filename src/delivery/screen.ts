@@ -1,6 +1,6 @@
 /**
- * Screening: which claimed recipients go out now. Those on the suppression list, and those of tenants and sending domains that are
- * stopped, are decided without a conversation, a manual retry of a suppressed one apart (contract section 7.2).
+ * Checks claimed recipients before sending. Recipients that are suppressed, and those of paused tenants and sending domains, get an
+ * outcome without an SMTP conversation. A manual retry overrides a suppression (contract section 7.2).
  */
 import type { Clock, Ids } from '#base'
 import type { Db } from '#db'
@@ -17,13 +17,13 @@ export interface ScreenDeps {
   ids: Ids
   tenants: Tenants
   schedule: RetrySchedule
-  /** What is paused. */
+  /** The active queue pauses. */
   stops: () => Promise<readonly QueueStop[]>
 }
 
 export interface Screened {
   due: Claimed[]
-  /** Of the others. */
+  /** Outcomes of the recipients that are not sent. */
   outcomes: Outcome[]
 }
 
@@ -46,7 +46,7 @@ export async function screen(claimed: readonly Claimed[], deps: ScreenDeps): Pro
   return { due, outcomes }
 }
 
-/** By tenant; of those that are active there is nothing to say. */
+/** By tenant; active tenants are not included. */
 async function stoppedTenants(claimed: readonly Claimed[], { tenants }: ScreenDeps): Promise<Map<string, Finding>> {
   const stopped = new Map<string, Finding>()
   for (const tenantId of new Set(claimed.map((one) => one.tenantId))) {
@@ -59,7 +59,7 @@ async function stoppedTenants(claimed: readonly Claimed[], { tenants }: ScreenDe
   return stopped
 }
 
-/** By email; asks nothing while none of these tenants has a sending domain that is paused. */
+/** By email; skips the query unless one of these tenants has a paused sending domain. */
 async function stoppedDomains(claimed: readonly Claimed[], { db, stops }: ScreenDeps): Promise<Map<string, Finding>> {
   const stopped = new Map<string, Finding>()
   for (const { tenantId, kind, name, because } of await stops()) {

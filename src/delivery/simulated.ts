@@ -1,4 +1,7 @@
-/** Test mail and mail to simulated recipients: the whole way of a message but the wire, whose part the simulator plays. */
+/**
+ * Delivers test mail and mail to simulated recipients: the full path of a message except the network connection, which the simulator
+ * replaces.
+ */
 import { type Clock, type Log, pause } from '#base'
 import type { Db } from '#db'
 import { type Scenario, simulate, simulatedHost, waitFraction } from '#simulator'
@@ -14,9 +17,9 @@ export interface SimulatedDeps {
   clock: Clock
   log: Log
   messages: Messages
-  /** What hosts of the simulated world do besides the simulator's own addresses. */
+  /** Behaviour of hosts in the simulated network, in addition to the simulator's own addresses. */
   scenario?: Scenario | undefined
-  /** `fractionOf`: the chance in a recipient's wait, where the scenario decides it. */
+  /** `fractionOf`: the random part of a recipient's retry delay, where the scenario decides it. */
   done(result: FindingFor, fractionOf?: (claimed: Claimed) => number): void
 }
 
@@ -61,7 +64,7 @@ export async function sendToSimulator(job: Job, deps: SimulatedDeps): Promise<vo
     )
   }
   if (durationMs > 0) await pause(clock, durationMs)
-  // Before the outcome: what follows a delivery is not lost with this process.
+  // Before the outcome is recorded, so that the events after a delivery survive a loss of this process.
   if (later.length > 0)
     await noteLater(deps.db, later).catch((error) => deps.log.warn({ err: error }, 'what simulated recipients do later was not noted'))
   const remote = { host: simulatedHost, address: '192.0.2.1', port: 25, secure: true, tls: null }

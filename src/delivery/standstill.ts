@@ -1,6 +1,6 @@
 /**
- * What keeps mail that nobody has claimed yet: its provider is paused, left alone, or has all that it is given. Rows of ours say so;
- * which provider a domain has, DNS says, and it is asked only when one of them stands still.
+ * Reports why queued mail is not being claimed: its provider is paused, backing off, or at its limit. Database rows hold these states; DNS
+ * is queried for the domain's provider only if at least one of them applies.
  */
 import type { Clock, Config } from '#base'
 import type { Db } from '#db'
@@ -14,12 +14,12 @@ import { listWarmUps, type WarmUpLine } from './sources/warm-up.ts'
 export interface Standstill {
   /** Completes "It is due and waits: ". */
   because: string
-  /** Undefined: its turn may come at any time. */
+  /** Undefined: the mail may be claimed at any time. */
   until: Date | undefined
 }
 
 export interface Standstills {
-  /** Of live mail to this domain; undefined: nothing is known to keep it. */
+  /** The delay reason of live mail to this domain; undefined: none is known. */
   find(domain: string): Promise<Standstill | undefined>
 }
 
@@ -30,12 +30,12 @@ interface StandstillDeps {
   config: Pick<Config, 'relay' | 'providerRules'>
 }
 
-/** Nobody waits longer for an explanation. */
+/** Lookup timeout for `explain`. */
 const longestLookUpMs = 2000
-/** Of a reply. Its text was said about somebody's mail, who may not be who asks: it may name recipients. */
+/** Only the codes of a reply are shown. Its text concerned another tenant's mail and may name recipients. */
 const replyCodes = /^\d{3}(?:[ -]\d\.\d{1,3}\.\d{1,3})?(?!\S)/
 
-/** What mail for a paused provider waits for begins so, here and in the spool. */
+/** The start of the delay reason for a paused provider, here and in the spool. */
 export const pausedWords = (provider: string) => `${provider} is paused by the operator: `
 
 export function openStandstills({ db, clock, resolver, config }: StandstillDeps): Standstills {
@@ -68,7 +68,7 @@ export function openStandstills({ db, clock, resolver, config }: StandstillDeps)
       const [first] = full
       if (first && full.length === sources.length)
         return { because: `the warm-up allows ${first.ceiling} messages to ${first.provider} today`, until: undefined }
-      // Of several addresses of ours the one that is free takes it.
+      // With several source addresses, the first one that is free takes the mail.
       const limits = shaped.filter((one) => one.provider === provider.name).map((one) => limitOf(one, nowMs))
       return limits.includes(undefined) ? undefined : limits.sort((a, b) => untilMs(a) - untilMs(b))[0]
     },

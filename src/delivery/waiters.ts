@@ -1,10 +1,12 @@
-/** Loops that wait for each other: each until it is woken, until something else ends, or for a time. */
+/**
+ * Waiting for loops: each waits until it is woken, until a given promise settles, or until a time has passed.
+ */
 import type { Clock } from '#base'
 
 export interface Waiters {
-  /** Until it is woken, one of `running` ends, or `ms` have passed. */
+  /** Waits until it is woken, one of `running` settles, or `ms` have passed. */
   wait(running: Iterable<Promise<void>>, ms?: number): Promise<void>
-  /** The one that has waited longest; false when there is none. */
+  /** Wakes the loop that has waited longest; false if no loop waits. */
   wakeOne(): boolean
   wakeAll(): void
 }

@@ -1,4 +1,7 @@
-/** Canonical forms of headers and bodies (RFC 6376 section 3.4); the relaxed body, which all mail of ours needs, in one pass over the octets. */
+/**
+ * Canonical forms of headers and bodies (RFC 6376 section 3.4); the relaxed body, which all outgoing mail needs, is made in one pass over
+ * the octets.
+ */
 
 const carriageReturn = 13
 const lineFeed = 10
@@ -12,7 +15,7 @@ export interface HeaderField {
   value: string
 }
 
-/** Where the body begins: behind the empty line, or at the end. */
+/** The start of the body: after the empty line, or the end of the message. */
 export function bodyStart(message: Buffer): number {
   if (message[0] === carriageReturn && message[1] === lineFeed) return 2
   const end = message.indexOf('\r\n\r\n')
@@ -29,14 +32,17 @@ export function headerFields(block: string): HeaderField[] {
   return fields
 }
 
-/** `name:value` with the value unfolded, runs of space made one, ends trimmed; without CRLF. Octet A0 is no space (RFC 6376 section 2.8). */
+/**
+ * `name:value` with the value unfolded, runs of white space reduced to one space, ends trimmed; without CRLF. Octet A0 is not white space
+ * (RFC 6376 section 2.8).
+ */
 export const relaxedHeader = ({ name, value }: HeaderField): string =>
   `${name}:${value
     .replace(/\r\n/g, '')
     .replace(/[ \t]+/g, ' ')
     .replace(/^ | $/g, '')}`
 
-/** The relaxed body; the same octets where nothing has to change. Good until the next call. */
+/** The relaxed body; the same octets if no change is needed. Valid until the next call. */
 export function relaxedBody(message: Buffer, start: number): Buffer {
   const body = message.subarray(start)
   const first = firstToSqueeze(body)
@@ -56,14 +62,14 @@ export function relaxedBody(message: Buffer, start: number): Buffer {
   return end >= 2 && out[end - 1] === lineFeed && out[end - 2] === carriageReturn ? trimmed : Buffer.concat([trimmed, Buffer.from('\r\n')])
 }
 
-/** The body as it is, ended by one CRLF (RFC 6376 section 3.4.3). */
+/** The unchanged body, ended by one CRLF (RFC 6376 section 3.4.3). */
 export function simpleBody(message: Buffer, start: number): Buffer {
   let end = message.length
   while (end >= start + 2 && message[end - 1] === lineFeed && message[end - 2] === carriageReturn) end -= 2
   return Buffer.concat([message.subarray(start, end), Buffer.from('\r\n')])
 }
 
-/** Where the first tab stands, or the first space that another space, a tab, a line end or the end follows; the length if nowhere. */
+/** The position of the first tab, or of the first space before another space, a tab, a line end or the end; the length if not found. */
 function firstToSqueeze(body: Buffer): number {
   for (let index = 0; index < body.length; index++) {
     const octet = body[index] as number
@@ -75,10 +81,10 @@ function firstToSqueeze(body: Buffer): number {
   return body.length
 }
 
-/** For bodies that are no larger: a buffer for each would be garbage at once. */
+/** Buffer for bodies up to this size: a buffer for each would be garbage at once. */
 const scratch = Buffer.allocUnsafeSlow(131_072)
 
-/** Runs of space made one, and none before a line end, from `first` on. */
+/** Reduces runs of white space to one space and removes it before line ends, starting at `first`. */
 function squeezed(body: Buffer, first: number): Buffer {
   const out = body.length <= scratch.length ? scratch : Buffer.allocUnsafe(body.length)
   body.copy(out, 0, 0, first)

@@ -1,4 +1,6 @@
-/** DKIM keys: made, read, and as the DNS text that publishes them (RFC 6376 section 3.6.1, RFC 8463). */
+/**
+ * DKIM keys: creates and parses them, and writes the DNS text that publishes them (RFC 6376 section 3.6.1, RFC 8463).
+ */
 import { createPrivateKey, generateKeyPair, generateKeyPairSync, type KeyObject } from 'node:crypto'
 import { promisify } from 'node:util'
 
@@ -10,10 +12,10 @@ export interface KeyPair {
 }
 
 const rsaBits = 2048
-/** What SPKI puts before the 32 octets of an Ed25519 key; DNS carries the key alone. */
+/** The SPKI prefix of a 32-octet Ed25519 key; DNS carries the key alone. */
 const spkiOctets = 12
 
-/** An RSA-2048 key; made off the event loop, for it takes a while. */
+/** Creates an RSA-2048 key; off the event loop, because it is slow. */
 export async function makeRsaKey(): Promise<KeyPair> {
   const { publicKey, privateKey } = await promisify(generateKeyPair)('rsa', { modulusLength: rsaBits })
   return { privateKey: pem(privateKey), publicKey: publicKey.export({ type: 'spki', format: 'der' }).toString('base64') }
@@ -39,5 +41,5 @@ export interface SigningKey {
   privateKey: KeyObject
 }
 
-/** Parse once and keep: reading the PEM for each signature costs more than the signature. */
+/** Parse once and keep: parsing the PEM costs more than the signature. */
 export const readPrivateKey = (text: string): KeyObject => createPrivateKey(text)

@@ -20,7 +20,7 @@ beforeAll(async () => {
   ]
 })
 
-/** What an independent verifier says of each signature. */
+/** The verdict of an independent verifier on each signature. */
 async function verdicts(message: Buffer): Promise<string[]> {
   const resolver = (name: string) => Promise.resolve([[records.get(name) ?? '']])
   const { results } = (await dkimVerify(message, { resolver, curTime: new Date(atMs) })) as { results: { status: { result: string } }[] }

@@ -4,7 +4,7 @@ import { promisify } from 'node:util'
 import { bodyStart, type HeaderField, headerFields, relaxedBody, relaxedHeader } from './canonical.ts'
 import type { SigningKey } from './keys.ts'
 
-/** Signed once more than they occur, so that nobody can add one (RFC 6376 section 8.15). */
+/** Signed one more time than they occur, so that an attacker cannot add one (RFC 6376 section 8.15). */
 const oversigned = [
   'from',
   'to',
@@ -20,12 +20,12 @@ const oversigned = [
   'list-unsubscribe-post',
 ]
 const base64Line = 72
-/** On another thread: an RSA signature takes as long as everything else that is done with a message. */
+/** Runs on another thread: an RSA signature takes as long as all other work on a message. */
 const signOnThread = promisify(cryptoSign)
 
 /**
- * The DKIM-Signature field of each key, in ASCII, to stand in front of `message` (CRLF line ends). There is no expiry: a retry days later,
- * or the raw form shown by the API, must be the same octets.
+ * The DKIM-Signature field of each key, in ASCII, to be put in front of `message` (CRLF line ends). There is no expiry: a retry days
+ * later, or the raw form shown by the API, must have the same octets.
  */
 export async function signatureFields(message: Buffer, keys: readonly SigningKey[], atMs: number): Promise<string> {
   if (keys.length === 0) return ''
@@ -49,7 +49,7 @@ export async function signatureFields(message: Buffer, keys: readonly SigningKey
   return (await Promise.all(signatures)).join('')
 }
 
-/** RFC 6376 section 5.4.2: of several fields of one name, the last one is signed first. */
+/** RFC 6376 section 5.4.2: of several fields with one name, the last one is signed first. */
 function signedHeaders(fields: readonly HeaderField[]): { names: string; text: string } {
   const names: string[] = []
   let text = ''

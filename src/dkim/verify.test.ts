@@ -43,7 +43,7 @@ interface By {
   domain?: string
   more?: object
 }
-/** By a signer that others wrote. */
+/** Signed by an independent implementation. */
 async function signedBy(
   message: Buffer,
   { selector = 'rsa', algorithm = 'rsa-sha256', form = 'relaxed/relaxed', domain = 'example.com', more = {} }: By = {},
@@ -55,7 +55,7 @@ async function signedBy(
   return Buffer.concat([Buffer.from(signatures as string, 'latin1'), message])
 }
 
-/** What an independent verifier says. */
+/** The verdict of an independent verifier. */
 async function theirs(message: Buffer): Promise<boolean> {
   const resolver = (name: string) => {
     const found = records.get(name)
@@ -146,7 +146,7 @@ describe('the signature of a report', () => {
         const whole = signed[which] as Buffer
         const at = place % whole.length
         const message = Buffer.concat([whole.subarray(0, at), Buffer.from(put), whole.subarray(at + drop)])
-        // No such message comes in over SMTP.
+        // SMTP does not accept such a message.
         fc.pre(!/\r(?!\n)|(?<!\r)\n/.test(message.toString('latin1')))
         if ((await check(message)) !== 'pass') return
         passed++

@@ -1,42 +1,42 @@
 /**
- * What the DKIM signatures of a stranger's message are worth (RFC 6376, RFC 8463): rsa-sha256 and ed25519-sha256, simple and relaxed.
- * Never throws; bounded in signatures, fields and the size of keys, and in time by whoever asks DNS.
+ * Verifies the DKIM signatures of a received message (RFC 6376, RFC 8463): rsa-sha256 and ed25519-sha256, simple and relaxed. Never
+ * throws; signatures, fields and key sizes are limited, and the caller's DNS queries limit the time.
  */
 import { createHash, createPublicKey, verify as cryptoVerify, type KeyObject } from 'node:crypto'
 import { bodyStart, relaxedBody, relaxedHeader, simpleBody } from './canonical.ts'
 
-/** `fail`: there are signatures, and none was shown to be the sender's: broken, without a key, or of another domain. */
+/** `fail`: there are signatures, but no signature is verified as the sender's: broken, without a key, or of another domain. */
 export type DkimVerdict = 'pass' | 'fail' | 'none'
 
-/** TXT records of a name; none when it has none or cannot be asked. */
+/** TXT records of a name; empty if the name has no TXT record or the lookup fails. */
 export type FindTxt = (name: string) => Promise<readonly string[]>
 
-/** More of one message are not looked at: each costs a DNS question and a check. */
+/** Further signatures of one message are ignored: each costs a DNS query and a verification. */
 const mostSignatures = 3
 const mostHeaderOctets = 262_144
 const mostSignedFields = 200
-/** Of one signature: the names of its fields and a number of 4096 bits are far less. */
+/** Octets of one signature: its field names and a number of 4096 bits are far smaller. */
 const longestSignature = 16_384
-/** RFC 8301 section 3.2 forbids smaller ones; larger ones only cost time. */
+/** RFC 8301 section 3.2 forbids smaller keys; larger ones only cost time. */
 const leastRsaBits = 1024
 const mostRsaBits = 4096
 const ed25519Octets = 32
-/** What SPKI puts before the 32 octets of an Ed25519 key. */
+/** The SPKI prefix of a 32-octet Ed25519 key. */
 const ed25519Prefix = Buffer.from('302a300506032b6570032100', 'hex')
 const label = /^[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?$/i
 
-/** What the message itself says of its signatures: those whose body is as it was signed, and what each has signed of the header. */
+/** The result of checking the message without DNS: the signatures whose body hash matches, and the header text that each has signed. */
 export interface Unjudged {
-  /** What it comes to when none of them holds. */
+  /** The verdict if no signature verifies. */
   otherwise: Exclude<DkimVerdict, 'pass'>
   signatures: readonly { tags: ReadonlyMap<string, string>; octets: Uint8Array }[]
 }
 
-/** `domain`: whose word counts, that of the message's From; a signature of a domain above it counts too (RFC 7489 calls it relaxed). */
+/** `domain`: the domain of the message's From; a signature of a parent domain counts too (relaxed alignment of RFC 7489). */
 export const verify = (message: Buffer, domain: string, findTxt: FindTxt, atMs: number): Promise<DkimVerdict> =>
   judge(unjudged(message, domain, atMs), findTxt)
 
-/** The part of `verify` that costs time with the size of the message, and nothing else: for another thread. */
+/** The part of `verify` whose time grows with the size of the message, separate so that another thread can run it. */
 export function unjudged(message: Buffer, domain: string, atMs: number): Unjudged {
   const start = bodyStart(message)
   const fields = message
@@ -47,7 +47,7 @@ export function unjudged(message: Buffer, domain: string, atMs: number): Unjudge
   const named = Map.groupBy(fields, ({ name }) => name)
   const found = named.get('dkim-signature')
   if (!found) return { otherwise: 'none', signatures: [] }
-  // Of two, one is shown and the other signed.
+  // With two From fields, a mail program may show one while the signature covers the other.
   if (named.get('from')?.length !== 1) return { otherwise: 'fail', signatures: [] }
   const bodyHash = hashesOf(message, start)
   const signatures = found
@@ -62,7 +62,7 @@ export function unjudged(message: Buffer, domain: string, atMs: number): Unjudge
   return { otherwise: 'fail', signatures }
 }
 
-/** What they are worth by the keys that DNS has. */
+/** Verifies the signatures with the keys in DNS. */
 export async function judge({ otherwise, signatures }: Unjudged, findTxt: FindTxt): Promise<DkimVerdict> {
   for (const { tags, octets } of signatures) {
     const [record = '', second] = await findTxt(`${tags.get('s')}._domainkey.${tags.get('d')}`)
@@ -75,13 +75,13 @@ export async function judge({ otherwise, signatures }: Unjudged, findTxt: FindTx
 interface Field {
   /** Lower case. */
   name: string
-  /** The whole of it, with its folds. */
+  /** The complete field with its folds. */
   text: string
 }
 
 const nameOf = (field: string) => field.slice(0, field.indexOf(':')).trim().toLowerCase()
 
-/** A tag given twice makes the list void (RFC 6376 section 3.2): then it has none. */
+/** A duplicate tag makes the list invalid (RFC 6376 section 3.2): it then has no tags. */
 function tagsOf(list: string): ReadonlyMap<string, string> {
   const tags = new Map<string, string>()
   for (const one of list.split(';')) {
@@ -97,7 +97,10 @@ function tagsOf(list: string): ReadonlyMap<string, string> {
 const bare = (text: string | undefined) => (text ?? '').replace(/\s+/g, '')
 const namesIn = (tags: ReadonlyMap<string, string>) => bare(tags.get('h')).toLowerCase().split(':')
 
-/** Whether it says all it must, of this sender and for this time. A length (l=) leaves the end of the body to anybody, so it counts for nothing. */
+/**
+ * Whether the signature has all required tags, for this sender and this time. A length (l=) lets anyone append to the body, so such a
+ * signature is ignored.
+ */
 function isAbout(tags: ReadonlyMap<string, string>, domain: string, atMs: number): boolean {
   const of = (tags.get('d') ?? '').toLowerCase()
   const from = domain.toLowerCase()
@@ -117,7 +120,7 @@ function isAbout(tags: ReadonlyMap<string, string>, domain: string, atMs: number
   )
 }
 
-/** The domain of i=, which is that of d= where it is not given. */
+/** The domain of i=, which defaults to that of d=. */
 function identityOf(tags: ReadonlyMap<string, string>): string {
   const given = tags.get('i') ?? tags.get('d') ?? ''
   return given.slice(given.lastIndexOf('@') + 1).toLowerCase()
@@ -128,7 +131,7 @@ const formsOf = (tags: ReadonlyMap<string, string>) => {
   return { header, body }
 }
 
-/** The hash of the body in a form, made once for all signatures; undefined for forms that there are not. */
+/** The hash of the body in a form, computed once for all signatures; undefined for unknown forms. */
 function hashesOf(message: Buffer, start: number): (form: string) => string | undefined {
   const hashes = new Map<string, string>()
   return (form) => {
@@ -141,14 +144,14 @@ function hashesOf(message: Buffer, start: number): (form: string) => string | un
 
 const hashOf = (octets: Buffer) => createHash('sha256').update(octets).digest('base64')
 
-/** The key that DNS has for this signature; none when it was revoked, is for something else or of an odd size. */
+/** The DNS key for this signature; undefined if it was revoked, has another purpose or an unacceptable size. */
 function keyOf(record: string, tags: ReadonlyMap<string, string>): KeyObject | undefined {
   const said = tagsOf(record)
   const kind = said.get('k') ?? 'rsa'
   const hashes = said.get('h')
   const isForMail = ['*', 'email'].some((use) => (said.get('s') ?? '*').split(':').some((one) => one.trim() === use))
   const given = Buffer.from(bare(said.get('p')), 'base64')
-  // RFC 6376 section 3.6.1: a key that is being tried out proves nothing; a strict one, nothing of the domains below.
+  // RFC 6376 section 3.6.1: a key in testing mode proves no identity, and a strict key does not cover subdomains.
   const flags = bare(said.get('t')).toLowerCase().split(':')
   if (flags.includes('y') || (flags.includes('s') && identityOf(tags) !== tags.get('d')?.toLowerCase())) return undefined
   if ((said.get('v') ?? 'DKIM1') !== 'DKIM1' || given.length === 0 || !isForMail) return undefined
@@ -167,13 +170,13 @@ function keyOf(record: string, tags: ReadonlyMap<string, string>): KeyObject | u
   }
 }
 
-/** What it has signed of the header, in the form it says; undefined when there is no such form. */
+/** The signed header text, in the form that the signature names; undefined for an unknown form. */
 function signedOctets(tags: ReadonlyMap<string, string>, named: ReadonlyMap<string, readonly Field[]>, own: Field): Buffer | undefined {
   const { header } = formsOf(tags)
   if (header !== 'simple' && header !== 'relaxed') return undefined
   const canonical = ({ name, text }: Field) =>
     header === 'simple' ? text : relaxedHeader({ name, value: text.slice(text.indexOf(':') + 1) })
-  // Of several fields of one name, the last one is signed first; names of fields that are not there sign their absence (section 5.4.2).
+  // Of several fields with one name, the last one is signed first; listing a missing field signs its absence (section 5.4.2).
   const left = new Map<string, Field[]>()
   let text = ''
   for (const name of namesIn(tags)) {

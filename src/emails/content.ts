@@ -1,6 +1,6 @@
 /**
- * What the emails of one submission share: kept once, as compressed JSON, until the content's retention ends. From it the same
- * octets can be built again at any time, so the raw form shown by the API is what was sent.
+ * The content shared by the emails of one submission, stored once as compressed JSON until its retention ends. The same octets can be
+ * rebuilt from it at any time, so the raw form shown by the API is the message as sent.
  */
 import { constants, zstdCompressSync, zstdDecompressSync } from 'node:zlib'
 
@@ -27,19 +27,19 @@ export interface PartsContent {
 
 export interface RawContent {
   kind: 'raw'
-  /** Base64 of the message as it was given. */
+  /** Base64 of the submitted message. */
   raw: string
 }
 
 export type Signing = { domainId: number; withEd25519: boolean } | { platform: string }
 
-/** How the opens and clicks of an email are counted. */
+/** The settings for counting an email's opens and clicks. */
 export interface Tracking {
-  /** Scheme and track domain, as links begin. */
+  /** Scheme and track domain, the beginning of the links. */
   origin: string
   clicks: boolean
   opens: boolean
-  /** Host names whose links, and those below them, are left as they are. */
+  /** Host names whose links, including those of subdomains, are not rewritten. */
   excluded: string[]
 }
 
@@ -47,27 +47,27 @@ export interface Content {
   message: PartsContent | RawContent
   messageId: string
   acceptedAtMs: number
-  /** Of the envelope senders, one for each recipient; null for the null reverse-path. */
+  /** The domain of the envelope senders, one for each recipient; null for the null reverse-path. */
   returnPathDomain: string | null
-  /** A field on top names each recipient's email; absent: none does. */
+  /** A trace header at the top identifies each recipient's email; absent: no trace header. */
   marked?: true
-  /** Which domain signs, decided at acceptance: one of the tenant's, or the platform's own; null: nobody. */
+  /** The signing domain, decided at acceptance: one of the tenant's, or the installation's own; null: unsigned. */
   signing: Signing | null
-  /** Decided at acceptance too, so that a retry and the raw form shown later are the same octets. Absent: not tracked. */
+  /** Also decided at acceptance, so that a retry and the raw form have the same octets. Absent: not tracked. */
   tracking?: Tracking
-  /** Scheme and host of the link by which a mailbox provider unsubscribes the recipient, when the sender asked for one. */
+  /** Scheme and host of the one-click unsubscribe link, if the sender requested one. */
   unsubscribe?: string
 }
 
-/** More than a submission can weigh after decompression (14 MiB of attachments in base64, html, text and recipients). */
+/** More than a submission can have after decompression (14 MiB of attachments in base64, html, text and recipients). */
 const largestContentOctets = 96 * 1024 * 1024
-/** Below this there is nothing to win. */
+/** Smaller contents are not worth compressing. */
 const leastCompressedOctets = 2048
-/** The fastest level: higher ones cost more CPU than the octets they save. */
+/** The fastest level: higher ones cost more CPU than the saved octets are worth. */
 const params = { [constants.ZSTD_c_compressionLevel]: 1 }
-/** Most contents are opened in one piece of this. */
+/** Most contents are decompressed in one chunk of this size. */
 const chunkSize = 16_384
-/** Half of a content is room for what it is compressed to, mostly; of a large one this at a time. */
+/** Half the content's size usually holds the compressed result; for a large content, at most this much at a time. */
 const largestChunkOctets = 65_536
 /** A zstd frame begins with 0x28, JSON with a brace. */
 const brace = 0x7b
@@ -75,7 +75,8 @@ const brace = 0x7b
 export function encodeContent(content: Content): Buffer {
   const json = Buffer.from(JSON.stringify(content))
   if (json.length < leastCompressedOctets) return json
-  // Told its size, zstd takes memory for that and not for half a megabyte: a third of the time for 10 KB, and less to open it again.
+  // With the size given, zstd allocates memory for that size instead of half a megabyte: a third of the time for 10 KB, and less to
+  // decompress.
   return zstdCompressSync(json, { params, pledgedSrcSize: json.length, chunkSize: Math.min(json.length >> 1, largestChunkOctets) })
 }
 

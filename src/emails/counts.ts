@@ -1,6 +1,6 @@
 /**
- * Counts of emails by the time of their acceptance and their present state, kept from the event log: a chore rolls events up, and a reader
- * adds those it has not reached yet, so a count is right at every moment (docs/decisions/007-counts-from-the-log.md).
+ * Counts of emails by acceptance time and current status, derived from the event log: a chore rolls events up, and a reader adds the later
+ * ones, so that a count is always exact (docs/decisions/007-counts-from-the-log.md). A `quarter` is an interval of 15 minutes.
  */
 import { emailIdTimeMs } from '#base'
 import { type Db, type Queryable, sql, type Tx } from '#db'
@@ -28,7 +28,10 @@ const spans: readonly [Span, number][] = [
 
 const settledStatuses = ['sent', 'softfail', 'hardfail', 'bounced', 'held'] as const
 
-/** All accepted, those of them by test keys or complained about, and those that are in a state now; the others are pending. */
+/**
+ * All accepted emails, those by test keys and those with complaints among them, and those with a settled status now; the others are
+ * pending.
+ */
 export type Counts = Record<'accepted' | 'test' | 'complained' | (typeof settledStatuses)[number], number>
 
 export const noCounts = (): Counts => ({ accepted: 0, test: 0, complained: 0, sent: 0, softfail: 0, hardfail: 0, bounced: 0, held: 0 })
@@ -39,7 +42,7 @@ export function addCounts(to: Counts, more: Counts): Counts {
   return to
 }
 
-/** The number in one state; undefined: all. Of them only test or only live mail where no state is asked for. */
+/** The number with one status; undefined: all. Only without a status can it be limited to test or live mail. */
 export function countOf(counts: Counts, status: EmailStatus | undefined, test?: boolean): number {
   if (status === undefined && test !== undefined) return test ? counts.test : counts.accepted - counts.test
   if (status === undefined) return counts.accepted
@@ -72,7 +75,7 @@ const addUp = sql`
     hardfail = email_counts.hardfail + excluded.hardfail, bounced = email_counts.bounced + excluded.bounced,
     held = email_counts.held + excluded.held`
 
-/** Seconds of a quarter with few emails are not needed: a page is found there by reading it. */
+/** The per-second counts of 15 minutes with few emails are not needed: a page there is found by reading the emails. */
 const forgetSparse = sql`
   delete from email_counts as second
   where second.span = 'second' and second.starts_at >= $1 and second.starts_at < $2 and (
@@ -82,12 +85,12 @@ const forgetSparse = sql`
       and quarter.starts_at = to_timestamp(floor(extract(epoch from second.starts_at) / 900) * 900)
   ) < $3`
 
-/** Nor are those of emails that have passed their retention. */
+/** The per-second counts of emails beyond their retention are not needed either. */
 const forgetUnlisted = sql`
   delete from email_counts
   where span = 'second' and starts_at < $1`
 
-/** Below this many emails the seconds of a quarter may have been forgotten. */
+/** Below this number of emails in 15 minutes, the per-second counts may have been deleted. */
 export const fewInQuarter = 2000
 
 const statusAfter: Readonly<Record<string, EmailStatus>> = {
@@ -100,7 +103,7 @@ const statusAfter: Readonly<Record<string, EmailStatus>> = {
   EmailReleased: 'pending',
 }
 
-/** What a change does to the counts, if anything. */
+/** The effect of a change on the counts, if any. */
 function changeOf({ kind, was, test, count }: CountedChange): Partial<Counts> | undefined {
   if (kind === 'EmailsAccepted') return { accepted: count, test: test ? count : 0 }
   if (kind === 'EmailComplained') return { complained: count }
@@ -112,7 +115,7 @@ function changeOf({ kind, was, test, count }: CountedChange): Partial<Counts> | 
   return change
 }
 
-/** What an event changes: at which second (ms) of acceptance, and by how much. */
+/** The effects of an event: the second of acceptance (ms), and the difference. */
 function* changesOf(event: CountedEvent): Generator<{ atMs: number; change: Partial<Counts> }> {
   const { kind, was, test } = event
   const timeMs = emailIdTimeMs(event.emailId ?? '')
@@ -130,7 +133,7 @@ function apply(to: Counts, change: Partial<Counts>): void {
 
 const mostEvents = 20_000
 
-/** Rolls up the next events that nothing can come before any more; returns how many. */
+/** Rolls up the next events that no earlier event can precede any more; returns how many. */
 export function rollUpCounts(db: Db): Promise<number> {
   return db.transaction(async (tx) => {
     const from = await tx.first(lockPosition)
@@ -161,7 +164,10 @@ export function rollUpCounts(db: Db): Promise<number> {
 const pruneAfterMs = 3_600_000
 const lookBackMs = 2 * dayMs
 
-/** Forgets the seconds that no list needs: of quarters that ended an hour to two days ago and hold few, and of days without emails. */
+/**
+ * Deletes per-second counts that no list needs: those of 15-minute intervals that ended an hour to two days ago and have few emails, and
+ * those of days without emails.
+ */
 export async function forgetSeconds(db: Db, oldestEmailMs: number | undefined, nowMs: number): Promise<void> {
   const untilMs = Math.floor((nowMs - pruneAfterMs) / quarterMs) * quarterMs
   await db.run(forgetSparse, [new Date(untilMs - lookBackMs), new Date(untilMs), fewInQuarter])
@@ -169,14 +175,14 @@ export async function forgetSeconds(db: Db, oldestEmailMs: number | undefined, n
   await db.run(forgetUnlisted, [new Date(Math.min(firstDayMs, untilMs - lookBackMs))])
 }
 
-/** Nothing that happened since is counted yet, give or take a day; undefined: all is. */
+/** The time from which events are not counted yet, accurate to a day; undefined: all are counted. */
 export async function findUncountedMs(on: Queryable): Promise<number | undefined> {
   const from = await on.first(position)
   const at = from && (await findTimeAfter(on, from))
   return at && at.getTime() - dayMs
 }
 
-/** What the roll-up has not reached yet, of one tenant ('' all), by second of acceptance (ms). `tx` is a snapshot, here and below. */
+/** One tenant's events ('' for all) after the roll-up, by second of acceptance (ms). `tx` is a snapshot, here and below. */
 export async function readTail(tx: Tx, tenantId: string): Promise<Map<number, Counts>> {
   const from = await tx.first(position)
   const tail = new Map<number, Counts>()
@@ -186,7 +192,7 @@ export async function readTail(tx: Tx, tenantId: string): Promise<Map<number, Co
   return tail
 }
 
-/** The same for each tenant, or each of `only`, of emails accepted within a time. */
+/** The same for each tenant, or each of `only`, for emails accepted within a period. */
 async function readTailOfTenants(tx: Tx, fromMs: number, toMs: number, only: readonly string[] | null): Promise<Map<string, Counts>> {
   const from = await tx.first(position)
   const tail = new Map<string, Counts>()
@@ -208,7 +214,7 @@ const sumColumns = sql.part`
   coalesce(sum(softfail), 0)::bigint as softfail, coalesce(sum(hardfail), 0)::bigint as hardfail,
   coalesce(sum(bounced), 0)::bigint as bounced, coalesce(sum(held), 0)::bigint as held`
 
-/** Whole days in the middle ($2 to $3), quarters before and after them ($1 and $4). */
+/** Whole days in the middle ($2 to $3), 15-minute intervals before and after them ($1 and $4). */
 const between = sql.part`(
     span = 'day' and starts_at >= $2 and starts_at < $3
     or span = 'quarter' and (starts_at >= $1 and starts_at < $2 or starts_at >= $3 and starts_at < $4)
@@ -231,7 +237,7 @@ const sumsByBucket = sql<Counts & { bucket: number }>`
   where tenant_id = $1 and span = 'quarter' and starts_at >= $2 and starts_at < $3
   group by 1`
 
-/** Borders for `between`; all times are whole quarters. */
+/** Borders for `between`; all times are multiples of 15 minutes. */
 function borders(fromMs: number, toMs: number): Date[] {
   const [first, last] = [Math.ceil(fromMs / dayMs) * dayMs, Math.floor(toMs / dayMs) * dayMs]
   const [begin, end] = last > first ? [first, last] : [toMs, toMs]
@@ -239,8 +245,8 @@ function borders(fromMs: number, toMs: number): Date[] {
 }
 
 /**
- * Of emails accepted from `fromMs` to before `toMs`, both whole quarters of an hour; `tenantId` '' for all tenants together. In a snapshot
- * only: events that are rolled up between two statements would be in neither.
+ * Counts the emails accepted from `fromMs` to before `toMs`, both multiples of 15 minutes; `tenantId` '' for all tenants together.
+ * Requires a snapshot: events rolled up between two statements would be missing from both.
  */
 export async function countsIn(tx: Tx, tenantId: string, fromMs: number, toMs: number): Promise<Counts> {
   const counts = { ...noCounts(), ...(await tx.first(sumOfTenant, [...borders(fromMs, toMs), tenantId])) }
@@ -248,7 +254,7 @@ export async function countsIn(tx: Tx, tenantId: string, fromMs: number, toMs: n
   return counts
 }
 
-/** The same for each tenant that has any, or for each of `only`. */
+/** The same for each tenant with emails, or for each of `only`. */
 export async function countsByTenant(
   tx: Tx,
   fromMs: number,
@@ -262,7 +268,7 @@ export async function countsByTenant(
   return sums
 }
 
-/** The same for each bucket; `starts` are their beginnings in order, whole quarters, and the last one ends at `toMs`. */
+/** The same for each bucket; `starts` are their start times in order, multiples of 15 minutes, and the last one ends at `toMs`. */
 export async function countsInBuckets(tx: Tx, tenantId: string, starts: readonly number[], toMs: number): Promise<Counts[]> {
   const buckets = starts.map(() => noCounts())
   const fromMs = starts[0]

@@ -1,11 +1,13 @@
-/** When emails were delivered: what opens and clicks are held against. */
+/**
+ * Delivery times of emails, for comparison with opens and clicks.
+ */
 import { type Queryable, sql } from '#db'
 import { nobody } from './erase.ts'
 
 interface Delivered {
   tenantId: string
   id: string
-  /** When its server took it, or may have; null: it did not, that we know. */
+  /** When the recipient's server accepted it, or may have; null: no delivery is known. */
   deliveredAt: Date | null
 }
 
@@ -26,6 +28,6 @@ const deliveredAmong = sql<Delivered>`
     limit 1
   ) as email`
 
-/** Those of these emails that exist and whose recipient was not erased. */
+/** The given emails that exist and whose recipient was not erased. */
 export const findDelivered = (on: Queryable, emails: readonly { tenantId: string; id: string }[]): Promise<Delivered[]> =>
   on.rows(deliveredAmong, [emails.map((one) => one.tenantId), emails.map((one) => one.id), nobody])

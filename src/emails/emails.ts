@@ -1,8 +1,8 @@
 /**
- * Emails: one record for each envelope recipient of a submission, with its status, content and attempts.
- * Owns: emails, contents, attempts, email_counts, email_counts_position, test_inbox_clearings. Uses: base, db, events. Used by: tracking, accept, delivery,
- * returns, webhooks, usage, housekeeping, http, cli.
- * Promises: every read names its tenant when the caller has one; a look-up by id touches one time partition.
+ * Emails: one record for each envelope recipient of a submission, with its status, content and attempts. Owns: emails, contents, attempts,
+ * email_counts, email_counts_position, test_inbox_clearings. Uses: base, db, events. Used by: tracking, accept, delivery, returns,
+ * webhooks, usage, housekeeping, http, cli. Promises: every read is limited to the caller's tenant, if it has one; a lookup by id reads
+ * one time partition.
  */
 import { type PartitionedTable, type Queryable, sql, type Tx } from '#db'
 import { type Email, emailColumns } from './record.ts'
@@ -30,9 +30,9 @@ export { type EmailStatus, emailStatuses, queuedStatuses, retryableStatuses } fr
 export { onlyOf, testCountsByTenant, testCountsInBuckets } from './test-counts.ts'
 
 /**
- * Tables that are cut into days by the time in their email ids. Emails keep room for a changed status of every row of a page, for
- * statuses are written by the page: then no index has to be told. Contents up to a page's size stay in their row, which costs the database
- * less than rows of their own.
+ * Tables partitioned by day by the time in their email ids. Emails leave free space for a changed status of every row of a page, because
+ * statuses are written page by page: no index then needs an update. Contents up to a page's size stay in their row, which costs the
+ * database less than separate rows.
  */
 export const emailTables: readonly PartitionedTable[] = [
   { table: 'emails', key: 'email-id', settings: 'fillfactor = 50' },
@@ -40,16 +40,16 @@ export const emailTables: readonly PartitionedTable[] = [
   { table: 'attempts', key: 'email-id' },
 ]
 
-/** What is known of an attempt's encryption. Without TLS the first three are null. */
+/** The encryption of an attempt. Without TLS the first three are null. */
 export interface AttemptTls {
-  /** As `TLSv1.3`. */
+  /** For example `TLSv1.3`. */
   version: string | null
   cipher: string | null
-  /** `valid`, or what is wrong with it, in words. */
+  /** `valid`, or the fault in words. */
   certificate: string | null
-  /** Which demand was in force: `dane`, `mta-sts`, `mta-sts testing`, `required` or `opportunistic`. */
+  /** The policy in force: `dane`, `mta-sts`, `mta-sts testing`, `required` or `opportunistic`. */
   policy: string
-  /** What the policy would not have let pass, were it in force. */
+  /** The reason for which the policy would have refused the connection, if it were enforced. */
   wouldFail: string | null
 }
 
@@ -69,7 +69,7 @@ export interface Attempt {
   remoteHost: string | null
   outcomeUnknown: boolean
   conversation: string | null
-  /** Our address it was sent from, where that was not left to the system. */
+  /** The egress source, unless the operating system chose it. */
   source: string | null
 }
 
@@ -144,7 +144,7 @@ export async function tagsOf(
   return new Map((await on.rows(tagsOfEmails, [tenantId, ids, tags])).map((row) => [row.id, row.tag]))
 }
 
-/** The recipients' domains of these emails, and which are test mail, by email id. */
+/** The recipient domains of these emails, and whether they are test mail, by email id. */
 export async function destinationsOf(
   on: Queryable,
   emails: readonly { tenantId: string; emailId: string }[],
@@ -158,7 +158,7 @@ export async function emailsOfDomain(on: Queryable, tenantId: string, ids: reado
   return (await on.rows(idsOfDomain, [tenantId, ids, domain])).map((row) => row.id)
 }
 
-/** The email, when it exists and belongs to `tenantId` (null: any tenant). */
+/** The email, if it exists and belongs to `tenantId` (null: any tenant). */
 export function findEmail(on: Queryable, id: string, tenantId: string | null): Promise<Email | undefined> {
   return on.first(emailById, [id, tenantId])
 }
@@ -168,7 +168,7 @@ export function listAttempts(on: Queryable, email: Pick<Email, 'tenantId' | 'id'
   return on.rows(attemptsOfEmail, [email.tenantId, email.id])
 }
 
-/** The last attempt of each of these emails that has had one. */
+/** The last attempt of each of these emails that has one. */
 export async function lastAttempts(
   on: Queryable,
   emails: readonly { tenantId: string; emailId: string }[],
@@ -178,7 +178,7 @@ export async function lastAttempts(
   return new Map((await on.rows(lastOf, ids)).map(({ emailId, ...attempt }) => [emailId, attempt]))
 }
 
-/** Adds what became of the last attempt later. */
+/** Adds a later result to the last attempt. */
 export async function appendAttempt(
   tx: Tx,
   email: Pick<Email, 'tenantId' | 'id'>,
@@ -201,7 +201,7 @@ export async function appendAttempt(
   ])
 }
 
-/** The compressed content (see decodeContent), or undefined after its retention. */
+/** The compressed content (see decodeContent); undefined after its retention. */
 export async function findContentBody(on: Queryable, email: Pick<Email, 'tenantId' | 'contentId'>): Promise<Buffer | undefined> {
   return (await on.first(contentBody, [email.tenantId, email.contentId]))?.body
 }
@@ -219,7 +219,7 @@ export async function loadContentBodies(
   return new Map(rows.map((row) => [row.id, row.body]))
 }
 
-/** Changes the status when it is one of `from`; false when it was not. */
+/** Changes the status if it is one of `from`; otherwise returns false. */
 export async function changeStatus(
   tx: Tx,
   email: Pick<Email, 'tenantId' | 'id'>,

@@ -1,9 +1,11 @@
-/** The thread on which large contents are encoded. */
+/**
+ * The thread that encodes large contents.
+ */
 import { serveTasks } from '#base'
 import { type Content, encodeContent } from './content.ts'
 
 serveTasks((content: Content) => {
-  // Of memory of its own, which can be handed over.
+  // A separate buffer, which can be transferred.
   const result = new Uint8Array(encodeContent(content))
   return { result, transfer: [result.buffer] }
 })

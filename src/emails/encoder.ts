@@ -1,9 +1,11 @@
-/** Encodes contents; large ones on a thread of its own, because one of 14 MB takes a tenth of a second and more. */
+/**
+ * Encodes contents, large ones on a separate thread, because 14 MB take a tenth of a second or more.
+ */
 import { type Clock, openThread } from '#base'
 import { type Content, encodeContent } from './content.ts'
 
 export interface ContentEncoder {
-  /** `sizeOctets`: about how much is in it. Contents of the same tenant wait for each other. */
+  /** `sizeOctets`: the approximate size. Contents of the same tenant wait for each other. */
   encode(content: Content, about: { tenantId: string; sizeOctets: number }): Promise<Buffer>
 }
 

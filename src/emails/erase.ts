@@ -1,4 +1,6 @@
-/** Takes a person out of the records of emails, and leaves what is counted: ids, times and states. */
+/**
+ * Erases a person from the email records and keeps the counted data: ids, times and statuses.
+ */
 import { type Queryable, sql, type Tx } from '#db'
 
 export interface ErasedContent {
@@ -10,10 +12,10 @@ export interface ErasedEmail extends ErasedContent {
   id: string
 }
 
-/** What stands where an erased address stood. */
+/** Replaces an erased address. */
 export const nobody = 'erased@erased.invalid'
 
-/** Its recipient was erased: no text that could name them may be kept for it again. */
+/** The recipient was erased: no text that could name the person may be stored for the email again. */
 export const isErased = ({ recipient }: { recipient: string }) => recipient === nobody
 
 const blankEmails = sql<ErasedEmail>`
@@ -27,7 +29,7 @@ const blankEmails = sql<ErasedEmail>`
   )
   returning tenant_id as "tenantId", id, content_id as "contentId"`
 
-/** Those that are still there. */
+/** Contents that still exist. */
 const contentsOfErased = sql<ErasedContent>`
   select distinct tenant_id as "tenantId", content_id as "contentId"
   from emails
@@ -41,7 +43,7 @@ const dropContents = sql`
   using unnest($1::text[], $2::text[]) as erased (tenant_id, id)
   where contents.tenant_id = erased.tenant_id and contents.id = erased.id`
 
-/** Recipients of one message share a conversation, so that of the others names this one too. */
+/** Recipients of one message share a conversation, so the other recipients' attempts name this one too. */
 const blankAttempts = sql`
   update attempts
   set conversation = null,
@@ -51,11 +53,11 @@ const blankAttempts = sql`
   where emails.tenant_id = any($1) and emails.content_id = any($3) and attempts.tenant_id = emails.tenant_id
     and attempts.email_id = emails.id`
 
-/** Blanks up to `most` emails to this address (lower case) that are final, and returns them; nobody finds them by it again. */
+/** Blanks up to `most` final emails to this address (lower case) and returns them; the address no longer finds them. */
 export const eraseEmails = (tx: Tx, address: string, tenantId: string | null, most: number): Promise<ErasedEmail[]> =>
   tx.rows(blankEmails, [address, tenantId, most, nobody])
 
-/** Contents that were sent to somebody who was erased, whoever that was, in order after `after`. */
+/** Contents that were sent to any erased recipient, in order after `after`. */
 export const listErasedContents = (
   on: Queryable,
   tenantId: string | null,

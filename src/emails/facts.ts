@@ -1,14 +1,16 @@
-/** What is told of an email to those outside who hear of its events: as much as its record still holds. */
+/**
+ * The fields of an email for webhooks and event streams, as far as its record still exists.
+ */
 import { type Queryable, sql } from '#db'
 import type { Email } from './record.ts'
 
 export interface EmailFacts
   extends Pick<Email, 'tenantId' | 'id' | 'recipient' | 'sender' | 'subject' | 'tag' | 'metadata' | 'messageId' | 'acceptedAt'> {
-  /** A number of its own, besides the id of the API. */
+  /** A sequential number, in addition to the API's id. */
   number: number
 }
 
-/** One look-up for each email, whatever the planner knows of the table: each touches one time partition. */
+/** One lookup for each email, independent of the planner's estimate: each reads one time partition. */
 const factsOfEmails = sql<EmailFacts>`
   select email.*
   from unnest($1::text[], $2::text[]) as wanted (tenant_id, id),
@@ -19,7 +21,7 @@ const factsOfEmails = sql<EmailFacts>`
       limit 1
     ) as email`
 
-/** By email id; what has passed its retention, or belongs to another tenant, is not there. */
+/** By email id; emails beyond their retention or of another tenant are missing. */
 export async function findEmailFacts(on: Queryable, wanted: readonly { tenantId: string; id: string }[]): Promise<Map<string, EmailFacts>> {
   if (wanted.length === 0) return new Map()
   const rows = await on.rows(factsOfEmails, [wanted.map((one) => one.tenantId), wanted.map((one) => one.id)])

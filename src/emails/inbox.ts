@@ -1,13 +1,13 @@
 /**
- * The inbox for test mail: emails sent with a test key that their simulated server took, until they are cleared or a week has passed.
- * Nothing is written for it when mail is sent; an index of test emails finds it.
+ * The inbox for test mail: emails sent with a test key that their simulated server accepted, until they are cleared or a week has passed.
+ * Sending writes no row for it; an index of test emails finds them.
  */
 import { emailIdPrefix } from '#base'
 import { type Db, inSnapshot, sql, type Tx } from '#db'
 import { nobody } from './erase.ts'
 import { type Email, emailColumns } from './record.ts'
 
-/** How long test mail lies in the inbox, by the time of its acceptance. */
+/** How long test mail stays in the inbox, from its acceptance. */
 const keptMs = 7 * 86_400_000
 
 export interface ReceivedEmail extends Email {
@@ -19,9 +19,9 @@ export interface InboxFilter {
   /** null: all tenants. */
   tenantId: string | null
   recipient?: string | undefined
-  /** Part of the recipient, the sender or the subject, in any case. */
+  /** Part of the recipient, the sender or the subject, case-insensitive. */
   search?: string | undefined
-  /** Accepted then or later, or this email and those accepted after it. */
+  /** Accepted at or after this time; or this email and those accepted after it. */
   since?: Date | string | undefined
 }
 
@@ -78,7 +78,7 @@ const newestReceived = sql<{ attempt: number }>`
 
 const beginning = (since: Date | string) => (typeof since === 'string' ? since : emailIdPrefix(since.getTime()))
 
-/** In the order of ids, the later of what is asked for and what is kept. */
+/** In the order of ids: the later of the requested start and the start of retention. */
 function fromId(since: Date | string | undefined, nowMs: number): string {
   const kept = emailIdPrefix(nowMs - keptMs)
   return since !== undefined && beginning(since) > kept ? beginning(since) : kept
@@ -92,7 +92,7 @@ const filterValues = ({ tenantId, recipient, search, since }: InboxFilter, nowMs
   search ?? null,
 ]
 
-/** A page of what was received, newest first, and how much there is in all. */
+/** A page of the received emails, newest first, and their total number. */
 export function listInbox(
   db: Db,
   filter: InboxFilter,
@@ -107,11 +107,11 @@ export function listInbox(
   })
 }
 
-/** Grows with each mail that is received; 0 before the first. */
+/** Grows with each received email; 0 before the first. */
 export const newestInInbox = async (db: Db, filter: InboxFilter, nowMs: number): Promise<number> =>
   (await db.first(newestReceived, filterValues(filter, nowMs)))?.attempt ?? 0
 
-/** What is there now is shown no more; returns how much that was. The emails themselves stay. */
+/** Hides the current emails from the inbox; returns how many. The emails themselves stay. */
 export async function clearInbox(db: Db, tenantId: string | null, nowMs: number): Promise<number> {
   const rows = await db.rows(clear, filterValues({ tenantId }, nowMs))
   return rows.reduce((sum, row) => sum + row.cleared, 0)

@@ -1,7 +1,7 @@
 /**
- * Lists of emails, newest first, and how many match. Filters by address or tag read an index, those by status and time are found by counts.
- * By words of the subject, sending domain, key and metadata the emails of ended days are found by an index that is made when the day has
- * ended, so that accepting pays nothing for it; those of today are looked through.
+ * Lists emails, newest first, with the number of matches. Filters by address or tag read an index; those by status and time use counts.
+ * For subject words, sending domain, key and metadata, the emails of past days have an index built after the day has ended, so that
+ * acceptance does not pay for it; today's emails are scanned.
  */
 import { emailIdPrefix, emailIdTimeMs, Refusal } from '#base'
 import { type Db, indexPartitions, inSnapshot, type Queryable, type Sql, sql, sqlState, type Tx } from '#db'
@@ -10,7 +10,7 @@ import { openWalk, type Walk } from './paging.ts'
 import { type Email, emailColumns } from './record.ts'
 import type { EmailStatus } from './status.ts'
 
-/** Absent members match everything; times are exclusive. `tenantId` null means all tenants. */
+/** Absent members match every email; times are exclusive. `tenantId` null means all tenants. */
 export interface EmailFilter {
   tenantId: string | null
   status?: EmailStatus | undefined
@@ -21,15 +21,15 @@ export interface EmailFilter {
   tag?: string | undefined
   after?: Date | undefined
   before?: Date | undefined
-  /** Each of them is in the subject, or begins a word of it, in upper or lower case. */
+  /** Each one is a word of the subject or the beginning of one, case-insensitive. */
   words?: readonly string[] | undefined
-  /** The sender's, in lower case. */
+  /** The sender's domain, in lower case. */
   domain?: string | undefined
   credentialId?: number | undefined
   metadata?: Readonly<Record<string, string>> | undefined
 }
 
-/** As far as is counted where emails are looked through. */
+/** Counting stops here where emails are scanned. */
 export const mostCounted = 1000
 
 const oldestEmail = sql<{ id: string | null }>`
@@ -54,7 +54,7 @@ const numberOf = (where: Sql<unknown>) => sql<{ total: number }>`
 
 const plain = { tenant: { page: pageOf(ofTenant), count: numberOf(ofTenant) }, all: { page: pageOf(ofAll), count: numberOf(ofAll) } }
 
-/** The forms of `searchIndex`; what is not asked for says so by a constant, or the index could not be used. */
+/** The expressions of `searchIndex`; an absent filter is a constant, otherwise the index could not be used. */
 const searched = sql.part`
   and ($8::text is null or to_tsvector('simple', subject) @@ to_tsquery('simple', $8)) and ($12::text[] is null or subject ilike all($12))
   and ($9::text is null or array[split_part(sender, '@', -1)] @> array[$9])
@@ -67,11 +67,11 @@ const searchIndex = {
 }
 const dayEndsLateMs = 3_600_000
 
-/** Makes the search index of the days that have ended; minutes for a day of many millions. */
+/** Builds the search index of the days that have ended; takes minutes for a day of many millions. */
 export const indexEndedDays = (db: Db, nowMs: number): Promise<string[]> =>
   indexPartitions(db, 'emails', nowMs - dayEndsLateMs, searchIndex)
 
-/** By one column's index, or by a tenant's; the other filters are looked at row by row. */
+/** Uses the index of one column, or that of a tenant; the other filters are checked row by row. */
 const filtered = (condition: Sql<unknown>) => {
   const where = sql.part`
     where ${condition} and id >= $4 and id < $5 and ($6::text is null or tenant_id = $6) and ($7::text is null or status = $7)
@@ -89,7 +89,7 @@ const filtered = (condition: Sql<unknown>) => {
       select count(*) as total
       from emails
       ${where}`,
-    /** In no order, which lets the database look through them with all it has. */
+    /** Unordered, which lets the database scan with all its resources. */
     some: sql<{ id: string }>`
       select id
       from emails
@@ -101,8 +101,8 @@ const filteredOfAll = filtered(sql.part`true`)
 const filteredOfTenant = filtered(sql.part`tenant_id = $6`)
 
 /**
- * What the column alone finds asks for nothing that is not in its index: how many, up to a limit, and a page, whose rows are read only
- * when their place is known.
+ * A filter on the indexed column alone needs only the index. It counts up to a limit, and finds a page, whose rows are read only once
+ * their position is known.
  */
 const indexed = (column: Sql<unknown>, parameter: Sql<unknown>) => ({
   ...filtered(sql.part`${column} = ${parameter}`),
@@ -136,14 +136,14 @@ const withIds = sql<Email>`
   where id = any($1)
   order by id desc`
 
-/** So few emails of a tenant are looked through without asking how many a filter finds in all tenants. */
+/** With at most this many emails, a tenant's emails are scanned without counting the filter's matches in all tenants. */
 const fewOfTenant = 1000
 
-/** When the oldest email that is kept was accepted. */
+/** Acceptance time of the oldest stored email. */
 export const findOldestEmailMs = async (on: Queryable): Promise<number | undefined> =>
   emailIdTimeMs((await on.first(oldestEmail))?.id ?? '')
 
-/** A page of the emails that match, newest first, and how many match in all. */
+/** A page of the matching emails, newest first, and the total number of matches. */
 export function listEmails(
   db: Db,
   filter: EmailFilter,
@@ -154,7 +154,7 @@ export function listEmails(
     const oldestMs = await findOldestEmailMs(tx)
     if (oldestMs === undefined) return { emails: [], total: 0 }
     const fromMs = Math.max(Math.floor(oldestMs / dayMs) * dayMs, filter.after ? Math.floor(filter.after.getTime()) + 1 : 0)
-    // Ids of processes whose clocks are ahead are listed too.
+    // Includes ids from processes whose clocks are fast.
     const toMs = filter.before ? Math.min(Math.ceil(filter.before.getTime()), nowMs + dayMs) : nowMs + dayMs
     if (toMs <= fromMs) return { emails: [], total: 0 }
     const offset = (page.number - 1) * page.size
@@ -179,13 +179,15 @@ const listBy = (filter: EmailFilter) => {
 const isSearch = ({ words, domain, credentialId, metadata }: EmailFilter) =>
   [words, domain, credentialId, metadata].some((one) => one !== undefined)
 
-/** Each word as it is, or as a beginning; the database takes it apart as it did the subject. */
+/** Each word as it is, or as a prefix; the database splits it in the same way as the subject. */
 const queryOf = (words: readonly string[]) => words.map((word) => `'${word.replace(/['\\]/g, ' ')}':*`).join(' & ')
 
-/** What a subject with the word contains in any case: five times as fast to find as the word itself, where there is no index. */
+/**
+ * A substring that a subject with the word contains in any case: five times as fast to test as the word itself, where there is no index.
+ */
 const containedIn = (word: string) => (/[\p{L}\p{N}]+/u.exec(word) ?? []).map((letters) => `%${letters}%`)
 
-/** What the statements of `filtered` take, before limit and offset. */
+/** The parameters of the statements of `filtered`, before limit and offset. */
 const parametersOf = (filter: EmailFilter, { fromMs, toMs }: { fromMs: number; toMs: number }) => [
   filter.recipient?.toLowerCase() ?? null,
   filter.sender?.toLowerCase() ?? null,
@@ -202,10 +204,10 @@ const parametersOf = (filter: EmailFilter, { fromMs, toMs }: { fromMs: number; t
   filter.test ?? null,
 ]
 
-/** Each page of a search reads those before it again. */
+/** Each page of a search reads the previous pages again. */
 const mostLookedThrough = 10_000
 
-/** A plan for any values would not know that the index is of use. A search that takes longer keeps connections from those who send. */
+/** A generic plan would not use the index. A slow search occupies connections that sending needs. */
 const planForValues = sql`
   select set_config('plan_cache_mode', 'force_custom_plan', true), set_config('statement_timeout', '10s', true)`
 
@@ -220,11 +222,11 @@ function refuseTooLong(error: unknown): never {
   })
 }
 
-/** Of many, the newest come by before all could be found and sorted; the planner takes the words for rarer than they are. */
+/** With many matches, the newest are found before all could be read and sorted; the planner takes the words for rarer than they are. */
 const readInOrder = sql`
   select set_config('enable_sort', 'off', true)`
 
-/** Few are all found, then sorted; of many, the newest soon come by. `total` ends at `mostCounted`. */
+/** With few matches all are read and sorted; with many the newest are found soon. `total` stops at `mostCounted`. */
 async function lookThrough(
   tx: Tx,
   filter: EmailFilter,
@@ -246,7 +248,7 @@ async function lookThrough(
   return { emails: wanted.length > 0 ? await tx.rows(withIds, [wanted]) : [], total: found.length }
 }
 
-/** What is read is the smaller of two: what the filter finds in all tenants, and what the tenant has. */
+/** Scans the smaller of two sets: the filter's matches in all tenants, and the tenant's emails. */
 async function listFiltered(
   tx: Tx,
   filter: EmailFilter,
@@ -299,7 +301,7 @@ async function listByCounts(
   const emails: Email[] = []
   if (offset >= walk.total) return { emails, total: walk.total }
   for await (const { segment, skip } of walk.from(offset)) {
-    // In no particular state, what follows is simply the next; of one state there may be far between.
+    // Without a status filter the page is the next rows; emails with one status may be far apart.
     const isOfAny = status === undefined && test === undefined
     const fromMs = isOfAny ? range.fromMs : segment.fromMs
     emails.push(...(await read(fromMs, segment.toMs, size - emails.length, skip)))

@@ -1,6 +1,6 @@
 /**
- * Finds a page of a list by counting instead of reading: days newest first, then the quarters of one day, then the seconds of one quarter.
- * What a page costs does not grow with its number. Everything is read in one snapshot.
+ * Finds a page of a list by counts instead of reading: days newest first, then the 15-minute intervals of one day, then the seconds of one
+ * interval. The cost of a page does not grow with its number. All reads use one snapshot.
  */
 import { sql, type Tx } from '#db'
 import { addCounts, type Counts, countOf, dayMs, fewInQuarter, noCounts, quarterMs, readTail, type Span, secondMs } from './counts.ts'
@@ -10,13 +10,13 @@ import type { EmailStatus } from './status.ts'
 export interface Range {
   tenantId: string
   status: EmailStatus | undefined
-  /** Without a status only: test mail (true), or live mail. */
+  /** Only without a status: test mail (true), or live mail. */
   test?: boolean | undefined
   fromMs: number
   toMs: number
 }
 
-/** A stretch of time with emails in it: how many match, and how many there are in any state. */
+/** A period with emails: the number of matches, and the number of emails with any status. */
 export interface Segment {
   fromMs: number
   toMs: number
@@ -34,7 +34,7 @@ const spanMs: Record<Span, number> = { second: secondMs, quarter: quarterMs, day
 
 export interface Walk {
   total: number
-  /** The segments from `offset` on, newest first; the first begins before or at it, and `skip` is what of it comes before. */
+  /** The segments from `offset` on, newest first; `skip` is the part of the first segment that lies before `offset`. */
   from(offset: number): AsyncGenerator<{ segment: Segment; skip: number }>
 }
 
@@ -43,7 +43,7 @@ export async function openWalk(tx: Tx, range: Range, countExactly: (fromMs: numb
   const { tenantId, status, test, fromMs, toMs } = range
   const tail = [...(await readTail(tx, tenantId))]
 
-  /** Counts of whole spans between two borders of that span, newest first, empty ones left out. */
+  /** Counts of whole spans between two borders of that span, newest first, without empty ones. */
   const spansOf = async (span: Span, from: number, to: number): Promise<Segment[]> => {
     if (to <= from) return []
     const sums = new Map<number, Counts>()
@@ -68,7 +68,7 @@ export async function openWalk(tx: Tx, range: Range, countExactly: (fromMs: numb
     return count > 0 ? [{ fromMs: from, toMs: to, count, accepted: count }] : []
   }
 
-  /** The range cut into what whole spans cover and the two edges that they do not. */
+  /** Splits the range into the part covered by whole spans and the two edges. */
   const within = async (
     span: Span,
     from: number,
@@ -80,14 +80,14 @@ export async function openWalk(tx: Tx, range: Range, countExactly: (fromMs: numb
     if (last < first) return edge(from, to)
     return [...(await edge(last, to)), ...(await spansOf(span, first, last)), ...(await edge(from, first))]
   }
-  /** The seconds of a crowded quarter; undefined where they may have been forgotten, which their sum shows. */
+  /** The seconds of a busy 15-minute interval; undefined if some may have been deleted, which their sum shows. */
   const secondsOf = async ({ fromMs, toMs, count, accepted }: Segment): Promise<Segment[] | undefined> => {
     if (accepted < fewInQuarter) return undefined
     const seconds = await spansOf('second', fromMs, toMs)
     const sum = (of: 'count' | 'accepted') => seconds.reduce((total, one) => total + one[of], 0)
     return sum('accepted') === accepted && sum('count') === count ? seconds : undefined
   }
-  /** A part of one quarter. */
+  /** A part of one 15-minute interval. */
   const inQuarter = async (from: number, to: number): Promise<Segment[]> => {
     if (to <= from) return []
     const startsMs = Math.floor(from / quarterMs) * quarterMs

@@ -1,4 +1,6 @@
-/** The record of one email, as every statement reads it. */
+/**
+ * The email record in the form that every statement reads.
+ */
 import { sql } from '#db'
 import type { EmailStatus } from './status.ts'
 
@@ -9,7 +11,7 @@ export interface Email {
   recipient: string
   /** Bare address, lower case. */
   sender: string
-  /** `from` as it was given. */
+  /** `from` as submitted. */
   fromText: string
   subject: string
   tag: string | null

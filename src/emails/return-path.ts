@@ -1,38 +1,38 @@
 /**
- * Return paths: an envelope sender for each email, so that whatever comes back names it (VERP); and marks, which do the same in a
- * message's header, for complaints. Their tags can be made by this installation only, they are good for 60 days, and survive being put
- * into lower case on their way.
+ * Return paths: one envelope sender for each email, so that any bounce identifies it (VERP); and trace headers, which identify it in
+ * complaints. Only this installation can create their authentication tags. They are valid for 60 days, and survive conversion to lower
+ * case.
  */
 import { timingSafeEqual } from 'node:crypto'
 import type { Secrets } from '#base'
 
 export interface ReturnPaths {
-  /** `domain` is where it leads; `sentAtMs` when its 60 days begin. */
+  /** `domain`: the domain of the return path; `sentAtMs`: the start of its 60 days. */
   make(emailId: string, domain: string, sentAtMs: number): string
   /**
-   * The email that an address names; undefined when it was not made here or is too old. In any case of letters, and at any domain: some
+   * The email of an address; undefined if this installation did not create it or it has expired. Case-insensitive, and at any domain: some
    * servers write the name that an alias leads to, and the tag alone decides.
    */
   read(address: string, nowMs: number): string | undefined
-  /** The emails named by addresses in a text, each once. */
+  /** The emails of the addresses in a text, each once. */
   readAll(text: string, nowMs: number): string[]
-  /** Names the email too, but is no address: whoever reads a message's header can send no bounces with it. */
+  /** Identifies the email too, but is not an address: a reader of a message's header cannot send bounces with it. */
   mark(emailId: string, sentAtMs: number): string
-  /** The emails named by marks in a text, each once. */
+  /** The emails of the trace headers in a text, each once. */
   readMarks(text: string, nowMs: number): string[]
 }
 
 const validDays = 60
-/** Clocks of two machines may differ over midnight. */
+/** The clocks of two machines may differ at midnight. */
 const daysAhead = 1
 const dayMs = 86_400_000
-/** Days are counted round a circle of 89 years. */
+/** Days are counted modulo this number, which covers 89 years. */
 const circleDays = 32_768
 
 const idDigits = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 /** RFC 4648 section 6, in lower case: five bits a character. */
 const letters = 'abcdefghijklmnopqrstuvwxyz234567'
-/** An email id in groups that a double holds: so many digits of base 62 are so many letters of base 32. */
+/** An email id in groups that fit in a double: the number of base 62 digits and of base 32 letters in each group. */
 const groups = [
   { digits: 8, letters: 10 },
   { digits: 7, letters: 9 },
@@ -48,7 +48,7 @@ const addressOf = { purpose: 'return path', letter: 'b', anywhere: new RegExp(`\
 const markOf = { purpose: 'mark', letter: 'm', anywhere: new RegExp(`\\bm[a-z2-7]{${namedLength + tagLength}}\\b(?!@)`, 'gi') }
 type Kind = typeof addressOf
 const form = new RegExp(`^([bm])([a-z2-7]{${namedLength}})([a-z2-7]{${tagLength}})$`)
-/** A report names one; more than a few say nothing more. */
+/** A report names one email; more than a few add no information. */
 const mostInText = 100
 
 function textOf(value: number, digits: string, length: number): string {
@@ -73,7 +73,7 @@ function nameOf(emailId: string, day: number): string {
   return named + textOf(day, letters, dayLetters)
 }
 
-/** Only of what carries our tag, so it is what `nameOf` made. */
+/** Called only after the tag was verified, so the input was made by `nameOf`. */
 function readName(named: string): { emailId: string; day: number } {
   let emailId = ''
   let at = 0

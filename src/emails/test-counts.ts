@@ -1,6 +1,6 @@
 /**
- * Test mail by its present state, read from the emails that are kept: what is taken off the counts of all mail to tell live from test.
- * An index of test emails finds it, so a period costs as much as there is test mail in it.
+ * Counts of test mail by current status, read from the stored emails and subtracted from the counts of all mail to separate live from
+ * test. An index of test emails finds them, so the cost of a period depends on its test mail.
  */
 import { emailIdPrefix } from '#base'
 import { sql, type Tx } from '#db'
@@ -32,7 +32,7 @@ function add(to: Counts | undefined, status: EmailStatus, count: number): void {
   if (status !== 'pending') to[status] += count
 }
 
-/** For each bucket as `countsInBuckets`; `complained`: emails that drew complaints, of any kind. `tenantId` '' for all. */
+/** For each bucket as in `countsInBuckets`; `complained`: emails with complaints of any kind. `tenantId` '' for all. */
 export async function testCountsInBuckets(
   tx: Tx,
   tenantId: string,
@@ -55,7 +55,7 @@ export async function testCountsInBuckets(
   return buckets
 }
 
-/** For each of some tenants that has any; without complaints. */
+/** For each of the given tenants that has test mail; without complaints. */
 export async function testCountsByTenant(tx: Tx, fromMs: number, toMs: number, tenantIds: readonly string[]): Promise<Map<string, Counts>> {
   const sums = new Map<string, Counts>()
   for (const { tenantId, status, count } of await tx.rows(byTenant, [tenantIds, emailIdPrefix(fromMs), emailIdPrefix(toMs)])) {
@@ -67,8 +67,8 @@ export async function testCountsByTenant(tx: Tx, fromMs: number, toMs: number, t
 }
 
 /**
- * Only test mail, or only live mail. How much of it was accepted is counted for ever; in what state test mail is, only while it is kept, so
- * nothing may come out below 0 or above what there is.
+ * Only test mail, or only live mail. The number of accepted test emails is kept without limit, but their statuses only as long as the
+ * emails, so results are limited to between 0 and the total.
  */
 export function onlyOf(all: Counts, ofTest: Counts, test: boolean): Counts {
   if (test) return { ...ofTest, accepted: all.test, test: all.test }

@@ -1,8 +1,8 @@
 /**
- * The hourly send capacity (contract section 6.2): an accepted email takes a slot of the running hour, or waits for one in order of
- * acceptance. One row of counters holds for all processes together.
- * The counters are committed without waiting for the disk: the accepting commit that follows on the same log flushes them too, so a
- * slot is never given twice for an accepted email; a process that is lost between the two only loses the slot until the hour ends.
+ * The hourly send limit (contract section 6.2): an accepted email takes a send-limit slot of the current hour, or waits for one in order
+ * of acceptance. One row of counters serves all processes. The counters are committed without waiting for the disk. The accepting commit
+ * that follows in the same log flushes them too, so no slot is given twice for an accepted email. A process that crashes between the two
+ * loses the slot until the hour ends.
  */
 import { type Db, type Queryable, sql, type Tx } from '#db'
 import { approachingFrom, type Tell, tellReached, type Watched } from './reached.ts'
@@ -10,7 +10,7 @@ import { organisationSubject, type SendLimits, tenantSubject } from './settings.
 
 const hourMs = 3_600_000
 
-/** What the send-limit headers tell: always the organisation's figures. */
+/** The figures in the send-limit headers: always the organisation's. */
 export interface Standing {
   limit: number | null
   used: number
@@ -28,14 +28,14 @@ interface Counter extends Watched {
   subject: string
 }
 
-/** Slots of one counter. */
+/** The slots taken from one counter. */
 export interface Spent {
   subject: string
   test: boolean
   count: number
 }
 
-/** Who takes, and the number of the take; what each demand gets is told in `tried` before it can be committed. */
+/** The writer and the number of its take; `tried` receives the slots of each demand before they can be committed. */
 export interface Taker {
   writer: string
   nth: number
@@ -43,13 +43,13 @@ export interface Taker {
 }
 
 /**
- * Clocks of several machines differ: near the top of an hour a counter may run in the next one already. Then it counts for both, because
- * to begin anew with each of them would give the hour's slots again and again. Further ahead than that is a clock that was wrong.
+ * The clocks of several machines differ: near the top of an hour a counter may already be in the next one. It then counts for both hours;
+ * restarting it each time would give out the hour's slots repeatedly. A counter further ahead than that came from a wrong clock.
  */
 const isRunning = sql.part`hour >= $1::timestamptz and hour <= $1::timestamptz + interval '1 hour'`
 const runningHour = sql.part`case when ${isRunning} then hour else $1::timestamptz end`
 const usedNow = sql.part`case when ${isRunning} then used else 0 end`
-/** Those of another hour are forgotten, and with them writers that are gone. */
+/** Takes of another hour are dropped, and with them writers that have gone. */
 const takesNow = sql.part`case when ${isRunning} then takes else '{}' end`
 
 const lockCounters = sql<Counter>`
@@ -77,8 +77,8 @@ const saveCounters = sql`
   where send_capacity.subject = counted.subject and send_capacity.test = counted.test`
 
 /**
- * Takes $4 slots of the organisation at once, or none: when others wait, when the limit would be passed, before its first use, and when
- * something is to be told: $6 slots and more of an hour in which it was not told yet.
+ * Takes $4 slots of the organisation at once, or no slot. It takes no slot when other emails wait, when the limit would be passed, before
+ * the first use, and when an event is due: $6 or more slots used in an hour without that event.
  */
 const takeAtOnce = sql<{ used: number }>`
   with relaxed as (select set_config('synchronous_commit', 'off', true))
@@ -127,11 +127,11 @@ async function save(tx: Tx, counters: readonly Counter[], nowMs: number, taker?:
   ])
 }
 
-/** Slots left; none while others wait, so that nobody overtakes them. */
+/** Free slots; zero while other emails wait, so that no email overtakes them. */
 const roomFor = (counter: Counter | undefined, limit: number | null) =>
   counter === undefined || limit === null ? Number.MAX_SAFE_INTEGER : counter.waiting > 0 ? 0 : Math.max(0, limit - counter.used)
 
-/** Takes as many slots as there are for each demand, in order; the rest of a demand waits. `tell` hears of limits that are reached. */
+/** Takes as many slots as are free for each demand, in order; the rest of a demand waits. `tell` receives the limits that were reached. */
 export async function takeSlots(
   db: Db,
   demands: readonly Demand[],
@@ -190,7 +190,7 @@ export async function takeSlots(
   })
 }
 
-/** The organisation's figures without taking anything. */
+/** The organisation's figures, without taking a slot. */
 export async function readStanding(on: Queryable, test: boolean, limits: SendLimits, nowMs: number): Promise<Standing> {
   const row = await on.first(readCounter, [hourOf(nowMs), organisationSubject, test])
   return { limit: limits.organisation, used: row?.used ?? 0, resetSeconds: resetSecondsOf(nowMs) }
@@ -198,13 +198,13 @@ export async function readStanding(on: Queryable, test: boolean, limits: SendLim
 
 export interface Room {
   test: boolean
-  /** Slots left in this hour for the organisation. */
+  /** Free slots of the organisation in this hour. */
   organisation: number
-  /** Slots left for tenants with a ceiling. */
+  /** Free slots of tenants with a ceiling. */
   tenants: Map<string, number>
 }
 
-/** For live and test mail apart: the room there is for emails that wait, or undefined when none can go now. */
+/** The capacity for waiting emails, separately for live and test mail; undefined if no email can be released now. */
 export async function roomForWaiting(tx: Tx, limits: SendLimits, nowMs: number): Promise<Room[]> {
   const waiting = await tx.rows(countersWithWaiting)
   if (waiting.length === 0) return []
@@ -222,7 +222,7 @@ export async function roomForWaiting(tx: Tx, limits: SendLimits, nowMs: number):
 
 const left = (counter: Counter, limit: number | null) => (limit === null ? Number.MAX_SAFE_INTEGER : Math.max(0, limit - counter.used))
 
-/** Writes down what `roomForWaiting` led to: slots taken now, and emails still waiting, for each subject. */
+/** Stores the effect of `roomForWaiting`: slots taken now, and emails still waiting, for each subject. */
 export async function settleWaiting(
   tx: Tx,
   test: boolean,

@@ -1,6 +1,6 @@
 /**
- * The request rate of a key over all API processes. One that is alone counts in its own memory; where there are others each also asks
- * the database, at once for all requests of a key that came while it was asked before.
+ * The request rate of a key over all API processes. A process that is alone counts in memory. With others it also queries the database, in
+ * one query for all requests of a key that arrived during the previous query.
  */
 import { LRUCache } from 'lru-cache'
 import type { Clock } from '#base'
@@ -9,9 +9,9 @@ import { type RateLimiter, type RateVerdict, type Taking, verdictOf, windowMs } 
 import { keySubject } from './settings.ts'
 
 /**
- * Of requests at $2, in order, those that come while less than $4 units were let through in $5 ms. $3 are the units before and $8 those
- * up to and with each, $7 all that count in any case, $9 what is let through where nothing was before. Clocks of several machines differ:
- * time never goes back, unless what was counted is so far ahead ($6) that the clock was wrong.
+ * Of requests at $2, in order, allows those that arrive while fewer than $4 units were allowed within $5 ms. $3 are the units before each
+ * and $8 those up to and including it, $7 all that count in any case, $9 the units allowed if there were no units before. The clocks of
+ * several machines differ: time never goes back, unless the counted time is so far ahead ($6) that the clock was wrong.
  */
 const takeTogether = sql<{ granted: number; used: number; oldestMs: number | null; latestMs: number }>`
   insert into request_rates as known (credential_id, at_ms, counts, granted)
@@ -46,17 +46,17 @@ const takeTogether = sql<{ granted: number; used: number; oldestMs: number | nul
             greatest($2::bigint, at_ms[cardinality(at_ms)]) as "latestMs"`
 
 const clocksDifferMs = 1000
-/** Whoever asked has been answered by then that it takes too long. */
+/** By then the caller has received the response that it takes too long. */
 const mostWaitMs = 4000
 
 export interface KeyRates {
-  /** `taking`: as of a RateLimiter. */
+  /** `taking`: as in RateLimiter. */
   take(credentialId: number, limit: number | null, taking?: Pick<Taking, 'units' | 'afterwards'>): Promise<RateVerdict>
 }
 
 interface Asking {
   units: number
-  /** It has been let through, and counts in any case. */
+  /** The request was already allowed, and counts in any case. */
   afterwards: boolean
   /** By the monotonic clock. */
   sinceMs: number
@@ -68,7 +68,7 @@ interface Asking {
 interface Key {
   asking: Asking[]
   isAsked: boolean
-  /** By the monotonic clock: so long nothing more is let through, whoever asks; `limit` is the one that was full. */
+  /** By the monotonic clock: no request is allowed before this time; `limit` is the limit that was reached. */
   full: { untilMs: number; limit: number } | undefined
 }
 
@@ -89,7 +89,7 @@ export function openKeyRates({ db, clock, rateLimiter, isAlone }: KeyRatesDeps):
     const nowMs = clock.monotonicMs()
     if (!afterwards && key.full && key.full.limit >= limit && nowMs < key.full.untilMs)
       return Promise.resolve(verdictOf({ limit, used: limit, allowed: false, freeInMs: key.full.untilMs - nowMs }, clock))
-    // Of those that wait no more than `limit` can be let through.
+    // At most `limit` of the waiting requests can be allowed.
     if (!afterwards && key.asking.length >= limit)
       return Promise.resolve(verdictOf({ limit, used: limit, allowed: false, freeInMs: windowMs }, clock))
     return new Promise((answer, fail) => {
@@ -98,12 +98,12 @@ export function openKeyRates({ db, clock, rateLimiter, isAlone }: KeyRatesDeps):
     })
   }
 
-  /** Without those who have been waiting for so long that nobody waits for their answer. */
+  /** Leaves out requests that have waited so long that their callers have been answered. */
   const takeAsking = (key: Key): Asking[] => {
     const sinceMs = clock.monotonicMs() - mostWaitMs
     const all = key.asking.splice(0)
     for (const one of all) if (one.sinceMs < sinceMs) one.fail(new Error('the request rate could not be counted in time'))
-    // First what counts in any case, then the light ones: a heavy one takes the place of many.
+    // Requests that count in any case first, then the light ones: a heavy request takes the place of many.
     const weight = ({ afterwards, units }: Asking) => (afterwards ? 0 : units)
     return all.filter((one) => one.sinceMs >= sinceMs).sort((one, other) => weight(one) - weight(other))
   }
@@ -149,14 +149,14 @@ export function openKeyRates({ db, clock, rateLimiter, isAlone }: KeyRatesDeps):
     async take(credentialId, limit, { units = 1, afterwards } = {}) {
       const subject = keySubject(credentialId)
       if (limit === null || isAlone()) return rateLimiter(subject, limit, { units, ...(afterwards ? { afterwards } : {}) })
-      // What this process let through while it was alone counts, and what is full here is full.
+      // Requests that this process allowed while alone still count, and a limit reached here is reached.
       const here = rateLimiter(subject, limit, 'only look')
       return here.allowed || afterwards ? together(credentialId, limit, units, afterwards === true) : here
     },
   }
 }
 
-/** Of requests in order: the units before each, and up to and with it; those that count in any case come first. */
+/** For requests in order: the units before each, and up to and including it; those that count in any case come first. */
 function sumsOf(asked: readonly Asking[], limit: number): { before: number[]; upto: number[]; inAnyCase: number; ofNone: number } {
   const before: number[] = []
   const upto: number[] = []

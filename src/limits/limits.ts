@@ -1,9 +1,8 @@
 /**
- * Limits: requests per second of a key, emails per hour of the organisation and below it of a tenant, sandbox emails per day.
- * Owns: limit_settings, request_rates, send_capacity, sandbox_days. Uses: base, db, tenants. Used by: spool, accept, delivery, housekeeping, inbound,
- * http, cli, main.
- * Promises: the sum of all processes exceeds neither the send capacity nor the rate of a key; what is over the capacity waits and is
- * never refused, and that is told once an hour.
+ * Limits: requests per second of a key, emails per hour of the organisation and of a tenant within it, sandbox emails per day. Owns:
+ * limit_settings, request_rates, send_capacity, sandbox_days. Uses: base, db, tenants. Used by: spool, accept, delivery, housekeeping,
+ * inbound, http, cli, main. Promises: all processes together exceed neither the send limit nor the rate of a key; an email over the send
+ * limit waits and is never refused, and an event reports that once an hour.
  */
 export { type Room, readStanding, roomForWaiting, type Standing, settleWaiting } from './capacity.ts'
 export { type KeyRates, openKeyRates } from './key-rates.ts'

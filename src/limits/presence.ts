@@ -1,4 +1,7 @@
-/** Whether a process is the only one of the installation that serves the API, told by a lock that each holds while its connection lives. */
+/**
+ * Detects whether a process is the only one of the installation that serves the API, by a lock that each process holds while its
+ * connection lives.
+ */
 import { type Clock, type Log, pause, startLoop } from '#base'
 import { type Db, type Session, sql } from '#db'
 
@@ -14,9 +17,9 @@ const countJoined = sql<{ joined: number }>`
     and database = (select oid from pg_database where datname = current_database())`
 
 const lookEveryMs = 500
-/** How long a look holds: what came in between is seen by then. */
+/** How long the result of a check is valid: a process that started meanwhile is seen by then. */
 const believedMs = 1500
-/** After the last of the others has gone, what it let through counts on. */
+/** After the last other process has gone, the requests it allowed still count for this long. */
 const aloneAfterMs = 1000
 
 export interface Presence {
@@ -24,7 +27,10 @@ export interface Presence {
   stop(): Promise<void>
 }
 
-/** Resolves when all others know of this one, and what they let through alone is over: at once where there is none, else in 2.5 seconds. */
+/**
+ * Resolves when all other processes know of this one and the requests they allowed alone no longer count: at once without others,
+ * otherwise after 2.5 seconds.
+ */
 export async function openPresence(deps: { db: Db; clock: Clock; log: Log; ending?: AbortSignal }): Promise<Presence> {
   const { db, clock, log, ending } = deps
   let session: Session | undefined
@@ -34,7 +40,8 @@ export async function openPresence(deps: { db: Db; clock: Clock; log: Log; endin
   const look = async (): Promise<boolean> => {
     if (session?.lost.aborted) session = undefined
     if (!session) {
-      // Whoever came while this one was away does not know of it; what it let through alone is over by the time it is alone again.
+      // A process that started while this one was disconnected does not know of it. The requests it allowed alone no longer count by the
+      // time this one is alone again.
       aloneSinceMs = undefined
       const opened = await db.session()
       await opened.run(join, [presenceLock]).catch(async (error: unknown) => {

@@ -1,25 +1,25 @@
 /**
- * Request rates: a sliding window of one second over the requests that were let through (contract section 6.1), exact within one process.
- * A request counts one unit, and one with a large body more.
+ * Request rates: a sliding window of one second over the allowed requests (contract section 6.1), exact within one process. A request
+ * counts one unit; one with a large body counts more.
  */
 import { LRUCache } from 'lru-cache'
 import type { Clock } from '#base'
 
 export const windowMs = 1000
-/** What the headers show of a key without a limit: they owe a number. */
+/** The headers need a number for a key without a limit. */
 const shownWhenUnlimited = 1_000_000_000
 
 export interface RateVerdict {
   allowed: boolean
   limit: number
   remaining: number
-  /** Unix seconds, rounded up: when the oldest counted request leaves the window. */
+  /** Unix seconds, rounded up: the time when the oldest counted request leaves the window. */
   resetSeconds: number
-  /** Whole seconds to wait; 1 at least. */
+  /** Whole seconds to wait, at least 1. */
   retryAfterSeconds: number
 }
 
-/** The times of the last units let through, oldest first, in a ring that grows up to twice the limit. */
+/** The times of the last allowed units, oldest first, in a ring that grows up to twice the limit. */
 class Window {
   times = new Float64Array(16)
   first = 0
@@ -36,7 +36,7 @@ class Window {
     }
   }
 
-  /** When the unit was let through whose leaving makes room below `limit`; the oldest while there is room. */
+  /** The time of the unit whose expiry makes room below `limit`; the oldest unit while there is room. */
   lastBefore(limit: number): number {
     return this.times[(this.first + Math.max(0, this.size - limit)) % this.times.length] as number
   }
@@ -58,18 +58,18 @@ class Window {
 }
 
 export interface Taking {
-  /** As how many requests it counts; more than the limit count as the limit, so that one request is always possible. 1 when absent. */
+  /** The units that the request counts; more than the limit count as the limit, so that one request is always possible. Default 1. */
   units?: number
-  /** When it was let through (monotonic), if that was before. */
+  /** The monotonic time when the request was allowed, if that was earlier. */
   atMs?: number
-  /** It has been let through, and counts whatever else does. */
+  /** The request was already allowed, and counts in any case. */
   afterwards?: true
 }
 
-/** A request passes while there is room for one unit, and then counts with all of its units. */
+/** A request is allowed while there is room for one unit, and then counts with all its units. */
 export type RateLimiter = (subject: string, limit: number | null, taking?: 'only look' | Taking) => RateVerdict
 
-/** A limiter of its own memory: at most 50,000 subjects, the longest unused forgotten first. */
+/** A limiter in memory: at most 50,000 subjects; the one unused longest is dropped first. */
 export function openRateLimiter(clock: Clock): RateLimiter {
   const windows = new LRUCache<string, Window>({ max: 50_000 })
   return (subject, limit, taking = {}) => {
@@ -88,7 +88,7 @@ export function openRateLimiter(clock: Clock): RateLimiter {
   }
 }
 
-/** `used`: with this one, if it was let through. `freeInMs`: until the oldest of them leaves the window. */
+/** `used`: including this request, if it was allowed. `freeInMs`: time until the oldest of them leaves the window. */
 export function verdictOf(
   { limit, used, allowed, freeInMs }: { limit: number; used: number; allowed: boolean; freeInMs: number },
   clock: Clock,

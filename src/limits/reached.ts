@@ -1,12 +1,12 @@
 /**
- * What is told of a send limit (contract 13.1): that nine tenths of an hour's slots are taken, and that emails wait for the next hour.
- * Each at most once an hour for each limit, over all processes: the counters' row remembers it.
+ * Events of a send limit (contract 13.1): nine tenths of an hour's slots are taken, and emails wait for the next hour. Each is recorded at
+ * most once an hour for each limit, over all processes, by a mark in the counters' row.
  */
 import type { Tx } from '#db'
 import { findServer } from '#tenants'
 
 export interface LimitEvent {
-  /** The organisation's id where the limit is the organisation's. */
+  /** The organisation's id if the limit is the organisation's. */
   tenantId: string
   kind: 'SendLimitApproaching' | 'SendLimitExceeded'
   emailId: null
@@ -14,22 +14,25 @@ export interface LimitEvent {
   data: Record<string, unknown>
 }
 
-/** Writes to the event log, in the transaction that makes it true. */
+/** Writes to the event log, in the transaction of the change. */
 export type Tell = (tx: Tx, events: readonly LimitEvent[]) => Promise<void>
 
 export interface Watched {
   test: boolean
   used: number
   waiting: number
-  /** Told in this hour already. */
+  /** Already recorded in this hour. */
   approachingTold: boolean
   exceededTold: boolean
 }
 
-/** The least number of slots taken that is worth telling. */
+/** The lowest number of taken slots that causes the event. */
 export const approachingFrom = (limit: number) => Math.max(1, Math.ceil((limit * 9) / 10))
 
-/** Tells what has become true of these counters, and marks it in them; the caller saves them. `tenantId` null: the organisation's. */
+/**
+ * Records the events that have become due for these counters, and marks them; the caller saves the counters. `tenantId` null: the
+ * organisation's.
+ */
 export async function tellReached(
   tx: Tx,
   counters: readonly { counter: Watched; tenantId: string | null; limit: number | null }[],

@@ -1,4 +1,6 @@
-/** The ten emails a day that the sandbox sender may send (contract section 7.4). */
+/**
+ * The limit of ten emails a day for the sandbox sender (contract section 7.4).
+ */
 import { Refusal } from '#base'
 import { type Db, sql } from '#db'
 
@@ -12,7 +14,7 @@ const takeSandbox = sql`
   set used = sandbox_days.used + excluded.used
   where sandbox_days.used + excluded.used <= $3`
 
-/** Counts `emails` against the UTC day, or refuses `sandbox_limit_exceeded` and counts none. */
+/** Counts `emails` for the UTC day, or refuses `sandbox_limit_exceeded` without counting. */
 export async function takeSandboxSlots(db: Db, emails: number, nowMs: number): Promise<void> {
   const dayStartMs = Math.floor(nowMs / dayMs) * dayMs
   const day = new Date(dayStartMs).toISOString().slice(0, 10)

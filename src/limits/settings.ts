@@ -1,4 +1,6 @@
-/** The limits an operator has set: for the organisation, for a tenant inside it, for one key. */
+/**
+ * Limits set by an operator: for the organisation, for a tenant within it, for one key.
+ */
 import { LRUCache } from 'lru-cache'
 import type { Clock, Config } from '#base'
 import { type Db, type Queryable, sql, type Tx } from '#db'
@@ -10,7 +12,7 @@ export const keySubject = (credentialId: number) => `key:${credentialId}`
 /** Emails per clock hour; null is unlimited. */
 export interface SendLimits {
   organisation: number | null
-  /** Tenants that have a lower ceiling of their own. */
+  /** Tenants with a lower ceiling of their own. */
   ceilings: ReadonlyMap<string, number>
 }
 
@@ -38,10 +40,13 @@ const dropSettings = sql`
   delete from limit_settings
   where subject = $1`
 
-/** The ceiling of a tenant that goes. */
+/** Removes the ceiling of a deleted tenant. */
 export const removeLimitsOfTenant = (tx: Tx, tenantId: string): Promise<number> => tx.run(dropSettings, [tenantSubject(tenantId)])
 
-/** Changes what is given and leaves the rest: `ratePerSecond` of all keys or one, `sendPerHour` ('unlimited' allowed) of the organisation or a tenant. */
+/**
+ * Changes the given limits and keeps the rest: `ratePerSecond` of all keys or one, `sendPerHour` ('unlimited' allowed) of the organisation
+ * or a tenant.
+ */
 export async function setLimits(
   on: Queryable,
   subject: string,
@@ -56,14 +61,14 @@ export async function setLimits(
   ])
 }
 
-/** null: the setting of the environment holds, or for a tenant or a key that of the organisation. */
+/** null: the environment's setting applies, or for a tenant or a key the organisation's. */
 export interface SetLimits {
   subject: string
   ratePerSecond: number | null
   sendPerHour: number | 'unlimited' | null
 }
 
-/** What was set, by subject; where nothing is left of it, nothing. */
+/** The configured limits by subject; subjects without a limit are left out. */
 export async function listLimits(on: Queryable): Promise<SetLimits[]> {
   const listed = (await on.rows(allSettings)).map(({ subject, rate, send, unlimited }) => ({
     subject,
@@ -73,14 +78,17 @@ export async function listLimits(on: Queryable): Promise<SetLimits[]> {
   return listed.filter(({ ratePerSecond, sendPerHour }) => ratePerSecond !== null || sendPerHour !== null)
 }
 
-/** A change is in force everywhere within this time. */
+/** A change applies in every process within this time. */
 const cacheMs = 1000
 
 export interface LimitSettings {
   send(): Promise<SendLimits>
   /** Requests per second of one key; null is unlimited. */
   rateOf(credentialId: number): Promise<number | null>
-  /** That of keys without a rate of their own, as last known: whoever has no key is counted by it, with a database or without. */
+  /**
+   * The rate of keys without a rate of their own, as last read. Requests without a key count by it, even while the database is
+   * unavailable.
+   */
   usualRate(): number | null
 }
 
@@ -97,7 +105,7 @@ export function openLimitSettings({
   const cache = new LRUCache<'all', { rates: Map<string, number>; send: SendLimits }>({
     max: 1,
     ttl: cacheMs,
-    // Asks the clock each time, as `remembered` does.
+    // Reads the clock on each call, like `remembered`.
     ttlResolution: 0,
     perf: { now: () => clock.monotonicMs() },
     fetchMethod: async () => {

@@ -1,13 +1,13 @@
 /**
- * Slots of the send capacity as one writer takes them, one take after the other. What was taken for emails that were not accepted goes
- * back, exactly once: each take has a number, which the counters keep with it, so that a take or a return whose answer was lost is known.
+ * Send-limit slots as one writer takes them, one take after the other. Slots taken for emails that were not accepted are returned exactly
+ * once. Each take has a number, stored with the counters, so that a take or a return whose reply was lost is recognised.
  */
 import { CommitUnknown, type Db, sql } from '#db'
 import { type Demand, hourOf, type Spent, type Standing, takeSlots } from './capacity.ts'
 import type { Tell } from './reached.ts'
 import type { SendLimits } from './settings.ts'
 
-/** Numbers only grow, so that a take that comes late to the server, after it was taken back, is none. */
+/** Numbers only grow, so that a take that reaches the server after its return has no effect. */
 const takeBack = sql`
   update send_capacity
   set used = case when (takes ->> $1)::bigint = $2 or hour = $3 then greatest(0, used - back.count) else used end,
@@ -19,25 +19,25 @@ export interface Taken {
   /** For each demand in order. */
   granted: number[]
   standing: (test: boolean) => Standing
-  /** What each demand took, of whom. */
+  /** The slots each demand took from each counter. */
   spent: Spent[][]
   hour: Date
 }
 
 export interface Slots {
   take(demands: readonly Demand[], limits: SendLimits, nowMs: number, tell: Tell): Promise<Taken>
-  /** What some demands of a take got goes back: now, or before the next take when the database is away. Never rejects. */
+  /** Returns the slots of some demands of a take: now, or before the next take if the database is unavailable. Never rejects. */
   giveBack(taken: Taken, demands: readonly number[]): Promise<void>
 }
 
 interface Return {
   nth: number
-  /** Of a take that is known to have happened, perhaps not the last one; null: of the last one, if it happened. */
+  /** The hour of a take that is known to have happened, perhaps not the last one; null: that of the last one, if it happened. */
   hour: Date | null
   spent: readonly Spent[]
 }
 
-/** `writer`: a name that nobody else has. */
+/** `writer`: a unique name. */
 export function openSlots(db: Db, writer: string): Slots {
   let nth = 0
   let owed: Return[] = []
@@ -90,7 +90,7 @@ export function openSlots(db: Db, writer: string): Slots {
   }
 }
 
-/** One line for each counter. */
+/** Merges the slots to one entry for each counter. */
 function together(spent: readonly Spent[]): Spent[] {
   const sums = new Map<string, Spent>()
   for (const { subject, test, count } of spent) {

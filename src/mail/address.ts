@@ -1,11 +1,13 @@
-/** Email addresses: strict on what is accepted, one normal form out (RFC 5321 section 4.1.2, RFC 6531 for other scripts). */
+/**
+ * Parses email addresses: strict about the input, one normal form as output (RFC 5321 section 4.1.2, RFC 6531 for other scripts).
+ */
 import { domainToASCII } from 'node:url'
 
 export interface Address {
   local: string
   /** Lower-case A-labels. */
   domain: string
-  /** `local@domain` as it goes into the envelope. */
+  /** `local@domain` in the form used in the envelope. */
   text: string
   /** The local part is not ASCII: the server must offer SMTPUTF8. */
   needsSmtpUtf8: boolean
@@ -28,7 +30,7 @@ const quotedText = /^"(?:[\x20!#-[\]-~\u00a1-\u{10ffff}]|\\[\x20-\x7e])*"$/u
 const label = /^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?$/
 const ascii = /^[\u0000-\u007f]*$/
 
-/** A bare address, or undefined when it is not one. */
+/** A bare address; undefined if the text is not one. */
 export function parseAddress(text: string): Address | undefined {
   if (text.length > longestAddress || forbidden.test(text)) return undefined
   // The domain follows the last @: a quoted local part may hold others.
@@ -45,13 +47,13 @@ export function parseAddress(text: string): Address | undefined {
 const isLocal = (local: string) =>
   local.startsWith('"') ? local.length > 2 && quotedText.test(local) : local.split('.').every((part) => atom.test(part))
 
-/** A host name of at least two labels as lower-case A-labels, or undefined when it is not one. */
+/** A host name of at least two labels as lower-case A-labels; undefined if the text is not one. */
 export function parseDomain(text: string): string | undefined {
   if (text.length === 0 || text.length > longestDomain || forbidden.test(text) || /[\s%:/?#[\]@\\<>^|"]/.test(text)) return undefined
   const domain = (ascii.test(text) ? text : domainToASCII(text)).toLowerCase()
   const labels = domain.split('.')
   if (domain.length > longestDomain || labels.length < 2 || labels.some((one) => one.length > longestLabel || !label.test(one)))
     return undefined
-  // A name whose last label is a number is an IPv4 address to everything that resolves it.
+  // Resolvers treat a name whose last label is a number as an IPv4 address.
   return /^\d+$/.test(labels.at(-1) as string) ? undefined : domain
 }

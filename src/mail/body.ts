@@ -1,4 +1,7 @@
-/** Bodies in a transfer encoding that any server takes: 7bit where the text allows it, else quoted-printable or base64 (RFC 2045). */
+/**
+ * Encodes bodies with a transfer encoding that every server accepts: 7bit where the text allows it, otherwise quoted-printable or base64
+ * (RFC 2045).
+ */
 
 const lineFeed = 10
 const carriageReturn = 13
@@ -12,17 +15,17 @@ const base64Line = 76
 
 export interface EncodedBody {
   encoding: '7bit' | 'quoted-printable' | 'base64'
-  /** A string is ASCII. */
+  /** A string contains only ASCII. */
   content: string | Buffer
 }
 
 const hexDigits = Buffer.from('0123456789ABCDEF')
-/** 1 where an octet may stand for itself in quoted-printable (RFC 2045 section 6.7 rules 1 and 2). */
+/** 1 for octets that quoted-printable may leave literal (RFC 2045 section 6.7 rules 1 and 2). */
 const literal = new Uint8Array(256)
 for (let octet = 33; octet <= 126; octet++) literal[octet] = 1
 literal[equals] = 0
 
-/** Encodes text; its line ends become CRLF. */
+/** Encodes text; converts its line ends to CRLF. */
 export function encodeText(text: string): EncodedBody {
   if (Buffer.byteLength(text) === text.length && !controlCharacters.test(text) && !hasLongLine(text)) {
     return { encoding: '7bit', content: withCrlf(text) }
@@ -30,14 +33,14 @@ export function encodeText(text: string): EncodedBody {
   const source = Buffer.from(text)
   let high = 0
   for (const octet of source) if (octet > 126) high++
-  // Quoted-printable triples each such octet, base64 adds a third to all.
+  // Quoted-printable triples each such octet; base64 adds a third to all octets.
   if (high * 6 > source.length) {
     return { encoding: 'base64', content: encodeBase64(Buffer.from(withCrlf(text))) }
   }
   return { encoding: 'quoted-printable', content: encodeQuotedPrintable(source) }
 }
 
-/** What 7bit may not carry; tab, CR and LF it may. */
+/** Characters not allowed in 7bit; tab, CR and LF are allowed. */
 const controlCharacters = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]/
 
 function hasLongLine(text: string): boolean {
@@ -71,7 +74,7 @@ export function encodeBase64(octets: Buffer): Buffer {
 export function encodeQuotedPrintable(source: Buffer): Buffer {
   let special = 1
   for (const octet of source) if (literal[octet] === 0) special++
-  // Two octets more for each that may not stand for itself, and for a dot behind a line end; five for every soft line break and its dot.
+  // Two more octets for each octet that must be encoded, and for a dot after a line end; five for every soft line break and its dot.
   const most = source.length + special * 3
   const out = Buffer.allocUnsafe(most + Math.ceil(most / 73) * 5)
   let at = 0
@@ -88,7 +91,7 @@ export function encodeQuotedPrintable(source: Buffer): Buffer {
     }
     const next = source[index + 1]
     const atEnd = next === undefined || next === lineFeed || next === carriageReturn
-    // White space at a line's end would be lost on the way; a dot at a line's start is left to no server's care.
+    // White space at a line's end would be lost on the way; a dot at a line's start is encoded so that no server has to handle it.
     const asItIs = literal[octet] === 1 ? !(octet === dot && column === 0) : (octet === space || octet === tab) && !atEnd
     const width = asItIs ? 1 : 3
     if (column + width > (atEnd ? quotedLine : quotedLine - 1)) {
@@ -110,7 +113,7 @@ export function encodeQuotedPrintable(source: Buffer): Buffer {
   return out.subarray(0, at)
 }
 
-/** Doubles dots at the start of lines (RFC 5321 section 4.5.2) and ends with CRLF; the same buffer when there is nothing to do. */
+/** Doubles dots at the start of lines (RFC 5321 section 4.5.2) and ends with CRLF; returns the same buffer if no change is needed. */
 export function dotStuff(octets: Buffer): Buffer {
   const ends = octets.length >= 2 && octets[octets.length - 2] === carriageReturn && octets[octets.length - 1] === lineFeed
   const cuts: number[] = []

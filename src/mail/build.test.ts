@@ -22,7 +22,7 @@ const parts = (some: Partial<MessageParts> = {}): MessageParts => ({
   ...some,
 })
 
-/** RFC 5322 section 2.1.1 and 2.3: lines of at most 998 octets, ended by CRLF and by nothing else. */
+/** RFC 5322 section 2.1.1 and 2.3: lines of at most 998 octets, ended only by CRLF. */
 function expectSendable(octets: Buffer): void {
   const text = octets.toString('latin1')
   expect(text.endsWith('\r\n')).toBe(true)
@@ -32,7 +32,7 @@ function expectSendable(octets: Buffer): void {
   }
 }
 
-/** Text as a person writes it in a line: no control characters. */
+/** Text of one line: no control characters. */
 const line = fc.string({ unit: 'grapheme', maxLength: 300 }).map((text) => text.replace(/[\p{Cc}\p{Cs}]/gu, '').trim())
 const body = fc.string({ unit: 'grapheme', maxLength: 3000 }).map((text) => text.replace(/[\0\p{Cs}]/gu, ''))
 const lines = (text: string | undefined) => (text ?? '').replace(/\r\n|\r/g, '\n').trimEnd()
@@ -125,7 +125,7 @@ describe('an attached message', () => {
     expect(partOf(octets)).toEqual({ filename: 'original.eml', contentType: 'message/rfc822', content: Buffer.from(text) })
     expect(octets.toString().split(`Content-Transfer-Encoding: ${encoding}\r\nContent-Disposition: attachment`).length).toBe(2)
     expect(needs8bit).toBe(encoding === '8bit')
-    // Whatever holds 8 bits says so, all the way up (RFC 2045 section 6.4).
+    // Every part that contains 8-bit data declares it, up to the top (RFC 2045 section 6.4).
     expect(/^Content-Transfer-Encoding: 8bit\r?$/m.test(octets.toString().split('\r\n\r\n')[0] ?? '')).toBe(needs8bit)
     expectSendable(octets)
   })

@@ -1,5 +1,5 @@
 /**
- * Builds a message from its parts (RFC 5322, 2045 to 2047, 2231, 6532): only CRLF, no line over 998 octets, bodies in 7 bits but for
+ * Builds a message from its parts (RFC 5322, 2045 to 2047, 2231, 6532): only CRLF, no line over 998 octets, bodies in 7 bits except
  * attached messages, so that no server on the way needs to change it. The same parts and seed give the same octets.
  */
 import { isAscii as isAsciiOctets } from 'node:buffer'
@@ -14,7 +14,7 @@ import type { Attachment, BuiltMessage, MessageParts } from './types.ts'
 interface Entity {
   fields: string
   body: Piece[]
-  /** Some octet of the body is over 127. */
+  /** The body has an octet over 127. */
   needs8bit?: boolean
 }
 
@@ -41,7 +41,7 @@ export function buildMessage(parts: MessageParts): BuiltMessage {
   return { octets: written([head.join(''), ...body, '\r\n']), needs8bit: needs8bit || needsSmtpUtf8, needsSmtpUtf8 }
 }
 
-/** All pieces in one buffer: copies in between are garbage outside of the heap, which makes V8 collect as often as it is made. */
+/** Joins the pieces in one buffer: intermediate copies are garbage outside the heap, and V8 then collects as often as they are made. */
 function written(pieces: readonly Piece[]): Buffer {
   const out = Buffer.allocUnsafe(pieces.reduce((sum, piece) => sum + Buffer.byteLength(piece), 0))
   let at = 0
@@ -49,7 +49,7 @@ function written(pieces: readonly Piece[]): Buffer {
   return out
 }
 
-/** Boundaries that cannot occur in a body: encoded ones never hold `=_`, and plain ones would have to guess a hash. */
+/** Boundaries that cannot occur in a body: encoded bodies never contain `=_`, and plain ones would have to guess a hash. */
 function boundaries(seed: string): () => string {
   let count = 0
   return () => `=_${hash('sha256', `${seed} ${count++}`).slice(0, 32)}`
@@ -74,7 +74,8 @@ function attachmentEntity(attachment: Attachment): Entity {
   const { filename, contentType, contentId } = attachment
   const media = oneLine(contentType)
   const message = /^message\/rfc822\s*(?:;|$)/i.test(media) ? attachedMessage(attachment.content) : undefined
-  // Other composite types may not be base64 either (RFC 2046 section 5.2), nor what is called a message and is none: they travel as data.
+  // Other composite types must not be base64 either (RFC 2046 section 5.2), nor must an attachment declared as a message that is not one:
+  // they are sent as application data.
   const type = message
     ? 'message/rfc822'
     : /^(message|multipart)\//i.test(media) || media.length > 255
@@ -92,8 +93,8 @@ function attachmentEntity(attachment: Attachment): Entity {
 }
 
 /**
- * A message/rfc822 part takes no other encoding than these (RFC 2046 section 5.2.1). Its octets stay, so that its signatures hold, but for
- * lines that SMTP cannot carry. Undefined for what is no message.
+ * A message/rfc822 part allows no other encoding than these (RFC 2046 section 5.2.1). Its octets are unchanged, so that its signatures
+ * stay valid, except lines that SMTP cannot carry. Undefined if the content is not a message.
  */
 function attachedMessage(content: Buffer): { encoding: '7bit' | '8bit'; content: Buffer } | undefined {
   const fields = readFields(content)

@@ -1,4 +1,6 @@
-/** Html changed inside finished messages: what independent readers find afterwards, and that nothing else has changed. */
+/**
+ * Changing html inside finished messages: independent parsers find the new html, and no other octet has changed.
+ */
 import PostalMime from 'postal-mime'
 import { describe, expect, test } from 'vitest'
 import { encodeBase64, encodeQuotedPrintable } from './body.ts'

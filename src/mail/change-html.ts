@@ -1,6 +1,6 @@
 /**
- * The html that a finished message shows, changed in place: all octets but those of the parts concerned stay as they are. What
- * somebody has signed or encrypted is left alone (RFC 1847, RFC 8551, RFC 3156, RFC 6376), and so are attachments and enclosed messages.
+ * Changes the displayed html of a finished message in place; octets outside the changed parts stay the same. Signed and encrypted parts
+ * are not changed (RFC 1847, RFC 8551, RFC 3156, RFC 6376), nor are attachments and enclosed messages.
  */
 import { encodeBase64, encodeQuotedPrintable } from './body.ts'
 import { parseFields, type RawField, splitMessage, structured } from './fields.ts'
@@ -12,7 +12,7 @@ const mostDepth = 20
 const mostParts = 200
 
 interface HtmlPart {
-  /** Where the part begins in the message, and what it is. */
+  /** Start of the part in the message, and its properties. */
   at: number
   octets: Buffer
   bodyStart: number
@@ -21,7 +21,7 @@ interface HtmlPart {
   charset: string
 }
 
-/** `change` returns undefined for html that stays as it is. The same octets when nothing changed; line ends must be CRLF. */
+/** `change` returns undefined for html to be left unchanged. Returns the same octets if no part changed; line ends must be CRLF. */
 export function changeHtml(message: Buffer, change: (html: Buffer, charset: string) => Buffer | undefined): Buffer {
   const parts: HtmlPart[] = []
   collect(message, message, parts, 0, { left: mostParts })
@@ -29,7 +29,7 @@ export function changeHtml(message: Buffer, change: (html: Buffer, charset: stri
   let from = 0
   for (const part of parts) {
     const html = decodeBody(part.octets.subarray(part.bodyStart), part.encoding)
-    // A clear-signed text inside html (RFC 9580 section 7).
+    // Clear-signed text inside html (RFC 9580 section 7).
     const changed = html.includes('-----BEGIN PGP') ? undefined : change(html, part.charset)
     if (!changed) continue
     pieces.push(message.subarray(from, part.at), encoded(changed, part))
@@ -69,7 +69,7 @@ function collect(message: Buffer, entity: Buffer, parts: HtmlPart[], depth: numb
   })
 }
 
-/** The part with another body; its header changes only when its encoding has to. */
+/** The part with another body; its header changes only if the encoding must. */
 function encoded(body: Buffer, { octets, bodyStart, fields, encoding }: HtmlPart): Buffer {
   const to = encodingFor(body, encoding)
   const isSame = to === encoding
@@ -86,7 +86,7 @@ function encoded(body: Buffer, { octets, bodyStart, fields, encoding }: HtmlPart
 
 const crlf = Buffer.from('\r\n')
 
-/** As it was where that can carry it; a line end that is not CRLF survives in base64 only. */
+/** The same encoding if it can carry the body; only base64 preserves a line end other than CRLF. */
 function encodingFor(body: Buffer, encoding: string): string {
   if (encoding === 'base64') return encoding
   if (encoding !== 'quoted-printable' && !hasLongLine(body)) return encoding

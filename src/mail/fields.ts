@@ -1,7 +1,9 @@
-/** The header block of a message as it came: cut into fields, unfolded, decoded (RFC 5322 section 2.2, RFC 2047, RFC 2231). */
+/**
+ * Parses the header block of a received message: splits, unfolds and decodes fields (RFC 5322 section 2.2, RFC 2047, RFC 2231).
+ */
 
 export interface RawField {
-  /** As written. */
+  /** As written in the message. */
   name: string
   /** With its folds, without the last line end. */
   value: string
@@ -11,8 +13,8 @@ const mostHeaderOctets = 262_144
 const mostFields = 1000
 
 /**
- * Where the body begins, and the header before it. Line ends may be CRLF or LF. A header that is longer than any we read is not followed to
- * its end: it is cut off behind that length, and there is no body.
+ * The header, and where the body begins. Line ends may be CRLF or LF. A header above the length limit is cut there, and the message then
+ * has no body.
  */
 export function splitMessage(octets: Buffer): { head: string; bodyStart: number } {
   let at = 0
@@ -27,7 +29,7 @@ export function splitMessage(octets: Buffer): { head: string; bodyStart: number 
   return { head: octets.toString('latin1', 0, mostHeaderOctets + 1), bodyStart: octets.length }
 }
 
-/** Undefined when some line is no field, or there are more than anybody needs. */
+/** Undefined if a line is not a field, or there are too many fields. */
 export function parseFields(head: string): RawField[] | undefined {
   if (head.length > mostHeaderOctets) return undefined
   const fields: RawField[] = []
@@ -47,7 +49,7 @@ export function parseFields(head: string): RawField[] | undefined {
   return fields
 }
 
-/** Unfolded and decoded text of a field; octets over 127 are taken as UTF-8. */
+/** Unfolded and decoded text of a field; octets over 127 are read as UTF-8. */
 export function fieldText(value: string): string {
   const unfolded = Buffer.from(value.replace(/\r\n/g, ''), 'latin1').toString().trim()
   if (!unfolded.includes('=?')) return unfolded
@@ -56,7 +58,7 @@ export function fieldText(value: string): string {
     .replace(/(?:=\?[^?\s]{1,60}\?[BbQq]\?[^?\s]*\?=)+/g, decodeRun)
 }
 
-/** Neighbouring words of one charset are decoded together: some writers split a character between them. */
+/** Adjacent words of one charset are decoded together: some programs split a character between them. */
 function decodeRun(run: string): string {
   let text = ''
   let pending: { charset: string; octets: Buffer[] } | undefined
@@ -80,7 +82,7 @@ function decodeRun(run: string): string {
   return text
 }
 
-/** Unknown charsets are read as UTF-8 where that fits, else as Latin-1. */
+/** Text in an unknown charset is read as UTF-8 if valid, otherwise as Latin-1. */
 export function decodeCharset(octets: Buffer, charset: string): string {
   try {
     return new TextDecoder(charset.replace(/\*.*$/, '') || 'utf-8').decode(octets)
@@ -89,7 +91,7 @@ export function decodeCharset(octets: Buffer, charset: string): string {
   }
 }
 
-/** Decoded texts by name as first written; repeated names are joined with `, `. */
+/** Decoded texts by field name, spelled as at its first occurrence; repeated fields are joined with `, `. */
 export function headerMap(fields: readonly RawField[]): Record<string, string> {
   const byName = new Map<string, { name: string; texts: string[] }>()
   for (const { name, value } of fields) {
@@ -101,7 +103,7 @@ export function headerMap(fields: readonly RawField[]): Record<string, string> {
   return Object.fromEntries([...byName.values()].map(({ name, texts }) => [name, texts.join(', ')]))
 }
 
-/** The value of a structured field without parameters, and its parameters in lower case names (RFC 2231 continuations joined). */
+/** The value of a structured field without parameters, and its parameters by lower-case name (RFC 2231 continuations joined). */
 export function structured(value: string): { value: string; parameters: Map<string, string> } {
   const unfolded = value.replace(/\r\n/g, '').slice(0, 20_000)
   const semicolon = unfolded.indexOf(';')

@@ -1,6 +1,6 @@
 /**
- * Header fields as octets: folded, with encoded words where the text is not ASCII (RFC 5322 section 2.2, RFC 2047), and never a line
- * over 998 octets or a CR, LF or NUL from a value.
+ * Writes header fields as octets: folded, with encoded words where the text is not ASCII (RFC 5322 section 2.2, RFC 2047). No line exceeds
+ * 998 octets, and no value can insert CR, LF or NUL.
  */
 import type { Mailbox } from './address.ts'
 
@@ -10,7 +10,7 @@ const longestEncodedWord = 75
 const printable = /^[\x20-\x7e\t]*$/
 const asciiText = /^[\u0000-\u007f]*$/
 
-/** Values have been checked by callers; what is left of control characters becomes a space. */
+/** Callers have validated the value; remaining control characters become spaces. */
 export const oneLine = (value: string): string => value.replace(/[\u0000-\u0008\u000a-\u001f\u007f]+/g, ' ')
 
 /** A field of free text, such as Subject. Ends with CRLF. */
@@ -28,7 +28,7 @@ export function addressField(name: string, entries: readonly string[]): string {
   )
 }
 
-/** Display name and address as a header shows them. */
+/** Display name and address in header form. */
 export function mailboxText({ name, address }: Mailbox): string {
   if (name === undefined) return address.text
   const line = oneLine(name)
@@ -39,19 +39,19 @@ export function mailboxText({ name, address }: Mailbox): string {
   return `${encodedWords(line).join('\r\n ')} <${address.text}>`
 }
 
-/** A field whose text is written as it is, such as Message-ID. */
+/** A field with unencoded text, such as Message-ID. */
 export const plainField = (name: string, value: string): string => `${name}: ${value}\r\n`
 
-/** Puts tokens behind the name, each after a space, beginning a new line where one would grow too long. */
+/** Appends tokens to the name, each after a space, and folds lines that would become too long. */
 function foldTokens(name: string, tokens: readonly string[]): string {
   const pieces = [name]
   let column = name.length
-  // Of what is written so far: to ask the whole text at each token would take the square of its length.
+  // Tracks the text so far: testing the whole text at each token would take quadratic time.
   let endsInSpace = false
   for (const token of tokens) {
     const lines = token.split('\r\n')
     const length = Buffer.byteLength(lines[0] as string)
-    // An empty token is a second space in a row: a line of nothing but space would be a fold gone wrong (RFC 5322 section 3.2.2).
+    // An empty token is a second consecutive space: a line of only white space would be an invalid fold (RFC 5322 section 3.2.2).
     if (token !== '' && !endsInSpace && column > name.length && column + 1 + length > preferredLine) {
       pieces.push('\r\n')
       column = 0
@@ -64,7 +64,7 @@ function foldTokens(name: string, tokens: readonly string[]): string {
   return pieces.join('')
 }
 
-/** Words of at most 75 characters that split no character; B when that is shorter, else Q. */
+/** Words of at most 75 characters that split no character; B if that is shorter, otherwise Q. */
 function encodedWords(text: string): string[] {
   if (text === '') return ['']
   const octets = Buffer.byteLength(text)
@@ -96,10 +96,10 @@ function qEncoded(character: string): string {
   return Buffer.from(character).toString('hex').toUpperCase().replace(/../g, '=$&')
 }
 
-/** `; name="value"`, or with RFC 2231 encoding and continuations; each piece on a line of its own. */
+/** `; name="value"`, or with RFC 2231 encoding and continuations; each piece on its own line. */
 export function parameter(name: string, value: string): string {
   const line = oneLine(value)
-  // Many readers decode what looks like an encoded word here, though RFC 2047 section 5 forbids it.
+  // Many mail programs decode apparent encoded words here, although RFC 2047 section 5 forbids it.
   if (printable.test(line) && line.length <= 60 && !line.includes('=?')) return `;\r\n ${name}="${line.replace(/["\\]/g, '\\$&')}"`
   const pieces: string[] = []
   let piece = ''

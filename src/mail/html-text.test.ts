@@ -1,9 +1,11 @@
-/** The text made from html: readable for what people write, bounded for what attackers do. */
+/**
+ * Text generated from html: readable for real mail, limited for attacks.
+ */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { textFromHtml } from './html-text.ts'
 
-/** So much that only the plain scan takes it. */
+/** Large enough that the plain scan is used. */
 const enlarged = (html: string) => html + ' '.repeat(300_001)
 
 describe('text from html', () => {
@@ -44,7 +46,7 @@ describe('text from html', () => {
   ])('takes %s in little time and space', (_, html) => {
     const began = process.cpuUsage()
     const text = textFromHtml(html)
-    // Not the time of day: other tests have the processor too.
+    // Processor time, because other tests share the machine.
     expect(process.cpuUsage(began).user).toBeLessThan(5_000_000)
     expect(text.length).toBeLessThanOrEqual(html.length * 2)
   })

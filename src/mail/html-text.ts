@@ -1,11 +1,13 @@
-/** The text alternative of an html body that came without one; bounded and linear, whatever the html. */
+/**
+ * Generates the text alternative of an html body without one; limited in size, and linear in time for any html.
+ */
 import { compile } from 'html-to-text'
 
-/** Above these the converter's tree costs too much, or its recursion too deep; the tags are then taken out by a plain scan. */
+/** Above this size the converter's tree is too costly, or its recursion too deep; a plain scan then removes the tags. */
 const mostCharacters = 300_000
 const mostTags = 20_000
 const mostDepth = 500
-/** Each line repeats all its quotes and indents: 490 of them made 17 MB of 80 KB. */
+/** Each line repeats all its quotes and indents: 490 of them turned 80 KB into 17 MB. */
 const mostIndents = 20
 
 const convert = compile({
@@ -26,12 +28,12 @@ export function textFromHtml(html: string): string {
   }
 }
 
-/** Tags that hold nothing, or end where the next of their kind begins: unclosed ones are not depth. */
+/** Void tags, and tags that end where the next of their kind begins: without an end tag they add no depth. */
 const flat = /^<\/?(?:area|base|br|col|embed|hr|img|input|link|meta|source|track|wbr|p|li|tr|td|th|dt|dd|option)(?=[\s/>])/i
 const indenting = /^<\/?(?:blockquote|ul|ol)(?=[\s>])/i
 const longestName = 12
 
-/** More tags, or more of them inside each other, than a person writes. */
+/** More tags, or deeper nesting, than a person writes. */
 function isDense(html: string): boolean {
   let tags = 0
   let depth = 0
@@ -86,7 +88,7 @@ function withoutTags(html: string): string {
     .trim()
 }
 
-/** Behind the tag, the comment, or the element whose content is for no reader; -1 when it never ends. */
+/** The position after the tag, the comment, or the element whose content is not displayed; -1 if it never ends. */
 function tagEnd(html: string, open: number, tag: string): number {
   const mark = tag.startsWith('<!--') ? '-->' : '>'
   const name = unread.exec(tag)?.[1]
@@ -95,7 +97,7 @@ function tagEnd(html: string, open: number, tag: string): number {
   return end < 0 ? -1 : end + mark.length
 }
 
-/** Without case; no other text is searched twice, because the caller goes on behind what is found. */
+/** Case-insensitive; no text is searched twice, because the caller continues after the match. */
 function indexOfClose(html: string, name: string, from: number): number {
   const close = new RegExp(`</${name}`, 'gi')
   close.lastIndex = from

@@ -1,4 +1,7 @@
-/** Lines as the wire wants them: ended by CRLF, at most 998 octets without it (RFC 5322 section 2.1.1). Header text is Latin-1, an octet a character. */
+/**
+ * Converts lines to wire format: ended by CRLF, at most 998 octets without it (RFC 5322 section 2.1.1). Header text is Latin-1, one
+ * character for each octet.
+ */
 import type { RawField } from './fields.ts'
 
 const carriageReturn = 13
@@ -6,7 +9,7 @@ const lineFeed = 10
 const longestLine = 998
 const preferredPiece = 900
 
-/** CR, LF and CRLF all become CRLF, and the last line ends with one; the same octets when there is nothing to do. */
+/** Converts CR, LF and CRLF to CRLF and ends the last line with one; returns the same octets if no change is needed. */
 export function withCrlf(body: Buffer): Buffer {
   const length = body.length
   let bare = 0
@@ -46,8 +49,8 @@ export function hasLongLine(body: Buffer): boolean {
 }
 
 /**
- * The field with its CRLF: lines that are too long are folded, at white space where there is some. Lines of nothing but white space
- * are left out: to some readers they end the header block (RFC 5322 section 3.2.2 forbids writing them).
+ * The field with its CRLF. Lines that are too long are folded, at white space if there is any. Lines of only white space are omitted,
+ * because some mail programs take them for the end of the header (RFC 5322 section 3.2.2 forbids them).
  */
 export function fieldLines({ name, value }: RawField): string {
   return `${name}:${value}`
@@ -73,7 +76,7 @@ function folded(line: string): string {
     .join('\r\n')
 }
 
-/** The last white space that stands behind something else, or else a place that splits no UTF-8 character. */
+/** The last white space after other text, otherwise a position that splits no UTF-8 character. */
 function foldAt(line: string, from: number): number {
   for (let at = from + preferredPiece; at > from + 1; at--) {
     if (isBlank(line[at]) && !isBlank(line[at - 1])) return at

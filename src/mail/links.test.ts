@@ -1,4 +1,6 @@
-/** Links as a reader of a message finds them. */
+/**
+ * Links as a recipient finds them.
+ */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { linksOf } from './links.ts'

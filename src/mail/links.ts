@@ -1,4 +1,6 @@
-/** The links that a reader of a message can follow, in order and each once; linear in the message, whatever it is. */
+/**
+ * Extracts the links that a recipient can follow, in order and each once; linear in the size of the message.
+ */
 
 const mostLinks = 500
 const longestTag = 10_000
@@ -9,7 +11,7 @@ const hrefs = /[\s/"']href\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))/i
 const schemes = /^(?:https?|mailto|tel|sms):/i
 const inText = /\bhttps?:\/\/[^\s<>"'`{}|\\^]+/gi
 
-/** `href` of html, then what a mail program makes clickable in the text. */
+/** The `href` values of the html, then the URLs that a mail program makes clickable in the text. */
 export function linksOf({ html, text }: { html?: string | undefined; text?: string | undefined }): string[] {
   const found = new Set<string>()
   for (const one of [...linksInHtml(html ?? ''), ...linksInText(text ?? '')]) {
@@ -36,7 +38,7 @@ function* linksInHtml(html: string): Generator<string> {
   }
 }
 
-/** Behind the tag that begins at `from`; quotes may hold a `>`. */
+/** The position after the tag that begins at `from`; quotes may contain `>`. */
 function endOfTag(html: string, from: number): number {
   let quote = ''
   const most = Math.min(html.length, from + longestTag)

@@ -1,7 +1,7 @@
 /**
- * Messages: addresses, header fields and MIME, written and read.
- * Owns: nothing. Uses: nothing. Used by: bounces, suppressions, domains, tracking, accept, delivery, returns, inbound, http, cli.
- * Promises: what is built has CRLF line ends only and no line over 998 octets; reading is bounded and never throws.
+ * Reads and writes messages: addresses, header fields and MIME. Owns: nothing. Uses: nothing. Used by: bounces, suppressions, domains,
+ * tracking, accept, delivery, returns, inbound, http, cli. Promises: built messages have only CRLF line ends and no line over 998 octets;
+ * reading has fixed limits and never throws.
  */
 export { type Address, type Mailbox, parseAddress, parseDomain } from './address.ts'
 export { dotStuff } from './body.ts'

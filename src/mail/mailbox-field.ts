@@ -1,30 +1,31 @@
 /**
- * The header fields that say who a message is from, read by the grammar of RFC 5322 section 3.4 (with RFC 6532, and with dots in names
- * as section 4.1 has them). Accepted is only what other readers take for the same address: readers differ over groups, routes, white space
- * and comments within an address, encoded words, and addresses hidden in names, so a field with one of these is none. Linear in its length.
+ * Reads the header fields that identify the sender, by the grammar of RFC 5322 section 3.4 (with RFC 6532, and with dots in names as in
+ * section 4.1). It accepts a field only if other mail programs find the same address in it. Programs differ over groups, routes, white
+ * space and comments within an address, encoded words, and addresses hidden in names, so a field with one of these is refused. Linear in
+ * its length.
  */
 import { domainToUnicode } from 'node:url'
 import { type Address, type Mailbox, parseAddress } from './address.ts'
 import { fieldText } from './fields.ts'
 
-/** Names of a thousand characters fit in it, encoded. */
+/** Enough for encoded names of a thousand characters. */
 const longestField = 10_000
 const deepestComment = 8
 
 interface Token {
   kind: 'atom' | 'quoted' | 'special'
-  /** As it stands in the field. */
+  /** The token as written in the field. */
   source: string
   /** Without quotes and backslashes. */
   text: string
-  /** What stands before it. */
+  /** White space stands before it. */
   afterSpace: boolean
   afterComment: boolean
 }
 
 interface Comment {
   text: string
-  /** Some readers end a comment at its first `)`. */
+  /** False for nested comments: some mail programs end a comment at its first `)`. */
   isFlat: boolean
 }
 
@@ -35,29 +36,32 @@ interface Scanned {
   isFoldedInside: boolean
 }
 
-/** Control characters, line separators, halves of characters, and what stands for octets that were no UTF-8. */
+/** Control characters, line separators, unpaired surrogates, and the replacement character of invalid UTF-8. */
 const unprintable = /[\0-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029\ufffd\p{Cs}]/u
 const atomAt = /[A-Za-z0-9!#$%&'*+/=?^_`{|}~\u00a0-\u{10ffff}-]+/uy
 const quotedAt = /"((?:[^"\\]|\\.)*)"/uy
-/** Others are cut by those who look for brackets, commas or the first @. */
+/** Parsers that search for brackets, commas or the first @ split other forms wrongly. */
 const quotedLocal = /^"[\w!#$%&'*+/=?^`{|}~.-]+(?: [\w!#$%&'*+/=?^`{|}~.-]+)*"$/
 const commentPieceAt = /[^()\\]+|\\./uy
 const encodedWord = /=\?[A-Za-z0-9_.*-]{1,60}\?(?:[Bb]\?[A-Za-z0-9+/]*={0,2}|[Qq]\?(?:[!#-'*+\-./0-9A-Z^_`a-z{|}~]|=[0-9A-Fa-f]{2})*)\?=/g
 
-/** The only mailbox of a field such as From, given as octets in Latin-1 with its folds; undefined when it is not one to every reader. */
+/**
+ * The only mailbox of a field such as From, given as Latin-1 octets with its folds; undefined if some mail program would read it
+ * differently.
+ */
 export function parseMailboxField(value: string): Mailbox | undefined {
   const scanned = scanField(value)
-  // To readers that end quotes where a line ends, the next quotes are turned inside out.
+  // For mail programs that end quotes at a line end, the quotes after it are inverted.
   if (!scanned || (scanned.isFoldedInside && value.indexOf('@') !== value.lastIndexOf('@'))) return undefined
   return mailboxIn(scanned, parseStrictly)
 }
 
-/** Whether a field such as Reply-To has mailboxes only, if any, and every reader finds the same. */
+/** Whether a field such as Reply-To contains only mailboxes, if any, and every mail program finds the same ones. */
 export function isMailboxListField(value: string): boolean {
   const scanned = scanField(value)
   if (!scanned) return false
   if (scanned.tokens.length === 0) return true
-  // One look at each comment for all mailboxes.
+  // Each comment is checked once for all mailboxes.
   if (!scanned.comments.every(({ text, isFlat }) => isFlat && !/[@<>]/.test(`${text}${decoded(text)}`) && !unprintable.test(decoded(text))))
     return false
   const lists: Token[][] = [[]]
@@ -72,7 +76,7 @@ function scanField(value: string): Scanned | undefined {
   if (value.length > longestField) return undefined
   const folded = Buffer.from(value, 'latin1').toString()
   const text = folded.replace(/\r\n(?=[ \t])/g, '')
-  // What begins like an encoded word and is none, readers end where they like.
+  // Mail programs disagree about the end of a malformed encoded word.
   if (unprintable.test(text) || text.replace(encodedWord, '').includes('=?') || /=\?(?:unicode-1-1-)?utf-?7[?*]/i.test(text))
     return undefined
   return scan(folded)
@@ -122,7 +126,7 @@ function tokenAt(text: string, at: number): Pick<Token, 'kind' | 'source' | 'tex
   return isCut(content) ? undefined : { kind: 'quoted', source, text: content.replace(/\\(.)|\r\n/gu, '$1') }
 }
 
-/** Some readers end quotes and comments where a line ends, and read on behind it. */
+/** Some mail programs end quotes and comments at a line end, and continue parsing after it. */
 const isCut = (text: string) => text.includes('\r') && /[\\"<>@()[\]:;]/.test(text)
 
 function commentAt(text: string, start: number): { comment: Comment; end: number } | undefined {
@@ -154,10 +158,10 @@ function commentAt(text: string, start: number): { comment: Comment; end: number
 
 type ParseSpec = (local: string, domain: string) => Address | undefined
 
-/** White space of other scripts, at which some readers cut. */
+/** White space of other scripts, at which some mail programs split. */
 const wideSpace = /[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]/
 
-/** A domain in letters that are another's in disguise, such as full-width ones, is not the domain that it would be looked up as. */
+/** A domain in look-alike characters, such as full-width letters, differs from the domain that would be looked up. */
 const parseStrictly: ParseSpec = (local, domain) => {
   if (wideSpace.test(local)) return undefined
   const address = parseAddress(`${local}@${domain}`)
@@ -165,7 +169,7 @@ const parseStrictly: ParseSpec = (local, domain) => {
   return isItself ? address : undefined
 }
 
-/** Answers may go to a host without a dot in its name. */
+/** Replies may go to a host without a dot in its name. */
 const parseLoosely: ParseSpec = (local, domain) =>
   parseStrictly(local, domain) ?? (/^[A-Za-z0-9_-]+$/.test(domain) ? parseStrictly(local, `${domain}.invalid`) : undefined)
 
@@ -194,7 +198,7 @@ function mailboxIn({ tokens, comments }: Scanned, parse: ParseSpec): Mailbox | u
 
 const nameOf = (text: string) => text.trim() || undefined
 
-/** `local@domain` without white space; a comment may touch the `@` where readers take it out. */
+/** `local@domain` without white space; a comment may touch the `@` where mail programs remove it. */
 function addressIn(tokens: readonly Token[], where: 'bare' | 'in angle brackets', parse: ParseSpec): Address | undefined {
   const at = tokens.findIndex(({ source }) => source === '@')
   const isApart = ({ afterSpace, afterComment }: Token, index: number) =>
@@ -211,7 +215,7 @@ function addressIn(tokens: readonly Token[], where: 'bare' | 'in angle brackets'
 
 const isAtomOrDot = ({ kind, source }: Token) => kind === 'atom' || source === '.'
 
-/** The name in front of angle brackets, decoded; undefined when it is none, or leads some reader to another address. */
+/** The decoded name in front of angle brackets; undefined if it is invalid, or leads some mail program to another address. */
 function phraseOf(tokens: readonly Token[], address: Address): string | undefined {
   if (tokens[0]?.source === '.' || !tokens.every((token) => isAtomOrDot(token) || token.kind === 'quoted')) return undefined
   const spaced = tokens.map((token, index) => `${index > 0 && token.afterSpace ? ' ' : ''}${token.text}`).join('')
@@ -232,8 +236,8 @@ function areFair(comments: readonly Comment[], address: Address): boolean {
 const decoded = (text: string) => (text.includes('=?') ? fieldText(Buffer.from(text).toString('latin1')) : text)
 
 /**
- * Whether a reader that looks for addresses in a name would find another one: between angle brackets in any name, and without them where
- * quotes do not keep it apart (`isQuoted`), as in encoded words that some decode before they look.
+ * Whether a mail program that searches a name for addresses would find another one. It may find one between angle brackets in any name.
+ * Without brackets it may find one where quotes do not protect it (`isQuoted`), as in encoded words that some programs decode first.
  */
 export function isMisleading(name: string, address: Address, isQuoted: boolean): boolean {
   if (unprintable.test(name) || (/[<>]/.test(name) && name.includes('@'))) return true

@@ -1,4 +1,6 @@
-/** A mailbox as callers of the API write it: a person's text, not a header field, and more is allowed in its name. */
+/**
+ * Parses a mailbox as API callers write it: plain text, not a header field, so its name may contain more characters.
+ */
 import { type Mailbox, parseAddress } from './address.ts'
 import { mailboxText } from './header.ts'
 import { isMisleading, parseMailboxField } from './mailbox-field.ts'
@@ -6,8 +8,8 @@ import { isMisleading, parseMailboxField } from './mailbox-field.ts'
 const longestMailbox = 1000
 
 /**
- * `addr`, `Name <addr>` or `"Quoted name" <addr>` (spec section 2.3), where the name may have any characters but angle brackets and quotes;
- * or what a header field may hold. Undefined when it is neither.
+ * Accepts `addr`, `Name <addr>` or `"Quoted name" <addr>` (spec section 2.3), where the name may have any characters except angle brackets
+ * and quotes; also the form of a header field. Undefined for other text.
  */
 export function parseMailbox(text: string): Mailbox | undefined {
   if (text.length > longestMailbox || /[\r\n\0]/.test(text)) return undefined
@@ -20,8 +22,8 @@ export function parseMailbox(text: string): Mailbox | undefined {
 }
 
 /**
- * The same, for mail that is to be sent: undefined also when the field written from it, or the text itself as people read it, names another
- * address to some reader. What was accepted before there was this rule is still read by `parseMailbox`.
+ * The same, for mail to be sent: also undefined if some mail program would find another address in the header field written from it, or in
+ * the text itself. `parseMailbox` still reads text accepted before this rule existed.
  */
 export function parseSender(text: string): Mailbox | undefined {
   const mailbox = parseMailbox(text)
@@ -32,10 +34,10 @@ export function parseSender(text: string): Mailbox | undefined {
   return name !== undefined && !text.trim().startsWith('"') && isMisleading(name, address, false) ? undefined : mailbox
 }
 
-/** As fields are read: an octet a character. */
+/** Fields are parsed as one character for each octet. */
 const inLatin1 = (text: string) => Buffer.from(text).toString('latin1')
 
-/** The display name without its quotes, or undefined when it is malformed. */
+/** The display name without its quotes; undefined if it is malformed. */
 function parseName(text: string): string | undefined {
   if (/[\p{Cc}]/u.test(text)) return undefined
   if (!text.startsWith('"')) return /[<>"]/.test(text) ? undefined : text

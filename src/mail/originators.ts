@@ -1,19 +1,24 @@
-/** The header fields besides From that readers show as who sent a message, or write their answer to (RFC 5322 sections 3.6.2 and 3.6.6). */
+/**
+ * The header fields, besides From, that mail programs display as the sender or reply to (RFC 5322 sections 3.6.2 and 3.6.6).
+ */
 import type { Address } from './address.ts'
 import type { RawField } from './fields.ts'
 import { isMailboxListField, parseMailboxField } from './mailbox-field.ts'
 
-/** Whom a field says the message is from. */
+/** The sender named by a field. */
 export interface Originator {
   field: string
   address: Address
 }
 
-/** Each time a message is sent again there may be one more of each. */
+/** Each resend may add one more of each field. */
 const mostResent = 10
 const mostOf: Record<string, number> = { sender: 1, 'reply-to': 1, 'resent-from': mostResent, 'resent-sender': mostResent }
 
-/** Those of Sender, Resent-From and Resent-Sender; or the name of a field that is given too often, or that not every reader reads alike. */
+/**
+ * The originators of Sender, Resent-From and Resent-Sender; or the name of a field that occurs too often or that mail programs read
+ * differently.
+ */
 export function readOriginators(fields: readonly RawField[]): Originator[] | { unreadable: string } {
   const counts = new Map<string, number>()
   const originators: Originator[] = []

@@ -1,4 +1,6 @@
-/** Messages that callers wrote: what is refused, what is read, and that what goes out keeps to the lines of RFC 5322. */
+/**
+ * Raw messages from callers: refusals, parsed facts, and output that keeps the line rules of RFC 5322.
+ */
 import fc from 'fast-check'
 import PostalMime from 'postal-mime'
 import { describe, expect, test } from 'vitest'

@@ -1,6 +1,6 @@
 /**
- * A message that a caller wrote: understood as far as acceptance needs, and made sendable with as few changes as possible (contract
- * section 7.6): CRLF line ends, no Bcc, missing fields added, no line over 998 octets.
+ * Raw messages from callers: parses them as far as acceptance needs, and makes them sendable with the fewest changes (contract section
+ * 7.6): CRLF line ends, no Bcc, missing fields added, no line over 998 octets.
  */
 import { isAscii } from 'node:buffer'
 import type { Mailbox } from './address.ts'
@@ -17,10 +17,10 @@ export { toSevenBit } from './seven-bit.ts'
 export interface RawFacts {
   from: Mailbox
   subject: string
-  /** With angle brackets; undefined when there is none, or what is there is none. */
+  /** With angle brackets; undefined if it is missing or invalid. */
   messageId: string | undefined
   headers: Record<string, string>
-  /** Besides From. */
+  /** In addition to From. */
   originators: Originator[] | { unreadable: string }
 }
 
@@ -29,7 +29,7 @@ export type RawProblem = 'no-header-block' | 'no-from' | 'several-from' | 'bad-f
 const valuesOf = (fields: readonly RawField[], name: string) =>
   fields.filter((field) => field.name.toLowerCase() === name).map((field) => field.value)
 
-/** At most 256 KB and 1000 fields of header; line ends may be CRLF, LF or CR. */
+/** Header limits: 256 KB and 1000 fields; line ends may be CRLF, LF or CR. */
 export function readRaw(octets: Buffer): RawFacts | RawProblem {
   const { head } = splitMessage(octets)
   const fields = parseFields(head)
@@ -55,10 +55,10 @@ function messageIdOf(fields: readonly RawField[]): string | undefined {
   return values.length === 1 ? /^<[!-;=?-~]{1,990}>$/.exec(fieldText(values[0] ?? ''))?.[0] : undefined
 }
 
-/** The header fields of a message as written, from the top; undefined when it has no header block that can be read. */
+/** The header fields as written, from the top; undefined if the header block cannot be parsed. */
 export const readFields = (octets: Buffer): RawField[] | undefined => parseFields(splitMessage(octets).head)
 
-/** The message without the fields whose names begin with `prefix` (lower case); all others stay octet for octet. */
+/** Removes the fields whose names begin with `prefix` (lower case); all other octets are unchanged. */
 export function withoutFields(octets: Buffer, prefix: string): Buffer {
   const { head } = splitMessage(octets)
   let isKept = true
@@ -70,14 +70,17 @@ export function withoutFields(octets: Buffer, prefix: string): Buffer {
   return kept.length === head.length ? octets : Buffer.concat([Buffer.from(kept, 'latin1'), octets.subarray(head.length)])
 }
 
-/** Ours, which names the email of one recipient; one that came along names another's. */
+/** Postrider's trace header, which identifies one recipient's email; one in the given message would identify another's. */
 export const markField = 'X-Message-Mark'
 
-/** Besides those that only we may write, what servers say of messages they received: readers may believe it, and nobody looked. */
+/**
+ * Fields that only Postrider may write, and results of servers that received the message: mail programs may trust these, although no
+ * server on this path checked them.
+ */
 const dropped = new Set(['bcc', 'resent-bcc', 'return-path', 'authentication-results', markField.toLowerCase()])
 const isDropped = (name: string) => dropped.has(name) || name.startsWith('arc-')
 
-/** The octets to send, of a message that `readRaw` has taken; a Message-ID that is none, or one of several, gives way to ours. */
+/** The octets to send, for a message accepted by `readRaw`; an invalid or repeated Message-ID is replaced by `messageId`. */
 export function prepareRaw(octets: Buffer, add: { dateMs: number; messageId: string }): BuiltMessage {
   const { head, bodyStart } = splitMessage(octets)
   const written = parseFields(head) ?? []

@@ -1,4 +1,6 @@
-/** Messages read back, compared with an independent reader. */
+/**
+ * Parsed messages, compared with an independent parser.
+ */
 import fc from 'fast-check'
 import PostalMime from 'postal-mime'
 import { describe, expect, test } from 'vitest'

@@ -1,8 +1,10 @@
-/** A message read back: headers, text, html, attachments. Bounded in depth and parts; never throws, whatever the octets. */
+/**
+ * Parses a message: headers, text, html, attachments. Depth and number of parts are limited; never throws, for any octets.
+ */
 import { decodeCharset, headerMap, parseFields, type RawField, splitMessage, structured } from './fields.ts'
 
 export interface ReadMessage {
-  /** Decoded; repeated names are joined with `, `. */
+  /** Decoded; repeated fields are joined with `, `. */
   headers: Record<string, string>
   html: string | undefined
   text: string | undefined
@@ -44,8 +46,8 @@ function readEntity(octets: Buffer, message: ReadMessage, depth: number, budget:
 }
 
 /**
- * The first `most` parts between boundary lines (RFC 2046 section 5.1.1); the last one may lack its closing line. After `mostMarks` places
- * that look like a boundary, what is left is one part.
+ * The first `most` parts between boundary lines (RFC 2046 section 5.1.1); the last one may lack its closing line. After `mostMarks`
+ * apparent boundaries, the rest is one part.
  */
 export function partsOf(body: Buffer, boundary: string, most: number, mostMarks = Number.POSITIVE_INFINITY): Buffer[] {
   const mark = Buffer.from(`--${boundary}`, 'latin1')
@@ -65,14 +67,14 @@ export function partsOf(body: Buffer, boundary: string, most: number, mostMarks 
   return parts
 }
 
-/** `--outer1` is no boundary line of `outer`: only white space may follow one. */
+/** `--outer1` is not a boundary line of `outer`: only white space may follow. */
 function isBlankUntilLineEnd(body: Buffer, from: number): boolean {
   let at = from
   while (body[at] === 32 || body[at] === 9 || body[at] === 13) at++
   return at >= body.length || body[at] === 10
 }
 
-/** Undoes a transfer encoding (RFC 2045 section 6); one that is not known leaves the body as it is. */
+/** Decodes a transfer encoding (RFC 2045 section 6); an unknown one leaves the body unchanged. */
 export function decodeBody(body: Buffer, encoding: string): Buffer {
   if (encoding === 'base64') return Buffer.from(body.toString('latin1'), 'base64')
   return encoding === 'quoted-printable' ? decodeQuotedPrintable(body) : body
@@ -83,7 +85,7 @@ const hexValues = new Int8Array(256).fill(-1)
 for (const digit of '0123456789abcdefABCDEF') hexValues[digit.charCodeAt(0)] = Number.parseInt(digit, 16)
 const hexValue = (octet: number | undefined) => (octet === undefined ? -1 : (hexValues[octet] as number))
 
-/** RFC 2045 section 6.7: white space before a line end came from the way; a `=` that begins nothing known stays. */
+/** RFC 2045 section 6.7: white space before a line end was added in transit; an invalid `=` sequence stays unchanged. */
 function decodeQuotedPrintable(body: Buffer): Buffer {
   const out = Buffer.allocUnsafe(body.length)
   let at = 0
@@ -110,7 +112,7 @@ function decodeQuotedPrintable(body: Buffer): Buffer {
   return out.subarray(0, at)
 }
 
-/** The place of the line feed that ends a soft line break begun before `from`, or -1. */
+/** The position of the line feed that ends a soft line break begun before `from`; -1 if not found. */
 function softBreakEnd(body: Buffer, from: number): number {
   let at = from
   while (body[at] === 32 || body[at] === 9) at++

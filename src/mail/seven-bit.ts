@@ -1,6 +1,6 @@
 /**
- * A message for servers that take only 7-bit lines: bodies that are not so are written anew in quoted-printable or base64 (RFC 2045
- * section 6, RFC 6152 section 3), and the header fields of parts in encoded words. To be done before signing.
+ * Converts a message for servers that accept only 7-bit lines: re-encodes such bodies in quoted-printable or base64 (RFC 2045 section 6,
+ * RFC 6152 section 3), and the header fields of parts in encoded words. Must be done before signing.
  */
 import { isAscii } from 'node:buffer'
 import { encodeBase64, encodeQuotedPrintable } from './body.ts'
@@ -10,10 +10,10 @@ import { fieldLines, hasLongLine, withCrlf } from './lines.ts'
 import { decodeBody, partsOf } from './read.ts'
 
 const mostDepth = 20
-/** A million empty parts took 3 s; nobody sends them. */
+/** A million empty parts took 3 s; real messages have fewer. */
 const mostParts = 10_000
 
-/** Ends with CRLF. The message's own header fields stay as they are. */
+/** Ends with CRLF. The message's own header fields do not change. */
 export const toSevenBit = (message: Buffer): Buffer => (isSevenBit(message) ? message : withCrlf(reencode(message, 0)))
 
 /** RFC 2045 section 2.7: no octet over 127, no NUL, no long line. */
@@ -24,7 +24,7 @@ function reencode(entity: Buffer, depth: number): Buffer {
   const { head, bodyStart } = splitMessage(entity)
   const body = entity.subarray(bodyStart)
   const parsed = parseFields(head)
-  // A part that begins with no header fields is all body.
+  // A part without header fields is all body.
   if (!parsed) return leaf([], entity, '', true)
   const fields = parsed.filter(({ name }) => name.toLowerCase() !== 'content-transfer-encoding')
   const headers = fields.map((field) => (depth === 0 ? fieldLines(field) : asciiField(field)))
@@ -40,7 +40,7 @@ function reencode(entity: Buffer, depth: number): Buffer {
     const inner = type.value === 'message/rfc822' ? reencodedMessage(body, depth) : boundary && reencodedParts(body, boundary, depth)
     if (inner) return whole(headers, inner)
   }
-  // RFC 2045 section 6.4: composite types take no encoding, so what cannot be opened travels as octets.
+  // RFC 2045 section 6.4: composite types allow no encoding, so a part that cannot be parsed is sent as octets.
   const kept = isComposite
     ? [...headers.filter((field) => !/^content-type:/i.test(field)), plainField('Content-Type', 'application/octet-stream')]
     : headers
@@ -50,7 +50,7 @@ function reencode(entity: Buffer, depth: number): Buffer {
 
 const whole = (headers: readonly string[], body: Buffer) => Buffer.concat([Buffer.from(`${headers.join('')}\r\n`, 'latin1'), body])
 
-/** A body that was base64 may hold text whose line ends are none in ASCII: it stays base64. */
+/** A base64 body may contain text whose line ends are not ASCII line ends, so it stays base64. */
 function leaf(headers: readonly string[], body: Buffer, encoding: string, isText: boolean): Buffer {
   const content = decodeBody(body, encoding)
   const quoted = isText && encoding !== 'base64'
@@ -58,13 +58,13 @@ function leaf(headers: readonly string[], body: Buffer, encoding: string, isText
   return whole([...headers, field], quoted ? encodeQuotedPrintable(content) : encodeBase64(content))
 }
 
-/** Undefined when the enclosed message's own header is not ASCII, which only message/global may carry (RFC 6532 section 3.7). */
+/** Undefined if the enclosed message's own header is not ASCII, which only message/global may carry (RFC 6532 section 3.7). */
 function reencodedMessage(body: Buffer, depth: number): Buffer | undefined {
   const { head, bodyStart } = splitMessage(body)
   return isSevenBit(body.subarray(0, bodyStart)) && parseFields(head) ? reencode(body, depth + 1) : undefined
 }
 
-/** What stands before the first boundary and after the last is for no reader, and left out. Undefined when there are no parts, or too many. */
+/** Text before the first boundary and after the last is not displayed, and is omitted. Undefined if there are no parts, or too many. */
 function reencodedParts(body: Buffer, boundary: string, depth: number): Buffer | undefined {
   const parts = partsOf(body, boundary, mostParts + 1)
   if (parts.length === 0 || parts.length > mostParts) return undefined

@@ -1,11 +1,13 @@
-/** What a message is made from, and what comes out. */
+/**
+ * Types of a message's parts and of the built message.
+ */
 import type { Mailbox } from './address.ts'
 
 export interface Attachment {
   filename: string
   contentType: string
   content: Buffer
-  /** The part is inline, and html refers to it by `cid:`. */
+  /** The part is inline, and the html refers to it by `cid:`. */
   contentId?: string | undefined
 }
 
@@ -29,8 +31,8 @@ export interface MessageParts {
 
 export interface BuiltMessage {
   octets: Buffer
-  /** Some octet is over 127. */
+  /** The message has an octet over 127. */
   needs8bit: boolean
-  /** A header holds characters that are not ASCII (RFC 6532). */
+  /** A header contains characters that are not ASCII (RFC 6532). */
   needsSmtpUtf8: boolean
 }

@@ -1,7 +1,7 @@
 /**
- * DNS questions whose answers are told with the resolver's DNSSEC verdict, which node:dns hides: our own packets with the DO bit, over UDP
- * and TCP. Only resolvers that are believed are asked: those on this machine, and those the operator trusts (RFC 7672 section 2.1.1).
- * Promises: never rejects; bounded in time, sockets and memory; what could not be found out is `trouble`, never an insecure answer.
+ * DNS queries with the resolver's DNSSEC verdict, which node:dns does not expose: packets with the DO bit, over UDP and TCP. Only trusted
+ * resolvers are queried: those on this machine, and those the operator trusts (RFC 7672 section 2.1.1). Promises: never rejects; time,
+ * sockets and memory are limited; a failed lookup is `trouble`, never an insecure answer.
  */
 import { getServers } from 'node:dns'
 import { isIP } from 'node:net'
@@ -17,7 +17,10 @@ export interface TlsaRecord {
   data: Buffer
 }
 
-/** `canonical`: the name at the end of the CNAMEs. `none`: no such records, or no such name. `secure`: the resolver has validated it. */
+/**
+ * `canonical`: the name at the end of the CNAME chain. `none`: no such records, or no such name. `secure`: the resolver has validated the
+ * answer.
+ */
 export type ValidatedAnswer<T> =
   | { kind: 'found'; values: T[]; secure: boolean; canonical: string }
   | { kind: 'none'; secure: boolean; canonical: string }
@@ -25,9 +28,9 @@ export type ValidatedAnswer<T> =
 
 /** Names are A-labels. */
 export interface Dnssec {
-  /** The mail servers, in no order. */
+  /** The mail servers, unordered. */
   mx(name: string): Promise<ValidatedAnswer<string>>
-  /** Of both families; secure when all that was found is. */
+  /** Addresses of both families; secure if every answer is. */
   addresses(name: string): Promise<ValidatedAnswer<string>>
   tlsa(name: string): Promise<ValidatedAnswer<TlsaRecord>>
 }
@@ -42,16 +45,16 @@ const noneLifeMs = 60_000
 const troubleLifeMs = 5000
 
 export interface DnssecDeps {
-  /** `ip[:port]`; none means the system's. */
+  /** `ip[:port]`; empty: the system's resolvers. */
   servers: readonly string[]
-  /** Addresses of resolvers, besides this machine's, whose verdict is believed. */
+  /** Addresses of resolvers on other machines whose verdict is trusted. */
   trusted: readonly string[]
   clock: Clock
-  /** Uniform in [0, 1), not to be guessed: numbers of questions. */
+  /** Uniform in [0, 1) and unpredictable: source of the query ids. */
   fraction: () => number
 }
 
-/** Undefined when there is no resolver to believe. */
+/** Undefined if there is no trusted resolver. */
 export function openDnssec({ servers, trusted, clock, fraction }: DnssecDeps): Dnssec | undefined {
   const believed = (servers.length > 0 ? [...servers] : getServers()).map(serverOf).filter(({ address }) => {
     return (
@@ -118,7 +121,7 @@ function lifeMsOf(answer: ValidatedAnswer<Answer>): number {
 
 function read(packet: DnsPacket | string, name: string, type: Question['type']): ValidatedAnswer<Answer> {
   if (typeof packet === 'string') return { kind: 'trouble', code: packet }
-  // It has no verdict to tell.
+  // Without EDNS the answer carries no verdict.
   if (lacksEdns(packet)) return { kind: 'none', secure: false, canonical: name }
   const { records, canonical } = answersIn(packet, name, type)
   const values = records.slice(0, mostRecords)

@@ -7,7 +7,7 @@ import { openGuard } from './guard.ts'
 const closed = openGuard([])
 const opening = (...networks: string[]) => openGuard(networks.map((network): Network => ipaddr.parseCIDR(network)))
 
-/** One address of each entry of the IANA special-purpose registries that is not for the global internet, and of each multicast block. */
+/** One address of each non-global entry of the IANA special-purpose registries, and of each multicast block. */
 const special = `0.1.2.3 10.1.2.3 100.64.0.1 100.100.100.200 127.0.0.1 127.255.255.254 169.254.169.254 172.16.0.1 172.31.255.254 192.0.0.1
   192.0.0.192 192.0.2.1 192.88.99.1 192.168.0.1 198.18.0.1 198.19.255.254 198.51.100.1 203.0.113.1 224.0.0.1 239.1.2.3 240.0.0.1
   255.255.255.255 168.63.129.16 :: ::1 100::1 100:0:0:1::1 2001:2::1 2001:10::1 2001:20::1 2001:db8::1 3fff::1 5f00::1 fc00::1

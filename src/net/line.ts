@@ -1,6 +1,6 @@
 /**
- * One HTTP connection, made to an address that was looked up and checked, and one exchange on it at a time. What the other side does is
- * bounded in octets here and in time by a signal.
+ * One HTTP connection to an address that was looked up and checked, with one exchange at a time. The code limits the peer's octets, and a
+ * signal limits the time.
  */
 import { connect as connectTcp, isIP, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
@@ -12,9 +12,9 @@ interface Asked {
   method: 'POST' | 'GET'
   headers: Readonly<Record<string, string>>
   body?: Buffer | undefined
-  /** Of the answer's body; what comes behind is not read. */
+  /** Limit of the response body; octets beyond it are not read. */
   mostOctets: number
-  /** The connection is not used again. */
+  /** The connection is not reused. */
   closes: boolean
 }
 
@@ -26,7 +26,7 @@ interface Answered {
   isWhole: boolean
 }
 
-/** One connection with what speaks HTTP on it. */
+/** One connection and its HTTP client. */
 export interface Line {
   client: Client
   url: URL
@@ -38,10 +38,10 @@ export interface Line {
 const mostAddresses = 4
 const mostHeaderOctets = 16_384
 
-/** In words that may be told to whoever has given the URL. */
+/** Its message may be shown to the party that supplied the URL. */
 export class Failed extends Error {}
 
-/** HTTP on a connection that was made already; when that is lost, no other is made in its place. */
+/** HTTP on an open connection; when that is lost, no other is opened in its place. */
 export function lineOn(socket: Socket, url: URL, clock: Clock, keepIdleMs = 1): Line {
   let given = false
   const client = new Client(url.origin, {
@@ -55,7 +55,7 @@ export function lineOn(socket: Socket, url: URL, clock: Clock, keepIdleMs = 1): 
     connect: (_, done) => {
       if (given || socket.destroyed) return done(new Failed('the connection was closed'), null)
       given = true
-      // Not at once: undici waits for ever for what it is handed while it asks.
+      // Deferred: undici waits for ever if it receives the socket while it asks for it.
       queueMicrotask(() => done(null, socket))
     },
   })
@@ -66,7 +66,7 @@ export function lineOn(socket: Socket, url: URL, clock: Clock, keepIdleMs = 1): 
   return { client, url, madeMs: clock.monotonicMs(), alive: () => !socket.destroyed && socket.writable, end }
 }
 
-/** What `work` comes to, unless the signal comes first. */
+/** The result of `work`, unless the signal fires first. */
 export function unless<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
   return new Promise((resolve, reject) => {
     const onAbort = () => reject(signal.reason as Error)
@@ -78,7 +78,7 @@ export function unless<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
 
 type Target = Extract<UrlVerdict, { kind: 'addresses' }>
 
-/** The addresses in turn, each for its share of the time, until one answers; then TLS, unless the URL is plain. */
+/** Tries the addresses in turn, each with its share of the time, until one answers; then TLS, unless the URL is http. */
 export async function connect(
   { url, host, addresses }: Target,
   withinMs: number,
@@ -125,7 +125,7 @@ function opened<S extends Socket>(socket: S, event: 'connect' | 'secureConnect',
   })
 }
 
-/** Sends the request. The status decides, so trouble after it costs no more than the rest of the body. */
+/** Sends the request. The status decides, so a failure after it costs only the rest of the body. */
 export function exchange(line: Line, { method, headers, body, mostOctets, closes }: Asked, signal: AbortSignal): Promise<Answered> {
   return new Promise((resolve, reject) => {
     let answer: Pick<Answered, 'statusCode' | 'contentType' | 'retryAfter'> | undefined
@@ -135,7 +135,7 @@ export function exchange(line: Line, { method, headers, body, mostOctets, closes
       signal.removeEventListener('abort', onAbort)
       if (answer) resolve({ ...answer, body: Buffer.concat(pieces), isWhole: error === undefined })
       else reject(error ?? new Failed('it answered without a status'))
-      // What is left of an answer would be taken for the next one.
+      // The rest of this response would be taken for the next one.
       if (error) line.end()
     }
     const onAbort = () => settle(signal.reason as Error)

@@ -1,6 +1,6 @@
 /**
- * MTA-STS (RFC 8461): a domain says over https which mail servers it has and that their certificates are valid. Its record and policy are
- * read here and fetched through the guarded client; how long a policy is kept is the caller's affair.
+ * MTA-STS (RFC 8461): a domain publishes over HTTPS its mail servers and that their certificates are valid. This file parses the record
+ * and the policy, and fetches the policy through the guarded client. The caller decides how long to keep it.
  */
 import type { Get } from './post.ts'
 import type { DnsAnswer, Resolver } from './resolver.ts'
@@ -16,10 +16,10 @@ const longestPolicyOctets = 65_536
 const mostPatterns = 200
 /** RFC 8461 section 3.2. */
 const longestAgeSeconds = 31_557_600
-/** Mail for the domain waits meanwhile, once. */
+/** The first mail for the domain waits for the fetch. */
 const fetchWithinMs = 15_000
 
-/** The id of the policy now in force (RFC 8461 section 3.1); `none`: the domain has no policy. */
+/** The id of the current policy (RFC 8461 section 3.1); `none`: the domain has no policy. */
 export async function findStsId(domain: string, resolver: Resolver): Promise<DnsAnswer<string>> {
   const answer = await resolver.txt(`_mta-sts.${domain}`)
   if (answer.kind !== 'found') return answer
@@ -28,7 +28,7 @@ export async function findStsId(domain: string, resolver: Resolver): Promise<Dns
   return id === undefined ? { kind: 'none' } : { kind: 'found', value: id }
 }
 
-/** The policy the domain's web server shows, or in words why there is none. */
+/** The policy published by the domain's web server, or the reason for its absence in words. */
 export async function fetchStsPolicy(domain: string, port: number, get: Get): Promise<StsPolicy | string> {
   const host = `mta-sts.${domain}${port === 443 ? '' : `:${port}`}`
   const { statusCode, contentType, body, isWhole, error } = await get({
@@ -37,14 +37,14 @@ export async function fetchStsPolicy(domain: string, port: number, get: Get): Pr
     mostOctets: longestPolicyOctets,
   })
   if (statusCode === null || body === null) return error ?? 'no answer'
-  // RFC 8461 section 3.3: redirects are not followed, so anything but 200 is no policy.
+  // RFC 8461 section 3.3: redirects are not followed, so any status but 200 means no policy.
   if (statusCode !== 200) return `it answered ${statusCode}`
   if (!/^text\/plain\b/i.test(contentType ?? '')) return 'it is not text/plain'
   if (!isWhole) return 'it is too long, or broke off'
   return parseStsPolicy(body) ?? 'it is no policy'
 }
 
-/** RFC 8461 section 3.2. Fields it does not know are passed over; of a field that comes twice the first counts. */
+/** RFC 8461 section 3.2. Unknown fields are ignored; of a repeated field the first counts. */
 function parseStsPolicy(text: string): StsPolicy | undefined {
   const fields = new Map<string, string>()
   const mx: string[] = []

@@ -1,8 +1,8 @@
 /**
- * What we ask of the outside: DNS, with its DNSSEC verdict too, the route of a domain's mail and its policies of TLS, HTTP requests to
- * addresses that others have given us, and which addresses may be connected to.
- * Owns: nothing. Uses: base. Used by: domains, tracking, delivery, returns, webhooks, housekeeping, doctor, http, cli, main.
- * Promises: every question is bounded in time; an address is checked where it is connected to, whatever named it.
+ * Outbound queries: DNS with its DNSSEC verdict, the route of a domain's mail and its TLS policies, HTTP requests to URLs from untrusted
+ * parties, and the addresses that may be connected to. Owns: nothing. Uses: base. Used by: domains, tracking, delivery, returns, webhooks,
+ * housekeeping, doctor, http, cli, main. Promises: every query has a time limit; an address is checked where the connection is opened, for
+ * addresses from any source.
  */
 export { type Dnssec, openDnssec, type TlsaRecord } from './dnssec.ts'
 export { type AddressGuard, openGuard } from './guard.ts'

@@ -1,7 +1,7 @@
 /**
- * One HTTP POST to a URL that somebody else has given us. Never rejects, whatever the other side does: the whole is bounded in time,
- * the answer in octets. It connects to addresses that were looked up once and checked, and to no others; redirects are not followed,
- * and nothing is decompressed. A connection ends with the answer, or is kept for the same URL, and with it the address it was made to.
+ * HTTP requests to URLs from untrusted parties. A request never rejects, for any behaviour of the peer; its total time and the octets of
+ * the response are limited. It connects only to addresses that were looked up once and checked, follows no redirects and decompresses no
+ * response. A connection ends with the response, or is kept for the same URL together with its address.
  */
 import { type Clock, storable } from '#base'
 import { connect, exchange, Failed, type Line, lineOn, unless } from './line.ts'
@@ -11,33 +11,33 @@ export interface PostRequest {
   url: string
   headers: Readonly<Record<string, string>>
   body: Buffer
-  /** For everything: looking up, connecting, and the answer. */
+  /** For the whole request: lookup, connection and response. */
   withinMs: number
 }
 
 export interface PostOutcome {
-  /** Null: no HTTP answer. */
+  /** Null: no HTTP response. */
   statusCode: number | null
-  /** The beginning of what was answered, as text. */
+  /** The beginning of the response body, as text. */
   body: string | null
   durationMs: number
-  /** Why there is no answer, in words. */
+  /** The reason for the missing response, in words. */
   error: string | null
-  /** Without an answer: the request was on its way, and may have been read. */
+  /** Without a response: the request was being sent, and may have been read. */
   mayHaveArrived: boolean
-  /** What the answer asks to wait before the next request: the header as it came. */
+  /** The Retry-After header of the response, as received. */
   retryAfter: string | null
 }
 
 export interface GetRequest {
   url: string
   withinMs: number
-  /** Of the body; what comes behind is not read. */
+  /** Limit of the body; octets beyond it are not read. */
   mostOctets: number
 }
 
 export interface GetOutcome {
-  /** Null: no HTTP answer. */
+  /** Null: no HTTP response. */
   statusCode: number | null
   contentType: string | null
   body: string | null
@@ -49,35 +49,35 @@ export interface GetOutcome {
 export type Get = (request: GetRequest) => Promise<GetOutcome>
 
 export interface Post {
-  /** Where a URL would lead now. */
+  /** Resolves and checks a URL without a request. */
   look(url: string): Promise<UrlVerdict>
   post(request: PostRequest): Promise<PostOutcome>
-  /** On a connection of its own. */
+  /** Uses a connection of its own. */
   get: Get
-  /** Ends the connections that are kept. */
+  /** Closes the kept connections. */
   close(): void
 }
 
 export interface PostDeps extends TargetDeps {
   clock: Clock
-  /** PEM certificates to trust instead of the system's: for tests. */
+  /** PEM certificates that replace the system's, for tests. */
   trusted?: string
-  /** How long an unused connection is kept; without, each request has one of its own. */
+  /** How long an unused connection is kept; undefined: each request opens its own. */
   keepIdleMs?: number
 }
 
 const longestBody = 10_000
 const longestError = 1000
 const longestBodyOctets = longestBody * 4
-/** After that a name is looked up again, so that a receiver that moves is followed. */
+/** After this time the name is looked up again, so that a receiver's change of address takes effect. */
 const longestKeptMs = 60_000
-/** Unused connections, to all receivers together. */
+/** Limit of unused connections, over all receivers. */
 const mostKept = 1000
 
 export function openPost(deps: PostDeps): Post {
   const { clock, keepIdleMs } = deps
   const look = (url: string) => findTarget(url, deps)
-  /** Unused connections by URL: the very text that was checked when each was made. */
+  /** Unused connections by URL: the exact text that was checked when each was opened. */
   const kept = new Map<string, Line[]>()
   let keptCount = 0
 
@@ -145,7 +145,7 @@ export function openPost(deps: PostDeps): Post {
         const line = take(url)
         if (!line) return await anew()
         return await ask(line).catch((error: unknown) => {
-          // The other side closes what it has not used for a while, and this request crossed with that.
+          // The peer closed an idle connection at the moment when this request was sent.
           if (signal.aborted) throw error
           return anew()
         })
@@ -182,7 +182,7 @@ export function openPost(deps: PostDeps): Post {
 
 const text = (octets: Buffer) => new TextDecoder().decode(octets)
 
-/** It may quote the other side: a certificate's names, a line that is no header. */
+/** The text may quote the peer: a certificate's names, or an invalid header line. */
 function inWords(error: unknown): string {
   if (!(error instanceof Error)) return 'unknown trouble'
   if (error instanceof Failed) return error.message

@@ -1,6 +1,6 @@
 /**
- * A DNS question of our own, for what node:dns does not tell of an answer: its times to live, and the verdict of DNSSEC. Over UDP, and
- * over TCP when the answer does not fit, each question from a port of its own. Promises: never rejects; bounded in time and memory.
+ * A DNS query that returns the times to live and the DNSSEC verdict, which node:dns does not expose. It uses UDP, and TCP if the answer
+ * does not fit, each query from its own port. Promises: never rejects; time and memory are limited.
  */
 import { createSocket } from 'node:dgram'
 import { connect, isIP } from 'node:net'
@@ -8,52 +8,52 @@ import { type Answer, AUTHENTIC_DATA, type DecodedPacket, DNSSEC_OK, decode, enc
 import type { Clock } from '#base'
 
 export interface Question {
-  /** As `nameOf` writes them. */
+  /** In the form that `nameOf` writes. */
   name: string
   type: 'MX' | 'TXT' | 'A' | 'AAAA' | 'TLSA'
-  /** Not to be guessed. */
+  /** Unpredictable. */
   id: number
 }
 
 export interface Server {
   address: string
   port: number
-  /** When it last said nothing (monotonic ms), unless it has answered since: others are asked first for a while. */
+  /** Monotonic time (ms) of its last timeout, unless it has answered since: others are queried first for a while. */
   silentAtMs?: number | undefined
-  /** It answered only what had no EDNS: until then it is not asked in vain. */
+  /** It answered only queries without EDNS: until then it is not queried with EDNS. */
   plainUntilMs?: number
 }
 
-/** With the verdict of DNSSEC asked for (RFC 3225), without it, or in the way of 1987. */
+/** With the DNSSEC verdict requested (RFC 3225), with EDNS only, or in the form of 1987. */
 export type Manner = 'dnssec' | 'edns' | 'plain'
 
 export interface Patience {
-  /** For one try at one server. */
+  /** For one attempt at one server. */
   queryMs: number
-  /** For all of them. */
+  /** For all attempts. */
   longestMs: number
 }
 
 export type DnsPacket = DecodedPacket & { rcode: string }
 
 const dnsPort = 53
-/** What passes every network unfragmented (DNS flag day 2020). */
+/** Passes every network unfragmented (DNS flag day 2020). */
 const mostUdpOctets = 1232
 const tries = 2
-/** A server that is back is found out by then. */
+/** After this time a server that has recovered is queried first again. */
 const silentLifeMs = 60_000
 const plainLifeMs = 600_000
-/** Resolvers that know no EDNS answer so (RFC 6891 section 7). */
+/** The response codes of resolvers without EDNS (RFC 6891 section 7). */
 const withoutEdns = ['FORMERR', 'NOTIMP']
 
 export const nameOf = (text: string) => text.toLowerCase().replace(/\.$/, '')
 
-/** Whether it can be asked for at all. */
+/** Whether the name can be queried at all. */
 export const isName = (name: string) => /^(?=.{1,253}$)[^.]{1,63}(\.[^.]{1,63})*$/.test(name)
 
 export const lacksEdns = ({ rcode }: DnsPacket) => withoutEdns.includes(rcode)
 
-/** Of `ip[:port]`. */
+/** Parses `ip[:port]`. */
 export function serverOf(text: string): Server {
   const [, address = text, port] = isIP(text) === 6 ? [] : (/^\[?([^\]]+?)\]?(?::(\d+))?$/.exec(text) ?? [])
   return { address, port: port === undefined ? dnsPort : Number(port) }
@@ -71,15 +71,15 @@ const edns = (manner: 'dnssec' | 'edns'): OptAnswer => ({
   options: [],
 })
 
-/** Those that were silent lately come last, the one that was so longest ago first among them. */
+/** Servers that timed out lately come last, the one with the oldest timeout first among them. */
 function inOrder(servers: readonly Server[], nowMs: number): readonly Server[] {
   const silence = ({ silentAtMs }: Server) => (silentAtMs !== undefined && silentAtMs > nowMs - silentLifeMs ? silentAtMs : 0)
   return servers.some((one) => silence(one) > 0) ? servers.toSorted((a, b) => silence(a) - silence(b)) : servers
 }
 
 /**
- * Each server in turn, those that say nothing twice: the first that has an answer is believed. A word for why there is none. Firewalls and
- * old routers drop what has EDNS, so the second time it is done without, where nothing is lost by that.
+ * Queries each server in turn, those that time out twice; the first answer counts. Returns a code if there is no answer. Firewalls and old
+ * routers drop queries with EDNS, so the second attempt omits it if the query permits that.
  */
 export async function ask(
   servers: readonly Server[],
@@ -114,7 +114,7 @@ export async function ask(
   return code
 }
 
-/** What answers the question, at the end of its aliases; `ttlS` is the shortest on the way, 0 where there is nothing. */
+/** The records that answer the query, at the end of its aliases; `ttlS` is the shortest on the chain, 0 if there are no records. */
 export function answersIn(
   { answers = [] }: DnsPacket,
   name: string,
@@ -123,7 +123,7 @@ export function answersIn(
   const aliases = new Map(answers.flatMap((one) => (one.type === 'CNAME' ? [[nameOf(one.name), one] as const] : [])))
   const ttls: number[] = []
   let canonical = name
-  // Each alias is followed once, so a circle ends.
+  // Each alias is followed once, so a loop ends.
   for (let next = aliases.get(canonical); next !== undefined; next = aliases.get(canonical)) {
     aliases.delete(canonical)
     canonical = nameOf(next.data)
@@ -134,7 +134,7 @@ export function answersIn(
   return { records, canonical, ttlS: records.length > 0 ? Math.min(...ttls) : 0 }
 }
 
-/** The answer of one server, over TCP when it does not fit; or a word for why there is none. */
+/** The answer of one server, over TCP if it does not fit; or an error code. */
 async function askServer(
   server: Server,
   { name, type, id }: Question,
@@ -145,18 +145,18 @@ async function askServer(
   const query = encode({
     type: 'query',
     id,
-    // RFC 6840 section 5.7: AD in a question asks for the verdict, where DO alone might not.
+    // RFC 6840 section 5.7: AD in a query requests the verdict where DO alone might not.
     flags: manner === 'dnssec' ? RECURSION_DESIRED | AUTHENTIC_DATA : RECURSION_DESIRED,
     questions: [{ name, type, class: 'IN' }],
     additionals: manner === 'plain' ? [] : [edns(manner)],
   })
-  /** Undefined: not the answer to this question, whoever sent it. */
+  /** Undefined: not an answer to this query. */
   const parse = (octets: Buffer): DnsPacket | undefined => {
     try {
       const packet = decode(octets) as DnsPacket
       const [question] = packet.questions ?? []
       if (packet.type !== 'response' || packet.id !== id) return undefined
-      // What a server could not read, it may not repeat.
+      // A server may omit a question that it could not parse.
       if (!question) return packet.rcode === 'FORMERR' ? packet : undefined
       return packet.questions?.length === 1 && question.type === type && nameOf(question.name) === name ? packet : undefined
     } catch {
@@ -179,7 +179,7 @@ function exchangeUdp({ address, port }: Server, query: Buffer, parse: Parse, wit
       try {
         socket.close()
       } catch {
-        // It was never opened.
+        // The socket was never opened.
       }
       resolve(answer)
     }
@@ -189,8 +189,8 @@ function exchangeUdp({ address, port }: Server, query: Buffer, parse: Parse, wit
       const packet = parse(octets)
       if (packet) end(packet)
     })
-    // A connected socket hears nobody but the server, on a port of its own for each question (RFC 5452). Not by the callback of `connect`:
-    // that is called for a server that cannot be reached, too, and `send` then throws where nobody catches it.
+    // A connected socket receives packets only from the server, on its own port for each query (RFC 5452). The callback of `connect` is not
+    // used: it is also called for an unreachable server, and `send` then throws outside any handler.
     socket.on('connect', () => socket.send(query))
     socket.connect(port, address)
   })
@@ -210,7 +210,7 @@ function exchangeTcp({ address, port }: Server, query: Buffer, parse: Parse, wit
     socket.on('close', () => end('TRUNCATED'))
     socket.on('data', (octets) => {
       unread = Buffer.concat([unread, octets])
-      // The length is 16 bits, so no more than 64 KB are kept.
+      // The length has 16 bits, so at most 64 KB are kept.
       if (unread.length < 2 || unread.length < 2 + unread.readUInt16BE(0)) return
       end(parse(unread.subarray(2, 2 + unread.readUInt16BE(0))) ?? 'BADRESP')
     })

@@ -1,6 +1,6 @@
 /**
- * DNS questions with bounded time and a bounded cache; concurrent identical questions share one query. Never throws for an answer:
- * what cannot be found out is an answer too, and how long each is believed depends on which it is.
+ * DNS queries with limited time and a limited cache; concurrent identical queries share one. Never throws for an answer: a failed lookup
+ * is also an answer, and each kind of answer has its own cache lifetime.
  */
 import { getServers } from 'node:dns'
 import { Resolver as SystemResolver } from 'node:dns/promises'
@@ -10,7 +10,7 @@ import { LRUCache } from 'lru-cache'
 import { type Clock, type Ids, openGate } from '#base'
 import { answersIn, ask as askServers, isName, lacksEdns, nameOf, type Question, serverOf } from './question.ts'
 
-/** `none`: the name exists without such records. `trouble`: nothing is known; `code` is SERVFAIL, REFUSED, TIMEOUT and the like. */
+/** `none`: the name exists without such records. `trouble`: the lookup failed; `code` is SERVFAIL, REFUSED, TIMEOUT or similar. */
 export type DnsAnswer<T> = { kind: 'found'; value: T } | { kind: 'none' } | { kind: 'nxdomain' } | { kind: 'trouble'; code: string }
 
 export interface MxRecord {
@@ -18,40 +18,40 @@ export interface MxRecord {
   priority: number
 }
 
-/** Names are A-labels. `fresh` asks past the cache. */
+/** Names are A-labels. `fresh` bypasses the cache. */
 export interface Resolver {
-  /** The preferred first, 100 at most; the exchange of a null MX is empty. */
+  /** The preferred first, at most 100; the exchange of a null MX is empty. */
   mx(name: string, fresh?: 'fresh'): Promise<DnsAnswer<MxRecord[]>>
-  /** IPv6 and IPv4 addresses, taking turns, 40 at most. An address is its own answer. */
+  /** IPv6 and IPv4 addresses alternating, at most 40. For an IP address the answer is the address itself. */
   addresses(name: string, fresh?: 'fresh'): Promise<DnsAnswer<string[]>>
-  /** Each record with its pieces joined, 100 at most. */
+  /** Each record with its pieces joined, at most 100. */
   txt(name: string, fresh?: 'fresh'): Promise<DnsAnswer<string[]>>
   cname(name: string, fresh?: 'fresh'): Promise<DnsAnswer<string[]>>
-  /** The names of an address, 100 at most. */
+  /** The names of an address, at most 100. */
   ptr(address: string, fresh?: 'fresh'): Promise<DnsAnswer<string[]>>
 }
 
 const queryTimeoutMs = 5000
 const tries = 2
-/** However many servers are asked and however slowly they answer: the whole of a question takes no longer. */
+/** Total time limit of a query, regardless of the number and speed of the servers. */
 const longestQuestionMs = 20_000
 
 /**
- * Questions under way at a time. More at once overflow a resolver's socket, which holds 277 of them where nobody made it larger; what is
- * lost is asked again at one time and lost again. One that is not answered soon makes room, so that silent domains hold up no others.
+ * Concurrent queries. More overflow a resolver's socket, which holds 277 of them by default; lost queries are repeated at the same time
+ * and lost again. A query not answered soon frees its place, so that unresponsive domains do not delay others.
  */
 const mostPlaces = 64
 const placeMs = 200
 
 const mostCached = 10_000
-/** Answers may be as large as 64 KB each, so their number alone bounds nothing. */
+/** Answers may have up to 64 KB each, so a limit on their number alone is not enough. */
 const mostCachedCharacters = 16_000_000
 const mostRecords = 100
 const mostAddressesOfAFamily = 20
 
-/** Sockets for questions of our own, as many as a process has emails in hand: names that nobody answers for must not hold up the others'. */
+/** Sockets for direct queries, as many as a process has emails in flight: names without a responding server must not delay others. */
 const mostAtOnce = 2000
-/** Of what is asked through node:dns, which tells no time to live but that of addresses. */
+/** For answers from node:dns, which reports a time to live only for addresses. */
 const foundLifeMs = 300_000
 const absentLifeMs = 60_000
 const troubleLifeMs = 5000
@@ -64,12 +64,12 @@ interface Kept<T> {
 }
 
 export interface ResolverDeps {
-  /** `ip[:port]`; none means the system's. */
+  /** `ip[:port]`; empty: the system's resolvers. */
   servers: readonly string[]
   clock: Clock
-  /** Numbers questions. */
+  /** Source of the query ids. */
   ids: Pick<Ids, 'fraction'>
-  /** For one try at one server. */
+  /** For one attempt at one server. */
   queryMs?: number | undefined
 }
 
@@ -83,8 +83,7 @@ export function openResolver({ servers, clock, ids, queryMs = queryTimeoutMs }: 
   const inPlace = openPlaces(clock)
 
   /**
-   * One answer that is no DNS, or a TCP connection that ends, fails every question that waits on this socket (c-ares), so each is asked
-   * again on a socket of its own.
+   * One malformed answer, or a TCP connection that ends, fails every query waiting on the same c-ares socket, so each query gets its own.
    */
   const query = async <T>(ask: (resolver: SystemResolver) => Promise<T>): Promise<T> => {
     try {
@@ -123,8 +122,8 @@ export function openResolver({ servers, clock, ids, queryMs = queryTimeoutMs }: 
   const gate = openGate(mostAtOnce)
 
   /**
-   * Asked by ourselves, for the time to live. `system` is for what getServers does not tell: to which interface a link-local resolver
-   * belongs, and which came after a start without network.
+   * Queries directly, to learn the time to live. `system` covers resolvers that getServers does not describe fully: the interface of a
+   * link-local resolver, and resolvers that appeared after a start without network.
    */
   const askOwn = <T>(type: Question['type'], read: (records: readonly Answer[]) => T[], system: (name: string) => Promise<T[]>) => {
     const askSystem = foundOr(system)
@@ -133,7 +132,7 @@ export function openResolver({ servers, clock, ids, queryMs = queryTimeoutMs }: 
       const endMs = clock.monotonicMs() + longestQuestionMs
       const ask = async () => {
         const question = { name, type, id: Math.floor(ids.fraction() * 65_536) }
-        // Who has waited too long for a socket is not waited for any more.
+        // The time spent waiting for a socket counts.
         const patience = () => ({ queryMs, longestMs: endMs - clock.monotonicMs() })
         const answer = await askServers(own, question, 'edns', patience(), clock)
         return typeof answer === 'string' || !lacksEdns(answer) ? answer : askServers(own, question, 'plain', patience(), clock)
@@ -186,7 +185,7 @@ export function openResolver({ servers, clock, ids, queryMs = queryTimeoutMs }: 
       const ttlS = Math.min(...records.map(({ ttl }) => ttl))
       return {
         answer: { kind: 'found', value: records.map(({ address }) => address) },
-        // Half an answer is good enough to use, not to keep.
+        // A partial answer is good enough to use, but not to cache.
         lifeMs: trouble ? troubleLifeMs : lifeMsOf(ttlS),
       }
     }
@@ -205,10 +204,10 @@ export function openResolver({ servers, clock, ids, queryMs = queryTimeoutMs }: 
 const absent: Kept<never> = { answer: { kind: 'none' }, lifeMs: absentLifeMs }
 const nxdomain: Kept<never> = { answer: { kind: 'nxdomain' }, lifeMs: absentLifeMs }
 const troubleOf = (code: string): Kept<never> => ({ answer: { kind: 'trouble', code }, lifeMs: troubleLifeMs })
-/** A time to live over 2³¹ s is a long one (RFC 8767 section 4). */
+/** A time to live over 2³¹ s counts as a long one (RFC 8767 section 4). */
 const lifeMsOf = (ttlS: number) => Math.min(Math.max(ttlS * 1000, leastLifeMs), longestLifeMs)
 
-/** A text of one piece may come as it is. Octets as characters: what is not ASCII means nothing here. */
+/** A text of one piece may not be an array. Octets map to characters: other than ASCII has no meaning here. */
 const textOf = (data: string | Buffer | readonly (string | Buffer)[]) =>
   [data]
     .flat()
@@ -234,12 +233,12 @@ function codeOf(error: unknown): string {
 function failed<T>(error: unknown): Kept<T> {
   const code = codeOf(error)
   if (code === 'NODATA') return absent
-  // A name that cannot be asked for (a label over 63 octets, an empty one) cannot exist either.
+  // A name that cannot be queried (a label over 63 octets, an empty label) cannot exist either.
   if (code === 'NOTFOUND' || code === 'BADNAME') return nxdomain
   return troubleOf(code)
 }
 
-/** Runs work when there is a place for it; each has its place until it is done, and for `placeMs` at most. */
+/** Runs work when there is a free place; each keeps its place until it is done, and for at most `placeMs`. */
 function openPlaces(clock: Clock): <T>(work: () => Promise<T>) => Promise<T> {
   const gate = openGate(mostPlaces)
   return (work) =>
@@ -266,7 +265,7 @@ function within<T>(clock: Clock, question: Promise<Kept<T>>): Promise<Kept<T>> {
   })
 }
 
-/** First of one, first of the other, and so on: the IPv6 one first. */
+/** Alternates the two families, IPv6 first. */
 function inTurns<T>(six: readonly T[], four: readonly T[]): T[] {
   const both: T[] = []
   for (let index = 0; index < Math.max(six.length, four.length); index++) {

@@ -1,6 +1,6 @@
 /**
- * Where a domain's mail goes: its mail servers in order, or why there is nowhere to go (RFC 5321 section 5.1, RFC 7505), and the
- * addresses of one of them. Only what DNS has said for certain is permanent; what could not be found out is asked again later.
+ * Finds the route of a domain's mail: its mail servers in order, or the reason for a missing route (RFC 5321 section 5.1, RFC 7505), and
+ * the addresses of one server. Only a definite answer from DNS is a permanent failure; a failed lookup is retried later.
  */
 import { isIP } from 'node:net'
 import { getDomain } from 'tldts'
@@ -14,8 +14,8 @@ export interface RouteHost {
 
 export type Route =
   /**
-   * `hosts`: at most 10, in order of preference. `firstHost`: the same of them whatever the shuffling, and `destination` its registrable
-   * domain: whoever has the same has the same provider.
+   * `hosts`: at most 10, in order of preference. `firstHost`: one of them, independent of the shuffling; `destination`: its registrable
+   * domain. Domains with the same `destination` have the same provider.
    */
   | { kind: 'hosts'; hosts: RouteHost[]; firstHost: string; destination: string }
   | {
@@ -27,21 +27,21 @@ export type Route =
   | { kind: 'temporary'; classification: 'dns_error'; enhanced: string; message: string }
 
 export interface RouteOptions {
-  /** Host names that are ours: mail routed to them would come back. */
+  /** This server's host names: mail routed to them would loop. */
   ownNames: readonly string[]
   /** Uniform in [0, 1): orders hosts of equal preference. */
   fraction: () => number
-  /** Lets a domain that names refused targets only fail for good at once. Who connects asks it again for each address. */
+  /** Lets a domain that names only refused addresses fail permanently at once. The connecting code checks each address again. */
   guard?: AddressGuard
 }
 
 const mostHosts = 10
 const mostAddresses = 20
 
-/** The hosts for `domain` (A-labels). Never throws; bounded by the time of four questions. */
+/** The hosts for `domain` (A-labels). Never throws; limited by the time of four queries. */
 export async function findRoute(domain: string, resolver: Resolver, options: RouteOptions): Promise<Route> {
   const answer = await resolver.mx(domain)
-  // A no for ever deserves a second question that no cache answers.
+  // A permanent failure is confirmed by a second query without the cache.
   const sure = answer.kind === 'nxdomain' ? await resolver.mx(domain, 'fresh') : answer
   switch (sure.kind) {
     case 'found':
@@ -72,11 +72,11 @@ async function routeByAddress(domain: string, resolver: Resolver, options: Route
 
 async function routeByMx(domain: string, records: readonly MxRecord[], resolver: Resolver, options: RouteOptions): Promise<Route> {
   const named = records.map(({ exchange, priority }) => ({ host: exchange.toLowerCase().replace(/\.$/, ''), preference: priority }))
-  // RFC 7505 section 3: a null MX counts only alone.
+  // RFC 7505 section 3: a null MX counts only if it is the only record.
   if (named.length === 1 && named[0]?.host === '')
     return { kind: 'permanent', classification: 'not_accepting_mail', enhanced: '5.1.10', message: `${domain} accepts no mail (null MX)` }
 
-  // RFC 5321 section 5.1: hosts at or above our own preference would send it in a circle.
+  // RFC 5321 section 5.1: hosts at or above this server's own preference would send the message in a circle.
   const ownPreference = Math.min(...named.filter(({ host }) => isOwn(host, options)).map(({ preference }) => preference))
   const candidates = named.filter(({ host, preference }) => preference < ownPreference && isHost(host))
   if (candidates.length === 0) {
@@ -89,13 +89,13 @@ async function routeByMx(domain: string, records: readonly MxRecord[], resolver:
   return nowhere(domain, await usable(hosts, resolver, options.guard)) ?? { kind: 'hosts', hosts, firstHost, destination }
 }
 
-/** The registrable domain of a mail server: those who have the same are one provider's. */
+/** The registrable domain of a mail server: servers with the same one belong to one provider. */
 export const destinationOf = (host: string) => getDomain(host) ?? host
 
-/** A label of DNS may hold any octet; what no host is named with has no address, and nowhere to be kept. */
+/** A DNS label may hold any octet; a name that is not a valid host name has no address and cannot be stored. */
 const isHost = (name: string) => isIP(name) === 0 && /^(?=.{1,253}$)[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*$/.test(name)
 
-/** By preference, equal ones shuffled, each host once. */
+/** By preference; equal ones are shuffled, and each host appears once. */
 function inOrder(candidates: readonly RouteHost[], fraction: () => number): RouteHost[] {
   const shuffled = candidates
     .map((host) => ({ host, order: fraction() }))
@@ -105,7 +105,7 @@ function inOrder(candidates: readonly RouteHost[], fraction: () => number): Rout
   return [...once.values()].slice(0, mostHosts)
 }
 
-/** The same whatever the shuffling. */
+/** Independent of the shuffling. */
 function firstOf(candidates: readonly RouteHost[]): string {
   const [first] = [...candidates].sort((a, b) => a.preference - b.preference || (a.host < b.host ? -1 : 1))
   return first?.host ?? ''
@@ -127,7 +127,7 @@ const notKnown = (domain: string, code: string): Route => ({
   message: `the mail servers of ${domain} could not be looked up (${code})`,
 })
 
-/** Asks the first host alone, which is enough for nearly every domain, and the others only when it is of no use. */
+/** Queries the first host alone, which suffices for nearly every domain, and the others only if it is not usable. */
 async function usable(hosts: readonly RouteHost[], resolver: Resolver, guard: AddressGuard = { allows: () => true }) {
   const ask = ({ host }: RouteHost) => findAddresses(host, resolver, guard)
   const [first, ...others] = hosts
@@ -136,7 +136,7 @@ async function usable(hosts: readonly RouteHost[], resolver: Resolver, guard: Ad
   return answer.kind === 'addresses' ? [answer] : [answer, ...(await Promise.all(others.map(ask)))]
 }
 
-/** The end of a route none of whose hosts can be connected to; undefined when one can. */
+/** The failure of a route without a usable host; undefined if one is usable. */
 function nowhere(domain: string, answers: readonly AddressesResult[]): Route | undefined {
   if (answers.some(({ kind }) => kind === 'addresses')) return undefined
   const trouble = answers.find((answer) => answer.kind === 'trouble')
@@ -153,9 +153,9 @@ export type AddressesResult =
   | { kind: 'none' }
   | { kind: 'trouble'; code: string }
 
-/** The addresses of one mail server that may be connected to, IPv6 and IPv4 taking turns, 20 at most. */
+/** The allowed addresses of one mail server, IPv6 and IPv4 alternating, at most 20. */
 export async function findAddresses(host: string, resolver: Resolver, guard: AddressGuard): Promise<AddressesResult> {
-  // RFC 6761 section 6.3: never asked of DNS. A relay may be named so.
+  // RFC 6761 section 6.3: never queried in DNS. A relay may have this name.
   const answer: DnsAnswer<string[]> = host === 'localhost' ? { kind: 'found', value: ['127.0.0.1', '::1'] } : await resolver.addresses(host)
   if (answer.kind === 'trouble') return answer
   if (answer.kind !== 'found') return { kind: 'none' }

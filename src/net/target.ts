@@ -1,13 +1,13 @@
 /**
- * Where a URL that somebody else has given us leads: the addresses behind it, all of them allowed, or why not. Plain http leads only
- * into networks that the operator has opened.
+ * Resolves a URL from an untrusted party: the addresses behind it, if all are allowed, or the reason for a refusal. Plain http is allowed
+ * only into networks that the operator has opened.
  */
 import { isIP } from 'node:net'
 import { liesIn, type Network } from '#base'
 import type { AddressGuard } from './guard.ts'
 import type { DnsAnswer, Resolver } from './resolver.ts'
 
-/** `malformed`: no URL we could ask. `unknown`: nothing is known of its host now, which may change. */
+/** `malformed`: not a URL that can be requested. `unknown`: the lookup of its host failed, which may change. */
 export type UrlVerdict =
   | { kind: 'addresses'; url: URL; host: string; addresses: string[] }
   | { kind: 'malformed'; message: string }
@@ -17,11 +17,11 @@ export type UrlVerdict =
 export interface TargetDeps {
   resolver: Resolver
   guard: AddressGuard
-  /** What the guard lets through beyond the global internet. */
+  /** Networks that the guard allows in addition to the global internet. */
   openedNetworks: readonly Network[]
 }
 
-/** Node reads these as part of a URL, or drops them without a word. */
+/** Node accepts these as part of a URL, or drops them silently. */
 const stray = /[\u0000-\u0020\u007f\\]/
 
 export async function findTarget(text: string, { resolver, guard, openedNetworks }: TargetDeps): Promise<UrlVerdict> {
@@ -43,13 +43,13 @@ export async function findTarget(text: string, { resolver, guard, openedNetworks
       : await resolver.addresses(host)
   if (answer.kind === 'trouble') return { kind: 'unknown', message: `${host} could not be looked up (${answer.code})` }
   if (answer.kind !== 'found') return { kind: 'unknown', message: `${host} has no address` }
-  // One bad address among good ones is an attempt, not an accident.
+  // One refused address among allowed ones is an attack, not an accident.
   if (!answer.value.every((address) => guard.allows(address))) return refused(`${host} lies in a network that is not connected to`)
   if (isPlain && !answer.value.every((address) => liesIn(openedNetworks, address))) return refused('must begin with https://')
   return { kind: 'addresses', url, host, addresses: answer.value }
 }
 
-/** RFC 6761 section 6.3: never asked of DNS. Those that are open; when none is, one to be refused. */
+/** RFC 6761 section 6.3: never queried in DNS. Returns the allowed loopback addresses; otherwise one that will be refused. */
 function loopback(guard: AddressGuard): DnsAnswer<string[]> {
   const open = ['127.0.0.1', '::1'].filter((address) => guard.allows(address))
   return { kind: 'found', value: open.length > 0 ? open : ['127.0.0.1'] }

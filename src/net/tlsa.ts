@@ -1,6 +1,6 @@
 /**
- * TLSA records against the certificates of a peer (RFC 6698, with the rules for mail of RFC 7672 section 3): usages DANE-TA(2) and
- * DANE-EE(3), both selectors, all matching types. Pure: certificates and the time come in, a complaint or nothing goes out.
+ * Checks a peer's certificates against TLSA records (RFC 6698, with the rules for mail in RFC 7672 section 3): usages DANE-TA(2) and
+ * DANE-EE(3), both selectors, all matching types. Pure: takes certificates and the time, returns a complaint or undefined.
  */
 import { createHash, createPublicKey, type KeyObject, X509Certificate } from 'node:crypto'
 import type { TlsaRecord } from './dnssec.ts'
@@ -10,10 +10,10 @@ const daneEe = 3
 const digestOctets: Record<number, number> = { 1: 32, 2: 64 }
 const digestNames: Record<number, string> = { 1: 'sha256', 2: 'sha512' }
 const serverAuth = '1.3.6.1.5.5.7.3.1'
-/** No chain of the real world is longer; what a peer sends beyond is not looked at. */
+/** Longer than any real chain; further certificates are ignored. */
 const longestChain = 10
 
-/** The records that say something to a mail client. Usages 0 and 1 do not (RFC 7672 section 3.1.3). */
+/** The records that apply to mail. Usages 0 and 1 do not (RFC 7672 section 3.1.3). */
 export function usableTlsa(records: readonly TlsaRecord[]): TlsaRecord[] {
   return records.filter(({ usage, selector, matchingType, data }) => {
     if ((usage !== daneTa && usage !== daneEe) || selector > 1) return false
@@ -21,10 +21,10 @@ export function usableTlsa(records: readonly TlsaRecord[]): TlsaRecord[] {
   })
 }
 
-/** Whether a certificate's names count, which they do not for DANE-EE (RFC 7672 section 3.1.1). */
+/** Whether a certificate's names are checked; for DANE-EE they are not (RFC 7672 section 3.1.1). */
 export const needsNames = (records: readonly TlsaRecord[]) => records.some(({ usage }) => usage === daneTa)
 
-/** What is wrong with the peer's certificates, the leaf first; undefined: one of the records vouches for them. `names`: any will do. */
+/** The fault in the peer's certificates, the leaf first; undefined: a record confirms them. `names`: one match is enough. */
 export function daneComplaint(
   records: readonly TlsaRecord[],
   certificates: readonly X509Certificate[],
@@ -33,7 +33,7 @@ export function daneComplaint(
 ): string | undefined {
   const [leaf, ...others] = certificates.slice(0, longestChain)
   if (!leaf) return 'missing'
-  // RFC 7672 section 3.1.1: neither names nor dates of the certificate count, the record's own life does.
+  // RFC 7672 section 3.1.1: the certificate's names and dates do not count, only the record's own lifetime.
   if (records.some((record) => record.usage === daneEe && matches(record, leaf))) return undefined
   const anchors = records.filter(({ usage }) => usage === daneTa)
   if (anchors.length === 0) return 'matches no TLSA record'
@@ -53,7 +53,7 @@ const keyOctets = (key: KeyObject) => key.export({ type: 'spki', format: 'der' }
 const isInForce = (certificate: X509Certificate, nowMs: number) =>
   certificate.validFromDate.getTime() <= nowMs && nowMs <= certificate.validToDate.getTime()
 
-/** From the leaf upwards, each signed by the next, to one that a record names. Path lengths and name constraints are not looked at. */
+/** From the leaf upwards, each signed by the next, to one that a record names. Path lengths and name constraints are not checked. */
 function chainComplaint(
   leaf: X509Certificate,
   others: readonly X509Certificate[],
@@ -67,7 +67,7 @@ function chainComplaint(
   for (let step = 0; step < longestChain; step++) {
     if (!isInForce(at, nowMs)) return at === leaf ? 'expired or not yet valid' : 'of an issuer out of date'
     const below = at
-    // RFC 7671 section 5.2.1: a bare key may be named without its certificate being sent.
+    // RFC 7671 section 5.2.1: a record may name a bare key whose certificate is not sent.
     if (anchors.some((record) => isSignedByKey(record, below))) return undefined
     const issuer = candidates.find((one) => one.ca && below.checkIssued(one) && below.verify(one.publicKey))
     if (!issuer) break

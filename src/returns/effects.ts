@@ -1,6 +1,6 @@
 /**
- * What a matched report changes, all of it in one transaction: status, attempt, event and suppression of a bounce (contract section
- * 7.2); suppression and event of a complaint. Nothing happens twice, and nothing to an email that is not in the state for it.
+ * Applies a matched report in one transaction: status, attempt, event and suppression of a bounce (contract section 7.2); suppression and
+ * event of a complaint. Each report takes effect once, and only on an email in the right state.
  */
 import { type Clock, emailIdTimeMs, type Ids, pause } from '#base'
 import { type ClassificationName, classification, suppresses } from '#bounces'
@@ -18,9 +18,9 @@ export type Effect =
   | 'bounced'
   | 'complaint'
   | 'noted'
-  /** The same was done before. */
+  /** The same report was applied before. */
   | 'repeated'
-  /** An email that is not `sent`, or a report that changes nothing. */
+  /** The email is not `sent`, or the report has no effect. */
   | 'nothing follows'
   | 'no email found'
   | 'not ours'
@@ -33,17 +33,17 @@ export interface EffectDeps {
   nowMs: number
 }
 
-/** A peer may report before its own reply has reached our record; then it has not been refused, only too fast. */
+/** A report may arrive before the delivery's own outcome is recorded: it is then early, not invalid. */
 const waitForRecordMs = 5000
 const lookEveryMs = 100
 const longestOutput = 4000
 const longestHost = 255
 
-/** A bounce of an email that was sent: whatever its reason, the message did not get there. */
+/** A bounce of a sent email: for any reason, the message was not delivered. */
 export async function bounce(deps: EffectDeps, emailId: string, report: Report, heading: Heading & { to: string }): Promise<Effect> {
   const email = await findRecorded(deps, emailId)
   if (!email) return 'no email found'
-  // Only now: it comes after the delivery that was waited for.
+  // Read here, after the delivery that was waited for.
   const nowMs = deps.clock.nowMs()
   const at = new Date(nowMs)
   const aheadMs = await aheadOf(deps, email)
@@ -51,7 +51,7 @@ export async function bounce(deps: EffectDeps, emailId: string, report: Report, 
   const record: ReportRecord = { ...refOf(email), key: heading.key, kind: 'bounce', matchedBy: 'return path', at }
   return commit(deps, email, async (tx) => {
     if (await hasReport(tx, record)) return 'repeated'
-    // The email's row may have been waited for, and another process have taken the same report meanwhile: looked for again.
+    // Waiting for the email's row may take long, and another process may have applied the same report meanwhile, so it is looked up again.
     if (!(await changeStatus(tx, email, ['sent'], 'bounced')))
       return email.status === 'bounced' || (await hasReport(tx, record)) ? 'repeated' : 'nothing follows'
     await addReport(tx, record)
@@ -93,11 +93,11 @@ export async function bounce(deps: EffectDeps, emailId: string, report: Report, 
 
 export interface Proof {
   matchedBy: 'return path' | 'mark'
-  /** What the report's own signature is worth; told, and asked of nobody who knows the email's name. */
+  /** The verdict on the report's own signature; recorded, but not required of a reporter that knows the email's name. */
   dkim: DkimVerdict
 }
 
-/** Once for an email: its recipient says that it was not wanted. Its status stays. */
+/** A complaint, applied once for each email: its recipient did not want it. The status does not change. */
 export async function complain(deps: EffectDeps, emailId: string, proof: Proof): Promise<Effect> {
   const email = await findEmail(deps.db, emailId, null)
   if (!email) return 'no email found'
@@ -111,10 +111,10 @@ export async function complain(deps: EffectDeps, emailId: string, proof: Proof):
   })
 }
 
-/** Test mail is told of by its tenant's test clock. */
+/** Test mail uses its tenant's test clock. */
 const aheadOf = ({ db }: EffectDeps, { test, tenantId }: Email) => (test ? findTestAheadMs(db, tenantId) : 0)
 
-/** A complaint that nothing proves: kept for the record. */
+/** A complaint without proof: recorded only. */
 export function note(deps: EffectDeps, email: Email): Promise<Effect> {
   const record: ReportRecord = {
     ...refOf(email),
@@ -129,7 +129,7 @@ export function note(deps: EffectDeps, email: Email): Promise<Effect> {
 const refOf = (email: Email) => ({ tenantId: email.tenantId, emailId: email.id })
 const recipientOf = (email: Email) => ({ tenantId: email.tenantId, address: email.recipient })
 
-/** The email once no attempt for it is under way. */
+/** The email, once no attempt for it is in flight. */
 async function findRecorded({ db, clock }: EffectDeps, emailId: string): Promise<Email | undefined> {
   const untilMs = clock.monotonicMs() + waitForRecordMs
   for (;;) {
@@ -142,18 +142,18 @@ async function findRecorded({ db, clock }: EffectDeps, emailId: string): Promise
   }
 }
 
-/** Emails of a tenant that is gone are nobody's. */
+/** Emails of a deleted tenant are ignored. */
 async function commit(deps: EffectDeps, email: Email, work: (tx: Tx) => Promise<Effect>): Promise<Effect> {
   const { db, tenants } = deps
   if (!(await tenants.find(email.tenantId))) return 'nothing follows'
-  // The email is older than the table of reports, or housekeeping is behind.
+  // The email is older than the table of reports, or housekeeping is late.
   return makingDays(db, () => db.transaction(work), [
     { tables: returnTables, timesMs: [emailIdTimeMs(email.id) ?? deps.nowMs] },
     { tables: eventTables, timesMs: [deps.nowMs] },
   ])
 }
 
-/** The reader's word for it; `unclassified` where it has none that the contract knows. */
+/** The classification by the reader's name; `unclassified` if the contract has no such name. */
 const nameOf = (name: string | null): ClassificationName =>
   name !== null && typeof classification(name as ClassificationName) === 'number' ? (name as ClassificationName) : 'unclassified'
 
@@ -166,7 +166,7 @@ interface Told {
   remoteHost: string | null
 }
 
-/** How the attempt reads that a report stands for (contract section 7.8). Of an erased recipient no text is kept. */
+/** The attempt's text for a report (contract section 7.8). For an erased recipient no text is kept. */
 function tellOf(email: Email, report: Report): Told {
   const output = isErased(email) ? '' : legible(report.reason ?? '', longestOutput)
   const code = replyCodeOf(output)

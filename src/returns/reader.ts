@@ -1,6 +1,6 @@
 /**
- * Reads what came back in a thread of its own, because whatever a stranger sends must not keep others waiting who are greeted by this one.
- * What takes too long, waits too long or finds no place is put off: its sender hears 451 and comes again (docs/decisions/020).
+ * Reads reports in a separate thread, so that a hostile message cannot delay connections served by the main thread. A message that takes
+ * too long, waits too long or finds no free place is postponed: its sender receives 451 and retries (docs/decisions/020).
  */
 import { type Clock, type Log, openThread } from '#base'
 import { type Reading, type ReadReport, readingOf } from './reading.ts'
@@ -9,11 +9,11 @@ import { openWaiting } from './waiting.ts'
 
 export interface ReadFacts {
   atMs: number
-  /** Of whoever sent it. */
+  /** The sender's network. */
   network: string
 }
 
-/** Rejects when it cannot be read now. */
+/** Rejects if the message cannot be read now. */
 export type Read = (octets: Buffer, facts: ReadFacts) => Promise<Reading>
 
 export interface Reader {
@@ -24,15 +24,15 @@ export interface Reader {
 export interface ReaderBounds {
   readMs: number
   waitMs: number
-  /** Messages that wait. Their octets count as those of messages being received. */
+  /** Maximum number of waiting messages. Their octets count as those of messages being received. */
   places: number
 }
 
-/** The worst message that we know of is read in a tenth of it; whoever reports waits for our answer. */
+/** The worst known message is read in a tenth of `readMs`; the reporting server waits for the response. */
 const usualBounds: ReaderBounds = { readMs: 5_000, waitMs: 20_000, places: 200 }
 
 const idleMs = 600_000
-/** The octets of the message lie elsewhere. */
+/** The octets of the message are stored outside the heap. */
 const mostHeapMebibytes = 256
 
 interface Job {
@@ -42,7 +42,7 @@ interface Job {
   putOff(why: Error): void
 }
 
-/** Where nobody else waits for this thread: for the simulator's reports, which we wrote ourselves. */
+/** Reads on this thread, for the simulator's reports, which Postrider wrote itself. */
 export const readHere =
   (readReport: ReadReport): Read =>
   async (octets, { atMs }) =>
@@ -61,7 +61,7 @@ export function openReader({ clock, log }: { clock: Clock; log: Log }, bounds: P
     const beganMs = clock.monotonicMs()
     try {
       const copy = new Uint8Array(octets)
-      // Whose turn it is has been decided.
+      // The queue has already decided the order.
       job.done(await thread.run('reports', { octets: copy, atMs }, [copy.buffer]))
     } catch (error) {
       log.warn({ err: error, octets: octets.length, ms: Math.round(clock.monotonicMs() - beganMs) }, 'a report could not be read')

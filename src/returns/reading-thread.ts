@@ -1,4 +1,6 @@
-/** The thread that reads what came back, one message after the other. */
+/**
+ * The thread that reads reports, one message after the other.
+ */
 import { serveTasks } from '#base'
 import { readReport } from '#bounces'
 import { type Reading, readingOf } from './reading.ts'

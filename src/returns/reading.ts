@@ -1,6 +1,6 @@
 /**
- * All that a message which came back says by itself: found out without database, DNS or secret, and once, however many recipients it has.
- * So another thread can do it (reader.ts); what comes of it is small, whatever the message was.
+ * Extracts all facts from a report that need neither database nor DNS nor secret, once for all its recipients. Another thread can
+ * therefore do it (reader.ts); the result is small, for any message.
  */
 import { type Unjudged, unjudged } from '#dkim'
 import { markField, readMessage } from '#mail'
@@ -9,26 +9,26 @@ import { type Heading, headingOf, type Report } from './report.ts'
 export interface Reading {
   report: Report
   heading: Heading
-  /** What else is asked of a complaint only. */
+  /** Further facts needed only for a complaint. */
   complaint: { names: Names; dkim: Unjudged } | null
 }
 
-/** What looks like our return paths and marks: only who has the secret knows which are. */
+/** Texts in the form of return paths and trace headers; only a holder of the secret can determine which are valid. */
 export interface Names {
-  /** Those in a field that names them, a field an element, in order. */
+  /** Those in a header field that names them, one field an element, in order. */
   fields: readonly string[]
-  /** Those anywhere, as the message stands and then decoded. */
+  /** Those anywhere, in the raw message and then decoded. */
   texts: readonly string[]
 }
 
 export type ReadReport = (octets: Uint8Array) => Report
 
-/** Of the report and of the message that it is about, one line each: what follows is folded nowhere that we know of. */
+/** Fields of the report and of the original message, one line each: no known program folds these values. */
 const namingFields = new RegExp(`^(?:Original-Mail-From|Return-Path|${markField}):[^\\r\\n]{0,1000}`, 'gim')
 const likeness = /\b[bm][a-z2-7]{51}\b@?/gi
-/** A complaint names one email; whoever writes more of them means to hide it. */
+/** A complaint names one email; a message with more names tries to hide it. */
 const mostLikenesses = 100
-/** Of them too: a report has one or two, and whoever writes more is believed by none of them. */
+/** The same for fields: a report has one or two, and if there are more, all are ignored. */
 const mostFields = 1_000
 const longestReason = 4_000
 const longestName = 1_000
@@ -41,7 +41,7 @@ export function readingOf(octets: Buffer, atMs: number, readReport: ReadReport):
   return { report, heading, complaint }
 }
 
-/** Not the message that it is about, nor what it says of others. */
+/** Omits the original message and the facts about other recipients. */
 const briefly = (report: Report): Report => ({
   kind: report.kind,
   recipient: report.recipient?.slice(0, longestName) ?? null,

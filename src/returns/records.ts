@@ -1,8 +1,10 @@
-/** Which reports did something to which email, so that none does it again. */
+/**
+ * Records the reports that were applied, by email, so that each is applied once.
+ */
 import { emailIdPrefix } from '#base'
 import { type PartitionedTable, type Queryable, sql, type Tx } from '#db'
 
-/** Cut into days by the time in email ids, and kept as long as emails are. */
+/** Partitioned by day by the time in email ids, and kept as long as emails are. */
 export const returnTables: readonly PartitionedTable[] = [{ table: 'reports', key: 'email-id' }]
 
 export interface ReportRecord {
@@ -24,7 +26,7 @@ const reportByKey = sql<{ key: string }>`
   from reports
   where tenant_id = $1 and email_id = $2 and key = $3`
 
-/** False when it is there already. */
+/** Returns false if the report is already recorded. */
 export const addReport = async (tx: Tx, { tenantId, emailId, key, kind, matchedBy, at }: ReportRecord): Promise<boolean> =>
   (await tx.run(insertReport, [tenantId, emailId, key, kind, matchedBy, at])) === 1
 
@@ -36,6 +38,6 @@ const complainedBetween = sql<{ emailId: string }>`
   from reports
   where kind = 'complaint' and ($1::text is null or tenant_id = $1) and email_id >= $2 and email_id < $3`
 
-/** The emails accepted in a time that drew complaints; `tenantId` null: of all tenants. */
+/** The emails accepted in a period that caused complaints; `tenantId` null: of all tenants. */
 export const findComplained = async (on: Queryable, tenantId: string | null, fromMs: number, toMs: number): Promise<string[]> =>
   (await on.rows(complainedBetween, [tenantId, emailIdPrefix(fromMs), emailIdPrefix(toMs)])).map(({ emailId }) => emailId)

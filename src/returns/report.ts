@@ -1,8 +1,10 @@
-/** What is known of a report: what the reader of reports understood, and what its own header says of it. */
+/**
+ * The facts about a report: the result of the report reader, and the report's own header.
+ */
 import { createHash } from 'node:crypto'
 import { parseMailbox, readMessage } from '#mail'
 
-/** As `readReport` of the room `bounces` tells it. */
+/** As returned by `readReport` of the module `bounces`. */
 export interface Report {
   kind: 'bounce' | 'delay' | 'complaint' | 'auto-reply' | 'other'
   recipient: string | null
@@ -14,24 +16,24 @@ export interface Report {
   permanent: boolean
   originalMessageId: string | null
   reason: string | null
-  /** Who reports, where it says so. */
+  /** The reporting MTA, if the report names it. */
   reportingMta?: string | null
-  /** It would have cost too much; the kind is `other`. */
+  /** Reading it would have cost too much; the kind is `other`. */
   unread?: boolean
 }
 
-/** Of the report itself, not of the message that it is about. */
+/** Facts about the report itself, not about the original message. */
 export interface Heading {
-  /** Tells it from other reports about the same email. */
+  /** Distinguishes it from other reports about the same email. */
   key: string
   /** Without angle brackets. */
   messageId: string
-  /** Bare address; empty when there is none. */
+  /** Bare address; empty without one. */
   from: string
   subject: string
 }
 
-/** No more of a report's header is looked at. */
+/** Only this much of a report's header is read. */
 const mostHeadOctets = 65_536
 const longestSubject = 500
 const longestMessageId = 250
@@ -54,14 +56,14 @@ export function headingOf(octets: Uint8Array): Heading {
   }
 }
 
-/** What the database can keep of a stranger's text: no control characters but line ends and tabs, no halves of characters. */
+/** Text from outside in a form that the database can store: no control characters except line ends and tabs, no unpaired surrogates. */
 export const legible = (text: string, longest: number): string =>
   text
     .slice(0, longest)
     .replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]+/g, ' ')
     .toWellFormed()
 
-/** The SMTP reply code at the head of a reason such as `smtp; 550 5.1.1 No such user`. */
+/** The SMTP reply code at the start of a reason such as `smtp; 550 5.1.1 No such user`. */
 export function replyCodeOf(reason: string): number | null {
   const [, code] = /^\s*(?:[a-z-]+;\s*)?([45]\d\d)(?=[\s-])/i.exec(reason) ?? []
   return code === undefined ? null : Number(code)

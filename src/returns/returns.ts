@@ -1,9 +1,8 @@
 /**
- * What comes back later: a report matched to its email by the return path it was sent to, or a complaint by the mark in the message that it
- * brings along, and what follows from it.
- * Owns: reports. Uses: base, mail, dkim, net, bounces, db, tenants, suppressions, events, emails, spool. Used by: usage, housekeeping, main.
- * Promises: who could not have had our message changes nothing; the same report twice does everything once; when `take` resolves, what
- * follows is on disk.
+ * Asynchronous reports: matches a bounce to its email by the return path, or a complaint by the trace header in the original message, and
+ * applies it. Owns: reports. Uses: base, mail, dkim, net, bounces, db, tenants, suppressions, events, emails, spool. Used by: usage,
+ * housekeeping, main. Promises: a sender that cannot have received the message changes no data; the same report applied twice has one
+ * effect; when `take` resolves, the effects are on disk.
  */
 import { type Clock, type Ids, type Log, metrics, networkOf, pause } from '#base'
 import type { Db } from '#db'
@@ -27,26 +26,26 @@ export interface ReturnsDeps {
   log: Log
   secrets: Parameters<typeof openReturnPaths>[0]
   tenants: Pick<Tenants, 'find'>
-  /** For the keys of those who sign their reports. */
+  /** For the DKIM keys of signed reports. */
   resolver: Pick<Resolver, 'txt'>
   hostname: string
   read: Read
 }
 
 export interface Returns {
-  /** Whether mail to this address is for us: a return path that we made, or the address of feedback loops. */
+  /** Whether an address accepts reports: a return path that Postrider issued, or the feedback loop address. */
   accepts(address: string): Promise<'ours' | 'unknown'>
-  /** Throws when it cannot be decided now: whoever reports should try again. */
+  /** Throws if the report cannot be decided now: the sender should retry. */
   take(envelope: { recipients: readonly string[]; address: string }, octets: Buffer): Promise<void>
-  /** One recipient's part of `take`; tells what came of it. */
+  /** The part of `take` for one recipient; returns the effect. */
   takeReport: (envelopeTo: string, octets: Uint8Array) => Promise<Effect>
 }
 
 const longestVerifyMs = 10_000
-/** Of reports that came from nowhere: the simulator's. */
+/** The network of reports without a connection: the simulator's. */
 const nowhere = ''
 
-/** Where mailbox providers send complaints: one address for the installation. */
+/** The address to which mailbox providers send complaints; one for the installation. */
 export const feedbackAddress = (hostname: string) => `fbl@rp.${hostname.toLowerCase()}`
 
 export function openReturns(deps: ReturnsDeps): Returns {
@@ -77,8 +76,8 @@ export function openReturns(deps: ReturnsDeps): Returns {
   }
 
   /**
-   * The email whose return path, or else whose mark, stands in a complaint. The first field that says it is believed before the text, in
-   * which a sender may have written others; of two there, none: it must be clear who complains.
+   * The email whose return path or trace header stands in a complaint. The first naming field outweighs the text, in which a sender may
+   * have written other names. If that field names two emails, neither counts, because the complainant must be clear.
    */
   const nameIn = ({ fields, texts }: Names, nowMs: number): { emailId: string; matchedBy: Proof['matchedBy'] } | undefined => {
     for (const field of fields) {
@@ -101,7 +100,7 @@ export function openReturns(deps: ReturnsDeps): Returns {
     return answer.kind === 'found' ? answer.value : []
   }
 
-  /** Whoever reports waits for us meanwhile, so not for ever. */
+  /** Limited in time, because the reporting server waits. */
   const dkimOf = async (signatures: Unjudged): Promise<DkimVerdict> => {
     const done = new AbortController()
     const inTime = pause(clock, longestVerifyMs, done.signal).then((): DkimVerdict => 'fail')
@@ -110,7 +109,7 @@ export function openReturns(deps: ReturnsDeps): Returns {
     return verdict
   }
 
-  /** Anybody can have seen a Message-ID, so it suppresses nobody. Ours begins with the email's id. */
+  /** Message-IDs are public, so a match causes no suppression. Postrider's begin with the email's id. */
   const noteByMessageId = async (messageId: string | null, facts: EffectDeps): Promise<{ emailId: string | null; effect: Effect }> => {
     const given = messageId?.replace(/^<|>$/g, '') ?? ''
     const [, id] = /^([0-9A-Za-z]{22})@/.exec(given) ?? []
@@ -148,7 +147,7 @@ export function openReturns(deps: ReturnsDeps): Returns {
       Promise.resolve(returnPaths.read(address, clock.nowMs()) !== undefined || address.toLowerCase() === feedback ? 'ours' : 'unknown'),
     async take({ recipients, address: from }, octets) {
       const message = messageOf(octets, from)
-      // A return path is good at any domain: of its many forms one counts.
+      // A return path is valid at any domain: of its spellings one counts.
       const named = new Map(recipients.map((address) => [returnPaths.read(address, clock.nowMs()) ?? address.toLowerCase(), address]))
       for (const address of named.values()) await takeFrom(address, message)
     },

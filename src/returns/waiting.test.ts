@@ -33,7 +33,7 @@ describe('whose turn it is', () => {
       fc.property(steps, fc.integer({ min: 1, max: 8 }), (given, places) => {
         const waiting = openWaiting<Report>(places)
         const inside = new Set<Report>()
-        /** Turns that others have had since a network began to wait. */
+        /** Turns of other networks since a network began to wait. */
         const passed = new Map<string, Set<string>>()
         for (const step of given) {
           if (step === 'leave') {

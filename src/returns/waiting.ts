@@ -1,17 +1,18 @@
 /**
- * Whose turn it is: one line for each network, the smallest first, and the networks in turn. So whoever sends many or large reports waits
- * behind his own, and a small one of another network passes them all. When all places are taken, the longest line loses its largest.
+ * A fair queue: one line for each network, the smallest message first, and the networks in turn. A network that sends many or large
+ * reports therefore waits behind its own, and a small report of another network overtakes them. When all places are taken, the longest
+ * line loses its largest message.
  */
 export interface Waiting<Item> {
-  /** What has lost its place to it, or the item itself; undefined when there was room. */
+  /** Returns the item that lost its place, possibly this one; undefined if there was room. */
   add(network: string, octets: number, item: Item): Item | undefined
   next(): Item | undefined
-  /** It waits no longer. */
+  /** Removes an item. */
   leave(item: Item): void
 }
 
 export function openWaiting<Item>(most: number): Waiting<Item> {
-  /** In the order of their turns, none of them empty. */
+  /** In the order of their turns; no line is empty. */
   const lines = new Map<string, { octets: number; item: Item }[]>()
   let count = 0
 
@@ -39,7 +40,7 @@ export function openWaiting<Item>(most: number): Waiting<Item> {
       if (!first) return undefined
       const [network, line] = first
       const item = takeFrom(network, 0)
-      // Behind the others.
+      // To the end of the order.
       if (lines.delete(network)) lines.set(network, line)
       return item
     },

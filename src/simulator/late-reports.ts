@@ -1,13 +1,15 @@
-/** The reports that simulated recipients send later, as a mail server or a mailbox provider would write them. */
+/**
+ * Reports that simulated recipients send after delivery, in the form used by a mail server or a mailbox provider.
+ */
 
 export type LateReport = 'bounce' | 'complaint'
 
 export interface ReportedMessage {
   recipient: string
-  /** The envelope sender that the message came with. */
+  /** The envelope sender of the message. */
   returnPath: string
   messageId: string
-  /** When the report is written. */
+  /** The date of the report. */
   atMs: number
 }
 

@@ -1,4 +1,6 @@
-/** Scenarios: what is read, what is refused, and that chance repeats itself. */
+/**
+ * Scenarios: parsing, invalid files, and repeatable random choices.
+ */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { readScenario, type Scenario, simulate, waitFraction } from './simulator.ts'

@@ -1,26 +1,26 @@
 /**
- * A scenario: what the mail servers of the simulated world answer, read from a small file. Chance is drawn from the seed, the recipient
- * and the attempt, so that the same scenario gives the same history, whatever happens at the same time.
+ * Scenarios: replies of the mail servers in the simulated network, read from a small file. Random choices depend only on the seed, the
+ * recipient and the attempt, so the same scenario always gives the same history, independent of concurrent work.
  */
 import { createHash } from 'node:crypto'
 
-/** What one host does with mail for its domain; what is absent does nothing. */
+/** Behaviour of one host for mail to its domain; absent fields have no effect. */
 export interface HostScript {
-  /** A reply for each attempt; the last one stays. `timeout`: no answer. */
+  /** A reply for each attempt; the last one repeats. `timeout`: no reply. */
   replies?: string[]
-  /** New mail is deferred until so long after its acceptance. */
+  /** New mail is deferred until this long after its acceptance. */
   greylistMinutes?: number
-  /** How long an answer takes, from and to. */
+  /** Reply delay in ms, from and to. */
   delayMs?: [number, number]
-  /** Each with its chance, tried in order at every attempt before `replies`. */
+  /** Tried in order at every attempt, before `replies`, each with its probability. */
   sometimes?: { chance: number; reply: string }[]
-  /** What follows accepted mail, each with its chance. */
+  /** Events after accepted mail, each with its probability. */
   later?: { chance: number; kind: 'bounce' | 'complaint' | 'open' | 'click'; afterSeconds: [number, number] }[]
 }
 
 export interface Scenario {
   seed: number
-  /** By the recipients' domain; `*` is every other. */
+  /** By recipient domain; `*` stands for all others. */
   hosts: Readonly<Record<string, HostScript>>
 }
 
@@ -30,7 +30,7 @@ const longestLaterSeconds = 30 * 86_400
 const reply = /^(?:timeout|[245]\d\d [ -~]{1,500})$/
 const kinds = ['bounce', 'complaint', 'open', 'click']
 
-/** Throws with the place of what is wrong. */
+/** Throws an error that names the invalid position. */
 export function readScenario(text: string): Scenario {
   if (text.length > mostCharacters) throw new Error('the scenario is longer than a million characters')
   const given = fields(JSON.parse(text), 'the scenario', ['seed', 'hosts'])
@@ -91,14 +91,14 @@ function checkRange(value: unknown, most: number, at: string): void {
 
 export interface Turn {
   recipient: string
-  /** From 1. */
+  /** Counted from 1. */
   attempt: number
-  /** Since the message was accepted. */
+  /** Ms since the message was accepted. */
   elapsedMs: number
 }
 
 export interface ScriptedAnswer {
-  /** undefined: none. */
+  /** undefined: no reply. */
   line: string | undefined
   delayMs: number
   later: { kind: 'bounce' | 'complaint' | 'open' | 'click'; afterMs: number }[]
@@ -107,7 +107,7 @@ export interface ScriptedAnswer {
 const accepted = '250 2.0.0 Ok: simulated'
 const greylisted = '451 4.7.1 Greylisted, come again later (simulated)'
 
-/** Uniform in [0, 1), the same for the same question. */
+/** Uniform in [0, 1), the same for the same arguments. */
 const drawn = (seed: number, address: string, attempt: number, what: string): number =>
   createHash('sha256')
     .update(JSON.stringify([seed, address, attempt, what]))
@@ -115,11 +115,11 @@ const drawn = (seed: number, address: string, attempt: number, what: string): nu
     .readUIntBE(0, 6) /
   2 ** 48
 
-/** The chance in the wait before the next attempt, in [0, 1). */
+/** The random part of the delay before the next attempt, in [0, 1). */
 export const waitFraction = ({ seed }: Scenario, { recipient, attempt }: Pick<Turn, 'recipient' | 'attempt'>): number =>
   drawn(seed, recipient.toLowerCase(), attempt, 'wait')
 
-/** What a host of the scenario does; undefined where it says nothing of the recipient's domain. */
+/** The behaviour of a scenario's host; undefined if it does not cover the recipient domain. */
 export function playScenario({ seed, hosts }: Scenario, { recipient, attempt, elapsedMs }: Turn): ScriptedAnswer | undefined {
   const address = recipient.toLowerCase()
   const domain = address.slice(address.lastIndexOf('@') + 1)

@@ -1,8 +1,7 @@
 /**
- * The simulated outside for test keys: the recipient's address decides what becomes of a message (contract section 4.1), and
- * a scenario what the other hosts of the world do.
- * Owns: nothing. Uses: nothing. Used by: domains, accept, delivery, installation.
- * Promises: the same recipient and attempt give the same answer, and the same report later; nothing leaves the process.
+ * The simulated recipients of test mail: the address decides the result of a message (contract section 4.1), and a scenario decides for
+ * the other hosts of the simulated network. Owns: nothing. Uses: nothing. Used by: domains, accept, delivery, installation. Promises: the
+ * same recipient and attempt give the same reply, and the same report afterwards; no data leaves the process.
  */
 
 import { playScenario, type Scenario, type Turn } from './scenario.ts'
@@ -19,22 +18,22 @@ interface SimulatedReply {
   text: string
 }
 
-/** What the recipient of an accepted message does, and how long after. */
+/** The recipient's action after an accepted message, and its delay. */
 export interface SimulatedLater {
   kind: 'bounce' | 'complaint' | 'open' | 'click'
   afterMs: number
 }
 
-/** The reply's text is its whole line. */
+/** The reply's text is the whole reply line. */
 type SimulatedResult = ({ kind: 'reply'; reply: SimulatedReply; later: readonly SimulatedLater[] } | { kind: 'timeout' }) & {
   transcript: string
-  /** How long the answer takes. */
+  /** Reply delay in ms. */
   delayMs: number
 }
 
 const accepted = '250 2.0.0 Ok: simulated'
 
-/** What each local part gets at its attempt, counted from 1; the others are accepted. */
+/** Replies by local part and attempt, counted from 1; other local parts accept. */
 const answers: Readonly<Record<string, (attempt: number) => string | undefined>> = {
   softfail: (attempt) => (attempt === 1 ? '451 4.3.2 Try again later (simulated)' : accepted),
   hardfail: () => '550 5.1.1 No such user (simulated)',
@@ -43,7 +42,7 @@ const answers: Readonly<Record<string, (attempt: number) => string | undefined>>
   timeout: () => undefined,
 }
 
-/** Later than the delivery itself is told. */
+/** Late enough that the delivery itself is reported first. */
 const laterMs = 1000
 const opens: SimulatedLater = { kind: 'open', afterMs: laterMs }
 const laters: Readonly<Record<string, readonly SimulatedLater[]>> = {
@@ -53,7 +52,7 @@ const laters: Readonly<Record<string, readonly SimulatedLater[]>> = {
   clicked: [opens, { kind: 'click', afterMs: 2 * laterMs }],
 }
 
-/** The local part that decides, of an address at the simulator's domain. */
+/** The local part that selects the behaviour, for an address at the simulator's domain. */
 function scriptOf(recipient: string): string | undefined {
   const at = recipient.lastIndexOf('@')
   if (recipient.slice(at + 1).toLowerCase() !== simulatorDomain) return undefined
@@ -63,7 +62,7 @@ function scriptOf(recipient: string): string | undefined {
 /** Mail to this address is held, as if it were on a suppression list. */
 export const isSimulatedSuppression = (recipient: string): boolean => scriptOf(recipient) === 'suppressed'
 
-/** What becomes of one attempt. A local part ends at its first plus sign. */
+/** The result of one attempt. A local part ends at its first plus sign. */
 export function simulate(turn: Turn, scenario?: Scenario): SimulatedResult {
   const { recipient } = turn
   const local = scriptOf(recipient)

@@ -1,6 +1,7 @@
 /**
- * A socket on which replies are awaited in order, each within its time, in the clear or under TLS. Knows replies, not what they mean.
- * Promises: a reply that nobody awaits ends the channel, unless it is passed over; an ended channel says so once, and no event of the socket throws.
+ * A socket on which SMTP replies are awaited in order, each within its time limit, with or without TLS. It does not interpret replies.
+ * Promises: an unexpected reply ends the channel, unless it is ignored; the end of a channel is reported once; no event of the socket
+ * throws.
  */
 import type { X509Certificate } from 'node:crypto'
 import type { Socket } from 'node:net'
@@ -9,7 +10,7 @@ import type { Clock } from '#base'
 import { openReplyReader } from './reply-reader.ts'
 import type { Failure, Reply, SmtpLimits } from './types.ts'
 
-/** Why a channel ended. */
+/** The reason for the end of a channel. */
 export interface Break {
   kind: Failure['kind']
   message: string
@@ -22,32 +23,34 @@ export interface Channel {
   readonly broken: Break | undefined
   /** Resolves when the socket is closed. */
   readonly closed: Promise<void>
-  /** `ended` is told once; `drained` whenever all that was written has left. */
+  /** `ended` is called once; `drained` whenever all written octets have left. */
   listen(listener: { ended(reason: Break): void; drained?(): void }): void
-  /** Returns false when the peer does not keep up: wait for `drained`. */
+  /** Returns false when the peer reads too slowly: wait for `drained`. */
   write(...octets: Buffer[]): boolean
-  /** The next reply not yet awaited; its time runs from when the replies before it are there. `what` names it in a timeout. */
+  /**
+   * Expects the next reply not yet awaited; its time limit starts when the replies before it have arrived. `what` names it in a timeout.
+   */
   expect(what: string, withinMs: number, take: (reply: Reply) => void): void
-  /** Sets the time for something that is not a reply; the next expectation replaces it. */
+  /** Sets the time limit for an operation other than a reply; the next expectation replaces it. */
   allow(what: string, withinMs: number): void
-  /** From now on, replies for which this says true answer nothing, whether or not one is awaited, and change nothing. */
+  /** From now on, replies for which `isStray` returns true are ignored, whether or not a reply is expected. */
   passOver(isStray: (reply: Reply) => boolean): void
-  /** STARTTLS is answered: octets behind its reply are thrown away, never honoured (injection before the handshake). */
+  /** After the reply to STARTTLS: discards octets that follow the reply, because they may have been injected before the handshake. */
   discardRest(): void
-  /** Resolves with the reason when the handshake fails or is late; the channel is then broken. */
+  /** Resolves with the reason if the handshake fails or times out; the channel is then unusable. */
   secureWith(options: ConnectionOptions, withinMs: number): Promise<Break | Session>
   end(reason: Break): void
-  /** Says goodbye and closes, whatever the peer does. */
+  /** Sends QUIT and closes, without waiting for the peer. */
   quit(): void
 }
 
-/** What came of a handshake. */
+/** The result of a handshake. */
 export interface Session {
   version: string
   cipher: string
-  /** What the usual rules have against the peer's certificate, in words; undefined: nothing. */
+  /** The fault that the usual verification finds in the peer's certificate, in words; undefined if it is valid. */
   complaint: string | undefined
-  /** As the peer has sent them, its own first. */
+  /** As sent by the peer, its own certificate first. */
   certificates(): X509Certificate[]
 }
 
@@ -69,7 +72,7 @@ export function openChannel(plain: Socket, limits: SmtpLimits, clock: Clock): Ch
   let isStray: (reply: Reply) => boolean = () => false
   const awaited: Expectation[] = []
 
-  // One timer for all limits: it is moved only when a limit comes before it, because most replies come long before their limit.
+  // A single timer for all limits, moved only when a limit comes before it, because most replies arrive long before their limit.
   let deadlineMs = Infinity
   let timerAtMs = Infinity
   let deadlineFor = ''
@@ -207,7 +210,7 @@ export function openChannel(plain: Socket, limits: SmtpLimits, clock: Clock): Ch
   }
 }
 
-/** A peer may send as many as it likes. */
+/** A peer may send any number. */
 const mostCertificates = 20
 
 function sessionOf(socket: TLSSocket): Session {
@@ -235,5 +238,5 @@ const complaints: Record<string, string> = {
   UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'of an unknown issuer',
 }
 
-/** The codes of OpenSSL. */
+/** The error codes of OpenSSL. */
 const inWords = (code: string) => complaints[code] ?? code.slice(0, 100).toLowerCase().replaceAll('_', ' ')

@@ -1,6 +1,6 @@
 /**
- * From nothing to a connection ready for its first transaction: TCP, greeting, EHLO, STARTTLS, AUTH (RFC 5321, 3207, 4954).
- * Promises: never rejects, whatever the peer does; every stage is bounded in time; a password never crosses a network in the clear.
+ * Opens a connection up to its first transaction: TCP, greeting, EHLO, STARTTLS, AUTH (RFC 5321, 3207, 4954). Promises: never rejects, for
+ * any behaviour of the peer; every stage has a time limit; a password never crosses a network without TLS.
  */
 import { isIP, type Socket } from 'node:net'
 import { type Channel, openChannel } from './channel.ts'
@@ -19,12 +19,12 @@ import {
   type TlsFacts,
 } from './types.ts'
 
-/** Carries a failure up through the steps; never leaves this file. */
+/** Carries a failure up through the steps; used only in this file. */
 class Stopped extends Error {
   readonly stage: Stage
   readonly kind: Failure['kind']
   readonly reply: Reply | undefined
-  /** What else the failure says. */
+  /** Further fields of the failure. */
   readonly facts: Pick<Failure, 'tls' | 'mayBeOldTls'>
   constructor(stage: Stage, kind: Failure['kind'], message: string, reply?: Reply, facts: Stopped['facts'] = {}) {
     super(message)
@@ -72,7 +72,7 @@ export async function connect(options: ConnectOptions): Promise<ConnectResult> {
   }
 }
 
-/** The socket that was reached before, or one made now. */
+/** The socket that is already connected, or a new one. */
 async function openSocket({ peer, localAddress, socket, clock, dial }: ConnectOptions, limits: SmtpLimits): Promise<Socket> {
   if (socket) return socket
   for await (const reached of reach([{ peer, localAddress }], { clock, connectMs: limits.connectMs, dial })) {
@@ -82,14 +82,14 @@ async function openSocket({ peer, localAddress, socket, clock, dial }: ConnectOp
   throw new Stopped('connect', 'refused', `${peer.address} was not tried`)
 }
 
-/** What our own listeners greet with, to the letter: another mail server of the same name says what it is. */
+/** The exact greeting of Postrider's own listeners; another mail server with the same name names its software too. */
 export const ownGreeting = (hostname: string) => `220 ${hostname} ESMTP`
 
 const mostStrayGreetings = 3
 
 /**
- * Some greet again, as a server behind a proxy that has greeted. Until EHLO is answered, a 220 cannot be an answer to anything, whenever it
- * comes, so that passing it over puts no answer out of step. Later it could be one, and ends the connection like any other reply too many.
+ * Some servers greet twice, for example behind a proxy that has greeted. Until EHLO is answered, a 220 cannot be the reply to a command,
+ * so ignoring it puts no reply out of sequence. Later it could be one, and ends the connection like any other unexpected reply.
  */
 function passOverGreetings({ channel, transcript }: Setup): void {
   let strays = 0
@@ -116,7 +116,7 @@ async function greeting(setup: Setup): Promise<void> {
   throw new Stopped('greeting', 'protocol', `not a greeting: ${reply.text}`)
 }
 
-/** EHLO, and again after TLS, because what was said before it could be anybody's (RFC 3207 section 4.2). */
+/** EHLO, repeated after TLS, because an attacker could have sent the replies before it (RFC 3207 section 4.2). */
 async function introduce(setup: Setup): Promise<Hello> {
   const { options, channel } = setup
   let hello = await sayHello(setup)
@@ -154,8 +154,8 @@ async function startTls(setup: Setup): Promise<void> {
 }
 
 /**
- * Opportunistic TLS takes any certificate: encrypted to somebody is better than readable by everybody (RFC 7435). Where TLS was
- * asked for, the certificate must be valid for the host, except on this machine itself, or such as the demand wants it.
+ * Opportunistic TLS accepts any certificate: encryption to an unverified peer is better than no encryption (RFC 7435). Where TLS is
+ * required, the certificate must be valid for the host, except on this machine, or meet the demand.
  */
 async function handshake(setup: Setup): Promise<void> {
   const { channel, options, limits, transcript } = setup
@@ -168,7 +168,7 @@ async function handshake(setup: Setup): Promise<void> {
     {
       host,
       ...(isIP(host) === 0 ? { servername: host } : {}),
-      // OpenSSL has TLS 1.0 at its lowest level of security only.
+      // OpenSSL offers TLS 1.0 only at its lowest security level.
       ...(tls === 'old' ? { minVersion: 'TLSv1', ciphers: 'DEFAULT:@SECLEVEL=0' } : { minVersion: 'TLSv1.2' }),
       rejectUnauthorized: !takesAny && !isLoopback(peer.address),
     },
@@ -215,7 +215,7 @@ function send({ channel, transcript }: Setup, line: string, shown = line): void 
 function nextReply(channel: Channel, stage: Stage, withinMs: number, transcript: Transcript, atOnce = () => {}): Promise<Reply> {
   return new Promise((resolve, reject) => {
     const stop = ({ kind, message, reply }: { kind: Failure['kind']; message: string; reply?: Reply }) => {
-      // Whatever goes wrong at STARTTLS is a failure of TLS, so that the caller may try without it.
+      // Any failure during STARTTLS counts as a TLS failure, so that the caller may retry without it.
       reject(stage === 'tls' ? new Stopped(stage, 'tls', message) : new Stopped(stage, kind, message, reply))
     }
     if (channel.broken) {

@@ -1,7 +1,7 @@
 /**
- * Transactions over an open connection, one after the other. With PIPELINING a transaction's commands leave in one write, and those
- * of the next right behind the final dot of the one before (RFC 2920 section 3.1): a message costs one round trip.
- * Promises: `transact` always answers; nothing of a message follows a reply that makes it pointless; out of step, it closes.
+ * Sequential transactions over an open connection. With PIPELINING, a transaction's commands leave in one write, and those of the next
+ * directly after the previous final dot (RFC 2920 section 3.1): a message costs one round trip. Promises: `transact` always resolves;
+ * after a reply that makes the rest pointless, no more of the message is sent; after a reply out of sequence the connection closes.
  */
 import type { Clock } from '#base'
 import type { Break, Channel } from './channel.ts'
@@ -17,25 +17,25 @@ export interface ConnectionDeps {
   hello: Hello
   limits: SmtpLimits
   clock: Clock
-  /** The conversation until now; begins the first transaction's transcript. */
+  /** The conversation so far; it starts the first transaction's transcript. */
   beginning: string
 }
 
-/** Up to here content leaves in one write with its dot. */
+/** Up to this size, content leaves in one write together with its dot. */
 const oneWriteOctets = 262_144
 const blockOctets = 65_536
 const finalDot = Buffer.from('.\r\n')
 
 export function openConnection({ peer, channel, tls, hello, limits, clock, beginning }: ConnectionDeps): SmtpConnection {
   const { extensions } = hello
-  /** Begun turns first, in the order of their commands. */
+  /** Started transactions first, in the order of their commands. */
   const turns: Turn[] = []
   let isUsable = true
   let isQuitting = false
   let isFirstTurn = true
-  /** The peer still holds a transaction that was given up. */
+  /** The peer still holds an abandoned transaction. */
   let mustReset = false
-  /** Goes on with content when the peer has taken a block. */
+  /** Resumes sending content when the peer has read a block. */
   let drained: (() => void) | undefined
 
   const ended = (reason: Break) => {
@@ -55,7 +55,7 @@ export function openConnection({ peer, channel, tls, hello, limits, clock, begin
     const transcript = turn.transcript.text
     for (const failure of turn.failures) failure.transcript = transcript
     turn.answer({
-      // Every turn that is answered has been given a result for each recipient.
+      // An answered transaction has a result for each recipient.
       recipients: turn.results.filter((result) => result !== undefined),
       transcript,
       durationMs: turn.isBegun ? clock.monotonicMs() - turn.beganMs : 0,
@@ -63,7 +63,7 @@ export function openConnection({ peer, channel, tls, hello, limits, clock, begin
     })
   }
 
-  /** The peer is done with this turn. */
+  /** The peer has completed this transaction. */
   const finish = (turn: Turn) => {
     if (turn.isMailOpen) mustReset = true
     turns.shift()
@@ -76,7 +76,7 @@ export function openConnection({ peer, channel, tls, hello, limits, clock, begin
     channel.end({ kind: 'protocol', message: `the reply to ${stage.toUpperCase()} is out of step: ${reply.text.slice(0, 200)}` })
   }
 
-  /** Expects the reply of one command. 421 is the peer's goodbye at any stage (RFC 5321 section 3.8): no further reply will come. */
+  /** Expects the reply of one command. 421 ends the connection at any stage (RFC 5321 section 3.8): no further reply will come. */
   const expectReply = (turn: Turn, stage: Stage, withinMs: number, take: (reply: Reply) => void) => {
     channel.expect(`the reply to ${stage.toUpperCase()}`, withinMs, (reply) => {
       turn.stage = stage
@@ -87,7 +87,7 @@ export function openConnection({ peer, channel, tls, hello, limits, clock, begin
     })
   }
 
-  // Each of these says its commands by returning them, so that they can leave in the same write as what comes before.
+  // Each of these functions returns its commands, so that they can leave in the same write as the preceding ones.
 
   const say = (turn: Turn, line: string) => {
     turn.transcript.client(line)
@@ -130,7 +130,7 @@ export function openConnection({ peer, channel, tls, hello, limits, clock, begin
     return say(turn, 'DATA')
   }
 
-  /** Takes up the next turn if the peer can be told of it now; returns its commands. */
+  /** Starts the next transaction if its commands can be sent now; returns them. */
   const sayNext = (): string => {
     const turn = turns.find((one) => !one.isBegun)
     if (!turn || channel.broken) return ''
@@ -154,7 +154,7 @@ export function openConnection({ peer, channel, tls, hello, limits, clock, begin
     return text + sayData(turn)
   }
 
-  /** Without PIPELINING: every command waits for the reply of the one before, and nothing pointless is said. */
+  /** Without PIPELINING: every command waits for the previous reply, and no pointless command is sent. */
   const sayInTurn = (turn: Turn): string => {
     const write = (text: string) => channel.write(Buffer.from(text))
     const waiting = openIndexes(turn)
@@ -176,7 +176,7 @@ export function openConnection({ peer, channel, tls, hello, limits, clock, begin
   const sendContent = (turn: Turn) => {
     turn.stage = 'content'
     if (!isOpen(turn)) {
-      // RFC 2920 section 3.1: 354 although nobody was accepted. Only the dot, and the outcomes stay those of RCPT.
+      // RFC 2920 section 3.1: the peer replied 354 although it accepted no recipient. Only the dot is sent, and the results of RCPT stand.
       sendDot(turn, [])
       return
     }
@@ -204,7 +204,7 @@ export function openConnection({ peer, channel, tls, hello, limits, clock, begin
     drained()
   }
 
-  /** The last moment at which this message may still be kept back. */
+  /** The last moment at which this message may still be withheld. */
   const finishContent = (turn: Turn, last: readonly Buffer[]) => {
     if (mayFinish(turn.transaction)) {
       sendDot(turn, last)
@@ -212,7 +212,7 @@ export function openConnection({ peer, channel, tls, hello, limits, clock, begin
     }
     const message = 'stopped before the final dot'
     breakTurn(turn, { kind: 'aborted', message }, true)
-    // To the turns behind it, it is only a lost connection.
+    // For the transactions behind it, this is only a lost connection.
     channel.end({ kind: 'dropped', message })
   }
 

@@ -1,4 +1,6 @@
-/** EHLO replies of real and strange peers. */
+/**
+ * EHLO replies of real and unusual peers.
+ */
 import { describe, expect, test } from 'vitest'
 import { parseExtensions } from './extensions.ts'
 

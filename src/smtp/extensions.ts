@@ -1,10 +1,12 @@
-/** What a peer can do, from its reply to EHLO (RFC 5321 section 4.1.1.1). Unknown and malformed keywords are passed over. */
+/**
+ * Parses a peer's extensions from its reply to EHLO (RFC 5321 section 4.1.1.1). Unknown and malformed keywords are ignored.
+ */
 import type { Extensions } from './types.ts'
 
 export interface Hello {
   extensions: Extensions
   startTls: boolean
-  /** Upper case names of login mechanisms. */
+  /** Names of login mechanisms in upper case. */
   auth: string[]
 }
 
@@ -17,7 +19,7 @@ export const noExtensions: Hello = {
 export function parseExtensions(replyText: string): Hello {
   const offered = new Map<string, string[]>()
   for (const line of replyText.split('\n').slice(1)) {
-    // "AUTH=PLAIN" is how some old servers write it.
+    // Some old servers write "AUTH=PLAIN".
     const [keyword = '', ...parameters] = line
       .slice(4)
       .trim()
@@ -38,7 +40,7 @@ export function parseExtensions(replyText: string): Hello {
   }
 }
 
-/** The first number rules; 0 and nonsense are no limit (RFC 1870 section 4). */
+/** The first number counts; 0 and invalid values mean no limit (RFC 1870 section 4). */
 function sizeOf(parameters: string[] | undefined): number | null {
   if (!parameters) return null
   const [first = ''] = parameters

@@ -1,13 +1,13 @@
 /**
- * TCP to the first of several addresses that answers, without waiting for those that do not (RFC 8305): the next is tried when one
- * fails, or after a moment of silence. Promises: never rejects; what is not handed over is closed.
+ * Connects to the first of several addresses that answers, without waiting for slow ones (Happy Eyeballs, RFC 8305): the next is tried
+ * after a failure or a short silence. Promises: never rejects; a socket that is not handed over is closed.
  */
 import { connect as connectTcp, type Socket } from 'node:net'
 import type { Clock } from '#base'
 import { openTranscript } from './transcript.ts'
 import { type Dial, defaultLimits, type Failure, type Peer } from './types.ts'
 
-/** Where to connect to, and from which of our addresses. */
+/** The address to connect to, and the source address. */
 export interface Target {
   peer: Peer
   localAddress?: string | undefined
@@ -24,8 +24,8 @@ interface Attempt {
 }
 
 /**
- * What comes of each target, in the order in which it is known. Whoever takes a socket and asks for more has found it of no use: the
- * attempts that were given up for it begin again.
+ * Yields the result of each target, in the order in which it is known. A caller that takes a socket and asks for more could not use it:
+ * the attempts cancelled in its favour then start again.
  */
 export async function* reach<T extends Target>(
   targets: readonly T[],
@@ -100,7 +100,7 @@ function attemptAt({ peer, localAddress }: Target, clock: Clock, connectMs: numb
       resolve({ stage: 'connect', kind, message, transcript: transcript.text })
     }
     const cancel = clock.after(connectMs, () => fail('timeout', `${address} port ${port} did not answer in time`))
-    // Stays: a socket that breaks between two owners must not bring the process down.
+    // Stays attached: an error between two owners of the socket must not crash the process.
     socket.on('error', (error: NodeJS.ErrnoException) => {
       if (error.syscall === 'bind') fail('aborted', `${localAddress} is not an address of this machine`)
       else

@@ -1,4 +1,6 @@
-/** Replies as real and hostile peers send them. */
+/**
+ * Replies of real and hostile peers.
+ */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { openReplyReader } from './reply-reader.ts'

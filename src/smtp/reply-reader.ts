@@ -1,20 +1,20 @@
 /**
- * Replies out of octets, however the network cut them into packets (RFC 5321 section 4.2). Pure: octets in, replies out.
- * Promises: at most one bounded reply is kept; the text of a reply is printable; work is linear in what was read.
+ * Parses replies from octets, independent of packet boundaries (RFC 5321 section 4.2). Pure: octets in, replies out. Promises: at most one
+ * reply of limited size is kept; the text of a reply is printable; work is linear in the input.
  */
 import type { Reply, SmtpLimits } from './types.ts'
 
 export type ReplyLimits = Pick<SmtpLimits, 'replyLines' | 'replyLineOctets' | 'replyOctets'>
 
 export interface ReplyReader {
-  /** Reads on. Returns a complaint when this is no SMTP we can follow; the reader must not be used after it. */
+  /** Reads more octets. Returns a complaint if they are not valid SMTP; the reader must not be used after that. */
   push(octets: Buffer): string | undefined
 }
 
 const lineFeed = 10
 const tooLong = 'the reply is too long'
 
-/** `take` is called for each reply; what follows a reply for which it returns false is thrown away. */
+/** `take` is called for each reply; octets after a reply for which it returns false are discarded. */
 export function openReplyReader(limits: ReplyLimits, take: (reply: Reply) => boolean): ReplyReader {
   let rest: Buffer | undefined
   let lines: string[] = []
@@ -29,7 +29,7 @@ export function openReplyReader(limits: ReplyLimits, take: (reply: Reply) => boo
       const length = (end < 0 ? all.length : end) - start
       if (length > limits.replyLineOctets || octetsBefore + length > limits.replyOctets) return tooLong
       if (end < 0) {
-        // A copy, so that a few octets do not keep a whole network buffer alive.
+        // A copy, so that a few octets do not keep a whole network buffer in memory.
         if (length > 0) rest = Buffer.from(all.subarray(start))
         return undefined
       }
@@ -55,14 +55,14 @@ export function openReplyReader(limits: ReplyLimits, take: (reply: Reply) => boo
   return { push }
 }
 
-/** Without its CR LF, or its LF alone: we never write a bare LF, but we understand it. */
+/** Without its CR LF, or its LF alone: Postrider never writes a bare LF, but accepts it. */
 function decode(octets: Buffer, start: number, end: number): string {
   const stop = end > start && octets[end - 1] === 13 ? end - 1 : end
   const ascii = octets.toString('latin1', start, stop)
   return /^[\x20-\x7e]*$/.test(ascii) ? ascii : escapeUnprintable(octets.toString('utf8', start, stop))
 }
 
-/** Controls, direction marks and what was no UTF-8 must not reach a terminal or a page. */
+/** Control characters, direction marks and invalid UTF-8 must not reach a terminal or a page. */
 function escapeUnprintable(text: string): string {
   return text.replace(/[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g, (character) => {
     const code = character.charCodeAt(0)
@@ -71,7 +71,7 @@ function escapeUnprintable(text: string): string {
 }
 
 function complaintOf(line: string): string | undefined {
-  // Codes outside 2xx to 5xx mean nothing in SMTP (RFC 5321 section 4.2.1); a code may stand alone (section 4.2).
+  // Codes outside 2xx to 5xx have no meaning in SMTP (RFC 5321 section 4.2.1); a code may stand alone (section 4.2).
   if (/^[2-5]\d\d(?:[ -]|$)/.test(line)) return undefined
   return `not an SMTP reply: ${line.slice(0, 80)}`
 }

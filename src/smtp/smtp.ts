@@ -1,8 +1,7 @@
 /**
- * One conversation as an SMTP client: connect, STARTTLS, pipeline, replies. No policy, no retry, no DNS.
- * Owns: nothing. Uses: base. Used by: delivery, doctor.
- * Promises: nothing a peer does makes it throw, wait for ever or keep more than a bounded reply; each recipient gets one result, and
- * `unknown` is said exactly when the final dot was handed to the network and its reply never seen.
+ * An SMTP client for one conversation: connect, STARTTLS, pipeline, replies. It contains no policy, retry or DNS. Owns: nothing. Uses:
+ * base. Used by: delivery, doctor. Promises: a peer cannot make it throw, wait without limit or keep more than one reply of limited size;
+ * each recipient gets one result, and `unknown` means exactly that the final dot was handed to the network and its reply never arrived.
  */
 export { connect, ownGreeting } from './connect.ts'
 export { reach, type Target } from './reach.ts'

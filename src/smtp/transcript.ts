@@ -1,4 +1,6 @@
-/** What was said, line by line, for people: `C: ` for us, `S: ` for the peer. Promises: at most 8 KB, and no secrets. */
+/**
+ * A readable transcript of a conversation, line by line: `C: ` for Postrider, `S: ` for the peer. Promises: at most 8 KB, and no secrets.
+ */
 
 export interface Transcript {
   client(line: string): void

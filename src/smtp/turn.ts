@@ -1,5 +1,5 @@
 /**
- * One transaction's state and what its replies mean for its recipients (RFC 5321 section 3.3); knows no socket.
+ * The state of one transaction, and the meaning of its replies for its recipients (RFC 5321 section 3.3); independent of sockets.
  * Promises: each recipient gets exactly one result; `unknown` only after the final dot was handed to the network.
  */
 import type { Break } from './channel.ts'
@@ -8,22 +8,22 @@ import type { Extensions, Failure, RecipientResult, Stage, Transaction, Transact
 
 export interface Turn {
   readonly transaction: Transaction
-  /** Per recipient, undefined while open. */
+  /** For each recipient; undefined while open. */
   readonly results: (RecipientResult | undefined)[]
-  /** Failures of this turn so far share its transcript, which is complete only at the end. */
+  /** Failures of this transaction so far share its transcript, which is complete only at the end. */
   readonly failures: Failure[]
   readonly answer: (result: TransactionResult) => void
   transcript: Transcript
-  /** What is being waited for. */
+  /** The reply awaited. */
   stage: Stage
-  /** Its commands are being said. */
+  /** Its commands are being sent. */
   isBegun: boolean
-  /** Its final dot is handed to the network: a break from here on leaves the outcome unknown. */
+  /** Its final dot has been handed to the network: a lost connection now leaves the outcome unknown. */
   isDotWritten: boolean
   /** The peer holds a transaction that only RSET or the final dot ends. */
   isMailOpen: boolean
   beganMs: number
-  /** When the last reply of a stage came, since then. */
+  /** Time of the last reply of each stage, in ms since then. */
   readonly repliedMs: Partial<Record<Stage, number>>
 }
 
@@ -43,7 +43,7 @@ export function openTurn(transaction: Transaction, answer: Turn['answer']): Turn
   }
 }
 
-/** How long each stage took, at the end of the transcript. */
+/** Appends the duration of each stage to the transcript. */
 export function noteTimes({ transcript, repliedMs }: Turn): void {
   const times = Object.entries(repliedMs).map(([stage, ms]) => `${stage} after ${Math.round(ms)} ms`)
   if (times.length > 0) transcript.note(`replies: ${times.join(', ')}`)
@@ -64,7 +64,7 @@ function failureOf(turn: Turn, stage: Stage, reason: Break): Failure {
   return failure
 }
 
-/** The connection ended under this turn. Only the turn that was being answered (`isFirst`) can be meant by a reply that ended it. */
+/** The connection ended during this transaction. A reply that ended it can concern only the transaction being answered (`isFirst`). */
 export function breakTurn(turn: Turn, reason: Break, isFirst: boolean): void {
   if (turn.isBegun) turn.transcript.note(reason.message)
   if (isFirst && turn.isBegun && reason.reply) {
@@ -76,18 +76,18 @@ export function breakTurn(turn: Turn, reason: Break, isFirst: boolean): void {
   giveAll(turn, { state: turn.isDotWritten ? 'unknown' : 'failed', failure })
 }
 
-/** Out of step, a refusal may have been the answer to something else; nothing was sent, so trying again costs nothing. */
+/** Out of sequence, a refusal may have been the reply to another command. The message was not sent, so a retry is safe. */
 function forgetReplies(turn: Turn): void {
   for (let index = 0; index < turn.results.length; index++) if (turn.results[index]?.state === 'refused') turn.results[index] = undefined
 }
 
-/** What ended another turn says of this one only that the connection is gone, or (421) that the peer closes it to everybody. */
+/** For this transaction, the end of another one means only a lost connection, or (421) that the peer closes it for all. */
 function asLostConnection({ kind, message, reply }: Break): Break {
   if (kind === 'aborted') return { kind, message }
   return reply?.code === 421 ? { kind: 'dropped', message, reply } : { kind: 'dropped', message }
 }
 
-/** Refuses before a word is said what the peer cannot take or what would break out of a command. */
+/** Refuses, before any command, a message that the peer cannot accept or that would break out of a command. */
 export function checkTurn(turn: Turn, extensions: Extensions): void {
   const { transaction } = turn
   const refuse = (index: number, kind: Failure['kind'], message: string, stage: Stage = 'mail') => {
@@ -113,10 +113,10 @@ export function checkTurn(turn: Turn, extensions: Extensions): void {
     refuseAll('eightbitmime', 'the peer does not offer 8BITMIME, which this message needs')
 }
 
-/** Of the whole message. */
+/** Size of the whole message. */
 export const octetsOf = ({ fieldsOnTop, data }: Transaction) => (fieldsOnTop?.length ?? 0) + data.length
 
-/** MAIL with the parameters of RFC 1870, 6152 and 6531, as far as the peer knows them. */
+/** MAIL with the parameters of RFC 1870, 6152 and 6531 that the peer supports. */
 export function mailCommand(transaction: Transaction, extensions: Extensions): string {
   const size = extensions.size === null ? '' : ` SIZE=${octetsOf(transaction)}`
   const body = transaction.needs8bit ? ' BODY=8BITMIME' : ''
@@ -130,5 +130,5 @@ function needsSmtpUtf8({ needsSmtpUtf8, returnPath, recipients }: Transaction): 
 
 const isAscii = (text: string) => /^[\x00-\x7f]*$/.test(text)
 
-/** No line end, no space, no bracket, so that an address cannot become a second command or parameter; 512 keeps to a line's length. */
+/** No line end, space or bracket, so that an address cannot become a second command or parameter; 512 keeps within the line length. */
 const isFitForCommand = (text: string) => text.length <= 512 && !/[\x00-\x20<>\x7f-\x9f\u2028\u2029]/.test(text)

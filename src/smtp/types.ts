@@ -1,29 +1,31 @@
-/** What one SMTP conversation is asked for and what it comes to. Types and default limits only. */
+/**
+ * Input and results of one SMTP conversation: types and default limits only.
+ */
 import type { X509Certificate } from 'node:crypto'
 import type { Socket } from 'node:net'
 import type { Clock } from '#base'
 
-/** Where to connect: the address, its port, and the name it was found under (for SNI, certificates and records). */
+/** The peer: its address, its port, and the name it was found under (for SNI, certificates and records). */
 export interface Peer {
   address: string
   port: number
   host: string
 }
 
-/** Makes a socket that is on its way to a peer; the usual one is node:net's. */
+/** Returns a socket that is connecting to a peer; the default is that of node:net. */
 export type Dial = (to: { host: string; port: number; localAddress: string | undefined }) => Socket
 
-/** All times in milliseconds and total per stage, not per octet: a peer that drips gets no more of it. */
+/** All times are in milliseconds and cover a whole stage, not each octet: a peer that sends slowly gets no more time. */
 export interface SmtpLimits {
   connectMs: number
   greetingMs: number
-  /** From a command's turn to its reply. */
+  /** From the start of a command's turn to its reply. */
   commandMs: number
   /** From DATA to its reply. */
   dataMs: number
-  /** For a block of content (64 KB) to be taken by the peer. */
+  /** For the peer to read a block of content (64 KB). */
   blockMs: number
-  /** From the final dot to its reply. A shorter limit makes duplicates (RFC 5321 section 4.5.3.2.6). */
+  /** From the final dot to its reply. A shorter limit causes duplicates (RFC 5321 section 4.5.3.2.6). */
   finalReplyMs: number
   tlsMs: number
   replyLines: number
@@ -46,88 +48,88 @@ export const defaultLimits: SmtpLimits = {
 
 export interface ConnectOptions {
   peer: Peer
-  /** Our name in EHLO. */
+  /** Postrider's name in EHLO. */
   ehloName: string
-  /** That our own server greets with: who greets so is ourselves, and mail would go round in a circle. */
+  /** The name that Postrider's own server greets with: a peer that greets with it is this server, and mail would loop. */
   ownName?: string | undefined
   localAddress?: string | undefined
-  /** Connected already (see `reach`): it belongs to the conversation from now on. */
+  /** Already connected (see `reach`); the conversation owns it from now on. */
   socket?: Socket | undefined
   /**
-   * `opportunistic`: STARTTLS when offered, any certificate; `old`: likewise, TLS 1.0 and weak keys too; `none`: never; `implicit`: TLS
-   * before the greeting; `require`: STARTTLS or nothing. The last two are promises to an operator, so they also want a certificate that
-   * is valid for the peer's host. A demand: STARTTLS or nothing, with certificates that it is content with.
+   * `opportunistic`: STARTTLS when offered, any certificate; `old`: the same with TLS 1.0 and weak keys; `none`: never; `implicit`: TLS
+   * before the greeting; `require`: STARTTLS or failure. The operator relies on the last two, so they also require a certificate that is
+   * valid for the peer's host. A demand: STARTTLS or failure, with certificates that it accepts.
    */
   tls: 'opportunistic' | 'old' | 'none' | 'implicit' | 'require' | TlsDemand
   /** Sent only over TLS or to a loopback address. */
   auth?: { user: string; password: string } | undefined
-  /** `never`: one command at a time, for a peer that lost its way among several. */
+  /** `never`: one command at a time, for a peer that fails with pipelining. */
   pipelining?: 'when offered' | 'never'
   clock: Clock
   limits?: Partial<SmtpLimits>
   dial?: Dial | undefined
 }
 
-/** What a recipient's domain, or the operator, wants of TLS. */
+/** The TLS requirement of a recipient domain or the operator. */
 export interface TlsDemand {
-  /** For SNI and the usual rules; the peer's host when absent. */
+  /** For SNI and the usual verification; defaults to the peer's host. */
   serverName?: string | undefined
   /**
-   * The peer's certificates as sent, its own first, and what the usual rules have against them (undefined: nothing). Returns a verdict in
-   * words for the record.
+   * Receives the peer's certificates as sent, its own first, and the fault that the usual verification found (undefined: none). Returns a
+   * verdict in words for the record.
    */
   judge(certificates: readonly X509Certificate[], complaint: string | undefined): { isContent: boolean; verdict: string }
 }
 
-/** What is known of a connection's encryption. */
+/** Facts about a connection's encryption. */
 export interface TlsFacts {
-  /** As `TLSv1.3`. */
+  /** For example `TLSv1.3`. */
   version: string
   cipher: string
-  /** `valid`, or what is wrong, in words. */
+  /** `valid`, or the fault in words. */
   certificate: string
 }
 
 export type Stage = 'connect' | 'greeting' | 'ehlo' | 'tls' | 'auth' | 'mail' | 'rcpt' | 'data' | 'content' | 'final'
 
-/** The extension of SMTP that the message needs and the server does not offer: RFC 1870, 6531, 6152. For `size`: not for one so large. */
+/** Extension that the message needs and the server does not offer (RFC 1870, 6531, 6152). `size`: the server's limit is too small. */
 type MissingExtension = 'size' | 'smtputf8' | 'eightbitmime'
 
-/** Why a conversation ended without the answer that was wanted. */
+/** The reason for a conversation that ended without the expected reply. */
 export interface Failure {
   stage: Stage
   kind: 'reply' | 'refused' | 'timeout' | 'dropped' | 'protocol' | 'tls' | 'aborted' | MissingExtension | 'loop'
-  /** What the peer said, if it was an answer that ended it. */
+  /** The peer's reply, if a reply ended the conversation. */
   reply?: Reply | undefined
   message: string
   transcript: string
-  /** Of a handshake that came about, where its certificate was not good enough. */
+  /** The TLS facts of a completed handshake whose certificate was rejected. */
   tls?: TlsFacts | undefined
-  /** The handshake was refused, which an older version of TLS may mend. */
+  /** The handshake was refused; an older TLS version may succeed. */
   mayBeOldTls?: boolean
 }
 
 export interface Reply {
   /** 200 to 599. */
   code: number
-  /** The enhanced status code of RFC 3463 if the reply has one; its class need not agree with the code, and the code rules. */
+  /** The enhanced status code (RFC 3463), if the reply has one. Its class need not agree with the code; the code counts. */
   enhanced: string | null
-  /** The lines with their codes, joined by LF; whatever is not printable is escaped. */
+  /** The lines with their codes, joined by LF; unprintable characters are escaped. */
   text: string
 }
 
-/** One message to the recipients it has at one peer. */
+/** One message to its recipients at one peer. */
 export interface Transaction {
   /** Empty for the null return path. */
   returnPath: string
   recipients: string[]
-  /** Whole header fields in front of `data`: lines that end in CRLF, none beginning with a dot. */
+  /** Complete header fields in front of `data`: lines end in CRLF, and no line begins with a dot. */
   fieldsOnTop?: Buffer
-  /** Lines end in CRLF, the last one too; dots stuffed; without the final dot. */
+  /** Lines end in CRLF, including the last; dots stuffed; without the final dot. */
   data: Buffer
   needs8bit: boolean
   needsSmtpUtf8: boolean
-  /** Asked right before the write that holds the final dot; after a no the dot is never written. */
+  /** Called right before the write that contains the final dot; if it returns false, the dot is never written. */
   mayFinish: () => boolean
 }
 
@@ -136,7 +138,7 @@ export type RecipientResult =
   | { state: 'refused'; stage: Stage; reply: Reply }
   /** Certainly not sent. */
   | { state: 'failed'; failure: Failure }
-  /** The final dot was written and its reply never seen: sent or not, nobody here knows. */
+  /** The final dot was written and its reply never arrived: the message may or may not have been sent. */
   | { state: 'unknown'; failure: Failure }
 
 export interface TransactionResult {
@@ -144,7 +146,7 @@ export interface TransactionResult {
   recipients: RecipientResult[]
   transcript: string
   durationMs: number
-  /** When the last reply of a stage came, in ms after the transaction began. */
+  /** Time of the last reply of each stage, in ms after the transaction began. */
   repliedMs: Readonly<Partial<Record<Stage, number>>>
 }
 
@@ -159,16 +161,16 @@ export interface Extensions {
 export interface SmtpConnection {
   readonly peer: Peer
   readonly secure: boolean
-  /** Null in the clear. */
+  /** Null without TLS. */
   readonly tls: TlsFacts | null
   readonly extensions: Extensions
-  /** Never rejects. A transaction given while another runs follows it; with PIPELINING right behind its final dot. */
+  /** Never rejects. A transaction given while another runs follows it; with PIPELINING directly behind its final dot. */
   transact(transaction: Transaction): Promise<TransactionResult>
-  /** May another transaction be given? */
+  /** Whether another transaction may be given. */
   readonly usable: boolean
-  /** Resolves when the socket is closed, for whatever reason. */
+  /** Resolves when the socket is closed, for any reason. */
   readonly closed: Promise<void>
-  /** Says QUIT when the transactions given are answered; delays none of them. */
+  /** Sends QUIT after the given transactions are answered; does not delay them. */
   quit(): void
   /** Ends at once; transactions before their final dot fail as `aborted`. */
   destroy(): void

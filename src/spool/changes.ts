@@ -1,6 +1,7 @@
 /**
- * A tenant is suspended, resumed or deleted, or a sending domain is deleted: the change is noted in the transaction that makes it, and
- * its queued emails follow in batches. What must be decided anew becomes ready; delivery then holds or fails it as it finds the tenant.
+ * Queue updates after a tenant is suspended, resumed or deleted, or a sending domain is resumed or deleted. The change is recorded in the
+ * transaction that makes it, and its queued emails follow in batches. Emails to be decided again become ready; delivery then holds or
+ * fails them by the tenant's new state.
  */
 import { type Db, type Queryable, sql, type Tx } from '#db'
 
@@ -67,40 +68,40 @@ const releaseSome = sql<{ emailId: string }>`
   where tenant_id = $1 and email_id in (select email_id from chosen) and state || '' = 'held'
   returning email_id as "emailId"`
 
-/** To be called in the transaction that changes the tenant. */
+/** Must be called in the transaction that changes the tenant. */
 export function noteTenantChange(tx: Tx, tenantId: string, change: TenantChange, nowMs: number): Promise<number> {
   return tx.run(noteChange, [tenantId, change, null, new Date(nowMs)])
 }
 
-/** To be called in the transaction that lets the domain send again. */
+/** Must be called in the transaction that resumes the domain. */
 export function noteDomainResumed(tx: Tx, tenantId: string, domain: string, nowMs: number): Promise<number> {
   return tx.run(noteChange, [tenantId, 'domain resumed', domain, new Date(nowMs)])
 }
 
-/** To be called in the transaction that deletes the domain. */
+/** Must be called in the transaction that deletes the domain. */
 export function noteDomainDeleted(tx: Tx, tenantId: string, domain: string, nowMs: number): Promise<number> {
   return tx.run(noteChange, [tenantId, 'domain deleted', domain, new Date(nowMs)])
 }
 
-/** The next change that is at least as old as `beforeMs`. */
+/** The next change that was made at or before `beforeMs`. */
 export const nextQueueChange = (on: Queryable, beforeMs: number): Promise<QueueChange | undefined> =>
   on.first(oldestChange, [new Date(beforeMs)])
 
 export const forgetQueueChange = (on: Queryable, { tenantId, id }: QueueChange): Promise<number> => on.run(forgetChange, [tenantId, id])
 
-/** Makes recipients in these states ready, `most` of them; returns how many. */
+/** Makes at most `most` recipients in these states ready; returns how many. */
 export const wake = (db: Db, tenantId: string, states: readonly ('deferred' | 'held' | 'waiting')[], most: number): Promise<number> =>
   db.run(wakeSome, [tenantId, states, most])
 
 export const wakeEmails = (db: Db, tenantId: string, emailIds: readonly string[]): Promise<number> =>
   db.run(wakeThese, [tenantId, emailIds])
 
-/** Ids of a tenant's recipients that lie still, in order, after `afterId`. */
+/** Ids of a tenant's recipients that are queued and not being sent, in order, after `afterId`. */
 export async function listStill(on: Queryable, tenantId: string, afterId: string, most: number): Promise<string[]> {
   return (await on.rows(idsAfter, [tenantId, afterId, most])).map((row) => row.emailId)
 }
 
-/** Lets recipients go that were held for their tenant, `most` of them; the caller makes their emails pending. */
+/** Releases at most `most` recipients held for their tenant; the caller makes their emails pending. */
 export async function releaseHeldForTenant(tx: Tx, tenantId: string, most: number): Promise<string[]> {
   return (await tx.rows(releaseSome, [tenantId, most])).map((row) => row.emailId)
 }

@@ -1,7 +1,7 @@
 /**
- * Claiming: the owner of shards takes ready recipients in fair order. A lane is one tenant's mail for one destination. Tenants take
- * turns, and within a tenant its destinations; a lane gives no more than its window, so that a hanging destination holds few.
- * The claim is the intent to send: committed before any of it is handed to a connection, it tells "perhaps sent" from "not started".
+ * Claims ready recipients for the owned shards in fair order. A lane is one tenant's mail for one recipient domain. Tenants take turns,
+ * and within a tenant its recipient domains. A lane yields at most its window, so that an unresponsive site holds few recipients. The
+ * claim is committed before sending, so that a crash distinguishes "not started" from "possibly sent".
  */
 import { type Db, type Queryable, sql } from '#db'
 import { aheadOfRow } from './test-clocks.ts'
@@ -18,13 +18,13 @@ export interface Claimed {
   manual: boolean
   test: boolean
   sizeOctets: number
-  /** Why it was held, when it was until it was claimed; `released` when it was let go. */
+  /** The hold reason, if the recipient was held until the claim; `released` if it had been released. */
   heldBecause: string | null
-  /** How far the tenant's test clock is ahead, for test mail; else 0. */
+  /** Clock offset of the tenant's test clock, for test mail; otherwise 0. */
   aheadMs: number
 }
 
-/** The status of an email in the spool, told from its row. */
+/** The status of an email in the spool, derived from its row. */
 export function statusBefore(row: Pick<Claimed, 'heldBecause' | 'manual' | 'failures'>): 'pending' | 'softfail' | 'held' {
   if (row.heldBecause === 'released') return 'pending'
   if (row.heldBecause !== null) return 'held'
@@ -42,16 +42,16 @@ const claimedColumns = sql.part`
   spool.held_because as "heldBecause", ${aheadOfRow} as "aheadMs"`
 
 /**
- * Plans are kept, and one that was made while the spool was as good as empty believes that everything in it is one row: any way of finding
- * it costs the same. So that it cannot read the backlog where it should find a few rows, no other way is left to it: `isNow` keeps it from
- * a whole partial index, `between` a key and the same key from all keys, and the loose scans name the columns of the index of ready
+ * The server caches plans. A plan made while the spool was nearly empty assumes that the spool has one row, so that every access path
+ * costs the same. These guards leave only the intended path, so that no plan reads the backlog to find a few rows. `isNow` excludes a
+ * whole partial index, and `between` a key and the same key excludes all keys. The loose scans name the columns of the index of ready
  * recipients from the first on, as ranges and in its order, which no other index can serve.
  */
 const isNow = sql.part`spool.state || ''`
 
 /**
- * Two loose index scans (the next tenant after this one, the next destination after this one) instead of a sort, so that the cost
- * follows the number of lanes looked at and not the length of the backlog.
+ * Two loose index scans (the next tenant after this one, the next recipient domain after this one) replace a sort. The cost therefore
+ * depends on the number of lanes examined and not on the length of the backlog.
  */
 const claimReady = sql<Claimed>`
   with recursive owned (shard, epoch) as (
@@ -119,7 +119,7 @@ const claimReady = sql<Claimed>`
       where state = 'ready' and (spool.shard, spool.tenant_id, spool.destination) >= (filled.shard, filled.tenant_id, filled.destination)
         and (spool.shard, spool.tenant_id, spool.destination) <= (filled.shard, filled.tenant_id, filled.destination)
       order by spool.shard, spool.tenant_id, spool.destination, spool.content_id, spool.email_id
-      -- Of each shard hardly more than its share: a long backlog is not read and sorted to find its beginning.
+      -- Hardly more than its share of each shard, so that a long backlog is not read and sorted to find its beginning.
       limit least(filled.size, 4 + 3 * filled.size / (2 * filled.shards))
     ) as ready
     where filled.size > 0
@@ -143,7 +143,7 @@ const claimReady = sql<Claimed>`
     and ${isNow} = 'ready'
   returning ${claimedColumns}`
 
-/** Not by another process since then, nor by this one again. */
+/** Not claimed since then by another process or again by this one. */
 const isStillClaimed = sql.part`
   (spool.tenant_id, spool.email_id) between (given.tenant_id, given.email_id) and (given.tenant_id, given.email_id) and ${isNow} = 'sending'
   and (spool.epoch, spool.failures) = (given.epoch, given.failures)`
@@ -179,9 +179,7 @@ const promoteDue = sql`
   ) as due
   where (spool.tenant_id, spool.email_id) between (due.tenant_id, due.email_id) and (due.tenant_id, due.email_id) and ${isNow} = 'deferred'`
 
-/**
- * Through the same index. It has held recipients too, whose time may be as far off, so that it is not asked often.
- */
+/** Uses the same index. The index also contains held recipients, whose time may be as far in the future, so this runs rarely. */
 const recallDistant = sql`
   update spool
   set due_at = $3
@@ -202,21 +200,21 @@ export interface OwnedShard {
 
 export interface ClaimWish {
   shards: readonly OwnedShard[]
-  /** How many recipients at most. */
+  /** Maximum number of recipients. */
   most: number
-  /** How many destinations of one tenant in one shard to look at. */
+  /** Number of recipient domains to examine for one tenant in one shard. */
   lanesPerTenant: number
-  /** Where to go on in a tenant with more destinations than that. */
+  /** Where to continue in a tenant with more recipient domains than that. */
   cursors: ReadonlyMap<string, string>
-  /** How much may be taken from lanes that are being worked on; 0 for those that have enough. */
+  /** Maximum to claim from lanes with mail in flight; 0 for a lane that has enough. */
   windows: readonly (Lane & { size: number })[]
-  /** How much may be taken from any other lane. */
+  /** Maximum to claim from any other lane. */
   freshWindow: number
-  /** Destinations that nothing is taken for. */
+  /** Recipient domains from which no recipient is claimed. */
   paused: readonly string[]
 }
 
-/** Commits the intent to send and returns the recipients taken, in fair order of turns. */
+/** Commits the claim, and returns the claimed recipients in fair order of turns. */
 export function claim(db: Db, wish: ClaimWish): Promise<Claimed[]> {
   return db.rows(claimReady, [
     wish.shards.map((one) => one.shard),
@@ -242,13 +240,13 @@ const columnsOf = (claimed: readonly ClaimKey[]) => [
   claimed.map((one) => one.failures),
 ]
 
-/** Gives back what was claimed and never handed to a connection. */
+/** Requeues recipients that were claimed and never reached a connection. */
 export async function giveBack(on: Queryable, claimed: readonly ClaimKey[]): Promise<void> {
   if (claimed.length === 0) return
   await on.run(unclaim, columnsOf(claimed))
 }
 
-/** As `giveBack`, not to be claimed again before `due`; no attempt is counted. `waitsFor`: for people. */
+/** Like `giveBack`, but not to be claimed again before `due`; counts as no attempt. `waitsFor`: the delay reason, for people. */
 export async function postpone(
   on: Queryable,
   claimed: readonly ClaimKey[],
@@ -258,19 +256,19 @@ export async function postpone(
   await on.run(putOff, [...columnsOf(claimed), due, waitsFor])
 }
 
-/** Recipients of these shards that are claimed and not in the owner's hands (`heldEmailIds`): perhaps sent. */
+/** Orphaned claims of these shards: recipients that are claimed but not in flight (`heldEmailIds`). They may have been sent. */
 export function findInterrupted(db: Db, shards: readonly OwnedShard[], heldEmailIds: readonly string[], most: number): Promise<Claimed[]> {
   return db.rows(interrupted, [shards.map((one) => one.shard), shards.map((one) => one.epoch), heldEmailIds, most])
 }
 
-/** Deferred recipients whose time has come become ready; returns how many. */
+/** Makes deferred recipients ready when they are due; returns how many. */
 export function promote(db: Db, shards: readonly OwnedShard[], nowMs: number, most: number): Promise<number> {
   return db.run(promoteDue, [shards.map((one) => one.shard), new Date(nowMs), most])
 }
 
 /**
- * Deferred recipients that are due later than anything puts off, because a clock was ahead when that was written, are due now; returns how
- * many.
+ * Makes deferred recipients due now if they are due after `latestMs`, beyond any regular delay: a process whose clock was fast wrote that
+ * time. Returns how many.
  */
 export function recall(db: Db, shards: readonly OwnedShard[], latestMs: number, nowMs: number, most: number): Promise<number> {
   return db.run(recallDistant, [shards.map((one) => one.shard), new Date(latestMs), new Date(nowMs), most])

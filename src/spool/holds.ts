@@ -1,4 +1,6 @@
-/** Emails kept back: those waiting for send capacity, released in order of acceptance, and held ones whose time is up. */
+/**
+ * Emails kept out of delivery: those over the send limit, released in order of acceptance, and held ones that have expired.
+ */
 import { emailIdTimeMs } from '#base'
 import { type Db, type Queryable, sql, type Tx } from '#db'
 import { appendEvents } from '#events'
@@ -58,7 +60,7 @@ const takeExpired = sql<ExpiredHold>`
   ) and state = 'held'
   returning tenant_id as "tenantId", email_id as "emailId", recipient, failures, ${aheadOfRow} as "aheadMs"`
 
-/** Lets emails that wait for send capacity go, as many as there is room for, in order of acceptance; returns how many. */
+/** Releases as many emails over the send limit as there is capacity for, in order of acceptance; returns how many. */
 export function releaseWaiting(db: Db, limits: SendLimits, nowMs: number): Promise<number> {
   return db.transaction(async (tx) => {
     let released = 0
@@ -72,7 +74,7 @@ async function releaseWithin(tx: Tx, room: Room, limits: SendLimits, nowMs: numb
   const waiting = await tx.rows(countWaiting, [room.test])
   const tenants = new Map(taken.map((one) => [one.tenantId, one.taken]))
   const released = taken.reduce((sum, one) => sum + one.taken, 0)
-  // A tenant whose own ceiling is reached waits for itself; all others wait for the organisation.
+  // A tenant at its own ceiling delays only its own mail; all other mail waits for the organisation's capacity.
   const ownCeiling = waiting.filter(
     ({ tenantId }) => (room.tenants.get(tenantId) ?? Number.MAX_SAFE_INTEGER) <= (tenants.get(tenantId) ?? 0),
   )
@@ -82,7 +84,7 @@ async function releaseWithin(tx: Tx, room: Room, limits: SendLimits, nowMs: numb
   return released
 }
 
-/** Takes held emails whose time is up out of the spool; the caller makes them hardfail in the same transaction. */
+/** Removes expired held emails from the spool; the caller makes them hardfail in the same transaction. */
 export function takeExpiredHolds(tx: Tx, nowMs: number, most: number): Promise<ExpiredHold[]> {
   return tx.rows(takeExpired, [new Date(nowMs), most])
 }
@@ -96,7 +98,7 @@ const oldestQueued = sql<{ oldest: string | null }>`
   select least(min(email_id), min(content_id)) as oldest
   from spool`
 
-/** Which of these emails' contents somebody in the spool still needs. */
+/** Returns those of the given contents that a recipient in the spool still needs. */
 export async function contentsStillQueued(
   on: Queryable,
   emails: readonly { tenantId: string; contentId: string }[],
@@ -105,7 +107,7 @@ export async function contentsStillQueued(
   return new Set(rows.map((row) => row.contentId))
 }
 
-/** When the oldest email or content in the spool was accepted (ms), if there is any. */
+/** Acceptance time (ms) of the oldest email or content in the spool, if there is any. */
 export async function oldestQueuedMs(on: Queryable): Promise<number | undefined> {
   const oldest = (await on.first(oldestQueued))?.oldest
   return oldest == null ? undefined : emailIdTimeMs(oldest)
@@ -118,7 +120,10 @@ const requeueEmail = sql`
   set state = 'ready', manual = true, failures = 0, due_at = null, held_because = null
   where spool.state in ('deferred', 'held')`
 
-/** Puts an email back, ready now, marked as a manual retry; false while it is being sent or waits for its turn anyway. */
+/**
+ * Returns an email to the queue, ready now, marked as a manual retry; false while it is being sent, is ready anyway, or is over the send
+ * limit.
+ */
 export async function requeue(
   tx: Tx,
   email: { tenantId: string; id: string; contentId: string; recipient: string; test: boolean },

@@ -1,8 +1,8 @@
 /**
- * Leases: which process owns which parts of some work: shards of the spool, endpoints of webhooks. A living process raises its beat; the others watch the beat by their own
- * monotonic clocks, so no wall clock and no clock of another machine decides anything. Whoever sees a beat stand still for the
- * lease's length removes the process, in the same transaction that checks the beat once more, and its shards become free.
- * The owner believes in its lease for three quarters of that length after the last beat it *began* to write.
+ * Leases: which process owns which part of some work (shards of the spool, webhook endpoints). A living process renews its heartbeat. The
+ * others watch it by their own monotonic clocks, so that no wall clock and no other machine's clock decides. The process that first
+ * notices a heartbeat unchanged for one lease period removes its owner, in a transaction that checks the heartbeat once more, and the
+ * shards become free. An owner trusts its lease for three quarters of that period after it *started* its last renewal.
  */
 import { type Clock, type Log, metrics, type Reached } from '#base'
 import { type Db, type Queryable, type Sql, sql } from '#db'
@@ -32,7 +32,7 @@ const removeProcess = sql`
   delete from delivery_processes
   where id = $1 and beat = $2`
 
-/** A process taken for dead goes on under a longer name. */
+/** A process that was removed as dead but still runs continues under a longer name. */
 const removeEnded = sql<{ id: string }>`
   delete from delivery_processes
   where starts_with(id, $1)
@@ -66,25 +66,25 @@ const freeOrphans = sql`
   set owner = null
   where owner is not null and owner not in (select id from delivery_processes)`
 
-/** What is leased: the statements on its tables, in which a part's number is called a shard. */
+/** A kind of leased work: the statements on its tables, in which the number of a part is called a shard. */
 export interface Leased {
   /** $1: the process. */
   register: Sql<unknown>
-  /** $1: the process; no row when it was removed, else one for each part it owns, or one without. */
+  /** $1: the process. Returns no row if it was removed, otherwise one for each part it owns, or one without a part. */
   raiseBeat: Sql<{ shard: number | null; epoch: number | null }>
   allBeats: Sql<{ id: string; beat: number }>
-  /** $1, $2: the process and the beat it must still have. */
+  /** $1, $2: the process, and the heartbeat it must still have. */
   removeProcess: Sql<unknown>
-  /** $1: what its names begin with. */
+  /** $1: the start of its names. */
   removeEnded: Sql<{ id: string }>
   /** $1: processes. */
   freeAllOf: Sql<unknown>
-  /** $1: the process; $2: at most so many. */
+  /** $1: the process; $2: the maximum number. */
   take: Sql<OwnedShard>
   /** $1: the process; $2: the parts. */
   free: Sql<unknown>
   freeOrphans: Sql<unknown>
-  /** How many parts there are. */
+  /** The number of parts. */
   count(db: Db): Promise<number>
 }
 
@@ -102,20 +102,20 @@ export const shardLeases: Leased = {
 }
 
 const beatsPerLease = 5
-/** Often enough that shards change hands quickly when processes come and go. */
+/** Short enough that shards change owners quickly when processes start and stop. */
 const longestTurnMs = 400
 const believedPart = 0.75
 
 export interface Leases {
-  /** The shards that may be worked on now; empty when the lease has run out. */
+  /** The shards that may be worked on now; empty when the lease has expired. */
   owned(): readonly OwnedShard[]
-  /** Asked right before a final dot, by the monotonic clock. */
+  /** Checked right before a final dot, by the monotonic clock. */
   holds(shard: number, epoch: number): boolean
-  /** One turn: beat, watch the others, take free shards or give up surplus ones. Rejects when the database is away. */
+  /** One tick: renew the heartbeat, watch the others, take free shards or give up surplus ones. Rejects if the database is unavailable. */
   turn(): Promise<void>
-  /** Milliseconds between turns. */
+  /** Milliseconds between ticks. */
   everyMs: number
-  /** Gives all shards back; nothing may be in flight any more. */
+  /** Gives up all shards; no recipient may be in flight any more. */
   close(): Promise<void>
 }
 
@@ -123,18 +123,21 @@ export interface LeaseDeps {
   db: Db
   clock: Clock
   log: Log
-  /** Unique among all processes, ever. */
+  /** Never used by another process, past or present. */
   processId: string
   newProcessId: () => string
   leaseMs: number
   leased: Leased
-  /** Whether anything of this shard is still in the process's hands: a surplus shard is given up once it is idle. */
+  /** Whether the shard has no recipient in flight: a surplus shard is given up once it is idle. */
   isIdle: (shard: number) => boolean
-  /** Called where a crash test may strike. */
+  /** Called where a crash test may inject a failure. */
   reached?: Reached | undefined
 }
 
-/** Removes a process that certainly has ended, under whatever later names it went on, so that its shards need not wait for the lease to run out. */
+/**
+ * Removes a process that has certainly ended, including the later names it continued under, so that its shards need not wait for the lease
+ * to expire.
+ */
 export async function forgetProcess(db: Db, leased: Leased, processId: string): Promise<void> {
   await db.transaction(async (tx) => {
     const names = (await tx.rows(leased.removeEnded, [processId])).map((one) => one.id)
@@ -142,7 +145,7 @@ export async function forgetProcess(db: Db, leased: Leased, processId: string): 
   })
 }
 
-/** The names of the delivery processes that have not been taken for dead. */
+/** The names of the delivery processes that were not removed as dead. */
 export const livingProcesses = async (on: Queryable): Promise<string[]> => (await on.rows(allBeats)).map((one) => one.id)
 
 export async function openLeases(deps: LeaseDeps): Promise<Leases> {
@@ -150,7 +153,7 @@ export async function openLeases(deps: LeaseDeps): Promise<Leases> {
   let processId = deps.processId
   let believedUntilMs = 0
   let mine: OwnedShard[] = []
-  /** Shards above the fair share: no longer claimed from, given up once idle. */
+  /** Shards above the fair share: no longer claimed from, and given up once idle. */
   let leaving = new Set<number>()
   let seen = new Map<string, { beat: number; sinceMs: number }>()
   await db.run(leased.register, [processId])
@@ -220,12 +223,12 @@ export async function openLeases(deps: LeaseDeps): Promise<Leases> {
             mine = mine.filter((one) => !idle.includes(one.shard))
             await db.run(leased.free, [processId, idle])
           }
-          // Only idle ones are set aside, for one turn: a shard with a hanging recipient would keep its other mail waiting for it.
+          // Only idle shards are set aside, for one tick: a shard with an unresponsive recipient would block its other mail.
           const surplus = mine.filter((one) => deps.isIdle(one.shard)).slice(0, mine.length - share)
           leaving = new Set(surplus.map((one) => one.shard))
         }
       } catch (error) {
-        // While the database is away nobody's beat can rise: what was seen before says nothing about who lives.
+        // While the database is unavailable no heartbeat can change, so earlier observations do not show which processes live.
         seen = new Map()
         throw error
       } finally {

@@ -1,12 +1,14 @@
-/** The queue as its operator sees and handles it: what lies where, what is paused, and rows moved by hand. Nothing on the hot path. */
+/**
+ * Queue administration: queue contents, pauses, and rows changed by hand. Not on the hot path.
+ */
 import { type Clock, emailIdTimeMs, remembered } from '#base'
 import { type Db, type Queryable, sql, type Tx } from '#db'
 import { aheadOfRow } from './test-clocks.ts'
 
-/** Which of the queue is meant; what is absent does not restrict. */
+/** Selects a part of the queue; an absent field does not restrict. */
 export interface QueueFilter {
   tenantId?: string | undefined
-  /** The recipients' domain. */
+  /** The recipient domain. */
   destination?: string | undefined
   emailId?: string | undefined
   /** An address in lower case. */
@@ -33,8 +35,9 @@ export interface Taken {
 }
 
 /**
- * Locked where they are chosen, here and below: one that somebody takes up meanwhile is not counted, so that fewer than $5 are the last.
- * Chosen in `with`, which is done once: a subquery may be done for every row, and chooses others when the first are no longer there.
+ * Rows are locked where they are selected, here and below. An email claimed meanwhile is not counted, so a result smaller than $5 is the
+ * last batch. The selection stands in `with`, which runs once. A subquery may run for every row, and would select others when the first
+ * are gone.
  */
 const takeRows = sql<Taken>`
   with chosen as (
@@ -86,19 +89,19 @@ const releaseRows = sql<{ tenantId: string; emailId: string }>`
   where (tenant_id, email_id) in (select tenant_id, email_id from chosen) and state || '' = 'held'
   returning tenant_id as "tenantId", email_id as "emailId"`
 
-/** Takes what is not being sent out of the spool, `most` at once; the caller makes it hardfail. */
+/** Removes emails that are not being sent from the spool, at most `most` at once; the caller makes them hardfail. */
 export const takeQueued = (tx: Tx, filter: QueueFilter, most: number): Promise<Taken[]> =>
   tx.rows(takeRows, [...filterValues(filter), most])
 
-/** Makes deferred recipients due now, `most` at once; returns how many. */
+/** Makes deferred recipients due now, at most `most` at once; returns how many. */
 export const flushDeferred = (on: Queryable, filter: QueueFilter, most: number): Promise<number> =>
   on.run(hasten, [...filterValues(filter), most])
 
-/** Makes those due by then that wait for what begins so, as people are told it, `most` at once; returns how many. */
+/** Makes recipients due by `due` if their delay reason starts with `waitsFor`, at most `most` at once; returns how many. */
 export const hastenWaiters = (on: Queryable, waitsFor: string, due: Date, most: number): Promise<number> =>
   on.run(hastenWaiting, [waitsFor, due, most])
 
-/** Lets held recipients go, oldest first, `most` at once; the caller makes their emails pending. */
+/** Releases held recipients, oldest first, at most `most` at once; the caller makes their emails pending. */
 export const releaseHeld = (tx: Tx, filter: QueueFilter, most: number): Promise<{ tenantId: string; emailId: string }[]> =>
   tx.rows(releaseRows, [...filterValues(filter), most])
 
@@ -109,14 +112,14 @@ export interface QueuedAt {
   deferred: number
   waiting: number
   held: number
-  /** Of the email that has waited longest. */
+  /** The email that has waited longest. */
   oldestEmailId: string
-  /** When the next deferred one is due. */
+  /** When the next deferred recipient is due. */
   nextDueAt: Date | null
-  /** The youngest deferred one; its attempts tell why. */
+  /** The newest deferred email; its attempts show the reason. */
   deferredEmailId: string | null
   deferredTenantId: string | null
-  /** Why that one waits, when it is no failed attempt. */
+  /** The delay reason of that email, unless it is a failed attempt. */
   waitsFor: string | null
 }
 
@@ -134,7 +137,7 @@ const byDestination = sql<QueuedAt>`
   order by count(*) desc, destination
   limit $2`
 
-/** Live mail in the queue by destination, the longest first. Reads the whole queue. */
+/** Queued live mail by recipient domain, the longest queues first. Reads the whole queue. */
 export const queueByDestination = (on: Queryable, tenantId: string | null, most: number): Promise<QueuedAt[]> =>
   on.rows(byDestination, [tenantId, most])
 
@@ -148,7 +151,10 @@ const unowned = sql<{ shards: number }>`
   from shard_leases
   where owner is null`
 
-/** The queue as numbers, for metrics: what lies there, for how long the one that waits longest is past its time, shards without an owner. */
+/**
+ * Queue measurements for the metrics: recipients by state, how long the most overdue one is past its due time, and shards without an
+ * owner.
+ */
 export async function measureQueue(
   on: Queryable,
   nowMs: number,
@@ -163,7 +169,7 @@ export async function measureQueue(
 }
 
 export interface QueueStop {
-  /** '' for a destination and a provider, which are paused for all. */
+  /** '' for a recipient domain or a provider, which are paused for all tenants. */
   tenantId: string
   kind: 'destination' | 'provider' | 'domain'
   name: string
@@ -199,10 +205,10 @@ export const stopQueue = (tx: Tx, { tenantId, kind, name, because, at }: QueueSt
 export const resumeQueue = async (tx: Tx, { tenantId, kind, name }: Pick<QueueStop, 'tenantId' | 'kind' | 'name'>): Promise<boolean> =>
   (await tx.run(dropStop, [tenantId, kind, name])) === 1
 
-/** Nobody could name the tenant any more to resume what is paused of it. */
+/** A deleted tenant cannot be named any more to resume its pauses. */
 export const removeStopsOfTenant = (tx: Tx, tenantId: string): Promise<number> => tx.run(dropStopsOf, [tenantId])
 
-/** What is paused, at most a second old. */
+/** The active pauses, cached for at most a second. */
 export function openStops({ db, clock }: { db: Db; clock: Clock }): { current(): Promise<readonly QueueStop[]> } {
   const known = remembered(clock, () => listStops(db))
   return { current: () => known.get('') }
@@ -214,10 +220,10 @@ export interface Queued {
   /** Failed attempts so far. */
   failures: number
   manual: boolean
-  /** Of test mail by its tenant's test clock. */
+  /** For test mail, by the tenant's test clock. */
   dueAt: Date | null
   heldBecause: string | null
-  /** Why a deferred one waits, when that is no failed attempt. */
+  /** The delay reason of a deferred recipient, unless it is a failed attempt. */
   waitsFor: string | null
 }
 
@@ -227,7 +233,7 @@ const queuedEmail = sql<Queued>`
   from spool
   where tenant_id = $1 and email_id = $2`
 
-/** What the spool knows of an email that is not final. */
+/** The spool row of an email that is not final. */
 export function findQueued(on: Queryable, email: { tenantId: string; emailId: string }): Promise<Queued | undefined> {
   return on.first(queuedEmail, [email.tenantId, email.emailId])
 }
@@ -250,10 +256,13 @@ const waitingBefore = sql<{ ahead: number }>`
     limit $3
   ) as before`
 
-/** As far as is counted. */
+/** Counting stops here. */
 export const mostAhead = 10_000
 
-/** How many go before this one: of its tenant for its destination, or, while it waits for send capacity, of all that wait. */
+/**
+ * Counts the recipients ahead of this one: those of its tenant for its recipient domain, or, while it is over the send limit, all that
+ * are.
+ */
 export async function countAhead(
   on: Queryable,
   email: { tenantId: string; emailId: string; test: boolean },
@@ -270,7 +279,7 @@ const releaseOfDomain = sql<{ emailId: string }>`
   where tenant_id = $1 and email_id = any($2) and state || '' = 'held' and held_because = 'domain'
   returning email_id as "emailId"`
 
-/** Lets those among `emailIds` go that were held for their sending domain; the caller makes their emails pending. */
+/** Releases those of `emailIds` that were held for their sending domain; the caller makes their emails pending. */
 export async function releaseHeldForDomain(tx: Tx, tenantId: string, emailIds: readonly string[]): Promise<string[]> {
   return (await tx.rows(releaseOfDomain, [tenantId, emailIds])).map((row) => row.emailId)
 }

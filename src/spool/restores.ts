@@ -1,6 +1,6 @@
 /**
- * After a backup was restored, what was queued then may have been delivered since: it stays held until the operator says otherwise. The note
- * that says so comes with the rows themselves, so that no process can ever see the one without the other.
+ * Records that a backup was restored. Mail queued in it may have been delivered since, so it stays held until the operator resumes. The
+ * record is written with the restored rows, so that no process can see one without the other.
  */
 import { type Queryable, sql, type Tx } from '#db'
 import type { Taken } from './operate.ts'
@@ -9,7 +9,7 @@ export interface Restore {
   id: number
   backupMadeAt: Date
   at: Date
-  /** When all that was queued was held; null: not yet, and nothing may be sent. */
+  /** When the whole queue was held; null: not yet, and no mail may be sent. */
   heldAt: Date | null
 }
 
@@ -67,20 +67,20 @@ const countRestored = sql<{ emails: number }>`
   from spool
   where state = 'held' and held_because = 'restored'`
 
-/** In the transaction that brings the rows. */
+/** Must be called in the transaction that restores the rows. */
 export const noteRestore = (on: Queryable, backupMadeAt: Date, nowMs: number): Promise<number> =>
   on.run(addRestore, [backupMadeAt, new Date(nowMs)])
 
-/** The restore that was not resumed yet, if there is one. While there is, webhooks send nothing. */
+/** The restore that was not resumed yet, if any. Until then no webhook is sent. */
 export const findRestore = (on: Queryable): Promise<Restore | undefined> => on.first(notResumed)
 
-/** Holds `most` of what is queued, whatever its state, also what is held for another reason, which is judged anew when it goes. */
+/** Holds `most` queued recipients in any state, including those held for another reason, which is decided again at their release. */
 export const holdRestored = (tx: Tx, most: number): Promise<Taken[]> => tx.rows(holdSome, [most])
 
-/** Lets `most` go, in the order of acceptance; the caller makes their emails pending. */
+/** Releases `most` recipients in the order of acceptance; the caller makes their emails pending. */
 export const releaseRestored = (tx: Tx, most: number): Promise<{ tenantId: string; emailId: string }[]> => tx.rows(releaseSome, [most])
 
-/** Emails that a restore holds. */
+/** Number of emails held by a restore. */
 export const countHeldByRestore = async (on: Queryable): Promise<number> => (await on.first(countRestored))?.emails ?? 0
 
 export const noteHeld = (tx: Tx, nowMs: number): Promise<number> => tx.run(markHeld, [new Date(nowMs)])

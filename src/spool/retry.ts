@@ -1,4 +1,6 @@
-/** When to try again (contract section 7.2): 1.3^n × 5 min after failure n, at most 6 h, ±10 %. */
+/**
+ * The retry schedule (contract section 7.2): 1.3^n × 5 min after failure n, at most 6 h, ±10 %.
+ */
 
 export interface RetrySchedule {
   baseMs: number
@@ -15,10 +17,10 @@ export function retryDelayMs(failures: number, schedule: RetrySchedule, fraction
   return Math.round(delayMs * (1 - jitter + 2 * jitter * fraction))
 }
 
-/** No delay is longer. */
+/** Upper bound of any delay. */
 export const longestRetryMs = ({ mostMs }: RetrySchedule): number => Math.ceil(mostMs * (1 + jitter))
 
-/** No email takes longer for all attempts of the schedule, each made when it is due. */
+/** Upper bound of the time for all attempts of the schedule, each made when it is due. */
 export function wholeScheduleMs(schedule: RetrySchedule): number {
   let sumMs = 0
   for (let failures = 1; failures < schedule.maxAttempts; failures++) sumMs += retryDelayMs(failures, schedule, 1)

@@ -24,7 +24,7 @@ describe('the shard of a submission', () => {
       const shard = shardOf(ids.emailId(1_700_000_000_000))
       counts[shard] = (counts[shard] ?? 0) + 1
     }
-    // 200 expected of each with a standard deviation of 14: seven of those on either side.
+    // 200 are expected in each, with a standard deviation of 14: the limits are seven deviations on either side.
     expect(Math.min(...counts)).toBeGreaterThan(100)
     expect(Math.max(...counts)).toBeLessThan(300)
   })

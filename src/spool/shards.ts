@@ -1,8 +1,10 @@
-/** The spool is cut into shards, so that several processes can own parts of it. */
+/**
+ * Divides the spool into shards, so that several processes can own parts of it.
+ */
 
 export const shardCount = 64
 
-/** FNV-1a over the submission's id, so that all recipients of a submission lie in one shard and may share a transaction. */
+/** FNV-1a hash of the submission's id, so that all recipients of a submission are in one shard and may share a transaction. */
 export function shardOf(contentId: string): number {
   let hash = 0x811c9dc5
   for (let index = 0; index < contentId.length; index++) {

@@ -1,9 +1,8 @@
 /**
- * The spool: what is still to be done. One row per recipient not yet final, with its due time and its shard.
- * Owns: spool, queue_changes, queue_stops, shard_leases, delivery_processes, test_clocks, restores. Uses: base, db, limits, events. Used by: accept, delivery,
- * returns, webhooks, housekeeping, doctor, http, cli, main.
- * Promises: a claimed recipient belongs to one process until its lease ends; a stale owner's finish changes nothing; no tenant's
- * backlog and no slow destination keeps another's mail waiting.
+ * The queue of unfinished work: one row for each recipient without a final status, with its due time and its shard. Owns: spool,
+ * queue_changes, queue_stops, shard_leases, delivery_processes, test_clocks, restores. Uses: base, db, limits, events. Used by: accept,
+ * delivery, returns, webhooks, housekeeping, doctor, http, cli, main. Promises: a claimed recipient belongs to one process until its lease
+ * ends; an outcome from a stale owner changes no data; neither a tenant's backlog nor a slow site delays other tenants' mail.
  */
 export {
   forgetQueueChange,

@@ -1,10 +1,10 @@
 /**
- * Test clocks: a tenant's test mail may live ahead of the time. The spool keeps real due times, so moving the clock forward means to
- * bring what is due nearer; what happens then is told at the clock's time. Live mail knows nothing of it.
+ * Test clocks: a tenant's test mail may run ahead of real time by a clock offset. The spool keeps real due times, so advancing the clock
+ * brings due times nearer. Events then carry the clock's time. Live mail is not affected.
  */
 import { type Queryable, sql, type Tx } from '#db'
 
-/** How far ahead the mail of a spool row lives, in ms; live mail does not look it up. */
+/** The clock offset of a spool row in ms; live mail does not look it up. */
 export const aheadOfRow = sql.part`
   case when spool.test then coalesce((select ahead_ms from test_clocks where test_clocks.tenant_id = spool.tenant_id), 0) else 0 end`
 
@@ -38,18 +38,21 @@ const dropClock = sql`
   delete from test_clocks
   where tenant_id = $1`
 
-/** How far a tenant's test clock is ahead of the time, in ms. */
+/** The clock offset of a tenant's test clock in ms. */
 export const findTestAheadMs = async (on: Queryable, tenantId: string): Promise<number> =>
   (await on.first(aheadOf, [tenantId]))?.aheadMs ?? 0
 
-/** Moves a tenant's test clock, and makes its test mail ready that is due then; the caller brings nearer what else is due. */
+/** Advances a tenant's test clock, and makes the test mail due by then ready; the caller advances other due work. */
 export async function moveTestClock(tx: Tx, tenantId: string, forMs: number, nowMs: number): Promise<void> {
   await tx.run(moveClock, [tenantId, forMs])
   await tx.run(hastenTest, [tenantId, forMs])
   await tx.run(readyDue, [tenantId, new Date(nowMs)])
 }
 
-/** What of a tenant's test mail is being worked on or due, and when the next is due (real time). Not what waits for send capacity. */
+/**
+ * Counts a tenant's test mail that is being sent or is due, and returns when the next is due (real time). Mail over the send limit is not
+ * counted.
+ */
 export async function readTestQueue(on: Queryable, tenantId: string, nowMs: number): Promise<{ busy: number; nextDueAt: Date | null }> {
   return (await on.first(testQueue, [tenantId, new Date(nowMs)])) ?? { busy: 0, nextDueAt: null }
 }

@@ -1,4 +1,6 @@
-/** Whether a track domain's CNAME leads to us: looked up when asked, and again by housekeeping. */
+/**
+ * Verifies that a track domain's CNAME leads to this installation: on request, and periodically by housekeeping.
+ */
 import type { Clock } from '#base'
 import { type Db, type Queryable, sql } from '#db'
 import type { Resolver } from '#net'
@@ -8,14 +10,14 @@ export interface CheckDeps {
   db: Db
   clock: Clock
   resolver: Resolver
-  /** POSTRIDER_HOSTNAME: the CNAME leads to `track.` and it. */
+  /** POSTRIDER_HOSTNAME: the CNAME must lead to `track.` and this name. */
   hostname: string
 }
 
 const minuteMs = 60_000
 const everyMsWhenOk = 60 * minuteMs
 const everyMsWhenNot = 10 * minuteMs
-/** A track domain that was never right is not asked for any more when it is older. */
+/** A track domain that was never valid is no longer checked after this age. */
 const givenUpAfterMs = 7 * 24 * 60 * minuteMs
 const mostAtOnce = 20
 const mostTogether = 5
@@ -43,7 +45,7 @@ interface Finding {
   error: string | null
 }
 
-/** Undefined when it could not be found out. */
+/** Undefined if the lookup failed. */
 async function look({ fullName }: TrackDomain, { resolver, hostname }: CheckDeps): Promise<Finding | undefined> {
   const target = `track.${hostname}`.toLowerCase()
   const answer = await resolver.cname(fullName, 'fresh')
@@ -59,7 +61,7 @@ function nextCheckMs({ createdAt }: TrackDomain, status: TrackDomain['dnsStatus'
   return nowMs - createdAt.getTime() < givenUpAfterMs ? nowMs + everyMsWhenNot : null
 }
 
-/** Asks DNS now. What could not be found out leaves the record as it was. */
+/** Queries DNS now. A failed lookup leaves the record unchanged. */
 export async function verifyTrackDomain(track: TrackDomain, deps: CheckDeps): Promise<TrackDomain> {
   return (await check(track, deps.db, deps)) ?? track
 }
@@ -76,7 +78,7 @@ async function check(track: TrackDomain, on: Queryable, deps: CheckDeps): Promis
   return on.first(saveCheck, [track.tenantId, track.id, found.status, found.error, new Date(nowMs), next])
 }
 
-/** Checks those whose time has come, a few together; returns how many. */
+/** Checks the due track domains, a few at a time; returns how many. */
 export async function checkDueTrackDomains(deps: CheckDeps): Promise<number> {
   const due = await deps.db.rows(dueTrackDomains, [new Date(deps.clock.nowMs()), mostAtOnce])
   const waiting = [...due]

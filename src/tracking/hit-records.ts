@@ -1,4 +1,6 @@
-/** The table of opens and clicks: written many at once with their events, found again by their email. */
+/**
+ * The table of opens and clicks: written in batches with their events, and found by email.
+ */
 import { emailIdTimeMs, metrics, storable } from '#base'
 import { type Db, makingDays, type PartitionedTable, type Queryable, sql, type Tx } from '#db'
 import { findDelivered } from '#emails'
@@ -8,7 +10,7 @@ import { type Judgement, judge } from './machines.ts'
 
 export const trackingTables: readonly PartitionedTable[] = [{ table: 'hits', key: 'email-id' }]
 
-/** The load of an open pixel, or the use of a tracked link. */
+/** A tracking event: a load of the open pixel, or a use of a tracked link. */
 export interface Hit {
   kind: 'open' | 'click'
   tenantId: string
@@ -20,16 +22,16 @@ export interface Hit {
   ipAddress: string
   userAgent: string
   isHead: boolean
-  /** It says of itself that nobody has looked yet. */
+  /** The request declares itself a prefetch. */
   isPrefetch: boolean
 }
 
-/** With what those that came about the same time say of it. */
+/** A tracking event with the evidence of those at about the same time. */
 export interface NotedHit extends Hit {
   id: string
   isOneOfSeveral: boolean
   isAfterHead: boolean
-  /** Of a simulated reader: how far `at` is ahead of the time, by the tenant's test clock. */
+  /** For a simulated reader: the clock offset of `at`, by the tenant's test clock. */
   aheadMs?: number
 }
 
@@ -49,9 +51,9 @@ export interface Activity {
   counts: Record<'open' | 'click', Record<Source, number>>
 }
 
-/** Of one email; more tell nothing, and would let anybody who holds a link fill the disk. */
+/** Limit for one email; more add no information, and would let any holder of a link fill the disk. */
 const mostOfEmail = 1000
-/** Clicks of one email before a click that are looked at. */
+/** Number of earlier clicks of one email that are examined. */
 const mostBefore = 20
 const burstMs = 1000
 const headMs = 60_000
@@ -107,7 +109,7 @@ const blankHits = sql`
   set url = '', ip_address = '', user_agent = ''
   where tenant_id = any($1) and email_id = any($2)`
 
-/** At most a thousand opens and clicks are kept of an email. */
+/** At most a thousand opens and clicks of an email are kept. */
 export async function listHits(on: Queryable, { tenantId, id }: { tenantId: string; id: string }): Promise<Activity> {
   const hits = await on.rows(hitsOf, [tenantId, id])
   const counts: Activity['counts'] = { open: { human: 0, machine: 0, unknown: 0 }, click: { human: 0, machine: 0, unknown: 0 } }
@@ -115,11 +117,14 @@ export async function listHits(on: Queryable, { tenantId, id }: { tenantId: stri
   return { hits, counts }
 }
 
-/** Leaves that there was an open or a click, and nothing of who made it and where it led. */
+/** Keeps the fact of an open or a click, and deletes its origin and its URL. */
 export const eraseFromHits = (on: Queryable, emails: readonly { tenantId: string; id: string }[]): Promise<number> =>
   on.run(blankHits, [[...new Set(emails.map((one) => one.tenantId))], emails.map((one) => one.id)])
 
-/** All or none, with their events; twice does no harm. What can be recorded of no email is counted and left out. */
+/**
+ * Writes the batch with its events in one transaction; repeating it is harmless. Events whose email cannot be recorded are counted and
+ * left out.
+ */
 export async function writeHits(db: Db, batch: readonly NotedHit[]): Promise<void> {
   const written = await makingDays(db, () => db.transaction((tx) => writeIn(tx, batch)), [
     { tables: trackingTables, timesMs: batch.map(({ emailId, at }) => emailIdTimeMs(emailId) ?? at.getTime()) },
@@ -159,7 +164,7 @@ const distinct = (batch: readonly NotedHit[]) => [
   ...new Map(batch.map(({ tenantId, emailId }) => [emailId, { tenantId, id: emailId }])).values(),
 ]
 
-/** What is stored already: another process may have taken it. */
+/** Reads the stored clicks: another process may have written them. */
 async function clicksBefore(tx: Tx, batch: readonly NotedHit[]): Promise<Map<string, Before[]>> {
   const clicks = batch.filter((one) => one.kind === 'click')
   if (clicks.length === 0) return new Map()

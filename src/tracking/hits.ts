@@ -1,26 +1,26 @@
 /**
- * Opens and clicks on their way to the database. A request only leaves its hit here; a second later, when those that came about the
- * same time are known, it is judged and written with its event. What a killed process had not written is lost: the last second or two.
+ * Buffers opens and clicks and writes them in batches off the request path. One second later, when the others of about the same time are
+ * known, each is judged and written with its event. A killed process loses the last second or two.
  */
 import { type Clock, emailIdTimeMs, type Ids, type Log, metrics } from '#base'
 import { type Db, openWriteQueue, type WriteQueueBounds } from '#db'
 import { type Hit, type NotedHit, writeHits } from './hit-records.ts'
 
 export interface Hits {
-  /** Takes it for writing; never waits, never throws. Of an email past its retention nothing is kept. */
+  /** Adds it to the buffer; never waits, never throws. For an email beyond its retention it is dropped. */
   note(hit: Hit): void
   /** Not written yet. */
   readonly waiting: number
-  /** Writes what waits. To be called before the database is closed. */
+  /** Writes the buffered ones. To be called before the database is closed. */
   stop(): Promise<void>
 }
 
 const dayMs = 86_400_000
-/** How long a hit waits for its neighbours. */
+/** How long an open or a click waits for its neighbours. */
 const togetherMs = 1000
-/** What a hit occupies besides its texts, about. */
+/** Approximate size of one without its texts. */
 const hitOctets = 500
-/** Neighbours that one hit is compared with. */
+/** Number of neighbours that one is compared with. */
 const mostNeighbours = 20
 const usual: Partial<WriteQueueBounds> = { entries: 50_000, batchEntries: 500, flushMs: 50, holdMs: togetherMs }
 
@@ -64,7 +64,7 @@ export function openHits({
   }
 }
 
-/** Marks clicks of one email that came about the same time; remembers each for one to two seconds. */
+/** Marks clicks of one email at about the same time; remembers each for one to two seconds. */
 function openNeighbours(clock: Clock): (hit: NotedHit) => void {
   let older = new Map<string, NotedHit[]>()
   let newer = new Map<string, NotedHit[]>()

@@ -1,13 +1,13 @@
 /**
- * Which host names are track domains, and whose: asked for by every request that names a host we do not know, and known again in every
- * process within a second of a change. While the database is away, what was known stays.
+ * Finds the tenant of a track domain by host name: used for every request with an unknown host. A change applies in every process within a
+ * second. While the database is unavailable, the cached result stays.
  */
 import { LRUCache } from 'lru-cache'
 import { type Clock, pause } from '#base'
 import { type Db, sql } from '#db'
 
 export interface TrackHosts {
-  /** The tenant of the track domain of this name (lower case); undefined: it is none. Throws when the database does not say in time. */
+  /** The tenant of the track domain with this name (lower case); undefined if not found. Throws if the database does not answer in time. */
   find(host: string): Promise<string | undefined>
 }
 

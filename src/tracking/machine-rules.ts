@@ -1,7 +1,6 @@
 /**
- * What is known of the programs that load pixels and follow links, as data: the first rule whose pattern is found in the user agent
- * decides. Each names where it was learnt. `unknown` is for proxies that load a picture when somebody looks, and sometimes when nobody
- * does. Networks are at the end.
+ * Known programs that load pixels and follow links, as data: the first rule whose pattern occurs in the user agent decides. Each names its
+ * source. `unknown` is for proxies that load a picture when a person looks, and sometimes without one. Networks are at the end.
  */
 export type Source = 'human' | 'machine' | 'unknown'
 
@@ -20,7 +19,8 @@ export const agentRules: readonly AgentRule[] = [
     learntFrom: 'https://check.live-direct-marketing.online/blog/bot-clicks-security-scanners-detect',
   },
   {
-    // Loads every picture when the mail arrives, looked at or not. iCloud Private Relay is another thing: there a person browses.
+    // Loads every picture when the mail arrives, whether or not a person looks. iCloud Private Relay is different: a person browses through
+    // it.
     reason: 'apple-mail-privacy-protection',
     source: 'machine',
     pattern: /^Mozilla\/5\.0$/,
@@ -55,7 +55,7 @@ export const agentRules: readonly AgentRule[] = [
     learntFrom: 'https://check.live-direct-marketing.online/blog/bot-clicks-security-scanners-detect',
   },
   {
-    // Office asks whether a link is there before it opens it.
+    // Office tests a link before it opens it.
     reason: 'link-preview',
     source: 'machine',
     pattern: /Office Existence Discovery/i,
@@ -91,12 +91,12 @@ export const agentRules: readonly AgentRule[] = [
   },
 ]
 
-/** What browsers and mail programs call themselves; anything else that no rule knows stays `unknown`. */
+/** User agents of browsers and mail programs; any other without a rule stays `unknown`. */
 export const readerAgent = /^(?:Mozilla\/[45]\.0 \(|Opera\/)|Outlook|Thunderbird|^Microsoft Office\/|^(?:Mail|MobileMail|Airmail|Spark)\b/i
 
 /**
- * Networks of the data centres where mail gateways follow links: a click from there within seconds of the delivery was no person's.
- * The large blocks only; a program in a smaller one goes unnoticed. From the providers' own lists as merged by
+ * Networks of the data centres from which mail gateways follow links: a click from there within seconds of the delivery was not a
+ * person's. Only the large blocks; a program in a smaller one is not recognised. From the providers' own lists as merged by
  * https://github.com/lord-alfred/ipranges on 22 August 2026: amazon and microsoft of /13 and larger, google of /14 and larger.
  */
 export const dataCentres: readonly string[] = `

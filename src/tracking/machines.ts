@@ -1,7 +1,7 @@
 /**
- * Whether a person opened a mail or followed its link, or a program did, as far as can be told, and why. Programs that say so come
- * first, then what no person does; who only looks like a reader is taken for one. There is no hidden link to catch machines with
- * (docs/decisions/016-no-honeypot-link.md).
+ * Decides whether a person or a program opened a mail or followed a link, with the reason. Programs that identify themselves are checked
+ * first, then behaviour that no person shows; any other request that looks like a reader counts as a person. There is no hidden link to
+ * detect machines (docs/decisions/016-no-honeypot-link.md).
  */
 import ipaddr from 'ipaddr.js'
 import { liesIn } from '#base'
@@ -12,7 +12,7 @@ export interface Judgement {
   reason: string
 }
 
-/** What a request says by itself. */
+/** The facts of the request itself. */
 export interface Asked {
   kind: 'open' | 'click'
   atMs: number
@@ -22,26 +22,26 @@ export interface Asked {
   isPrefetch: boolean
 }
 
-/** What only others know of it. */
+/** The facts known from other requests. */
 export interface Surroundings {
-  /** When the recipient's server took the email; null: not that we know. */
+  /** When the recipient's server accepted the email; null: no delivery is known. */
   deliveredAtMs: number | null
   /** Another link of the same email was followed within a second. */
   isOneOfSeveral: boolean
-  /** The same link was asked for by HEAD, from the same address, within the minute before. */
+  /** The same address requested the same link by HEAD within the minute before. */
   isAfterHead: boolean
 }
 
-/** A mail gateway looks at what it received within this time. */
+/** Mail gateways scan received mail within this time. */
 const secondsAfterDeliveryMs = 20_000
-/** The reply to the final dot may be read after the recipient has the mail. */
+/** The reply to the final dot may arrive after the recipient has the mail. */
 const slowReplyMs = 1000
 
 const networksOfDataCentres = dataCentres.map((text) => ipaddr.parseCIDR(text))
 
 const prefetch = /^\s*(?:prefetch|prerender|preview)\b/i
 
-/** The headers by which browsers and proxies say that nobody has looked yet. */
+/** The headers by which browsers and proxies declare a prefetch. */
 export const isPrefetch = (headers: Readonly<Record<string, string | string[] | undefined>>): boolean =>
   ['sec-purpose', 'purpose', 'x-purpose', 'x-moz'].some((name) => prefetch.test(String(headers[name] ?? '')))
 

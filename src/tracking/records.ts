@@ -14,7 +14,7 @@ export interface TrackDomain {
   trackClicks: boolean
   trackOpens: boolean
   sslEnabled: boolean
-  /** Comma-separated host names whose links are left as they are. */
+  /** Comma-separated host names whose links are not rewritten. */
   excludedClickDomains: string | null
   /** null before the first check. */
   dnsStatus: 'ok' | 'missing' | 'invalid' | null
@@ -28,7 +28,7 @@ export interface TrackSettings {
   trackClicks?: boolean | null | undefined
   trackOpens?: boolean | null | undefined
   sslEnabled?: boolean | null | undefined
-  /** null or empty: none. */
+  /** null or empty: no host is excluded. */
   excludedClickDomains?: string | null | undefined
 }
 
@@ -72,7 +72,7 @@ const dropTrackDomain = sql`
   where id = $1 and ($2::text is null or tenant_id = $2)`
 
 const noSuchDomain = () => new Refusal('not_found', { field: 'domainId', message: 'domainId: there is no such domain' })
-/** Its foreign key: the sending domain was deleted a moment ago. */
+/** Foreign key violation: the sending domain was deleted a moment ago. */
 const domainGone = '23503'
 
 const noSuchTrackDomain = () => new Refusal('not_found', { message: 'there is no such track domain' })
@@ -83,7 +83,7 @@ const hostName = new RegExp(`^${label}(?:\\.${label})*$`)
 const longestName = 253
 const mostExcluded = 100
 
-/** Without spaces, as lower-case A-labels, which links are compared by; undefined stays undefined, and nothing is null. */
+/** Without spaces, as lower-case A-labels, the form used to compare links; undefined stays undefined, and an empty list is null. */
 function excluded(text: string | null | undefined): string | null | undefined {
   if (text == null) return text
   const names = text
@@ -98,7 +98,10 @@ function excluded(text: string | null | undefined): string | null | undefined {
   return names.length > 0 ? names.join(',') : null
 }
 
-/** Refuses `validation_error`, `not_found` for a sending domain out of reach, `tenant_archived`, and `track_domain_already_exists`. */
+/**
+ * Refuses `validation_error`, `not_found` for a sending domain outside the caller's scope, `tenant_archived`, and
+ * `track_domain_already_exists`.
+ */
 export async function addTrackDomain(
   db: Db,
   wanted: TrackSettings & { domainId: number; name: string; tenantId: string | null },
@@ -106,7 +109,7 @@ export async function addTrackDomain(
 ): Promise<TrackDomain> {
   const name = wanted.name.toLowerCase()
   if (!labels.test(name)) throw wrongField('name', 'must be one to three DNS labels, such as click')
-  // A name that has a CNAME can have no other.
+  // A name with a CNAME can have no other records.
   if (name === returnPathLabel)
     throw wrongField('name', `must not be ${returnPathLabel}, which is the host of the domain's return path; take click, or links`)
   const excludedClickDomains = excluded(wanted.excludedClickDomains) ?? null
@@ -140,7 +143,7 @@ export async function getTrackDomain(on: Queryable, id: string, tenantId: string
   return found
 }
 
-/** What is null or absent stays as it is, but for `excludedClickDomains`, which null clears. */
+/** Null or absent fields stay unchanged, except `excludedClickDomains`, which null clears. */
 export async function changeTrackDomain(
   on: Queryable,
   id: string,

@@ -12,7 +12,7 @@ const opens = { origin, clicks: false, opens: true, excluded: [] }
 
 const tracked = (html: string) => trackHtml(html, clicks, recipient, tokens)
 const link = /https:\/\/click\.shop\.example\/c\/([\w-]+)/g
-/** With every tracking link replaced by what its token says, in braces. */
+/** Replaces every tracking link with the content of its token, in braces. */
 const shown = (html: string) => tracked(html).replace(link, (_, token: string) => `{${tokens.read(token, 'click')?.url}}`)
 
 describe('a link is rewritten', () => {
@@ -152,7 +152,7 @@ describe('whatever the html', () => {
     const began = process.cpuUsage()
     trackHtml(html, { ...clicks, opens: true }, recipient, tokens)
     trackHtml(`<a href="${html}">`, { ...clicks, opens: true }, recipient, tokens)
-    // Not the time of day: other tests have the processor too.
+    // Processor time, because other tests share the machine.
     expect(process.cpuUsage(began).user).toBeLessThan(1_000_000)
   })
 })

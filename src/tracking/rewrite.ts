@@ -1,6 +1,6 @@
 /**
- * Html as one recipient gets it: links that lead through the track domain, and the pixel. Written by position: every character outside
- * the href values concerned, and the pixel, stays as the sender wrote it.
+ * Rewrites html for one recipient: links through the track domain, and the open pixel. It works by position: every character outside the
+ * affected href values and the pixel stays as the sender wrote it.
  */
 import { isUtf8 } from 'node:buffer'
 import { decodeHTMLAttribute } from 'entities/decode'
@@ -8,25 +8,25 @@ import type { Tracking } from '#emails'
 import { type Span, scanHtml } from './scan.ts'
 import { longestUrl, type Tokens, type Tracked } from './tokens.ts'
 
-/** Whose copy it is. */
+/** The recipient of this copy. */
 export interface Recipient {
   tenantId: string
   emailId: string
 }
 
-/** More of them in one message are no letter: the rest is left as it is. */
+/** Links beyond this number in one message stay unchanged. */
 const mostLinks = 2000
-/** Of a URL written with references; longer values are left as they are. */
+/** Length of a URL with character references; longer values stay unchanged. */
 const longestValue = 16_384
 
-/** The same text when nothing in it is tracked. */
+/** Returns the same text if it has no tracked part. */
 export function trackHtml(html: string, tracking: Tracking, recipient: Recipient, tokens: Tokens): string {
   return track(html, tracking, recipient, tokens, false)
 }
 
 /**
- * Html in octets of `charset`; undefined when nothing in them is tracked, or it is a charset in which `<` may mean something else. A link
- * written with other than US-ASCII is left as it is unless the octets are UTF-8.
+ * Html in octets of `charset`; undefined if it has no tracked part, or the charset may give `<` another meaning. A link with characters
+ * beyond US-ASCII is not rewritten unless the octets are UTF-8.
  */
 export function trackHtmlOctets(
   html: Buffer,
@@ -42,7 +42,7 @@ export function trackHtmlOctets(
   return tracked === text ? undefined : Buffer.from(tracked, encoding)
 }
 
-/** Charsets in which the octets of markup mean nothing else, not even behind a lead octet. */
+/** Charsets in which the octets of markup have no other meaning, even after a lead octet. */
 const likeAscii =
   /^(?:|utf-?8|us-ascii|ascii|iso-8859-\d{1,2}|latin\d|windows-125\d|koi8-[ru]|gb2312|gbk|gb18030|big5|euc-(?:kr|jp)|shift_jis)$/i
 
@@ -94,18 +94,18 @@ function rewritten(
 const notAscii = /[^\u0000-\u007f]/
 const controlCharacters = /[\u0000-\u001f\u007f]/
 
-/** The URL that a browser goes to for an href value, or undefined when it is not one to be counted. */
+/** The URL that a browser opens for an href value; undefined if it is not to be counted. */
 function targetOf(value: string, left: readonly string[]): string | undefined {
   const decoded = value.includes('&') ? decodeHTMLAttribute(value) : value
   const url = trimmed(decoded).replace(/[\t\n\r]/g, '')
-  // A browser also understands `http:host` and `https:\\host`; a Location header with one would lead elsewhere.
+  // A browser also accepts `http:host` and `https:\\host`; a Location header with one would lead elsewhere.
   if (!/^https?:\/\/[^/\\]/i.test(url) || controlCharacters.test(url) || Buffer.byteLength(url) > longestUrl) return undefined
   const host = URL.parse(url)?.hostname.replace(/\.$/, '')
   if (!host || left.some((name) => host === name || host.endsWith(`.${name}`))) return undefined
   return url
 }
 
-/** Without C0 controls and spaces at both ends, as a browser reads a URL. By hand: a regular expression would try each space of a run. */
+/** Removes C0 controls and spaces at both ends, as a browser does. Without a regular expression, which would try each space of a run. */
 function trimmed(text: string): string {
   let start = 0
   let end = text.length
@@ -119,7 +119,7 @@ const letters = { click: 'c', open: 'o', unsubscribe: 'u' } as const
 const urlOf = (kind: Tracked['kind'], url: string, origin: string, recipient: Recipient, tokens: Tokens) =>
   `${origin}/${letters[kind]}/${tokens.make({ kind, url, ...recipient })}`
 
-/** The style keeps it at one pixel where a style sheet stretches all images, and out of the way where it stands before something. */
+/** The style keeps the pixel at its size where a style sheet stretches all images, and out of the layout where text follows. */
 function pixel({ origin }: Tracking, recipient: Recipient, tokens: Tokens): string {
   const style = ['position:absolute', 'display:block', 'width:1px', 'height:1px', 'border:0', 'margin:0', 'padding:0'].map(
     (one) => `${one}!important`,
@@ -127,7 +127,7 @@ function pixel({ origin }: Tracking, recipient: Recipient, tokens: Tokens): stri
   return `<img src="${urlOf('open', '', origin, recipient, tokens)}" width="1" height="1" alt="" style="${style.join(';')}">`
 }
 
-/** The fields by which a mailbox provider unsubscribes its user with one request (RFC 2369, RFC 8058). */
+/** The header fields for one-click unsubscription (RFC 2369, RFC 8058). */
 export function unsubscribeFields(origin: string, recipient: Recipient, tokens: Tokens): [name: string, value: string][] {
   return [
     ['List-Unsubscribe', `<${urlOf('unsubscribe', '', origin, recipient, tokens)}>`],

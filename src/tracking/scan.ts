@@ -1,6 +1,6 @@
 /**
- * Where links, and the end of the body, stand in html: read as a browser's tokeniser reads it (WHATWG html section 13.2.5), without a
- * tree. One pass: whatever never ends also ends the reading, so hostile html costs no more than its length.
+ * Finds the links and the end of the body in html, as a browser's tokeniser does (WHATWG html section 13.2.5), without a tree. One pass:
+ * an unterminated construct ends the scan, so hostile html costs no more than its length.
  */
 
 /** Half-open, in characters. */
@@ -12,7 +12,10 @@ export interface Span {
 export interface Scanned {
   /** The href values of `a` and `area`, without quotes, in order; not those of elements that carry `data-no-track`. */
   links: Span[]
-  /** Where something at the end of what is shown can be put in: before the last `</body>`, else behind all that is complete. */
+  /**
+   * The position for an addition at the end of the displayed content: before the last `</body>`, otherwise after the last complete
+   * construct.
+   */
   tail: number
 }
 
@@ -29,7 +32,7 @@ const equals = 61
 const greater = 62
 const question = 63
 
-/** Elements whose content is text until their own end tag, references decoded or not. */
+/** Elements whose content is text until their own end tag, with or without decoded references. */
 const textEnds = new Map(
   ['style', 'title', 'textarea', 'xmp', 'iframe', 'noembed', 'noframes'].map((name) => [
     name,
@@ -41,7 +44,7 @@ const longestNeededName = 12
 export function scanHtml(html: string): Scanned {
   const links: Span[] = []
   let bodyEnd: number | undefined
-  /** Templates open, and where the outermost of them began: what they hold is not shown. */
+  /** Open templates, and the start of the outermost: their content is not displayed. */
   let templates = 0
   let templateAt = 0
   const finished = (complete: number): Scanned => ({ links, tail: bodyEnd ?? (templates > 0 ? templateAt : complete) })
@@ -56,7 +59,7 @@ export function scanHtml(html: string): Scanned {
     }
     const ends = next === slash
     if (!isLetter(ends ? html.charCodeAt(open + 2) : next)) {
-      // `</` before anything but a letter is a comment too; any other `<` is text.
+      // `</` before any character except a letter is a comment too; any other `<` is text.
       at = ends && open + 2 < html.length ? behind(html, '>', open + 2) : open + 1
       if (at < 0) return finished(open)
       continue
@@ -82,12 +85,12 @@ export function scanHtml(html: string): Scanned {
 
 interface Tag {
   name: string
-  /** Behind its `>`. */
+  /** After its `>`. */
   end: number
   link: Span | undefined
 }
 
-/** The tag whose name begins at `from`; undefined when it never ends, and so is no tag. */
+/** The tag whose name begins at `from`; undefined if it never ends, and so is not a tag. */
 function readTag(html: string, from: number): Tag | undefined {
   const { length } = html
   let at = from
@@ -122,13 +125,13 @@ function readTag(html: string, from: number): Tag | undefined {
         if (at > start) value = { start, end: at }
       }
     }
-    // Of attributes of one name, the first counts.
+    // Of attributes with one name, the first counts.
     if (isHref && !hasHref) link = value
     hasHref ||= isHref
   }
 }
 
-/** Behind a comment, or what is read as one (`<!doctype>`, `<![if]>`, `<?xml>`); -1 when it never ends. */
+/** The position after a comment, or after a construct parsed as one (`<!doctype>`, `<![if]>`, `<?xml>`); -1 if it never ends. */
 function afterComment(html: string, open: number): number {
   if (!html.startsWith('<!--', open)) return behind(html, '>', open + 2)
   if (html.startsWith('>', open + 4)) return open + 5
@@ -137,7 +140,7 @@ function afterComment(html: string, open: number): number {
 }
 
 /**
- * Where a script's end tag begins, or -1. After `<!--` a script may hold `<script>` and its end tag, which do not end it (WHATWG html
+ * Start of a script's end tag, or -1. After `<!--` a script may contain `<script>` and its end tag, which do not end it (WHATWG html
  * section 4.12.1.3).
  */
 function scriptEnd(html: string, from: number): number {

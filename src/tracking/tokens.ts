@@ -1,6 +1,6 @@
 /**
- * What a tracking link carries: all that a hit needs to be understood, and a tag that only this installation can make. So a hit needs
- * no look-up, a link cannot be guessed, and nobody can make one that leads elsewhere.
+ * Tracking tokens: all facts needed to process an open or a click, and an authentication tag that only this installation can create. An
+ * open or a click therefore needs no lookup, a link cannot be guessed, and an attacker cannot create one that leads elsewhere.
  */
 import { timingSafeEqual } from 'node:crypto'
 import type { Secrets } from '#base'
@@ -12,13 +12,13 @@ export interface Tracked {
   tenantId: string
   /** The email of one recipient; begins with its time of acceptance. */
   emailId: string
-  /** Where a click leads, exactly as the sender wrote it; empty for the other kinds. */
+  /** The target of a click, exactly as the sender wrote it; empty for the other kinds. */
   url: string
 }
 
 export interface Tokens {
   make(tracked: Tracked): string
-  /** Undefined when the token was not made here for this kind. */
+  /** Undefined if this installation did not create the token for this kind. */
   read(token: string, kind: TokenKind): Tracked | undefined
 }
 
@@ -26,10 +26,10 @@ const letters: Record<TokenKind, string> = { open: 'o', click: 'c', unsubscribe:
 const tagOctets = 16
 const tenantCharacters = 25
 const emailCharacters = 22
-/** Longer links are left as they are (`longestUrl`), so a longer token is not ours. */
+/** Links too long for a token are not rewritten (`longestUrl`), so a longer token is invalid. */
 const longestToken = 4096
 
-/** @public Octets of a URL that is still put into a token: mail gateways and browsers handle links of about this length without harm. */
+/** @public Maximum octets of a URL in a token: mail gateways and browsers handle links of about this length safely. */
 export const longestUrl = 2000
 
 export function openTokens(secrets: Secrets): Tokens {
@@ -47,7 +47,7 @@ export function openTokens(secrets: Secrets): Tokens {
       const text = octets.toString('utf8', tagOctets)
       if (text[0] !== letters[kind]) return undefined
       if (!secrets.macs(purpose, text).some((mac) => timingSafeEqual(octets.subarray(0, tagOctets), tagOf(mac)))) return undefined
-      // One token, one spelling: base64url leaves spare bits in its last character.
+      // Each token has one spelling: base64url has spare bits in its last character.
       if (octets.toString('base64url') !== token) return undefined
       const emailId = text.slice(1 + tenantCharacters, 1 + tenantCharacters + emailCharacters)
       return { kind, tenantId: text.slice(1, 1 + tenantCharacters), emailId, url: text.slice(1 + tenantCharacters + emailCharacters) }

@@ -1,11 +1,9 @@
 /**
- * Track domains, host names of a tenant under which opens and clicks of its mail are counted; the links that lead there, written into
- * mail; and the opens and clicks themselves.
- * Owns: track_domains, hits. Uses: base, mail, net, db, tenants, suppressions, domains, events, emails. Used by: accept, delivery,
- * housekeeping, doctor, http, main.
- * Promises: a full name belongs to one tenant; a resolver that does not answer changes nothing; html is changed at the links and the
- * pixel only, in one pass; a link leads only where its sender wrote; nobody who follows one waits for the database, and what was not
- * yet written at a sudden end is less than two seconds old.
+ * Open and click tracking: track domains (host names of a tenant under which opens and clicks of its mail are counted), the links to them
+ * in mail, and the opens and clicks. Owns: track_domains, hits. Uses: base, mail, net, db, tenants, suppressions, domains, events, emails.
+ * Used by: accept, delivery, housekeeping, doctor, http, main. Promises: a full name belongs to one tenant; a failed DNS lookup changes no
+ * record; html is changed only at the links and the pixel, in one pass; a link leads only to the sender's URL; following a link never
+ * waits for the database; a crash loses opens and clicks of less than two seconds.
  */
 export { checkDueTrackDomains, verifyTrackDomain } from './check.ts'
 export { eraseFromHits, listHits, trackingTables, writeHits } from './hit-records.ts'

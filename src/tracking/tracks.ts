@@ -1,12 +1,14 @@
-/** What a sending domain's mail is tracked by: asked for with every acceptance, so remembered for less than a second. */
+/**
+ * The tracking settings for a sending domain's mail, cached for less than a second because every acceptance reads them.
+ */
 import { type Clock, remembered } from '#base'
 import { type Db, sql } from '#db'
 import type { Tracking } from '#emails'
 
 export interface Tracks {
-  /** By the domain's oldest track domain whose DNS is right; undefined when there is none. */
+  /** By the domain's oldest track domain with valid DNS; undefined if not found. */
   find(tenantId: string, domainId: number): Promise<Tracking | undefined>
-  /** A track domain was changed by this process, which sees it at once. */
+  /** Clears the cache after this process changed a track domain, so that it sees the change at once. */
   forget(): void
 }
 

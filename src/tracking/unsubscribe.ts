@@ -1,10 +1,12 @@
-/** A recipient's wish not to be written to by a tenant any more, told by the link in an email. */
+/**
+ * Unsubscribes a recipient from a tenant's mail by the link in an email.
+ */
 import type { Db } from '#db'
 import { findEmail, isErased } from '#emails'
 import { suppress } from '#suppressions'
 import type { Tracked } from './tokens.ts'
 
-/** Suppresses the email's recipient for its tenant, or finds that done already; false when it is not known any more who that was. */
+/** Suppresses the email's recipient for its tenant, unless that is already done; false if the recipient is no longer known. */
 export async function unsubscribe(db: Db, { tenantId, emailId }: Tracked, nowMs: number): Promise<boolean> {
   const email = await findEmail(db, emailId, tenantId)
   if (!email || isErased(email)) return false

@@ -4,7 +4,7 @@ import { afterRefusedConnection, afterSuccess, afterThrottle, type Bounds, type 
 
 const open: Bounds = { connections: 20, rate: null }
 
-/** Between 0 and 1, the same for the same seed. */
+/** Random numbers between 0 and 1, the same for the same seed. */
 function numbersFrom(seed: number): () => number {
   let state = Math.imul(seed, 2_654_435_761) | 1
   return () => {
@@ -16,12 +16,12 @@ function numbersFrom(seed: number): () => number {
 }
 
 const tellEveryMs = 500
-/** Of a rate, taken from the common row at once. */
+/** Fraction of a rate, taken from the shared row at once. */
 const aheadPart = 0.25
 
 /**
- * A receiver that takes so many messages in each of its seconds, and two processes that share a row of times, send late by a few
- * milliseconds (now and then by many), and tell twice a second what came of it.
+ * Simulates a receiver with a limit for each of its seconds, and two processes that share a row of send times. The processes send a few
+ * milliseconds late (now and then many) and report their results twice a second.
  */
 function play(limits: readonly number[], eraMs: number, settleMs: number, seed: number) {
   const random = numbersFrom(seed)
@@ -136,7 +136,7 @@ describe('the rate a provider allows', () => {
       probed.push(learned.rate)
       nowMs = learned.backoffUntilMs ?? 0
     } while (nowMs < blockMs)
-    // Whoever blocks us is asked with ever fewer.
+    // A receiver that blocks Postrider is probed with ever fewer messages.
     expect(probed).toEqual([...probed].sort((a, b) => Number(b) - Number(a)))
     const endMs = nowMs
     while (learned.rate !== null && learned.rate < 10) {

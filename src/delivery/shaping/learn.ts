@@ -1,43 +1,43 @@
 /**
- * What a provider allows, learnt from what it refuses: down at once to what it was seen to take, up again in small steps, and slower the
- * more often the same limit has been met. Pure: the state before, what happened and when; the state after.
+ * Adapts the limits of a provider to its refusals: down at once to the accepted rate, up again in small steps, and more slowly the more
+ * often the same limit was met. Pure: takes the previous state, the event and the time; returns the next state.
  */
 
 export interface Learned {
-  /** Open at once, over all processes. */
+  /** Maximum open at once, over all processes. */
   connections: number
-  /** More connections than this have been refused. */
+  /** Number of connections at which some were refused; null: not known. */
   connectionCeiling: number | null
   raiseConnectionsAtMs: number
   connectionWaitMs: number
-  /** Messages a second, over all processes; null: as fast as it takes them. */
+  /** Messages a second, over all processes; null: unlimited. */
   rate: number | null
-  /** At this rate nothing was refused; null: not known. */
+  /** Highest rate known to be accepted without a refusal; null: not known. */
   safeRate: number | null
-  /** At this rate some were refused. */
+  /** A rate at which some messages were refused. */
   rateCeiling: number | null
   raiseRateAtMs: number
-  /** What the next step past all that is known adds, as a part of the rate. */
+  /** Size of the next step beyond the known range, as a fraction of the rate. */
   step: number
-  /** So many messages go at a rate that holds before a higher one is dared. */
+  /** Number of messages at an accepted rate before a higher one is probed. */
   messagesBeforeDare: number
-  /** Not lowered again before: what is refused until then was on its way. */
+  /** Not lowered again before this time: refusals until then concern messages already on their way. */
   lowerAtMs: number
-  /** Nothing is sent until then; null: it may. */
+  /** Sending is suspended until then; null: not suspended. */
   backoffUntilMs: number | null
   backoffMs: number
-  /** While nothing at all is taken: half the rate before that, at which it goes on; null: something is. */
+  /** While the provider accepts no mail: half the previous rate, used when sending continues; null: the provider accepts mail. */
   rateAfterRest: number | null
 }
 
-/** What an operator or the shipped rules say of a provider. */
+/** The limits of a provider set by an operator or by the shipped rules. */
 export interface Bounds {
   connections: number
   rate: number | null
 }
 
 const shortestWaitMs = 10_000
-/** A dare that fails has one or two refused: less than a hundredth of these. */
+/** A failed probe gets one or two messages refused: less than 1 % of this number. */
 const leastBeforeDare = 300
 const mostBeforeDare = 1200
 const firstConnectionWaitMs = 30_000
@@ -45,31 +45,34 @@ const longestWaitMs = 600_000
 const longestConnectionWaitMs = 3_600_000
 const firstBackoffMs = 30_000
 const longestBackoffMs = 1_800_000
-/** A step must be felt before the next: little above what is allowed, only one message in many is refused. */
+/** Each step must take effect before the next: slightly above the limit, only one message in many is refused. */
 const leastStepMs = 2_000
 const messagesOfStep = 40
 const messagesOfDare = 100
 const firstStep = 0.05
 const stepGrowth = 1.5
 const largestStep = 0.5
-/** After so large a step the limit known before is history. */
+/** After a step this large the old limit no longer applies. */
 const farStep = 0.2
-/** Of what was taken while some was refused. */
+/** Fraction of the rate that was accepted while some messages were refused. */
 const safePart = 0.95
-/** Of a rate that held and then had one refused: receivers count in seconds of their own, and messages arrive unevenly. */
+/** Fraction of a proven rate after a single refusal: receivers count in their own seconds, and messages arrive unevenly. */
 const chancePart = 0.96
-/** Less than this taken of a rate that held: not chance, the limit has fallen. */
+/** If less than this fraction of a proven rate is accepted, the limit has fallen; it is not chance. */
 const fallenPart = 0.5
-/** The same, of a rate that was lowered a moment ago. */
+/** The same for a rate that was lowered a moment ago. */
 const fallenAgainPart = 0.8
-/** Of a rate: a ceiling nearer than that is not worth another refusal. More than the first step, and than what chance takes away. */
+/**
+ * Fraction of the rate: a ceiling closer than this is not worth another refusal. Larger than the first step and than the margin for
+ * chance.
+ */
 const nearPart = 0.06
 const usedPart = 0.7
 const slowest = 1 / 60
-/** Faster than this nobody counts. */
+/** Above this rate in messages a second, no limit is kept. */
 const fastEnough = 2000
 const settleMs = 1500
-/** Of low rates a second may see a few more than its share. */
+/** At low rates, one second may see this many messages above its share. */
 const settledMessages = 3
 
 export const unlearned = (bounds: Bounds): Learned => ({
@@ -94,7 +97,7 @@ export function afterRefusedConnection(before: Learned, standing: number, nowMs:
   if (standing < 1) return backedOff({ ...before, connections: 1 }, nowMs)
   if (standing >= before.connections && before.connectionCeiling !== null) return before
   const { connections: allowed, connectionCeiling: ceiling } = before
-  // Connections that stood then may have ended before they were counted: what was learnt before is believed more than one count.
+  // Connections open at that time may have ended before they were counted, so the known limit outweighs a single count.
   const isDare = ceiling !== null && allowed >= ceiling
   const connections = isDare ? allowed - 1 : ceiling === null ? standing : Math.max(standing, Math.ceil(allowed / 2))
   const again = ceiling !== null && connections + 1 >= ceiling
@@ -108,18 +111,18 @@ export function afterRefusedConnection(before: Learned, standing: number, nowMs:
   }
 }
 
-/** Messages were refused for their number; `accepted` were taken in the second before, as far as they were counted. */
+/** Messages were refused for their rate; `accepted` were accepted in the second before, as far as counted. */
 export function afterThrottle(before: Learned, accepted: number, nowMs: number): Learned {
   if (nowMs < before.lowerAtMs) return before
   const lowered = { ...before, step: 2 * firstStep, lowerAtMs: nowMs + settleMs, rateAfterRest: null }
   if (accepted === 0) {
-    // Slower each time, so that asking again costs little; that a block lasts says nothing of the rate it will allow.
+    // Halved each time, so that retries cost little; the duration of a block does not indicate the rate allowed afterwards.
     const half = Math.max(slowest, (before.rate ?? 1) / 2)
     return backedOff({ ...lowered, ...at(half, nowMs), rateAfterRest: before.rateAfterRest ?? half }, nowMs)
   }
   if (before.rate === null) return { ...lowered, ...at(accepted * safePart, nowMs) }
   const { rate, safeRate } = before
-  // Far more than this rate gives: what was refused went before it was in force.
+  // Far more than this rate permits: the refused messages were sent before the rate applied.
   if (accepted > 2 * rate + settledMessages) return { ...before, lowerAtMs: nowMs + settleMs }
   const isDare = before.rateCeiling === null && before.step === firstStep * stepGrowth
   const isHeld = safeRate !== null && safeRate >= rate
@@ -132,7 +135,7 @@ export function afterThrottle(before: Learned, accepted: number, nowMs: number):
   return { ...lowered, ...at(Math.max(slowest, seen * safePart), nowMs), messagesBeforeDare: leastBeforeDare }
 }
 
-/** A rate of which nothing is known yet. */
+/** A rate without any experience yet. */
 const at = (rate: number, nowMs: number) => ({ rate, safeRate: null, rateCeiling: null, raiseRateAtMs: nowMs + 2 * stepMs(rate) })
 
 const stepMs = (rate: number, messages = messagesOfStep) => Math.min(longestWaitMs, Math.max(leastStepMs, (messages / rate) * 1000))
@@ -143,7 +146,7 @@ function backedOff(before: Learned, nowMs: number): Learned {
   return { ...before, backoffMs, backoffUntilMs: nowMs + backoffMs }
 }
 
-/** All was taken for a while, `accepted` messages in the last second: a rate that is not in use is not raised. */
+/** All messages were accepted for a while, `accepted` of them in the last second. An unused rate is not raised. */
 export function afterSuccess(before: Learned, bounds: Bounds, accepted: number, nowMs: number): Learned {
   const { rateAfterRest } = before
   const rested = rateAfterRest === null ? before : { ...before, ...at(rateAfterRest, nowMs), rateAfterRest: null }
@@ -156,7 +159,7 @@ function raisedConnections(before: Learned, bounds: Bounds, nowMs: number): Lear
   if (before.connections >= bounds.connections || nowMs < before.raiseConnectionsAtMs) return before
   const connections = Math.min(bounds.connections, before.connections + 1)
   const ceiling = before.connectionCeiling ?? 0
-  // The one dared before has stood: the limit was lifted.
+  // The probed number of connections held: the limit was lifted.
   const connectionWaitMs = before.connections >= ceiling ? firstConnectionWaitMs : before.connectionWaitMs
   return {
     ...before,
@@ -173,7 +176,7 @@ function raisedRate(before: Learned, bounds: Bounds, nowMs: number): Learned {
   const raised = { ...before, safeRate: rate, raiseRateAtMs: nowMs + stepMs(rate) }
   if (rateCeiling !== null && rateCeiling - rate > rate * nearPart) return { ...raised, rate: (rate + rateCeiling) / 2 }
   if (rateCeiling !== null) {
-    // As near as it gets.
+    // The rate is as close to the ceiling as it gets.
     const waitMs = Math.max(shortestWaitMs, stepMs(rate, before.messagesBeforeDare))
     return { ...raised, rateCeiling: null, step: firstStep, raiseRateAtMs: nowMs + waitMs }
   }

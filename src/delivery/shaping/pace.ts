@@ -1,13 +1,13 @@
 /**
- * Pace: where a rate is in force, messages take their times from the provider's row, a few at once, so that all processes together keep to
- * it.
+ * Send rate: where a rate applies, messages reserve their send times in the provider's row, a few at once, so that all processes together
+ * keep the rate.
  */
 import { type Clock, type Log, pause } from '#base'
 import { type Db, sql } from '#db'
 import type { Learned } from './learn.ts'
 import type { Provider } from './providers.ts'
 
-/** The times of the next messages: from now on, or after those that others have taken. */
+/** Reserves the next send times: from now on, or after the times reserved by other processes. */
 const takeTimes = sql<{ endAt: Date; rate: number | null }>`
   update shaping
   set slot_at = greatest(slot_at, $3) + make_interval(secs => $4::double precision / rate)
@@ -18,17 +18,17 @@ export interface Paced {
   source: string
   provider: Provider
   learned: Learned
-  /** Times (clock ms) at which a message may go. */
+  /** Clock times in ms at which a message may be sent. */
   times: number[]
   staleAtMs: number
   taking: Promise<void> | undefined
 }
 
-/** After the database did not answer. */
+/** Delay after a failed query. */
 const retryMs = 500
-/** Messages taken from the row at once: those of this time. */
+/** A reservation covers this period. */
 const paceAheadMs = 150
-/** Times that no connection has used by then are gone: used later, they would be a burst. */
+/** Times not used within this period expire; used later, they would cause a burst. */
 const staleMs = 150
 
 export interface PaceDeps {
@@ -38,7 +38,7 @@ export interface PaceDeps {
   isStopped: () => boolean
 }
 
-/** Resolves when the next message may go; at once where no rate is in force. */
+/** Resolves when the next message may be sent; at once if no rate applies. */
 export async function awaitTime(state: Paced, deps: PaceDeps): Promise<void> {
   const { clock, log, isStopped } = deps
   while (state.learned.rate !== null && !isStopped()) {

@@ -1,4 +1,6 @@
-/** Who runs a mail server, and what its temporary refusals mean: a data file that an operator can add to. */
+/**
+ * Maps mail servers to providers, and classifies temporary refusals as rate limits. The rules are a data file that an operator can extend.
+ */
 import { readFileSync } from 'node:fs'
 import { ConfigError } from '#base'
 import { classify, type GivenReply } from '#bounces'
@@ -7,11 +9,11 @@ import type { Bounds } from './learn.ts'
 
 export interface Provider extends Bounds {
   name: string
-  /** A rule names it, ours or the operator's. */
+  /** A rule names the provider, a shipped one or the operator's. */
   isNamed: boolean
 }
 
-/** In the name of a mixture. */
+/** Maximum number of providers in the name of a mixture. */
 const mostNamed = 3
 
 interface Rule {
@@ -25,24 +27,27 @@ interface Rule {
 type HostsRoute = Pick<Extract<Route, { kind: 'hosts' }>, 'hosts' | 'firstHost' | 'destination'>
 
 export interface Providers {
-  /** Those that a rule names; another's name is what `of` is given as destination. */
+  /** The providers named by a rule; any other provider is named by the `destination` passed to `of`. */
   readonly names: ReadonlySet<string>
-  /** Of a mail server, by the deepest rule for its name or for a domain above it; without one, `destination` is the provider's name. */
+  /**
+   * The provider of a mail server, by the most specific rule for its name or a parent domain; without a rule, `destination` is the
+   * provider's name.
+   */
   of(host: string, destination: string): Provider
-  /** Those whose mail servers a domain names, the same for the same servers. */
+  /** The providers of a domain's mail servers, the same for the same servers. */
   among(route: HostsRoute): readonly Provider[]
   /**
-   * The one whose limits are a domain's. Whoever names a provider's servers and others has limits of their own: what a stranger says of us
-   * is no word of the provider, and a stranger's slowness must not hold its connections.
+   * The provider whose limits apply to the domain. A domain that mixes a provider's servers with others gets limits of its own: the other
+   * servers' replies do not speak for the provider, and their slowness must not occupy the provider's connections.
    */
   ofRoute(route: HostsRoute): Provider
-  /** Whether a temporary refusal is about how much or how fast we send, or our standing, rather than about this message. */
+  /** Whether a temporary refusal concerns the amount or speed of sending, or Postrider's reputation, rather than this message. */
   isThrottle(reply: GivenReply, provider: string): boolean
 }
 
-/** As many as Postfix opens by default. */
+/** The default of Postfix. */
 const usualConnections = 20
-/** A phrase about number or speed. Greylisting uses the same codes and means the message. */
+/** Phrases about number or speed. Greylisting uses the same codes but concerns the message. */
 const throttleWords =
   /rate.?limit|ratelimit|throttl|too (?:many|much|fast|frequent)|slow(?:ing)? down|(?:connection|message|sending|mail|hourly|daily|volume).{0,24}(?:limit|quota)|limit.{0,20}(?:exceed|reached)|exceed.{0,30}(?:rate|limit)|frequency|unusual (?:rate|traffic)|unexpected volume|server busy|(?:concurren|simultaneous)/i
 const aboutTheMessage =
@@ -50,7 +55,7 @@ const aboutTheMessage =
 
 const shipped = new URL('./providers.json', import.meta.url)
 
-/** `file`: an operator's own rules. Throws ConfigError when they are none. */
+/** `file`: an operator's own rules. Throws ConfigError if the file is invalid. */
 export function openProviders(file: string | undefined): Providers {
   const rules = new Map(readRules(shipped).map((rule) => [rule.name, rule]))
   if (file !== undefined) for (const rule of readRules(file)) rules.set(rule.name, rule)
@@ -90,7 +95,7 @@ export function openProviders(file: string | undefined): Providers {
       const lower = text.toLowerCase()
       const isSaid = code === 421 || throttleWords.test(text) || rules.get(provider)?.throttled?.some((phrase) => lower.includes(phrase))
       if (!isSaid) return false
-      // Of one recipient, or of one sender's domain: the others' mail goes on as it went.
+      // Concerns one recipient or one sender's domain; other mail is not affected.
       const { fault } = classify(reply)
       return fault !== 'recipient' && fault !== 'sender'
     },

@@ -1,7 +1,7 @@
 /**
- * Shaping: how many connections are open to a provider and how fast messages go to it, over all processes together. A connection takes
- * a slot of the provider's row first; where a rate is in force, messages take their times from the row. What is refused changes the row
- * (learn.ts) and is told in the event log. A provider that has refused nothing costs two statements for each connection.
+ * Traffic shaping: limits the connections to a provider and the message rate, over all processes together. A connection first acquires a
+ * lease in the provider's row; where a rate applies, messages reserve their send times there. Refusals change the row (learn.ts) and are
+ * recorded in the event log. A provider without refusals costs two statements for each connection.
  */
 import { type Clock, type Log, startLoop } from '#base'
 import type { GivenReply } from '#bounces'
@@ -45,41 +45,41 @@ export interface InForce {
   provider: string
   open: number
   connections: number
-  /** Messages a second; null: as fast as it takes them. */
+  /** Messages a second; null: unlimited. */
   rate: number | null
-  /** Nothing is sent before. */
+  /** End of the backoff, in clock ms. */
   restsUntilMs: number | null
-  /** Of the last change. */
+  /** Reason of the last change. */
   cause: string | null
   changedAt: Date | null
 }
 
-/** Providers with open connections, or with limits that were learnt. */
+/** Providers with open connections or adapted limits. */
 export const listShaping = (on: Queryable): Promise<InForce[]> => on.rows(inForce)
 
-/** One source address toward one provider. */
+/** The path limits: one source address toward one provider. */
 export interface Shape {
-  /** Undefined: not now. */
+  /** Undefined: no connection lease available now. */
   connect(): Promise<Slot | undefined>
-  /** Resolves when the next message may go; at once where no rate is in force. */
+  /** Resolves when the next message may be sent; at once if no rate applies. */
   turn(): Promise<void>
   /** Whether another process waits for a connection. */
   isWanted(): Promise<boolean>
   /** Whether `turn` may wait. */
   readonly isPaced: boolean
-  /** Nothing may be sent before (monotonic ms); 0: now. */
+  /** No message may be sent before this monotonic time in ms; 0: now. */
   readonly restMs: number
-  /** How many messages may lie in memory waiting for a turn. */
+  /** Maximum number of messages in memory waiting to be sent. */
   readonly mostWaiting: number
   accepted(messages: number): void
   throttled(cause: string): void
-  /** Refused for what is thought of our address: nothing more is sent until it has been learnt from. */
+  /** The provider blocked Postrider's address for its reputation: sending stops until the limits have been adapted. */
   distrusted(cause: string): void
-  /** A connection was refused, for which a slot was had. */
+  /** The provider refused a connection that had a lease. */
   refused(cause: string): void
   /** So few connections are allowed that processes must take turns with them. */
   readonly isScarce: boolean
-  /** Whether a refusal is about our number or speed; then it is learnt from. */
+  /** Whether a refusal concerns the amount or speed of sending, and so changes the limits. */
   isThrottle(reply: GivenReply): boolean
 }
 
@@ -102,16 +102,16 @@ const waitingSeconds = 5
 const leastWaiting = 20
 const causeLength = 300
 const scarceConnections = 4
-/** By then all processes know. */
+/** After this time all processes have read the new limits. */
 const haltMs = 2 * tellEveryMs
 
 interface State extends SlotsHeld, Paced {
   isLearned: boolean
-  /** Since the last report. */
+  /** Messages accepted since the last report. */
   accepted: number
   throttle: string | undefined
   refusal: { cause: string; standing: number } | undefined
-  /** Nothing is sent before (clock ms), whatever has been learnt. */
+  /** No message is sent before this clock time in ms, regardless of the adapted limits. */
   haltUntilMs: number
 }
 
@@ -126,7 +126,7 @@ export function openShaper({ db, clock, log, processId, providers }: ShaperDeps)
   const slots = openSlots({ db, clock, log, processId }, learn)
   const pace = { db, clock, log, isStopped: () => isStopped }
 
-  /** Tells the row what came of it, and learns what all processes have learnt. */
+  /** Writes this process's results to the row, and reads the limits adapted by all processes. */
   const tell = async (state: State) => {
     const { accepted, throttle, refusal } = state
     state.accepted = 0
@@ -256,7 +256,7 @@ export function openShaper({ db, clock, log, processId, providers }: ShaperDeps)
   }
 }
 
-/** Messages taken in the running second and in the one before it. */
+/** Messages accepted in the current second and in the one before. */
 function count(row: Row, accepted: number, nowMs: number): Pick<Row, 'second' | 'accepted' | 'acceptedBefore'> {
   const second = Math.floor(nowMs / 1000)
   if (second === row.second) return { second, accepted: row.accepted + accepted, acceptedBefore: row.acceptedBefore }

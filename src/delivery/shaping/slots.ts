@@ -1,6 +1,6 @@
 /**
- * Slots: how many connections are open to a provider from a source address, over all processes together. The provider's row counts
- * them, and a row for each process says how many of them are its own, so that those of an ended process come free.
+ * Connection leases: the number of open connections to a provider from a source address, over all processes together. The provider's row
+ * counts them. A row for each process counts its share, so that the leases of an ended process become free.
  */
 import { type Clock, type Log, pause, startLoop } from '#base'
 import { type Db, sql } from '#db'
@@ -34,7 +34,7 @@ const takeSlots = sql<{ source: string; provider: string; granted: number; learn
   select source, provider, granted, learned
   from taken`
 
-/** Makes a process's slots as many as it holds ($4): without those given back, and those it was granted in an answer that was lost. */
+/** Sets a process's leases to the number it uses ($4): removes released leases, and leases granted in a reply that was lost. */
 const settleSlots = sql`
   with held as (
     select source, provider, held
@@ -83,23 +83,23 @@ const takeBackSlots = sql`
   from summed
   where shaping.source = summed.source and shaping.provider = summed.provider`
 
-/** One connection's. */
+/** The lease of one connection. */
 export interface Slot {
   release(): void
 }
 
-/** Of one source address toward one provider. */
+/** The leases from one source address toward one provider. */
 export interface SlotsHeld {
   source: string
   provider: Provider
-  /** Slots had and not given back. */
+  /** Leases acquired and not released. */
   held: number
 }
 
 export interface Slots<Of extends SlotsHeld> {
-  /** Undefined: not now. */
+  /** Undefined: no lease is available now. */
   take(of: Of): Promise<Slot | undefined>
-  /** Whether a process has wanted one in vain within the last half second; it tries ten times as often. */
+  /** Whether another process was denied a lease within the last half second; it asks ten times as often. */
   isWanted(of: Of): Promise<boolean>
   stop(): Promise<void>
 }
@@ -113,22 +113,22 @@ export interface SlotsDeps {
 
 const gatherMs = 5
 const wantedMs = 500
-/** After the database did not answer. */
+/** Delay after a failed query. */
 const retryMs = 500
 const reapEveryMs = 2000
 
-/** `learn` is told what the provider's row says about its limits whenever slots were taken. */
+/** `learn` receives the limits in the provider's row whenever leases were acquired. */
 export function openSlots<Of extends SlotsHeld>(
   { db, clock, log, processId }: SlotsDeps,
   learn: (of: Of, learned: Learned | null) => void,
 ): Slots<Of> {
   let asking: { of: Of; answer: (granted: boolean) => void }[] = []
-  /** Whose slots in the row may be more than are held here. */
+  /** Those whose leases in the row may exceed the number in use here. */
   const unsettled = new Set<Of>()
   let isMoving = false
   let isStopped = false
 
-  /** One statement after the other, so that what is held stands still while the row is made equal to it. */
+  /** One statement at a time, so that the number in use does not change while the row is set to it. */
   const move = async () => {
     if (isMoving) return
     isMoving = true
@@ -163,7 +163,7 @@ export function openSlots<Of extends SlotsHeld>(
         left.set(of, granted)
       }
     } catch (error) {
-      // Without the database nothing could be recorded either.
+      // Without the database no outcome could be recorded either.
       log.warn({ err: error }, 'no slot for a connection could be had')
       for (const of of all) unsettled.add(of)
     }
@@ -185,7 +185,7 @@ export function openSlots<Of extends SlotsHeld>(
       return true
     } catch (error) {
       log.warn({ err: error }, 'slots for connections could not be given back yet')
-      // All of them are taken back when the process ends.
+      // When the process ends, all leases are returned.
       if (!isStopped) for (const of of some) unsettled.add(of)
       return false
     }
@@ -193,7 +193,7 @@ export function openSlots<Of extends SlotsHeld>(
 
   const reap = async () => {
     const owners = (await db.rows(slotOwners)).map((one) => one.process)
-    // Read after the owners: whoever has slots has registered before.
+    // Read after the owners: a process registers before it acquires a lease.
     const living = await livingProcesses(db)
     const lost = owners.filter((owner) => owner !== processId && !living.some((id) => id === owner || id.startsWith(`${owner}-`)))
     if (lost.length > 0) await db.run(takeBackSlots, [lost])

@@ -1,6 +1,6 @@
 /**
- * The addresses that mail is sent from: in pools, which tenants and tags are given. Without any, the system chooses. What an operator
- * changes is in force in every process within a second. A process uses those addresses that its own machine has.
+ * Egress sources: the addresses that mail is sent from, in pools, which are assigned to tenants and tags. Without sources the operating
+ * system chooses. A change by the operator applies in every process within a second. A process uses only the addresses of its own machine.
  */
 import { createServer, isIP, SocketAddress } from 'node:net'
 import { type Clock, type Log, Refusal, remembered } from '#base'
@@ -20,9 +20,9 @@ export interface Source {
 }
 
 export interface PoolAssignment {
-  /** '': any. */
+  /** '': any tenant. */
   tenantId: string
-  /** '': any. */
+  /** '': any tag. */
   tag: string
   pool: string
 }
@@ -64,10 +64,10 @@ const dropAssignmentsOf = sql`
   delete from pool_assignments
   where tenant_id = $1`
 
-/** Of a tenant that goes; what is assigned to a pool keeps its last address. */
+/** Removes the assignments of a deleted tenant; they would keep their pools from losing the last address. */
 export const removeAssignmentsOfTenant = (tx: Tx, tenantId: string): Promise<number> => tx.run(dropAssignmentsOf, [tenantId])
 
-/** Commands one after another: each looks at both tables before it changes one. */
+/** Serialises the commands: each reads both tables before it changes one. */
 const oneAtATime = (tx: Tx) => tx.script('lock table source_addresses in share row exclusive mode')
 
 export const listSources = (on: Queryable): Promise<Source[]> => on.rows(allSources)
@@ -75,7 +75,7 @@ export const listAssignments = (on: Queryable): Promise<PoolAssignment[]> => on.
 
 const refused = (message: string, suggestion: string) => new Refusal('validation_error', { message, suggestion })
 
-/** As addresses are written once; refuses what is no address of a single host. */
+/** Normalises an address; refuses any text that is not the address of a single host. */
 function sourceAddress(text: string): string {
   const family = isIP(text)
   const suggestion = 'Give an IPv4 or IPv6 address of this machine'
@@ -91,7 +91,7 @@ function poolName(text: string): string {
   return text
 }
 
-/** Leaves an entry in the event log, as every act of the operator does. */
+/** Records the operator's action in the event log. */
 const note = (tx: Tx, nowMs: number, data: Record<string, unknown>) =>
   appendEvents(tx, [{ tenantId: '', kind: 'OperatorAction', emailId: null, at: new Date(nowMs), data }])
 
@@ -102,7 +102,7 @@ export interface NewSource {
   warmUp: 'from now' | 'none'
 }
 
-/** Adds an address, or changes the one that is there; a running warm-up goes on. Refuses `validation_error`. */
+/** Adds a source, or changes an existing one; a running warm-up continues. Refuses `validation_error`. */
 export function addSource(db: Db, wanted: NewSource, nowMs: number): Promise<Source> {
   const address = sourceAddress(wanted.address)
   const pool = poolName(wanted.pool)
@@ -121,7 +121,7 @@ export function addSource(db: Db, wanted: NewSource, nowMs: number): Promise<Sou
   })
 }
 
-/** Mail of a pool that was given away must not be left without an address. */
+/** An assigned pool must not lose its last address. */
 async function refuseIfLast(tx: Tx, source: Source): Promise<void> {
   const others = (await listSources(tx)).some((one) => one.pool === source.pool && one.address !== source.address)
   if (!others && (await listAssignments(tx)).some((one) => one.pool === source.pool))
@@ -131,7 +131,7 @@ async function refuseIfLast(tx: Tx, source: Source): Promise<void> {
     )
 }
 
-/** Refuses `not_found`, and the last address of a pool that is in use. */
+/** Refuses `not_found`, and the last address of an assigned pool. */
 export function removeSource(db: Db, text: string, nowMs: number): Promise<Source> {
   const address = sourceAddress(text)
   return db.transaction(async (tx) => {
@@ -146,7 +146,7 @@ export function removeSource(db: Db, text: string, nowMs: number): Promise<Sourc
   })
 }
 
-/** Mail of the tenant, of the tag, or of both together goes from this pool only. Refuses a pool without addresses. */
+/** Mail of the tenant, of the tag, or of both together is sent from this pool only. Refuses a pool without addresses. */
 export function assignPool(db: Db, wanted: PoolAssignment, nowMs: number): Promise<void> {
   const pool = poolName(wanted.pool)
   return db.transaction(async (tx) => {
@@ -169,20 +169,20 @@ export function unassignPool(db: Db, place: Omit<PoolAssignment, 'pool'>, nowMs:
 
 export interface Pool {
   name: string
-  /** Empty when none of its addresses is of this machine. */
+  /** Empty if this machine lacks all of the pool's addresses. */
   outlets: readonly OutletAddresses<Source>[]
 }
 
 export interface Pools {
-  /** There are no sources: nothing more need be asked. */
+  /** There are no sources, so no further query is needed. */
   readonly isEmpty: boolean
-  /** Tags that mail of this tenant may be assigned by. */
+  /** Tags by which this tenant's mail may be assigned. */
   tagsFor(tenantId: string): string[]
-  /** undefined: the system's default address. */
+  /** undefined: the operating system chooses the address. */
   poolOf(tenantId: string, tag: string | null): Pool | undefined
 }
 
-/** `hasAddress`: whether this machine can send from it. */
+/** `hasAddress`: whether this machine can send from the address. */
 export function poolsOf(
   sources: readonly Source[],
   assignments: readonly PoolAssignment[],
@@ -200,7 +200,7 @@ export function poolsOf(
     isEmpty: pools.size === 0,
     tagsFor: (tenantId) =>
       assignments.filter((one) => one.tag !== '' && (one.tenantId === '' || one.tenantId === tenantId)).map((one) => one.tag),
-    // What was said of a tenant goes before what was said of a tag, which any tenant may write on its mail.
+    // An assignment for a tenant takes precedence over one for a tag, because any tenant can use any tag.
     poolOf(tenantId, tag) {
       const name =
         (tag === null ? undefined : assigned.get(key(tenantId, tag))) ??
@@ -212,10 +212,10 @@ export function poolsOf(
   }
 }
 
-/** How long it is believed that this machine has an address, or has it not. */
+/** How long the check whether this machine has an address is cached. */
 const believedMs = 10_000
 
-/** The pools as this machine can use them, at most a second old. */
+/** The pools as this machine can use them, cached for at most a second. */
 export function openSources({ db, clock, log }: { db: Db; clock: Clock; log: Log }): { current(): Promise<Pools> } {
   const known = new Map<string, { has: boolean; untilMs: number }>()
   const look = async (address: string) => {
@@ -235,7 +235,7 @@ export function openSources({ db, clock, log }: { db: Db; clock: Clock; log: Log
   return { current: () => pools.get('') }
 }
 
-/** Asks the system itself: interfaces do not list all that can be sent from (127.0.0.2, say). */
+/** Tries to bind, because interfaces do not list every usable address (127.0.0.2, for example). */
 export function canBind(host: string): Promise<boolean> {
   return new Promise((resolve) => {
     const server = createServer().once('error', () => resolve(false))

@@ -1,18 +1,18 @@
 /**
- * Which of a pool's outlets takes the next message: in turns, some messages at a time so that connections are used again, and past those
- * that rest or are full. An outlet is the addresses, of either family, that send together. Pure.
+ * Chooses the egress path of a pool for the next message: round-robin, in runs of messages so that connections are reused, skipping paths
+ * that are backing off or full. A path is one address of each family, used together. Pure.
  */
 
-/** Messages that follow each other on an outlet while the others have room. */
+/** Consecutive messages on one path while the others have room. */
 const runLength = 20
 
 export interface Turn {
   outlet: number
-  /** Messages until it is another's turn. */
+  /** Messages left until the next path's turn. */
   left: number
 }
 
-/** The turn after `before`; undefined when no outlet has room. `first`: where the turns of a new destination begin. */
+/** The turn after `before`; undefined if no path has room. `first`: the initial path for a new site. */
 export function nextTurn(before: Turn | undefined, hasRoom: readonly boolean[], first = 0): Turn | undefined {
   if (before && before.left > 0 && hasRoom[before.outlet]) return { outlet: before.outlet, left: before.left - 1 }
   const from = before ? before.outlet + 1 : first
@@ -28,7 +28,7 @@ export interface OutletAddresses<Source> {
   six: Source | undefined
 }
 
-/** As many outlets as the more numerous family has addresses; those of the other are shared among them. */
+/** Creates as many paths as the larger family has addresses; the addresses of the other family are shared among them. */
 export function outletsOf<Source>(four: readonly Source[], six: readonly Source[]): OutletAddresses<Source>[] {
   return Array.from({ length: Math.max(four.length, six.length) }, (_, at) => ({
     four: four[at % Math.max(1, four.length)],

@@ -1,6 +1,7 @@
 /**
- * Warm-up: how many messages a new address may send today to a provider, over all processes together, by the schedule in warm-up.json.
- * A process takes allowances from the day's row before it connects; what it took and did not use is lost to that day, never exceeded.
+ * Warm-up: limits the messages that a new address may send to a provider each day, over all processes together, by the schedule in
+ * warm-up.json. A process takes allowances from the day's row before it connects; an unused allowance is lost for that day, and the limit
+ * is never exceeded.
  */
 import { readFileSync } from 'node:fs'
 import type { Clock, Log } from '#base'
@@ -8,7 +9,7 @@ import { type Db, type Queryable, sql } from '#db'
 import { appendEvents } from '#events'
 
 const dayMs = 86_400_000
-/** Taken at once at most: a process that ends loses so many. */
+/** Maximum taken at once: a process that crashes loses at most this many. */
 const mostAtOnce = 50
 
 const { messages: schedule } = JSON.parse(readFileSync(new URL('./warm-up.json', import.meta.url), 'utf8')) as { messages: number[] }
@@ -16,7 +17,7 @@ const { messages: schedule } = JSON.parse(readFileSync(new URL('./warm-up.json',
 /** Days since the warm-up began, counted from 0. */
 export const warmUpDay = (fromMs: number, nowMs: number): number => Math.max(0, Math.floor((nowMs - fromMs) / dayMs))
 
-/** Messages to one provider on that day; undefined: as many as it takes. */
+/** Messages to one provider on that day; undefined: unlimited. */
 export const warmUpCeiling = (day: number): number | undefined => schedule[day]
 
 const takeAllowance = sql<{ granted: number }>`
@@ -53,7 +54,7 @@ const noteTold = sql`
   set warm_up_told = $2
   where address = $1`
 
-/** Leaves an entry in the event log for each step that a ceiling has taken by the schedule, once; the last is that there is none. */
+/** Records each scheduled change of a ceiling in the event log, once; the last entry says that the ceiling has ended. */
 export function tellWarmUps(db: Db, nowMs: number): Promise<number> {
   return db.transaction(async (tx) => {
     const stepped = (await tx.rows(warmingUp))
@@ -75,15 +76,15 @@ export function tellWarmUps(db: Db, nowMs: number): Promise<number> {
 
 export interface WarmUpLine {
   source: string
-  /** `others`: all that providers.json does not name. */
+  /** `others`: all providers that providers.json does not name. */
   provider: string
-  /** From 1. */
+  /** Counted from 1. */
   day: number
   taken: number
   ceiling: number
 }
 
-/** What each address in its warm-up has sent today, as far as processes have taken it. */
+/** The messages that each address in its warm-up has sent today, as allowances taken by processes. */
 export async function listWarmUps(on: Queryable, nowMs: number): Promise<WarmUpLine[]> {
   return (await on.rows(listTaken)).flatMap(({ source, provider, day, taken, warmUpFrom }) => {
     const today = warmUpDay(warmUpFrom.getTime(), nowMs)
@@ -92,18 +93,18 @@ export async function listWarmUps(on: Queryable, nowMs: number): Promise<WarmUpL
   })
 }
 
-/** Begins the count of an address anew. */
+/** Resets the count of an address. */
 export const forgetWarmUp = (on: Queryable, source: string): Promise<number> => on.run(forgetTaken, [source])
 
-/** One address toward one provider. */
+/** The warm-up of one address toward one provider. */
 export interface WarmUp {
-  /** Until the next day begins, once today's ceiling is reached; 0: more may go. */
+  /** Ms until the next day begins, once today's ceiling is reached; 0: more may be sent. */
   readonly restMs: number
-  /** Why it rests, for people. */
+  /** The reason for the backoff, for people. */
   readonly because: string
-  /** Sees to it that there is an allowance for one message at least; false when there is none today. */
+  /** Makes sure that there is an allowance for at least one message; false if today's is used up. */
   ready(wanted: number): Promise<boolean>
-  /** How many of `wanted` messages may go; `after`: how many more wait behind them. */
+  /** Returns how many of `wanted` messages may be sent; `after`: how many more wait behind them. */
   take(wanted: number, after?: number): Promise<number>
 }
 
@@ -148,7 +149,7 @@ export function openWarmUp(
       try {
         await asking
       } catch (error) {
-        // Without the database nothing could be recorded either.
+        // Without the database no outcome could be recorded either.
         log.warn({ err: error, source }, 'no allowance of a warm-up could be had')
         return false
       }

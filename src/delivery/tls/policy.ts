@@ -1,6 +1,7 @@
 /**
- * What each mail server of a domain must show before mail is given to it: DANE (RFC 7672) before MTA-STS (RFC 8461) before what the
- * operator requires; with none of them TLS is taken as it comes. Pure decisions from what DNS, the policies and the operator say.
+ * The TLS requirement for each mail server of a domain. DANE (RFC 7672) takes precedence over MTA-STS (RFC 8461), which takes precedence
+ * over the operator's requirement; without any of them TLS is opportunistic. Pure decisions from DNS, the policies and the operator's
+ * settings.
  */
 import type { Clock, Config } from '#base'
 import { type Dnssec, daneComplaint, isListedMx, needsNames, type RouteHost, type TlsaRecord, usableTlsa } from '#net'
@@ -8,14 +9,14 @@ import type { ConnectOptions, TlsDemand } from '#smtp'
 import type { openTlsRequirements } from './required.ts'
 import type { Sts } from './sts.ts'
 
-/** As the record of an attempt has it. */
+/** As stored in the record of an attempt. */
 export type PolicyName = 'dane' | 'mta-sts' | 'mta-sts testing' | 'required' | 'opportunistic'
 
 export interface GuardedHost extends RouteHost {
-  /** `unusable`: it is not connected to now, and why. */
+  /** `unusable`: the reason not to connect to this host now. */
   tls: ConnectOptions['tls'] | { unusable: string }
   policy: PolicyName
-  /** MTA-STS in testing: the policy does not name this host. */
+  /** MTA-STS in testing mode: the policy does not list this host. */
   isUnlisted?: boolean
 }
 
@@ -23,7 +24,7 @@ export type Guarded =
   | {
       kind: 'hosts'
       hosts: GuardedHost[]
-      /** Connections made under different keys are not to be shared; '' when nothing is asked of TLS. */
+      /** Connections opened under different keys must not be shared; '' if TLS is not required. */
       key: string
     }
   | { kind: 'temporary'; classification: 'dns_error'; enhanced: string; message: string }
@@ -36,14 +37,14 @@ export interface TlsPolicyDeps {
   requirements: ReturnType<typeof openTlsRequirements>
 }
 
-/** Rejects only when the database is away. */
+/** Rejects only if the database is unavailable. */
 export async function guardHosts(domain: string, hosts: readonly RouteHost[], deps: TlsPolicyDeps): Promise<Guarded> {
   const [named, policy, required] = await Promise.all([deps.dnssec?.mx(domain), deps.sts.find(domain), deps.requirements.of(domain)])
   if (named?.kind === 'trouble') {
     const message = `the mail servers of ${domain} could not be looked up with DNSSEC (${named.code})`
     return { kind: 'temporary', classification: 'dns_error', enhanced: '4.4.3', message }
   }
-  // RFC 7672 section 2.2.1: what an insecure answer names has no DANE.
+  // RFC 7672 section 2.2.1: a host named by an insecure answer has no DANE.
   const validated = named?.secure ? (named.kind === 'found' ? named.values : [domain]) : undefined
   const keys: string[] = []
   const guarded = hosts.map(async (host, index): Promise<GuardedHost> => {
@@ -59,7 +60,7 @@ export async function guardHosts(domain: string, hosts: readonly RouteHost[], de
 type Dane =
   | { kind: 'none' }
   | { kind: 'unusable'; because: string }
-  /** There are records, and none that we could use: TLS with any certificate (RFC 7672 section 2.2). */
+  /** The TLSA records are unusable: TLS with any certificate (RFC 7672 section 2.2). */
   | { kind: 'encrypted' }
   | { kind: 'records'; demand: TlsDemand; key: string }
 
@@ -68,13 +69,13 @@ const none: Dane = { kind: 'none' }
 async function daneOf(host: string, domain: string, validated: readonly string[], deps: TlsPolicyDeps): Promise<Dane> {
   const { dnssec } = deps
   if (!dnssec) return none
-  // Another resolver may have named it, on nobody's word.
+  // Another resolver may have named the host in an unvalidated answer.
   if (!validated.includes(host)) return { kind: 'unusable', because: `${host} is not among the mail servers that DNSSEC vouches for` }
   const addresses = await dnssec.addresses(host)
   const unknown = (code: string): Dane => ({ kind: 'unusable', because: `the TLSA records of ${host} could not be looked up (${code})` })
   if (addresses.kind === 'trouble') return unknown(addresses.code)
   if (!addresses.secure) return none
-  // RFC 7672 section 2.2.2: the name at the end of the aliases first, then the one that MX has.
+  // RFC 7672 section 2.2.2: the name at the end of the alias chain first, then the name in the MX record.
   for (const base of new Set([addresses.canonical, host])) {
     const answer = await dnssec.tlsa(`_${deps.config.mxPort}._tcp.${base}`)
     if (answer.kind === 'trouble') return unknown(answer.code)
@@ -95,7 +96,7 @@ function daneFrom(found: readonly TlsaRecord[], base: string, names: readonly st
     },
   }
   const key = records.map(({ usage, selector, matchingType, data }) => `${usage}${selector}${matchingType}${data.toString('base64')}`)
-  // Where names count, the recipients' domain is one of them (RFC 7672 section 3.2.2).
+  // If names are checked, the recipient domain is one of them (RFC 7672 section 3.2.2).
   return { kind: 'records', demand, key: `dane:${base}:${key.sort().join('+')}${needsNames(records) ? `:${names.at(-1)}` : ''}` }
 }
 
@@ -109,7 +110,7 @@ function choose(host: RouteHost, dane: Dane, policy: Policy, required: 'valid' |
     chosen: { ...host, tls, policy: name, ...(isUnlisted ? { isUnlisted } : {}) },
     key,
   })
-  // RFC 8461 section 2: MTA-STS never overrides what DANE says.
+  // RFC 8461 section 2: MTA-STS never overrides DANE.
   if (dane.kind === 'unusable') return as({ unusable: dane.because }, 'dane', 'unusable')
   if (dane.kind === 'records') return as(dane.demand, 'dane', dane.key)
   const isListed = policy !== undefined && isListedMx(policy, host.host)

@@ -1,11 +1,13 @@
-/** Recipients' domains to which the operator lets no mail go without TLS, whatever these publish. */
+/**
+ * Recipient domains for which the operator requires TLS, regardless of the policies they publish.
+ */
 import { type Clock, remembered } from '#base'
 import { type Db, type Queryable, sql } from '#db'
 import { appendEvents } from '#events'
 
 export interface TlsRequirement {
   domain: string
-  /** `any`: encrypted, to whoever answers. */
+  /** `any`: encrypted, with any certificate. */
   certificate: 'valid' | 'any'
   at: Date
 }
@@ -33,7 +35,7 @@ const noted = (nowMs: number, data: Record<string, unknown>) => [
 
 export const listTlsRequirements = (on: Queryable): Promise<TlsRequirement[]> => on.rows(allRequirements)
 
-/** In force within a second, for connections opened from then on. `domain` in A-labels. */
+/** Takes effect within a second, for connections opened from then on. `domain` in A-labels. */
 export function requireTls(db: Db, domain: string, certificate: TlsRequirement['certificate'], nowMs: number): Promise<void> {
   return db.transaction(async (tx) => {
     await tx.run(addRequirement, [domain, certificate, new Date(nowMs)])
@@ -50,7 +52,7 @@ export function waiveTls(db: Db, domain: string, nowMs: number): Promise<boolean
   })
 }
 
-/** What is required, at most a second old. */
+/** The requirements, cached for at most a second. */
 export function openTlsRequirements({ db, clock }: { db: Db; clock: Clock }): {
   of(domain: string): Promise<TlsRequirement['certificate'] | undefined>
 } {

@@ -1,7 +1,7 @@
 /**
- * The MTA-STS policy in force for a recipients' domain (RFC 8461): kept in the database until it expires, so that a restart forgets none
- * and whoever keeps us from asking for it changes nothing. A record with another id, or a day, brings a new fetch; one that fails leaves
- * the policy that is known in force.
+ * The MTA-STS policy of a recipient domain (RFC 8461). It is kept in the database until it expires, so that neither a restart nor an
+ * attacker who blocks the fetch can remove it. A record with another id, or a day's age, causes a new fetch; after a failed fetch the
+ * known policy stays in force.
  */
 import { LRUCache } from 'lru-cache'
 import type { Clock, Config, Log } from '#base'
@@ -28,11 +28,11 @@ interface Kept {
 }
 
 export interface Sts {
-  /** Undefined: none is in force. */
+  /** Undefined: no policy is in force. */
   find(domain: string): Promise<Pick<Kept, 'mode' | 'mx'> | undefined>
 }
 
-/** Between looks at a domain's record, and between fetches that fail (RFC 8461 section 3.3). */
+/** Interval between lookups of a domain's record, and between failed fetches (RFC 8461 section 3.3). */
 const lookEveryMs = 300_000
 const mostRemembered = 20_000
 const refreshEveryMs = 86_400_000
@@ -53,7 +53,7 @@ const forgetPolicies = sql`
   delete from sts_policies
   where expires_at < $1`
 
-/** Policies that have expired go. Returns how many. */
+/** Deletes expired policies; returns how many. */
 export const forgetExpiredPolicies = (on: Queryable, nowMs: number): Promise<number> => on.run(forgetPolicies, [new Date(nowMs)])
 
 export function openSts({ db, clock, log, config, resolver, get }: StsDeps): Sts {
@@ -88,7 +88,7 @@ export function openSts({ db, clock, log, config, resolver, get }: StsDeps): Sts
   }
 }
 
-/** Refreshed long before it expires, so that a fetch may fail for days. */
+/** A policy is refreshed long before it expires, so that fetches may fail for days. */
 function isOld({ fetchedAt, expiresAt }: Kept, nowMs: number): boolean {
   const lifeMs = expiresAt.getTime() - fetchedAt.getTime()
   return nowMs > fetchedAt.getTime() + Math.min(refreshEveryMs, lifeMs / 2)
