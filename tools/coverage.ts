@@ -57,17 +57,24 @@ export function coverageDocument(listed: readonly Listed[], document: ServedDocu
   return [
     '# API coverage',
     '',
-    'Made by `npm run golden` from the published OpenAPI document and `tools/contract-endpoints.txt`. Every reply of these endpoints that a test',
-    'gets is held against the document (`test/support/truth.ts`).',
+    'This page lists every endpoint of the contract and its operation in the OpenAPI document. `npm run golden` generates it from that document and',
+    '`tools/contract-endpoints.txt`. Each response of these endpoints in a test is checked against the document (`test/support/truth.ts`).',
     '',
-    `${listed.length - missing.length} of ${listed.length} endpoints of the contract are served.`,
+    `${listed.length - missing.length} of ${listed.length} endpoints of the contract are implemented.`,
     '',
     '| # | method | path below /v1 | section | known to | operation | who may call |',
     '|---|---|---|---|---|---|---|',
     ...rows,
     '',
     ...(ours.length > 0
-      ? ['Ours besides:', '', '| method | path below /v1 | operation | who may call |', '|---|---|---|---|', ...ours, '']
+      ? [
+          'Endpoints that the contract does not list:',
+          '',
+          '| method | path below /v1 | operation | who may call |',
+          '|---|---|---|---|',
+          ...ours,
+          '',
+        ]
       : []),
   ].join('\n')
 }

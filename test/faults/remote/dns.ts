@@ -49,7 +49,7 @@ export const dnsRows: Row[] = [
   },
   ...(['SERVFAIL', 'REFUSED', 'silence', 'pointer loop', 'garbage', 'truncated for good'] as const).map(
     (how): Row => ({
-      name: `${how === 'silence' ? 'no answer' : how} for the domain`,
+      name: `${how === 'silence' ? 'no answer' : how === 'truncated for good' ? 'truncated over UDP and TCP' : how} for the domain`,
       prepare: (dns, { domain }) => dns.fail(domain, how),
       comesTo: untilGivenUp('dns_error 4.4.3'),
       ...(how === 'silence' ? { waits: unanswered } : {}),
@@ -64,7 +64,7 @@ export const dnsRows: Row[] = [
     }),
   ),
   {
-    name: 'MX hosts none of which exists',
+    name: 'only MX hosts that do not exist',
     dns: ({ domain }) => ({ [domain]: { MX: [`10 gone1.${domain}`, `20 gone2.${domain}`] } }),
     comesTo: untilGivenUp('dns_error 4.4.4'),
   },
@@ -97,7 +97,7 @@ export const dnsRows: Row[] = [
   },
   { name: 'a chain of 50 CNAMEs', dns: ({ domain, ip }) => chain(domain, ip), comesTo: ['sent'] },
   {
-    name: 'CNAMEs in a circle',
+    name: 'a CNAME loop',
     dns: ({ domain }) => ({ [domain]: { CNAME: [`b.${domain}`] }, [`b.${domain}`]: { CNAME: [domain] } }),
     comesTo: untilGivenUp('dns_error 4.4.3'),
   },
@@ -118,18 +118,18 @@ export const dnsRows: Row[] = [
     comesTo: ['sent'],
   },
   {
-    name: 'our own name as the only MX',
+    name: "Postrider's own name as the only MX",
     dns: ({ domain }) => ({ [domain]: { MX: ['10 house.test'] } }),
     comesTo: ['hardfail protocol_error 5.4.6'],
   },
   {
-    name: 'another name of ours as the only MX',
+    name: 'another name of Postrider as the only MX',
     peer: { rude: { connect: '220 house.test ESMTP\r\n' } },
     comesTo: ['hardfail protocol_error 5.4.6'],
     mostConnections: 1,
   },
   {
-    name: 'ourselves as the first of two MX hosts',
+    name: 'Postrider as the first of two MX hosts',
     dns: ({ domain, ip, deadIp }) => ({
       ...mx(domain, ip),
       [domain]: { MX: [`10 mx.${domain}`, `20 worse.${domain}`] },
@@ -140,7 +140,7 @@ export const dnsRows: Row[] = [
     mostConnections: 1,
   },
   {
-    name: 'ourselves as the second of two MX hosts, nobody at the first',
+    name: 'Postrider as the second of two MX hosts, no server at the first',
     dns: ({ domain, ip, deadIp }) => ({
       ...mx(domain, ip),
       [domain]: { MX: [`5 first.${domain}`, `10 mx.${domain}`] },
@@ -150,7 +150,7 @@ export const dnsRows: Row[] = [
     comesTo: untilGivenUp('connection_error'),
   },
   {
-    name: 'another mail server of our name as the only MX',
+    name: 'another mail server with the same name as the only MX',
     peer: { rude: { connect: '220 house.test ESMTP Other\r\n' } },
     comesTo: ['sent'],
   },
@@ -214,7 +214,7 @@ export const dnsRows: Row[] = [
     comesTo: ['sent'],
   },
   {
-    name: 'an IPv6 address that is a black hole, an IPv4 one that is not',
+    name: 'an unreachable IPv6 address, a working IPv4 one',
     dns: ({ domain, ip, blackHole6 }) => mx(domain, blackHole6, ip),
     comesTo: ['sent'],
   },

@@ -7,19 +7,32 @@ import { sections } from './table.ts'
 const { smtp, dnsQueryMs, downForMs } = bounds
 const limits = Object.entries({ ...smtp, dnsQueryMs, downForMs }).map(([name, ms]) => `${name.replace(/Ms$/, '')} ${ms / 1000}`)
 
-const head = `# What remote misbehaviour leads to
+const head = `# Outcomes of remote misbehaviour
 
-Made from the table in \`test/faults/remote/\`. Each attempt is shown with its status, classification and enhanced status code, with
-${maxAttempts} attempts allowed. What ends with a single \`softfail\` waits until the provider is asked again; it is not given up.
+This page lists the outcome of each way in which remote mail servers and DNS misbehave in the tests. Use it to look up the status and
+classification that a fault leads to. It is generated from the table in \`test/faults/remote/\`, which is run against the program.
 
-Every row is run against the program in three ways: all at the same time (\`test/faults/misbehaviours.test.ts\`); mixed, by many peers that play
-random rows, with much mail for each (\`npm run misbehaviours -- --mixed\`, and smaller by \`test/faults/mixed.test.ts\`); and alone, one after the
-other, which is where the last two columns come from (\`npm run misbehaviours -- --write\`). **Time** is from acceptance to the last outcome shown,
-with limits of time much shorter than in life (in seconds: ${limits.join(', ')}) and ${retryBaseMs / 1000} s instead of 5 min
-as the base of the wait between attempts. **Memory** is by how much what is resident of the delivery process grew at its peak: \`VmHWM\`, set
-back before each row, less \`VmRSS\` then, after its garbage was collected; in MiB, and 0 where it took what was there. A message on its way
-is held several times over; the rows that grow most are those with a file of 6 MB. Figures of one machine; a row fails when it takes longer
-than its limits allow, or grows by more than ${mostGrownOfAnyMib} MiB and ${timesMessage} times its message.
+\`\`\`console
+npm run misbehaviours -- --rows "greylisting"
+\`\`\`
+
+The outcome shows each attempt with its status, classification and enhanced status code, with ${maxAttempts} attempts allowed. Mail that ends with
+a single \`softfail\` stays queued until the provider is tried again; it does not fail.
+
+Each row is run in three ways:
+
+- all rows at the same time (\`test/faults/misbehaviours.test.ts\`);
+- mixed: many peers play random rows, with much mail for each (\`npm run misbehaviours -- --mixed\`; a smaller run is \`test/faults/mixed.test.ts\`);
+- alone, one row after the other (\`npm run misbehaviours -- --write\`). This run measures the last two columns.
+
+**Time** is from acceptance to the last outcome shown. The test uses timeouts much shorter than the defaults (in seconds: ${limits.join(', ')}), and
+${retryBaseMs / 1000} s instead of 5 min as the base of the retry delay.
+
+**Memory** is the growth of the delivery process's resident memory at its peak, in MiB: \`VmHWM\`, reset before each row, minus \`VmRSS\` at that time, after a
+garbage collection. It is 0 if the memory in use sufficed. A message in flight is held several times; the rows that grow most send a file of 6 MB.
+
+The figures are from one machine. A row fails if it takes longer than its timeouts allow, or grows by more than ${mostGrownOfAnyMib} MiB and
+${timesMessage} times its message.
 `
 
 const attempts = ({ comesTo }: Row): string => {
@@ -45,7 +58,7 @@ const line = (row: Row, measured: Measurements) => {
 const table = (title: string, rows: readonly Row[], measured: Measurements) => `
 ## ${title}
 
-| the remote | comes to | time | memory |
+| remote behaviour | outcome | time | memory |
 |---|---|---|---|
 ${rows.map((row) => line(row, measured)).join('\n')}
 `

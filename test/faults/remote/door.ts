@@ -28,8 +28,8 @@ const tls = (options: FakeMxOptions): PeerOf => ({ fake: { starttls: true, ...op
 const startTls = (rude: Rude): PeerOf => ({ rude: { EHLO: hello('STARTTLS', 'PIPELINING'), ...rude } })
 
 const greetings: Row[] = [
-  { name: 'nobody listens', peer: 'nobody', comesTo: untilGivenUp('connection_error') },
-  { name: 'nobody listens at the first of two MX hosts', dns: twoHosts, comesTo: ['sent'] },
+  { name: 'no server listens', peer: 'nobody', comesTo: untilGivenUp('connection_error') },
+  { name: 'no server listens at the first of two MX hosts', dns: twoHosts, comesTo: ['sent'] },
   {
     name: 'a black hole',
     dns: ({ domain, blackHoleIp }) => ({ [domain]: { MX: [`10 mx.${domain}`] }, [`mx.${domain}`]: { A: [blackHoleIp] } }),
@@ -44,7 +44,7 @@ const greetings: Row[] = [
     waits: ['connectMs'],
   },
   {
-    name: 'a reset right after the connection is taken',
+    name: 'a reset right after the connection is accepted',
     peer: { rude: { connect: (socket) => void socket.resetAndDestroy() } },
     comesTo: untilGivenUp('connection_error'),
   },
@@ -55,19 +55,19 @@ const greetings: Row[] = [
     waits: ['greetingMs'],
   },
   {
-    name: 'a greeting octet by octet, without end',
+    name: 'endless greeting, octet by octet',
     peer: { rude: { connect: dripping(`220 ${'x'.repeat(2000)}`, 50) } },
     comesTo: untilGivenUp('connection_error'),
     waits: ['greetingMs'],
   },
-  { name: 'a hang-up instead of a greeting', peer: { rude: { connect: hangUp } }, comesTo: untilGivenUp('connection_error') },
+  { name: 'connection closed before the greeting', peer: { rude: { connect: hangUp } }, comesTo: untilGivenUp('connection_error') },
   greeting('a greeting of 20 lines', `${'220-hello\r\n'.repeat(19)}220 hello\r\n`, ['sent']),
   greeting('421 as greeting', '421 4.3.2 too many connections\r\n', ['softfail temporarily_unavailable 4.3.2']),
   greeting('450 as greeting', '450 4.3.2 not now\r\n', untilGivenUp('temporarily_unavailable 4.3.2'), {
     amongMany: notOffered('temporarily_unavailable 4.3.2'),
   }),
   greeting('554 as greeting', '554 5.7.1 your address is on our block list\r\n', ['softfail spam_block 5.7.1'], { othersWait: true }),
-  greeting('521 as greeting, which says nothing of us', '521 5.3.2 no mail service here\r\n', untilGivenUp('policy_violation 5.3.2'), {
+  greeting('521 as greeting, not about the sender', '521 5.3.2 no mail service here\r\n', untilGivenUp('policy_violation 5.3.2'), {
     amongMany: notOffered('policy_violation 5.3.2'),
   }),
   greeting('450 as greeting, for a block list', '450 4.7.1 your address is on our block list\r\n', ['softfail spam_block 4.7.1']),
@@ -79,14 +79,14 @@ const greetings: Row[] = [
   greeting('a TLS hello at the mail port', '\x16\x03\x01\x00\x05\x01\x00\x00\x01\x00\n', untilGivenUp('protocol_error')),
   greeting('a greeting line of 1 MB', `220 ${'x'.repeat(1_048_576)}\r\n`, untilGivenUp('protocol_error')),
   {
-    name: 'a greeting of lines without end, 10 GB of them',
+    name: 'endless greeting lines, 10 GB',
     peer: { rude: { connect: pouring('220-flood\r\n') } },
     comesTo: untilGivenUp('protocol_error'),
   },
 ]
 
 const hellos: Row[] = [
-  { name: 'EHLO refused, HELO taken', peer: { rude: { EHLO: '502 5.5.1 what?\r\n' } }, comesTo: ['sent'] },
+  { name: 'EHLO refused, HELO accepted', peer: { rude: { EHLO: '502 5.5.1 what?\r\n' } }, comesTo: ['sent'] },
   {
     name: 'EHLO and HELO refused',
     peer: { rude: { EHLO: '550 5.7.1 your name is not welcome\r\n', HELO: '550 5.7.1 your name is not welcome\r\n' } },
@@ -107,10 +107,10 @@ const hellos: Row[] = [
     mostAmongMany: 1,
   },
   { name: '421 to EHLO', peer: { rude: { EHLO: '421 4.3.2 closing\r\n' } }, comesTo: ['softfail temporarily_unavailable 4.3.2'] },
-  { name: 'a hang-up at EHLO', peer: { rude: { EHLO: hangUp } }, comesTo: untilGivenUp('connection_error') },
+  { name: 'connection closed at EHLO', peer: { rude: { EHLO: hangUp } }, comesTo: untilGivenUp('connection_error') },
   { name: 'silence at EHLO', peer: { rude: { EHLO: silent } }, comesTo: untilGivenUp('connection_error'), waits: ['commandMs'] },
   {
-    name: 'extensions that are garbage, or said twice, or unheard of',
+    name: 'invalid, repeated and unknown extensions',
     peer: { rude: { EHLO: hello('\x01\x02', '8BITMIME', '8BITMIME', 'SIZE', 'SIZE nonsense', 'XCLIENT NAME', 'ETRN', '=', '') } },
     comesTo: ['sent'],
   },
@@ -122,7 +122,7 @@ const hellos: Row[] = [
   { name: 'SIZE 0', peer: { fake: { extensions: ['SIZE 0', 'PIPELINING'] } }, comesTo: ['sent'] },
   { name: 'SIZE 2⁶³', peer: { fake: { extensions: ['SIZE 9223372036854775808', 'PIPELINING'] } }, comesTo: ['sent'] },
   {
-    name: 'SIZE 100, which the message is over',
+    name: 'SIZE 100, smaller than the message',
     peer: { fake: { extensions: ['SIZE 100', 'PIPELINING'] } },
     comesTo: ['hardfail message_too_large 5.3.4'],
     taken: 0,
@@ -142,7 +142,7 @@ const hellos: Row[] = [
     taken: 0,
   },
   {
-    name: 'CHUNKING offered and BDAT not known',
+    name: 'CHUNKING offered, BDAT unknown',
     peer: { rude: { EHLO: hello('CHUNKING', 'BINARYMIME', 'PIPELINING') } },
     comesTo: ['sent'],
   },
@@ -151,7 +151,7 @@ const hellos: Row[] = [
 const tlsRows: Row[] = [
   { name: 'STARTTLS offered and refused', peer: startTls({ STARTTLS: '454 4.7.0 not now\r\n' }), comesTo: ['sent'], secure: false },
   { name: 'STARTTLS that hangs', peer: startTls({}), comesTo: ['sent'], secure: false, waits: ['tlsMs'] },
-  { name: 'STARTTLS answered by a hang-up', peer: startTls({ STARTTLS: hangUp }), comesTo: ['sent'], secure: false },
+  { name: 'connection closed at STARTTLS', peer: startTls({ STARTTLS: hangUp }), comesTo: ['sent'], secure: false },
   {
     name: 'garbage where the TLS handshake should be',
     peer: startTls({ STARTTLS: (socket) => void socket.write('220 go\r\n', () => setImmediate(() => socket.write('no TLS here\r\n'))) }),
@@ -181,7 +181,7 @@ const tlsRows: Row[] = [
     secure: true,
   },
   {
-    name: 'replies injected behind the 220 of STARTTLS',
+    name: 'replies injected after the 220 of STARTTLS',
     peer: { fake: { starttls: true, startTlsReply: '220 2.0.0 go ahead\r\n250-injected\r\n250 SIZE 1\r\n' } },
     comesTo: ['sent'],
     secure: true,

@@ -52,13 +52,13 @@ const breaks: Row[] = [
     { ...large, taken: 0 },
   ),
   row('421 to the final dot', at('content', '421 4.3.2 closing'), ['softfail temporarily_unavailable 4.3.2'], { taken: 0 }),
-  row('a hang-up at MAIL', at('mail', { close: true }), untilGivenUp('connection_error')),
-  row('a hang-up at RCPT', at('rcpt', { close: true }), untilGivenUp('connection_error')),
-  row('a hang-up at DATA', at('data', { close: true }), untilGivenUp('connection_error')),
-  rude('a hang-up in the middle of the content', { content: hangUp }, untilGivenUp('connection_error'), { ...large, taken: 0 }),
-  row('a hang-up after the final dot', at('content', { close: true }), unknownTwice, unknown),
+  row('connection closed at MAIL', at('mail', { close: true }), untilGivenUp('connection_error')),
+  row('connection closed at RCPT', at('rcpt', { close: true }), untilGivenUp('connection_error')),
+  row('connection closed at DATA', at('data', { close: true }), untilGivenUp('connection_error')),
+  rude('connection closed in the middle of the content', { content: hangUp }, untilGivenUp('connection_error'), { ...large, taken: 0 }),
+  row('connection closed after the final dot', at('content', { close: true }), unknownTwice, unknown),
   row('no reply to the final dot', at('content', { silent: true }), unknownTwice, { ...unknown, waits: ['finalReplyMs'] }),
-  row('a hang-up after the reply to the final dot', at('content', { reply: '250 2.0.0 ok', close: true }), ['sent'], { taken: 1 }),
+  row('connection closed after the reply to the final dot', at('content', { reply: '250 2.0.0 ok', close: true }), ['sent'], { taken: 1 }),
   row(
     'an unknown outcome, then a server that works',
     script(({ stage, session }) => (stage === 'content' && session === 1 ? { close: true } : undefined)),
@@ -66,7 +66,7 @@ const breaks: Row[] = [
     { taken: 1, amongMany: [['sent']], mostAmongMany: 1 },
   ),
   rude(
-    'a reply to the final dot that takes nearly as long as is allowed',
+    'a reply to the final dot just before the timeout',
     { dot: (socket) => void setTimeout(() => socket.writable && socket.write('250 2.0.0 at last\r\n'), 3000) },
     ['sent'],
     { slowMs: 3000 },
@@ -86,7 +86,7 @@ const breaks: Row[] = [
     { ...large, taken: 0, waits: ['blockMs'] },
   ),
   rude(
-    'a reply octet by octet, without end',
+    'endless reply, octet by octet',
     { EHLO: ehloWithout, MAIL: dripping(`250 ${'x'.repeat(2000)}`, 50) },
     untilGivenUp('connection_error'),
     { waits: ['commandMs'] },
@@ -132,19 +132,19 @@ const forms: Row[] = [
 const toldAtOnce = new WeakSet<Socket>()
 const pipelining: Row[] = [
   rude(
-    'one answer too many when commands come at once',
+    'one reply too many to pipelined commands',
     { RCPT: (socket, _, __, behind) => void socket.write('250 ok\r\n'.repeat(behind === '' ? 1 : 3)) },
     ['sent'],
     { mostConnections: 2, taken: 1 },
   ),
   rude(
-    'answers out of step when commands come at once',
+    'replies out of step to pipelined commands',
     { RCPT: (socket, _, __, behind) => void socket.write(behind === '' ? '250 ok\r\n' : '354 go on\r\n') },
     ['sent'],
     { mostConnections: 2, taken: 1 },
   ),
   rude(
-    'a hang-up when commands come at once, after the first answer',
+    'connection closed after the first reply to pipelined commands',
     {
       RCPT(socket, _, __, behind) {
         if (behind === '') socket.write('250 ok\r\n')
@@ -155,13 +155,13 @@ const pipelining: Row[] = [
     { mostConnections: 2, taken: 1 },
   ),
   rude(
-    'a hang-up whenever commands come at once',
+    'connection closed whenever commands are pipelined',
     { MAIL: (socket, _, __, behind) => void (behind === '' ? socket.write('250 ok\r\n') : socket.destroy()) },
     ['sent'],
     { mostConnections: 2, taken: 1 },
   ),
   rude(
-    'fewer answers than commands',
+    'fewer replies than commands',
     {
       RCPT(socket, _, __, behind) {
         if (behind !== '') toldAtOnce.add(socket)
@@ -172,14 +172,14 @@ const pipelining: Row[] = [
     ['softfail connection_error', 'sent'],
     { taken: 1, waits: ['dataMs'], amongMany: [['sent']] },
   ),
-  rude('answers out of step always', { RCPT: '354 go on\r\n' }, untilGivenUp('protocol_error'), { taken: 0 }),
-  rude('an answer before anything is asked', { connect: '220 x\r\n220 y\r\n250 z\r\n' }, untilGivenUp('protocol_error')),
-  rude('a greeting said twice', { connect: '220 x\r\n220 y\r\n' }, ['sent'], { mostConnections: 1 }),
-  rude('a greeting said again ahead of the answer to EHLO', { EHLO: '220 again\r\n250-rude.test\r\n250 PIPELINING\r\n' }, ['sent'], {
+  rude('replies always out of step', { RCPT: '354 go on\r\n' }, untilGivenUp('protocol_error'), { taken: 0 }),
+  rude('reply before any command', { connect: '220 x\r\n220 y\r\n250 z\r\n' }, untilGivenUp('protocol_error')),
+  rude('greeting sent twice', { connect: '220 x\r\n220 y\r\n' }, ['sent'], { mostConnections: 1 }),
+  rude('greeting repeated before the reply to EHLO', { EHLO: '220 again\r\n250-rude.test\r\n250 PIPELINING\r\n' }, ['sent'], {
     mostConnections: 1,
   }),
-  rude('greetings without end', { connect: '220 x\r\n'.repeat(20) }, untilGivenUp('protocol_error')),
-  rude('a greeting behind the answer to the dot', { dot: '250 ok\r\n220 again\r\n' }, ['sent'], { mostConnections: 1 }),
+  rude('endless greetings', { connect: '220 x\r\n'.repeat(20) }, untilGivenUp('protocol_error')),
+  rude('greeting after the reply to the final dot', { dot: '250 ok\r\n220 again\r\n' }, ['sent'], { mostConnections: 1 }),
   // The second one comes when the message is on its way.
   rude('354 twice', { EHLO: ehloWithout, DATA: '354 go\r\n354 go\r\n' }, unknownTwice, unknown),
   rude('250 to DATA', { DATA: '250 ok\r\n' }, untilGivenUp('protocol_error'), { taken: 0 }),
@@ -203,7 +203,7 @@ const partial = ({ stage, argument }: MxEvent): MxAnswer => {
 }
 
 const answers: Row[] = [
-  row('some recipients refused, some put off, some taken', script(partial), {
+  row('some recipients refused, some deferred, some accepted', script(partial), {
     ann: ['sent'],
     gone: ['hardfail invalid_recipient 5.1.1'],
     later: untilGivenUp('temporarily_unavailable 4.2.1'),
@@ -217,7 +217,7 @@ const answers: Row[] = [
   row('552 after the content, mailbox full', at('content', '552 5.2.2 mailbox full'), ['hardfail mailbox_full 5.2.2'], { taken: 0 }),
   row('552 after the content, too large', at('content', '552 5.3.4 message too big'), ['hardfail message_too_large 5.3.4'], { taken: 0 }),
   row('452 after the content', at('content', '452 4.3.1 insufficient system storage'), untilGivenUp('temporarily_unavailable 4.3.1')),
-  row('550 that blocks our address', at('rcpt', '550 5.7.1 blocked, listed at zen.spamhaus.org'), ['hardfail spam_block 5.7.1'], {
+  row("550 that blocks the sender's address", at('rcpt', '550 5.7.1 blocked, listed at zen.spamhaus.org'), ['hardfail spam_block 5.7.1'], {
     othersWait: true,
   }),
   row('554 for spam after the content', at('content', '554 5.7.1 message rejected as spam'), ['hardfail spam_block 5.7.1'], {
@@ -237,17 +237,17 @@ const answers: Row[] = [
       taken: 1,
     },
   ),
-  row('451 for ever', at('rcpt', '451 4.7.1 greylisted, try again later'), untilGivenUp('temporarily_unavailable 4.7.1')),
+  row('451 at every attempt', at('rcpt', '451 4.7.1 greylisted, try again later'), untilGivenUp('temporarily_unavailable 4.7.1')),
 ]
 
 const many = Object.fromEntries(['a', 'b', 'c', 'd', 'e'].map((name) => [name, ['sent']]))
 const habits: Row[] = [
-  row('one message for each connection, hung up after it', at('content', { reply: '250 2.0.0 ok', close: true }), many, {
+  row('connection closed after each message', at('content', { reply: '250 2.0.0 ok', close: true }), many, {
     to: Object.keys(many),
     taken: 5,
   }),
   row(
-    'the third connection hung up at its greeting',
+    'third connection closed at its greeting',
     script(({ stage, session }) => (stage === 'connect' && session === 3 ? { close: true } : undefined)),
     many,
     // Where it is the only one of a process, all that waits there fails with it.
