@@ -11,7 +11,7 @@ test('whoever stops reading it ends the service that it started', { timeout: 90_
   onTestFinished(() => rm(folder, { recursive: true, force: true }))
   // The database has an account of its own.
   await chmod(folder, 0o755)
-  const running = spawn(process.execPath, [new URL('cli.ts', import.meta.url).pathname, '--rows', 'at once'], {
+  const running = spawn(process.execPath, [new URL('cli.ts', import.meta.url).pathname, '--rows', 'pipelined'], {
     env: { ...process.env, TMPDIR: folder },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
