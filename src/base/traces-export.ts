@@ -112,7 +112,6 @@ export function openExport(config: TracesConfig, deps: TracesDeps): Traces {
 
 const samplerForm = /^(parentbased_)?(always_on|always_off|traceidratio)$/
 
-/** An unknown sampler is logged and replaced by the default, as OpenTelemetry specifies. */
 /** Returns badly encoded text unchanged, because a tracing setting must not stop mail. */
 function percentDecoded(text: string): string {
   try {
@@ -131,6 +130,7 @@ function exporterOf({ tracesUrl, tracesBase, tracesHeaders }: TracesConfig): OTL
   })
 }
 
+/** An unknown sampler is logged and replaced by the default, as OpenTelemetry specifies. */
 function samplerOf({ tracesSampler, tracesShare }: TracesConfig, log: Log): Sampler {
   const [isKnown, parent, name] = samplerForm.exec(tracesSampler) ?? []
   const share = /^\d*\.?\d+$/.test(tracesShare) ? Number(tracesShare) : Number.NaN
