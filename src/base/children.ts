@@ -43,7 +43,7 @@ export interface Children {
 /** In a child: reports that it is ready. Elsewhere: no effect. */
 export const tellReady = (): void => void process.send?.({ ready: true })
 
-/** In a child: returns the variables that its parent kept out of its environment. Elsewhere: returns none. */
+/** In a child: returns the variables that its parent kept out of its environment. Elsewhere: returns an empty object. */
 export function readFromParent(environment: Record<string, string | undefined>): Record<string, string> {
   return environment[toldByPipe] === undefined ? {} : (JSON.parse(readFileSync(0, 'utf8')) as Record<string, string>)
 }

@@ -1,6 +1,6 @@
 /**
  * Failpoints: places in the code where a crash test may end the process as SIGKILL would. A file with the place's name in the failpoint
- * folder is consumed by the first process that passes, so that exactly one dies. Without a folder the check does nothing.
+ * folder is consumed by the first process that passes, so that exactly one dies. Without a folder the check has no effect.
  */
 import { existsSync, unlinkSync } from 'node:fs'
 import { join } from 'node:path'

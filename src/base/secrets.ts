@@ -55,7 +55,7 @@ function openKey(secret: string): Key {
     fingerprint: print.toString('hex').slice(0, 16),
     mark: Buffer.concat([Buffer.of(marked), print.subarray(0, markOctets)]),
     of(purpose) {
-      // A key object: raw bytes would be imported anew for every cipher, which takes longer than sealing.
+      // A key object: raw bytes would be imported again for every cipher, which takes longer than sealing.
       const key = keys.get(purpose) ?? createSecretKey(derive(purpose))
       // Bounded, because purposes of one day would grow without limit.
       if (keys.size < mostKept) keys.set(purpose, key)

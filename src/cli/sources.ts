@@ -21,7 +21,7 @@ interface Advice {
   ptr: string[] | null
   /** This machine has the address; another delivering machine may have it as well. */
   isHere: boolean
-  /** The recommended repair; null: none needed. */
+  /** The recommended repair; null: no repair needed. */
   advice: string | null
 }
 

@@ -64,7 +64,7 @@ const ourTypes: CustomTypesConfig = {
 }
 
 /**
- * Settings that the parsing relies on, whatever the server's defaults, and timeouts so that a frozen process cannot hold locks
+ * Settings that the parsing relies on, which override the server's defaults, and timeouts so that a frozen process cannot hold locks
  * indefinitely.
  */
 const settle = `

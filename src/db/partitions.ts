@@ -121,7 +121,7 @@ export async function dropPartitions(db: Db, table: string, beforeMs: number): P
 
 /**
  * Gives each partition that ends at or before `beforeMs` an index of its own, `<partition>_<name>`, so that writers to the current
- * partition do not pay for it. Blocks neither readers nor writers. Returns the names of the newly indexed partitions; none while another
+ * partition do not pay for it. Blocks neither readers nor writers. Returns the names of the newly indexed partitions; empty while another
  * process is indexing.
  */
 export async function indexPartitions(

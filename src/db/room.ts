@@ -5,7 +5,7 @@
 import { sqlState } from './errors.ts'
 import type { Db } from './queryable.ts'
 
-/** Uses a table that no other session sees: unlogged, so that it adds nothing to the WAL, and rolled back. */
+/** Uses a table that no other session sees: unlogged, so that it adds no WAL records, and rolled back. */
 const growAFile = `
   create unlogged table write_probe (filler text);
   insert into write_probe select repeat('x', 1000) from generate_series(1, 1000)`

@@ -29,7 +29,8 @@ export const dataArgument = (dataFolder: string, account: Account) =>
   account.other && process.platform === 'linux' ? '/proc/self/cwd' : dataFolder
 
 /**
- * The server running in `dataFolder`, whatever started it. A stale postmaster.pid is ignored, even if another process now has its number.
+ * The server running in `dataFolder`, started by any process. A stale postmaster.pid is ignored, even if another process now has its
+ * number.
  */
 export async function findPostmaster(dataFolder: string): Promise<Postmaster | undefined> {
   const text = await readFile(join(dataFolder, 'postmaster.pid'), 'utf8').catch(() => '')

@@ -39,7 +39,7 @@ export async function chooseSocketFolder(folder: string, dataFolder: string, acc
   return fresh
 }
 
-/** Does nothing if the folder is inside the data directory. */
+/** Has no effect if the folder is inside the data directory. */
 export async function removeTemporary(socketFolder: string): Promise<void> {
   if ([tmpdir(), '/tmp'].includes(dirname(socketFolder)) && basename(socketFolder).startsWith(temporaryPrefix)) {
     await rm(socketFolder, { recursive: true, force: true })

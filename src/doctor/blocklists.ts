@@ -28,7 +28,7 @@ const lists: readonly List[] = [
  */
 const isRefusal = (code: string) => code.startsWith('127.255.255.') || code === '127.0.0.1' || !code.startsWith('127.')
 
-/** Spamhaus policy list: not for sent mail, but because the provider declares that such addresses send none. */
+/** Spamhaus policy list: not for sent mail, but because the provider declares that such addresses do not send mail. */
 const isPolicy = (code: string) => code === '127.0.0.10' || code === '127.0.0.11'
 
 const reversed = (address: string): string => {

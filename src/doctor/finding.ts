@@ -10,7 +10,7 @@ export interface Finding {
   /** `unknown`: the check could not be completed. */
   status: 'ok' | 'warning' | 'problem' | 'unknown'
   found: string
-  /** The recommended action; null if none is needed. */
+  /** The recommended action; null if no action is needed. */
   do: string | null
 }
 

@@ -20,7 +20,7 @@ export const checkListeners: Check = async (deps) => {
   // The service is not running, or has another host name: one result for all three ports.
   if (bad.length === heard.length && bad.every(({ ofAll }) => ofAll !== undefined && ofAll === first?.ofAll))
     return [finding('SMTP listeners', 'problem', first?.ofAll ?? '', first?.finding.do ?? '')]
-  // The ports are opened together: if one is taken, none is open, and one result is enough.
+  // The ports are opened together: if one is taken, all stay closed, and one result is enough.
   const taken = bad.filter((one) => one.isTaken)
   if (bad.length === 0) return [ok('SMTP listeners', `answer on ports ${smtpPort}, ${submissionPort} and ${submissionTlsPort}`)]
   return (taken.length > 0 ? taken : bad).map((one) => one.finding)

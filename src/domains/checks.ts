@@ -45,7 +45,7 @@ const saveDomain = sql<CheckedDomain>`
 export const claimDueDomains = (db: Db, nowMs: number, most: number): Promise<CheckedDomain[]> =>
   db.rows(claimDue, [new Date(nowMs), new Date(nowMs + claimedForMs), most])
 
-/** Usable without DNS, whatever the check results. */
+/** Usable without DNS, independently of the check results. */
 const isAlwaysVerified = ({ trusted, testOnly }: Pick<Domain, 'trusted' | 'testOnly'>) => trusted || testOnly
 
 /** The verification state after a check. `broke`: the first failing background check while verified. */

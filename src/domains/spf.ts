@@ -55,7 +55,7 @@ const lookingUp = new Set(['include', 'a', 'mx', 'ptr', 'exists'])
 
 /**
  * Counts the lookups of evaluating the record, including included records. Stops beyond the limit, which also ends loops. `spfOf` returns a
- * name's SPF record, or undefined if there is none or the lookup fails.
+ * name's SPF record, or undefined if it is missing or the lookup fails.
  */
 export async function countLookups(record: SpfRecord, spfOf: (name: string) => Promise<string | undefined>): Promise<number> {
   let count = 0

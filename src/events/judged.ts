@@ -55,7 +55,7 @@ export interface JudgedHour {
   complaints: number
 }
 
-/** Sums the next events by tenant and hour, and returns the position reached; undefined if there are none. */
+/** Sums the next events by tenant and hour, and returns the position reached; undefined without further events. */
 export async function judgeEvents(
   on: Queryable,
   after: LogPosition,

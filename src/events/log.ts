@@ -137,7 +137,7 @@ export const findTimeAfter = async (on: Queryable, { xact, id }: LogPosition): P
 export const findEventsAt = (on: Queryable, positions: readonly LogPosition[]): Promise<LoggedEvent[]> =>
   on.rows(eventsAt, [positions.map(({ xact }) => xact), positions.map(({ id }) => id)])
 
-/** Whether `readEvents` returns all events of this transaction and of earlier ones, that is, none of them is open. */
+/** Whether `readEvents` returns all events of this transaction and of earlier ones, that is, whether all of them have ended. */
 export const isReadable = async (on: Queryable, xact: string): Promise<boolean> =>
   (await on.first(transactionEnded, [xact]))?.isReadable ?? false
 

@@ -263,7 +263,7 @@ function tell(request: FastifyRequest, reply: FastifyReply, { clock, log, traces
   metrics.requestSeconds.observe({ endpoint, status: String(reply.statusCode) }, durationMs / 1000)
   // Authenticated requests only: unauthenticated callers could flood the traces.
   if (traces && request.credential && apiPath.test(request.url)) traces.note(requestSpan(request, reply, durationMs))
-  // Unknown routes and links in mail are not logged: strangers can cause thousands a second.
+  // Unknown routes and links in mail are not logged: unauthenticated clients can cause thousands a second.
   if (!request.is404 && request.routeOptions.config.link !== undefined) return
   const emails = request.acceptedEmailIds?.slice(0, mostToldIds) ?? []
   log.info(

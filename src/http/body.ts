@@ -37,7 +37,7 @@ declare module 'fastify' {
 
 export interface BodyReader {
   /**
-   * Returns the parsed body, or `{}` if there is none. Refuses `payload_too_large`, `invalid_content_type`, `invalid_json` and
+   * Returns the parsed body, or `{}` without a body. Refuses `payload_too_large`, `invalid_content_type`, `invalid_json` and
    * `validation_error`.
    */
   read(request: FastifyRequest, payload: IncomingMessage): Promise<unknown>

@@ -77,7 +77,7 @@ const octetsOfUnit = 4_194_304
 const mostUnits = 16
 const unitsOf = (octets: number) => Math.min(mostUnits, Math.max(1, Math.ceil(octets / octetsOfUnit)))
 
-/** Counts a body of unannounced length after it has arrived. Refuses nothing. */
+/** Counts a body of unannounced length after it has arrived. It never refuses. */
 export async function weighBody(request: FastifyRequest, octets: number, deps: GateDeps): Promise<void> {
   const { credential } = request
   const units = unitsOf(octets) - 1

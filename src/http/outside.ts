@@ -1,5 +1,5 @@
 /**
- * Endpoints besides the API (contract section 18): health, metrics, webhook signing keys, the OpenAPI document and its viewer. No keys, no
+ * Endpoints outside the API (contract section 18): health, metrics, webhook signing keys, the OpenAPI document and its viewer. No keys, no
  * envelope.
  */
 import { createHash, timingSafeEqual } from 'node:crypto'
@@ -15,7 +15,7 @@ export interface OutsideDeps {
   webhooks: Webhooks
   /** Whether this process has started and is not stopping. */
   ready: () => boolean
-  /** Whether its SMTP ports are open; undefined if it has none. */
+  /** Whether its SMTP ports are open; undefined if the process has no such ports. */
   smtp?: (() => boolean) | undefined
 }
 

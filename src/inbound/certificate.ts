@@ -38,8 +38,8 @@ const selfSignedPaths = ({ dataFolder }: CertificateSettings) => ({
 })
 
 /**
- * Creates the self-signed certificate if the operator gave none, and renews it before it expires or if the host name changed. Called once,
- * by the process that starts the listener processes. Throws ConfigError for the operator's files.
+ * Creates the self-signed certificate if the operator configured no files, and renews it before it expires or if the host name changed.
+ * Called once, by the process that starts the listener processes. Throws ConfigError for the operator's files.
  */
 export function ensureCertificate(settings: CertificateSettings, { clock, random }: { clock: Clock; random: Random }): void {
   if (settings.tlsCert === undefined && !isSelfSignedFit(settings, clock.nowMs())) {

@@ -24,7 +24,7 @@ export interface Visit<Login> {
   recipients: readonly string[]
 }
 
-/** Decides each step. An exception is sent to the client: a Reply or a Refusal as it is, any other as 451. */
+/** Decides each step. An exception is sent to the client: a Reply or a Refusal unchanged, any other as 451. */
 export interface Backend<Login> {
   /** If absent, AUTH is not offered, and every `login` is undefined. */
   authenticate?(userName: string, key: string, address: string): Promise<Login>

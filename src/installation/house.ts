@@ -23,7 +23,7 @@ export interface BareHouse {
   clock: Clock
   /** From the setting, or from the data directory. */
   secret: string | undefined
-  /** Stores a secret in a data directory that has none. */
+  /** Stores a secret in a data directory without one. */
   keepSecret(secret: string): void
 }
 

@@ -54,7 +54,7 @@ const otherSecret = () =>
 
 /**
  * Adds to `secrets` all secrets that its own and the `given` ones can open. Throws a message for the operator if the database's secret is
- * not among them. Does nothing before the first start.
+ * not among them. Has no effect before the first start.
  */
 export async function openRing(db: Db, secrets: Secrets, given: readonly string[] = []): Promise<void> {
   const organisation = await findOrganisation(db)

@@ -6,7 +6,7 @@ import { blanked, blankedNames, type HeldBody, keptOf } from './redact.ts'
 
 export const logTables: readonly PartitionedTable[] = [{ table: 'request_logs', key: 'time' }]
 
-/** Details of an entry besides its columns; null: unknown. */
+/** Details of an entry that are not columns; null: unknown. */
 export interface LogDetails {
   rateLimit: { limit: number | null; remaining: number | null; reset: number | null; limited: boolean }
   context: {

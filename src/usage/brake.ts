@@ -80,7 +80,7 @@ export async function applyBrake(db: Db, limits: BrakeLimits, nowMs: number, log
   return paused
 }
 
-/** The tenants of the next events; undefined if there are none. */
+/** The tenants of the next events; undefined without further events. */
 async function readOn(tx: Tx): Promise<string[] | undefined> {
   const position = await tx.first(lockPosition)
   const read = position && (await judgeEvents(tx, position, eventsAtOnce))

@@ -246,7 +246,7 @@ async function write(db: Db, clock: Clock, log: Log, batch: readonly Item[], end
   for (const webhook of gone) log.warn({ webhook }, 'a webhook answered 410 Gone and is disabled')
 }
 
-/** Returns the followers that still exist; a disabled webhook has none. */
+/** Returns the followers that still exist; a disabled webhook has no follower. */
 async function moveFollowers(tx: Tx, endpoints: readonly Recorded[]): Promise<Set<number>> {
   const at = endpoints.flatMap((endpoint) =>
     endpoint.followers().map((follower) => ({ webhookId: endpoint.webhookId, follower, ...follower.position() })),

@@ -75,8 +75,7 @@ export interface KeyDeps {
 }
 
 /**
- * Returns the published keys, the signing key first; creates the first key if there is none. Once cached, keys are served without the
- * database.
+ * Returns the published keys, the signing key first; creates the first key if needed. Once cached, keys are served without the database.
  */
 export function openInstallationKeys({ db, clock, secrets }: KeyDeps): () => Promise<InstallationKey[]> {
   let known: readonly InstallationKey[] = []

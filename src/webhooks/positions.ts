@@ -51,7 +51,7 @@ const failingNow = sql<{ count: number; since: Date | null }>`
   join webhooks on webhooks.id = webhook_endpoints.webhook_id
   where webhooks.enabled and webhook_endpoints.failing_since is not null`
 
-/** A limit for each webhook, so that none delays another's retries. */
+/** A limit for each webhook, so that one cannot delay another's retries. */
 const dueRetries = sql<Retry>`
   select due.webhook_id as "webhookId", due.event_id as id, due.xact::text as xact, due.made
   from unnest($1::bigint[], $2::integer[]) as asked (webhook_id, room)

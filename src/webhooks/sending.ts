@@ -1,6 +1,6 @@
 /**
  * Webhook sender of one process: leases some of the webhooks, reads their changes every half second, and runs each independently, so that
- * none delays another.
+ * one cannot delay another.
  */
 import { type Clock, type Ids, type Log, pause, type Secrets, startLoop, type Traces } from '#base'
 import type { Db } from '#db'
@@ -79,7 +79,7 @@ export async function startSending(deps: SendingDeps): Promise<Sending> {
 
   /** Starts newly leased webhooks and stops lost ones; requests in flight of a lost one are still recorded. */
   const adopt = async () => {
-    // After a restore nothing is sent until the operator resumes sending.
+    // After a restore no request is sent until the operator resumes sending.
     if (await findRestore(db)) return
     const owned = leases.owned()
     // Without a valid lease no request is started; once it is renewed, sending continues.

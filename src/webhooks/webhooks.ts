@@ -139,7 +139,7 @@ const usualTimeoutSeconds = 5
 const testWithinMs = 5000
 const noSuchWebhook = () => new Refusal('not_found', { message: 'there is no such webhook' })
 
-/** An API call is answered within 30 seconds, whatever the webhook's own timeout. */
+/** An API call is answered within 30 seconds, even if the webhook's own timeout is longer. */
 const longestReplayMs = 28_000
 
 export function openWebhooks(deps: WebhooksDeps): Webhooks {

@@ -5,7 +5,7 @@ const longestWaitMs = 60_000
 const firstPauseMs = 500
 const longestPauseMs = 8000
 
-/** The delay requested by the response, in milliseconds; undefined if there is none. */
+/** The delay requested by the response, in milliseconds; undefined if absent. */
 export function waitAsked(headers: Headers, nowMs: number): number | undefined {
   const milliseconds = Number.parseFloat(headers.get('retry-after-ms') ?? '')
   if (milliseconds >= 0) return milliseconds

@@ -84,9 +84,9 @@ interface Declaration<Path extends string, Query extends TSchema, Body extends T
   bodyLimit?: number
   /** 201 if it creates a stored configuration resource, 'either' if the resource may already exist; otherwise 200. */
   status?: 201 | 'either'
-  /** Refusals besides those of every endpoint. */
+  /** Additional refusals; those of every endpoint are implied. */
   refuses: readonly RefusalCode[]
-  /** Response media types besides JSON. */
+  /** Response media types other than JSON. */
   otherTypes?: readonly string[]
   /** The schema of `data`; for a list, of one item. */
   data: Data
