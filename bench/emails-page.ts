@@ -1,6 +1,6 @@
 /**
- * The dashboard's Emails page with a million emails: duration of its requests with each filter in milliseconds (median and p95), compared
- * in turns with reading one tenant's page by primary key.
+ * The dashboard's Emails page with a million emails: milliseconds of its requests with each filter (median and p95). Alternates with
+ * reading one tenant's page by primary key, for comparison.
  */
 import { silentLog } from '#base'
 import { embeddedUrlIfRunning, openDb } from '#db'

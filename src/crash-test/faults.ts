@@ -1,6 +1,6 @@
 /**
- * Injects faults, one at a time: kills processes at a random moment, at a response, at a final dot or at a failpoint in the code; or
- * freezes a delivery process until others have taken over its work.
+ * Injects faults, one at a time. Kills processes at a random moment, at a response, at a final dot or at a failpoint, or freezes a delivery
+ * process until others have taken over its work.
  */
 import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,7 +1,7 @@
 /**
  * Connection pool: at most `size` connections to the first writable host, assigned in request order. It replaces the driver's pool to
- * handle failover: it leaves a server that is shutting down, became a standby, or whose timeline is behind the newest seen although it
- * claims to be writable (reliability finding 8). If the server refuses further connections, the pool continues with those it has.
+ * handle failover. It leaves a server that is shutting down or became a standby, and one whose timeline is behind the newest seen although
+ * it claims to be writable (reliability finding 8). If the server refuses further connections, the pool continues with those it has.
  */
 import { type Log, pause, systemClock } from '#base'
 import { type Connection, connect } from './connection.ts'

@@ -1,6 +1,6 @@
 /**
- * Checks whether the installation's addresses and name are on blocklists. A list that does not answer this resolver must not count as "not
- * listed", so its test entry is queried first (RFC 5782 section 5; for names, Spamhaus's own test entry).
+ * Checks whether the installation's addresses and name are on blocklists. A list that refuses this resolver must not count as "not listed",
+ * so its test entry is queried first (RFC 5782 section 5; Spamhaus's own for names).
  */
 import ipaddr from 'ipaddr.js'
 import type { DnsAnswer, Resolver } from '#net'

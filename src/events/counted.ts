@@ -40,7 +40,7 @@ const acceptedMs = sql.repeated(
 const acceptedSecond = sql.part`(${acceptedMs}) / 1000`
 
 /**
- * The events after a position. Order and limit keep the planner on the index for any position it assumes for a prepared plan: the tail is
+ * The events after a position. Order and limit keep the planner on the index for any position it assumes for a prepared plan. The tail is
  * mostly empty, at the end of a log of many millions.
  */
 const unread = (where: Sql<unknown>) => sql.part`(

@@ -26,7 +26,7 @@ export interface OwnDeps {
   tenants: Tenants
   resolver: Resolver
   installation: { version: string }
-  /** Whether this is the only process that checks keys. */
+  /** Whether this is the only process that authenticates keys, so that rate limits need no shared count. */
   isAlone: () => boolean
   config: Pick<
     Config,

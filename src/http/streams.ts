@@ -50,7 +50,7 @@ export function openStreams(clock: Clock): Streams {
   const check = async ({ checkAllowed }: Stream, { signal, end }: Open) => {
     while (!signal.aborted) {
       await pause(clock, checkEveryMs, signal)
-      // A failed check does not end the stream; the next check may succeed.
+      // Only a refusal ends the stream. If the check itself fails (5xx), the next one may succeed.
       await checkAllowed().catch((error: unknown) => error instanceof Refusal && error.status < 500 && end(cutOffAfterMs))
     }
   }

@@ -1,6 +1,6 @@
 /**
- * Backend of the inbound mail port: mail to return paths is processed as bounces and complaints, mail to postmaster is forwarded to the
- * operator, all other mail is refused during the session. So there is no relaying and no backscatter.
+ * Backend of the inbound mail port. Mail to return paths is processed as bounces and complaints, and mail to postmaster is forwarded to the
+ * operator. All other mail is refused during the session. So there is no relaying and no backscatter.
  */
 import type { Accept } from '#accept'
 import { type Clock, type Log, networkOf, pause } from '#base'

@@ -34,7 +34,7 @@ export class StrictStream extends SMTPStream {
       if (this._dataMode && this._atDataStart && chunk.length > 0) return this.#break('content before 354', next)
       return super._write(chunk, encoding, next)
     }
-    // Octets that precede a pending TLS handshake are not checked here.
+    // While a TLS handshake is pending the stream is closed, and octets are not checked here.
     if (!this.isClosed && this.#hasBareEnd(chunk)) return this.#break('bare CR or LF', next)
     this.#isInside = true
     super._write(chunk, encoding, (error) => {

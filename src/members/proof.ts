@@ -1,6 +1,6 @@
 /**
  * Verifies a sign-in: the password, and a code if two-factor authentication is on. Guessing is limited per network and per address, but
- * never locks a member out: attempts from a network without failures, or from a device that has signed in to this address before, are
+ * never locks a member out. Attempts from a network without failures, or from a device that has signed in to this address before, are
  * always checked.
  */
 import { timingSafeEqual } from 'node:crypto'

@@ -19,8 +19,8 @@ export interface BrakeLimits {
 
 /**
  * Fewer complaints in 24 hours are considered chance. Example: a good sender gets complaints from one recipient in a thousand. About one
- * such sender in forty gets five complaints on a day of 1,600 emails, the most at which five exceed the limit; one in 300 on a day of 1,000
- * emails.
+ * such sender in forty gets five complaints on a day of 1,600 emails, the largest day on which five exceed the limit. On a day of 1,000
+ * emails it is one in 300.
  */
 const leastComplaints = 5
 const eventsAtOnce = 5000

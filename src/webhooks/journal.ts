@@ -17,7 +17,7 @@ const disable = sql`
   set enabled = false, disabled_at = $2, disabled_because = 'gone', updated_at = $2
   where id = any($1) and enabled`
 
-/** Locked before any other row and in the order that a change of a webhook uses, which prevents deadlocks. */
+/** Locked in order and before any other row, as in a change of a webhook, which prevents deadlocks. */
 const shareWebhooks = sql<{ id: number }>`
   select id
   from webhooks

@@ -1,6 +1,6 @@
 /**
  * Streams the event log live, with the bodies that a webhook would get, from a given position. Readers at the same position share the
- * reads. A slow reader is read for at its own pace, without a buffer.
+ * reads. Reading waits for a slow reader; its events are not buffered.
  */
 import { createHash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'

@@ -1,6 +1,6 @@
 /**
- * Retry schedule (contract 13.8) and receiver health. While a receiver fails, first attempts are made only at growing intervals. Its
- * backlog so stays a position in the log and not a row per event (decision 010).
+ * Retry schedule (contract 13.8) and receiver health. While a receiver fails, first attempts are made only at growing intervals. So its
+ * backlog stays a position in the log and not a row per event (decision 010).
  */
 
 const secondMs = 1000

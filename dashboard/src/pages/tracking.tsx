@@ -1,4 +1,4 @@
-/** Track domains: their settings for opens and clicks, the required DNS record, and the state of HTTPS. */
+/** Track domains: their settings for opens and clicks, the required DNS record, and the served paths. */
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
 import { get, patch, post, remove } from '../api.ts'
