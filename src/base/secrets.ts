@@ -57,7 +57,7 @@ function openKey(secret: string): Key {
     of(purpose) {
       // A key object: raw bytes would be imported again for every cipher, which takes longer than sealing.
       const key = keys.get(purpose) ?? createSecretKey(derive(purpose))
-      // Bounded, because purposes of one day would grow without limit.
+      // Bounded, because purposes with a date accumulate without limit.
       if (keys.size < mostKept) keys.set(purpose, key)
       return key
     },

@@ -6,7 +6,7 @@ import { hasEmbedded } from '#db'
 
 const secretLength = 43
 
-/** Refuses to create a secret that would be useless: with another process's database, or if values are sealed with a lost one. */
+/** Refuses to create a secret that would be useless: with an external database, or if values are sealed with a lost one. */
 function readSecret(config: Config, ids: Ids): string {
   if (config.secret !== undefined) return config.secret
   if (config.databaseUrl !== undefined)

@@ -1,6 +1,6 @@
 /**
  * Automatic pause: complaints about a tenant's mail, or mail to unknown addresses, harm all senders of the machine. Over 24 hours of live
- * mail, a tenant gets a warning at half of the limit and is paused at the limit. Only the operator resumes it.
+ * mail, a tenant gets a warning at half of the limit and is paused at the limit. It is resumed manually.
  */
 import type { Log } from '#base'
 import type { Db, Queryable, Tx } from '#db'
