@@ -1,4 +1,4 @@
-/** The same HTTP server, answering without the insert: the limit that acceptance is measured against. */
+/** The same HTTP server, answering without the insert: the limit against which acceptance is measured. */
 import { openAccept } from '#accept'
 import { openIds, openSecrets, readConfig, silentLog, systemClock, systemRandom } from '#base'
 import { openCredentials } from '#credentials'

@@ -1,6 +1,6 @@
 /**
- * Requests over kept connections with as little work as there can be, because the load generator shares the cores with what it measures:
- * an agent of node:http takes as long for a request as the program takes for a good part of its answer.
+ * Minimal HTTP client over kept-alive connections. The load generator shares the cores with the measured program, and a request through an
+ * agent of node:http takes as long as a large part of the program's response.
  */
 import { connect } from 'node:net'
 
@@ -9,11 +9,11 @@ export interface Asked {
   path: string
   headers: Record<string, string | number>
   body?: Buffer
-  /** What it is answered with. */
+  /** The expected status. */
   status: number
 }
 
-/** The octets of each request that was asked before; the same objects are asked again and again. */
+/** Caches the bytes of each request, because the same objects are sent again and again. */
 const written = new WeakMap<Asked, Buffer>()
 
 function octetsOf(asked: Asked): Buffer {
@@ -32,15 +32,15 @@ const longestHead = 16_384
 const contentLength = /\r\ncontent-length: *(\d+)/i
 
 export interface Asking {
-  /** Resolves when it is answered as expected, and throws otherwise. One at a time. */
+  /** Resolves when the response is as expected, and throws otherwise. One request at a time. */
   ask(asked: Asked): Promise<void>
   close(): void
 }
 
-/** A connection to this machine; answers need a Content-Length. */
+/** A connection to this machine; responses need a Content-Length. */
 export function openAsking(port: number): Asking {
   let waiting: { asked: Asked; resolve: () => void; reject: (reason: Error) => void } | undefined
-  /** Of the answer that is being read; -1: its head is not all there. */
+  /** Bytes left of the current response; -1: its head is incomplete. */
   let bodyLeft = -1
   let head = ''
   const fail = (reason: Error) => {

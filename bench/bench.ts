@@ -1,6 +1,6 @@
 /**
- * `npm run bench [name…] [-- --json]`: ratios against a limit or a peer measured in the same interleaved run. Absolute figures mean
- * nothing on shared machines; the ratios are what design section 8 sets floors for.
+ * `npm run bench [name…] [-- --json]`: ratios to a limit or a peer measured in the same interleaved run. Absolute figures are meaningless
+ * on shared machines; design section 8 sets minimum ratios.
  */
 import { execFile, execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
@@ -21,12 +21,14 @@ const rounds = 5
 const acceptMs = 3000
 const deliveryMessages = 8000
 const endToEndMessages = 8000
-/** Of one delivery process, before it is measured; `hits` too. */
+/** Warm-up messages of one delivery process; also for `hits`. */
 const warmUpMessages = 3000
-/** A running service is warm: its code is compiled, its plans are made. The CPU of a message falls until some 15,000 have passed. */
+/**
+ * Warms up a running service: compiles its code and prepares its plans. The CPU time per message decreases until some 15,000 have passed.
+ */
 const endToEndWarmUpMessages = 16_000
 const peerMessages = 3000
-/** Postfix has its processes by then. */
+/** By then Postfix has started its processes. */
 const peerWarmUpMessages = 500
 const connections = 64
 const messageOctets = 10_000
@@ -62,7 +64,7 @@ const mean = (pairs: readonly (readonly [number, number])[], name: string): Resu
   }
 }
 
-/** Pairs, taking turns in who goes first. */
+/** Runs pairs, alternating which side goes first. */
 async function interleave(
   ours: () => Promise<number>,
   against: () => Promise<number>,
@@ -78,7 +80,7 @@ async function interleave(
   return pairs
 }
 
-/** A sending domain that signs with RSA alone, as most mail does. */
+/** A sending domain that signs with RSA only, as most mail does. */
 async function addDomain(service: Service): Promise<void> {
   await service.command('domain', 'add', domain, '--trust')
   const db = await databaseOf(service)
@@ -112,7 +114,10 @@ async function accept(note: (text: string) => void): Promise<Result> {
   return mean(pairs, 'accept/without-insert')
 }
 
-/** Loads `messages`, then starts one delivery process; messages a second, from when it is warm until the sink has them. */
+/**
+ * Loads `messages`, then starts one delivery process. Result: messages per second, from the end of the warm-up until the sink has all of
+ * them.
+ */
 async function deliverRsa(note: (text: string) => void): Promise<Result> {
   const sink = await startSink()
   const opensslRate = async () => {
@@ -203,7 +208,7 @@ async function againstPostfix(name: string, signed: boolean, note: (text: string
   return mean(pairs, name)
 }
 
-/** Opens and clicks, half of each, against the same server saying that it lives. */
+/** Opens and clicks, half of each, against the same server's constant liveness response. */
 async function tracking(note: (text: string) => void): Promise<Result> {
   await using links = await startTracking({ ...environment, POSTRIDER_ROLES: 'api' })
   const rate = (ask: typeof links.follow) => async () => {
@@ -216,7 +221,7 @@ async function tracking(note: (text: string) => void): Promise<Result> {
   return mean(pairs, 'tracking/constant-answer')
 }
 
-/** Delivery while links are followed, against delivery alone: as fast as the machine can, and a steady stream. */
+/** Delivery while links are followed, against delivery alone: at full speed, and at a steady rate. */
 async function hits(note: (text: string) => void): Promise<Result[]> {
   const sink = await startSink()
   await using links = await startTracking({

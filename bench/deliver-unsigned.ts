@@ -1,4 +1,4 @@
-/** A delivery process whose domains have no keys: for measuring against an MTA that does not sign. */
+/** A delivery process whose domains have no keys, for comparison with an MTA that does not sign. */
 import { openIds, openSecrets, readConfig, silentLog, systemClock, systemRandom } from '#base'
 import { openDb } from '#db'
 import { startDelivery } from '#delivery'

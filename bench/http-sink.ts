@@ -1,4 +1,4 @@
-/** A fast receiver of webhooks in a process of its own: takes everything, tells its parent how many requests it has had. */
+/** A fast webhook receiver in its own process: accepts every request and reports the count to its parent. */
 import { createServer } from 'node:http'
 
 let messages = 0

@@ -1,6 +1,6 @@
 /**
- * A million emails as an installation has them after thirty days: tenants of very different size, a few senders, many recipients, subjects
- * of a few thousand words, metadata, keys. Written past the API; counts are those the roll-up would have made.
+ * Creates a million emails like those of an installation after thirty days: tenants of very different size, a few senders, many recipients,
+ * subjects from a few thousand words, metadata, keys. Inserts directly into the database; the counts equal those of the roll-up.
  */
 import { emailIdPrefix } from '#base'
 import { type Db, ensurePartitions, sql } from '#db'
@@ -24,7 +24,7 @@ const addEmails = sql`
          jsonb_build_object('order_id', nth::text, 'shop', 'shop' || nth % 40), '<' || id || '@example.net>', false, nth % 7,
          case when nth % 1000 = 0 then 'bounced' when nth % 100 = 0 then 'hardfail' else 'sent' end, at
   from unnest($1::text[], $2::text[], $3::integer[], $4::timestamptz[]) as given (tenant_id, id, nth, at)`
-/** What the roll-up would have made. */
+/** Creates the counts that the roll-up would have made. */
 export const countEmails = sql`
   insert into email_counts (tenant_id, span, starts_at, accepted, test, sent, softfail, hardfail, bounced, held)
   select coalesce(tenant_id, ''), span, date_bin(width, accepted_at, '2001-01-01'), count(*), 0, count(*) filter (where status = 'sent'), 0,
@@ -48,6 +48,6 @@ export async function fillMillion(db: Db, emails: number, note: (text: string) =
     if (done % 200_000 === 0) note(`  ${done + batch} emails`)
   }
   await db.run(countEmails)
-  // Each alone: VACUUM is refused in a transaction, which several statements at once are.
+  // Separately: several statements at once form a transaction, in which VACUUM is refused.
   for (const table of ['emails', 'email_counts']) await db.script(`vacuum analyze ${table}`)
 }

@@ -1,4 +1,4 @@
-/** What the benchmarks share: processes, load, a sink, medians. Bound to loopback, bounded in count and time. */
+/** Shared parts of the benchmarks: processes, load, a sink, medians. Bound to loopback, bounded in number and time. */
 import { type ChildProcess, fork } from 'node:child_process'
 import { setTimeout as wait } from 'node:timers/promises'
 import { type Asked, openAsking } from './ask.ts'
@@ -6,7 +6,7 @@ import { type Asked, openAsking } from './ask.ts'
 const here = (name: string) => new URL(name, import.meta.url).pathname
 const longestMs = 120_000
 
-/** A child that answers messages; ended by its disconnect or `stop`. */
+/** A child process that answers messages; ended by its disconnect or `stop`. */
 export async function startChild<First>(
   name: string,
   environment: Record<string, string | undefined> = {},
@@ -32,12 +32,12 @@ export interface Sink {
   port: number
   count(): Promise<number>
   reset(): void
-  /** Milliseconds (performance.now) when it had this many. */
+  /** The time (performance.now, ms) at which it had this many. */
   until(messages: number): Promise<number>
   stop(): Promise<void>
 }
 
-/** `sink.ts` takes SMTP, `http-sink.ts` HTTP. */
+/** `sink.ts` accepts SMTP, `http-sink.ts` HTTP. */
 export async function startSink(name = 'sink.ts'): Promise<Sink> {
   const { child, first } = await startChild<{ port: number }>(name)
   const count = () =>
@@ -68,7 +68,7 @@ export interface Load {
   connections: number
 }
 
-/** The `turn` of requests that are made evenly, so many a second. */
+/** The `turn` of evenly spaced requests at this rate. */
 export function paced(perSecond: number): (nth: number) => Promise<void> {
   const beganMs = performance.now()
   return async (nth) => {
@@ -77,7 +77,10 @@ export function paced(perSecond: number): (nth: number) => Promise<void> {
   }
 }
 
-/** Requests in a closed loop until `enough` says so, each after its `turn`; returns how many were answered. Throws at the first answer that is not the expected. */
+/**
+ * Sends requests in a closed loop until `enough` returns true, each after its `turn`; returns the number of responses. Throws at the first
+ * unexpected response.
+ */
 export async function askInLoop(
   { port, connections }: Pick<Load, 'port' | 'connections'>,
   next: (nth: number) => Asked,
@@ -111,7 +114,7 @@ export function load(
   return askInLoop({ port, connections }, () => asked, enough, turn)
 }
 
-/** About 10 KB of html and text with 12 links, as performance.md measured. */
+/** About 10 KB of html and text with 12 links, as measured in performance.md. */
 export function typicalBody(from: string, to: string): Buffer {
   const paragraph = 'Your order has been packed and leaves our warehouse today; here is what it holds and where it goes. '
   const html = `<html><body>${Array.from({ length: 12 }, (_, n) => `<p>${paragraph.repeat(5)}<a href="https://shop.example.com/orders/${n}?id=${n}">see it</a></p>`).join('\n')}</body></html>`

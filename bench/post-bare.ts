@@ -1,6 +1,6 @@
 /**
- * The same bodies to the same sink by undici and nothing else: not recorded, and signed only when SIGNED is set, in both ways as the
- * contract wants it, which is what no sender of such webhooks can do without.
+ * Sends the same bodies to the same sink with undici only: unrecorded, and signed only if SIGNED is set. It then signs in both ways of the
+ * contract, which every sender of such webhooks must do.
  */
 import { createHmac, generateKeyPairSync, sign } from 'node:crypto'
 import { promisify } from 'node:util'

@@ -1,4 +1,4 @@
-/** Postfix, with OpenDKIM when asked, in folders of its own on loopback ports: the peer that end-to-end speed is measured against. */
+/** Postfix, with OpenDKIM on request, in its own folders on loopback ports: the peer for end-to-end speed. */
 import { type ChildProcess, execFile, execFileSync, spawn } from 'node:child_process'
 import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
@@ -9,7 +9,7 @@ import { promisify } from 'node:util'
 
 const sbin = '/usr/sbin'
 
-/** Why the peer cannot be measured here, or undefined. */
+/** The reason why the peer cannot be measured here, or undefined. */
 export function missingPeer(signed: boolean): string | undefined {
   if (process.getuid?.() !== 0) return 'Postfix can be started by root only'
   if (!existsSync(`${sbin}/postfix`) || !existsSync(`${sbin}/smtp-source`)) return 'Postfix is not installed (Debian package postfix)'
@@ -26,7 +26,7 @@ async function freePort(): Promise<number> {
 }
 
 export interface Postfix {
-  /** Feeds messages of `octets` with smtp-source; resolves when it has been fed. */
+  /** Sends messages of `octets` with smtp-source; resolves when all are sent. */
   feed(messages: number, octets: number): Promise<void>
   stop(): Promise<void>
 }

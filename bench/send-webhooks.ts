@@ -1,4 +1,4 @@
-/** A process that sends a log of events to webhooks at the sink: with payloads of its own, and all else as `webhooks-process` has it. */
+/** A process that sends an event log to the sink as webhooks: with its own payloads, otherwise like `webhooks-process`. */
 import ipaddr from 'ipaddr.js'
 import { type Network, openIds, openSecrets, readConfig, silentLog, systemClock, systemRandom } from '#base'
 import { openDb } from '#db'

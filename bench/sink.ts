@@ -1,11 +1,11 @@
-/** A fast SMTP sink in a process of its own: takes everything, tells its parent how many messages it has. */
+/** A fast SMTP sink in its own process: accepts every message and reports the count to its parent. */
 import { createServer } from 'node:net'
 
 const end = Buffer.from('\r\n.\r\n')
 let messages = 0
 
 const server = createServer({ noDelay: true }, (socket) => {
-  /** What came of a line, or the last octets of content: the end may be split over packets. */
+  /** An incomplete line, or the last octets of content: the end may be split over packets. */
   let rest: Buffer = Buffer.alloc(0)
   let inData = false
   socket.on('error', () => undefined)

@@ -1,6 +1,5 @@
 /**
- * The links in mail: opens and clicks of a thousand emails on one API process, which records them all, and what it answers when it has
- * nothing to do.
+ * Tracking links: opens and clicks of a thousand emails on one API process, which records all of them, compared with its constant response.
  */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -35,15 +34,15 @@ type Ask = (connections: number, enough: (sent: number) => boolean) => Promise<n
 
 interface Links extends AsyncDisposable {
   service: Service
-  /** A sending domain of it. */
+  /** A sending domain of the service. */
   domain: string
-  /** Follows links; returns how many. */
+  /** Follows links; returns their number. */
   follow: Ask
-  /** Follows so many a second, evenly, or as many as it can, until `work` is done; how many these were. */
+  /** Follows links at this rate, or as fast as possible, until `work` is done; returns their number. */
   followWhile<Result>(perSecond: number, connections: number, work: () => Promise<Result>): Promise<{ result: Result; perSecond: number }>
-  /** Asks whether it lives, the constant answer. */
+  /** Requests the constant liveness response. */
   ping: Ask
-  /** Throws unless every link that was followed is recorded, with its event. */
+  /** Throws unless every followed link is recorded, with its event. */
   expectRecorded(): Promise<void>
 }
 

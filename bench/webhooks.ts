@@ -1,19 +1,19 @@
 /**
- * Webhooks: how fast a log of events reaches a sink, signed in both ways and recorded, against undici posting the same bodies with as
- * many requests at once: doing nothing else, and signing them too.
+ * Webhooks: the rate at which an event log reaches a sink, signed in both ways and recorded. Compared with undici posting the same bodies
+ * with the same concurrency, unsigned and signed.
  */
 import { endChild, startChild, startSink } from './parts.ts'
 
-/** Each hears of every event. */
+/** Each gets every event. */
 export const webhooks = 4
-/** As many as one webhook has under way, for each. */
+/** The concurrency of one webhook, for each. */
 export const connections = webhooks * 8
 const events = 4000
 const warmUpRequests = 2000
 
 export const eventsOf = (environment: Record<string, string | undefined>) => Number(environment['EVENTS'])
 
-/** About a kilobyte, as the payload of a delivered message is. */
+/** About a kilobyte, like the payload of a delivered message. */
 export const payloadOf = (): Record<string, unknown> => {
   const message = {
     id: 9301,
@@ -55,7 +55,7 @@ export const bareBody = (): Buffer =>
 
 type Rates = (ours: () => Promise<number>, against: () => Promise<number>) => Promise<[number, number][]>
 
-/** Requests a second, ours and undici's, in pairs; `environment` is what our process needs to reach its database. */
+/** Requests per second, Postrider's and undici's, in pairs; `environment` lets the process reach its database. */
 export async function webhookRates(environment: Record<string, string>, isSigned: boolean, interleave: Rates): Promise<[number, number][]> {
   const sink = await startSink('http-sink.ts')
   const requests = events * webhooks

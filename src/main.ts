@@ -1,7 +1,7 @@
 /**
- * The only place where rooms are joined, in the order of the house: settings, database, records, roles, orderly stop.
- * `postrider serve` is this file; the other commands are given what they need from here. Longer than other files, because what roles
- * share is opened here, once for each process; what one role alone uses, it opens itself.
+ * Composition root: the only place where modules are connected, in order: settings, database, records, roles, orderly stop. `postrider
+ * serve` is this file; other commands get their dependencies from here. Resources shared by roles are opened here once per process, so it
+ * is longer than other files. A role opens its own.
  */
 import { readFileSync } from 'node:fs'
 import { openAccept, openCommit } from '#accept'
@@ -49,28 +49,28 @@ import { forgetSender, openBodies, startSending } from '#webhooks'
 
 const clock = systemClock
 const ids: Ids = openIds(systemRandom)
-/** What is secret in it is inherited by nothing that is started from here. */
+/** Secret variables are removed, so that child processes do not inherit them. */
 const environment = { ...takeEnvironment(process.env), ...readFromParent(process.env) }
-/** For `postrider crash-test`; undefined in every other life. */
+/** For `postrider crash-test`; undefined otherwise. */
 const reached = openCrashPoints(environment.POSTRIDER_CRASH_POINTS)
 const script = new URL('../bin/postrider.js', import.meta.url).pathname
 const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }
 const dashboardFolder = new URL('../dashboard/dist', import.meta.url).pathname
 const docsFolder = new URL('../docs', import.meta.url).pathname
-/** Where https of track domains is asked for. */
+/** The HTTPS port of track domains. */
 const httpsPort = 443
 const apiConnections = 12
 const deliveryConnections = 6
 const inboundConnections = 8
 const webhookConnections = 6
 const webhookProcesses = 1
-/** Ports are bound once. Apart from the API, because what the world says to it is hostile. */
+/** Ports are bound once. A process apart from the API, because its input from outside is hostile. */
 const inboundProcesses = 1
-/** Shorter than the five seconds after which many a receiver closes an unused connection. */
+/** Shorter than the five seconds after which many receivers close an unused connection. */
 const webhookIdleMs = 3000
 const saveUsesEveryMs = 10_000
 
-/** The hot statements name their rows by index; a plan made while a table was empty must not read it whole when it is full. */
+/** The statements of the hot path find their rows by index; a plan made while a table was empty must not scan it when it is full. */
 const deliverySettings = '-c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off -c enable_bitmapscan=off -c jit=off'
 const withOptions = (url: string, options: string) => `${url}${url.includes('?') ? '&' : '?'}options=${encodeURIComponent(options)}`
 
@@ -79,7 +79,7 @@ const tracesOf = (config: Config, log: Log, role: string) => openTraces(config, 
 const smtpPorts = ({ smtpHost, smtpPort, submissionPort, submissionTlsPort }: Config) =>
   `SMTP on ${smtpHost}: submission ${submissionPort} (STARTTLS) and ${submissionTlsPort} (TLS), incoming mail ${smtpPort}`
 
-/** What every process of the service stands on. */
+/** The resources that every process of the service needs. */
 interface Ground {
   config: Config
   log: Log
@@ -128,7 +128,7 @@ async function serve(): Promise<void> {
   }
 }
 
-/** Brings the database to where the roles may start on it; what a first start made is to be shown once. */
+/** Prepares the database for the roles; the result of a first start is shown once. */
 async function makeReady({ config, log, secrets, db }: Ground, given: readonly string[]): Promise<FirstStart | undefined> {
   await migrate(db, clock)
   await prepareDays(db, clock.nowMs())
@@ -138,7 +138,7 @@ async function makeReady({ config, log, secrets, db }: Ground, given: readonly s
   return firstStart(config, db, { clock, ids, secrets })
 }
 
-/** In this order; what has started is in `open`, also when a later one fails. */
+/** In this order. Started roles are in `open`, even if a later one fails. */
 async function startRoles(ground: Ground, { url, ending, open }: { url: string; ending: AbortSignal; open: Role[] }): Promise<void> {
   const { config, log, secrets, db } = ground
   const wants = new Set(config.roles)
@@ -173,12 +173,12 @@ async function startRoles(ground: Ground, { url, ending, open }: { url: string; 
 }
 
 /**
- * For the allocator of glibc: large pieces are mapped, each on its own, and so given back when they are free. Without it a freed piece of
- * 10 MB makes it keep all that are smaller than this.
+ * For glibc's allocator: large blocks are mapped individually and so returned when freed. Without it a freed block of 10 MB makes it keep
+ * all smaller ones.
  */
 const memoryGivenBack = { MALLOC_ARENA_MAX: '2', MALLOC_MMAP_THRESHOLD_: '1048576' }
 
-/** Processes of a role that this one starts, and starts again when they die. */
+/** Starts the processes of a role, and restarts them when they die. */
 function startProcesses(
   role: { command: string; count: number; ended: (name: string) => Promise<void> },
   { config, secrets, url, log, ending }: { config: Config; secrets: Secrets; url: string; log: Log; ending: AbortSignal },
@@ -186,7 +186,7 @@ function startProcesses(
   return startChildren({
     script,
     argumentsFor: (name) => [role.command, name],
-    // The secret in force when the child starts, and no other.
+    // Only the secret in force when the child starts.
     environment: () => ({
       ...memoryGivenBack,
       ...environment,
@@ -205,7 +205,7 @@ function startProcesses(
   })
 }
 
-/** What accepts mail, in the API's process and in that of the SMTP listeners. */
+/** The acceptance pipeline, for the API's process and that of the SMTP listeners. */
 function openAcceptance({ config, log, secrets, db }: Ground) {
   const tenants = openTenants({ db, clock })
   const domains = openDomains({ db, clock, secrets })
@@ -218,7 +218,7 @@ function openAcceptance({ config, log, secrets, db }: Ground) {
   return { tenants, domains, tracks, limitSettings, accept, credentials, uses: saveUsesOf(credentials, log) }
 }
 
-/** Writes down when keys were last used, every few seconds and at the end. */
+/** Saves when keys were last used, every few seconds and at the end. */
 function saveUsesOf(credentials: Credentials, log: Log): Role {
   const saving = startLoop({ clock, log, name: 'saving the last uses of keys', everyMs: saveUsesEveryMs }, () => credentials.saveUses())
   return {
@@ -270,7 +270,7 @@ async function startApi(ground: Ground, { ending, smtp }: { ending: AbortSignal;
   }
 }
 
-/** The whole life of a process that `serve` has started. `name`: in the log and to the database. */
+/** The main function of a process started by `serve`. `name`: for the log and the database. */
 async function runProcess(
   name: string,
   { role, poolSize, databaseOptions }: { role: string; poolSize: number; databaseOptions?: string },

@@ -1,7 +1,7 @@
 /**
- * `npm start` runs this first, `npm run build` alone: builds dashboard/ into dashboard/dist when a source is newer than the build. Without the
- * build tools (a production install), or when the build fails, it says so and ends with 1; `npm start` then serves what was built before.
- * Imports nothing but Node's own, for a production install has nothing else.
+ * Builds dashboard/ into dashboard/dist if a source is newer than the build: `npm run build`, and the first step of `npm start`. Without
+ * the build tools (a production install), or if the build fails, it reports that and exits with 1; `npm start` then serves the previous
+ * build. Imports only Node's own modules, because a production install has no others.
  */
 import { spawnSync } from 'node:child_process'
 import { existsSync, readdirSync, statSync } from 'node:fs'
@@ -15,7 +15,7 @@ const buildWithinMs = 120_000
 function isUpToDate(): boolean {
   if (!existsSync(built)) return false
   const builtAtMs = statSync(built).mtimeMs
-  // Folders too, which are newer when a file was taken away.
+  // Folders included: a folder is newer when a file was removed.
   const folders = ['dashboard/src', 'dashboard/public'].filter((folder) => existsSync(join(root, folder)))
   const sources = folders.flatMap((folder) => [
     folder,
@@ -35,7 +35,7 @@ else if (!isUpToDate()) {
   console.log('building the dashboard')
   const { status } = spawnSync(process.execPath, [vite, 'build', 'dashboard', '--logLevel', 'warn'], {
     cwd: root,
-    // Else React would come in its larger and slower form for development.
+    // Otherwise the larger and slower development build of React is used.
     env: { ...process.env, NODE_ENV: 'production' },
     stdio: 'inherit',
     timeout: buildWithinMs,

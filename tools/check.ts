@@ -1,6 +1,6 @@
 /**
- * `npm run check`: everything that can be said about the code without running it, a line for each, and the ten largest files. Each
- * tool must also have looked at the files that exist: a checker that finds nothing to check fails.
+ * `npm run check`: all static checks, one line for each, and the ten largest files. Each tool must also have examined the existing files: a
+ * checker that finds no files fails.
  */
 import { spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
@@ -10,9 +10,9 @@ import { filesBelow } from './source.ts'
 interface Step {
   name: string
   command: string[]
-  /** Reads the tool's output; returns what is wrong although the tool was content. */
+  /** Reads the tool's output; returns a problem that the tool itself did not report. */
   guard?: (output: string) => string | undefined
-  /** Lines of the output worth showing when all is well. */
+  /** Output lines to show on success. */
   show?: (line: string) => boolean
 }
 
@@ -66,7 +66,7 @@ function run(command: string[]): Promise<{ code: number; output: string }> {
   })
 }
 
-/** tsc lists every file it read; only what it complains of is of interest. */
+/** tsc lists every file it read; only its errors are shown. */
 const worthReading = (output: string) =>
   output
     .split('\n')

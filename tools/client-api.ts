@@ -1,6 +1,6 @@
 /**
- * The generated part of packages/client, made from the OpenAPI document: the types of what goes in and comes out, and a method for each
- * endpoint. The endpoints that are also served below a tenant's path are written once, with the path's beginning as a parameter.
+ * Generates a part of packages/client from the OpenAPI document: the types of requests and responses, and a method for each endpoint.
+ * Endpoints that are also served below a tenant's path are written once, with the path's beginning as a parameter.
  */
 
 interface Schema {
@@ -32,7 +32,7 @@ export interface ApiDocument {
   paths: Record<string, Record<string, Operation>>
 }
 
-/** Names for what is used most; the others are called after their endpoint. */
+/** Names of the most used types; the others are named after their endpoint. */
 const names: Readonly<Record<string, string>> = {
   'emails.send body': 'EmailToSend',
   'emails.send data': 'SentEmail',
@@ -65,7 +65,7 @@ class Types {
   readonly #byText = new Map<string, string>()
   readonly declared: string[] = []
 
-  /** The name of an object's type, declared now unless one like it was; any other schema is written out. */
+  /** The name of an object's type, declared now unless an equal one exists; any other schema is inlined. */
   nameOf(schema: Schema, what: string, goesIn: boolean): string {
     if (!isObject(schema)) return this.write(schema, goesIn, 0)
     const text = this.write(schema, goesIn, 0)

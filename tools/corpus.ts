@@ -1,6 +1,6 @@
 /**
- * `npm run corpus`: how well the labelled reports are understood: a confusion table of kinds, one of classifications, and each mistake.
- * Another folder with a labels.jsonl in the same form can be named: `npm run corpus -- FOLDER`.
+ * `npm run corpus`: measures report classification on labelled reports: a confusion table of kinds, one of classifications, and each error.
+ * Another folder with a labels.jsonl of the same form can be given: `npm run corpus -- FOLDER`.
  */
 import { join } from 'node:path'
 import { type Judgement, judged, judgeReports, share } from '../test/support/reports.ts'

@@ -1,4 +1,4 @@
-/** docs/api-coverage.md: the contract's list of endpoints beside what the OpenAPI document says is served. */
+/** Generates docs/api-coverage.md: the contract's endpoints compared with those in the OpenAPI document. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
@@ -29,7 +29,7 @@ export function readContractEndpoints(): Listed[] {
     })
 }
 
-/** Parameters may be named otherwise. */
+/** Parameter names may differ. */
 const formOf = (method: string, path: string) => `${method.toUpperCase()} ${path.replace(/\{\w+\}/g, '{}')}`
 
 export function missingEndpoints(listed: readonly Listed[], { paths }: ServedDocument): string[] {

@@ -1,6 +1,6 @@
 /**
- * Direction: which file may import which, as dependency-cruiser rules made from the one list of house.config.mjs. The cruise must
- * have seen every file and every import that we find ourselves: a checker that finds nothing to check fails.
+ * Import direction: which file may import which, as dependency-cruiser rules generated from the list in house.config.mjs. The cruise must
+ * have seen every file and import found here: a checker that finds no files fails.
  */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
@@ -10,16 +10,16 @@ import { type House, importsOf, type Problem, type SourceFile } from './source.t
 export interface Direction {
   problems: Problem[]
   modules: number
-  /** Room → the rooms its own files (tests apart) import. */
+  /** Module → the modules that its own files (without tests) import. */
   uses: Map<string, Set<string>>
-  /** Rooms that src/main.ts imports. */
+  /** Modules that src/main.ts imports. */
   usedByMain: Set<string>
 }
 
 const escape = (name: string) => name.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')
 const anyOf = (names: readonly string[]) => `(${names.map(escape).join('|')})`
 const packages = (names: string) => `(^|node_modules/)(${names})(/|$)`
-/** Loaded only where the operator has installed what it needs. */
+/** Loaded only if the operator has installed its packages. */
 const optional = ['^src/base/traces-export\\.ts$']
 const testFile = '\\.test\\.ts$'
 
@@ -61,7 +61,7 @@ function rulesFor(house: House): IRegularForbiddenRuleType[] {
 }
 
 export async function checkDirection(root: string, house: House, files: SourceFile[]): Promise<Direction> {
-  // Tests and benchmarks may open any room, and `await using` in them is more than the cruiser can read.
+  // Tests and benchmarks may import any module, and dependency-cruiser cannot parse their `await using`.
   const folders = ['src', 'dashboard'].filter((folder) => existsSync(join(root, folder)))
   const options: ICruiseOptions = {
     baseDir: root,

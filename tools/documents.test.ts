@@ -1,4 +1,4 @@
-/** The generated documents and the sum of CI, on small inputs; and no page of the repository links to what is not there. */
+/** Tests the generated documents and the CI sum on small inputs, and that no page of the repository has a broken link. */
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -91,7 +91,7 @@ describe('pages', () => {
 
   test.each(pages)('every link of %s leads somewhere', (page) => {
     const links = [...readFileSync(page, 'utf8').matchAll(/\]\((?!https?:|#)([^)#]+)/g)].map((link) => join(dirname(page), link[1] ?? ''))
-    // What is in docs/generated/ is watched over by the goldens.
+    // docs/generated/ is covered by the golden files.
     expect(links.filter((path) => !path.startsWith('docs/generated/') && !existsSync(path))).toEqual([])
   })
 })

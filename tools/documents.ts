@@ -1,4 +1,4 @@
-/** Reference pages made from the catalogues of the program: refusals, settings, commands. Pure: catalogue in, Markdown out. */
+/** Generates reference pages from the program's catalogues: refusals, settings, commands. Pure: catalogue in, Markdown out. */
 
 const row = (cells: readonly string[]) => `| ${cells.map((cell) => cell.replaceAll('|', '\\|').replaceAll('\n', ' ')).join(' | ')} |`
 

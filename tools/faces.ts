@@ -1,6 +1,6 @@
 /**
- * Faces: the paragraph that opens each room (`Owns: … Uses: … Used by: …`), read, compared with the real imports, and collected
- * into docs/generated/house.md, so that it cannot lie.
+ * Public interfaces: reads the paragraph that opens each module (`Owns: … Uses: … Used by: …`), compares it with the real imports, and
+ * collects all of them in docs/generated/house.md.
  */
 import type { Direction } from './direction.ts'
 import { type House, headOf, importsOf, type Problem, type SourceFile } from './source.ts'
@@ -8,11 +8,11 @@ import { type House, headOf, importsOf, type Problem, type SourceFile } from './
 export interface Face {
   room: string
   path: string
-  /** What the room is, in its own words. */
+  /** The module's purpose, from its own paragraph. */
   purpose: string
   owns: string[]
   uses: string[]
-  /** `every room` is kept as it stands. */
+  /** `every room` is kept unchanged. */
   usedBy: string[]
   promises: string
 }

@@ -1,6 +1,6 @@
 /**
- * The goldens in docs/generated/: documents made from the program itself. `node tools/golden.ts` compares and names those that
- * differ, with the first line that does; `--write` makes them anew. A document whose room is not written yet is skipped, aloud.
+ * Golden files in docs/generated/, generated from the program itself. `node tools/golden.ts` compares them and lists those that differ,
+ * with the first differing line; `--write` regenerates them. A document whose module does not exist yet is skipped with a message.
  */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -15,7 +15,7 @@ import { readSource } from './source.ts'
 
 const folder = 'docs/generated'
 
-/** What a document is made from is not written yet. */
+/** The source of a document does not exist yet. */
 class NotYet extends Error {}
 
 interface Golden {
@@ -23,7 +23,7 @@ interface Golden {
   make: () => Promise<string>
 }
 
-/** Calls `name()` of a room's face. */
+/** Calls `name()` of a module's public interface. */
 async function callFace(root: string, room: string, name: string): Promise<unknown> {
   const path = join(root, `src/${room}/${room}.ts`)
   if (!existsSync(path)) throw new NotYet(`there is no room ${room} yet`)
@@ -42,7 +42,7 @@ async function loadFace(path: string): Promise<Record<string, unknown>> {
   }
 }
 
-/** What #db hands out: a fresh embedded database with all migrations run, gone after `close`. */
+/** The scratch database of #db: embedded and fully migrated; `close` removes it. */
 interface ScratchDatabase {
   query: Query
   close(): Promise<void>
@@ -86,7 +86,7 @@ function goldens(root: string): Golden[] {
   ]
 }
 
-/** Where two texts first differ, for a reader of the check's output. */
+/** The first difference of two texts, for the check's output. */
 export function firstDifference(old: string, fresh: string): string {
   const oldLines = old.split('\n')
   const freshLines = fresh.split('\n')

@@ -1,4 +1,4 @@
-/** The checkers checked: in a tiny house that passes, each planted fault is found, and found by the rule meant for it. */
+/** Tests the checkers: in a small sample project that passes, each planted fault is found by the intended rule. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -18,7 +18,7 @@ const face = (owns: string, uses: string, usedBy: string) =>
   `/**\n * A room.\n * Owns: ${owns}. Uses: ${uses}. Used by: ${usedBy}.\n * Promises: nothing.\n */\n`
 const sqlTag = 'export const sql = (text: TemplateStringsArray, ..._rest: unknown[]) => text.join("")\n'
 
-/** A house without a fault. */
+/** A sample project without a fault. */
 const sound: Record<string, string> = {
   'package.json': '{ "type": "module", "imports": { "#*": "./src/*/*.ts" } }',
   'src/main.ts': "/** Joins. */\nimport { serve } from '#http'\nserve(process.env.PORT)\n",
@@ -58,7 +58,7 @@ async function faultsOf(changes: Record<string, string>): Promise<string[]> {
   return problems.map(({ rule, at, says }) => `${rule}: ${at} ${says}`)
 }
 
-/** `sound[path]` with more text below. */
+/** `sound[path]` with more text appended. */
 const with_ = (path: string, more: string) => ({ [path]: `${sound[path]}${more}` })
 
 test('a house without a fault passes, and everything in it was looked at', async () => {

@@ -1,6 +1,6 @@
 /**
- * The house rules that no ready-made tool knows, in one run: direction, faces, the machine's time, randomness and environment, and
- * table owners. `node tools/house.ts` prints what is broken and fails.
+ * Project rules without a ready-made tool, in one run: import direction, module interfaces, the machine's time, randomness and environment,
+ * and table owners. `node tools/house.ts` prints violations and fails.
  */
 import { checkDirection } from './direction.ts'
 import { checkFaces } from './faces.ts'
@@ -10,7 +10,7 @@ import { checkWorld } from './world.ts'
 
 export interface HouseReport {
   problems: Problem[]
-  /** One line: how much was looked at. */
+  /** One line: the number of files examined. */
   summary: string
 }
 

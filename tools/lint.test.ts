@@ -1,4 +1,4 @@
-/** The linter's own configuration, tried on planted faults: a rule that is switched off, or sees no types, does not go unnoticed. */
+/** Tests the linter's configuration on planted faults: detects a rule that is switched off or has no type information. */
 import { spawnSync } from 'node:child_process'
 import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

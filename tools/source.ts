@@ -1,12 +1,12 @@
 /**
- * The program's files as syntax trees, for the checks that read code: what stands in a comment or in a string is never mistaken
- * for code. A file that cannot be parsed stops the check.
+ * Parses the program's files into syntax trees for the code checks, so that comments and strings are never mistaken for code. A file that
+ * cannot be parsed stops the check.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join, relative, sep } from 'node:path'
 import { parseSync } from '@swc/core'
 
-/** The one list (house.config.mjs), or a test's own. */
+/** The list of modules (house.config.mjs), or a test's own. */
 export interface House {
   rooms: readonly string[]
   crafts: readonly string[]
@@ -15,14 +15,14 @@ export interface House {
 }
 
 export interface Problem {
-  /** Name of the broken rule. */
+  /** Name of the violated rule. */
   rule: string
   /** `path` or `path:line`. */
   at: string
   says: string
 }
 
-/** A node of swc's tree; what it has besides depends on its type. */
+/** A node of swc's tree; its other members depend on its type. */
 export interface SyntaxNode {
   type: string
   span: { start: number; end: number }
@@ -35,11 +35,11 @@ export interface SourceFile {
   text: string
   tree: SyntaxNode
   isTest: boolean
-  /** The folder of src/ that it lies in; undefined for src/main.ts and what is outside src/. */
+  /** Its folder in src/; undefined for src/main.ts and files outside src/. */
   room: string | undefined
 }
 
-/** All files below `folder` whose name ends in `ending`, sorted; empty when there is no such folder. */
+/** All files below `folder` whose name ends in `ending`, sorted; empty if the folder does not exist. */
 export function filesBelow(root: string, folder: string, ending: string): string[] {
   const start = join(root, folder)
   if (!existsSync(start)) return []
@@ -78,7 +78,7 @@ export function isNode(value: unknown): value is SyntaxNode {
   return typeof value === 'object' && value !== null && 'type' in value && typeof value.type === 'string' && 'span' in value
 }
 
-/** Node by name, such as `Date` or `sql`; undefined for anything that is not a plain identifier. */
+/** An identifier's name, such as `Date` or `sql`; undefined for any other node. */
 export function nameOf(node: unknown): string | undefined {
   return isNode(node) && node.type === 'Identifier' && typeof node.value === 'string' ? node.value : undefined
 }
@@ -94,7 +94,7 @@ export function memberOf(node: SyntaxNode): string | undefined {
   return nameOf(property)
 }
 
-/** Where a node stands, as `path:line`. Spans count octets of UTF-8 from 1. */
+/** A node's position, as `path:line`. Spans count octets of UTF-8 from 1. */
 export function placeOf(file: SourceFile, node: SyntaxNode): string {
   const before = Buffer.from(file.text).subarray(0, node.span.start - 1)
   let line = 1
@@ -102,7 +102,7 @@ export function placeOf(file: SourceFile, node: SyntaxNode): string {
   return `${file.path}:${line}`
 }
 
-/** What a file imports, re-exports or loads: static, type-only and dynamic with a literal name. */
+/** All imports, re-exports and dynamic imports with a literal name, including type-only ones. */
 export function importsOf(file: SourceFile): { specifier: string; node: SyntaxNode }[] {
   const found = []
   for (const node of nodesOf(file.tree)) {

@@ -1,6 +1,6 @@
 /**
- * The last line of .ci/run: `N passed, N failed`, summed over vitest's JSON reports.
- * `node tools/sum-tests.ts <steps that failed otherwise> <report.json>...`; fails when anything failed or nothing passed.
+ * Prints the last line of .ci/run: `N passed, N failed`, summed over vitest's JSON reports. `node tools/sum-tests.ts <steps that failed
+ * otherwise> <report.json>...`; fails if a test failed or no test passed.
  */
 import { existsSync, readFileSync } from 'node:fs'
 
@@ -10,7 +10,7 @@ interface Report {
   numFailedTests: number
 }
 
-/** A report that is not a success without a failed test (a file that did not load) counts as one failure. */
+/** An unsuccessful report without a failed test (a file that did not load) counts as one failure. */
 export function sumReports(reports: readonly Report[], failedSteps: number): { passed: number; failed: number } {
   let passed = 0
   let failed = failedSteps

@@ -1,7 +1,7 @@
 /**
- * Tables: each has one owning room, and only that room names it in SQL, except the common commits of house.config.mjs. Statements
- * take the time, randomness and ids as parameters. Reads sql`` constants, and plain strings that are statements, from the syntax
- * tree; table names from the migrations.
+ * Table ownership: each table has one owning module, and only that module names it in SQL, except the shared commits of house.config.mjs.
+ * Statements take time, randomness and ids as parameters. Reads sql`` constants and plain strings that are statements from the syntax tree;
+ * table names from the migrations.
  */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -49,16 +49,16 @@ function statementsIn(files: SourceFile[]): Statement[] {
     })
 }
 
-/** `sql` and its kin, such as `sql.part`. */
+/** `sql` and its variants, such as `sql.part`. */
 const isSqlTag = (tag: unknown) => nameOf(tag) === 'sql' || (isNode(tag) && tag.type === 'MemberExpression' && nameOf(tag.object) === 'sql')
 
-/** What is put in between is another statement, or a name: it is read where it stands. */
+/** An interpolated value is another statement, or a name: it is checked where it is defined. */
 function templateText(template: unknown): string {
   if (!isNode(template) || !Array.isArray(template.quasis)) return ''
   return template.quasis.map((quasi: unknown) => (isNode(quasi) ? String(quasi.cooked ?? quasi.raw) : '')).join(' $0 ')
 }
 
-/** Tables after all migrations, partitions apart. */
+/** Tables after all migrations, without partitions. */
 function tablesOf(migrations: { path: string; text: string }[]): Set<string> {
   const tables = new Set<string>()
   for (const { text } of migrations) {
@@ -77,7 +77,7 @@ export function checkTables(root: string, house: House, files: SourceFile[]): { 
   const problems: Problem[] = []
   const migrations = filesBelow(root, 'src/db/migrations', '.sql').map((path) => ({ path, text: readFileSync(join(root, path), 'utf8') }))
   const statements = statementsIn(files)
-  // A room may keep a table that it makes itself, such as the record of migrations.
+  // A module may own a table that it creates itself, such as the list of migrations.
   const madeInCode = statements.map((statement) => ({ path: statement.at, text: statement.text }))
   const tables = new Set([...tablesOf(migrations), ...tablesOf(madeInCode)])
 

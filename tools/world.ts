@@ -1,14 +1,14 @@
 /**
- * Time, randomness and the environment are parameters: what asks the machine for them outside the few files that may is a problem.
- * Read from the syntax tree, so comments and strings do not count.
+ * Checks that time, randomness and the environment are parameters: reports code that reads them from the machine outside the few permitted
+ * files. Uses the syntax tree, so comments and strings do not count.
  */
 import { importsOf, isNode, memberOf, nameOf, nodesOf, type Problem, placeOf, type SourceFile, type SyntaxNode } from './source.ts'
 
 interface Ban {
   rule: string
-  /** The files that may. */
+  /** The permitted files. */
   except: string[]
-  /** Tests may: they measure what a parser costs. */
+  /** Permitted in tests, which measure the cost of a parser. */
   allowedInTests?: true
   says: string
 }
@@ -83,7 +83,7 @@ export function checkWorld(files: SourceFile[]): Problem[] {
   })
 }
 
-/** The names taken by an import declaration; types need none. */
+/** The names of an import declaration, without types. */
 function importedNames(declaration: SyntaxNode): string[] {
   const specifiers = Array.isArray(declaration.specifiers) ? declaration.specifiers : []
   return specifiers.flatMap((specifier: unknown) =>

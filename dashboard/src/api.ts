@@ -1,4 +1,4 @@
-/** How the pages ask: /v1 and the dashboard's own endpoints, with the session's header. A refusal becomes an `ApiError` with its words. */
+/** Requests to /v1 and the dashboard's own endpoints, with the session's header. A refusal becomes an `ApiError` with its message. */
 import { texts } from './texts.ts'
 
 export class ApiError extends Error {
@@ -59,7 +59,7 @@ async function ask<Data>(method: string, path: string, body?: object): Promise<E
   return read as Envelope<Data>
 }
 
-/** Without what is undefined or empty. */
+/** Omits undefined and empty values. */
 export function withQuery(path: string, query: Record<string, string | number | undefined>): string {
   const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== '')
   return given.length === 0 ? path : `${path}?${new URLSearchParams(given.map(([name, value]) => [name, String(value)]))}`
@@ -75,7 +75,7 @@ export async function getPage<Item>(path: string): Promise<Page<Item>> {
   return { items: data, page, total, totalPages }
 }
 
-/** A file of the API, kept by the browser. */
+/** Downloads a file of the API in the browser. */
 export async function download(path: string, name: string): Promise<void> {
   const answer = await fetch(path, { headers: { 'x-postrider-session': '1' } })
   if (!answer.ok)
@@ -89,7 +89,7 @@ export async function download(path: string, name: string): Promise<void> {
   save(name, await answer.blob())
 }
 
-/** Always as a download: what a stranger sent is never opened in our origin. */
+/** Always as a download: content from outside is never opened in the dashboard's origin. */
 export function save(name: string, octets: Blob): void {
   const url = URL.createObjectURL(octets)
   const link = Object.assign(document.createElement('a'), { href: url, download: name })

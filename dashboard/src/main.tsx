@@ -1,4 +1,4 @@
-/** The browser program: its pages and where they are. */
+/** The dashboard's browser program: its pages and routes. */
 import { QueryClient, QueryClientProvider } from '@tanstack/react-query'
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent, RouterProvider } from '@tanstack/react-router'
 import { StrictMode } from 'react'
@@ -28,7 +28,7 @@ const signInLink = createRoute({
 const shell = createRoute({ getParentRoute: () => root, id: 'shell', component: Shell })
 
 const text = (value: unknown) => (typeof value === 'string' || typeof value === 'number' ? String(value) : undefined)
-/** Filters stand in the address: a list can be bookmarked, and the way back leads to the same one. */
+/** Filters are part of the address, so that a list can be bookmarked and the back button returns to it. */
 const search = (given: Record<string, unknown>) =>
   Object.fromEntries(Object.entries(given).flatMap(([name, value]) => (text(value) === undefined ? [] : [[name, text(value)]]))) as Record<
     string,

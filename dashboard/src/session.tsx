@@ -1,4 +1,4 @@
-/** Who is signed in, and which tenant is looked at: what every page needs to know. */
+/** The signed-in person and the selected tenant, for every page. */
 import { useQuery } from '@tanstack/react-query'
 import { createContext, type ReactNode, useContext, useState } from 'react'
 import { get, getPage, withQuery } from './api.ts'
@@ -9,16 +9,16 @@ interface Here {
   member: Member
   mayChange: boolean
   tenants: Tenant[]
-  /** The tenant chosen, or the member's own; undefined: all. */
+  /** The selected tenant, or the member's own; undefined: all. */
   tenantId: string | undefined
   choose: (tenantId: string) => void
   /** The path with the tenant in its query. */
   scoped: (path: string, query?: Record<string, string | number | undefined>) => string
-  /** What a body says of the tenant. */
+  /** The tenant as part of a body. */
   inBody: { tenantId?: string }
-  /** For lists that hold the organisation's own where no tenant is named: in the query, those of all tenants. */
+  /** For lists that show only the organisation's own records if no tenant is named: the query for those of all tenants. */
   ofAll: { all?: string }
-  /** Of a tenant's id; null: the organisation. */
+  /** A tenant's name by its id; null: the organisation. */
   nameOf: (tenantId: string | null) => string
 }
 

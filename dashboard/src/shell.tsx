@@ -1,4 +1,4 @@
-/** What stands around every page: where one can go, which tenant is looked at, and who is signed in. */
+/** The frame around every page: navigation, tenant selection, and the signed-in person. */
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { Link, Navigate, Outlet } from '@tanstack/react-router'
 import { useState } from 'react'
@@ -52,13 +52,13 @@ const operatorPlaces = [
   ['/tenants', texts.pages.tenants],
 ] as const
 
-/** Not of this program: read from the server. */
+/** Pages outside this program, loaded from the server. */
 const outside = [
   ['/docs/guide', words.guide],
   ['/docs', words.reference],
 ] as const
 
-/** Lower where there is a pointer, so that all of it is in sight. */
+/** Less high with a pointer, so that the whole navigation is visible. */
 const place = 'rounded-md px-2.5 py-2 text-sm hover:bg-paper lg:py-1.5'
 const small = 'min-h-9 rounded-md border border-line bg-paper px-2 text-sm'
 

@@ -1,11 +1,11 @@
-/** The words of the pages, in one place. Longer than other files, because whoever changes how something is called must see all of it. */
+/** All texts of the pages in one place. Longer than other files, so that a term can be changed everywhere at once. */
 import type { Theme } from './theme.ts'
 import type { Member, Status } from './types.ts'
 
 export const texts = {
   name: 'Postrider',
   noSuchPage: 'There is no such page.',
-  /** What is done on more than one page. */
+  /** Actions used on more than one page. */
   actions: {
     add: 'Add',
     save: 'Save',
@@ -306,7 +306,7 @@ export const texts = {
       dmarc: 'DMARC',
       mx: 'MX',
     },
-    /** Of the records that a domain is verified without. */
+    /** Recommended records, which verification does not require. */
     advice: {
       dkimEd25519: 'Not needed to be verified: a second signature, made once the record is seen.',
       dmarc: 'Not needed to be verified, but large mailbox providers want one.',
@@ -323,7 +323,7 @@ export const texts = {
     found: 'Found in DNS:',
     removeText: 'Mail that waits for this domain fails, and its keys are gone for good.',
   },
-  /** Of the records that domains and track domains need. */
+  /** Records of sending domains and track domains. */
   dns: {
     check: 'Check again',
     checking: 'Asking DNS',

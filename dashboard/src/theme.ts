@@ -1,4 +1,4 @@
-/** Light, dark, or as the system says; kept in this browser. */
+/** The theme: light, dark or the system's; stored in this browser. */
 export const themes = ['system', 'light', 'dark'] as const
 export type Theme = (typeof themes)[number]
 

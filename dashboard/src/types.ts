@@ -1,4 +1,4 @@
-/** What the API answers with, as far as the pages use it (docs/generated/openapi.json). */
+/** API responses, as far as the pages use them (docs/generated/openapi.json). */
 
 export type Status = 'pending' | 'sent' | 'softfail' | 'hardfail' | 'bounced' | 'held'
 export const statuses: readonly Status[] = ['pending', 'sent', 'softfail', 'hardfail', 'bounced', 'held']

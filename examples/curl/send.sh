@@ -1,5 +1,5 @@
 #!/bin/sh
-# Sends an email, and may be run again with the same key without sending a second one: sh send.sh order-1042
+# Sends an email; running it again with the same key does not send a second one: sh send.sh order-1042
 set -eu
 curl --silent --show-error --fail-with-body --retry 3 "$POSTRIDER_URL/v1/emails" \
   --header "Authorization: Bearer $POSTRIDER_KEY" \

@@ -1,5 +1,5 @@
 <?php
-// Sends an email; a lost answer is asked for again without sending twice. PHP without extensions: php send.php
+// Sends an email; after a lost response it retries without sending twice. PHP without extensions: php send.php
 
 function send_email(array $email): array
 {
@@ -21,7 +21,7 @@ function send_email(array $email): array
         if ($status === 200) {
             return json_decode($text, true, 512, JSON_THROW_ON_ERROR)['data'];
         }
-        // 0: no answer came.
+        // 0: no response came.
         if ($left === 0 || ($status !== 0 && $status !== 429 && $status < 500)) {
             throw new RuntimeException($text === false ? 'no answer' : $text);
         }

@@ -1,5 +1,5 @@
 <?php
-// Whether a webhook is genuine. PHP without extensions; place it where the web server runs PHP.
+// Verifies a webhook. PHP without extensions; place it where the web server runs PHP.
 
 /** $body as it arrived. The event, or null when it is not genuine or more than five minutes old. */
 function verified(string $body, array $server, string $secret): ?array

@@ -1,4 +1,4 @@
-"""Sends an email; a lost answer is asked for again without sending twice. Python's own library only: python3 send.py"""
+"""Sends an email; after a lost response it retries without sending twice. Standard library only: python3 send.py"""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Whether a webhook is genuine. Python's own library only; as a CGI program it answers 204, or 400 to what is not."""
+"""Verifies a webhook. Standard library only; as a CGI program it answers 204 if it is genuine, otherwise 400."""
 
 import base64
 import hashlib
@@ -10,7 +10,7 @@ import time
 
 
 def verified(body: bytes, headers, secret: str):
-    """`body` as it arrived. Returns the event, or None when it is not genuine or more than five minutes old."""
+    """`body` as received. Returns the event, or None if it is not genuine or more than five minutes old."""
     message_id, timestamp = headers["webhook-id"], headers["webhook-timestamp"]
     if abs(time.time() - int(timestamp)) > 300:
         return None

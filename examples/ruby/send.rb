@@ -1,4 +1,4 @@
-# Sends an email; a lost answer is asked for again without sending twice. Ruby's own library only: ruby send.rb
+# Sends an email; after a lost response it retries without sending twice. Standard library only: ruby send.rb
 require "json"
 require "net/http"
 require "securerandom"

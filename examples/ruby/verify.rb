@@ -1,8 +1,8 @@
-# Whether a webhook is genuine. Ruby's own library only; as a CGI program it answers 204, or 400 to what is not.
+# Verifies a webhook. Standard library only; as a CGI program it answers 204 if it is genuine, otherwise 400.
 require "json"
 require "openssl"
 
-# `body` as it arrived. The event, or nil when it is not genuine or more than five minutes old.
+# `body` as received. Returns the event, or nil if it is not genuine or more than five minutes old.
 def verified(body, headers, secret)
   id, timestamp = headers.values_at("webhook-id", "webhook-timestamp")
   return if (Time.now.to_i - timestamp.to_i).abs > 300

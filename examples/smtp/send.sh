@@ -1,5 +1,5 @@
 #!/bin/sh
-# Sends an email over SMTP with TLS from the first octet, by curl alone. POSTRIDER_SMTP is host:port, such as mail.example.com:2465.
+# Sends an email over SMTP with implicit TLS, using curl only. POSTRIDER_SMTP is host:port, such as mail.example.com:2465.
 set -eu
 curl --silent --show-error "smtps://$POSTRIDER_SMTP" \
   --user "$POSTRIDER_SMTP_USER:$POSTRIDER_SMTP_KEY" --login-options AUTH=PLAIN \

@@ -1,9 +1,8 @@
 /**
- * The ground: what every room stands on and what knows nothing of mail, SQL or HTTP. Time, ids and randomness as parameters,
- * the settings, sealing, logs, metrics, traces, and the catalogue of refusals.
+ * Foundation of every module, without knowledge of mail, SQL or HTTP: clock, ids and randomness as parameters, settings, sealing, logs,
+ * metrics, traces, and the catalogue of refusals. Its public interface is larger than others, because all modules use these terms.
  * Owns: nothing. Uses: nothing. Used by: every room.
  * Promises: no other file of the program reads the environment, the machine's clock or its randomness.
- * More names than other faces, because each is a word of its own that all rooms need.
  */
 export { type Children, readFromParent, startChildren, tellReady } from './children.ts'
 export { type Clock, pause, systemClock } from './clock.ts'
@@ -36,7 +35,7 @@ export { refuseOddText, storable, storableJson } from './text.ts'
 export { serveTasks } from './thread-tasks.ts'
 export { openThread, type Thread, TookTooLong } from './threads.ts'
 export { openTraces } from './traces.ts'
-/** For what cannot be: the compiler proves that no case is left. */
+/** For unreachable code: the compiler proves that every case is handled. */
 export function impossible(never: never): never {
   throw new Error(`impossible value: ${JSON.stringify(never)}`)
 }

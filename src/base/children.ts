@@ -1,4 +1,4 @@
-/** Child processes of our own program: started, started again when they die, stopped in order. */
+/** Child processes of this program: started, restarted when they die, stopped in order. */
 import { type ChildProcess, fork } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { type Clock, pause } from './clock.ts'
@@ -7,43 +7,43 @@ import type { Log } from './log.ts'
 import { hearChild } from './metrics-page.ts'
 
 export interface ChildrenOptions {
-  /** The script of the program. */
+  /** The program's script. */
   script: string
   /** Arguments of the child with this name. */
   argumentsFor(name: string): string[]
-  /** Asked for at each start. What is secret in it is told to the child through a pipe, which it reads with `readFromParent`. */
+  /** Called at each start. Secret variables are sent to the child through a pipe, which it reads with `readFromParent`. */
   environment(): Record<string, string | undefined>
   count: number
-  /** A name for each start of a child, unique for ever. */
+  /** A unique name for each start of a child, never reused. */
   newName(): string
-  /** The child certainly has ended. */
+  /** Called when the child has certainly ended. */
   ended(name: string): Promise<void>
-  /** Aborts when the program comes to its end: a signal to all of its processes ends the children before `stop` is called. */
+  /** Aborts when the program is stopping: a signal to all of its processes ends the children before `stop` is called. */
   ending: AbortSignal
   clock: Clock
   log: Log
 }
 
-/** Says in a child's environment that its standard input holds the rest of it. */
+/** Marks in a child's environment that the rest of it arrives on standard input. */
 const toldByPipe = 'POSTRIDER_TOLD_BY_PIPE'
 
 const firstBackoffMs = 100
 const longestBackoffMs = 5000
-/** A child that lived this long is started again at once. */
+/** A child that lived this long is restarted at once. */
 const healthyMs = 10_000
 const stopWithinMs = 35_000
 
 export interface Children {
-  /** How many of those that live have called `tellReady`. */
+  /** How many live children have called `tellReady`. */
   readonly ready: number
-  /** After `ending` has aborted. */
+  /** Called after `ending` has aborted. */
   stop(): Promise<void>
 }
 
-/** In a child: it does its work now. Elsewhere: nothing. */
+/** In a child: reports that it is ready. Elsewhere: no effect. */
 export const tellReady = (): void => void process.send?.({ ready: true })
 
-/** In a child: what its parent did not put into its environment. Elsewhere: nothing. */
+/** In a child: returns the variables that its parent kept out of its environment. Elsewhere: returns an empty object. */
 export function readFromParent(environment: Record<string, string | undefined>): Record<string, string> {
   return environment[toldByPipe] === undefined ? {} : (JSON.parse(readFileSync(0, 'utf8')) as Record<string, string>)
 }
@@ -55,7 +55,7 @@ export function startChildren(options: ChildrenOptions): Children {
   const ends = new Set<Promise<void>>()
 
   const start = (backoffMs: number) => {
-    // A signal to all processes has come already, which this one would not hear.
+    // A signal to all processes has already come, which the new child would miss.
     if (ending.aborted) return
     const name = options.newName()
     const startedMs = clock.monotonicMs()
@@ -64,7 +64,7 @@ export function startChildren(options: ChildrenOptions): Children {
       env: { ...open, [toldByPipe]: '1' } as NodeJS.ProcessEnv,
       stdio: ['pipe', 'inherit', 'inherit', 'ipc'],
     })
-    // A child that ends before it has read all is told by its exit.
+    // The exit event covers a child that ends before reading all its input.
     child.stdin?.on('error', () => undefined)
     child.stdin?.end(JSON.stringify(secret))
     living.add(child)

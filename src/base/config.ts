@@ -1,6 +1,6 @@
 /**
- * The settings, read from the environment in this file alone, by one table from which `docs/generated/config.md` and
- * `postrider serve --help` are made. Longer than other files, because the table is one.
+ * Reads all settings from the environment by one table, which also generates `docs/generated/config.md` and `postrider serve --help`.
+ * Longer than other files, because the table is kept in one piece.
  */
 
 import { readFileSync } from 'node:fs'
@@ -14,7 +14,7 @@ const roleNames = ['api', 'delivery', 'inbound', 'webhooks', 'housekeeping'] as 
 
 interface Setting<T> {
   env: string
-  /** As shown in the table; the value itself is what `read` makes of an absent variable. */
+  /** As shown in the table; the actual default is the result of `read` for an absent variable. */
   default: string
   means: string
   read: (value: string | undefined) => T
@@ -47,7 +47,7 @@ function count(value: string | undefined, fallback: number, least = 1): number {
   return Number(value)
 }
 
-/** Per cent, with decimals; `off` is no limit. */
+/** Percentage, with decimals; `off` means no limit. */
 function percent(value: string | undefined, fallback: number): number {
   if (value === undefined) return fallback
   if (value.toLowerCase() === 'off') return Number.POSITIVE_INFINITY
@@ -92,7 +92,7 @@ function networks(value: string | undefined): Network[] {
   })
 }
 
-/** `ip`, `ip:port` or `[ip6]:port`, in the form node:dns takes. */
+/** `ip`, `ip:port` or `[ip6]:port`, in the form of node:dns. */
 function resolvers(value: string | undefined): string[] {
   return list(value).map((item) => {
     const address = /^\[?([^\]]+?)\]?(?::(\d+))?$/.exec(isIP(item) === 6 ? `[${item}]` : item)
@@ -298,7 +298,7 @@ export const settings = {
     "how long a delivery process owns its shards without renewing; a dead one's mail waits that long",
     (v) => count(v, 8000, 200),
   ),
-  // Whole platforms set these for all their programs: what is wrong with them is told by traces.ts and stops no mail.
+  // Platforms set these variables for all their programs: invalid values are logged by traces.ts and do not stop mail.
   tracesBase: setting(
     'OTEL_EXPORTER_OTLP_ENDPOINT',
     'none',
@@ -347,7 +347,7 @@ function readSecretFile(env: string, file: string): string {
   }
 }
 
-/** Reads all settings; throws ConfigError with the variable's name and what is wrong with it. */
+/** Reads all settings; throws ConfigError with the variable's name and the problem. */
 export function readConfig(environment: Record<string, string | undefined>): Config {
   const read = Object.fromEntries(
     Object.entries(settings).map(([name, one]) => [name, one.read(environment[one.env])]),
@@ -369,11 +369,11 @@ export interface ShownSetting {
   name: string
   means: string
   default: string
-  /** null: as the default. What holds a secret is only said to be set. */
+  /** null: default. A secret setting is only reported as set. */
   value: string | null
 }
 
-/** Those that are secrets, and URLs that may hold one. */
+/** Settings that are secrets, and URLs that may contain one. */
 const secretSettings = new Set([
   'DATABASE_URL',
   'POSTRIDER_RELAY',
@@ -385,7 +385,7 @@ const secretSettings = new Set([
   'OTEL_EXPORTER_OTLP_HEADERS',
 ])
 
-/** The settings in force, as people may see them. */
+/** The settings in force, without secrets. */
 export const shownSettings = (environment: Record<string, string | undefined>): ShownSetting[] =>
   Object.values(settings).map(({ env, default: usual, means }) => ({
     name: env,
@@ -394,19 +394,19 @@ export const shownSettings = (environment: Record<string, string | undefined>): 
     value: environment[env] ? (secretSettings.has(env) ? 'set' : environment[env]) : null,
   }))
 
-/** Of these every process of this machine's user can read the ones that another was started with, so that ours start with none. */
+/** Variables with secrets. Every process of the same user can read another's initial environment, so child processes start without them. */
 const isSecretSetting = (name: string) => secretSettings.has(name) || /^(POSTRIDER_API_KEY|PGPASSWORD|PGPASSFILE)$/.test(name)
 
 type Environment = Record<string, string | undefined>
 
-/** A copy of the environment, from which what is secret is taken away, so that nothing this process starts inherits it. */
+/** Returns a copy of the environment and removes the secrets from the original, so that child processes do not inherit them. */
 export function takeEnvironment(environment: Environment): Environment {
   const taken = { ...environment }
   for (const name of Object.keys(taken)) if (secretSettings.has(name)) delete environment[name]
   return taken
 }
 
-/** What a child of ours is started with, and what it is told through a pipe. */
+/** The environment that a child process starts with, and the part it gets through a pipe. */
 export function partedEnvironment(environment: Environment): { open: Environment; secret: Environment } {
   const parted = (isSecret: boolean) =>
     Object.fromEntries(Object.entries(environment).filter(([name]) => isSecretSetting(name) === isSecret))

@@ -1,6 +1,6 @@
 /**
- * Places in the code where a crash test may end the process as SIGKILL would. A file with the place's name in the folder of fuses is
- * consumed by the first process that comes by, so that exactly one dies of it. Without a folder there is nothing to call.
+ * Failpoints: places in the code where a crash test may end the process as SIGKILL would. A file with the place's name in the failpoint
+ * folder is consumed by the first process that passes, so that exactly one dies. Without a folder the check has no effect.
  */
 import { existsSync, unlinkSync } from 'node:fs'
 import { join } from 'node:path'

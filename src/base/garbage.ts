@@ -1,18 +1,18 @@
 /**
- * Garbage of large work. V8 collects when something is allocated, so a process that has nothing more to do keeps for hours what it had
- * in its hands last: 700 MB were seen after one large email to 50 domains.
+ * Triggers a garbage collection after large work. V8 collects only on allocation, so an idle process keeps its last data for hours: 700 MB
+ * were seen after one large email to 50 domains.
  */
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import type { Clock } from './clock.ts'
 
-/** Large work comes in pieces: the last one is over when none has followed for so long. */
+/** Large work comes in pieces; it counts as finished after this long without another piece. */
 const restMs = 5000
 
 interface Collector {
-  /** Large work begins: it needs no help to be collected. */
+  /** Large work begins; V8 collects during it without help. */
   busy(): void
-  /** It is over, for now: collected in a while, unless there is more. */
+  /** Large work has paused: collects after a while, unless more work begins. */
   rest(): void
 }
 

@@ -14,7 +14,7 @@ test('lets so many run at a time, in the order in which they came, whoever comes
   expect([begun, gate.waiting]).toEqual([[0, 1], 1])
   ends[0]?.()
   await first[0]
-  // The one in line has the place by now.
+  // The queued task holds the permit by now.
   const last = come(3)
   await Promise.resolve()
   expect([begun, gate.waiting]).toEqual([[0, 1, 2], 1])

@@ -1,6 +1,6 @@
-/** Lets so many pieces of work run at a time; the others wait in line. */
+/** Semaphore: runs a limited number of tasks at a time; the others queue. */
 export interface Gate {
-  /** How many stand in line. */
+  /** Tasks in the queue. */
   readonly waiting: number
   run<T>(work: () => Promise<T>): Promise<T>
 }
@@ -18,7 +18,7 @@ export function openGate(most: number): Gate {
       try {
         return await work()
       } finally {
-        // Handed over, so that nobody who comes in between is let in besides.
+        // The permit passes directly to the next task, so that a newcomer cannot take it.
         const next = line.shift()
         if (next) next()
         else running--

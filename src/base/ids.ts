@@ -1,10 +1,10 @@
 /**
- * Identifiers and the randomness behind them. Email ids begin with their time, so that they sort by acceptance and a look-up
- * touches one time partition (contract section 0).
+ * Identifiers and their randomness. Email ids begin with their time, so that they sort by acceptance and a lookup reads one partition
+ * (contract section 0).
  */
 import { randomFillSync } from 'node:crypto'
 
-/** Fills and returns `target`; the system's is a CSPRNG, a simulation passes a seeded one. */
+/** Fills and returns `target`. The system's is a CSPRNG; a simulation passes a seeded one. */
 export type Random = (target: Uint8Array) => Uint8Array
 
 export const systemRandom: Random = (target) => randomFillSync(target)
@@ -17,26 +17,26 @@ const randomDigits = 14 // 83 bits
 export interface Ids {
   /** 22 characters of base62: 8 of time, 14 random (83 bits). */
   emailId(atMs: number): string
-  /** 25 characters `[a-z0-9]`, first a letter. */
+  /** 25 characters `[a-z0-9]`, the first a letter. */
   tenantId(): string
   /** `req_` and 20 base62 characters. */
   requestId(): string
   /** RFC 4122 version 4, lower case. */
   uuid(): string
   /**
-   * Four draws from 1 to 2^31 - 1, of which a statement takes the first that no row has: an id that clients read as an integer, of 32 bits
-   * too, and that says nothing of how many rows there are.
+   * Four random numbers from 1 to 2^31 - 1, of which a statement takes the first unused one. Clients read such an id as an integer,
+   * possibly of 32 bits, and it does not reveal the number of rows.
    */
   numbers(): number[]
   /** `length` random characters of base62. */
   token(length: number): string
   /** `length` random characters of `[a-z0-9]`. */
   label(length: number): string
-  /** Uniform in [0, 1): for jitter and for the order among equals. */
+  /** Uniform in [0, 1): for jitter and for random order among equals. */
   fraction(): number
 }
 
-/** The first 8 characters of every email id accepted at `atMs`: bounds of time partitions. */
+/** The first 8 characters of every email id accepted at `atMs`; used as partition bounds. */
 export function emailIdPrefix(atMs: number): string {
   let rest = Math.floor(atMs)
   let text = ''
@@ -47,7 +47,7 @@ export function emailIdPrefix(atMs: number): string {
   return text
 }
 
-/** The acceptance time in an email id, or undefined when `id` has not the form of one. */
+/** The acceptance time in an email id, or undefined if `id` is not one. */
 export function emailIdTimeMs(id: string): number | undefined {
   if (!/^[0-9A-Za-z]{22}$/.test(id)) return undefined
   let timeMs = 0
@@ -65,7 +65,7 @@ export function openIds(random: Random): Ids {
     }
     return pool[used++] as number
   }
-  /** Without modulo bias: bytes past the last whole multiple are thrown away. */
+  /** Without modulo bias: discards bytes beyond the last whole multiple. */
   const draw = (alphabet: string, length: number) => {
     const limit = 256 - (256 % alphabet.length)
     let text = ''

@@ -1,4 +1,4 @@
-/** Structured logs on standard output: one JSON object a line. Never keys, bodies or full tokens. */
+/** Structured logs on standard output: one JSON object per line. Never contains keys, bodies or full tokens. */
 import { type Logger, pino } from 'pino'
 
 export type Log = Pick<Logger, 'debug' | 'info' | 'warn' | 'error'>

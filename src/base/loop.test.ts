@@ -3,7 +3,7 @@ import type { Clock } from './clock.ts'
 import { silentLog } from './log.ts'
 import { startLoop } from './loop.ts'
 
-/** A clock that moves when it is told to. */
+/** A clock that the test moves by hand. */
 function handClock() {
   const due: { atMs: number; action: () => void }[] = []
   let nowMs = 0

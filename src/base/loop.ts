@@ -1,8 +1,8 @@
-/** Work in the background: one turn after another, never two at once. A turn that fails is told in the log and tried again. */
+/** Background loop: runs one turn after another, never two at once. A failed turn is logged and retried. */
 import { type Clock, pause } from './clock.ts'
 import type { Log } from './log.ts'
 
-/** After a turn that failed, so that a fault does not make a loop spin. */
+/** Minimum delay after a failed turn, so that the loop does not spin. */
 const leastAfterFaultMs = 100
 
 export interface LoopSettings {
@@ -10,18 +10,18 @@ export interface LoopSettings {
   log: Log
   /** For the log: "`name` did not succeed". */
   name: string
-  /** Between two turns. */
+  /** Delay between two turns. */
   everyMs: number
 }
 
 export interface Loop {
-  /** Begins the next turn without waiting. */
+  /** Starts the next turn at once. */
   nudge(): void
   /** Resolves when the running turn has ended. */
   stop(): Promise<void>
 }
 
-/** `turn` may answer in how many ms the next one begins, when not after `everyMs`, and sees by the signal that it should come to an end. */
+/** `turn` may return the delay before the next one in milliseconds, in place of `everyMs`. Its signal aborts when it should end. */
 export function startLoop({ clock, log, name, everyMs }: LoopSettings, turn: (stopping: AbortSignal) => Promise<number | void>): Loop {
   const stopping = new AbortController()
   let nudged = new AbortController()

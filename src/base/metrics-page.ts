@@ -1,6 +1,6 @@
 /**
- * The metrics of the service and of all its child processes on one page. Children tell their parent what they have counted; what one
- * that ended had counted stays, so that no counter ever falls.
+ * Metrics of the service and all its child processes on one page. Children report their counts to the parent. Counts of an ended child are
+ * kept, so that no counter ever decreases.
  */
 import type { ChildProcess } from 'node:child_process'
 import { AggregatorRegistry, type MetricObject } from 'prom-client'
@@ -16,10 +16,10 @@ const ofChildren = new Map<ChildProcess, Numbers>()
 let ofTheEnded: Numbers = []
 
 const together = (all: Numbers[]) => AggregatorRegistry.aggregate(all)
-/** A gauge says how it is now, of which an ended process has no part. */
+/** A gauge is a current value, to which an ended process contributes no part. */
 const lasting = (numbers: Numbers) => numbers.filter(({ type }) => String(type) !== 'gauge')
 
-/** In a child: tells its parent again and again, until the end of the process. Elsewhere: nothing. */
+/** In a child: reports to its parent repeatedly until the process ends. Elsewhere: no effect. */
 export function tellParent(clock: Clock): void {
   if (process.send === undefined) return
   const tell = async () => {
@@ -31,7 +31,7 @@ export function tellParent(clock: Clock): void {
   void tell()
 }
 
-/** In a parent: hears what the child tells. */
+/** In a parent: receives the child's reports. */
 export function hearChild(child: ChildProcess): void {
   child.on('message', (message) => {
     if (typeof message === 'object' && 'numbers' in message) ofChildren.set(child, message.numbers as Numbers)
@@ -48,7 +48,7 @@ export function hearChild(child: ChildProcess): void {
   })
 }
 
-/** In the text form of Prometheus. */
+/** In Prometheus text format. */
 export async function metricsPage(): Promise<{ contentType: string; text: string }> {
   const all = together([await metricsRegistry.getMetricsAsJSON(), ...ofChildren.values(), ofTheEnded])
   return { contentType: metricsRegistry.contentType, text: await all.metrics() }

@@ -1,4 +1,4 @@
-/** Prometheus metrics by the naming convention; the doors print them. */
+/** Prometheus metrics, named by its conventions; the entry points print them. */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 
 /** One registry for each process. */

@@ -1,7 +1,7 @@
-/** Why a port could not be opened, for whoever can set another. */
+/** Explains to the operator why a port could not be opened. */
 import { ConfigError } from './config.ts'
 
-/** A ConfigError that names `setting` when the port is taken or not ours to open; any other error as it is. */
+/** A ConfigError that names `setting` if the port is in use or not permitted; any other error unchanged. */
 export function portTaken(error: unknown, setting: string, { host, port }: { host: string; port: number }): unknown {
   const { code } = error as { code?: unknown }
   if (code === 'EADDRINUSE')

@@ -1,6 +1,6 @@
 /**
- * Every documented no to a caller, in one table (contract section 3). A room throws `new Refusal(code, …)`; each door says it in
- * its own language: HTTP status and envelope, SMTP reply, exit code.
+ * Catalogue of every documented refusal (contract section 3). A module throws `new Refusal(code, …)`; each entry point translates it: HTTP
+ * status and envelope, SMTP reply, exit code.
  */
 
 export const refusals = {
@@ -142,23 +142,23 @@ export interface FieldProblem {
 }
 
 interface RefusalOptions {
-  /** What is wrong, in a sentence that names the field; shown to the caller. */
+  /** The problem in a sentence that names the field; shown to the caller. */
   message?: string
   suggestion?: string
   field?: string
   details?: FieldProblem[]
-  /** Seconds the caller should wait. */
+  /** Seconds that the caller should wait. */
   retryAfterSeconds?: number
-  /** Tells stock clients whether repeating helps, whatever the status says. */
+  /** Whether clients should retry, regardless of the status. */
   shouldRetry?: boolean
 }
 
-/** A documented no to a caller. Thrown by rooms, turned into an answer by the doors. */
+/** A documented refusal of a call. Thrown by modules, translated to a response by the entry points. */
 export class Refusal extends Error {
   readonly code: RefusalCode
   readonly status: number
   readonly suggestion: string
-  /** It was given for this very case; otherwise it is the usual one of the code. */
+  /** The suggestion was given for this case; otherwise it is the code's default. */
   readonly hasOwnSuggestion: boolean
   readonly field: string | undefined
   readonly details: FieldProblem[] | undefined
@@ -179,7 +179,7 @@ export class Refusal extends Error {
   }
 }
 
-/** A field that will not do: the caller reads its name and `problem` as one sentence. */
+/** A refusal for an invalid field: its message is the field's name followed by `problem`. */
 export const wrongField = (field: string, problem: string, code: RefusalCode = 'validation_error', suggestion?: string): Refusal =>
   new Refusal(code, {
     field,

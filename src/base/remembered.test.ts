@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { type Clock, systemClock } from './clock.ts'
 import { remembered } from './remembered.ts'
 
-/** A source whose answers are given by hand, and a clock moved by hand. */
+/** A source whose results the test provides, and a clock moved by hand. */
 function scene() {
   let monotonicMs = 1000
   const clock: Clock = { ...systemClock, monotonicMs: () => monotonicMs }

@@ -1,6 +1,6 @@
 /**
- * What many requests ask the database for and what may be a little out of date: asked for once at a time, and kept for less than the
- * second within which a change must be in force in every process.
+ * Cache for frequent lookups: one query at a time per key, kept for less than the second within which a change must be in force in every
+ * process.
  */
 import { LRUCache } from 'lru-cache'
 import type { Clock } from './clock.ts'
@@ -10,7 +10,7 @@ const mostKept = 10_000
 
 export interface Remembered<Value> {
   get(key: string): Promise<Value>
-  /** Whoever asks from now on gets what is in the database now; who has asked already gets an answer all the same. */
+  /** Later callers get the database's current value; lookups in progress still complete. */
   forget(): void
 }
 
@@ -19,7 +19,7 @@ export function remembered<Value>(clock: Clock, load: (key: string) => Promise<V
     new LRUCache<string, { value: Value }>({
       max: mostKept,
       ttl: keptMs,
-      // Asks the clock each time: one moved by hand may pass a second within a millisecond.
+      // Reads the clock each time: a clock moved by hand may pass a second within a millisecond.
       ttlResolution: 0,
       perf: { now: () => clock.monotonicMs() },
       fetchMethod: async (key) => ({ value: await load(key) }),
@@ -31,7 +31,7 @@ export function remembered<Value>(clock: Clock, load: (key: string) => Promise<V
       if (!found) throw new Error('a look-up came to nothing')
       return found.value
     },
-    // Not clear(): that would fail every look-up under way.
+    // Not clear(), which would fail every lookup in progress.
     forget() {
       cache = empty()
     },

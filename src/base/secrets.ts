@@ -1,38 +1,38 @@
 /**
- * Sealing what must not be readable in the database: AES-256-GCM under a key derived from POSTRIDER_SECRET, with the row's name as
- * associated data, so that two rows' ciphertexts cannot be swapped. One key for each purpose. After a rotation the secrets before are
- * known too: they open what they have sealed and tell what they have signed, and the current one alone seals and signs.
+ * Seals values that must not be readable in the database: AES-256-GCM under a key derived from POSTRIDER_SECRET, one key per purpose. The
+ * row's name is associated data, so that ciphertexts of two rows cannot be swapped. After a rotation the older secrets still open and
+ * verify; only the current one seals and signs.
  */
 import { createCipheriv, createDecipheriv, createHash, createHmac, createSecretKey, hkdfSync, type KeyObject } from 'node:crypto'
 import type { Random } from './ids.ts'
 
 export interface Sealer {
-  /** Encrypts `plain`; `name` says which row it belongs to and must be the same when opening. */
+  /** Encrypts `plain`; `name` identifies the row and must be the same when opening. */
   seal(name: string, plain: Uint8Array): Buffer
-  /** Throws when `sealed` was changed, belongs to another name, or was made with a secret that is not known. */
+  /** Throws if `sealed` was changed, belongs to another name, or was made with an unknown secret. */
   open(name: string, sealed: Uint8Array): Buffer
 }
 
 export interface Secrets extends Sealer {
-  /** Seals under a key of its own. Nonces are random: what is sealed by the billion needs a new purpose now and then. */
+  /** Seals under a key of its own. Nonces are random, so billions of values need a new purpose from time to time. */
   sealer(purpose: string): Sealer
   /** HMAC-SHA-256 under a key used for `purpose` only. */
   mac(purpose: string, data: string): Buffer
-  /** All that `mac` may have made of it: under the current secret, and under those before it. */
+  /** The possible results of `mac`: under the current secret, and under each older one. */
   macs(purpose: string, data: string): Buffer[]
-  /** Tells two secrets apart without revealing them; kept in the database. Of the current one. */
+  /** Identifies the current secret without revealing it; stored in the database. */
   readonly fingerprint: string
-  /** What begins all that the current secret has sealed. */
+  /** The prefix of everything sealed with the current secret. */
   readonly mark: Buffer
-  /** The current one and those before. */
+  /** The current secret and the older ones. */
   readonly known: readonly string[]
-  /** The secret of a fingerprint, if it is known. */
+  /** The secret of a fingerprint, if known. */
   textOf(fingerprint: string): string | undefined
-  /** From now on `current` seals and signs, and `before` are known besides. */
+  /** From now on `current` seals and signs; `before` can still open and verify. */
   use(current: string, before: readonly string[]): void
 }
 
-/** The format with no mark of its secret: written before secrets could be rotated. */
+/** The format without a mark of its secret, written before secrets could be rotated. */
 const unmarked = 1
 const marked = 2
 const markOctets = 4
@@ -55,9 +55,9 @@ function openKey(secret: string): Key {
     fingerprint: print.toString('hex').slice(0, 16),
     mark: Buffer.concat([Buffer.of(marked), print.subarray(0, markOctets)]),
     of(purpose) {
-      // As octets it would be read anew for every cipher, which takes longer than sealing.
+      // A key object: raw bytes would be imported again for every cipher, which takes longer than sealing.
       const key = keys.get(purpose) ?? createSecretKey(derive(purpose))
-      // Purposes of one day would grow for ever.
+      // Bounded, because purposes with a date accumulate without limit.
       if (keys.size < mostKept) keys.set(purpose, key)
       return key
     },

@@ -1,37 +1,34 @@
-/**
- * What traces are told, and where a span belongs. All that happens to one email, in whatever process, is in one trace, whose id follows
- * from the email's.
- */
+/** Trace spans. Everything that happens to one email, in any process, belongs to one trace, whose id is derived from the email's. */
 import { createHash } from 'node:crypto'
 import type { Clock } from './clock.ts'
 import type { Config } from './config.ts'
 import type { Random } from './ids.ts'
 import type { Log } from './log.ts'
 
-/** Something that has just ended. Whoever tells of it leaves out secrets, addresses, subjects and bodies. */
+/** A finished span. The caller leaves out secrets, addresses, subjects and bodies. */
 export interface EndedSpan {
   name: string
-  /** `server`: we were asked; `client`: we asked. */
+  /** `server`: an incoming request; `client`: an outgoing request. */
   kind: 'server' | 'client'
   durationMs: number
-  /** Null and undefined: left out. */
+  /** Null and undefined are left out. */
   attributes: Readonly<Record<string, string | number | boolean | null | undefined>>
-  /** Why it failed, as a word that recurs; undefined: it did not. */
+  /** The reason of a failure, as a recurring word; undefined: success. */
   error?: string | undefined
-  /** The email whose trace it is part of; without one, the span begins a trace or joins the one of `traceparent`. */
+  /** The email whose trace it belongs to. Without one, the span begins a trace or joins that of `traceparent`. */
   emailId?: string | null | undefined
-  /** The caller's header (W3C Trace Context); what is not one is ignored. */
+  /** The caller's header (W3C Trace Context); an invalid one is ignored. */
   traceparent?: string | undefined
-  /** The emails that came of it: the trace of each begins with it. */
+  /** The emails created by it; the trace of each begins with it. */
   acceptedEmailIds?: readonly string[] | undefined
-  /** What happened on the way, in ms after it began. */
+  /** Intermediate events, in milliseconds after the start. */
   events?: Readonly<Record<string, number>> | undefined
 }
 
 export interface Traces {
-  /** Costs its caller no waiting, and never throws; when there is too much to send, it is forgotten. */
+  /** Never blocks and never throws; drops the span if too many are queued. */
   note(span: EndedSpan): void
-  /** Sends what there is, if that can be done within two seconds. */
+  /** Sends the queued spans if possible within two seconds. */
   stop(): Promise<void>
 }
 
@@ -39,9 +36,9 @@ export interface TracesDeps {
   clock: Clock
   log: Log
   random: Random
-  /** Of this program. */
+  /** The program's version. */
   version: string
-  /** What this process does: `serve`, `delivery`. */
+  /** The process's role: `serve`, `delivery`. */
   role: string
 }
 
@@ -50,7 +47,7 @@ export type TracesConfig = Pick<
   'tracesBase' | 'tracesUrl' | 'tracesHeaders' | 'tracesSampler' | 'tracesShare' | 'tracesExporter' | 'tracesDisabled'
 >
 
-/** The same in every process, without its being stored anywhere. */
+/** The same in every process, without being stored. */
 export const traceIdOf = (emailId: string): string => createHash('sha256').update(emailId).digest('hex').slice(0, 32)
 
 export interface Parent {

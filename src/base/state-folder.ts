@@ -1,12 +1,12 @@
 /**
- * The state folder, made where it is missing. Node's own recursive `mkdir` never ends where a file system answers ENOENT below a folder
- * that is there, as /proc and automounters do.
+ * Creates the data directory if missing. Node's recursive `mkdir` never returns if a file system answers ENOENT below an existing folder,
+ * as /proc and automounters do.
  */
 import { existsSync, mkdirSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { ConfigError } from './config.ts'
 
-/** Only its owner enters it and the folders above it that it makes. Throws ConfigError. */
+/** Created folders, including parents, are accessible only to their owner. Throws ConfigError. */
 export function makeStateFolder(folder: string): void {
   const missing: string[] = []
   for (let at = resolve(folder); !existsSync(at); at = dirname(at)) missing.push(at)
@@ -14,7 +14,7 @@ export function makeStateFolder(folder: string): void {
     try {
       mkdirSync(one, { mode: 0o700 })
     } catch (error) {
-      // Another process may have made it meanwhile.
+      // Another process may have created it meanwhile.
       if (existsSync(one)) continue
       throw new ConfigError(
         `POSTRIDER_DATA: the folder ${folder} cannot be made (${(error as Error).message}): name one that this user may make, or make it for them`,

@@ -1,4 +1,4 @@
-/** What no text of a record may hold, because no database could store it or nobody could show it: refused, or made storable. */
+/** Handles characters that the database cannot store or clients cannot show: refuses or replaces them. */
 import { wrongField } from './refusals.ts'
 
 /** Refuses half a surrogate pair and NUL, naming the field. */
@@ -7,17 +7,14 @@ export function refuseOddText(field: string, text: string): void {
   if (message !== undefined) throw wrongField(field, message)
 }
 
-/** As JSON.stringify writes NUL and half a surrogate pair; the first alternative steps over a backslash that is meant. */
+/** NUL and half a surrogate pair as JSON.stringify writes them; the first alternative skips an escaped backslash. */
 const unstorable = /\\(?:\\|u0000|ud[89a-f][0-9a-f]{2})/g
 
-/**
- * JSON that PostgreSQL takes, whatever its strings hold: a stranger's text, cut by us within a character, must not keep what is written with
- * it from being written.
- */
+/** JSON that PostgreSQL accepts for any strings. Text from outside, truncated within a character, must not block the rest of a write. */
 export function storableJson(value: unknown): string {
   const json = JSON.stringify(value)
   return json.includes('\\u') ? json.replace(unstorable, (found) => (found === '\\\\' ? found : '\ufffd')) : json
 }
 
-/** A stranger's text, bounded and such that PostgreSQL can store it. */
+/** Text from outside, truncated and storable by PostgreSQL. */
 export const storable = (text: string, most: number): string => text.slice(0, most).toWellFormed().replaceAll('\0', '\ufffd')

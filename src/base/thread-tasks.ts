@@ -1,8 +1,8 @@
-/** The other side of `openThread`: what a file that is started as a thread does with its tasks. */
+/** The worker side of `openThread`: a file started as a thread answers its tasks with it. */
 import { parentPort, type Transferable } from 'node:worker_threads'
 import type { Posted } from './threads.ts'
 
-/** `transfer` names what is handed over instead of copied. */
+/** `transfer` lists objects to move instead of copy. */
 export function serveTasks<Task, Result>(work: (task: Task) => { result: Result; transfer?: Transferable[] }): void {
   const port = parentPort
   const post = (posted: Posted, transfer: Transferable[] = []) => port?.postMessage(posted, transfer)

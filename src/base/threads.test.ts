@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { systemClock } from './clock.ts'
 import { openThread, TookTooLong } from './threads.ts'
 
-/** A thread of this code. */
+/** A thread that runs this code. */
 const fileOf = (code: string) => new URL(`data:text/javascript,${encodeURIComponent(code)}`)
 const served = (work: string) =>
   fileOf(`import { parentPort } from 'node:worker_threads'

@@ -1,27 +1,27 @@
 /**
- * Work that would hold the event loop, on a thread of its own: one task at a time, those who ask take turns, and a task that overruns
- * its deadline ends with its thread. The thread starts when it is needed and ends when it idles, which gives its memory back.
+ * Runs work that would block the event loop on a thread: one task at a time, callers taking turns. A task that exceeds its deadline is
+ * ended with its thread. The thread starts on demand and ends when idle, which frees its memory.
  */
 import { type Transferable, Worker } from 'node:worker_threads'
 import type { Clock } from './clock.ts'
 
 export interface Thread<Task, Result> {
-  /** Tasks with the same `whose` wait for each other, and keep no one else waiting. What is in `transfer` is gone for the caller. */
+  /** Tasks with the same `whose` run in order and do not delay other callers. Objects in `transfer` are no longer usable by the caller. */
   run(whose: string, task: Task, transfer?: Transferable[]): Promise<Result>
-  /** What runs and what waits is rejected, and nothing runs any more. */
+  /** Rejects running and queued tasks, and accepts no more. */
   stop(): void
 }
 
 export interface ThreadBounds {
   clock: Clock
-  /** From when the thread has the task; starting the thread has a time of its own. */
+  /** From the moment the thread has the task; starting the thread has a separate limit. */
   deadlineMs: number
   idleMs: number
-  /** As much as Node allows where nothing is said. What is transferred lies elsewhere. */
+  /** Defaults to Node's limit. Transferred memory is not counted. */
   mostHeapMebibytes?: number
 }
 
-/** The task was given up, and might succeed on a machine with less to do. */
+/** The task exceeded its deadline, and might succeed on a less busy machine. */
 export class TookTooLong extends Error {}
 
 interface Waiting {
@@ -32,14 +32,14 @@ interface Waiting {
   reject: (error: Error) => void
 }
 
-/** What the file of a thread posts back, by `serveTasks`. */
+/** Messages from the thread's file, sent by `serveTasks`. */
 export type Posted = 'ready' | { result: unknown } | { error: string }
 
 const startWithinMs = 30_000
 
 /** `file` answers every message with `serveTasks`. */
 export function openThread<Task, Result>(file: URL, { clock, deadlineMs, idleMs, mostHeapMebibytes }: ThreadBounds): Thread<Task, Result> {
-  /** By whose they are, the next in turn first; none of the lists is empty. */
+  /** Keyed by `whose`, the next in turn first; no list is empty. */
   const queues = new Map<string, Set<Waiting>>()
   let worker: { thread: Worker; isReady: boolean } | undefined
   let running: Waiting | undefined
@@ -50,7 +50,7 @@ export function openThread<Task, Result>(file: URL, { clock, deadlineMs, idleMs,
     const ended = worker?.thread
     worker = undefined
     ended?.removeAllListeners()
-    // What a thread says while it ends is about nothing that still runs.
+    // Errors of an ending thread concern no running task.
     ended?.on('error', () => {})
     void ended?.terminate()
   }
@@ -76,7 +76,7 @@ export function openThread<Task, Result>(file: URL, { clock, deadlineMs, idleMs,
   }
   const start = () => {
     const thread = new Worker(file, {
-      // It needs no setting, so no secret is there.
+      // The thread needs no settings, so no secret is passed to it.
       env: {},
       resourceLimits: mostHeapMebibytes === undefined ? {} : { maxOldGenerationSizeMb: mostHeapMebibytes },
     })
@@ -99,7 +99,7 @@ export function openThread<Task, Result>(file: URL, { clock, deadlineMs, idleMs,
     const [taken] = waiting
     if (!taken) return
     waiting.delete(taken)
-    // Behind the others.
+    // Moves to the end of the turn order.
     queues.delete(whose)
     if (waiting.size > 0) queues.set(whose, waiting)
     running = taken

@@ -1,7 +1,7 @@
 /**
- * Spans made by OpenTelemetry's SDK and exported as OTLP in JSON. Loaded only when traces are wanted, because its packages are large
- * and need not be installed. The exporter reads certificates, compression and time limit from the environment; the
- * address and the headers, which may hold a secret, are no longer there and come from the settings.
+ * Exports spans through OpenTelemetry's SDK as OTLP in JSON. Loaded only if tracing is configured, because its packages are large and
+ * optional. The exporter reads certificates, compression and timeout from the environment. Address and headers may hold a secret, so they
+ * were removed there and come from the settings.
  */
 import { type Attributes, ROOT_CONTEXT, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api'
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http'
@@ -26,18 +26,18 @@ import { pause } from './clock.ts'
 import type { Log } from './log.ts'
 import { type EndedSpan, parseTraceparent, type Traces, type TracesConfig, type TracesDeps, traceIdOf } from './span.ts'
 
-/** Spans that wait to be sent; what comes then is forgotten. */
+/** Most spans queued for export; further ones are dropped. */
 const mostWaiting = 2048
 const sendEveryMs = 5000
 const stopWithinMs = 2000
-/** A collector that is away is told of once in so long. */
+/** Interval between warnings while the collector is unavailable. */
 const complainEveryMs = 60_000
-/** The error may hold all that the collector answered. */
+/** Longest error in a warning, because it may contain the collector's whole response. */
 const longestWhy = 200
-/** Emails of one request that are linked to it. A batch may have a thousand, half of what may wait. */
+/** Most emails linked to one request. A batch may have a thousand, half of the export queue. */
 const mostLinks = 100
 
-/** ExportResultCode.SUCCESS, of a package of the SDK's own. */
+/** ExportResultCode.SUCCESS, from a separate package of the SDK. */
 const exported = 0
 
 const kinds = { server: SpanKind.SERVER, client: SpanKind.CLIENT }
@@ -45,7 +45,7 @@ const kinds = { server: SpanKind.SERVER, client: SpanKind.CLIENT }
 export function openExport(config: TracesConfig, deps: TracesDeps): Traces {
   const { clock, log, random, version, role } = deps
   const hex = (octets: number) => Buffer.from(random(new Uint8Array(octets))).toString('hex')
-  /** The SDK asks for an id while it makes a span, which is at once. */
+  /** The SDK asks for an id synchronously while it creates a span. */
   let nextTraceId: string | undefined
   const provider = new TracerProvider({
     resource: defaultResource()
@@ -112,8 +112,7 @@ export function openExport(config: TracesConfig, deps: TracesDeps): Traces {
 
 const samplerForm = /^(parentbased_)?(always_on|always_off|traceidratio)$/
 
-/** What is none of them is said, and taken for the usual, as OpenTelemetry has it. */
-/** As it stands where it is not encoded properly: no setting of traces stops mail. */
+/** Returns badly encoded text unchanged, because a tracing setting must not stop mail. */
 function percentDecoded(text: string): string {
   try {
     return decodeURIComponent(text)
@@ -122,7 +121,7 @@ function percentDecoded(text: string): string {
   }
 }
 
-/** Headers as the W3C's baggage has them: name=value pairs behind commas, values percent-encoded. */
+/** Headers in W3C Baggage form: name=value pairs separated by commas, values percent-encoded. */
 function exporterOf({ tracesUrl, tracesBase, tracesHeaders }: TracesConfig): OTLPTraceExporter {
   const pairs = (tracesHeaders ?? '').split(',').map((pair) => pair.split(/=(.*)/s, 2).map((part) => percentDecoded(part.trim())))
   return new OTLPTraceExporter({
@@ -131,6 +130,7 @@ function exporterOf({ tracesUrl, tracesBase, tracesHeaders }: TracesConfig): OTL
   })
 }
 
+/** An unknown sampler is logged and replaced by the default, as OpenTelemetry specifies. */
 function samplerOf({ tracesSampler, tracesShare }: TracesConfig, log: Log): Sampler {
   const [isKnown, parent, name] = samplerForm.exec(tracesSampler) ?? []
   const share = /^\d*\.?\d+$/.test(tracesShare) ? Number(tracesShare) : Number.NaN
@@ -145,7 +145,7 @@ function samplerOf({ tracesSampler, tracesShare }: TracesConfig, log: Log): Samp
   return isKnown === undefined || parent ? new ParentBasedSampler({ root }) : root
 }
 
-/** What cannot be exported is gone, and said so now and then; the SDK would tell nobody. */
+/** Logs failed exports at intervals and drops their spans; the SDK would not report them. */
 function forgiving(exporter: SpanExporter, { clock, log }: Pick<TracesDeps, 'clock' | 'log'>): SpanExporter {
   let lost = 0
   let complainedMs = Number.NEGATIVE_INFINITY

@@ -1,11 +1,11 @@
 /**
- * Traces, for whoever has an OpenTelemetry collector: what has ended is told here, and leaves in batches. Off unless a collector is
- * named; then there is nothing to call, and nothing of OpenTelemetry is loaded.
+ * OpenTelemetry traces: collects finished spans and exports them in batches. Off unless a collector is configured; then no OpenTelemetry
+ * package is loaded and there is no cost.
  */
 import { readFileSync } from 'node:fs'
 import type { Traces, TracesConfig, TracesDeps } from './span.ts'
 
-/** Undefined when they are not wanted, or cannot be had: that is logged, and no reason to stop mail. */
+/** Undefined if tracing is not configured or not available; the latter is logged and does not stop mail. */
 export async function openTraces(config: TracesConfig, deps: TracesDeps): Promise<Traces | undefined> {
   const { tracesBase, tracesUrl, tracesExporter, tracesDisabled } = config
   const url = tracesUrl ?? tracesBase
@@ -24,7 +24,7 @@ export async function openTraces(config: TracesConfig, deps: TracesDeps): Promis
   }
 }
 
-/** As the tests have them. */
+/** The versions that the tests use. */
 function packages(): string {
   const manifest = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
     devDependencies: Record<string, string>

@@ -1,4 +1,4 @@
-/** `postrider backup` and `postrider restore`: the whole installation into one file, and back; nothing is sent by restoring. */
+/** `postrider backup` and `postrider restore`: the whole installation into one file, and back. Restoring sends no mail. */
 import { createReadStream } from 'node:fs'
 import { open, rename, rm } from 'node:fs/promises'
 import { openSecrets, systemRandom } from '#base'
@@ -14,7 +14,7 @@ const progressEveryMs = 200
 const total = (tables: Record<string, number>) => Object.values(tables).reduce((sum, rows) => sum + rows, 0)
 const megabytes = (octets: number) => `${(octets / 1e6).toFixed(1)} MB`
 
-/** On a terminal: one line that changes. */
+/** On a terminal: one line, updated in place. */
 function showProgress({ clock }: CommandDeps): { show: ((now: BackupProgress) => void) | undefined; end(): void } {
   if (!process.stderr.isTTY) return { show: undefined, end: () => undefined }
   let shownMs = Number.NEGATIVE_INFINITY
@@ -28,7 +28,7 @@ function showProgress({ clock }: CommandDeps): { show: ((now: BackupProgress) =>
   }
 }
 
-/** Runs `work` with a writer; the file appears under its name when it is whole, and readable by its owner only. */
+/** Runs `work` with a writer. The file gets its name once complete, and only its owner can read it. */
 async function intoFile<T>(name: string, work: (write: (octets: Buffer) => Promise<void>) => Promise<T>): Promise<T> {
   if (name === '-') {
     return work((octets) => new Promise((resolve, reject) => process.stdout.write(octets, (error) => (error ? reject(error) : resolve()))))
@@ -80,13 +80,13 @@ postrider restore FILE         brings it back`,
         : 'POSTRIDER_SECRET is not in it: keep that apart, for without it this file cannot be restored (--with-secret puts it in).'
       const record = { file: name, rows: total(done.tables), octets: done.octets, withSecret, tables: done.tables }
       const lines = `${record.rows} rows of ${Object.keys(done.tables).length} tables, ${megabytes(done.octets)}\n${said}`
-      // Standard output is the file then.
+      // Standard output is the file in this case.
       if (name === '-') process.stderr.write(`${given.options.json === true ? JSON.stringify(record) : lines}\n`)
       else printed(given, deps, record, lines)
     }),
 }
 
-/** The secret the backup needs: from the file, or given, or in the state folder. Throws a sentence for the operator. */
+/** The secret that the backup needs: from the file, from the setting, or from the data directory. Throws a message for the operator. */
 function secretFor(header: BackupHeader, { secret, config }: BareHouse): string {
   const usable = secret ?? header.secret
   const from = `the backup of ${header.madeAt}`

@@ -1,10 +1,10 @@
-/** `postrider bounce parse`: what reports that came by mail mean, from files; needs no database and no service. */
+/** `postrider bounce parse`: classifies bounce and complaint messages from files; needs no database or service. */
 import { open, readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Report, readReport } from '#bounces'
 import { type Command, jsonOption } from './command.ts'
 
-/** What a mail server would take; the rest of a file is not read. */
+/** The usual limit of a mail server; the rest of a file is not read. */
 const mostOctets = 26_214_400
 
 const shown = (report: Report, file: string) => ({
@@ -19,7 +19,7 @@ const shown = (report: Report, file: string) => ({
   reason: report.reason,
 })
 
-/** Control characters of a stranger's words would reach the terminal. */
+/** Removes control characters, because the text comes from outside and is printed to the terminal. */
 const cell = (text: string | null, width: number) =>
   (text ?? '-')
     .replace(/\p{Cc}/gu, ' ')
@@ -63,7 +63,7 @@ What a report does not say is null. At most 25 MB of a file are read. Files that
   },
 }
 
-/** What can't be looked at stays in the list: reading it then says why. */
+/** Unreadable entries stay in the list, so that reading them reports the error. */
 async function filesOf(path: string): Promise<string[]> {
   const found = await stat(path).catch(() => undefined)
   if (!found?.isDirectory()) return [path]

@@ -1,4 +1,4 @@
-/** `postrider classify` as people and programs use it: replies in, meanings out, line by line. */
+/** `postrider classify` with text and JSON output: replies in, classifications out, line by line. */
 import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { Readable } from 'node:stream'
@@ -19,7 +19,7 @@ const one = (reply: unknown) => `${JSON.stringify(reply)}\n`
 const full = '{"classification":"mailbox_full","classificationCode":20,"fault":"recipient","permanent":true}'
 const unknown = '{"classification":"invalid_recipient","classificationCode":10,"fault":"recipient","permanent":false}'
 
-/** The command as a process, without a database or any setting. */
+/** Runs the command as a process, without a database or any setting. */
 async function command(input: string, ...words: string[]) {
   const running = run(process.execPath, ['bin/postrider.js', 'classify', ...words], { env: {} })
   running.child.stdin?.end(input)

@@ -1,9 +1,9 @@
-/** `postrider classify`: what replies of mail servers mean, from standard input; needs no database and no service. */
+/** `postrider classify`: classifies SMTP replies from standard input; needs no database or service. */
 import { type Classified, classify, type GivenReply, rulesVersion } from '#bounces'
 import { type Command, jsonOption, UsageError } from './command.ts'
 import { type Line, linesOf } from './lines.ts'
 
-/** A reply has 64 KB at most where it is read from a peer; JSON may need six octets for one. */
+/** A reply from a remote MTA has at most 64 KB; JSON may need six octets for one. */
 const longestLineOctets = 400_000
 
 export const classifyCommand: Command = {
@@ -48,7 +48,7 @@ classification   code   what it says of the message
   },
 }
 
-/** How many lines were no reply. */
+/** Returns the number of lines that were not replies. */
 export async function classifyLines(input: AsyncIterable<Uint8Array>, json: boolean, print: (line: string) => void): Promise<number> {
   let bad = 0
   if (!json) print(row('classification', 'code', 'fault', '', 'reply'))
@@ -87,7 +87,7 @@ function parsed(text: string): unknown {
   }
 }
 
-/** Control characters of a stranger's words would reach the terminal. */
+/** Removes control characters, because the text comes from outside and is printed to the terminal. */
 const oneLine = (text: string) => text.replace(/\p{Cc}+/gu, ' ').slice(0, 100)
 
 const row = (classification: string, code: string, fault: string, permanent: string, text: string) =>

@@ -1,8 +1,9 @@
 /**
- * The command line door: one file for each kind of command.
- * Owns: nothing. Uses: base, mail, net, bounces, db, tenants, members, credentials, limits, domains, emails, spool, delivery, usage, webhooks,
- * housekeeping, installation, crash-test, doctor. Used by: main.
- * Promises: every command and every first word of commands has --help; those that print data take --json; a wrong call says what to do instead and exits with 2.
+ * Command line entry point: one file for each kind of command.
+ * Owns: nothing. Uses: base, mail, net, bounces, db, tenants, members, credentials, limits, domains, emails, spool, delivery, usage,
+ * webhooks, housekeeping, installation, crash-test, doctor. Used by: main.
+ * Promises: every command and every first word of commands has --help; those that print data take --json; a usage error names the correct
+ * call and exits with 2.
  */
 import { spawn } from 'node:child_process'
 import { getSystemErrorMessage } from 'node:util'
@@ -134,7 +135,7 @@ const commands: readonly Command[] = [
   poolAssign,
   poolUnassign,
   poolList,
-  // Before `queue`, which their first word is too.
+  // Before `queue`, which is also its first word.
   queuePause,
   queueResume,
   queueFlush,
@@ -179,14 +180,14 @@ export const commandsHelp = (): { name: string; help: string }[] => shown.map(({
 const asksHelp = (word: string | undefined) => word === '--help' || word === '-h'
 const begins = (word: string | undefined) => shown.filter(({ name }) => name === word || name.startsWith(`${word} `))
 
-/** A word that is no option, behind a command whose name others begin with, belongs to the name: `queue fulsh` is not `queue`. */
+/** After a command that is also the first word of others, a further word belongs to the name: `queue fulsh` is not `queue`. */
 function commandOf(words: readonly string[]): Command | undefined {
   const found = commands.find((one) => one.name.split(' ').every((word, index) => words[index] === word))
   const next = words[found?.name.split(' ').length ?? 0]
   return found && next !== undefined && !next.startsWith('-') && begins(found.name).length > 1 ? undefined : found
 }
 
-/** Without the options, which may hold a key. */
+/** Without the options, which may contain a key. */
 function noSuchCommand(words: readonly string[]): string {
   const end = words.findIndex((word, index) => index > 0 && word.startsWith('-'))
   const near = begins(words[0])
@@ -198,7 +199,7 @@ function noSuchCommand(words: readonly string[]): string {
   )
 }
 
-/** Runs the command line; the number is the exit code: 0, 1 for a fault, 2 for a wrong call or a refusal. */
+/** Runs the command line; returns the exit code: 0, 1 for a failure, 2 for a usage error or a refusal. */
 export async function runCommand(given: readonly string[], deps: CommandDeps): Promise<number> {
   const words = given[0] === 'help' ? [...given.slice(1), '--help'] : given
   const command = commandOf(words)
@@ -224,7 +225,7 @@ export async function runCommand(given: readonly string[], deps: CommandDeps): P
   }
 }
 
-/** The same house, bare or not, and in the end a note of who has done what. */
+/** Wraps the database access so that the command's audit entry is written at the end. */
 function noting({ name, audited }: Command, { options, positionals }: Given, deps: CommandDeps): CommandDeps {
   const { SUDO_USER, USER, LOGNAME } = deps.environment
   const { json: _, ...said } = options
@@ -254,7 +255,7 @@ function told(error: unknown, command: Command): number {
     console.error(`${error.message}\n${isAboutCall ? `What it takes: postrider ${command.name} --help` : error.suggestion}`)
   } else if (error instanceof UsageError || error instanceof ConfigError) console.error(error.message)
   else if (error instanceof TypeError && 'code' in error && String(error.code).startsWith('ERR_PARSE_ARGS'))
-    // What Node adds is about arguments that begin with a dash.
+    // Removes Node's advice on arguments that begin with a dash.
     console.error(`${error.message.split('. To specify')[0]}\n\n${command.help}`)
   else {
     console.error(error instanceof Error ? sentenceOf(error) : error)
@@ -263,7 +264,7 @@ function told(error: unknown, command: Command): number {
   return 2
 }
 
-/** Of a file or folder: its name and what is wrong with it, instead of a call of the system. */
+/** For a file error: the file's name and the problem in place of the system call. */
 const sentenceOf = (error: Error) =>
   'path' in error && 'errno' in error && typeof error.errno === 'number'
     ? `${String(error.path)}: ${getSystemErrorMessage(error.errno)}`

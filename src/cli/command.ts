@@ -1,27 +1,27 @@
-/** What a command is, and the little all of them share: arguments, help, output. */
+/** Command definition and shared helpers: arguments, help, output. */
 import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
 import { type Clock, Refusal } from '#base'
 import type { House, Houses } from '#installation'
 import { openTenants, type Tenant } from '#tenants'
 
-/** A house is opened only when a command asks for it. */
+/** A command opens the database on demand. */
 export interface CommandDeps extends Houses {
   environment: Record<string, string | undefined>
-  /** Of this program. */
+  /** The program's version. */
   version: string
   clock: Clock
-  /** Resolves when the command is told to stop; without it, Ctrl-C ends the command as it stands. */
+  /** Resolves when the command shall stop. If it is not called, Ctrl-C ends the command immediately. */
   untilSignal(): Promise<void>
-  /** Runs the service until it is told to stop. */
+  /** Runs the service until it is stopped. */
   serve(): Promise<void>
-  /** Runs one delivery process under the name its parent gave it. */
+  /** Runs one delivery process under the name given by its parent. */
   deliver(processId: string): Promise<void>
   /** Runs the SMTP listeners. */
   receive(): Promise<void>
-  /** Runs one process that sends to webhooks, under the name its parent gave it. */
+  /** Runs one webhook sender process under the name given by its parent. */
   sendWebhooks(processId: string): Promise<void>
   print(text: string): void
-  /** For tests that end a command half-way. */
+  /** For tests that end a command halfway. */
   reached?: ((place: string) => void) | undefined
 }
 
@@ -31,10 +31,10 @@ export interface Command {
   summary: string
   help: string
   options: ParseArgsOptionsConfig
-  /** Names of positional arguments, in order; all are needed but a last one that ends with `?`; one that ends with `...` takes one or more. */
+  /** Names of positional arguments, in order. A last one that ends with `?` is optional; one that ends with `...` takes one or more. */
   positionals?: readonly string[]
   hidden?: boolean
-  /** Goes into the audit log when it succeeds; `unnamed`: without its words, which name a person to be forgotten. */
+  /** Successful calls go into the audit log; `unnamed`: without arguments, because they name a person to be erased. */
   audited?: true | 'unnamed'
   run(given: Given, deps: CommandDeps): Promise<void>
 }
@@ -44,7 +44,7 @@ export interface Given {
   positionals: readonly string[]
 }
 
-/** A wrong call of a command: the sentence says what to do instead. */
+/** A usage error; its message contains the correct call. */
 export class UsageError extends Error {}
 
 export function parseCall(command: Command, words: readonly string[]): Given {
@@ -70,7 +70,7 @@ export function needed(given: Given, name: string): string {
   return value
 }
 
-/** The tenant of an id, or the default one; refuses `not_found`. */
+/** The tenant with this id, or the default tenant; refuses `not_found`. */
 export async function tenantOf(house: House, id: string | undefined): Promise<Tenant> {
   const tenants = openTenants(house)
   const tenant = id === undefined ? await tenants.default() : await tenants.find(id)
@@ -78,13 +78,13 @@ export async function tenantOf(house: House, id: string | undefined): Promise<Te
   return tenant
 }
 
-/** The id given with --tenant, of a tenant that there is; undefined without. */
+/** The id from --tenant, of an existing tenant; undefined without the option. */
 export async function givenTenant(given: Given, house: House): Promise<string | undefined> {
   const id = text(given, 'tenant')
   return id === undefined ? undefined : (await tenantOf(house, id)).id
 }
 
-/** JSON for machines with --json, else lines for people. */
+/** Prints JSON with --json, otherwise text lines. */
 export function printed(given: Given, deps: CommandDeps, record: Record<string, unknown>, lines: string): void {
   deps.print(given.options.json === true ? JSON.stringify(record) : lines)
 }

@@ -1,4 +1,4 @@
-/** `postrider crash-test`: the proof that nothing accepted is lost, on this machine, by one command. */
+/** `postrider crash-test`: verifies on this machine, with one command, that no accepted message is lost. */
 import { type CrashTestOptions, type FaultKind, faultKinds, type Progress, runCrashTest, type Verdict } from '#crash-test'
 import { type Command, type CommandDeps, type Given, jsonOption, printed, text, UsageError } from './command.ts'
 
@@ -71,7 +71,7 @@ function kindsIn(list: string | undefined): FaultKind[] | undefined {
   })
 }
 
-/** A bar that stays on its line, or a line for each run where the output is no terminal. */
+/** A progress bar on one line, or one line per run if the output is not a terminal. */
 function progressTo(deps: CommandDeps): (progress: Progress) => void {
   return ({ run, runs, doing, acknowledged }) => {
     const told = `${run}/${runs}  ${acknowledged} accepted  ${doing}`

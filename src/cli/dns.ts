@@ -1,4 +1,4 @@
-/** `postrider dns`: what the operator publishes for the platform's own names, and what DNS says of it now. */
+/** `postrider dns`: the DNS records to publish for the platform's own names, and their current state in DNS. */
 import { readPlatform } from '#doctor'
 import type { PlatformRecord } from '#domains'
 import { openResolver } from '#net'

@@ -1,4 +1,4 @@
-/** `postrider doctor`: is this installation fit to send, and what to do where it is not. */
+/** `postrider doctor`: checks whether this installation is fit to send, and recommends repairs. */
 import { examine, type Finding, publicAddresses, readPlatform } from '#doctor'
 import { openResolver } from '#net'
 import { type Command, jsonOption } from './command.ts'

@@ -1,4 +1,4 @@
-/** Commands of sending domains: added, checked, trusted without a check, and removed, by their names. */
+/** Commands for sending domains: add, check, trust without a check, and remove, by name. */
 import { Refusal } from '#base'
 import { deleteDomain } from '#delivery'
 import { addDomain, type DnsRecord, type Domain, makeDomain, openDomains, openShownDomains, recordsOf, trustDomain } from '#domains'
@@ -10,7 +10,7 @@ import { type Command, type Given, jsonOption, printed, tenantOf, text } from '.
 
 const ofTenant = { tenant: { type: 'string' }, ...jsonOption } as const
 
-/** The domain of that name, of the tenant given or of the default one. */
+/** The domain of that name, of the given or the default tenant. */
 async function domainOf(given: Given, house: House): Promise<Domain> {
   const tenant = await tenantOf(house, text(given, 'tenant'))
   const name = given.positionals[0] as string
@@ -34,7 +34,7 @@ export const shownDomain = ({ id, uuid, name, tenantId, verified, verifiedAt, tr
   createdAt,
 })
 
-/** For below a list of records. */
+/** A note below a list of records. */
 export const unpublishable = (hostname: string) =>
   hostname.includes('.')
     ? ''

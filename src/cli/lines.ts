@@ -1,9 +1,9 @@
-/** The lines of an input, bounded: one that is too long is told as such and passed over, whatever its length. */
+/** Reads an input line by line with bounded memory: reports and skips a line that is too long. */
 
 export interface Line {
   /** From 1. */
   number: number
-  /** Without its end; undefined when it was too long. */
+  /** Without the line ending; undefined if the line was too long. */
   text: string | undefined
 }
 

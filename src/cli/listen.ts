@@ -1,4 +1,4 @@
-/** `postrider listen`: events as they happen, for people and programs, and to a receiver under development, signed. */
+/** `postrider listen`: prints events live, and forwards them, signed, to a receiver under development. */
 import ipaddr from 'ipaddr.js'
 import type { Network } from '#base'
 import { openGuard, openPost, openResolver, type PostOutcome } from '#net'
@@ -6,7 +6,7 @@ import { openTenants } from '#tenants'
 import { type LiveEvent, openForward, openLive, type ToldEvent, toldEvents, webhookBody } from '#webhooks'
 import { type Command, jsonOption, text, UsageError } from './command.ts'
 
-/** The operator's own word says where to forward, so no address is out of bounds. */
+/** The operator chooses the forwarding target, so all addresses are allowed. */
 const everywhere: Network[] = ['0.0.0.0/0', '::/0'].map((network) => ipaddr.parseCIDR(network))
 
 export const listen: Command = {
@@ -71,7 +71,7 @@ const shown = ({ statusCode, durationMs, error }: PostOutcome) => ({ statusCode,
 const answerOf = ({ statusCode, durationMs, error }: PostOutcome) =>
   statusCode === null ? `-> no answer: ${error} (${durationMs} ms)` : `-> ${statusCode} in ${durationMs} ms`
 
-/** What a terminal would take for a command is left out: subjects and replies are strangers' words. */
+/** Removes terminal control characters, because subjects and replies come from outside. */
 const plain = (words: string) => words.replace(/[\u0000-\u001f\u007f-\u009f]+/g, ' ')
 
 const wordOf = (value: unknown) => (typeof value === 'string' || typeof value === 'number' ? String(value) : '')

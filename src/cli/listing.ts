@@ -1,4 +1,4 @@
-/** Commands that list records: what other commands want the ids of. */
+/** Commands that list records, for the ids that other commands need. */
 import { listCredentials } from '#credentials'
 import { listDomains } from '#domains'
 import { listLimits } from '#limits'

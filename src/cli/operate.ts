@@ -1,4 +1,4 @@
-/** Commands of the operator: the queue, tenants that are paused, and why an email is where it is. */
+/** Operator commands: the queue, paused tenants, and `explain` for an email's state. */
 import { emailIdTimeMs, Refusal } from '#base'
 import {
   cancelQueue,
@@ -34,7 +34,7 @@ const units = [
   ['s', 1000],
 ] as const
 
-/** In the largest unit that it fills. */
+/** In the largest unit with a value of at least one. */
 function age(ms: number): string {
   const [unit, length] = units.find(([, least]) => ms >= least) ?? units[3]
   return `${Math.max(0, Math.floor(ms / length))} ${unit}`
@@ -123,10 +123,10 @@ async function placeOf(given: Given, house: House) {
   return { tenantId, kind: 'domain' as const, name: (domain as string).toLowerCase() }
 }
 
-/** A rule's name, or the domain of mail servers; a rule's domain is its rule's. */
+/** The name of a provider rule, or a domain of mail servers; for a domain covered by a rule, the rule's name. */
 function providerNamed(given: string, { config }: House): string {
   const providers = openProviders(config.providerRules)
-  // A mixture has the names of those whose servers are among its own.
+  // A mixed site is named after the providers of its servers, joined by `+`.
   if (providers.names.has(given) || given.includes('+')) return given
   const domain = parseAddress(`a@${given}`)?.domain
   if (domain === undefined || !domain.includes('.'))
@@ -182,7 +182,7 @@ const filterOf = async (given: Given, house: House) => ({
   destination: text(given, 'destination')?.toLowerCase(),
 })
 
-/** A command that does the same to all queued mail it is told to. */
+/** A command that applies one action to all matching queued mail. */
 const forQueue = (
   verb: string,
   past: string,

@@ -1,4 +1,4 @@
-/** Commands that make records: keys, tenants, domains, members, limits. */
+/** Commands that create records: keys, tenants, domains, members, limits. */
 import { createKey, getCredential, type Permission, permissions } from '#credentials'
 import type { House } from '#installation'
 import { keySubject, organisationSubject, setLimits, tenantSubject } from '#limits'
@@ -100,7 +100,7 @@ export const memberList: Command = {
     }),
 }
 
-/** null: of the organisation; undefined: not said. */
+/** null: the organisation; undefined: not given. */
 const meantTenant = async (given: Given, house: House): Promise<string | null | undefined> =>
   text(given, 'tenant') === 'organisation' ? null : givenTenant(given, house)
 

@@ -1,4 +1,4 @@
-/** `postrider secret rotate`: the installation's secret replaced by another, while the service runs. */
+/** `postrider secret rotate`: replaces the installation's secret while the service runs. */
 import { replaceKeptSecret, rotateSecret } from '#installation'
 import { type Command, jsonOption, printed, UsageError } from './command.ts'
 
@@ -28,7 +28,7 @@ old secret as long as you keep backups from before.`,
   run: (given, deps) =>
     deps.withHouse(async ({ db, clock, ids, config, secrets }) => {
       const isKept = config.secret === undefined
-      // Also to go on with a rotation: its end makes the old one useless, and here nothing keeps the new one.
+      // Also when a rotation is resumed: at its end the old secret becomes useless, and the new one is not stored here.
       if (!isKept && config.newSecret === undefined)
         throw new UsageError(
           'the secret is given as a setting here, so the new one must be too: give it as POSTRIDER_SECRET_NEW or POSTRIDER_SECRET_NEW_FILE, to every process and to this command (postrider secret rotate --help)',

@@ -1,4 +1,4 @@
-/** `postrider send`: one email through the running service's API, followed until it is final. */
+/** `postrider send`: sends one email through the running service's API and follows it until it is final. */
 import { pause } from '#base'
 import { type Command, jsonOption, needed, text, UsageError } from './command.ts'
 

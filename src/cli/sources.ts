@@ -1,4 +1,4 @@
-/** Commands for the addresses that mail is sent from: in pools, which tenants and tags are given. */
+/** Commands for egress sources and pools, and their assignment to tenants and tags. */
 import { isIP } from 'node:net'
 import {
   addSource,
@@ -17,15 +17,15 @@ import { openResolver, type Resolver } from '#net'
 import { type Command, type Given, givenTenant, jsonOption, printed, text, UsageError } from './command.ts'
 
 interface Advice {
-  /** What the PTR of the address says; null: DNS could not be asked. */
+  /** The address's PTR names; null: the DNS lookup failed. */
   ptr: string[] | null
-  /** This machine has the address; another one that delivers may have it, too. */
+  /** This machine has the address; another delivering machine may have it as well. */
   isHere: boolean
-  /** What to mend; null: nothing. */
+  /** The recommended repair; null: no repair needed. */
   advice: string | null
 }
 
-/** What receivers look up of an address that connects: its PTR, and that the name leads back to it. */
+/** Checks that receivers make of a connecting address: its PTR, and the name's address back to it. */
 async function adviceOn(resolver: Resolver, address: string, name: string): Promise<Advice> {
   const [ptr, addresses, isHere] = await Promise.all([resolver.ptr(address, 'fresh'), resolver.addresses(name, 'fresh'), canBind(address)])
   const elsewhere = isHere ? [] : ['give this machine the address, or nothing is sent from it here']

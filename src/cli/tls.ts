@@ -1,4 +1,4 @@
-/** Commands of the operator about encryption: the recipients' domains that get no mail without it. */
+/** Commands for recipient domains that require TLS. */
 import { listTlsRequirements, requireTls, waiveTls } from '#delivery'
 import { parseAddress } from '#mail'
 import { type Command, type Given, jsonOption, printed, UsageError } from './command.ts'

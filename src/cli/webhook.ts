@@ -1,4 +1,4 @@
-/** Commands about webhooks. */
+/** Commands for webhooks. */
 import { replayRange, rotateInstallationKey } from '#webhooks'
 import { type Command, type Given, jsonOption, needed, printed, UsageError } from './command.ts'
 

@@ -1,4 +1,4 @@
-/** What the service says of itself, asked over its API alone: which emails there are, their attempts, and the log of events. */
+/** Queries the service over its API only: emails, their attempts, and the event log. */
 import { type Clock, pause } from '#base'
 import type { ToldAttempt } from './ledger.ts'
 
@@ -19,18 +19,18 @@ interface ListedEmail {
 }
 
 export interface Ask {
-  /** Resolves with true when nothing is on its way any more, with false when that took longer than `withinMs`. */
+  /** Resolves to true when no email is queued or in flight, to false after `withinMs`. */
   untilQuiet(withinMs: number): Promise<boolean>
   listEmails(afterMs: number): Promise<ListedEmail[]>
   attempts(emailIds: readonly string[]): Promise<Map<string, ToldAttempt[]>>
-  /** The events since the last call, by email: until `isComplete` or until none came for a while. */
+  /** The events since the last call, by email: until `isComplete`, or until no event came for a while. */
   events(isComplete: (byEmail: ReadonlyMap<string, string[]>) => boolean): Promise<Map<string, string[]>>
 }
 
 export function openAsk({ clock, url, key }: { clock: Clock; url: string; key: string }): Ask {
   let position = '0-0'
 
-  /** Again while it cannot be answered: the service may be starting. */
+  /** Retries while the service cannot answer: it may be starting. */
   const get = async <T>(path: string): Promise<T> => {
     let failure: unknown
     for (let attempt = 0; attempt < mostTries; attempt++) {
@@ -139,7 +139,7 @@ const attemptOf = ({ status, output, outcomeUnknown, timestampIso }: Delivery): 
   atMs: Date.parse(timestampIso),
 })
 
-/** Server-sent events, as they were written: blocks with an empty line after each. */
+/** Splits server-sent events into blocks, each followed by an empty line. */
 async function* blocksOf(body: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
   const decoder = new TextDecoder()
   let text = ''

@@ -1,4 +1,4 @@
-/** The checker on small ledgers: quiet where all is right, and each broken promise named. */
+/** Tests the checker on small ledgers: no report for correct ones, and the right report for each broken guarantee. */
 import { expect, test } from 'vitest'
 import { type Counts, type Facts, noCounts, reconcile } from './check.ts'
 import type { SendRequest, Taken, ToldAttempt, ToldEmail } from './ledger.ts'

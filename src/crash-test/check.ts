@@ -1,13 +1,13 @@
 /**
- * The checker: what was asked and answered, what the relay took and what the service says of itself, compared. Pure, so that it is tested
- * on ledgers in which something is wrong. Every sentence it returns is a broken promise.
+ * The checker: compares requests and responses, the relay's messages, and the service's own records. Pure, so that it is tested on ledgers
+ * with known errors. Every sentence it returns is a broken guarantee.
  */
 import type { Fault, SendRequest, Taken, ToldAttempt, ToldEmail } from './ledger.ts'
 
 export interface Facts {
   requests: readonly SendRequest[]
   taken: ReadonlyMap<string, readonly Taken[]>
-  /** By recipient; more than one of a recipient is wrong. */
+  /** By recipient; more than one of a recipient is an error. */
   emails: ReadonlyMap<string, readonly ToldEmail[]>
   faults: readonly Fault[]
 }
@@ -16,26 +16,26 @@ export interface Counts {
   requests: number
   /** Recipients of acknowledged requests. */
   acknowledged: number
-  /** Of those: taken by the relay exactly once. */
+  /** Acknowledged recipients whose message the relay took exactly once. */
   deliveredOnce: number
-  /** Of those: refused by the relay for good, as this test wanted. */
+  /** Acknowledged recipients that the relay refused permanently, as the test intended. */
   refused: number
-  /** Recipients of requests that got no answer and had no key, so that both outcomes are right. */
+  /** Recipients of requests without response and without key, for which both outcomes are correct. */
   unanswered: number
-  /** Copies beyond the first that an attempt of unknown outcome explains. */
+  /** Copies beyond the first that an attempt with unknown outcome explains. */
   duplicatesExplained: number
-  /** Of those: with nothing done to a process at the time, so that its owner was only too slow to keep its lease. */
+  /** Explained copies without a fault at the time: the process was only too slow to keep its lease. */
   duplicatesUnprovoked: number
   duplicatesUnexplained: number
-  /** Acknowledged, and neither taken by the relay nor refused by it. */
+  /** Acknowledged, but neither taken nor refused by the relay. */
   lost: number
-  /** Not final although nothing hindered it. */
+  /** Not final although no fault prevented it. */
   stuck: number
-  /** Taken by the relay, and never asked for; or two emails where one was asked for. */
+  /** Taken by the relay but never requested, or two emails for one request. */
   invented: number
-  /** Arrived with another text, or copies with different Message-IDs. */
+  /** Arrived with changed text, or copies with different Message-IDs. */
   altered: number
-  /** The outcome of an attempt that was already declared unknown, recorded after it. */
+  /** The outcome of an attempt recorded after the attempt was declared unknown. */
   stale: number
   eventsMissing: number
 }
@@ -64,15 +64,15 @@ export interface Findings {
   violations: string[]
 }
 
-/** What was in flight so long before a fault may still have been on its way to the record when it struck. */
+/** Messages in flight this long before a fault may still have been unrecorded when it struck. */
 const inFlightMs = 5000
 
-/** Between a final dot's leaving and our noticing it, on a busy machine. */
+/** Delay between sending a final dot and noticing it here, on a busy machine. */
 const arrivalSlackMs = 250
 
 const isFinal = (status: string) => status === 'sent' || status === 'hardfail' || status === 'bounced'
 
-/** Of these the attempts are needed; for the others one look at the list and the log is enough. */
+/** Whether the attempts are needed; otherwise the list and the event log suffice. */
 export const needsCloseLook = (email: Omit<ToldEmail, 'attempts'>, copies: number): boolean => copies !== 1 || email.events.length !== 1
 
 export function reconcile({ requests, taken, emails, faults }: Facts): Findings {
@@ -117,7 +117,7 @@ export function reconcile({ requests, taken, emails, faults }: Facts): Findings 
     const isRefused = recipient.startsWith('refused')
     if (isRefused ? status !== 'hardfail' : status !== 'sent')
       return broken('lost', `${recipient}: ended as ${status}, and the relay took it ${copies.length} times`)
-    // The relay refuses it, so nothing is taken: also of a request whose answer was lost.
+    // The relay refuses it, so there is no copy, even if the response to the request was lost.
     if (isRefused) counts.refused += isAcknowledged ? 1 : 0
     else if (copies.length === 0) broken('lost', `${recipient}: is ${status}, and the relay never took it`)
     else if (copies.length === 1 && isAcknowledged) counts.deliveredOnce++
@@ -126,14 +126,14 @@ export function reconcile({ requests, taken, emails, faults }: Facts): Findings 
   }
 
   /**
-   * A copy is right when an attempt recorded it, or when it was on its way when its owner was declared lost: each needs an attempt of
-   * unknown outcome of its own, made after the copy arrived. What is sent after that declaration, is sent by an owner without a right to it.
+   * A copy is correct if an attempt recorded it, or if it was in flight when its owner was declared lost. Each copy of the latter kind
+   * needs an own attempt with unknown outcome, ended after the copy arrived. A copy sent after that declaration was sent without a lease.
    */
   function checkCopies({ recipient, attempts }: ToldEmail, copies: readonly Taken[]): void {
     if (copies.length < 2 || !attempts) return
     const unrecorded = copies.filter(({ id }) => !attempts.some(({ output }) => answerIn(output) === id))
     const declaredMs = attempts.filter((one) => one.outcomeUnknown).map((one) => one.atMs)
-    // The latest copy has the fewest declarations after it, so it chooses first.
+    // The latest copy has the fewest declarations after it, so it is matched first.
     const explained = unrecorded
       .toSorted((a, b) => b.atMs - a.atMs)
       .filter(({ atMs }) => {
@@ -159,7 +159,7 @@ export function reconcile({ requests, taken, emails, faults }: Facts): Findings 
     }
   }
 
-  /** One event for each attempt, of its kind, and exactly one of the end. */
+  /** One event of the right kind for each attempt, and exactly one final event. */
   function checkEvents({ recipient, status, events, attempts }: ToldEmail): void {
     const end = status === 'sent' ? 'MessageSent' : 'MessageDeliveryFailed'
     const times = (name: string) => events.filter((one) => one === name).length
@@ -170,7 +170,7 @@ export function reconcile({ requests, taken, emails, faults }: Facts): Findings 
   }
 }
 
-/** For who looks into it: what arrived and what was recorded, in milliseconds from the first copy on. */
+/** For debugging: arrivals and records, in milliseconds after the first copy. */
 function timelineOf(copies: readonly Taken[], attempts: readonly ToldAttempt[]): string {
   const beganMs = copies[0]?.atMs ?? 0
   const rows = [
@@ -186,7 +186,7 @@ function timelineOf(copies: readonly Taken[], attempts: readonly ToldAttempt[]):
     .join(', ')
 }
 
-/** The relay's own number of a message, as its reply told it. */
+/** The relay's message number, from its reply. */
 const answerIn = (output: string): string | undefined => /taken as (t\d+)/.exec(output)?.[1]
 
 export function added(a: Counts, b: Counts): Counts {

@@ -1,9 +1,10 @@
 /**
- * The crash test: the real service under load, killed again and again, and then asked whether it kept its word. A run is one fault under
- * continuous load until the service sends again; every twenty runs, and at the end, everything is drained and reconciled.
+ * Crash test: kills the service repeatedly under load, then verifies that no accepted message was lost or duplicated without being marked.
+ * A run is one fault under continuous load until the service sends again. After every twenty runs, and at the end, the queue is drained and
+ * all records are compared.
  * Owns: nothing. Uses: base, db. Used by: cli.
- * Promises: what it starts it ends, in a folder of its own, on loopback; what it finds does not rest on the service's code, only on its API
- * and on what a relay of its own took.
+ * Promises: it ends every process it starts, and uses its own folder and loopback only; its results do not depend on the service's code,
+ * only on its API and on the messages received by its own relay.
  */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -29,9 +30,9 @@ export interface CrashTestOptions {
   runs: number
   seed: number
   leaseMs: number
-  /** Only these faults, in turn; undefined: all, dealt like cards. */
+  /** Only these faults, in turn; undefined: all, in random order. */
   only?: readonly FaultKind[] | undefined
-  /** No run begins after it is aborted; what was done is still reconciled. */
+  /** No run begins after it aborts; finished runs are still checked. */
   signal?: AbortSignal | undefined
   onProgress?: ((progress: Progress) => void) | undefined
 }
@@ -39,7 +40,7 @@ export interface CrashTestOptions {
 export interface Progress {
   run: number
   runs: number
-  /** What was done, or `reconciling`. */
+  /** The current fault, or `reconciling`. */
   doing: string
   acknowledged: number
 }
@@ -49,16 +50,16 @@ export interface Verdict {
   runs: number
   seconds: number
   counts: Counts
-  /** How often each fault was applied; those that found nothing to strike are not counted as runs. */
+  /** How often each fault was applied; a fault without a target does not count as a run. */
   faults: Record<string, number>
-  /** Requests repeated under their key, and how many of them were answered with other octets. */
+  /** Requests repeated under their key, and how many of them got a response with other bytes. */
   repeated: number
   changedAnswers: number
-  /** From the fault until the relay had mail that was accepted after it: median and longest. */
+  /** From the fault until the relay had a message accepted after it, in milliseconds: median and longest. */
   sendsAgainMs: { median: number; longest: number }
-  /** Sentences; empty when every promise was kept. */
+  /** Sentences; empty if every guarantee held. */
   violations: string[]
-  /** Ledgers, logs and the database, kept when something was wrong. */
+  /** Ledgers, logs and the database, kept after a violation. */
   folder: string | undefined
 }
 
@@ -160,7 +161,7 @@ interface World {
 
 const acknowledgedIn = (requests: readonly SendRequest[]) => requests.reduce((sum, { emails }) => sum + emails.size, 0)
 
-/** Starts what has ended, and waits until the relay has something that was accepted after `sinceMs`; false when that never comes. */
+/** Restarts ended processes, and waits until the relay has a message accepted after `sinceMs`; false after a timeout. */
 async function untilSending({ clock, service, sink, load }: World, sinceMs: number): Promise<boolean> {
   const untilMs = clock.monotonicMs() + sendsAgainWithinMs
 
@@ -179,7 +180,7 @@ async function untilSending({ clock, service, sink, load }: World, sinceMs: numb
   }
 }
 
-/** Everything of one period, told by the service and compared with the ledgers. */
+/** Reads all records of one period from the service and compares them with the ledgers. */
 async function settle({ sink, load, ask }: World, sinceMs: number, faults: readonly Fault[]) {
   const listed = await ask.listEmails(sinceMs - clockSlackMs)
   const ours = new Set(load.requests.flatMap(({ texts }) => [...texts.keys()]))

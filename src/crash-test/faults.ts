@@ -1,6 +1,6 @@
 /**
- * What is done to the service, one at a time: processes killed at a random moment, at the moment of an answer or of a final dot, or at a
- * named place in the code; and a delivery process frozen until others have taken over its work.
+ * Injects faults, one at a time. Kills processes at a random moment, at a response, at a final dot or at a failpoint, or freezes a delivery
+ * process until others have taken over its work.
  */
 import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -12,7 +12,7 @@ import type { Chance } from './random.ts'
 import type { Service } from './service.ts'
 import type { Sink } from './sink.ts'
 
-/** Where the code asks whether it should end (base/crash-points.ts). */
+/** Failpoints in the code (base/crash-points.ts). */
 const places = {
   'accept uncommitted': 'accept-uncommitted',
   'accept committed': 'accept-committed',
@@ -39,7 +39,7 @@ export const faultKinds = [
 ] as const
 export type FaultKind = (typeof faultKinds)[number]
 
-/** Twenty, of which the last freezes: it must be looked at before another kill could hide what it did. */
+/** Twenty faults. The freeze comes last, because its effects must be checked before another kill could hide them. */
 const dealt: readonly FaultKind[] = [
   ...([
     'serve',
@@ -68,7 +68,7 @@ const momentWithinMs = 3000
 const fuseWithinMs = 8000
 const deathWithinMs = 2000
 const freezeTurns = 1.5
-/** So that what the frozen one sends when it goes on comes clearly after it was declared lost. */
+/** Delay after the takeover, so that messages of the resumed process clearly arrive after it was declared lost. */
 const afterTakeoverMs = 700
 const holdAfterFreezeMs = 1000
 const pollMs = 5
@@ -85,7 +85,7 @@ export interface FaultDeps {
   leaseMs: number
 }
 
-/** Does it, and says when; `undefined` when there was nothing to do it to. */
+/** Applies the fault and returns its times; `undefined` if there was no process to apply it to. */
 export async function applyFault(kind: FaultKind, deps: FaultDeps): Promise<Fault | undefined> {
   const { clock, service, leaseMs } = deps
   if (kind === 'freeze') return freeze(deps)
@@ -122,7 +122,7 @@ export async function applyFault(kind: FaultKind, deps: FaultDeps): Promise<Faul
     case 'final dot':
       return kill(deliveries, () => atDot(deps))
     case 'shards taken':
-      // They are taken when somebody dies: one dies, and who takes over dies as well.
+      // This failpoint runs when a process dies: one process is killed, and the one that takes over dies as well.
       return blow(kind, deps, () => signal(deps.chance.pick(deliveries), 'SIGKILL'))
     case 'accept uncommitted':
     case 'accept committed':
@@ -133,7 +133,7 @@ export async function applyFault(kind: FaultKind, deps: FaultDeps): Promise<Faul
   }
 }
 
-/** The delivery processes, once there are `least`: those that die young are started again after a pause that grows. */
+/** The delivery processes, once there are at least `least`. Processes that die young are restarted after a growing pause. */
 async function untilDelivering({ clock, service }: FaultDeps, least: number): Promise<number[]> {
   const untilMs = clock.monotonicMs() + restartWithinMs
   for (;;) {
@@ -143,12 +143,12 @@ async function untilDelivering({ clock, service }: FaultDeps, least: number): Pr
   }
 }
 
-/** Resolves with the next answer, so that a kill falls right behind it; or after a while. */
+/** Resolves at the next response, so that a kill follows it directly; or after a timeout. */
 function atAnswer({ clock, load }: FaultDeps): Promise<void> {
   return atCall(clock, (call) => (load.onAnswer = call))
 }
 
-/** Resolves while the sender waits for the answer to its final dot. */
+/** Resolves while the sender waits for the reply to its final dot. */
 function atDot({ clock, sink }: FaultDeps): Promise<void> {
   return atCall(clock, (call) => (sink.onDot = call))
 }
@@ -165,7 +165,7 @@ function atCall(clock: Clock, listen: (call: (() => void) | undefined) => void):
   })
 }
 
-/** Leaves a fuse for the place, and waits until a process came by and ended itself. */
+/** Arms the failpoint and waits until a process reached it and killed itself. */
 async function blow(kind: Place, { clock, service, leaseMs }: FaultDeps, after: () => unknown): Promise<Fault | undefined> {
   const fuse = join(service.fuses, places[kind])
   const beganMs = clock.nowMs()
@@ -174,7 +174,7 @@ async function blow(kind: Place, { clock, service, leaseMs }: FaultDeps, after: 
   after()
   const untilMs = clock.monotonicMs() + fuseWithinMs
   const isLit = () => {
-    // The one that consumes it ends itself in the same breath.
+    // The process that consumes the file kills itself immediately.
     try {
       writeFileSync(fuse, '', { flag: 'r+' })
       return true
@@ -202,14 +202,14 @@ async function pidsOf(service: Service): Promise<Set<number>> {
 }
 
 /**
- * One delivery process stands still, with work in its hands, until its lease is over and another has sent what it had; then it goes on. What
- * the other sends again is not answered until the first had time to do harm.
+ * Freezes one delivery process with messages in flight until its lease has expired and another has sent them, then resumes it. Messages
+ * sent again are not answered until the first process had time to do harm.
  */
 async function freeze(deps: FaultDeps): Promise<Fault | undefined> {
   const { clock, sink, load, leaseMs } = deps
   const deliveries = await untilDelivering(deps, 2)
   if (deliveries.length < 2) return undefined
-  // A new one first gets its share of the work.
+  // A new process first gets its share of the work.
   await pause(clock, leaseMs)
   const usualMs = sink.slownessMs
   sink.slownessMs = usualMs * 4
@@ -229,7 +229,7 @@ async function freeze(deps: FaultDeps): Promise<Fault | undefined> {
   } finally {
     sink.slownessMs = usualMs
   }
-  // What it sends from here on, it sends without its lease.
+  // From here on it sends without a lease.
   const endedMs = clock.nowMs()
   signal(frozen, 'SIGCONT')
   await pause(clock, holdAfterFreezeMs)

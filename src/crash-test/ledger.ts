@@ -1,9 +1,9 @@
 /**
- * What is known outside of the service: what was asked of it and what it answered, what the relay took, and when something was done to
- * its processes. The checker compares this with what the service says of itself.
+ * Observations made outside the service: requests and responses, messages taken by the relay, and faults. The checker compares them with
+ * the service's own records.
  */
 
-/** One request to send, and what became of it. */
+/** One send request and its outcome. */
 export interface SendRequest {
   path: '/emails' | '/emails/batch'
   body: string
@@ -11,35 +11,35 @@ export interface SendRequest {
   /** Recipient → SHA-256 of the text sent to it. */
   texts: ReadonlyMap<string, string>
   beganMs: number
-  /** `unanswered`: no answer came, and without a key it may not be asked again; accepted or not, both would be right. */
+  /** `unanswered`: no response came, and without a key it must not be repeated; accepted or not are both correct. */
   state: 'open' | 'acknowledged' | 'unanswered' | 'refused'
   answeredMs: number
-  /** Recipient → email id, when acknowledged. */
+  /** Recipient → email id, if acknowledged. */
   emails: ReadonlyMap<string, string>
   answer: string
 }
 
-/** One recipient's message that the relay answered with 250, or was about to when the connection broke. */
+/** A recipient's message that the relay answered with 250, or would have when the connection broke. */
 export interface Taken {
-  /** Stands in the relay's reply, and therefore in the attempt that recorded it. */
+  /** Part of the relay's reply, and so of the attempt that recorded it. */
   id: string
   recipient: string
   messageId: string
-  /** SHA-256 of its text as it arrived. */
+  /** SHA-256 of its text as received. */
   text: string
   connection: string
-  /** When the final dot was here. */
+  /** When the final dot arrived. */
   atMs: number
 }
 
-/** Something done to processes: what was in flight between `beganMs` and `endedMs` may be repeated. */
+/** A fault: messages in flight between `beganMs` and `endedMs` may be repeated. */
 export interface Fault {
   kind: string
   beganMs: number
   endedMs: number
 }
 
-/** An attempt as the API tells it. */
+/** An attempt as shown by the API. */
 export interface ToldAttempt {
   status: string
   output: string
@@ -47,13 +47,13 @@ export interface ToldAttempt {
   atMs: number
 }
 
-/** What the service says of one email. */
+/** The service's record of one email. */
 export interface ToldEmail {
   id: string
   recipient: string
   status: string
-  /** Names of its events, in their order. */
+  /** Names of its events, in order. */
   events: readonly string[]
-  /** Of those that were looked at closely. */
+  /** Only for emails that need a close look. */
   attempts: readonly ToldAttempt[] | undefined
 }

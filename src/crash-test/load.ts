@@ -1,6 +1,6 @@
 /**
- * The callers: requests one after the other from several clients, some with an idempotency key, some in batches. What was answered is kept;
- * what was not answered is asked again under its key until it is, and without a key never.
+ * Load generator: several clients send requests one after the other, some with an idempotency key, some in batches. Responses are recorded.
+ * An unanswered request is repeated under its key until it is answered; without a key it is never repeated.
  */
 import { createWriteStream } from 'node:fs'
 import { type Clock, pause } from '#base'
@@ -13,26 +13,26 @@ const clients = 4
 const pauseBetweenMs = 100
 const pauseAfterFailureMs = 150
 const answerWithinMs = 20_000
-/** While so many are on their way, nothing is added. */
+/** Pauses sending while this many recipients are in flight. */
 const mostOnTheirWay = 300
 const burstBatches = 4
 const burstBatchSize = 60
 const destinations = ['one.example', 'two.example', 'three.example', 'four.example']
 
 export interface Load {
-  /** Of this period. */
+  /** The requests of this period. */
   readonly requests: readonly SendRequest[]
-  /** Requests that were answered again under their key, with other octets. */
+  /** Requests whose repetition under the same key got different bytes. */
   readonly changedAnswers: number
   readonly repeatedAnswers: number
-  /** Called with every answer that accepts. */
+  /** Called with every accepting response. */
   onAnswer: (() => void) | undefined
-  /** Many emails at once; resolves with their recipients when they are accepted. */
+  /** Sends many emails at once; resolves to their recipients once accepted. */
   burst(): Promise<string[]>
   resume(): void
   /** Resolves when no request is open. */
   pause(): Promise<void>
-  /** Begins a new period. */
+  /** Starts a new period. */
   forget(): void
   stop(): Promise<void>
 }
@@ -43,7 +43,7 @@ export interface LoadDeps {
   url: string
   key: string
   ledgerFile: string
-  /** How many recipients the relay has taken in this period. */
+  /** The number of recipients taken by the relay in this period. */
   arrived: () => number
 }
 
@@ -89,7 +89,7 @@ export function startLoad(deps: LoadDeps): Load {
       for (;;) {
         const answer = await post(request)
         if (answer?.status === 200) return acknowledge(request, answer.text)
-        // 500 is the service's word that it does not know or could not; anything else is a refusal of what was right.
+        // 500 reports an unknown or failed outcome; any other error refuses a valid request.
         if (answer && answer.status !== 500) {
           request.state = 'refused'
           request.answer = answer.text

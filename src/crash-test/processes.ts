@@ -1,4 +1,4 @@
-/** The processes of the machine: whose children they are and what they were started as. */
+/** Lists the machine's processes with their parents and command lines. */
 import { execFile } from 'node:child_process'
 import { readdir, readFile } from 'node:fs/promises'
 import { promisify } from 'node:util'
@@ -13,13 +13,13 @@ export async function listProcesses(): Promise<Process[]> {
   return process.platform === 'linux' ? fromProc() : fromPs()
 }
 
-/** Not every container has `ps`. */
+/** Some containers have no `ps`. */
 async function fromProc(): Promise<Process[]> {
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name))
   const found = await Promise.all(
     pids.map(async (pid) => {
       const [stat, command] = await Promise.all(['stat', 'cmdline'].map((file) => readFile(`/proc/${pid}/${file}`, 'utf8').catch(() => '')))
-      // The second field is in parentheses and may hold spaces; the fields after it are the state and the parent.
+      // The second field is in parentheses and may contain spaces; state and parent follow it.
       const parent = Number(stat?.slice(stat.lastIndexOf(')') + 2).split(' ')[1])
       return { pid: Number(pid), parent, command: (command ?? '').replaceAll('\0', ' ').trim() }
     }),
@@ -35,9 +35,9 @@ async function fromPs(): Promise<Process[]> {
   })
 }
 
-/** False when it was gone already. */
+/** Returns false if the process was gone. */
 export function signal(pid: number | undefined, name: 'SIGKILL' | 'SIGTERM' | 'SIGSTOP' | 'SIGCONT'): boolean {
-  // 0 and negative numbers mean whole groups of processes.
+  // 0 and negative numbers address whole process groups.
   if (pid === undefined || pid <= 1) return false
   try {
     return process.kill(pid, name)

@@ -1,4 +1,4 @@
-/** The seeded choices of a crash test: the same seed makes the same plan and the same messages, though not the same race. */
+/** Seeded random choices of a crash test: the same seed gives the same plan and messages, but not the same timing. */
 
 export interface Chance {
   /** Uniform in [0, 1). */

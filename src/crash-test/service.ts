@@ -1,4 +1,4 @@
-/** The service under test: the real program in a folder of its own, started, asked, killed and started again. */
+/** The service under test: the real program in its own folder, started, queried, killed and restarted. */
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { mkdir, open, readFile } from 'node:fs/promises'
 import { type AddressInfo, connect, createServer } from 'node:net'
@@ -25,7 +25,7 @@ export interface ServiceOptions {
 }
 
 export interface Running {
-  /** Children of serve, by what they are: `delivery`, `inbound`, … */
+  /** Children of serve by role: `delivery`, `inbound`, … */
   children: Map<string, number[]>
   postmaster: number | undefined
   backends: number[]
@@ -34,15 +34,15 @@ export interface Running {
 export interface Service {
   readonly url: string
   readonly key: string
-  /** The process of `serve`, while it lives. */
+  /** The `serve` process while it lives. */
   readonly pid: number | undefined
-  /** Where a file makes the next process that comes by kill itself. */
+  /** Failpoint folder: a file in it makes the next process that passes kill itself. */
   readonly fuses: string
   running(): Promise<Running>
-  /** Starts it and resolves when it is ready. */
+  /** Starts the service and resolves when it is ready. */
   start(): Promise<void>
   answersSmtp(): Promise<boolean>
-  /** In order; what does not end in time is killed. Nothing of it is left running. */
+  /** Stops in order, kills processes that do not end in time, and leaves no process running. */
   stop(): Promise<void>
 }
 
@@ -64,7 +64,7 @@ export async function openService({ clock, folder, script, environment, relayPor
     POSTRIDER_SUBMISSION_PORT: '0',
     POSTRIDER_SUBMISSION_TLS_PORT: '0',
     POSTRIDER_RELAY: `smtp://${host}:${relayPort}`,
-    // Nobody answers there: nothing about this test leaves the machine.
+    // No server listens there, so that this test sends no DNS queries to other machines.
     POSTRIDER_DNS: `${host}:9`,
     POSTRIDER_DELIVERY_PROCESSES: '2',
     POSTRIDER_LEASE_MS: String(leaseMs),
@@ -85,7 +85,7 @@ export async function openService({ clock, folder, script, environment, relayPor
 
   const start = async () => {
     const log = await open(logFile, 'a')
-    // Detached, so that Ctrl-C ends this test and not what it looks at.
+    // Detached, so that Ctrl-C ends the test and not the service.
     const started = spawn(process.execPath, [script, 'serve'], {
       env: settings,
       stdio: ['ignore', log.fd, log.fd],
@@ -137,7 +137,7 @@ export async function openService({ clock, folder, script, environment, relayPor
       const ended = isUp() ? new Promise<void>((resolve) => child?.once('exit', () => resolve())) : Promise.resolve()
       if (isUp()) child?.kill('SIGTERM')
       await Promise.race([ended, pause(clock, stopWithinMs)])
-      // What an orderly stop has ended is gone by now; of what was orphaned by a kill, nothing may stay behind.
+      // An orderly stop has ended all processes by now; kills may have left orphans.
       if (isUp()) child?.kill('SIGKILL')
       const left = new Set((await listProcesses()).filter(({ command }) => command.includes(script)).map(({ pid }) => pid))
       for (const pid of [...children.values()].flat()) if (left.has(pid)) signal(pid, 'SIGKILL')
@@ -146,7 +146,7 @@ export async function openService({ clock, folder, script, environment, relayPor
   }
 }
 
-/** The settings of a service beside which the test is run are not the test's. */
+/** Removes the settings of a service that runs beside the test. */
 const withoutOurs = (environment: Record<string, string | undefined>) =>
   Object.fromEntries(Object.entries(environment).filter(([name]) => !/^(POSTRIDER_|DATABASE_URL$|PORT$|HOST$|PG)/.test(name)))
 
@@ -171,7 +171,7 @@ function greets(port: number): Promise<boolean> {
   })
 }
 
-/** Free a moment ago, and different from each other. */
+/** Ports that were free a moment ago, all different. */
 async function freePorts(count: number): Promise<number[]> {
   const servers = Array.from({ length: count }, () => createServer())
   const ports = await Promise.all(

@@ -1,6 +1,6 @@
 /**
- * The relay of a crash test: takes mail, writes down what it took before it answers, and is as slow as it is told. Recipients whose name
- * begins with `refused` do not exist here; those that begin with `later` are taken at the second try.
+ * The relay of a crash test: records each message before it answers, with an adjustable delay. Recipients beginning with `refused` are
+ * unknown here; those beginning with `later` are accepted at the second attempt.
  */
 import { createHash } from 'node:crypto'
 import { createWriteStream } from 'node:fs'
@@ -18,11 +18,14 @@ export interface Sink {
   /** By recipient, in the order of their final dots. */
   readonly taken: ReadonlyMap<string, Taken[]>
   readonly total: number
-  /** The longest wait before an answer to a final dot; each waits a random part of it. */
+  /** Most milliseconds before the reply to a final dot; each reply waits a random part of it. */
   slownessMs: number
-  /** Called with every final dot, before the answer. */
+  /** Called at every final dot, before the reply. */
   onDot: (() => void) | undefined
-  /** While it holds, a message that was taken before is not answered. Returns how many wait, and lets them go. */
+  /**
+   * Until released, messages that were taken before get no reply. Returns the number of waiting messages and the function that releases
+   * them.
+   */
   holdRepeats(): { readonly waiting: number; release(): void }
   forget(): void
   close(): Promise<void>
@@ -81,7 +84,7 @@ export async function startSink(deps: { clock: Clock; chance: Chance; ledgerFile
       })
     },
   })
-  // Connections end at any moment here: the other side is killed.
+  // Connections break at any moment here, because the other side is killed.
   server.on('error', () => {})
   const port = await new Promise<number>((resolve, reject) => {
     server.once('error', reject)
@@ -126,7 +129,7 @@ const answer = (responseCode: number, message: string) => Object.assign(new Erro
 
 export const hashOf = (text: string) => createHash('sha256').update(text.replaceAll('\r\n', '\n').trim()).digest('hex')
 
-/** The messages of a crash test are plain ASCII text in one part, so nothing has to be decoded. */
+/** Crash-test messages are plain ASCII text in one part, so no decoding is needed. */
 function readMessage(octets: Buffer): { messageId: string; text: string } {
   const message = octets.toString('latin1')
   const end = message.indexOf('\r\n\r\n')

@@ -1,7 +1,7 @@
 /**
- * API keys and SMTP logins: who is this, and what may they do.
+ * API keys and SMTP logins: authentication and permissions.
  * Owns: credentials. Uses: base, db, tenants. Used by: housekeeping, installation, inbound, http, cli, main.
- * Promises: a key is shown once and kept as a SHA-256 hash; a revoked or held key stops working in every process within a second.
+ * Promises: a key is shown once and stored as a SHA-256 hash; a revoked or held key stops working in every process within a second.
  */
 import { LRUCache } from 'lru-cache'
 import { type Clock, type Ids, Refusal, remembered } from '#base'
@@ -49,7 +49,7 @@ const markUsed = sql`
   from unnest($1::bigint[], $2::timestamptz[]) as used (id, at)
   where credentials.id = used.id`
 
-/** Makes an API key, to be shown once. Refuses as `addCredential`. */
+/** Creates an API key, which is shown once. Refuses as `addCredential`. */
 export async function createKey(
   tx: Tx,
   wanted: { mode: 'live' | 'test'; name: string; tenantId: string | null; permissions: readonly Permission[] | null },
@@ -63,8 +63,8 @@ const lastUsedEveryMs = 60_000
 
 export interface Credentials {
   /**
-   * The credential of a key; refuses `invalid_api_key` for a malformed or unknown key and `expired_api_key` for a revoked one.
-   * A held one is returned: what it may not do is said later, in the order of the contract.
+   * The credential of a key; refuses `invalid_api_key` for a malformed or unknown key and `expired_api_key` for a revoked one. A held one
+   * is returned; its restrictions are checked later, in the contract's order.
    */
   authenticate(key: string): Promise<Credential>
   /**
@@ -72,9 +72,9 @@ export interface Credentials {
    * `invalid_api_key`, `expired_api_key`, `credential_on_hold`, and `permission_denied` to one that may not send.
    */
   authenticateLogin(userName: string, key: string): Promise<Credential & { tenantId: string }>
-  /** Writes down the last uses seen since the last call; at most one a minute for each credential. */
+  /** Saves the last uses since the previous call, at most one per minute for each credential. */
   saveUses(): Promise<void>
-  /** A credential was changed by this process, which sees it at once. */
+  /** Clears the cache after this process changed a credential. */
   forget(): void
 }
 

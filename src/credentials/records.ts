@@ -1,4 +1,4 @@
-/** Credentials as their owners manage them: made, listed, changed, revoked. A revoked one stays as a tombstone that nobody finds. */
+/** Credential management: create, list, change, revoke. A revoked credential stays as a tombstone that no query returns. */
 import { createHash } from 'node:crypto'
 import { type Ids, Refusal, refuseOddText, type Secrets, wrongField } from '#base'
 import { type Queryable, sealedColumn, sql, type Tx } from '#db'
@@ -30,7 +30,7 @@ export interface NewCredential {
   type: CredentialType
   mode: 'live' | 'test'
   name: string
-  /** null: organisation-level, which an SMTP login cannot be. */
+  /** null: organisation-level, which is not possible for an SMTP login. */
   tenantId: string | null
   permissions: readonly Permission[] | null
 }
@@ -51,7 +51,7 @@ const insertCredential = sql<CredentialRecord>`
   limit 1
   returning ${columns}`
 
-/** $2: only of this tenant; null: any. */
+/** $2: only this tenant; null: any. */
 const credentialById = sql<CredentialRecord & { sealedKey: Buffer | null; keyHash: Buffer }>`
   select ${columns}, sealed_key as "sealedKey", key_hash as "keyHash"
   from credentials
@@ -117,8 +117,8 @@ const saveSealed = sql`
 export const sealedOfCredentials = [sealedColumn('credentials.sealed_key', nameOfHash, { find: findSealed, save: saveSealed })]
 
 /**
- * Makes a credential; `key` is to be shown once. With `keepIn` a sealed copy of it is kept, so that it can be revealed again. An SMTP
- * login's key has no svc_ prefix, so that no door takes one for the other. Refuses `validation_error`, `not_found`, `tenant_archived`.
+ * Creates a credential; `key` is shown once. With `keepIn` a sealed copy of it is stored, so that it can be revealed again. An SMTP login's
+ * key has no svc_ prefix, so that the two kinds cannot be confused. Refuses `validation_error`, `not_found`, `tenant_archived`.
  */
 export async function addCredential(
   tx: Tx,
@@ -148,7 +148,7 @@ export async function addCredential(
   return { credential, key }
 }
 
-/** Decimal and within bigint, or what it names cannot exist. */
+/** A decimal number within bigint; otherwise the credential cannot exist. */
 function numberIn(id: string): string {
   if (!/^[1-9]\d{0,17}$/.test(id)) throw noSuchCredential()
   return id
@@ -156,7 +156,10 @@ function numberIn(id: string): string {
 
 const noSuchCredential = () => new Refusal('not_found', { message: 'there is no such credential' })
 
-/** Refuses `not_found`. With `revealFrom` the key too, when a sealed copy was kept. `tenantId` null: of any tenant or of none. */
+/**
+ * Refuses `not_found`. With `revealFrom` also returns the key, if a sealed copy was stored. `tenantId` null: of any tenant or the
+ * organisation.
+ */
 export async function getCredential(
   on: Queryable,
   id: string,
@@ -169,7 +172,7 @@ export async function getCredential(
   return { credential, key: sealedKey && revealFrom ? revealFrom.open(sealName(keyHash), sealedKey).toString() : undefined }
 }
 
-/** Newest first; `tenantId` null: the organisation-level ones, or with `all` those of every tenant too. */
+/** Newest first; `tenantId` null: the organisation-level ones, or with `all` also those of every tenant. */
 export async function listCredentials(
   on: Queryable,
   filter: { tenantId: string | null; type?: CredentialType | undefined; all?: boolean | undefined },
@@ -215,6 +218,6 @@ export async function revokeCredential(on: Queryable, id: string, tenantId: stri
   if ((await on.run(revokeById, [numberIn(id), tenantId, new Date(nowMs)])) === 0) throw noSuchCredential()
 }
 
-/** Every credential of a tenant that goes. */
+/** Revokes every credential of a tenant being deleted. */
 export const revokeCredentialsOfTenant = (tx: Tx, tenantId: string, nowMs: number): Promise<number> =>
   tx.run(revokeAll, [tenantId, new Date(nowMs)])

@@ -1,6 +1,6 @@
 /**
- * What a database holds, asked of its own catalogue, so that a new table is in the backup without anybody's doing; and how transaction
- * numbers, which mean nothing on another server, are written so that their order survives.
+ * Reads the tables and sequences to back up from the database's own catalogue, so that a new table is included automatically. Transaction
+ * numbers, which are meaningless on another server, are rewritten so that their order survives.
  */
 import type { Queryable, Session } from './queryable.ts'
 import { sql } from './sql.ts'
@@ -21,7 +21,7 @@ export interface StoredPartition {
 export interface StoredSequence {
   name: string
   value: number
-  /** Numbers the log, whose readers outside know what they have seen by it. */
+  /** Numbers the event log, whose external readers store their position by it. */
   ofLog: boolean
 }
 
@@ -29,7 +29,7 @@ interface ColumnFacts {
   table: string
   column: string
   type: string
-  /** Filled with the writing transaction's number: the table is a log that is read in the order of commits. */
+  /** Filled with the writing transaction's number: the table is a log that is read in commit order. */
   stamped: boolean
 }
 
@@ -67,7 +67,7 @@ const sequences = sql<{ name: string; value: number; table: string | null }>`
   order by s.sequencename`
 
 export interface Catalogue {
-  /** Those that others refer to first. */
+  /** Referenced tables first. */
   tables: StoredTable[]
   columns: readonly ColumnFacts[]
   partitions: StoredPartition[]
@@ -79,7 +79,7 @@ export async function readCatalogue(on: Queryable): Promise<Catalogue> {
   const byTable = Map.groupBy(columns, ({ table }) => table)
   const tables: StoredTable[] = []
   const done = new Set<string>()
-  // As many rounds as tables at most: each takes at least one, unless references go in a circle.
+  // At most one round per table: each round takes at least one table, unless the references are circular.
   for (let round = 0; round < byTable.size && done.size < byTable.size; round++) {
     for (const [name, own] of byTable) {
       if (done.has(name) || needs.some((one) => one.table === name && !done.has(one.needs))) continue
@@ -91,7 +91,7 @@ export async function readCatalogue(on: Queryable): Promise<Catalogue> {
   return { tables, columns, partitions: await on.rows(partitions) }
 }
 
-/** Of the log's tables the sequence is marked: see `StoredSequence.ofLog`. */
+/** The event log's sequence is marked: see `StoredSequence.ofLog`. */
 export async function readSequences(on: Queryable, { columns }: Catalogue): Promise<StoredSequence[]> {
   const logs = new Set(columns.filter(({ stamped }) => stamped).map(({ table }) => table))
   return (await on.rows(sequences)).map(({ name, value, table }) => ({ name, value, ofLog: table !== null && logs.has(table) }))
@@ -108,7 +108,7 @@ async function linesOf(session: Session, text: string): Promise<string[]> {
     .filter((line) => line !== '')
 }
 
-/** The transaction numbers that positions in the log rest on, in order: what lies between two of them need not be told apart. */
+/** The transaction numbers used by positions in the log, in order. Numbers between two of them need not be distinguished. */
 export async function findMarks(session: Session, { columns }: Catalogue): Promise<string[]> {
   const parts = columns.flatMap(({ table, column, type, stamped }) => {
     const [from, name] = [quoted(table), quoted(column)]
@@ -127,13 +127,12 @@ export async function findMarks(session: Session, { columns }: Catalogue): Promi
   )
 }
 
-/** The highest number that `copyText` writes for a transaction, given so many marks. */
+/** The highest number that `copyText` writes for a transaction, given the number of marks. */
 export const highestNumber = (marks: number) => 2 * marks + 1
 
 /**
- * Reads a table for a backup. A transaction's number becomes twice its mark's place among the marks, or, between marks, the odd number
- * between: every comparison with a position comes out as before, and the numbers are small enough for a new server, which counts from
- * the start.
+ * The statement that reads a table for a backup. A transaction number becomes twice its mark's index, or the odd number between two marks.
+ * Every comparison with a position keeps its result, and the numbers are small enough for a new server, which counts from the start.
  */
 export function copyText({ name, columns }: StoredTable, { columns: facts }: Catalogue, marks: readonly string[]): string {
   const numbered = (value: string) => {

@@ -1,10 +1,10 @@
 /**
- * The file of a backup: a line that says what it is, then frames (a letter, a length, the octets), the last of which holds the digest of
- * all before it. Written and read as it passes, a frame at a time; a file that was cut off or changed is told from a whole one.
+ * Backup file format: a line with the format's name, then frames (a letter, a length, the data), the last of which holds the digest of
+ * everything before it. Reads and writes one frame at a time, and detects a truncated or changed file.
  */
 import { createHash } from 'node:crypto'
 
-/** header, table, data of the table, end of the table, what comes after the tables, digest. */
+/** Header, table, data of the table, end of the table, data after the tables, digest. */
 export type FrameKind = 'h' | 't' | 'd' | 'e' | 'a' | 'z'
 
 export interface Frame {
@@ -14,11 +14,11 @@ export interface Frame {
 
 const firstLine = Buffer.from('POSTRIDER BACKUP 1\n')
 const headOctets = 5
-/** Ours are far smaller; a length beyond this is damage. */
+/** Postrider's frames are far smaller; a greater length means a damaged file. */
 const longestFrame = 64 * 1024 * 1024
 const kinds = 'htdeaz'
 
-/** Writes go one after the other; the digest is the last. */
+/** Writes are sequential; the digest comes last. */
 export function openFrameWriter(write: (octets: Buffer) => Promise<void>) {
   const digest = createHash('sha256')
   let octetsWritten = 0
@@ -46,7 +46,7 @@ export function openFrameWriter(write: (octets: Buffer) => Promise<void>) {
 
 export type FrameWriter = ReturnType<typeof openFrameWriter>
 
-/** Throws a sentence for the operator when it is no backup, was cut off or changed: then everything read so far is void. */
+/** Throws a message for the operator if the file is not a backup, or was truncated or changed. All frames read before are then invalid. */
 export async function* readFrames(source: AsyncIterable<Uint8Array>): AsyncGenerator<Frame> {
   const digest = createHash('sha256')
   const iterator = source[Symbol.asyncIterator]()

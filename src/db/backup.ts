@@ -1,6 +1,6 @@
 /**
- * Writing a backup while everything runs: all tables as they are at one moment, with the facts needed to make them anew. Memory does not
- * grow with the database, and nobody waits for it; old days are dropped afterwards.
+ * Writes a backup while the service runs: all tables at one moment, with the facts needed to recreate them. Memory use does not grow with
+ * the database, and writers are not blocked. Dropping old partitions waits until the backup ends.
  */
 import { promisify } from 'node:util'
 import { zstdCompress } from 'node:zlib'
@@ -13,14 +13,14 @@ import { sql } from './sql.ts'
 
 /** The first frame of a backup. */
 export interface BackupHeader {
-  /** Of the program. */
+  /** The program's version. */
   version: string
   madeAt: string
   migrations: MigrationMark[]
   partitions: StoredPartition[]
-  /** A new server must have counted beyond it before it writes to the log. */
+  /** A new server must have counted transactions beyond this number before it writes to the log. */
   highestNumber: number
-  /** Tells which secret the sealed values need. */
+  /** Identifies the secret that opens the sealed values. */
   secretFingerprint: string
   secret?: string
 }
@@ -35,7 +35,7 @@ export interface BackupOptions {
   version: string
   nowMs: number
   secretFingerprint: string
-  /** Only when the file is to hold it. */
+  /** Only if the file shall contain the secret. */
   secret?: string | undefined
   write: (octets: Buffer) => Promise<void>
   progress?: ((now: BackupProgress) => void) | undefined
@@ -45,12 +45,12 @@ const waitForDropping = sql`
   select pg_advisory_lock_shared($1::bigint)`
 
 const compress = promisify(zstdCompress)
-/** However slowly the file is read or written, the server waits. */
+/** Disables the timeouts that would end the transaction when the file is read or written slowly. */
 export const unhurried = 'set local idle_in_transaction_session_timeout = 0; set local statement_timeout = 0'
-/** Of a table's data before compression. */
+/** Bytes of a table's data before compression. */
 const frameOctets = 1024 * 1024
 
-/** Returns the rows of each table and the size of the file. */
+/** Returns the number of rows of each table and the size of the file in bytes. */
 export async function writeBackup(db: Db, options: BackupOptions): Promise<{ tables: Record<string, number>; octets: number }> {
   const session = await db.session()
   try {
@@ -79,7 +79,7 @@ export async function writeBackup(db: Db, options: BackupOptions): Promise<{ tab
       await frames.json('e', { rows })
       tables[table.name] = rows
     }
-    // Read last: every number in the tables above was drawn before.
+    // Read last, so that the sequences are at or beyond every number in the tables above.
     await frames.json('a', { sequences: await readSequences(session, catalogue) })
     await frames.end()
     await session.script('commit')
@@ -102,7 +102,7 @@ async function writeData(session: Session, text: string, frames: FrameWriter, pr
     progress(rows)
   }
   for await (const piece of session.copyOut(text) as AsyncIterable<Buffer>) {
-    // In COPY's text form a line break inside a value is escaped.
+    // In COPY's text format a line break inside a value is escaped.
     for (let at = piece.indexOf(newline); at >= 0; at = piece.indexOf(newline, at + 1)) rows++
     pieces.push(piece)
     octets += piece.length

@@ -1,6 +1,6 @@
 /**
- * One connection: the driver's client with our types, our session settings, and the two things the driver does not keep: whether it is
- * lost, and whether a wait for a standby was cancelled behind a successful reply.
+ * One database connection: the driver's client with Postrider's types and session settings. Also tracks two facts that the driver does not:
+ * whether the connection is lost, and whether a wait for a standby was cancelled behind a successful reply.
  */
 
 import type { Readable, Writable } from 'node:stream'
@@ -13,33 +13,33 @@ import type { Sql } from './sql.ts'
 
 export interface Answer<Row> {
   rows: Row[]
-  /** Rows affected; 0 where there is no such count. */
+  /** Affected rows; 0 if the command has no count. */
   count: number
-  /** The command's tag, such as COMMIT: a failed transaction answers COMMIT with ROLLBACK. */
+  /** The command's tag. A failed transaction answers COMMIT with ROLLBACK. */
   command: string
 }
 
 export interface Connection {
   readonly host: Host
-  /** The server's timeline when this connection was made; 0 where the server would not say. A promotion raises it. */
+  /** The server's timeline when this connection was made; 0 if the server refuses to report it. A promotion raises it. */
   readonly timeline: number
-  /** True once the socket is gone or the last error made the session unfit. */
+  /** True once the socket is closed or the last error made the session unusable. */
   readonly spoilt: boolean
   readonly socketLost: boolean
   ask<Row>(statement: Sql<Row>, parameters: readonly unknown[]): Promise<Answer<Row>>
-  /** The simple protocol: several statements in one round trip; the answer is that of the last one with rows. */
+  /** The simple protocol: several statements in one round trip. Returns the result of the last one with rows. */
   script<Row>(text: string): Promise<Answer<Row>>
-  /** `copy … to stdout`: what the server sends, as fast as it is read. */
+  /** `copy … to stdout`: streams the server's data with backpressure. */
   copyOut(text: string): Readable
-  /** `copy … from stdin`: what is written goes to the server; it finishes when the server has taken all. */
+  /** `copy … from stdin`: streams data to the server; finishes once the server has received all of it. */
   copyIn(text: string): Writable
   onNotification(heard: (channel: string, payload: string) => void): void
-  /** Runs once, when the connection is lost or ended. */
+  /** Called once, when the connection is lost or ended. */
   onEnd(ended: () => void): void
   end(): Promise<void>
 }
 
-/** A server which does not finish the greeting in this time is passed over. */
+/** Time limit for connecting; after it, the next host is tried. */
 const connectWithinMs = 5000
 const endWithinMs = 5000
 
@@ -53,9 +53,9 @@ const texts = types.getTypeParser(1009 as Parameters<typeof types.getTypeParser>
 const parsers = new Map<number, (text: string) => unknown>([
   [20, safeInteger], // int8
   [1016, (text) => texts(text).map((item) => (item === null ? null : safeInteger(item)))], // int8[]
-  [1082, (text) => text], // date: the driver would make a moment in local time of it
+  [1082, (text) => text], // date: the driver would parse it as a moment in local time
   [1182, texts], // date[]
-  [1114, (text) => text], // timestamp without time zone is no moment
+  [1114, (text) => text], // timestamp without time zone is not a moment in time
 ])
 
 const ourTypes: CustomTypesConfig = {
@@ -63,7 +63,10 @@ const ourTypes: CustomTypesConfig = {
     (format === 'binary' ? undefined : parsers.get(oid)) ?? types.getTypeParser(oid, format)) as CustomTypesConfig['getTypeParser'],
 }
 
-/** What our parsing rests on, whatever the server's defaults; and a frozen process must not hold locks for ever. */
+/**
+ * Settings that the parsing relies on, which override the server's defaults, and timeouts so that a frozen process cannot hold locks
+ * indefinitely.
+ */
 const settle = `
   select set_config('datestyle', 'ISO', false), set_config('timezone', 'UTC', false), set_config('intervalstyle', 'postgres', false),
     set_config('idle_in_transaction_session_timeout', '60s', false)`
@@ -71,11 +74,11 @@ const settle = `
 const askStanding = `
   select pg_is_in_recovery() or current_setting('transaction_read_only') = 'on' as "readOnly"`
 
-/** Eight hexadecimal digits of the name of the log file being written. Some managed servers refuse to say. */
+/** The first eight hexadecimal digits of the current WAL file's name. Some managed servers refuse the query. */
 const askTimeline = `
   select substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) as timeline`
 
-/** Connects to one host. Rejects with `DatabaseUnreachable` when it does not answer in time or may not be written to. */
+/** Connects to one host. Rejects with `DatabaseUnreachable` if it does not answer in time or is read-only. */
 export async function connect(host: Host, applicationName: string): Promise<Connection> {
   const client = new Client({
     connectionString: host.url,
@@ -109,11 +112,12 @@ function wrap(client: Client, host: Host): Connection & { timeline: number } {
     socketLost = true
     for (const ended of endings.splice(0)) ended()
   }
-  // Without a listener an 'error' event would end the process; a lost connection emits it twice, then 'end'.
+  // Without a listener an 'error' event would end the process. A lost connection emits it twice, then 'end'.
   client.on('error', lose)
   client.on('end', lose)
   client.on('notice', (notice) => {
-    // The name of the function is not translated, as the text of the warning may be. Its code is 01000, or 57P01 when the backend is told to end.
+    // Matched by the function's name, because the warning's text may be translated. Its code is 01000, or 57P01 if the backend is
+    // terminated.
     if (notice.routine === 'SyncRepWaitForLSN') standbyForsaken = true
   })
 
@@ -156,7 +160,7 @@ function wrap(client: Client, host: Host): Connection & { timeline: number } {
   }
 }
 
-/** A frozen server does not answer a farewell; then the socket is closed without. */
+/** Closes the socket if a frozen server does not answer the orderly end in time. */
 async function endWithin(client: Client): Promise<void> {
   const said = new AbortController()
   const goodbye = client.end().then(

@@ -1,4 +1,4 @@
-/** The room against the run's PostgreSQL; each test has an empty database of its own. */
+/** Tests the module against the run's PostgreSQL; each test has its own empty database. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -115,7 +115,7 @@ describe('what PostgreSQL ends because two wait for each other in a circle', () 
     let waiting = 0
     let go = () => {}
     const both = new Promise<void>((resolve) => (go = resolve))
-    /** Adds to one row, and to the other when `others` have begun too. */
+    /** Adds to one row, and to the other one once `others` transactions have begun. */
     const addToBoth = (first: number, others: number) =>
       db.transaction(async (tx) => {
         await tx.run(add, [first])

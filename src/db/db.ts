@@ -1,8 +1,8 @@
 /**
- * The store's ground: one way to speak to PostgreSQL, the migrations, the daily partitions, and the server that comes along.
+ * Database access: connections and statements, migrations, daily partitions, and the embedded PostgreSQL server.
  * Owns: migrations. Uses: base. Used by: every room.
- * Promises: success means committed; a commit whose outcome is unknown is thrown as such; nothing is written to a server that a
- * failover left behind.
+ * Promises: success means committed; an unknown commit outcome is thrown as its own error; a server left behind by a failover is never
+ * written to.
  */
 export { type BackupHeader, type BackupProgress, writeBackup } from './backup.ts'
 export { durabilityProblems } from './durability.ts'

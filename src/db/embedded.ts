@@ -1,7 +1,7 @@
 /**
- * The embedded server: PostgreSQL for evaluation, development, tests and small installations, run from a state folder by this
- * supervisor (docs/decisions/002-embedded-postgresql.md). Promises one supervisor for each folder, a server that is started again when
- * it dies, is adopted when we died, is never reachable over the network, and is stopped only after `stop`.
+ * Supervises the embedded PostgreSQL server, run from the data directory for evaluation, development, tests and small installations
+ * (docs/decisions/002-embedded-postgresql.md). Guarantees one supervisor per directory, restarts a dead server, adopts one whose supervisor
+ * was killed, never opens a network port, and stops the server only after `stop`.
  */
 import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -27,7 +27,7 @@ import { sql } from './sql.ts'
 import { lockState } from './state-lock.ts'
 
 const answerWithinMs = 60_000
-/** A server that answers "starting up" is replaying its log: stopping it would only make it begin again. */
+/** A server that answers "starting up" is replaying its log; stopping it would only restart the recovery. */
 const recoverWithinMs = 600_000
 const askEveryMs = 50
 const lookEveryMs = 1000
@@ -36,19 +36,19 @@ const firstPauseMs = 250
 const longestPauseMs = 30_000
 
 export interface Embedded {
-  /** For `openDb`. Stays the same when the server is started again. */
+  /** For `openDb`. Unchanged when the server restarts. */
   readonly url: string
   readonly pid: number
-  /** Stops the server: close every connection first. */
+  /** Stops the server. The caller closes every connection first. */
   stop(): Promise<void>
 }
 
 export interface EmbeddedOptions {
-  /** The state folder. */
+  /** The data directory. */
   folder: string
   clock: Clock
   log: Log
-  /** `name=value`, above ours. For tests only, which trade durability for speed. */
+  /** `name=value`, overriding the defaults. For tests only, which trade durability for speed. */
   settingsForTests?: readonly string[]
 }
 
@@ -57,17 +57,17 @@ const logFileOf = (folder: string) => join(folder, 'postgres.log')
 const urlOf = (user: string, password: string, database: string, socketFolder: string) =>
   `postgres://${user}:${password}@/${database}?host=${encodeURIComponent(socketFolder)}`
 
-/** Whether a database was ever made in this state folder. */
+/** Whether a database was ever created in this data directory. */
 export const hasEmbedded = (folder: string): boolean => existsSync(dataFolderOf(folder))
 
-/** The address of the server that runs for this state folder, if one does; for commands beside a running service. */
+/** The URL of the running server of this data directory, if there is one; for commands beside a running service. */
 export async function embeddedUrlIfRunning(folder: string): Promise<string | undefined> {
   const password = await readPassword(folder)
   const running = await findPostmaster(dataFolderOf(folder))
   return password && running ? urlOf(databaseName, password, databaseName, running.socketFolder) : undefined
 }
 
-/** Starts the server of this state folder, making its data folder at the first time, or adopts one that a killed supervisor left. */
+/** Starts the server of this data directory, creating the cluster at first use, or adopts a server left by a killed supervisor. */
 export async function startEmbedded({ folder: given, clock, log, settingsForTests = [] }: EmbeddedOptions): Promise<Embedded> {
   const folder = resolve(given)
   makeStateFolder(folder)
@@ -91,7 +91,7 @@ export async function startEmbedded({ folder: given, clock, log, settingsForTest
 interface Server {
   folder: string
   dataFolder: string
-  /** Whether the data folder is there. */
+  /** Whether the cluster exists. */
   cluster: boolean
   logFile: string
   socketFolder: string
@@ -129,7 +129,7 @@ async function prepare(folder: string, clock: Clock, log: Log, settings: readonl
   }
 }
 
-/** Takes over a server that outlived its supervisor; one that does not answer is stopped. */
+/** Takes over a server that outlived its supervisor, or stops it if it does not answer. */
 async function adopt(server: Server): Promise<number | undefined> {
   const running = await findPostmaster(server.dataFolder)
   if (!running) return undefined
@@ -146,7 +146,7 @@ async function adopt(server: Server): Promise<number | undefined> {
   }
 }
 
-/** Several attempts, because what a killed server leaves (shared memory of its last processes) takes a moment to go. */
+/** Makes several attempts, because remains of a killed server (shared memory of its last processes) take a moment to disappear. */
 async function startAnew(server: Server): Promise<number> {
   for (let attempt = 1; ; attempt++) {
     try {
@@ -173,7 +173,7 @@ async function startOnce(server: Server, stopping?: AbortSignal): Promise<number
 
 class WrongPassword extends Error {}
 
-/** Asks until it answers, and has our role and database. Rejects with the end of the server's log. */
+/** Polls until the server answers and has the role and database. Rejects with the end of the server's log. */
 async function untilReady(server: Server, isAlive: () => Promise<boolean>): Promise<void> {
   const { clock, password, socketFolder } = server
   const begunMs = clock.monotonicMs()
@@ -212,14 +212,14 @@ function stateWithin(error: unknown): string | undefined {
 const present = sql<{ role: boolean; database: boolean }>`
   select exists (select from pg_roles where rolname = $1) as role, exists (select from pg_database where datname = $1) as database`
 
-/** Any number of times, because we may be killed between the steps. */
+/** Idempotent, because the process may be killed between the steps. */
 async function makeDatabase(db: Db, password: string): Promise<void> {
   const there = await db.first(present, [databaseName])
   if (!there?.role) await db.script(`create role ${databaseName} login password '${password}'`)
   if (!there?.database) await db.script(`create database ${databaseName} owner ${databaseName}`)
 }
 
-/** Starts the server again when it dies, with growing pauses, and keeps its log short, until `stop`. */
+/** Restarts the server when it dies, with growing pauses, and truncates its log, until `stop`. */
 function supervise(server: Server, firstPid: number, unlock: () => Promise<void>): Embedded {
   const { clock, log } = server
   const stopping = new AbortController()

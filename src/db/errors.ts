@@ -1,7 +1,7 @@
-/** What may go wrong with a commit, told apart: known not to have happened, unknown, done but not as durable as it was asked to be. */
+/** Classifies database errors, above all of commits: not committed, outcome unknown, or committed without the requested durability. */
 import { DatabaseError } from 'pg'
 
-/** The connection broke, or the server went down, while a commit was under way: it may or may not have happened. Repeat only what may be repeated. */
+/** The connection broke, or the server went down, during a commit, so that its outcome is unknown. Only idempotent work may be repeated. */
 export class CommitUnknown extends Error {
   constructor(cause: unknown) {
     super('the connection to the database was lost during a commit, which may or may not have happened', { cause })
@@ -10,8 +10,8 @@ export class CommitUnknown extends Error {
 }
 
 /**
- * Committed on this server, but somebody cancelled the wait for its standby: a failover could lose it. PostgreSQL reports success with a
- * warning (reliability finding 7); nobody may be told "accepted" on the strength of that.
+ * Committed on this server, but the wait for its standby was cancelled, so that a failover could lose the commit. PostgreSQL reports
+ * success with a warning (reliability finding 7). Such a commit must not be reported as accepted.
  */
 export class NotDurable extends Error {
   /** The SQLSTATE of the warning. */
@@ -23,7 +23,7 @@ export class NotDurable extends Error {
   }
 }
 
-/** No host of the database could be reached, or none that may be written to. Nothing was sent. */
+/** No writable host of the database could be reached. No statement was sent. */
 export class DatabaseUnreachable extends Error {
   constructor(message: string, cause: unknown) {
     super(message, { cause })
@@ -31,29 +31,29 @@ export class DatabaseUnreachable extends Error {
   }
 }
 
-/** The SQLSTATE of an error of the server, if it is one. */
+/** The SQLSTATE of a server error, if it is one. */
 export function sqlState(error: unknown): string | undefined {
-  // Not by the form of the code: EPIPE looks like one.
+  // The code's form does not suffice: EPIPE looks like a SQLSTATE.
   return error instanceof DatabaseError || error instanceof NotDurable ? error.code : undefined
 }
 
-/** An objection to what is to be written, the database's (22, 23) or ours, and not to the moment: repeating it is of no use. */
+/** The database (classes 22, 23) or Postrider rejected the data itself, so that a retry cannot succeed. */
 export const refusesContent = (error: unknown): boolean =>
   /^2[23]/.test(sqlState(error) ?? '') || error instanceof TypeError || error instanceof RangeError
 
-/** Ended so that others can go on, with whom it waited in a circle; all that it did is undone. */
+/** The transaction was rolled back as the victim of a deadlock or a serialisation failure. */
 export const wasSacrificed = (error: unknown): boolean => ['40001', '40P01'].includes(sqlState(error) ?? '')
 
-/** Too many connections, of the server's, the database's or the role's. */
+/** Too many connections for the server, the database or the role. */
 export const saysServerIsFull = (error: unknown): boolean =>
   sqlState(error) === '53300' || (error instanceof DatabaseUnreachable && saysServerIsFull(error.cause))
 
-/** The server is going down, has gone, starts, or became read-only: every idle connection to it is suspect. */
+/** The server is shutting down, crashed, is starting or became read-only, so that every idle connection to it is suspect. */
 const leavingStates = new Set(['25006', '57P01', '57P02', '57P03'])
 export const saysServerIsLeaving = (error: unknown) => leavingStates.has(sqlState(error) ?? '')
 
-/** After these the session is over or its prepared statements are of no more use: 0A000 is a plan made for another schema, 26000 a lost one. */
+/** After these codes the session or its prepared statements are unusable: 0A000 is a plan for an older schema, 26000 a lost statement. */
 export const spoilsConnection = (error: unknown) => /^(08|57P|0A000|25006|25P03|26000|53|58|XX)/.test(sqlState(error) ?? '')
 
-/** The server may have gone down with this error; whether the session survived must be asked. */
+/** The server may have gone down with this error; whether the session survived must be checked. */
 export const maySpellEnd = (error: unknown) => /^(08|57P|53|58|XX)/.test(sqlState(error) ?? '')

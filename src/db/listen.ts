@@ -1,6 +1,6 @@
 /**
- * LISTEN: one connection for all channels of a process, made anew with growing pauses when it is lost. NOTIFY is a hint: whoever rests
- * on it also polls, or drops what it cached in `onReconnect`.
+ * LISTEN for all channels of a process over one connection, reopened with growing pauses when it is lost. NOTIFY is only a hint:
+ * subscribers must also poll, or drop their cache in `onReconnect`.
  */
 import { type Log, pause, systemClock } from '#base'
 import type { Connection } from './connection.ts'
@@ -40,7 +40,7 @@ export function openListener(connect: () => Promise<Connection>, log: Log): { li
     return connection
   }
 
-  // Real time, whatever clock the engine runs by: the server lives in it.
+  // Real time, even if the engine runs by another clock, because the server runs in real time.
   const reopen = async (): Promise<Connection> => {
     for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(pauseMs * 2, longestPauseMs)) {
       await pause(systemClock, pauseMs, closed.signal)
@@ -70,7 +70,7 @@ export function openListener(connect: () => Promise<Connection>, log: Log): { li
       const listener: Listener = { channel, heard, onReconnect }
       listeners.add(listener)
       try {
-        // Also when the channel is known: LISTEN again does no harm.
+        // Also for a known channel: a repeated LISTEN has no effect.
         await (await connected()).script(`listen ${channel}`)
       } catch (error) {
         listeners.delete(listener)

@@ -1,6 +1,6 @@
 /**
- * Migrations: plain SQL files in order, each in a transaction of its own, run under a lock so that processes that start together run
- * them once. A database that is newer than this program, or a file that was changed after it ran, is refused.
+ * Migrations: plain SQL files in order, one transaction each, run once under a lock even if several processes start together. Refuses a
+ * database that is newer than this program, and a file changed after it ran.
  */
 import { hash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
@@ -9,7 +9,7 @@ import type { Db, Queryable } from './queryable.ts'
 import { sql } from './sql.ts'
 
 const leastMajorVersion = 15
-/** Of our advisory locks: any number that nobody else uses. */
+/** An advisory lock of Postrider; the number is arbitrary. */
 const migrationLock = 7_305_001
 const ownFolder = new URL('./migrations/', import.meta.url)
 const fileForm = /^(\d{4})-([a-z0-9-]+)\.sql$/
@@ -46,10 +46,10 @@ interface Migration extends MigrationMark {
   text: string
 }
 
-/** The migrations that have run on a database. */
+/** Returns the migrations that have run on a database. */
 export const listApplied = (on: Queryable): Promise<MigrationMark[]> => on.rows(appliedMigrations)
 
-/** Throws a sentence for the operator unless this version can make the schema that these migrations made. */
+/** Throws a message for the operator unless this version can create the schema of these migrations. */
 export async function refuseUnknown(applied: readonly MigrationMark[], what: string): Promise<void> {
   refuseStrangers(applied, await readMigrations(ownFolder), what)
 }
@@ -69,8 +69,8 @@ async function readMigrations(folder: URL): Promise<Migration[]> {
 }
 
 /**
- * Brings the schema up to date, or to the migration with the number `last`, and returns the names of what ran. Throws a sentence for the
- * operator when it must not or cannot.
+ * Migrates the schema to the latest version, or to migration number `last`, and returns the names of the migrations that ran. Throws a
+ * message for the operator if it must not or cannot.
  */
 export async function migrate(db: Db, clock: Clock, folder = ownFolder, last = Number.POSITIVE_INFINITY): Promise<string[]> {
   const version = await db.first(serverVersion)
@@ -78,7 +78,7 @@ export async function migrate(db: Db, clock: Clock, folder = ownFolder, last = N
     throw new Error(`PostgreSQL ${leastMajorVersion} or later is needed; this server is ${version?.name}`)
   }
   const known = await readMigrations(folder)
-  // A session's lock, because each migration commits by itself. It goes with the session, whatever happens.
+  // A session lock, because each migration commits separately. The server releases it when the session ends.
   const session = await db.session()
   try {
     await session.run(waitForLock, [migrationLock])

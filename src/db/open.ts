@@ -1,6 +1,6 @@
 /**
- * openDb: statements that commit by themselves, transactions, sessions. Promises that an answer of success means committed: what is
- * unknown or not as durable as asked is thrown as such, and no commit is ever timed out or cancelled by us.
+ * Opens the database: single statements, transactions and sessions. Success means committed. An unknown outcome or a missing standby
+ * confirmation is thrown, and Postrider never times out or cancels a commit.
  */
 import { type Log, silentLog } from '#base'
 import type { Answer, Connection } from './connection.ts'
@@ -13,18 +13,18 @@ import { type Sql, sql } from './sql.ts'
 export interface DbConfig {
   /** `postgres://user:password@host1:5432,host2:5432/name`, or for a unix socket `postgres://user:password@/name?host=/folder`. */
   url: string
-  /** Most connections at once, not counting sessions and the one that listens. */
+  /** Most connections at once, not counting sessions and the one for LISTEN. */
   poolSize: number
   applicationName: string
   log?: Log
-  /** How long to wait for a database that does not answer yet. */
+  /** Milliseconds to wait for a database that does not answer yet. */
   waitMs?: number
 }
 
 const say = sql`
   select pg_notify($1, $2)`
 
-/** The verbs over anything that answers statements. */
+/** Implements `Queryable` over any function that runs statements. */
 function verbs(
   ask: <Row>(statement: Sql<Row>, parameters: readonly unknown[]) => Promise<Answer<Row>>,
   script: (text: string) => Promise<unknown>,
@@ -37,7 +37,7 @@ function verbs(
   }
 }
 
-/** Rejects with `DatabaseUnreachable` when no host that takes writes answers within `waitMs`. */
+/** Rejects with `DatabaseUnreachable` if no writable host answers within `waitMs`. */
 export async function openDb({ log = silentLog, waitMs = 0, ...config }: DbConfig): Promise<Db> {
   const pool = openPool({ ...config, log })
   await awaitDatabase(pool, waitMs, log)
@@ -115,10 +115,10 @@ export async function openDb({ log = silentLog, waitMs = 0, ...config }: DbConfi
   return db
 }
 
-/** More than one is ended in a circle of several. */
+/** A deadlock of several transactions can have more than one victim. */
 const mostTries = 4
 
-/** All of it was undone, and the others have gone on meanwhile. */
+/** Repeats `work` after a deadlock: it was rolled back, and the other transactions have continued. */
 async function againIfSacrificed<T>(work: () => Promise<T>): Promise<T> {
   for (let tried = 1; ; tried++) {
     try {
@@ -129,7 +129,9 @@ async function againIfSacrificed<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** An error that leaves the session alive came instead of the commit: only one that ends it may have come after. */
+/**
+ * An error that leaves the session alive means that the commit failed. Only after an error that ends the session is the outcome unknown.
+ */
 async function isUnknown(connection: Connection, error: unknown): Promise<boolean> {
   if (connection.socketLost) return true
   return (
@@ -141,7 +143,7 @@ async function isUnknown(connection: Connection, error: unknown): Promise<boolea
   )
 }
 
-/** Runs `work` in the transaction already begun; on its failure rolls back, and a connection that cannot is given up. */
+/** Runs `work` in a transaction that has begun; rolls back if it fails, and drops a connection that cannot roll back. */
 async function inside<T>(connection: Connection, work: (tx: Tx) => Promise<T>): Promise<T> {
   let over = false
   const unlessOver = <R>(act: () => Promise<R>): Promise<R> =>
@@ -168,6 +170,6 @@ async function commit(connection: Connection): Promise<void> {
   const { command } = await connection.script('commit').catch(async (error: unknown) => {
     throw (await isUnknown(connection, error)) ? new CommitUnknown(error) : error
   })
-  // A transaction with a failed statement answers COMMIT with ROLLBACK, and no error.
+  // A transaction with a failed statement answers COMMIT with ROLLBACK, without an error.
   if (command !== 'COMMIT') throw new Error('the transaction was rolled back, because a statement in it had failed')
 }

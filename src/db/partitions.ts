@@ -1,6 +1,6 @@
 /**
- * Daily partitions (UTC days), named `<table>_20261120`: made ahead, so that accepting and recording always find theirs; dropping
- * them is what retention does. Neither stops readers or writers of the table.
+ * Daily partitions (UTC days), named `<table>_20261120`: created ahead of time for accepting and recording, and dropped by retention.
+ * Neither blocks readers or writers of the table.
  */
 import { emailIdPrefix } from '#base'
 import { sqlState } from './errors.ts'
@@ -9,7 +9,7 @@ import { sql } from './sql.ts'
 
 export interface PartitionedTable {
   table: string
-  /** What the table is cut by: the time that email ids begin with, or a timestamp. */
+  /** The partition key: the time that email ids begin with, or a timestamp. */
   key: 'email-id' | 'time'
   /** Storage settings of each partition, such as `fillfactor = 50`. */
   settings?: string
@@ -17,7 +17,7 @@ export interface PartitionedTable {
 
 const dayMs = 86_400_000
 const makingLock = 7_305_002
-/** Shared by backups: while one runs nothing is dropped, and nobody has to wait for it to end. */
+/** Shared by backups: partitions are not dropped while a backup runs. */
 export const droppingLock = 7_305_003
 
 const indexingLock = 7_305_004
@@ -53,10 +53,10 @@ function refuseOddName(table: string): void {
   if (!/^[a-z_]{1,50}$/.test(table)) throw new Error(`"${table}" is not a table's name`)
 }
 
-/** A row found no partition for its day, as when no process has lived long enough to make it ahead. */
+/** A row found no partition for its day, for example if no process ran long enough to create it ahead. */
 export const lacksPartition = (error: unknown): boolean => sqlState(error) === '23514'
 
-/** Makes the missing partitions of `days` days, the first being the day of `fromMs`; safe while others do the same. Returns their names. */
+/** Creates the missing partitions of `days` days, starting with the day of `fromMs`; safe to run concurrently. Returns their names. */
 export async function ensurePartitions(db: Db, tables: readonly PartitionedTable[], fromMs: number, days: number): Promise<string[]> {
   const firstDayMs = Math.floor(fromMs / dayMs) * dayMs
   const wanted = tables.flatMap(({ table, key, settings }) => {
@@ -64,7 +64,7 @@ export async function ensurePartitions(db: Db, tables: readonly PartitionedTable
     return Array.from({ length: days }, (_, day) => {
       const startMs = firstDayMs + day * dayMs
       const name = `${table}_${dayOf(startMs)}`
-      // Made first and attached then: "create table … partition of" would lock out the table's readers and writers.
+      // Created first and attached afterwards: "create table … partition of" would lock out the table's readers and writers.
       const text = `create table ${name} (like ${table} including defaults including storage including constraints)${settings === undefined ? '' : ` with (${settings})`};
         alter table ${table} attach partition ${name} for values from (${boundOf(key, startMs)}) to (${boundOf(key, startMs + dayMs)})`
       return { name, text }
@@ -82,7 +82,7 @@ export async function ensurePartitions(db: Db, tables: readonly PartitionedTable
   })
 }
 
-/** Writes; and once more where a day had no partition, when those of these moments have been made. */
+/** Runs a write, and repeats it once if a partition was missing, after creating the partitions for the given moments. */
 export async function makingDays<T>(
   db: Db,
   write: () => Promise<T>,
@@ -98,7 +98,7 @@ export async function makingDays<T>(
   }
 }
 
-/** Drops the partitions that end at or before `beforeMs` and returns their names; none while another process is dropping. */
+/** Drops the partitions that end at or before `beforeMs` and returns their names; returns no names while another process is dropping. */
 export async function dropPartitions(db: Db, table: string, beforeMs: number): Promise<string[]> {
   refuseOddName(table)
   const session = await db.session()
@@ -107,7 +107,8 @@ export async function dropPartitions(db: Db, table: string, beforeMs: number): P
     const firstKept = `${table}_${dayOf(beforeMs)}`
     const old = (await session.rows(partitionsOf, [table])).filter(({ name }) => name < firstKept)
     for (const { name, attached, leaving } of old) {
-      // Dropping an attached one would lock out the table's readers and writers. An earlier attempt may have stopped between the steps.
+      // Dropping an attached partition would lock out the table's readers and writers. An earlier attempt may have stopped between the
+      // steps.
       if (leaving) await session.script(`alter table ${table} detach partition ${name} finalize`)
       else if (attached) await session.script(`alter table ${table} detach partition ${name} concurrently`)
       await session.script(`drop table ${name}`)
@@ -119,9 +120,9 @@ export async function dropPartitions(db: Db, table: string, beforeMs: number): P
 }
 
 /**
- * Gives each partition that ends at or before `beforeMs` an index of its own, `<partition>_<name>`: what is searched for long and written
- * once need not be paid for by whoever writes. Neither stops readers or writers. Returns the names of the partitions that got one; none
- * while another process is at it.
+ * Gives each partition that ends at or before `beforeMs` an index of its own, `<partition>_<name>`, so that writers to the current
+ * partition do not pay for it. Blocks neither readers nor writers. Returns the names of the newly indexed partitions; empty while another
+ * process is indexing.
  */
 export async function indexPartitions(
   db: Db,
@@ -140,7 +141,7 @@ export async function indexPartitions(
       const index = `${partition.name}_${name}`
       const found = await session.first(indexState, [index])
       if (found?.isValid) continue
-      // Left behind by one that did not come to its end.
+      // Left by an attempt that did not complete.
       if (found) await session.script(`drop index concurrently ${index}`)
       await session.script(`create index concurrently ${index} on ${partition.name} ${definition}`)
       made.push(partition.name)

@@ -6,7 +6,7 @@ import { DatabaseUnreachable } from './errors.ts'
 import type { Host } from './hosts.ts'
 import { openPool } from './pool.ts'
 
-/** Hosts a, b with a timeline each; undefined means down. */
+/** Hosts a and b with a timeline each; undefined means down. */
 function world(timelines: Record<string, number | undefined>) {
   const made: (Connection & { spoil(): void; lose(): void; ended: boolean })[] = []
   const connectTo = async (host: Host): Promise<Connection> => {

@@ -1,7 +1,7 @@
 /**
- * The pool: at most `size` connections to the first host that takes writes, given out oldest request first. Ours and not the driver's,
- * because after a failover it must leave a server that says it goes, one that became a standby, and one whose timeline is behind the
- * newest seen, though it claims to be writable (reliability finding 8). Where the server allows fewer, those that there are must do.
+ * Connection pool: at most `size` connections to the first writable host, assigned in request order. It replaces the driver's pool to
+ * handle failover. It leaves a server that is shutting down or became a standby, and one whose timeline is behind the newest seen although
+ * it claims to be writable (reliability finding 8). If the server refuses further connections, the pool continues with those it has.
  */
 import { type Log, pause, systemClock } from '#base'
 import { type Connection, connect } from './connection.ts'
@@ -17,16 +17,16 @@ export interface PoolConfig {
 
 export interface Pool {
   take(): Promise<Connection>
-  /** Ends it if it is spoilt or out of date. */
+  /** Ends the connection if it is unusable or outdated. */
   give(connection: Connection): void
-  /** A connection beside the pool. */
+  /** A connection outside the pool. */
   extra(): Promise<Connection>
-  /** Ends idle connections now and those in use when they are given back. */
+  /** Ends idle connections now, and those in use when they are returned. */
   drop(): void
   close(): Promise<void>
 }
 
-/** A server that had no connection to spare is not asked for one again sooner, while there are others. */
+/** Delay before a full server is asked for another connection while others are open. */
 const fullForMs = 1000
 
 interface Waiting {
@@ -36,10 +36,10 @@ interface Waiting {
 
 export function openPool({ url, poolSize, applicationName, log }: PoolConfig, connectTo = connect): Pool {
   const hosts = hostsOf(url)
-  /** Where the last connection was made: tried first. */
+  /** Index of the host of the last connection; it is tried first. */
   let current = 0
   let newestTimeline = 0
-  /** Raised to leave every connection made so far. */
+  /** Raised to invalidate every connection made so far. */
   let generation = 0
   let size = 0
   let fullUntilMs = 0
@@ -85,7 +85,7 @@ export function openPool({ url, poolSize, applicationName, log }: PoolConfig, co
     throw new DatabaseUnreachable(`the database cannot be reached: ${sentences}`, faults[0])
   }
 
-  /** Counts the place as taken before it connects, so that concurrent callers never exceed the size. */
+  /** Counts the connection before connecting, so that concurrent callers never exceed the size. */
   async function grow(): Promise<Connection> {
     size++
     try {
@@ -102,7 +102,7 @@ export function openPool({ url, poolSize, applicationName, log }: PoolConfig, co
     } catch (error) {
       size--
       settled()
-      // Nobody is left who could give a connection back: the others would wait for ever.
+      // No connection is left that could be returned, so that the other callers would wait forever.
       if (size === 0) for (const { fail } of waiting.splice(0)) fail(error)
       throw error
     }
@@ -114,7 +114,7 @@ export function openPool({ url, poolSize, applicationName, log }: PoolConfig, co
 
   function growFor(waiter: Waiting): void {
     grow().then(waiter.settle, (error: unknown) => {
-      // With a single one, whoever has it and asks for a second would wait for itself.
+      // With only one connection, a caller that holds it and asks for a second would deadlock.
       if (closing || size < 2 || !saysServerIsFull(error)) return waiter.fail(error)
       if (fullUntilMs === 0) log.warn({ connections: size, wanted: poolSize }, 'the database allows no more connections; these must do')
       fullUntilMs = systemClock.monotonicMs() + fullForMs
@@ -124,7 +124,7 @@ export function openPool({ url, poolSize, applicationName, log }: PoolConfig, co
     })
   }
 
-  /** A place became free while somebody waits: fill it for them. */
+  /** Opens a connection for a waiting caller after the count has dropped. */
   function replaceForWaiting(): void {
     if (closing || size >= poolSize) return
     const next = waiting.shift()
@@ -176,7 +176,7 @@ export function openPool({ url, poolSize, applicationName, log }: PoolConfig, co
   }
 }
 
-/** Connects once, so that a wrong address is told at the start; tries again until `waitMs` have passed, for a server that starts beside us. */
+/** Connects once, so that a wrong URL is reported at the start; retries for `waitMs`, for a server that is still starting. */
 export async function awaitDatabase(pool: Pool, waitMs: number, log: Log): Promise<void> {
   const deadlineMs = systemClock.monotonicMs() + waitMs
   for (let told = false; ; told = true) {

@@ -1,4 +1,4 @@
-/** What rooms are given to speak to PostgreSQL with: the same three verbs on a transaction, on a session and on the database. */
+/** The interface of all modules to PostgreSQL: the same methods on a transaction, a session and the database. */
 import type { Readable, Writable } from 'node:stream'
 import type { Sql } from './sql.ts'
 
@@ -16,36 +16,36 @@ export interface Tx extends Queryable {
   readonly scope: 'transaction'
 }
 
-/** One connection for as long as it is open: what an advisory lock needs. Counts beside the pool, not in it. */
+/** One dedicated connection, as an advisory lock needs. It is not counted in the pool. */
 export interface Session extends Queryable {
   readonly scope: 'session'
-  /** Aborts when the connection is lost, and with it every lock it held. */
+  /** Aborts when the connection, and every lock it held, is lost. */
   readonly lost: AbortSignal
-  /** `copy … to stdout`: what the server sends, as fast as it is read. */
+  /** `copy … to stdout`: streams the server's data with backpressure. */
   copyOut(text: string): Readable
-  /** `copy … from stdin`: what is written goes to the server; it finishes when the server has taken all. */
+  /** `copy … from stdin`: streams data to the server; finishes once the server has received all of it. */
   copyIn(text: string): Writable
-  /** Ends the connection, and with it every lock it held. */
+  /** Ends the connection and releases its locks. */
   close(): Promise<void>
 }
 
 export interface ListenOptions {
-  /** Runs after the connection was lost and is listening again: whatever was said in between was not heard. */
+  /** Called after a lost connection listens again; notifications sent in between were lost. */
   onReconnect?: () => void
 }
 
-/** Every statement commits by itself. One whose commit may or may not have happened throws `CommitUnknown`. */
+/** Each statement commits separately. An unknown commit outcome throws `CommitUnknown`. */
 export interface Db extends Queryable {
   readonly scope: 'database'
   /**
-   * Commits when `work` resolves, rolls back and rethrows when it rejects. Throws `CommitUnknown` or `NotDurable` (see errors.ts). A deadlock's
-   * victim is done again, so `work` leaves nothing but in the database.
+   * Commits when `work` resolves; rolls back and rethrows when it rejects. Throws `CommitUnknown` or `NotDurable` (see errors.ts). `work`
+   * is repeated after a deadlock, so it must have no effects outside the database.
    */
   transaction<T>(work: (tx: Tx) => Promise<T>): Promise<T>
-  /** A hint, never a promise: what is said while the connection is down is lost. The returned function stops listening. */
+  /** A hint only: notifications sent while the connection is down are lost. The returned function stops listening. */
   listen(channel: string, heard: (payload: string) => void, options?: ListenOptions): Promise<() => Promise<void>>
   notify(channel: string, payload: string): Promise<void>
   session(): Promise<Session>
-  /** Waits for what is running, then ends every connection. */
+  /** Waits for running statements, then ends every connection. */
   close(): Promise<void>
 }

@@ -1,21 +1,23 @@
 /**
- * Sealed columns when the secret changes: each room says how its own are found and saved, and all are gone through in the same way, a page
- * of rows at a time, in the order of their keys, so that it can stop anywhere and begin again.
+ * Re-encrypts sealed columns after a secret rotation. Each module declares how its rows are found and saved. All columns are processed
+ * alike, one page of rows at a time in key order, so that the process can stop and resume at any point.
  */
 import type { Secrets } from '#base'
 import type { Db } from './queryable.ts'
 import type { Sql } from './sql.ts'
 
 export interface SealedColumns {
-  /** `table.column`: every one that this seals anew. */
+  /** `table.column` of every column handled here. */
   columns: readonly string[]
-  /** Seals anew what another secret than the current one has sealed: some rows behind `after`. A row that changed meanwhile is left for another time. */
+  /**
+   * Re-encrypts some rows after key `after` that are sealed with an older secret. A row that changed meanwhile is left for a later pass.
+   */
   reseal: (db: Db, secrets: Secrets, after: string) => Promise<Resealed>
 }
 
 export interface Resealed {
   rows: number
-  /** To go on behind; undefined: there are no more. */
+  /** The key to resume after; undefined: no rows are left. */
   last: string | undefined
 }
 
@@ -23,9 +25,9 @@ const pageRows = 200
 
 interface Way<Row> {
   columns: readonly string[]
-  /** $1: what begins all that the current secret has sealed; $2: the key to go on behind; $3: how many at most. */
+  /** $1: prefix of values sealed with the current secret; $2: the key to resume after; $3: the limit. */
   find: Sql<Row & { key: string }>
-  /** Only where the row still is as it was found. */
+  /** Updates only if the row is unchanged since it was read. */
   save: Sql<unknown>
   /** Parameters of `save`. */
   sealAnew: (row: Row & { key: string }, secrets: Secrets) => readonly unknown[]
@@ -40,7 +42,7 @@ export const sealedColumns = <Row>({ columns, find, save, sealAnew }: Way<Row>):
   },
 })
 
-/** One column, whose rows are named when they are sealed by `named`. `save`: $1 the key, $2 the new value, $3 the old one. */
+/** A single column whose sealed rows are bound to `named`. `save`: $1 the key, $2 the new value, $3 the old one. */
 export const sealedColumn = (
   column: string,
   sealName: (named: string) => string,

@@ -1,6 +1,6 @@
 /**
- * Restoring a backup into a database that holds nothing: the schema as it was then, every row, and only then the newer migrations. The
- * rows come in one transaction: all of them or none, and none of a file that was cut off or changed.
+ * Restores a backup into an empty database: the schema of the backup's time, every row, then the newer migrations. All rows are loaded in
+ * one transaction, which rolls back if the file was truncated or changed.
  */
 import { promisify } from 'node:util'
 import { zstdDecompress } from 'node:zlib'
@@ -15,19 +15,22 @@ import { sql } from './sql.ts'
 export interface RestoreOptions {
   source: AsyncIterable<Uint8Array>
   clock: Clock
-  /** Sees the header before anything is done, and may throw. */
+  /** Called with the header before any change; may throw to refuse the backup. */
   accept: (header: BackupHeader) => void | Promise<void>
-  /** Of a database with the backup's schema. */
+  /** Whether a database with the backup's schema is empty. */
   isEmpty: (on: Queryable) => Promise<boolean>
-  /** Runs in the transaction that brings the rows, after the last of them. */
+  /** Called in the loading transaction, after the last row. */
   finish: (on: Queryable, header: BackupHeader) => Promise<void>
   progress?: ((now: BackupProgress) => void) | undefined
 }
 
 const decompress = promisify(zstdDecompress)
-/** A frame of ours holds a megabyte and what one message of the server's adds to it. */
+/** A frame of Postrider's holds one MiB of data and the rest of one message of the server. */
 const mostOctets = 256 * 1024 * 1024
-/** So that what was numbered between backup and loss is not numbered again: receivers of webhooks would take the new for the old. */
+/**
+ * Sequence gap, so that event numbers assigned between backup and loss are not reused; webhook receivers would take new events for known
+ * ones.
+ */
 const logGap = 1_000_000_000
 
 const currentNumber = sql<{ number: number }>`
@@ -91,7 +94,7 @@ async function makePartitions(session: Session, { partitions }: BackupHeader): P
   }
 }
 
-/** Each table is emptied first: migrations leave rows too. */
+/** Empties each table first, because migrations insert rows too. */
 async function loadTables(
   session: Session,
   frames: AsyncGenerator<Frame>,
@@ -129,12 +132,12 @@ async function loadTables(
     const next = ofLog ? value + logGap : value
     if (next > 0) await session.rows(setSequence, [name, next])
   }
-  // The digest, behind everything.
+  // Reads the digest, which follows everything else.
   if (!(await frames.next()).done) throw damaged()
   return tables
 }
 
-/** A server that is fresh may not have counted so many transactions yet; what is written to the log now must come behind all that is there. */
+/** A new server may have a lower transaction counter than the log's rows; new log entries must sort after all of them. */
 async function countBeyond(db: Db, session: Session, number: number): Promise<void> {
   const missing = number + 1 - ((await db.first(currentNumber))?.number ?? 0)
   if (missing <= 0) return

@@ -1,4 +1,4 @@
-/** A database for a tool that needs to look at the schema: fresh, with all migrations run, and gone after `close`. */
+/** A temporary, fully migrated database for tools that inspect the schema; `close` removes it. */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-/** Which account the embedded server runs as: PostgreSQL refuses to be root, and the account must be one that the system knows. */
+/** Chooses the system account of the embedded server: PostgreSQL refuses to run as root, and needs an account known to the system. */
 import { execFile } from 'node:child_process'
 import { stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -8,14 +8,14 @@ const run = promisify(execFile)
 
 export interface Account {
   name: string
-  /** Undefined: we are not root, and the server runs as we do. */
+  /** Undefined: Postrider does not run as root, and the server uses its account. */
   other: { uid: number; gid: number } | undefined
 }
 
-/** Accounts that exist without our doing, in the order of preference. */
+/** Accounts that usually exist, in order of preference. */
 const candidates = ['postgres', 'nobody']
 
-/** As ourselves; when that is root, as the owner of an existing data folder, else as `postgres` or `nobody`. */
+/** The process's own account; for root, the owner of an existing cluster directory, otherwise `postgres` or `nobody`. */
 export async function chooseAccount(dataFolder: string): Promise<Account> {
   const owner = await stat(dataFolder).catch(() => undefined)
   const ownUid = process.getuid?.() ?? 0
@@ -38,16 +38,16 @@ export async function chooseAccount(dataFolder: string): Promise<Account> {
 
 const reachWithinMs = 20_000
 
-/** Rejects where the account may not go. */
+/** Rejects if the account has no access. */
 export const reach = (folder: string, account: Account): Promise<unknown> =>
   run('/bin/sh', ['-c', 'cd "$0"', folder], { ...runAs(account), timeout: reachWithinMs })
 
-/** For what the account is to reach: that of a login (pam_tmpdir) may be closed to all others. */
+/** A temporary directory that the account can reach: that of a login (pam_tmpdir) may be closed to other accounts. */
 export const temporaryFolderFor = (account: Account): Promise<string> =>
   reach(tmpdir(), account).then(
     () => tmpdir(),
     () => '/tmp',
   )
 
-/** For child_process: the account, and an environment that leads PostgreSQL nowhere else. */
+/** Options for child_process: the account, and an environment that cannot redirect PostgreSQL. */
 export const runAs = ({ other }: Account) => ({ ...other, cwd: '/', env: { PATH: '/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC' } })

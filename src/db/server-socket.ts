@@ -1,22 +1,25 @@
-/** Where the embedded server's unix socket lies: only its account and root enter that folder, and its path is short enough. */
+/** Chooses the folder of the embedded server's unix socket: only its account and root can enter it, and its path is short enough. */
 import { chmod, chown, mkdir, mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { type Account, temporaryFolderFor } from './server-account.ts'
 import { findPostmaster } from './server-process.ts'
 
-/** The path of a unix socket may have about 104 octets (macOS) or 108 (Linux). */
+/** A unix socket's path may have about 104 octets (macOS) or 108 (Linux). */
 const longestSocketPath = 100
 const socketName = '/.s.PGSQL.5432'
 const temporaryPrefix = 'postrider-socket-'
 
-/** Makes the folder of the socket if it is not there: only the server's account and root enter it. */
+/** Creates the socket's folder if it is missing; only the server's account and root can enter it. */
 export async function makeSocketFolder(folder: string, { other }: Account): Promise<void> {
   await mkdir(folder, { recursive: true, mode: 0o700 })
   if (other) await chown(folder, other.uid, other.gid)
 }
 
-/** That of a running server; else in the state folder, or, where its path is too long or another account may not reach it, a private one of its own. */
+/**
+ * The folder of a running server, otherwise one in the data directory. A private temporary folder if that path is too long or not reachable
+ * by the account.
+ */
 export async function chooseSocketFolder(folder: string, dataFolder: string, account: Account): Promise<string> {
   const running = await findPostmaster(dataFolder)
   if (running) return running.socketFolder
@@ -36,7 +39,7 @@ export async function chooseSocketFolder(folder: string, dataFolder: string, acc
   return fresh
 }
 
-/** Nothing, if the folder is the state folder's. */
+/** Has no effect if the folder is inside the data directory. */
 export async function removeTemporary(socketFolder: string): Promise<void> {
   if ([tmpdir(), '/tmp'].includes(dirname(socketFolder)) && basename(socketFolder).startsWith(temporaryPrefix)) {
     await rm(socketFolder, { recursive: true, force: true })

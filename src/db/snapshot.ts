@@ -1,7 +1,7 @@
-/** Several statements that see one moment of the database. */
+/** Runs several statements on one snapshot of the database. */
 import type { Db, Tx } from './queryable.ts'
 
-/** Reads only; for answers that would contradict themselves if something were recorded between two statements. */
+/** Read-only. For results that must be consistent across statements. */
 export function inSnapshot<T>(db: Db, work: (tx: Tx) => Promise<T>): Promise<T> {
   return db.transaction(async (tx) => {
     await tx.script('set transaction isolation level repeatable read, read only')

@@ -1,13 +1,13 @@
 /**
- * The one way to write SQL: whole statements as constants, made by this tag at import time, so that one test can prepare every one of
- * them against the schema. Parameters are positional ($1); what is interpolated is text of this tag's own making, never a value.
+ * The tag for all SQL: statements are constants created at import time, so that one test can prepare each of them against the schema.
+ * Parameters are positional ($1). Only text made by this tag can be interpolated, never a value.
  */
 import { hash } from 'node:crypto'
 
-/** A statement and the type of its rows. Prepared once on each connection, under a name made from its text. */
+/** A statement and the type of its rows. Prepared once on each connection, under a name derived from its text. */
 export interface Sql<Row> {
   readonly text: string
-  /** Empty for a part of a statement. */
+  /** Empty for a fragment. */
   readonly name: string
   /** Phantom: carries the type, never a value. */
   readonly row?: Row
@@ -48,12 +48,12 @@ function fragmentOf(text: string): Sql<never> {
 const part: Tag = (strings, ...fragments) => fragmentOf(compose(strings, fragments))
 
 /**
- * sql<{ id: string }>`select id from tenants where id = $1`; interpolates other fragments only. `sql.part` makes a fragment, which is
- * no statement of its own and is not registered; `sql.repeated` one of pieces that differ in their number alone.
+ * sql<{ id: string }>`select id from tenants where id = $1`; interpolates only other fragments. `sql.part` makes a fragment, which is not
+ * registered as a statement. `sql.repeated` makes one from pieces that differ only in their number.
  */
 export const sql: Tag & {
   readonly part: Tag
-  /** What `piece` says of 0, 1, … to `count` - 1, joined. Of numbers and constants, never of a value. */
+  /** Joins the results of `piece` for 0 to `count` - 1. They consist of numbers and constants, never of values. */
   repeated(count: number, separator: ', ' | ' + ', piece: (nth: number) => string): Sql<never>
 } = Object.assign(whole, {
   part,
@@ -61,5 +61,5 @@ export const sql: Tag & {
     fragmentOf(Array.from({ length: count }, (_, nth) => piece(nth)).join(separator)),
 })
 
-/** Every whole statement made so far in this process. */
+/** Every complete statement created so far in this process. */
 export const allStatements = (): readonly Sql<unknown>[] => [...statements.values()]

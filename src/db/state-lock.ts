@@ -1,10 +1,10 @@
-/** One Postrider for each state folder: a lock file with the process's number, which a dead owner does not keep. */
+/** Locks the data directory for one Postrider process, by a file with the process's number. The lock of a dead process does not count. */
 import { link, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 
 const attempts = 5
 
-/** Refuses with a sentence for the operator while another process has it; resolves with the function that gives it back. */
+/** Rejects with a message for the operator while another process holds the lock; resolves with the function that releases it. */
 export async function lockState(folder: string): Promise<() => Promise<void>> {
   const file = join(folder, 'postrider.lock')
   const mine = `${process.pid} ${await startOf(process.pid)}\n`
@@ -12,7 +12,7 @@ export async function lockState(folder: string): Promise<() => Promise<void>> {
   for (let attempt = 0; attempt < attempts; attempt++) {
     await writeFile(fresh, mine, { mode: 0o600 })
     try {
-      // Linking is the test and the taking in one, and the file is never seen half-written.
+      // Linking tests and takes the lock atomically, and the file is never seen half-written.
       await link(fresh, file)
       return () => release(file, mine)
     } catch (error) {
@@ -35,7 +35,7 @@ async function release(file: string, mine: string): Promise<void> {
   if ((await readFile(file, 'utf8').catch(() => '')) === mine) await rm(file, { force: true })
 }
 
-/** The number alone is not enough: after a restart of a container the same number is another process, or this one. */
+/** The number alone does not suffice: after a container restart it may belong to another process, or to this one. */
 async function lives(theirs: string, mine: string): Promise<boolean> {
   const pid = Number(theirs.split(' ')[0])
   if (theirs === mine) return true
@@ -44,12 +44,12 @@ async function lives(theirs: string, mine: string): Promise<boolean> {
   return start !== '' && theirs === `${pid} ${start}\n`
 }
 
-/** What tells this process from another that had or will have the same number: the boot, and the time of its start. */
+/** Identifies a process beyond its number: the boot and the process's start time. */
 async function startOf(pid: number): Promise<string> {
   if (process.platform === 'linux') {
     const line = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '')
     if (line === '') return ''
-    // Field 22; the second field is in parentheses and may hold spaces.
+    // Field 22; the second field is in parentheses and may contain spaces.
     const start = line.slice(line.lastIndexOf(')') + 2).split(' ')[19]
     return `${(await readFile('/proc/sys/kernel/random/boot_id', 'utf8').catch(() => '')).trim()}-${start}`
   }

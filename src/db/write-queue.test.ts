@@ -2,7 +2,7 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { type Clock, silentLog } from '#base'
 import { openWriteQueue, type WriteQueue, type WriteQueueBounds } from './write-queue.ts'
 
-/** A clock whose timers fire when the test says so. */
+/** A clock whose timers the test fires. */
 function handClock() {
   let nowMs = 0
   let timers: { atMs: number; action: () => void }[] = []

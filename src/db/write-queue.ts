@@ -1,6 +1,6 @@
 /**
- * What many requests have to write and none waits for: gathered, written together outside of any request, bounded in number and octets.
- * While the database is away the oldest make room for the newest and are counted.
+ * Buffers non-critical writes of many requests and writes them in batches, off the request path. Bounded in number and bytes; while the
+ * database is unavailable the oldest entries are dropped and counted.
  */
 import { type Clock, type Log, pause } from '#base'
 import { refusesContent } from './errors.ts'
@@ -8,12 +8,12 @@ import { refusesContent } from './errors.ts'
 export interface WriteQueueDeps<Item> {
   clock: Clock
   log: Log
-  /** Writes all or none; writing one twice does no harm. */
+  /** Writes all or none of the batch; idempotent. */
   write: (batch: readonly Item[]) => Promise<unknown>
   octetsOf: (item: Item) => number
-  /** What the items are, in warnings: `request logs`. */
+  /** The items' name in warnings: `request logs`. */
   called: string
-  /** Counts what was lost. */
+  /** Called with the number of dropped items. */
   onDrop: (items: number) => void
   bounds?: Partial<WriteQueueBounds>
 }
@@ -21,15 +21,15 @@ export interface WriteQueueDeps<Item> {
 export interface WriteQueueBounds {
   entries: number
   octets: number
-  /** Of one write, which blocks the process while it is prepared. */
+  /** Most entries of one write, whose preparation blocks the process. */
   batchEntries: number
   batchOctets: number
   flushMs: number
-  /** How long each waits at least, unless the queue stops. */
+  /** Minimum time that each entry is buffered, unless the queue stops. */
   holdMs: number
-  /** After a write that failed. */
+  /** Delay after a failed write. */
   retryMs: number
-  /** What stopping may take with a database that is away. */
+  /** Time limit for stopping while the database is unavailable. */
   stopMs: number
 }
 
@@ -53,12 +53,12 @@ interface Waiting<Item> {
 
 export interface WriteQueue<Item> {
   push(item: Item): void
-  /** Entries that wait or are being written. */
+  /** Entries buffered or being written. */
   readonly waiting: number
-  /** Of those, about. */
+  /** Their approximate size in bytes. */
   readonly octets: number
   readonly dropped: number
-  /** Writes what waits; gives up after a while when the database is away. */
+  /** Writes the buffered entries; gives up after `stopMs` if the database is unavailable. */
   stop(): Promise<void>
 }
 
@@ -73,13 +73,13 @@ export function openWriteQueue<Item>({
 }: WriteQueueDeps<Item>): WriteQueue<Item> {
   const bounds = { ...usual, ...given }
   let queue: Waiting<Item>[] = []
-  /** Index of the oldest in `queue`: shifting a long array for each would be slow. */
+  /** Index of the oldest entry in `queue`: shifting a long array for each would be slow. */
   let first = 0
   let inFlight = 0
-  /** Of what waits and of what is being written. */
+  /** Bytes buffered and being written. */
   let octets = 0
   let dropped = 0
-  /** The last write did not succeed. */
+  /** Whether the last write failed. */
   let isAway = false
   let hasTold = false
   let isStopping = false
@@ -90,7 +90,7 @@ export function openWriteQueue<Item>({
   const drop = (entries: number, why?: unknown) => {
     dropped += entries
     onDrop(entries)
-    // Once for each time that the database is away.
+    // Once per outage of the database.
     if (!hasTold) log.warn({ err: why }, `${called} are dropped`)
     hasTold = true
   }
@@ -110,7 +110,7 @@ export function openWriteQueue<Item>({
     }
   }
 
-  /** Whether it is done with: written, or such that it never can be. */
+  /** Resolves to true if the batch is finished: written, or rejected in a way that a retry cannot fix. */
   const settle = async (batch: readonly Item[]): Promise<boolean> => {
     try {
       await write(batch)

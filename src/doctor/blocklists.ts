@@ -1,6 +1,6 @@
 /**
- * Whether our addresses and name are on lists that receivers ask. A list that does not answer this resolver is not one that says "not
- * listed": each is first asked for the entry that it always has (RFC 5782 section 5, and what Spamhaus names for names).
+ * Checks whether the installation's addresses and name are on blocklists. A list that refuses this resolver must not count as "not listed",
+ * so its test entry is queried first (RFC 5782 section 5; Spamhaus's own for names).
  */
 import ipaddr from 'ipaddr.js'
 import type { DnsAnswer, Resolver } from '#net'
@@ -10,7 +10,7 @@ import { nameless } from './names.ts'
 interface List {
   zone: string
   of: 'addresses' | 'names'
-  /** Always listed. */
+  /** The test entry, always listed. */
   known: string
   removal: string
 }
@@ -22,10 +22,13 @@ const lists: readonly List[] = [
   { zone: 'dbl.spamhaus.org', of: 'names', known: 'dbltest.com', removal: 'https://check.spamhaus.org/' },
 ]
 
-/** Spamhaus: wrong name, asked through an open resolver, too many questions. Others answer 127.0.0.1 or outside 127/8 for "not to you". */
+/**
+ * Spamhaus error codes: wrong name, query through a public resolver, too many queries. Other lists refuse with 127.0.0.1 or a code outside
+ * 127/8.
+ */
 const isRefusal = (code: string) => code.startsWith('127.255.255.') || code === '127.0.0.1' || !code.startsWith('127.')
 
-/** Spamhaus' policy list: not for what was sent, but because the provider says that such addresses send no mail. */
+/** Spamhaus policy list: not for sent mail, but because the provider declares that such addresses do not send mail. */
 const isPolicy = (code: string) => code === '127.0.0.10' || code === '127.0.0.11'
 
 const reversed = (address: string): string => {

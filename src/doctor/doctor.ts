@@ -1,7 +1,7 @@
 /**
- * The doctor: is this installation fit to send, and if not, what to do; and its pulse, for metrics. Looks, and changes nothing.
+ * Doctor: read-only checks of whether this installation is fit to send, with recommended repairs, and health metrics.
  * Owns: nothing. Uses: base, net, smtp, db, domains, spool, tracking, delivery, webhooks. Used by: http, cli, main.
- * Promises: all checks run beside each other and end in bounded time; what cannot be found out is said to be unknown, not well.
+ * Promises: all checks run concurrently and end in bounded time; a result that cannot be determined is reported as unknown, not as ok.
  */
 import { pause } from '#base'
 import { checkBlocklists } from './blocklists.ts'
@@ -15,10 +15,10 @@ export type { DoctorDeps, Finding } from './finding.ts'
 export { publicAddresses, readPlatform } from './platform.ts'
 export { startMeasuring } from './pulse.ts'
 
-/** Of one check, whatever it waits for. */
+/** Time limit of one check. */
 const longestMs = 30_000
 
-/** In the order in which they are told. */
+/** In the order of the report. */
 const checks: Record<string, Check> = {
   resolver: checkResolver,
   'EHLO name': checkHostname,

@@ -1,4 +1,4 @@
-/** What a check says: the same four answers for all, and always what to do. */
+/** The check result: one of four statuses, and the recommended action. */
 import { isIP } from 'node:net'
 import type { Clock, Config } from '#base'
 import type { Db } from '#db'
@@ -7,10 +7,10 @@ import type { Resolver } from '#net'
 
 export interface Finding {
   name: string
-  /** `unknown`: it could not be found out. */
+  /** `unknown`: the check could not be completed. */
   status: 'ok' | 'warning' | 'problem' | 'unknown'
   found: string
-  /** What to do; null when there is nothing to do. */
+  /** The recommended action; null if no action is needed. */
   do: string | null
 }
 
@@ -34,11 +34,11 @@ export interface DoctorDeps {
     | 'submissionTlsPort'
   >
   resolver: Resolver
-  /** The platform's own records, as DNS has them now. */
+  /** The platform's own records, with their current state in DNS. */
   records: readonly PlatformRecord[]
   /** Public addresses of this machine's interfaces. */
   ownAddresses: readonly string[]
-  /** Where https of track domains is asked for. */
+  /** The HTTPS port of track domains. */
   httpsPort: number
 }
 
@@ -52,7 +52,7 @@ export const finding = (name: string, status: Finding['status'], found: string, 
   do: todo,
 })
 
-/** The addresses that the world sees, as DNS has them for the host's name; else those that the records speak of. */
+/** The public addresses: of the host name in DNS, otherwise those in the records. */
 export const addressesOf = ({ records, config }: Pick<DoctorDeps, 'records' | 'config'>): string[] =>
   records
     .filter(({ type, name, value }) => (type === 'A' || type === 'AAAA') && name === config.hostname && isIP(value) !== 0)

@@ -1,4 +1,4 @@
-/** Whether our own SMTP listeners answer on this machine, and not another program in their place. */
+/** Checks that Postrider's own SMTP listeners answer on this machine, and not another program on their ports. */
 import { connect, isIP, isIPv6, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { ownGreeting } from '#smtp'
@@ -17,10 +17,10 @@ export const checkListeners: Check = async (deps) => {
   ])
   const bad = heard.filter((one) => one !== undefined)
   const [first] = bad
-  // The service does not run, or runs with another name: one cause, and not three ports of its own.
+  // The service is not running, or has another host name: one result for all three ports.
   if (bad.length === heard.length && bad.every(({ ofAll }) => ofAll !== undefined && ofAll === first?.ofAll))
     return [finding('SMTP listeners', 'problem', first?.ofAll ?? '', first?.finding.do ?? '')]
-  // They are opened together: where one port is taken none is ours, and that is said once.
+  // The ports are opened together: if one is taken, all stay closed, and one result is enough.
   const taken = bad.filter((one) => one.isTaken)
   if (bad.length === 0) return [ok('SMTP listeners', `answer on ports ${smtpPort}, ${submissionPort} and ${submissionTlsPort}`)]
   return (taken.length > 0 ? taken : bad).map((one) => one.finding)
@@ -36,7 +36,7 @@ interface Listener {
 interface Bad {
   finding: Finding
   isTaken: boolean
-  /** What is said once when it is so with every listener. */
+  /** The single result if all listeners have the same problem. */
   ofAll?: string
 }
 
@@ -79,7 +79,7 @@ type Heard =
   | { kind: 'closed' }
   | { kind: 'strange'; why: string }
 
-/** The first line at most, without what a terminal would act on. */
+/** Reads at most the first line, without terminal control characters. */
 const hear = ({ clock }: DoctorDeps, open: () => Socket) =>
   new Promise<Heard>((resolve) => {
     const socket = open()

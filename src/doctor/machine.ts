@@ -1,10 +1,10 @@
-/** The machine and its database: time, space, settings that the promise rests on, and what waits for the operator. */
+/** Checks the machine and its database: clock, disk space, durability settings, and tasks that wait for the operator. */
 import { stat, statfs } from 'node:fs/promises'
 import { durabilityProblems, sql } from '#db'
 import { restoreWaiting } from '#delivery'
 import { type Check, type DoctorDeps, finding, ok } from './finding.ts'
 
-/** Receivers of webhooks refuse five minutes, signatures from the future fail. */
+/** Webhook receivers reject clock offsets over five minutes, and signatures from the future fail. */
 const clockWarningMs = 30_000
 const clockProblemMs = 300_000
 const scarceOctets = 2e9
@@ -12,7 +12,7 @@ const outOctets = 300e6
 const leastVersion = 15
 const leastConnections = 60
 
-/** When the server began this very statement, by its own clock. */
+/** The database clock at the start of this statement. */
 const databaseClock = sql<{ ms: number }>`
   select (extract(epoch from query_start) * 1000)::bigint as ms
   from pg_stat_activity
@@ -23,14 +23,14 @@ const serverFacts = sql<{ number: number; name: string; checksums: string; conne
     current_setting('data_checksums') as checksums, current_setting('max_connections')::integer as connections,
     (select count(*) from pg_stat_activity where backend_type = 'client backend') as used`
 
-/** How far the database's clock is ahead of ours, and how long asking took. */
+/** The database clock's offset from this machine's, and the duration of the query, in milliseconds. */
 export async function askClock({ db, clock }: Pick<DoctorDeps, 'db' | 'clock'>): Promise<{ differenceMs: number; tookMs: number }> {
   const [beforeMs, begunMs] = [clock.nowMs(), clock.monotonicMs()]
   const theirs = (await db.first(databaseClock))?.ms ?? 0
   return { differenceMs: Math.round(theirs - (beforeMs + clock.nowMs()) / 2), tookMs: clock.monotonicMs() - begunMs }
 }
 
-/** At the state folder; undefined: it cannot be looked at. */
+/** For the data directory; undefined if it cannot be examined. */
 export async function askDisk(folder: string): Promise<{ freeOctets: number; freePercent: number } | undefined> {
   const facts = await statfs(folder).catch(() => undefined)
   return facts && { freeOctets: facts.bavail * facts.bsize, freePercent: facts.blocks > 0 ? (facts.bavail / facts.blocks) * 100 : 100 }

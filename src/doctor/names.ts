@@ -1,4 +1,4 @@
-/** What DNS says of this installation: whether it can be asked at all, the names that mail rests on, and the policies beside them. */
+/** DNS checks of this installation: whether DNS works, the names that mail depends on, and the policies for incoming mail. */
 import ipaddr from 'ipaddr.js'
 import { getDomain } from 'tldts'
 import { listSources } from '#delivery'
@@ -6,7 +6,7 @@ import { type PlatformRecord, returnPathDomainOf } from '#domains'
 import type { DnsAnswer } from '#net'
 import { addressesOf, type Check, type DoctorDeps, type Finding, finding, ok } from './finding.ts'
 
-/** Known to have mail servers for as long as there has been mail. */
+/** A domain that certainly has mail servers. */
 const knownDomain = 'gmail.com'
 
 export const checkResolver: Check = async ({ resolver }) => {
@@ -25,14 +25,14 @@ const isPublic = (name: string) =>
 
 const isOf = (name: string, hostname: string) => name === hostname || name.endsWith(`.${hostname}`)
 
-/** A PTR rests on the name that it is to say. */
+/** A PTR depends on the name that it shall contain. */
 const restsOn = ({ type, name, value }: PlatformRecord, hostname: string) => isOf(type === 'PTR' ? value : name, hostname)
 
 const consequences = 'receivers refuse or distrust mail from here, bounces do not come back, and opens and clicks are not counted'
 
 /**
- * What is wrong with the host's name itself, when nothing can be found there; undefined when something can, or DNS could not be asked.
- * One cause is one finding: what rests on the name is then told nowhere else.
+ * The problem with the host name, if it has no records; undefined if it has some, or DNS did not answer. Other checks that depend on the
+ * name do not repeat the problem.
  */
 export function nameless({ records, config: { hostname } }: Pick<DoctorDeps, 'records' | 'config'>): Finding | undefined {
   const name = 'EHLO name'
@@ -53,7 +53,10 @@ export function nameless({ records, config: { hostname } }: Pick<DoctorDeps, 're
 
 export const checkHostname: Check = async (deps) => [nameless(deps) ?? ok('EHLO name', deps.config.hostname)]
 
-/** Two installations of one name: during a move from one machine to another, or by a copied settings file. Behind NAT nothing can be told. */
+/**
+ * Detects two installations with the same name: during a move between machines, or from a copied settings file. Behind NAT there is no
+ * result.
+ */
 export const checkWhereNameLeads: Check = async ({ db, records, config, ownAddresses }) => {
   const published = addressesOf({ records: records.filter(({ status }) => status === 'OK'), config })
   if (config.relay || published.length === 0 || ownAddresses.length === 0) return []
@@ -83,7 +86,7 @@ const titles: Record<string, (record: PlatformRecord, hostname: string) => strin
         : 'DKIM of the sandbox sender',
 }
 
-/** Without these no receiver trusts the mail; the others are for what comes with it. */
+/** Receivers do not trust mail without these; the other records serve additional features. */
 const needed = new Set(['A', 'AAAA', 'PTR', 'MX', 'SPF'])
 
 function judged(record: PlatformRecord, hostname: string): Finding {
@@ -133,7 +136,7 @@ export const checkDmarc: Check = async (deps) => {
   ]
 }
 
-/** Protects what comes to us: bounces and complaints. Few have it, so that it is missing is no fault. */
+/** Policies that protect incoming bounces and complaints. Few installations have them, so missing ones are not a problem. */
 export const checkIncomingPolicies: Check = async (deps) => {
   if (nameless(deps)) return []
   const { resolver } = deps

@@ -1,4 +1,4 @@
-/** The platform's own records as DNS has them now: for those who show or judge them. */
+/** The platform's own records with their current state in DNS, for display and checks. */
 import { networkInterfaces } from 'node:os'
 import type { Clock, Config, Ids, Secrets } from '#base'
 import type { Db } from '#db'
@@ -14,7 +14,7 @@ export interface PlatformFacts {
   secrets: Secrets
 }
 
-/** Of this machine's interfaces. */
+/** Public addresses of this machine's interfaces. */
 export function publicAddresses(): string[] {
   const guard = openGuard([])
   return Object.values(networkInterfaces())

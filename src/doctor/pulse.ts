@@ -1,4 +1,4 @@
-/** The state of the installation as metrics, taken again and again: what alerts rest on. Every process that serves reports the same. */
+/** Health metrics of the installation, updated periodically, as the basis for alerts. Every serving process reports the same values. */
 import { type Clock, type Log, type Loop, metrics, startLoop } from '#base'
 import type { Db } from '#db'
 import { restoreWaiting } from '#delivery'

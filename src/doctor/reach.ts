@@ -1,4 +1,4 @@
-/** What the network lets us do: speak SMTP to the world, and show certificates that others can verify. */
+/** Network checks: outgoing SMTP connections, and valid certificates on the installation's own names. */
 import { X509Certificate } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -8,7 +8,7 @@ import { connect } from '#smtp'
 import { listTrackDomains } from '#tracking'
 import { type Check, type DoctorDeps, type Finding, finding, ok } from './finding.ts'
 
-/** One that answers is enough: any of them may have a bad day. */
+/** One answer is enough, because any single provider may be down. */
 const probed = ['gmail.com', 'outlook.com', 'yahoo.com']
 const connectMs = 6000
 const greetingMs = 8000
@@ -52,14 +52,14 @@ async function greetMx(deps: DoctorDeps, domain: string): Promise<Greeted> {
   return greet(deps, exchange, deps.config.mxPort, 'opportunistic')
 }
 
-/** Connects, says EHLO, and leaves. */
+/** Connects, sends EHLO and disconnects. */
 async function greet(deps: DoctorDeps, host: string, port: number, tls: 'opportunistic' | 'implicit'): Promise<Greeted> {
   const { resolver, config, clock } = deps
   const found = await resolver.addresses(host)
   const guard = openGuard(config.allowedNetworks)
-  // The operator's own relay may stand anywhere.
+  // The operator's relay may have any address.
   const usable = found.kind === 'found' ? found.value.filter((one) => config.relay !== undefined || guard.allows(one)) : []
-  // Few machines have IPv6 that works; what matters is whether mail gets out at all.
+  // IPv4 first, because few machines have working IPv6 and the check only asks whether mail can leave.
   const address = usable.find((one) => one.includes('.')) ?? usable[0]
   if (address === undefined) return { state: 'unknown', said: `${host}: no address` }
   const limits = { connectMs, greetingMs, commandMs: greetingMs, tlsMs }
@@ -119,7 +119,7 @@ async function checkHttps({ resolver, clock, httpsPort }: DoctorDeps, host: stri
   const address = found.kind === 'found' ? found.value[0] : undefined
   if (address === undefined) return finding(name, 'unknown', 'its address is not known', 'See the track domain')
   const seen = await new Promise<{ certificate: X509Certificate | undefined; complaint: string | undefined }>((resolve) => {
-    // The complaint is the finding, so a certificate that fails is looked at too; nothing is sent.
+    // An invalid certificate is accepted, because reporting it is the purpose; no data is sent.
     const socket: TLSSocket = connectTls({ host: address, port: httpsPort, servername: host, rejectUnauthorized: false })
     const end = (complaint: string | undefined) => {
       cancel()

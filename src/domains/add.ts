@@ -1,4 +1,4 @@
-/** Adding a sending domain: what may be one, and its keys. */
+/** Adds a sending domain: validates its name and creates its DKIM keys. */
 import { domainToUnicode } from 'node:url'
 import { parse as parseHost } from 'tldts'
 import { type Ids, Refusal, type Secrets, wrongField } from '#base'
@@ -11,7 +11,7 @@ import { sealNameOf } from './sealed.ts'
 import { type Domain, domainColumns } from './stored.ts'
 
 const selectorPrefix = 'pr-'
-/** A domain that was just added has no records yet. */
+/** A newly added domain has no DNS records yet. */
 const firstCheckAfterMs = 600_000
 
 const insertDomain = sql<Domain>`
@@ -26,14 +26,14 @@ const insertDomain = sql<Domain>`
   on conflict (tenant_id, name) do nothing
   returning ${domainColumns}`
 
-/** A host name of at least two labels, as lower-case A-labels, that one organisation can own; refuses `validation_error` otherwise. */
+/** A host name of at least two labels that one organisation can own, as lower-case A-labels; refuses `validation_error` otherwise. */
 function domainName(text: string): string {
   const name = parseDomain(text)
-  // An A-label that encodes nothing stays as it is.
+  // An A-label that decodes to no other text is kept unchanged.
   const isEncoded = (label: string) => label.startsWith('xn--')
   if (name === undefined || domainToUnicode(name).split('.').some(isEncoded))
     throw wrongField('name', 'must be a host name of at least two labels, such as mail.example.com')
-  // Names of labs, which no registry knows, are nobody's suffixes.
+  // Top-level domains unknown to the registries, as in labs, are not treated as public suffixes.
   const { publicSuffix, isIcann } = parseHost(name, { allowPrivateDomains: false })
   if (isIcann && publicSuffix === name) throw wrongField('name', `must not be a public suffix; below ${name}, everybody may register names`)
   return name
@@ -42,12 +42,12 @@ function domainName(text: string): string {
 export interface NewDomain {
   tenantId: string
   name: string
-  /** In the order of the statement. */
+  /** In the statement's order. */
   row: readonly unknown[]
 }
 
 /**
- * A sending domain with an RSA-2048 and an Ed25519 DKIM key of its own, yet to be added: making keys takes too long for a transaction.
+ * Builds a sending domain with its own RSA-2048 and Ed25519 DKIM keys, before the insert: key generation takes too long for a transaction.
  * `trusted` is the operator's override: usable without DNS verification. Refuses `validation_error`.
  */
 export async function makeDomain(

@@ -1,4 +1,4 @@
-/** A sending domain by its number, and names relative to their zone. */
+/** Looks up a sending domain by its number, and converts names to their zone-relative form. */
 import { type Queryable, sql } from '#db'
 import { zoneOf } from './records.ts'
 

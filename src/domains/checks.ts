@@ -1,5 +1,5 @@
 /**
- * What a check does to a domain (contract section 10): its statuses, whether it is verified, when it is checked next. Due domains are
+ * Applies a check to a domain (contract section 10): its statuses, whether it is verified, and the time of the next check. Due domains are
  * claimed, so that several processes share them.
  */
 import { type Db, type Queryable, sql, type Tx } from '#db'
@@ -11,7 +11,7 @@ const minuteMs = 60_000
 const verifiedEveryMs = 60 * minuteMs
 const unverifiedEveryMs = 10 * minuteMs
 const youngForMs = 7 * 24 * 60 * minuteMs
-/** A check that its process did not live to save is made again after this time. */
+/** A check lost with its process is repeated after this time. */
 const claimedForMs = 5 * minuteMs
 const failuresUntilUnverified = 3
 
@@ -41,14 +41,14 @@ const saveDomain = sql<CheckedDomain>`
   where tenant_id = $1 and id = $2
   returning ${checkedColumns}`
 
-/** Those whose time has come, `most` of them; nobody else gets them meanwhile. */
+/** Claims at most `most` due domains, exclusively for this caller. */
 export const claimDueDomains = (db: Db, nowMs: number, most: number): Promise<CheckedDomain[]> =>
   db.rows(claimDue, [new Date(nowMs), new Date(nowMs + claimedForMs), most])
 
-/** Needs no DNS to be usable, whatever is found. */
+/** Usable without DNS, independently of the check results. */
 const isAlwaysVerified = ({ trusted, testOnly }: Pick<Domain, 'trusted' | 'testOnly'>) => trusted || testOnly
 
-/** What of a domain a check changes besides statuses. `broke`: the first failing background check while verified. */
+/** The verification state after a check. `broke`: the first failing background check while verified. */
 function standingAfter(
   domain: Pick<CheckedDomain, 'trusted' | 'testOnly' | 'verified' | 'verifiedAt' | 'failures'>,
   result: CheckResult,
@@ -60,7 +60,7 @@ function standingAfter(
   if (isAlwaysVerified(domain)) return { verified, verifiedAt, failures: 0, broke: false }
   if (statuses.every((status) => status === 'OK'))
     return { verified: true, verifiedAt: verified ? verifiedAt : new Date(nowMs), failures: 0, broke: false }
-  // Whatever DNS would not tell counts neither way.
+  // Records whose lookup failed count neither as success nor as failure.
   if (statuses.every((status) => status === 'OK' || status === null)) return { verified, verifiedAt, failures, broke: false }
   if (!verified || by === 'request') return { verified: false, verifiedAt: null, failures: 0, broke: false }
   const stays = failures + 1 < failuresUntilUnverified
@@ -74,8 +74,8 @@ function nextCheckMs({ verified, createdAt, testOnly }: Pick<Domain, 'verified' 
 }
 
 /**
- * Saves what a check found; undefined when the domain is gone. A background check that began before the last saved one is out of date
- * and changes nothing but the time of the next.
+ * Saves a check's results; undefined if the domain was deleted. A background check that began before the last saved one is outdated and
+ * only changes the time of the next.
  */
 export async function saveCheck(
   tx: Tx,
@@ -128,7 +128,7 @@ function save(on: Queryable, domain: CheckedDomain, nowMs: number): Promise<Chec
 
 const errorOf = (status: RecordStatus | null, found: Found | undefined) => (status === 'OK' ? null : (found?.problem ?? null))
 
-/** The payload of DomainDNSError (contract 13.9), but for its `server`. */
+/** The payload of DomainDNSError (contract 13.9), without its `server`. */
 export const dnsErrorOf = ({ name, uuid, checkedAt, spfStatus, dkimStatus, returnPathStatus, findings }: CheckedDomain) => ({
   domain: name,
   uuid,

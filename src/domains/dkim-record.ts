@@ -1,11 +1,11 @@
-/** The TXT record of a DKIM key, read as a verifier does (RFC 6376 section 3.6.1, tag lists of section 3.2; RFC 8463). */
+/** Parses a DKIM key's TXT record as a verifier does (RFC 6376 section 3.6.1, tag lists of section 3.2; RFC 8463). */
 
 export type KeyRecord = { kind: 'key'; algorithm: string; publicKey: string } | { kind: 'revoked' } | { kind: 'malformed'; why: string }
 
 const blanks = /[ \t\r\n]+/g
 const tagName = /^[A-Za-z][A-Za-z0-9_]*$/
 
-/** Whether a TXT record means to be a DKIM key: others may stand at the name by a wildcard. */
+/** Whether a TXT record looks like a DKIM key; a wildcard may add other records at the name. */
 export const looksLikeKey = (text: string): boolean => /^\s*v\s*=\s*DKIM1/i.test(text) || /(?:^|;)\s*p\s*=/.test(text)
 
 export function parseKeyRecord(text: string): KeyRecord {

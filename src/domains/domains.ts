@@ -1,9 +1,9 @@
 /**
- * Sending domains, their DKIM keys, and whether DNS says what they promise.
- * Owns: domains, platform_keys. Uses: base, mail, dkim, net, simulator, db, tenants. Used by: tracking, accept, delivery, housekeeping, installation, doctor,
- * inbound, http, cli, main.
- * Promises: private keys are sealed in the database and leave this room only as signing keys; they are parsed once. A check takes no
- * longer than ten seconds, and a resolver that fails changes no domain.
+ * Sending domains, their DKIM keys, and the verification of their DNS records.
+ * Owns: domains, platform_keys. Uses: base, mail, dkim, net, simulator, db, tenants. Used by: tracking, accept, delivery, housekeeping,
+ * installation, doctor, inbound, http, cli, main.
+ * Promises: private keys are sealed in the database and leave this module only as signing keys; they are parsed once. A check takes at most
+ * ten seconds, and a failing resolver changes no domain.
  */
 
 import { LRUCache } from 'lru-cache'
@@ -42,21 +42,21 @@ const domainOfAnyTenant = sql<{ id: number }>`
   where name = $1
   limit 1`
 
-/** Whether some tenant has this sending domain (A-labels, lower case). */
+/** Whether any tenant has this sending domain (A-labels, lower case). */
 export const isSendingDomain = async (on: Queryable, name: string): Promise<boolean> =>
   (await on.first(domainOfAnyTenant, [name])) !== undefined
 
-/** A change of a domain is in force everywhere within this time. */
+/** A change of a domain is in force in every process within this time. */
 const cacheMs = 900
 
 export interface Domains {
   /** The tenant's domain of this name (A-labels, lower case), verified or not. */
   find(tenantId: string, name: string): Promise<Domain | undefined>
-  /** The keys that sign for a domain, RSA first; undefined when the domain is gone. */
+  /** The keys that sign for a domain, RSA first; undefined if the domain was deleted. */
   signingKeys(tenantId: string, domainId: number, withEd25519: boolean): Promise<SigningKey[] | undefined>
-  /** The key of a domain of the platform's own, if one was made. */
+  /** The key of one of the platform's own domains, if it was created. */
   platformKeys(name: string): Promise<SigningKey[]>
-  /** A domain was changed by this process, which sees it at once. */
+  /** Clears the cache after this process changed a domain. */
   forget(): void
 }
 
@@ -67,11 +67,11 @@ export function openDomains({ db, clock, secrets }: { db: Db; clock: Clock; secr
     return key ? [key] : []
   })
   const known = remembered(clock, (key) => db.first(domainByName, key.split(' ')))
-  // A domain's keys never change: they are parsed once, but whether the domain is still there is asked again and again.
+  // A domain's keys never change, so they are parsed once; whether the domain still exists is checked again after the cache time.
   const keys = new LRUCache<string, { uuid: string; rsa: SigningKey; ed25519: SigningKey } | { gone: true }>({
     max: 10_000,
     ttl: cacheMs,
-    // Asks the clock each time, as `remembered` does.
+    // Reads the clock each time, as `remembered` does.
     ttlResolution: 0,
     perf,
     fetchMethod: async (key, known) => {

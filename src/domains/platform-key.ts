@@ -1,4 +1,4 @@
-/** The DKIM key of the sandbox sender's domain, which belongs to no tenant. Made once; two processes that begin together share one. */
+/** The DKIM key of the sandbox sender's domain, which belongs to no tenant. Created once; two processes that start together share one. */
 import type { Ids, Secrets } from '#base'
 import { type Queryable, sql } from '#db'
 import { makeRsaKey, readPrivateKey, type SigningKey } from '#dkim'
@@ -28,7 +28,7 @@ export interface PlatformKey {
 
 export const sealName = (name: string) => `platform key ${name}`
 
-/** The key of a domain, made when there is none. */
+/** Returns a domain's key, and creates it if it does not exist. */
 export async function ensurePlatformKey(
   on: Queryable,
   name: string,
@@ -42,7 +42,7 @@ export async function ensurePlatformKey(
   return (await on.first(keyByName, [name])) as StoredKey
 }
 
-/** Ready to sign; undefined where no key was made. */
+/** The parsed key; undefined if it was not created. */
 export async function platformSigningKey(on: Queryable, name: string, secrets: Secrets): Promise<SigningKey | undefined> {
   const key = await on.first(keyByName, [name])
   if (!key) return undefined

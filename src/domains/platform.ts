@@ -1,6 +1,6 @@
 /**
- * The records that the operator publishes for the platform's own names: host, return path, SPF, tracking, sandbox sender, and the names of
- * its addresses; what to publish, and what DNS says now. Never throws for an answer.
+ * DNS records of the platform's own names: host, return path, SPF, tracking, sandbox sender and egress sources. Lists the records to
+ * publish and checks the published ones. DNS failures never throw.
  */
 import { BlockList, isIP } from 'node:net'
 import { dnsText } from '#dkim'
@@ -14,7 +14,7 @@ export interface PlatformRecord {
   type: 'A' | 'AAAA' | 'MX' | 'TXT' | 'CNAME' | 'PTR'
   name: string
   value: string
-  /** null: DNS could not be asked. */
+  /** null: the DNS lookup failed. */
   status: RecordStatus | null
   found: string[] | null
 }
@@ -25,7 +25,7 @@ export interface PlatformDeps {
   key: PlatformKey
   /** Public addresses of this machine's interfaces. */
   ownAddresses: readonly string[]
-  /** Addresses that mail is sent from, with their names in EHLO. */
+  /** Egress sources, with their EHLO names. */
   sources?: readonly { address: string; ehloName: string }[]
 }
 
@@ -33,7 +33,7 @@ const noAddress = '<the public IPv4 address of this server>'
 
 type Names = Pick<PlatformRecord, 'type' | 'name' | 'value'>
 
-/** Missing when nothing is there (as far as it could be meant), Invalid when it is not `right`. */
+/** Missing if no plausible record exists, Invalid if it is not `right`. */
 function judge(
   record: Names,
   answer: DnsAnswer<string[]>,
@@ -49,7 +49,7 @@ const sameName = (a: string, b: string) => a.toLowerCase().replace(/\.$/, '') ==
 const typeOf = (address: string) => (isIP(address) === 6 ? ('AAAA' as const) : ('A' as const))
 const mechanismOf = (address: string) => (isIP(address) === 6 ? `ip6:${address}` : `ip4:${address}`)
 
-/** Whether the record lets every one of these addresses send. */
+/** Whether the SPF record permits all of these addresses. */
 function allows(text: string, addresses: readonly string[]): boolean {
   const list = new BlockList()
   for (const [, , address = '', bits] of text.matchAll(/(?:^|\s)\+?(ip4|ip6):([0-9a-f.:]+)(?:\/(\d{1,3}))?/gi)) {
@@ -97,7 +97,7 @@ export async function platformRecords({ resolver, hostname, key, ownAddresses, s
     resolver.txt(`${key.selector}._domainkey.${key.name}`, 'fresh'),
     resolver.cname(tracking, 'fresh'),
   ])
-  // An address record does as well as an alias.
+  // An address record is as good as an alias.
   const track = alias.kind === 'found' || alias.kind === 'trouble' ? alias : await resolver.addresses(tracking, 'fresh')
   const isTrack = (found: string[]) => found.some((one) => sameName(one, host)) || found.every((one) => addresses.includes(one))
   const isKey = ([text = '', ...more]: string[]) => {
@@ -138,7 +138,7 @@ export async function platformRecords({ resolver, hostname, key, ownAddresses, s
   ]
 }
 
-/** Its name leads to it, and its PTR to the name. */
+/** The name's address record, and the PTR back to the name. */
 async function recordsOfSource(
   resolver: Resolver,
   { address, ehloName }: { address: string; ehloName: string },

@@ -1,30 +1,30 @@
-/** The DNS records that a sending domain publishes (contract section 10): what to paste, and what the last check found. */
+/** The DNS records of a sending domain (contract section 10): the values to publish, and the last check's results. */
 
 import { getDomain } from 'tldts'
 import { dnsText } from '#dkim'
 
-/** Below the platform's name and below each sending domain: where bounces go. */
+/** Label for bounces, below the platform's name and below each sending domain. */
 export const returnPathLabel = 'rp'
 export const returnPathDomainOf = (name: string): string => `${returnPathLabel}.${name}`
 
 export type RecordStatus = 'OK' | 'Missing' | 'Invalid'
 
-/** What a check found of one record, beside its status. */
+/** A check's results for one record, except its status. */
 export interface Found {
-  /** The values found at the name, as far as they could be meant as this record; a few, and each cut. */
+  /** The plausible values found at the name; a few, each truncated. */
   found: string[]
-  /** What is wrong, or why nothing could be learnt. */
+  /** The problem, or the reason why the lookup failed. */
   problem: string | null
-  /** What to do about it. */
+  /** The recommended action. */
   suggestion: string | null
 }
 
-/** Of which `verified` is made; the others are kept beside. */
+/** `verified` depends on these; the others are only stored. */
 export const requiredRecords = ['spf', 'dkim', 'returnPath'] as const
 export const checkedRecords = [...requiredRecords, 'dkimEd25519', 'dmarc', 'mx'] as const
 export type RecordKind = (typeof checkedRecords)[number]
 
-/** Of the last check; empty before the first. The statuses of advice have no columns of their own. */
+/** Results of the last check; empty before the first. Statuses of recommended records have no columns of their own. */
 export type Findings = { [Kind in RecordKind]?: Found & { status?: RecordStatus | null } }
 
 export interface DnsRecord extends Found {
@@ -56,7 +56,7 @@ export const ed25519Selector = (selector: string) => `${selector}-ed`
 
 export const zoneOf = (name: string) => getDomain(name, { allowPrivateDomains: false }) ?? name
 
-/** `hostname` is POSTRIDER_HOSTNAME, below which the platform's own names lie. */
+/** `hostname` is POSTRIDER_HOSTNAME, the parent of the platform's own names. */
 export function recordsOf(domain: PublishedFacts, hostname: string, findings: Findings = {}): DnsRecords {
   const zone = zoneOf(domain.name)
   const record = (

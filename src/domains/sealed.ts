@@ -1,4 +1,4 @@
-/** What this room keeps sealed, for when the secret changes. */
+/** This module's sealed columns, for the rotation of the secret. */
 import { type SealedColumns, sealedColumn, sql } from '#db'
 import { sealName as platformName } from './platform-key.ts'
 

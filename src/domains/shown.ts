@@ -1,4 +1,4 @@
-/** Sending domains as a request asks for them: add, show, check now. Deleting one concerns the queue, too, and is done above. */
+/** Sending domains as requests use them: add, show, check now. Deletion also affects the queue and belongs to a module above. */
 import { type Clock, type Ids, Refusal, type Secrets } from '#base'
 import type { Db } from '#db'
 import type { Resolver } from '#net'
@@ -9,20 +9,20 @@ import { type DnsRecords, recordsOf } from './records.ts'
 import { type CheckedDomain, type Domain, getDomain, listDomains } from './stored.ts'
 import { checkDomain } from './verify.ts'
 
-/** `D` with the name of its tenant, which is its id in the moment between the tenant's deletion and the domain's. */
+/** `D` with its tenant's name, or the tenant's id if the tenant was deleted just before the domain. */
 type Named<D> = D & { tenantName: string }
 
 export interface ShownDomain extends Named<CheckedDomain> {
   dnsRecords: DnsRecords
 }
 
-/** A scope of null is the whole organisation. What is not there is refused with `not_found`. */
+/** A scope of null is the whole organisation. A missing domain is refused with `not_found`. */
 export interface ShownDomains {
   /** Refuses `validation_error`, `not_found`, `tenant_archived` and `domain_already_exists`. A tenant of null is the default one. */
   create(tenantId: string | null, name: string): Promise<ShownDomain>
   list(scope: string | null): Promise<Named<Domain>[]>
   get(id: string, scope: string | null): Promise<ShownDomain>
-  /** Asks DNS now and answers within about ten seconds, whatever the resolvers do. */
+  /** Checks DNS now; answers within about ten seconds even if resolvers do not. */
   verify(id: string, scope: string | null): Promise<ShownDomain>
 }
 

@@ -1,25 +1,25 @@
 /**
- * SPF records as far as a sending domain's check needs them (RFC 7208): which TXT records are SPF, their mechanisms, and how many
- * look-ups evaluating one takes.
+ * SPF parsing as needed for domain checks (RFC 7208): recognises SPF records, lists their mechanisms, and counts the lookups of an
+ * evaluation.
  */
 
 export interface Mechanism {
   qualifier: '+' | '-' | '~' | '?'
   /** Lower case. */
   name: string
-  /** What follows the colon, lower case, without a trailing dot; empty when there is none. */
+  /** The text after the colon, lower case, without a trailing dot; may be empty. */
   value: string
 }
 
 export interface SpfRecord {
-  /** Those before and including the first `all`: what follows it is never looked at (section 5.1). */
+  /** Mechanisms up to and including the first `all`; later ones are ignored (section 5.1). */
   mechanisms: Mechanism[]
   afterAll: Mechanism[]
-  /** The target of `redirect=`, which counts only without an `all` (section 6.1). */
+  /** The target of `redirect=`, which is ignored if there is an `all` (section 6.1). */
   redirect: string | undefined
 }
 
-/** Section 4.5: the version section is followed by a space or by nothing. */
+/** Section 4.5: the version is followed by a space or the end. */
 export const isSpf = (text: string): boolean => /^v=spf1(?: |$)/i.test(text)
 
 const mostTerms = 300
@@ -27,7 +27,7 @@ const modifier = /^([a-z][a-z0-9._-]*)=(.*)$/
 const mechanism = /^([+?~-]?)([a-z][a-z0-9-]*)(?::([^/]*))?(?:\/.*)?$/
 const plainHost = (text: string) => text.replace(/\.$/, '')
 
-/** Reads a record for which `isSpf` holds; what is no term at all is skipped, as it cannot be ours. */
+/** Parses a record that passes `isSpf`. Malformed terms are skipped, because they cannot be Postrider's. */
 export function parseSpf(text: string): SpfRecord {
   const record: SpfRecord = { mechanisms: [], afterAll: [], redirect: undefined }
   let ended = false
@@ -49,13 +49,13 @@ export function parseSpf(text: string): SpfRecord {
   return record
 }
 
-/** Section 4.6.4: more of these terms than this make every receiver give up on the record. */
+/** Section 4.6.4: with more lookup terms than this, receivers return an error for the record. */
 export const mostLookups = 10
 const lookingUp = new Set(['include', 'a', 'mx', 'ptr', 'exists'])
 
 /**
- * How many look-ups evaluating the record takes, those of included records with it; stops counting beyond the limit, which also
- * ends loops. `spfOf` tells the SPF record of a name, or undefined when there is none or it cannot be learnt.
+ * Counts the lookups of evaluating the record, including included records. Stops beyond the limit, which also ends loops. `spfOf` returns a
+ * name's SPF record, or undefined if it is missing or the lookup fails.
  */
 export async function countLookups(record: SpfRecord, spfOf: (name: string) => Promise<string | undefined>): Promise<number> {
   let count = 0
@@ -74,7 +74,7 @@ export async function countLookups(record: SpfRecord, spfOf: (name: string) => P
       }
     }
     if (count > mostLookups) return count
-    // A macro's value is known to the receiver of a message only.
+    // A macro's value is known only to the receiver of a message.
     const texts = await Promise.all(targets.filter((name) => name !== '' && !name.includes('%')).map(spfOf))
     level = texts.filter((text) => text !== undefined).map(parseSpf)
   }

@@ -1,4 +1,4 @@
-/** Sending domains as rows: found, listed, deleted. Private keys stay in their own columns, which nothing here reads. */
+/** Sending domains as rows: find, list, delete. Private keys are in columns that this file does not read. */
 import { Refusal } from '#base'
 import { type Queryable, sql, type Tx } from '#db'
 import type { Findings, PublishedFacts } from './records.ts'
@@ -15,11 +15,11 @@ export interface Domain extends PublishedFacts {
   createdAt: Date
 }
 
-/** With what the last check found. */
+/** With the last check's results. */
 export interface CheckedDomain extends Domain {
   findings: Findings
   checkedAt: Date | null
-  /** Failing background checks in a row while verified. */
+  /** Consecutive failed background checks while verified. */
   failures: number
 }
 
@@ -60,13 +60,13 @@ const dropDomainsOf = sql`
   delete from domains
   where tenant_id = $1`
 
-/** Sixteen digits could be beyond what a double holds. */
+/** Sixteen digits could exceed the exact integers of a double. */
 const decimal = /^[1-9]\d{0,14}$/
 const uuidForm = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
 const noSuchDomain = () => new Refusal('not_found', { message: 'there is no such domain' })
 
-/** By id or uuid, as a path may give it. A scope of null is the whole organisation. Refuses `not_found`. */
+/** By id or uuid, as in a path. A scope of null is the whole organisation. Refuses `not_found`. */
 export async function getDomain(on: Queryable, id: string, scope: string | null): Promise<CheckedDomain> {
   const found = decimal.test(id)
     ? await on.first(domainById, [id, scope])
@@ -77,7 +77,7 @@ export async function getDomain(on: Queryable, id: string, scope: string | null)
   return found
 }
 
-/** All of a tenant, or of the organisation (null), the oldest first. */
+/** All domains of a tenant, or of the organisation (null), the oldest first. */
 export const listDomains = (on: Queryable, scope: string | null): Promise<Domain[]> => on.rows(allDomains, [scope])
 
 /** The operator's override: usable without DNS verification. Refuses `not_found`. */
@@ -87,10 +87,10 @@ export async function trustDomain(on: Queryable, { tenantId, id }: Pick<Domain, 
   return trusted
 }
 
-/** The caller brings the queue into line. Refuses `not_found` when it is gone already. */
+/** The caller updates the queue. Refuses `not_found` if it was deleted before. */
 export async function removeDomain(tx: Tx, { tenantId, id }: Pick<Domain, 'tenantId' | 'id'>): Promise<void> {
   if ((await tx.run(dropDomain, [tenantId, id])) === 0) throw noSuchDomain()
 }
 
-/** All that a tenant has here; the caller removes the tenant. */
+/** Deletes all domains of a tenant; the caller deletes the tenant. */
 export const removeDomainsOfTenant = (tx: Tx, tenantId: string): Promise<number> => tx.run(dropDomainsOf, [tenantId])

@@ -1,6 +1,6 @@
 /**
- * Verification: asks DNS for what a sending domain is to publish, and says of each record whether it is there, what was found instead
- * and what to do. Never throws for an answer; takes no longer than `longestCheckMs`, whatever the resolvers do.
+ * Verifies a sending domain in DNS: reports for each record its status, the values found and the recommended action. DNS failures never
+ * throw; takes at most `longestCheckMs`, even if resolvers do not answer.
  */
 import type { Clock } from '#base'
 import type { DnsAnswer, Resolver } from '#net'
@@ -8,7 +8,7 @@ import { looksLikeKey, parseKeyRecord } from './dkim-record.ts'
 import { type DnsRecord, type Found, type PublishedFacts, type RecordKind, type RecordStatus, recordsOf, zoneOf } from './records.ts'
 import { countLookups, isSpf, mostLookups, parseSpf } from './spf.ts'
 
-/** `status` is null when DNS could not be asked: nothing is known then. */
+/** `status` is null if the DNS lookup failed. */
 export interface Finding extends Found {
   status: RecordStatus | null
 }
@@ -58,7 +58,7 @@ function answerBy<T>(clock: Clock, untilMs: number, question: Promise<DnsAnswer<
   })
 }
 
-/** As text that any database and any screen can hold: what stands in others' DNS may be anything. */
+/** Makes a value from DNS, which may contain any text, storable and displayable. */
 const shown = (value: string) =>
   value
     .slice(0, longestFound)
@@ -79,7 +79,7 @@ const judged = (
 
 const publish = ({ type, fullName, value }: DnsRecord) => `Publish this ${type} record at ${fullName}: ${value}`
 
-/** What can be said before looking at values: there are none, or nobody could be asked. */
+/** The result without values to judge: no records, or a failed lookup. */
 function withoutValues(answer: Exclude<DnsAnswer<string[]>, { kind: 'found' }>, record: DnsRecord): Finding {
   if (answer.kind !== 'trouble') return judged('Missing', [], `There is no ${record.type} record at ${record.fullName}`, publish(record))
   return {
@@ -151,7 +151,10 @@ async function checkReturnPath(record: DnsRecord, ask: Pick<Ask, 'cname'>): Prom
   return judged('Invalid', answer.value, `The CNAME record leads to another name than ${record.value}`, publish(record))
 }
 
-/** Advice: without DMARC, large receivers take bulk mail unwillingly. The organisational domain's record holds below it too. */
+/**
+ * Recommended record: large receivers are reluctant to accept bulk mail without DMARC. The organisational domain's record also applies
+ * below it.
+ */
 async function checkDmarc(record: DnsRecord, name: string, ask: Pick<Ask, 'txt'>): Promise<Finding> {
   for (const place of new Set([record.fullName, `_dmarc.${zoneOf(name)}`])) {
     const answer = await ask.txt(place)
@@ -171,7 +174,7 @@ async function checkDmarc(record: DnsRecord, name: string, ask: Pick<Ask, 'txt'>
   return judged('Missing', [], `There is no DMARC record for ${name}`, publish(record))
 }
 
-/** Advice: replies go to the domain's own mail servers, which are none of ours. */
+/** Recommended record: replies go to the domain's own mail servers, not to Postrider. */
 async function checkMx(record: DnsRecord, ask: Pick<Ask, 'mx'>): Promise<Finding> {
   const answer = await ask.mx(record.fullName)
   const suggestion = `If the domain is to receive mail, publish an MX record that names its mail server, such as ${record.value}`

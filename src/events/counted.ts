@@ -1,19 +1,19 @@
-/** The log as what counts emails reads it: events without their texts, and all that comes after a position summed up. */
+/** Reads the log for email counts: events without their texts, and the sum of all events after a position. */
 import { type Queryable, type Sql, sql } from '#db'
 import type { EventKind, LogPosition } from './log.ts'
 
-/** What a count needs of an event. */
+/** The fields of an event that counts need. */
 export interface CountedEvent extends LogPosition {
   tenantId: string
   kind: EventKind
   emailId: string | null
   was: string | null
-  /** Of accepted emails: how many in which unix second. */
+  /** For accepted emails: their number by Unix second. */
   seconds: [second: number, count: number][] | null
   test: boolean | null
 }
 
-/** So many emails went from one status to that of `kind`, or were accepted. */
+/** A number of emails that were accepted, or changed from one status to that of `kind`. */
 export interface CountedChange {
   kind: EventKind
   was: string | null
@@ -21,7 +21,7 @@ export interface CountedChange {
   count: number
 }
 
-/** Ordered by the column and not by its text of the same name: '9' comes before '10'. */
+/** Ordered by the column and not by its text alias: '9' sorts after '10' as text. */
 const countedEvents = sql<CountedEvent>`
   select xact::text as xact, id, tenant_id as "tenantId", kind, email_id as "emailId", data ->> 'was' as was, data -> 'seconds' as seconds,
     (data -> 'test')::boolean as test
@@ -31,7 +31,7 @@ const countedEvents = sql<CountedEvent>`
   limit $3`
 
 const digits = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
-/** The second of acceptance that an email id begins with, as `emailIdTimeMs` reads it. */
+/** The acceptance second in an email id, decoded as in `emailIdTimeMs`. */
 const acceptedMs = sql.repeated(
   8,
   ' + ',
@@ -40,7 +40,7 @@ const acceptedMs = sql.repeated(
 const acceptedSecond = sql.part`(${acceptedMs}) / 1000`
 
 /**
- * The events after a position. Order and limit keep the planner on the index, whatever a prepared plan takes the position for: a tail is
+ * The events after a position. Order and limit keep the planner on the index for any position it assumes for a prepared plan. The tail is
  * mostly empty, at the end of a log of many millions.
  */
 const unread = (where: Sql<unknown>) => sql.part`(
@@ -51,7 +51,7 @@ const unread = (where: Sql<unknown>) => sql.part`(
       limit (select $3::bigint)
     ) as unread`
 
-/** Summed in the database: a tail is millions of events long after a foreign transaction has kept the roll-up from going on. */
+/** Summed in the database: after a long transaction of another program has blocked the roll-up, a tail has millions of events. */
 const countedTail = (ofTenants: Sql<unknown>) => sql.part`
     select tenant_id, ${acceptedSecond} as second, kind, data ->> 'was' as was, false as test, 1 as count
     from ${unread(sql.part`email_id is not null and ${ofTenants}`)}
@@ -74,15 +74,15 @@ const tailByTenant = sql<CountedChange & { tenantId: string }>`
   where second >= $5 and second < $6
   group by tenant_id, kind, was, test`
 
-/** The next events in order, as far as no transaction is open that could still write one before them. */
+/** The next events in order, up to the first open transaction that could still write an earlier one. */
 export const readCountedEvents = (on: Queryable, after: LogPosition, most: number): Promise<CountedEvent[]> =>
   on.rows(countedEvents, [after.xact, after.id, most])
 
-/** What every event after a position that is visible now changes, by second of acceptance; of one tenant, or all. */
+/** All changes by visible events after a position, by second of acceptance; for one tenant or all. */
 export const readTailBySecond = (on: Queryable, after: LogPosition, tenantId: string | null) =>
   on.rows(tailBySecond, [after.xact, after.id, endless, tenantId])
 
-/** The same by tenant, of emails accepted within a time (unix seconds); of some tenants, or all. */
+/** The same by tenant, for emails accepted within a time range (Unix seconds); for some tenants or all. */
 export const readTailByTenant = (
   on: Queryable,
   after: LogPosition,

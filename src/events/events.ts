@@ -1,5 +1,5 @@
 /**
- * The log of all that happened to emails. Webhooks, usage, live view and timelines read it; nothing else tells anybody anything.
+ * The event log of all emails: the only source for webhooks, usage, live view and timelines.
  * Owns: events. Uses: base, db. Used by: emails, spool, tracking, accept, delivery, returns, webhooks, usage, housekeeping, http.
  * Promises: an event is appended in the transaction that makes it true.
  */

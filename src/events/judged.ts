@@ -1,4 +1,4 @@
-/** How mail fared, for whoever judges it: a tenant's hours, and how attempts ended lately. */
+/** Delivery outcomes for automatic pauses and statistics: a tenant's hours, and the ends of recent attempts. */
 import { type Queryable, type Sql, sql } from '#db'
 import type { LogPosition } from './log.ts'
 
@@ -28,7 +28,7 @@ const judgedHours = sql<JudgedHour & { lastXact: string; lastId: number }>`
   group by 1, 2
   order by 1, 2`
 
-/** The limit comes first: how much is read depends on neither how much there is nor what it is. */
+/** The limit comes first, so that the rows read depend neither on the log's size nor on its content. */
 const endsAmong = (last: Sql<unknown>) => sql<AttemptEnd>`
   select kind, tenant_id as "tenantId", email_id as "emailId", at, data ->> 'classification' as classification,
     data ->> 'details' as details, data ->> 'output' as output, coalesce((data -> 'simulated')::boolean, false) as simulated
@@ -44,18 +44,18 @@ const endsAmong = (last: Sql<unknown>) => sql<AttemptEnd>`
 const endsOfAll = endsAmong(sql.part`order by xact desc, id desc`)
 const endsOfTenant = endsAmong(sql.part`where tenant_id = $3 order by id desc`)
 
-/** What a tenant's live mail of an hour came to. */
+/** Totals of a tenant's live mail in one hour. */
 export interface JudgedHour {
   tenantId: string
   hour: Date
-  /** Emails accepted by their servers, or failed for good. */
+  /** Emails delivered or permanently failed. */
   ended: number
   /** Failures and bounces that suppress their recipient (contract section 7.2). */
   recipientFaults: number
   complaints: number
 }
 
-/** The next events summed up by tenant and hour, and how far that was; undefined when there are none. */
+/** Sums the next events by tenant and hour, and returns the position reached; undefined without further events. */
 export async function judgeEvents(
   on: Queryable,
   after: LogPosition,
@@ -66,7 +66,7 @@ export async function judgeEvents(
   return first && { hours: rows, last: { xact: first.lastXact, id: first.lastId } }
 }
 
-/** How an attempt ended, or what came back later. */
+/** The end of an attempt, or a later report. */
 export interface AttemptEnd {
   kind: 'MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced'
   tenantId: string
@@ -78,6 +78,6 @@ export interface AttemptEnd {
   simulated: boolean
 }
 
-/** The ends of attempts since `after`, newest first, as far as they are among the last `most` events of the tenant, or of all. */
+/** The ends of attempts since `after`, newest first, among the last `most` events of the tenant, or of all. */
 export const readRecentEnds = (on: Queryable, tenantId: string | null, after: Date, most: number): Promise<AttemptEnd[]> =>
   on.rows(tenantId === null ? endsOfAll : endsOfTenant, [most, after, tenantId])

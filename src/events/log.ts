@@ -1,10 +1,10 @@
-/** The log itself: events appended in the transaction that makes them true, and read in the order in which they became visible. */
+/** The log itself: events are appended in the transaction that makes them true, and read in the order in which they became visible. */
 import { storableJson } from '#base'
 import { type PartitionedTable, type Queryable, sql, type Tx } from '#db'
 
 export const eventTables: readonly PartitionedTable[] = [{ table: 'events', key: 'time' }]
 
-/** The names of contract section 13.1, and our own, which are never sent to webhooks. */
+/** The names of contract section 13.1, and Postrider's own, which are never sent to webhooks. */
 export type EventKind =
   | 'MessageSent'
   | 'MessageDelayed'
@@ -27,11 +27,11 @@ export type EventKind =
   | 'SendLimitExceeded'
   | 'WebhookFailing'
 
-/** What is told of a status carries the status before as `data.was`, which the counts are made of. */
+/** An event with a new status has the previous status in `data.was`, from which the counts are made. */
 export interface NewEvent {
   tenantId: string
   kind: EventKind
-  /** Null for what is of no email. */
+  /** Null for an event without an email. */
   emailId: string | null
   at: Date
   data: Record<string, unknown>
@@ -47,11 +47,11 @@ const blankEvents = sql`
   set data = data - array['details', 'output', 'url', 'token', 'ipAddress', 'userAgent', 'bounce']
   where tenant_id = any($1) and email_id = any($2)`
 
-/** Takes the texts that name a recipient out of the events of these emails; what is counted stays. */
+/** Removes the texts that name a recipient from the events of these emails; counted data stays. */
 export const eraseFromEvents = (on: Queryable, emails: readonly { tenantId: string; id: string }[]): Promise<number> =>
   on.run(blankEvents, [[...new Set(emails.map((one) => one.tenantId))], emails.map((one) => one.id)])
 
-/** Appends to the log; readers see it when the caller commits. */
+/** Appends to the log; readers see the events after the caller's commit. */
 export async function appendEvents(tx: Tx, happened: readonly NewEvent[]): Promise<void> {
   if (happened.length === 0) return
   await tx.run(append, [
@@ -63,14 +63,14 @@ export async function appendEvents(tx: Tx, happened: readonly NewEvent[]): Promi
   ])
 }
 
-/** For an event's data: when it happened by a test clock that is ahead; the log itself is kept in real time. */
+/** For an event's data: its time by a test clock that is ahead. The log itself uses real time. */
 export const simulatedAt = (atMs: number, aheadMs: number): { simulatedAt?: number } => (aheadMs > 0 ? { simulatedAt: atMs + aheadMs } : {})
 
-/** When an event happened as it is told: by the test clock, where that was ahead. */
+/** The displayed time of an event: by the test clock, if that was ahead. */
 export const toldAt = ({ at, data }: Pick<LoggedEvent, 'at' | 'data'>): Date =>
   typeof data.simulatedAt === 'number' ? new Date(data.simulatedAt) : at
 
-/** An event as whoever follows the log reads it. */
+/** An event as readers of the log get it. */
 export interface LoggedEvent extends LogPosition {
   tenantId: string
   kind: EventKind
@@ -79,7 +79,7 @@ export interface LoggedEvent extends LogPosition {
   data: Record<string, unknown>
 }
 
-/** A place in the log: what comes later has a larger transaction, or the same one and a larger id. */
+/** A position in the log: later events have a larger transaction, or the same one and a larger id. */
 export interface LogPosition {
   xact: string
   id: number
@@ -119,29 +119,29 @@ const firstAfter = sql<{ at: Date }>`
   order by events.xact, events.id
   limit 1`
 
-/** The next events in order, of one tenant or all, as far as no transaction is open that could still write one before them. */
+/** The next events in order, of one tenant or all, up to the first open transaction that could still write an earlier one. */
 export const readEvents = (on: Queryable, after: LogPosition, most: number, tenantId: string | null = null): Promise<LoggedEvent[]> =>
   on.rows(nextEvents, [after.xact, after.id, most, tenantId])
 
 /** Before the first event. */
 export const startOfLog: LogPosition = { xact: '0', id: 0 }
 
-/** After the last event that `readEvents` would give. */
+/** The position after the last event that `readEvents` would return. */
 export const findEndOfLog = async (on: Queryable): Promise<LogPosition> => (await on.first(lastEvent, [])) ?? startOfLog
 
-/** When the first event after a position happened. */
+/** The time of the first event after a position. */
 export const findTimeAfter = async (on: Queryable, { xact, id }: LogPosition): Promise<Date | undefined> =>
   (await on.first(firstAfter, [xact, id]))?.at
 
-/** The events at these positions, as far as they are still there, in no order. */
+/** The remaining events at these positions, in no particular order. */
 export const findEventsAt = (on: Queryable, positions: readonly LogPosition[]): Promise<LoggedEvent[]> =>
   on.rows(eventsAt, [positions.map(({ xact }) => xact), positions.map(({ id }) => id)])
 
-/** `readEvents` will give every event of this transaction and of those before it: none of them is open. */
+/** Whether `readEvents` returns all events of this transaction and of earlier ones, that is, whether all of them have ended. */
 export const isReadable = async (on: Queryable, xact: string): Promise<boolean> =>
   (await on.first(transactionEnded, [xact]))?.isReadable ?? false
 
-/** How many events of these kinds happened between two moments, both exclusive, and the transactions of the first and the last in the log. */
+/** The number of events of these kinds between two times, both exclusive, and the transactions of the first and the last in the log. */
 export async function countEventsWithin(
   on: Queryable,
   { after, before, kinds, tenantId }: { after: Date; before: Date; kinds: readonly string[]; tenantId: string | null },

@@ -1,6 +1,6 @@
 /**
- * The background checks of sending domains' DNS, on a timetable of their own: waiting for resolvers keeps no other chore from its
- * turn. Each round is bounded in number, in what it asks at once, and so in time.
+ * Background DNS checks of sending domains, on a schedule of their own, so that slow resolvers delay no other task. Each round is bounded
+ * in number, concurrency and so in time.
  */
 import { type Clock, type Log, type Loop, startLoop } from '#base'
 import type { Db, Tx } from '#db'
@@ -21,7 +21,7 @@ export interface DomainCheckDeps {
   hostname: string
 }
 
-/** Checks what is due; returns how many domains that were. What is left when `signal` aborts becomes due again by itself. */
+/** Checks the due domains; returns their number. Those left when `signal` aborts become due again automatically. */
 async function checkDueDomains(deps: DomainCheckDeps, signal: AbortSignal): Promise<number> {
   const due = await claimDueDomains(deps.db, deps.clock.nowMs(), mostPerRound)
   const waiting = [...due]

@@ -1,6 +1,6 @@
 /**
- * Erases a person: what is queued for them fails, and of what was sent only the numbers stay. Their suppression stays too, so that they
- * are not written to again. Runs in small transactions and may be run again.
+ * Erases a person: their queued emails fail, and only counts remain of sent ones. The suppression stays, so that they get no further mail.
+ * Runs in small transactions and may be repeated.
  */
 import { domainToUnicode } from 'node:url'
 import { forgetAnswersWith } from '#accept'
@@ -15,17 +15,17 @@ import { eraseFromHits } from '#tracking'
 import { eraseFromDeliveries } from '#webhooks'
 
 export interface Erased {
-  /** Emails to the address of which only the numbers stay. */
+  /** Emails to the address that were reduced to counts. */
   emails: number
   /** Messages removed. */
   contents: number
-  /** Messages that other recipients still wait for; erase again when they have been delivered. */
+  /** Messages still needed by other recipients; repeat the erasure after their delivery. */
   kept: number
 }
 
 const mostAtOnce = 500
 
-/** `tenantId` null: in all tenants. `told` hears how many emails are done. */
+/** `tenantId` null: in all tenants. `told` is called with the number of processed emails. */
 export async function eraseAddress(
   { db, secrets }: { db: Db; secrets: Secrets },
   address: string,
@@ -51,13 +51,13 @@ export async function eraseAddress(
   return total
 }
 
-/** Requests and answers have an address as it was given: its domain with A-labels or in letters of its own. */
+/** Requests and responses contain the address as submitted: its domain as A-labels or in Unicode. */
 function spellingsOf(address: string): Set<string> {
   const at = address.lastIndexOf('@') + 1
   return new Set([address, address.slice(0, at) + domainToUnicode(address.slice(at))])
 }
 
-/** In one transaction: an email without its address leads nobody to its other traces. */
+/** In one transaction: once an email has lost its address, its other traces can no longer be found. */
 async function eraseSome(tx: Tx, person: string, tenantId: string | null): Promise<number> {
   const found = await eraseEmails(tx, person, tenantId, mostAtOnce)
   await eraseFromConversations(tx, found)
@@ -66,7 +66,7 @@ async function eraseSome(tx: Tx, person: string, tenantId: string | null): Promi
   return found.length
 }
 
-/** Whatever was sent to people who were erased, now or before, and nobody waits for any more. */
+/** Deletes all content sent to erased people, now or earlier, that no queued recipient needs. */
 async function eraseUnneeded(db: Db, tenantId: string | null, total: Erased): Promise<void> {
   let after: ErasedContent | undefined
   do {

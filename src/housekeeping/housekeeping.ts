@@ -1,9 +1,10 @@
 /**
- * Housekeeping: the timetable of chores. Every process that has the role keeps one; a lock in the database lets one at a time work.
+ * Housekeeping: schedules background tasks. Every process with the role has a schedule; a database lock lets one process run tasks at a
+ * time.
  * Owns: nothing. Uses: base, net, db, tenants, members, credentials, limits, suppressions, domains, events, emails, spool, request-logs,
  * tracking, accept, delivery, returns, webhooks, usage. Used by: http, cli, main.
- * Promises: partitions exist days before they are needed; what waits for send capacity goes at the top of the hour; a chore that fails is
- * logged and tried again, and keeps no other from its turn.
+ * Promises: partitions exist days before they are needed; mail that waits for send capacity is released at the top of the hour; a failed
+ * task is logged and retried, and delays no other.
  */
 
 import { forgetExpiredKeys, markEveryMs, openMarking } from '#accept'
@@ -29,9 +30,9 @@ const indexEveryMs = 600_000
 const tickMs = 500
 const daysAhead = 7
 const hourMs = 3_600_000
-/** How long the audit log is kept: a year, and time to look back over it. */
+/** Retention of the audit log: a year, plus time to review it. */
 const auditMs = 400 * 86_400_000
-/** So that other chores have their turn when much is to be counted. */
+/** So that other tasks get their turn when there is much to count. */
 const mostCountingRounds = 10
 const choreLock = 7_305_010
 
@@ -57,7 +58,7 @@ export interface HousekeepingDeps {
   brake: BrakeLimits
 }
 
-/** Makes the partitions of the coming days; needed before anything can be accepted. */
+/** Creates the partitions of the coming days; required before emails can be accepted. */
 export function prepareDays(db: Db, nowMs: number): Promise<string[]> {
   const tables = [...emailTables, ...eventTables, ...trackingTables, ...returnTables, ...deliveryTables, ...logTables]
   return ensurePartitions(db, tables, nowMs, daysAhead)
@@ -96,7 +97,7 @@ export function startHousekeeping(deps: HousekeepingDeps): Housekeeping {
   const due = new Map<string, number>()
 
   const turn = async () => {
-    // Held for this turn only: the work below commits on other connections while no second process may begin it.
+    // Held for this turn only: the work below commits on other connections, and no second process may start it meanwhile.
     await db.transaction(async (tx) => {
       if (!(await tx.first(tryLock, [choreLock]))?.mine) return
       for (const chore of chores) {
@@ -108,7 +109,7 @@ export function startHousekeeping(deps: HousekeepingDeps): Housekeeping {
   }
 
   const loops = [startLoop({ clock, log, name: 'housekeeping', everyMs: tickMs }, turn), startDomainChecks(deps)]
-  // On timetables of their own: they wait for whoever reads the table, such as a dump of hours, and keep no other chore from its turn.
+  // On separate schedules: they wait for readers of a table, such as a dump that takes hours, and must not delay other tasks.
   const patient = [
     startLoop({ clock, log, name: 'indexing ended days', everyMs: indexEveryMs }, async () => {
       await indexEndedDays(db, clock.nowMs())
@@ -119,7 +120,7 @@ export function startHousekeeping(deps: HousekeepingDeps): Housekeeping {
   ]
   return {
     async stop() {
-      // Not waited for: what is left half done is done anew.
+      // Not awaited: unfinished work is repeated later.
       for (const loop of patient) void loop.stop()
       await Promise.all(loops.map((loop) => loop.stop()))
     },

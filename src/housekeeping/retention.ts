@@ -1,6 +1,6 @@
 /**
- * What has passed its retention goes, by whole days: contents first, then emails with their attempts, opens, clicks and events, request logs and webhook
- * deliveries. Nothing that a recipient still in the spool needs is dropped, and no event that is not counted. Usage counts and suppressions stay.
+ * Retention by whole days: drops contents first, then emails with attempts, tracking events and events, then request logs and webhook
+ * deliveries. Keeps data needed by recipients in the spool, and uncounted events. Usage counts and suppressions stay.
  */
 import type { Config } from '#base'
 import { type Db, dropPartitions } from '#db'
@@ -11,7 +11,7 @@ export type Keep = Pick<Config, 'keepContentDays' | 'keepEmailDays' | 'keepLogDa
 
 const dayMs = 86_400_000
 
-/** Returns the names of the partitions dropped. A table that cannot be dropped from keeps no other from it, and is told of at the end. */
+/** Returns the names of the dropped partitions. A table that fails does not block the others, and its error is reported at the end. */
 export async function applyRetention(db: Db, keep: Keep, nowMs: number): Promise<string[]> {
   const queuedMs = (await oldestQueuedMs(db)) ?? nowMs
   const before = (days: number) => nowMs - days * dayMs

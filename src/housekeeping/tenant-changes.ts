@@ -1,4 +1,6 @@
-/** What a change of a tenant means for all that belongs to it (contract section 8), in one transaction. Its queued emails follow soon after. */
+/**
+ * Applies a tenant's change to everything that belongs to it (contract section 8), in one transaction. Its queued emails follow soon after.
+ */
 import { revokeCredentialsOfTenant } from '#credentials'
 import type { Db, Tx } from '#db'
 import { removeAssignmentsOfTenant } from '#delivery'
@@ -21,7 +23,7 @@ export function updateTenant(db: Db, id: string, changes: TenantChanges, nowMs: 
   })
 }
 
-/** All but its emails and logs, which stay for organisation-level keys until their retention. Refuses as `updateTenant`. */
+/** Deletes everything but its emails and logs, which stay for organisation-level keys until their retention. Refuses as `updateTenant`. */
 export function deleteTenant(db: Db, id: string, nowMs: number): Promise<void> {
   return db.transaction(async (tx) => {
     await removeTenant(tx, id)
@@ -32,7 +34,7 @@ export function deleteTenant(db: Db, id: string, nowMs: number): Promise<void> {
 }
 
 const removals: readonly ((tx: Tx, tenantId: string) => Promise<unknown>)[] = [
-  removeDomainsOfTenant, // and with them, by reference, its track domains
+  removeDomainsOfTenant, // also removes its track domains, by foreign key
   removeSuppressionsOfTenant,
   removeWebhooksOfTenant,
   removeTestClockOfTenant,

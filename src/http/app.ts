@@ -1,6 +1,6 @@
 /**
- * The HTTP server: what comes in is bounded, every endpoint is registered from its declaration, and whatever happens is answered in
- * the envelope of the contract, with a status of its closed set.
+ * Builds the HTTP server: bounds every request, registers each endpoint from its declaration, and answers every failure in the contract's
+ * envelope with a status of its closed set.
  */
 import type { IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
@@ -41,16 +41,16 @@ export interface AppDeps extends ApiDeps, Omit<GateDeps, 'config'>, Omit<LinkDep
   bounds: Bounds
 }
 
-/** Between requests; longer than the minute for which common proxies keep theirs, so that it is they who close first. */
+/** Idle time between requests. Longer than the 60 s of common proxies, so that the proxy closes the connection first. */
 const keepAliveMs = 72_000
 
-/** Who is this, and how fast may they ask: usually from memory. */
+/** Time limit for authentication and the rate limit, which are usually served from memory. */
 const admitWithinMs = 5000
-/** Longer than the 30 s for which a request waits for its idempotent twin. */
+/** Longer than the 30 s for which a request waits for another one with the same idempotency key. */
 const answerWithinMs = 32_000
 const standingWithinMs = 1000
 
-/** Of the emails that a request made, in its line of the log; a batch makes up to a thousand. */
+/** Most ids of created emails in a request's log line; a batch creates up to a thousand. */
 const mostToldIds = 5
 
 const apiPath = /^\/v1([/?]|$)/
@@ -62,18 +62,18 @@ declare module 'fastify' {
   interface FastifyRequest {
     arrivedMs: number
     arrivedAtMs: number
-    /** What it was answered with, unless it succeeded. */
+    /** The refusal of the response; null if the request succeeded. */
     refusal: Refusal | null
   }
 }
 
-/** Without the pages outside /v1, and not yet listening. */
+/** Returns the app without the pages outside /v1; it does not listen yet. */
 export async function buildApp(deps: AppDeps): Promise<FastifyInstance> {
   const { clock, ids, bounds, config, rateLimiter, limitSettings } = deps
   const isTrusted = (address: string) => liesIn(config.trustedProxies, address)
   const addressHeaders = (address: string, look?: 'only look') =>
     rateHeaders(rateLimiter(`address:${address}`, limitSettings.usualRate(), look))
-  /** Sockets whose last request was answered and has not wholly come. */
+  /** Sockets whose last request was answered before its body had fully arrived. */
   const answeredEarly = new WeakSet<object>()
   const app = fastify({
     trustProxy: config.trustedProxies.length > 0 ? isTrusted : false,
@@ -86,11 +86,11 @@ export async function buildApp(deps: AppDeps): Promise<FastifyInstance> {
     connectionTimeout: bounds.idleMs,
     keepAliveTimeout: keepAliveMs,
     http: { headersTimeout: bounds.headersMs, connectionsCheckingInterval: Math.min(1000, bounds.headersMs / 4), requireHostHeader: false },
-    // No path is longer than Node's 16 KiB of headers.
+    // Not a limit of its own: Node's 16 KiB of headers already bound the path.
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: 16_384 },
     rewriteUrl: ({ url = '/' }) => routable(url),
     clientErrorHandler: (error, socket) => {
-      // What it was answered before its body had come would be followed by a second answer, to nothing.
+      // A request answered before its body arrived would otherwise get a second answer.
       if (answeredEarly.has(socket)) socket.destroy()
       else
         answerBrokenRequest(error, socket, { requestId: ids.requestId(), headers: addressHeaders(socket.remoteAddress ?? '', 'only look') })
@@ -134,8 +134,8 @@ export async function buildApp(deps: AppDeps): Promise<FastifyInstance> {
     if (refusal.status === 500) deps.log.error({ requestId: request.id, err: error }, 'a request failed')
     if (apiPath.test(request.url) && !reply.hasHeader('x-ratelimit-limit')) reply.headers(addressHeaders(request.ip))
     reply.headers(await sendLimitHeadersFor(request, deps))
-    // Fastify would close the connection after a body it could not read, and cost a client that still writes it this answer; the
-    // server reads and drops the rest, as long as a request may take.
+    // After an unreadable body Fastify would close the connection, and a client still sending the body would lose this answer. The server
+    // reads and discards the rest, within the request's time limit.
     if (app.server.listening) reply.removeHeader('connection')
     return reply.code(refusal.status).headers(refusalHeaders(refusal)).type(jsonType).send(failure(refusal, request.id))
   })
@@ -177,7 +177,7 @@ function register(api: FastifyInstance, endpoint: Endpoint, path: string, deps: 
     handler: async (request, reply) => {
       const { admission } = request
       if (!admission) throw new Error('a request passed without the gate')
-      // A body of unannounced length has been counted since.
+      // A body of unannounced length has been counted since admission.
       if (request.rate && request.rate !== admission.rate) reply.headers(rateHeaders(request.rate))
       const call = {
         ...admission,
@@ -231,7 +231,7 @@ function sendLimitHeaders({ limit, used, resetSeconds }: Standing): Record<strin
   }
 }
 
-/** For a refused send of an authenticated caller; without the database they are left out. */
+/** Send-limit headers for a refused send of an authenticated caller; empty if the database is unavailable. */
 async function sendLimitHeadersFor(
   { credential, is404, routeOptions }: FastifyRequest,
   { accept, clock, log }: AppDeps,
@@ -245,7 +245,7 @@ async function sendLimitHeadersFor(
   }
 }
 
-/** Whatever goes wrong with the log is no matter of the caller's. */
+/** A failure of the request log does not affect the caller's response. */
 function noteRequest(request: FastifyRequest, reply: FastifyReply, payload: unknown, { clock, log, requestLogs }: AppDeps): void {
   if (request.isLogged) return
   request.isLogged = true
@@ -261,9 +261,9 @@ function tell(request: FastifyRequest, reply: FastifyReply, { clock, log, traces
   const durationMs = clock.monotonicMs() - request.arrivedMs
   const endpoint = request.is404 ? 'unknown' : (request.routeOptions.config.endpoint?.name ?? request.routeOptions.url ?? 'unknown')
   metrics.requestSeconds.observe({ endpoint, status: String(reply.statusCode) }, durationMs / 1000)
-  // Not of strangers, who could fill them.
+  // Authenticated requests only: unauthenticated callers could flood the traces.
   if (traces && request.credential && apiPath.test(request.url)) traces.note(requestSpan(request, reply, durationMs))
-  // Thousands a second, of strangers.
+  // Unknown routes and links in mail are not logged: unauthenticated clients can cause thousands a second.
   if (!request.is404 && request.routeOptions.config.link !== undefined) return
   const emails = request.acceptedEmailIds?.slice(0, mostToldIds) ?? []
   log.info(

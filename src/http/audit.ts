@@ -1,6 +1,6 @@
 /**
- * Changes under /v1 in the audit log. What keys do with mail is in the list of emails and in the request log, and is not repeated here; what
- * people do is, whatever it is.
+ * Records changes under /v1 in the audit log: for keys all but mail, which the list of emails and the request log already show; for people
+ * every change.
  */
 import type { FastifyRequest } from 'fastify'
 import type { Clock, Log } from '#base'
@@ -13,7 +13,7 @@ const parsedLength = 16_384
 
 type Data = Record<string, unknown>
 
-/** After a change that succeeded; whatever goes wrong with the note is no matter of the caller's. */
+/** Called after a change that succeeded. A failure to write the entry does not affect the caller's response. */
 export async function noteChange(
   request: FastifyRequest,
   { method, name: act, body: schema }: Endpoint,
@@ -25,7 +25,7 @@ export async function noteChange(
   const { credential } = admission
   const isPerson = 'role' in credential
   if (!isPerson && ofMail.test(act)) return
-  // What the endpoint does not know was not checked either: as text that nothing can store, it would leave no entry.
+  // Unknown fields were not validated: text that PostgreSQL cannot store would lose the whole entry.
   const known = Object.keys((schema as { properties?: object } | undefined)?.properties ?? {})
   const body = Object.fromEntries(Object.entries((request.body ?? {}) as Data).filter(([name]) => known.includes(name)))
   const made = madeIn(answer)
@@ -37,7 +37,7 @@ export async function noteChange(
     tenantId: typeof named === 'string' ? named : null,
     requestId: request.id,
     ipAddress: request.ip,
-    // No values: a body may hold addresses of recipients, which can be erased elsewhere.
+    // Field names without values: a body may hold recipients' addresses, which can be erased elsewhere.
     data: { ...ids, ...textOf('id', made.id), ...textOf('name', made.name ?? body.name), fields: Object.keys(body) },
   }
   await noteAct(db, entry, clock.nowMs()).catch((error: unknown) =>

@@ -1,13 +1,13 @@
 /**
- * How many keys and values the body of an endpoint may have: what its schema lets through at most, a quarter more, and a thousand
- * that nobody knows, which are ignored as contract section 0 has it.
+ * Computes how many keys and values an endpoint's body may have: the most its schema allows, a quarter more, and a thousand unknown ones,
+ * which are ignored (contract section 0).
  */
 import type { JsonBounds } from './json-bounds.ts'
 import type { Endpoint } from './v1/route.ts'
 
-/** Deeper than anything the API takes. */
+/** Deeper than any body of the API. */
 const deepest = 32
-/** The longest name of a header, every character of it escaped, has 456. */
+/** The longest header name has 456 octets with every character escaped. */
 const longestKeyOctets = 1024
 const unknown = 1000
 const spare = 1.25
@@ -31,7 +31,7 @@ const plus = (one: Most, other: Most): Most => ({ keys: one.keys + other.keys, v
 const times = ({ keys, values }: Most, count: number): Most => ({ keys: keys * count, values: values * count })
 const member: Most = { keys: 1, values: 0 }
 
-/** What a value that fits the schema holds at most. */
+/** The most keys and values that a value matching the schema holds. */
 function mostIn({ items, maxItems, properties = {}, additionalProperties, maxProperties }: Keywords): Most {
   if ((items && maxItems === undefined) || (additionalProperties && maxProperties === undefined))
     throw new Error('the schema of a body does not limit how many elements it takes')
@@ -45,7 +45,7 @@ function mostIn({ items, maxItems, properties = {}, additionalProperties, maxPro
 
 const withSpare = (count: number) => Math.ceil(count * spare) + unknown
 
-/** Without an endpoint: of what has no schema here, and is small. */
+/** Without an endpoint: the bounds of small bodies that have no schema here. */
 export function boundsOf(endpoint: Pick<Endpoint, 'body' | 'documentedBody'> | undefined): JsonBounds {
   const schema = endpoint?.documentedBody ?? endpoint?.body
   const { keys, values } = schema ? mostIn(schema as Keywords) : nothing

@@ -1,20 +1,20 @@
-/** Room for large bodies: what they may occupy together, shared so that no tenant fills it alone. */
+/** Memory budget for large bodies in flight, shared so that one tenant cannot use all of it. */
 
-/** What bodies that are not small may occupy together; more wait their turn, as long as a request may take. */
+/** Budget for all large bodies together, in bytes. Further ones queue, within the request's time limit. */
 const roomOctets = 268_435_456
 
-/** Gives room back; harmless when called again. */
+/** Returns the memory to the budget; may be called more than once. */
 type Leave = () => void
 
 export interface BodyRoom {
   /**
-   * Resolves when there is room for `octets`, first come first served; but what one tenant has inside is at most half the room, or one
-   * body. `gone` is aborted when the caller has left.
+   * Resolves when `octets` bytes are available, first come, first served. One tenant gets at most half the budget, or one body. `gone`
+   * aborts when the caller disconnects.
    */
   enter(whose: string, octets: number, gone: AbortSignal): Promise<Leave>
 }
 
-/** The connection ended before the request did: there is nobody to answer. */
+/** The connection ended before the request did, so no response can be sent. */
 export class ClientLeft extends Error {}
 
 export function openBodyRoom(capacity = roomOctets): BodyRoom {
@@ -39,7 +39,7 @@ export function openBodyRoom(capacity = roomOctets): BodyRoom {
         at++
         continue
       }
-      // Else many small ones would keep a large one waiting for ever.
+      // Stops at the first that does not fit; otherwise many small bodies would starve a large one.
       if (place.octets > free) return
       queue.splice(at, 1)
       occupy(place.whose, place.octets)

@@ -1,4 +1,4 @@
-/** The thread on which large bodies are read: what takes a millisecond for a small one takes seconds for the worst of 64 MiB. */
+/** Worker thread that parses large bodies. Parsing takes a millisecond for a small body and seconds for the worst body of 64 MiB. */
 import { Refusal, type RefusalCode, serveTasks } from '#base'
 import { type HeldBody, holdBody } from '#request-logs'
 import type { JsonBounds } from './json-bounds.ts'
@@ -6,11 +6,11 @@ import { parseJson } from './parse-json.ts'
 import { fingerprint } from './v1/fingerprint.ts'
 
 export interface LargeBody {
-  /** Its first `size` octets are the body. */
+  /** The first `size` bytes are the body. */
   octets: ArrayBuffer
   size: number
   bounds: JsonBounds
-  /** The method and path to which the fingerprint belongs; null: nobody asks for one. */
+  /** The method and path that the fingerprint covers; null: no fingerprint is wanted. */
   fingerprintOf: { method: string; path: string } | null
 }
 

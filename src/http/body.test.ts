@@ -89,7 +89,7 @@ describe('the bounds of a body', () => {
   ])('let the fullest legal body of %s pass, with keys that nobody knows', (name, body) => {
     const text = JSON.stringify(body)
     expect(parse(text, name)).toEqual(body)
-    // Escaped as far as can be.
+    // With as many escapes as possible.
     const escaped = text.replace(/[a-z]/gi, (letter) => `\\u00${letter.charCodeAt(0).toString(16)}`)
     if (!/\b(true|false|null)\b/.test(text)) expect(parse(escaped, name)).toEqual(body)
   })

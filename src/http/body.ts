@@ -1,7 +1,7 @@
 /**
- * Reads a request's body as JSON, bounded in octets, in keys, values and depth, and in what all requests together keep in memory.
- * Whatever is wrong with it is a refusal. Small bodies are read at once; larger ones on a thread of their own, tenant by tenant, because
- * the worst of them would hold up every other request for seconds.
+ * Reads a request's body as JSON, bounded in bytes, keys, values and depth, and in the memory of all requests together. Every error is a
+ * refusal. Small bodies are parsed at once. Larger ones are parsed on a worker thread, with tenants taking turns, because the worst of them
+ * would block every other request for seconds.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { FastifyRequest } from 'fastify'
@@ -14,35 +14,38 @@ import type { JsonBounds } from './json-bounds.ts'
 import { parseJson } from './parse-json.ts'
 import type { Endpoint } from './v1/route.ts'
 
-/** The worst body of this size takes some milliseconds to read, and thousands of them fit into memory. */
+/** The worst body of this size takes a few milliseconds to parse, and thousands of them fit into memory. */
 const smallOctets = 262_144
 const mebibyte = 1_048_576
-/** The worst body takes a second or two; a machine that is busy with other things takes longer. */
+/** The worst body takes one or two seconds; a loaded machine takes longer. */
 const readWithinMs = 20_000
-/** A thread that has read large bodies keeps much memory, and starts in a tenth of a second. */
+/** A thread that has parsed large bodies keeps much memory, and a new one starts in a tenth of a second. */
 const idleMs = 10_000
 
 const jsonTypes = /^application\/json\s*(;|$)/i
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Closes when the request has been answered or its connection has ended. */
+    /** Closes when the request is answered or its connection ends. */
     response: ServerResponse | null
-    /** Of a large body that came with an Idempotency-Key. */
+    /** Fingerprint of a large body that came with an Idempotency-Key. */
     fingerprint: { path: string; sha256: Buffer } | null
-    /** A large body that waits for its thread or is read there. */
+    /** Pending while a large body waits for its thread or is being parsed there. */
     beingRead: Promise<unknown> | null
   }
 }
 
 export interface BodyReader {
-  /** The parsed body; `{}` when there is none. Refuses `payload_too_large`, `invalid_content_type`, `invalid_json` and `validation_error`. */
+  /**
+   * Returns the parsed body, or `{}` without a body. Refuses `payload_too_large`, `invalid_content_type`, `invalid_json` and
+   * `validation_error`.
+   */
   read(request: FastifyRequest, payload: IncomingMessage): Promise<unknown>
 }
 
 interface BodyDeps {
   clock: Clock
-  /** Told of a body whose length was not announced, and which is larger than a small one. */
+  /** Called for a body of unannounced length that is larger than a small one. */
   weigh: (request: FastifyRequest, octets: number) => Promise<void>
 }
 
@@ -84,7 +87,7 @@ export function openBodyReader({ clock, weigh }: BodyDeps): BodyReader {
   }
 }
 
-/** Of a body that is not looked at. */
+/** Most bytes kept of a body that is not parsed. */
 const mostHeldOctets = 32_768
 
 function refusalOfType({ headers }: FastifyRequest): Refusal | undefined {
@@ -98,7 +101,7 @@ function refusalOfType({ headers }: FastifyRequest): Refusal | undefined {
   return type !== undefined && !jsonTypes.test(type) ? new Refusal('invalid_content_type') : undefined
 }
 
-/** Those who take turns with their large bodies: tenants, and all of the organisation. */
+/** The key by which large bodies take turns: one per tenant, and one for the whole organisation. */
 const whoseOf = ({ credential }: FastifyRequest) => credential?.tenantId ?? ''
 
 async function readLarge(
@@ -131,7 +134,7 @@ async function readLarge(
   return read.body
 }
 
-/** What comes from a thread are plain arrays of octets. */
+/** The thread returns plain byte arrays. */
 const bufferOf = (octets: Uint8Array) => Buffer.from(octets.buffer, octets.byteOffset, octets.byteLength)
 const heldHere = ({ octets, head, ...held }: HeldBody): HeldBody => ({
   ...held,
@@ -146,7 +149,7 @@ const tookTooLong = () =>
     shouldRetry: true,
   })
 
-/** Takes room that is given back when the request has been answered or its connection has ended, and nothing reads its body any more. */
+/** Reserves memory until the request is answered or its connection ends, and its body is no longer being read. */
 async function enterUntilAnswered(octets: number, request: FastifyRequest, room: BodyRoom): Promise<void> {
   const gone = new AbortController()
   request.response?.once('close', () => gone.abort())
@@ -164,8 +167,8 @@ interface Bounds {
 }
 
 /**
- * All octets of the body; a body that is not small lies at the start of memory of its own. What is over the limit is left to the server,
- * which reads and drops it.
+ * Reads the whole body. A body that is not small gets its own allocation. Bytes over the limit are left to the server, which reads and
+ * discards them.
  */
 async function collect(payload: IncomingMessage, { announced, limit, enterRoom }: Bounds): Promise<Buffer> {
   if (announced !== undefined && announced > limit) throw tooLarge(limit)
@@ -173,7 +176,7 @@ async function collect(payload: IncomingMessage, { announced, limit, enterRoom }
   return new Promise((resolve, reject) => {
     let chunks: Buffer[] = []
     let size = 0
-    // Filled as it comes: putting 64 MiB together at the end would take a tenth of a second.
+    // Filled as the bytes arrive: joining 64 MiB at the end would take a tenth of a second.
     let whole = announced !== undefined && announced > smallOctets ? Buffer.allocUnsafeSlow(announced) : undefined
     const stop = () => payload.off('data', onData).off('end', onEnd).off('error', onError).off('close', onClose)
     const fail = (error: unknown) => {
@@ -181,7 +184,7 @@ async function collect(payload: IncomingMessage, { announced, limit, enterRoom }
       reject(error)
     }
     let isWaiting = false
-    /** Memory is taken when there is room for it: bodies that are never finished would take it all the same. */
+    /** The memory is allocated only when the budget has room, because unfinished bodies occupy it as well. */
     const goOnInRoom = () => {
       const room = Buffer.allocUnsafeSlow(limit)
       let at = 0
@@ -195,7 +198,7 @@ async function collect(payload: IncomingMessage, { announced, limit, enterRoom }
       else chunks.push(chunk)
       size += chunk.length
       if (size > limit) return fail(tooLarge(limit))
-      // A body of unannounced length that turns out large may become as large as the limit.
+      // A large body of unannounced length may grow up to the limit, so the limit is reserved.
       if (!whole && !isWaiting && size > smallOctets) {
         isWaiting = true
         payload.pause()

@@ -1,6 +1,6 @@
 /**
- * Answers what is no HTTP request at all, or did not arrive in time: the parser's objections, on a raw socket, in the same envelope
- * as everything else. The connection ends with it.
+ * Answers invalid HTTP and requests that did not arrive in time: writes the parser's error to the raw socket in the API's envelope, then
+ * closes the connection.
  */
 import type { Duplex } from 'node:stream'
 import { Refusal } from '#base'
@@ -19,7 +19,7 @@ const refusals: Readonly<Record<string, () => Refusal>> = {
     new Refusal('payload_too_large', { message: 'the chunk extensions are too large', suggestion: 'Send chunks without extensions' }),
 }
 
-/** `headers` go with the answer besides the usual. */
+/** `headers` are added to those of every answer. */
 export function answerBrokenRequest(
   error: { code?: string },
   socket: Duplex,
@@ -47,10 +47,10 @@ export function answerBrokenRequest(
   socket.end(`HTTP/1.1 ${refusal.status} Bad Request\r\n${lines.join('')}\r\n${body}`, () => socket.destroy())
 }
 
-/** Browsers open connections ahead: what is said on one would be taken for the answer to the request that is just being sent. */
+/** Browsers open connections ahead. A response on an unused one would be taken for the answer to the request being sent. */
 const isUnused = (socket: Duplex) => (socket as Duplex & { bytesRead?: number }).bytesRead === 0
 
-/** The answer that Node is writing on a socket hangs on it; a second one in its middle would be read as part of it. */
+/** Whether Node is already writing an answer on this socket; a second one in its middle would be read as part of it. */
 function answerHasBegun(socket: Duplex): boolean {
   const { _httpMessage: answer } = socket as Duplex & { _httpMessage?: { headersSent?: boolean } | null }
   return answer?.headersSent === true

@@ -1,15 +1,15 @@
-/** What connections may cost: how many there are, of one address too, and how long one may take. */
+/** Bounds connections: their number, in total and per address, and how long each may stay open. */
 import type { Socket } from 'node:net'
 import type { FastifyInstance } from 'fastify'
 
-/** What one connection may cost. */
+/** Limits for one connection. */
 export interface Bounds {
   headersMs: number
   requestMs: number
-  /** A connection on which nothing moves, in either direction. */
+  /** Time without traffic in either direction, in milliseconds. */
   idleMs: number
   connections: number
-  /** Connections from one address, trusted proxies apart. */
+  /** Connections from one address; trusted proxies are exempt. */
   connectionsPerAddress: number
 }
 
@@ -21,11 +21,11 @@ export const usualBounds: Bounds = {
   connectionsPerAddress: 1000,
 }
 
-/** Closes what comes from one address beyond its share. */
+/** Closes connections above the limit of their address. */
 export function guardConnections(app: FastifyInstance, bounds: Bounds, isTrusted: (address: string) => boolean): void {
   const { server } = app
   server.maxConnections = bounds.connections
-  // Node would answer 417, which is not among the statuses; the expectation is ignored (RFC 9110 section 10.1.1 allows it).
+  // Node would answer 417, which is not in the contract's set of statuses. RFC 9110 section 10.1.1 allows ignoring the expectation.
   server.on('checkExpectation', (request, response) => server.emit('request', request, response))
   const open = new Map<string, number>()
   server.on('connection', (socket: Socket) => {

@@ -1,6 +1,7 @@
 /**
- * The dashboard's own endpoints (docs/dashboard.md): signing in and out, members, and the HTML of an email in a page that can do nothing.
- * Everything else the dashboard asks of /v1. All but the HTML need the header and the origin of our pages, signing in too.
+ * The dashboard's own endpoints (docs/dashboard.md): sign-in and sign-out, members, and an email's HTML in a page without scripts or
+ * requests. The dashboard uses /v1 for everything else. All endpoints but the HTML require the dashboard's header and origin, including
+ * sign-in.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import Type from 'typebox'
@@ -28,7 +29,7 @@ import { isFromOurPages, type Person, sessionCookie, setDeviceCookie, setSession
 import { retrieveEmail } from './v1/email-details.ts'
 import type { ApiDeps } from './v1/route.ts'
 
-/** null: of the organisation. */
+/** null: the organisation. */
 const OneTenant = Type.Optional(Type.Unsafe<string | null>({ type: ['string', 'null'], maxLength: 64 }))
 const SignIn = Type.Object({ address: Text, password: Text, code: Type.Optional(Text), tenantId: OneTenant })
 const Link = Type.Object({ token: Text })
@@ -48,7 +49,7 @@ const readLinkPassword = reader(LinkPassword)
 const readNewMember = reader(NewMember)
 const readOneMember = reader(OneMember)
 
-/** Under /dashboard/api. The app's error handler answers what is refused. */
+/** Registered under /dashboard/api. The app's error handler answers refusals. */
 export async function serveDashboard(app: FastifyInstance, deps: DashboardDeps & OperationDeps & ApiDeps): Promise<void> {
   const { sessions, config, db, clock, ids, rateLimiter } = deps
   const desk = openDesk(deps)
@@ -200,8 +201,8 @@ export async function serveDashboard(app: FastifyInstance, deps: DashboardDeps &
 }
 
 /**
- * Which member an owner means: one of their own tenant, or of any for an owner of the organisation. Refuses themselves: whoever holds a
- * session for a moment must not take the account with it.
+ * The member named by an owner: of the owner's tenant, or of any tenant for an owner of the organisation. Refuses the owner's own account,
+ * so that a stolen session cannot take the account over.
  */
 function meantBy(owner: Person, { address, tenantId }: { address: string; tenantId?: string | null }, does: string) {
   if (owner.tenantId !== null && (tenantId === undefined ? owner.tenantId : tenantId) !== owner.tenantId)

@@ -1,6 +1,6 @@
 /**
- * What the dashboard's own endpoints share: who asks and how fast, how they are answered, how bodies are read, and the note in the audit log
- * of what was changed.
+ * Shared parts of the dashboard's own endpoints: authentication and rate limit, responses, body parsing, and the audit log entry of a
+ * change.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import Type, { type Static, type TObject } from 'typebox'
@@ -22,20 +22,23 @@ export interface DashboardDeps extends SessionDeps {
   tenants: Tenants
   rateLimiter: RateLimiter
   config: Pick<Config, 'publicUrl'>
-  /** What owners see of the program itself. */
+  /** The program's version, settings and doctor results, for owners. */
   installation: { version: string; settings: readonly ShownSetting[]; examine(): Promise<Finding[]> }
 }
 
 export interface Desk {
   answer: (request: FastifyRequest, reply: FastifyReply, data: unknown) => FastifyReply
-  /** Who is signed in. `frame`: as `personOf`. */
+  /** The signed-in person. `frame`: as in `personOf`. */
   asPerson: (request: FastifyRequest, as?: 'frame') => Promise<Person>
   asOwner: (request: FastifyRequest) => Promise<Person>
-  /** An owner of the organisation. */
+  /** The signed-in person, if an owner of the organisation. */
   asOperator: (request: FastifyRequest) => Promise<Person>
-  /** Where somebody tries to sign in from, who may be anybody. With an `address` also whether its member has used this device before. */
+  /**
+   * The network of a sign-in attempt, whose sender is not authenticated. With an `address`, also whether its member has used this device
+   * before.
+   */
   tryingFrom: (request: FastifyRequest, address?: string) => From
-  /** In the audit log. `data` holds no secrets; `tenantId`: whom it is about, the person's own tenant when it is not said. */
+  /** Writes an audit log entry. `data` holds no secrets. `tenantId`: the tenant concerned; defaults to the person's own. */
   note: (
     on: Queryable,
     request: FastifyRequest,
@@ -47,12 +50,12 @@ export interface Desk {
 }
 
 export const mostBodyOctets = 16_384
-/** Attempts to sign in per second and network, or known device, the good ones too. */
+/** Sign-in attempts per second and network, or per known device, including successful ones. */
 const signInRate = 5
 
 export const Text = Type.String({ maxLength: 1024 })
 
-/** Reads what the schema names and nothing else: what is read goes into the audit log, too. */
+/** Reads only the fields of the schema, because the result also goes into the audit log. */
 export function reader<Schema extends TObject>(schema: Schema): (body: unknown) => Static<Schema> {
   const problemsOf = shapeOf(schema)
   return (body) => {

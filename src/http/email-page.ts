@@ -1,6 +1,6 @@
 /**
- * What the page of one email shows and does beyond /v1 (docs/dashboard.md): whole conversations, the request that sent it, what webhooks
- * were told; and letting it go or cancelling it while it is in the queue.
+ * Endpoints of the email page beyond /v1 (docs/dashboard.md): SMTP transcripts, the request that sent the email, its webhook requests, and
+ * release or cancellation while it is queued.
  */
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { Refusal } from '#base'

@@ -1,7 +1,4 @@
-/**
- * Who may pass, before anything of the body is read (contract section 1): authentication, then the rate limit, then permission and
- * scope.
- */
+/** Admission before the body is read (contract section 1): authentication, then the rate limit, then permission and scope. */
 
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Refusal } from '#base'
@@ -18,17 +15,17 @@ export interface GateDeps extends SessionDeps {
   rateLimiter: RateLimiter
 }
 
-/** What the gate found out, for the handler and for whoever answers a refusal. */
+/** The results of admission, for the handler and for the answer to a refusal. */
 export interface Admission {
   credential: Credential
   rate: RateVerdict
-  /** The one tenant the call may see; null: all. */
+  /** The only tenant visible to the call; null: all. */
   tenantId: string | null
 }
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Set once authenticated, even when refused afterwards. */
+    /** Set once authenticated, even if the request is refused afterwards. */
     credential: Credential | null
     /** Set once admitted. */
     admission: Admission | null
@@ -41,7 +38,7 @@ export function rateHeaders({ limit, remaining, resetSeconds }: RateVerdict): Re
   return { 'x-ratelimit-limit': String(limit), 'x-ratelimit-remaining': String(remaining), 'x-ratelimit-reset': String(resetSeconds) }
 }
 
-/** Runs before the body is read. `endpoint` is undefined for an unknown route, which only a caller with a key is told of. */
+/** Runs before the body is read. `endpoint` is undefined for an unknown route; only an authenticated caller gets that answer. */
 export async function passGate(
   request: FastifyRequest,
   reply: FastifyReply,
@@ -51,7 +48,7 @@ export async function passGate(
   const credential = await whoAsks(request, deps)
   request.credential = credential
   const person = 'role' in credential ? credential : undefined
-  // Browsers keep what they are not told to forget.
+  // Browsers cache responses unless a header forbids it.
   if (person) reply.header('cache-control', 'no-store')
   const allowance = person ? sessionRate : await deps.limitSettings.rateOf(credential.id)
   const units = unitsOf(Number(request.headers['content-length'] ?? 0))
@@ -75,12 +72,12 @@ export async function passGate(
   request.admission = { credential, rate, tenantId: tenantScope(credential, endpoint, request) }
 }
 
-/** A body counts as one request for every 4 MiB begun: an email of ordinary attachments leaves its key room for other requests. */
+/** A body counts as one request per started 4 MiB, so that an email with ordinary attachments does not use up its key's rate limit. */
 const octetsOfUnit = 4_194_304
 const mostUnits = 16
 const unitsOf = (octets: number) => Math.min(mostUnits, Math.max(1, Math.ceil(octets / octetsOfUnit)))
 
-/** Counts a body whose length was not announced, once it has come; refuses nothing. */
+/** Counts a body of unannounced length after it has arrived. It never refuses. */
 export async function weighBody(request: FastifyRequest, octets: number, deps: GateDeps): Promise<void> {
   const { credential } = request
   const units = unitsOf(octets) - 1
@@ -93,12 +90,12 @@ export async function weighBody(request: FastifyRequest, octets: number, deps: G
   }
 }
 
-/** Throws once the caller of a request that goes on may not make it any more. */
+/** Throws once the caller of a long-running request is no longer admitted. */
 export async function passAgain(request: FastifyRequest, endpoint: Endpoint, deps: GateDeps): Promise<void> {
   tenantScope(await whoAsks(request, deps), endpoint, request)
 }
 
-/** A key, or without one the person of a session. */
+/** The key, or without one the person of a session. */
 function whoAsks(request: FastifyRequest, deps: GateDeps): Promise<Credential | Person> {
   const { authorization } = request.headers
   if (!authorization?.trim() && sessionCookie(request, deps.config.publicUrl) !== undefined) return personOf(request, deps)
@@ -118,7 +115,7 @@ export function keyIn(header: string | undefined): string {
   return key
 }
 
-/** Refuses what the key may not do, and tells the one tenant the call is limited to, if any. */
+/** Refuses calls beyond the key's permission, and returns the only tenant the call is limited to, if any. */
 export function tenantScope(
   credential: Credential,
   endpoint: Pick<Endpoint, 'permission' | 'scope' | 'takesTenant'>,
@@ -146,7 +143,7 @@ export function tenantScope(
 
 const tenantInPath = ({ params }: Pick<FastifyRequest, 'params'>) => (params as { tenantId?: string }).tenantId
 
-/** The first that is named counts, and a key of a tenant may name no other anywhere. */
+/** The first tenant named applies. A tenant's key may name no other tenant in any place. */
 function tenantIn({ params, query }: Pick<FastifyRequest, 'params' | 'query'>, credential: Credential): string | null {
   const { tenantId, tenant_id } = query as { tenantId?: string | string[]; tenant_id?: string | string[] }
   const named = [tenantInPath({ params }), tenantId, tenant_id].filter((one) => one !== undefined && one !== '')

@@ -1,7 +1,6 @@
 /**
- * The guide at /docs/guide: the pages of docs/, the same Markdown that the repository shows. What is not among the files found at the
- * start does not exist; a page is rendered when it is first asked for, and kept. HTML in Markdown is shown, not obeyed; no page runs a
- * script.
+ * The guide at /docs/guide, from the Markdown pages of docs/. Only files found at the start are served; each page is rendered at its first
+ * request and cached. HTML in Markdown is escaped, and no page runs a script.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join, posix } from 'node:path'
@@ -12,16 +11,16 @@ import { type Page, pageOf, send } from './pages.ts'
 const home = '/docs/guide'
 const policy = "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-/** Files that are served elsewhere, or shown as code. */
+/** Files served under another path, or shown as code. */
 const elsewhere: Readonly<Record<string, string>> = { 'generated/openapi.json': '/v1/openapi.json' }
 
 interface Guide {
-  /** Paths from docs/, such as `sending.md`, and what stands there. */
+  /** Contents by path below docs/, such as `sending.md`. */
   files: ReadonlyMap<string, string>
   navigation: string
 }
 
-/** Serves nothing when there is no such folder. */
+/** Serves no pages if the folder does not exist. */
 export function serveGuide(app: FastifyInstance, folder: string): void {
   if (!existsSync(join(folder, 'index.md'))) return
   const guide = readGuide(folder)
@@ -53,7 +52,7 @@ function readGuide(folder: string): Guide {
 /** `index.md` is the home page, `generated/config.md` is at `/docs/guide/generated/config`. */
 const addressOf = (file: string): string => (file === 'index.md' ? home : `${home}/${file.replace(/\.(md|sql)$/, '')}`)
 
-/** Where a link in a page leads; undefined: nowhere that is served. */
+/** The address of a link in a page; undefined if the target is not served. */
 function targetOf(href: string, file: string, files: ReadonlyMap<string, string>): string | undefined {
   if (/^https?:\/\//.test(href) || href.startsWith('#')) return href
   const [path = '', anchor] = href.split('#', 2)
@@ -65,7 +64,7 @@ function targetOf(href: string, file: string, files: ReadonlyMap<string, string>
 const escapes: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' }
 const escaped = (text: string) => text.replace(/[&<>"']/g, (letter) => escapes[letter] ?? letter)
 
-/** As GitHub makes them, so that links hold in both places. */
+/** GitHub's anchors, so that links work in both places. */
 const anchorOf = (heading: string): string =>
   heading
     .toLowerCase()
@@ -88,11 +87,11 @@ function render(file: string, files: ReadonlyMap<string, string>): string {
     },
   })
   const html = marked.parse(files.get(file) ?? '', { async: false })
-  // No page can write these itself, for its HTML is escaped.
+  // Pages cannot contain these tags themselves, because their HTML is escaped.
   return html.replaceAll('<table>', '<div class="wide"><table>').replaceAll('</table>', '</table></div>')
 }
 
-/** A link whose text is the file's name has the page's title instead. */
+/** A link whose text is the file's name gets the page's title instead. */
 const titleAt = (href: string, file: string, files: ReadonlyMap<string, string>): string => {
   const [path = ''] = href.split('#', 1)
   return titleOf(files.get(posix.join(posix.dirname(file), path)) ?? '') || path
@@ -105,7 +104,7 @@ const plain = (tokens: readonly Token[], text: string): string =>
 
 const titleOf = (text: string): string => (/^# (.+)$/m.exec(text)?.[1] ?? '').replaceAll('`', '')
 
-/** The links of index.md in its order, under its headings, by the titles of the pages they lead to. */
+/** The links of index.md in its order and under its headings, with the titles of the linked pages. */
 function navigationOf(files: ReadonlyMap<string, string>): string {
   const parts: string[] = []
   const seen = new Set<string>()

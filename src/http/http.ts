@@ -1,10 +1,10 @@
 /**
- * The HTTP door: the API under /v1, the dashboard, the reference and the guide under /docs, the links in mail, health and metrics.
- * Translates between the wire contract and the rooms.
+ * HTTP entry point: the API under /v1, the dashboard, the reference and the guide under /docs, the links in mail, health and metrics.
+ * Translates between the wire contract and the modules.
  * Owns: nothing. Uses: base, mail, net, bounces, db, tenants, members, credentials, limits, suppressions, domains, events, emails, spool,
  * request-logs, tracking, accept, delivery, webhooks, usage, housekeeping, doctor. Used by: main.
- * Promises: every answer under /v1 is in the contract's envelope with a status of its closed set, whatever is sent; who may do something
- * is decided before the body is read; nothing read is unbounded in octets, depth or time.
+ * Promises: every answer under /v1 is in the contract's envelope with a status of its closed set, for any input; admission is decided
+ * before the body is read; input is bounded in bytes, depth and time.
  */
 import type { Socket } from 'node:net'
 import { type Config, pause, portTaken } from '#base'
@@ -27,18 +27,18 @@ export interface HttpDeps
     Omit<OwnDeps, 'config' | 'installation'>,
     Pick<OutsideDeps, 'smtp'> {
   config: AppDeps['config'] & OwnDeps['config'] & OutsideDeps['config'] & Pick<Config, 'host' | 'port'>
-  /** The dashboard as Vite built it; where it is missing, `/` and the log say so. */
+  /** The dashboard built by Vite. If it is missing, `/` and the log report it. */
   dashboardFolder: string
   /** The Markdown of the guide. */
   docsFolder: string
-  /** Tighter or wider than usual: for tests of slow and many clients. */
+  /** Overrides for tests with slow or many clients. */
   bounds?: Partial<Bounds>
 }
 
-/** Requests under way may take this long to end when the server stops. */
+/** Time limit for requests in progress when the server stops. */
 const stopWithinMs = 35_000
 
-/** Listens on config.host and config.port (0: any free port). `stop` lets requests under way end, then closes. */
+/** Listens on config.host and config.port (0: any free port). `stop` completes requests in progress, then closes. */
 export async function startHttp(deps: HttpDeps): Promise<{ port: number; stop(): Promise<void> }> {
   let stopping = false
   const streams = openStreams(deps.clock)
@@ -69,7 +69,7 @@ export async function startHttp(deps: HttpDeps): Promise<{ port: number; stop():
       const closed = new AbortController()
       void pause(deps.clock, stopWithinMs, closed.signal).then(() => closed.signal.aborted || app.server.closeAllConnections())
       const closing = app.close()
-      // Node waits for a connection on which nothing was ever asked, as clients open them in advance.
+      // Node would wait for connections on which no request was ever sent; clients open such connections in advance.
       for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy()
       await closing
       closed.abort()

@@ -1,4 +1,4 @@
-/** What owners see of the installation: who changed what, the settings in force, and what the doctor finds. */
+/** The dashboard's installation page, for owners: the audit log, the settings in force, and the doctor's check results. */
 import type { FastifyInstance } from 'fastify'
 import Type from 'typebox'
 import type { Finding } from '#doctor'
@@ -9,7 +9,7 @@ import { jsonType, page } from './v1/envelope.ts'
 import { query, queryReader } from './v1/query.ts'
 import { pageFields } from './v1/wire.ts'
 
-/** The doctor ends by itself in half a minute; asking DNS for what to examine comes before. */
+/** The doctor stops after 30 s; the DNS lookups for its targets come before. */
 const examineWithinMs = 33_000
 
 const readAuditQuery = queryReader(
@@ -41,7 +41,7 @@ export function serveInstallation(api: FastifyInstance, desk: Desk, { db, clock,
     return desk.answer(request, reply, { version, settings })
   })
 
-  // One examination at a time, whoever asks for it: it questions servers of others.
+  // One examination at a time for all callers, because it queries other organisations' servers.
   api.post('/doctor', async (request, reply) => {
     await desk.asOperator(request)
     examining ??= within(installation.examine(), examineWithinMs, clock).finally(() => {

@@ -1,17 +1,17 @@
 /**
- * How much JSON text holds, found without parsing it: one pass over the octets, no recursion, nothing built. A parser builds every key
- * and value before anyone can count them, and recurses as deep as a stranger likes; this refuses first.
+ * Counts keys, values and depth of JSON text without parsing it: one pass over the bytes, without recursion or allocation. A parser would
+ * build every key and value before they could be counted, and recurse as deep as the input.
  */
 import { endOfJsonString } from '#base'
 
 export interface JsonBounds {
-  /** Arrays and objects that are open at once. */
+  /** Arrays and objects open at once. */
   depth: number
-  /** Keys of all objects together, repeated ones too. */
+  /** Keys of all objects together, including repeated ones. */
   keys: number
   /** Strings, numbers, literals, arrays and objects together. */
   values: number
-  /** Octets of one key as it is written. */
+  /** Octets of one key as written. */
   keyOctets: number
 }
 
@@ -20,16 +20,18 @@ const close = 2
 const comma = 3
 const colon = 4
 const string = 5
-/** By octet: what it means outside of strings; 0: nothing. */
+/** The meaning of each octet outside of strings; 0: no meaning. */
 const meanings = new Uint8Array(256)
 for (const [character, meaning] of Object.entries({ '[': open, '{': open, ']': close, '}': close, ',': comma, ':': colon, '"': string }))
   meanings[character.charCodeAt(0)] = meaning
 
-/** The first bound that `json` passes, if any. Characters inside strings do not count; broken JSON gives some answer. */
+/**
+ * Returns the first bound that `json` exceeds, if any. Characters inside strings do not count. For invalid JSON the result is arbitrary.
+ */
 export function passedBound(json: Uint8Array, bounds: JsonBounds): keyof JsonBounds | undefined {
   let depth = 0
   let keys = 0
-  // Every value but the first follows a comma, or stands first in what was opened.
+  // Every value but the first either follows a comma or comes first in an array or object.
   let values = 1
   let lastStringOctets = 0
   for (let at = 0; at < json.length; at++) {

@@ -1,6 +1,6 @@
 /**
- * What the links in mail lead to (contract sections 11 and 18): the open pixel, the click redirect, the unsubscribe page. On a track
- * domain there is nothing else, and elsewhere only the unsubscribe page. No keys, no envelope, no request log.
+ * Serves the links in mail (contract sections 11 and 18): the open pixel, the click redirect and the unsubscribe page. A track domain
+ * serves only these; other hosts serve only the unsubscribe page. No keys, no envelope, no request log.
  */
 import { domainToASCII } from 'node:url'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
@@ -26,12 +26,12 @@ declare module 'fastify' {
     link?: TokenKind
   }
   interface FastifyRequest {
-    /** What the link of this request carries, once it is known to be ours and asked for at its place. */
+    /** The content of this request's link, once its signature and host are checked. */
     tracked: Tracked | null
   }
 }
 
-/** One pixel, transparent: 43 octets. */
+/** One transparent pixel: 43 octets. */
 const pixel = Buffer.from('R0lGODlhAQABAPAAAAAAAAAAACH5BAEAAAAALAAAAAABAAEAAAICRAEAOw==', 'base64')
 const plain = 'text/plain; charset=utf-8'
 const mostBodyOctets = 4096
@@ -59,7 +59,7 @@ export async function serveLinks(app: FastifyInstance, deps: LinkDeps): Promise<
 
   await app.register(async (links) => {
     links.removeAllContentTypeParsers()
-    // A body is read whatever it is called; a name that is none would be answered 415.
+    // The body is accepted with any content type; an invalid type would be answered 415.
     links.addHook('preParsing', async ({ headers }) => void delete headers['content-type'])
     links.addContentTypeParser('*', { parseAs: 'string', bodyLimit: mostBodyOctets }, (_request, body, done) => done(null, body))
     links.setErrorHandler<Error & { statusCode?: number }>(async (error, request, reply) => {
@@ -97,7 +97,7 @@ export async function serveLinks(app: FastifyInstance, deps: LinkDeps): Promise<
       handler: (_request, reply) => reply.headers(pageHeaders).send(askPage),
     })
 
-    // Whatever the body: that it is a POST tells a person or their mail program (RFC 8058) from a scanner.
+    // The body is ignored: the POST itself distinguishes a person or their mail program (RFC 8058) from a scanner.
     links.post('/u/:token', { config: { link: 'unsubscribe' } }, async (request, reply) => {
       const isDone = await unsubscribe(deps.db, trackedOf(request), clock.nowMs())
       return isDone ? reply.headers(pageHeaders).send(donePage) : answerText(reply, 404, 'this link is too old to be followed')
@@ -105,7 +105,7 @@ export async function serveLinks(app: FastifyInstance, deps: LinkDeps): Promise<
   })
 }
 
-/** Decides by the host name, before anything else, what a request may ask for (docs/decisions/017-hosts-we-do-not-know.md). */
+/** Decides by host name, before anything else, which paths a request may use (docs/decisions/017-hosts-we-do-not-know.md). */
 function openHostGate({ tokens, trackHosts, log, config }: LinkDeps) {
   const publicHost = hostNameOf(new URL(config.publicUrl))
   const isOurs = (host: string) => host === publicHost || host === 'localhost' || ipaddr.isValid(host.replace(/^\[|\]$/g, ''))
@@ -115,7 +115,7 @@ function openHostGate({ tokens, trackHosts, log, config }: LinkDeps) {
     const host = hostNameOf(request)
     const notFound = () => answerText(reply, 404, 'not found')
     const tracked = link && tokens.read((request.params as { token: string }).token, link)
-    // Without a look-up: an unknown token leads nowhere, whatever the host.
+    // Without a lookup: an unknown token is not found on any host.
     if (link && !tracked) return notFound()
     if (isOurs(host)) {
       if (link && link !== 'unsubscribe') return notFound()
@@ -127,7 +127,7 @@ function openHostGate({ tokens, trackHosts, log, config }: LinkDeps) {
         log.warn({ err: error }, 'whose host this is could not be told')
         if (link) return answerText(reply, 503, 'try again later')
       }
-      // A tenant's name must not lend itself to another's links.
+      // A tenant's host must not serve another tenant's links.
       if (link ? owner !== tracked?.tenantId : owner !== undefined) return notFound()
     }
     request.tracked = tracked ?? null
@@ -156,7 +156,7 @@ function hitOf(request: FastifyRequest, clock: Clock): Parameters<Hits['note']>[
   }
 }
 
-/** The URL as a browser would read it in the mail, in the characters a header can carry; undefined when it is not http or https. */
+/** The URL as a browser would read it in the mail, in characters that a header can carry; undefined if it is not http or https. */
 export function locationOf(written: string): string | undefined {
   const url = trimmed(written.replace(/[\t\r\n]/g, ''))
   const [, scheme, authority = '', rest = ''] = /^(https?:\/\/)([^/?#\\]*)(.*)$/is.exec(url) ?? []
@@ -164,7 +164,7 @@ export function locationOf(written: string): string | undefined {
   return `${scheme}${asciiAuthority(authority)}${rest}`.toWellFormed().replace(/[^\x21-\x7e]+/g, encodeURIComponent)
 }
 
-/** Without controls and spaces at both ends. By hand: a regular expression would try each space of a run. */
+/** Without controls and spaces at both ends. A loop, because a regular expression would retry each space of a run. */
 function trimmed(text: string): string {
   let start = 0
   let end = text.length
@@ -173,7 +173,7 @@ function trimmed(text: string): string {
   return text.slice(start, end)
 }
 
-/** With the host's name in ASCII; what stands before it, and its port, stay as they are. */
+/** Converts the host name to ASCII; the login before it and the port stay unchanged. */
 function asciiAuthority(authority: string): string {
   const port = /:\d*$/.exec(authority)?.[0] ?? ''
   const before = authority.slice(0, authority.length - port.length)

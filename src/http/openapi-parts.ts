@@ -1,6 +1,6 @@
 /**
- * Says once, in `components`, what the OpenAPI document would say at many operations: headers, the form of a refusal, and
- * the bodies and answers that both path families have in common.
+ * Moves repeated parts of the OpenAPI document into `components`: headers, the error schema, and the bodies and answers shared by both path
+ * families.
  */
 
 interface Schema {
@@ -27,7 +27,7 @@ export interface Document {
 
 const ref = (kind: string, name: string): Ref => ({ $ref: `#/components/${kind}/${name}` })
 
-/** Changes the document in place. `failure` describes every refusal; an operation's own only names its codes. */
+/** Changes the document in place. `failure` describes every refusal; an operation only lists its own codes. */
 export function shareParts(document: Document, failure: object): void {
   const { components } = document
   const operations = Object.values(document.paths).flatMap((methods) => Object.values(methods))
@@ -64,7 +64,7 @@ export function shareParts(document: Document, failure: object): void {
   components.requestBodies = hoist('requestBodies', bodies)
 }
 
-/** What occurs more than once is put away under the name of its first place, and referred to. */
+/** Stores a part that occurs more than once under the name of its first place, and refers to it. */
 function hoist(kind: string, places: readonly { name: string; part: object; put(it: Ref): void }[]): Record<string, object> {
   const kept: Record<string, object> = {}
   for (const alike of Map.groupBy(places, ({ part }) => JSON.stringify(part)).values()) {

@@ -1,4 +1,4 @@
-/** The OpenAPI 3.1 document, made from the declarations of the endpoints alone. */
+/** The OpenAPI 3.1 document, generated only from the endpoints' declarations. */
 import swagger from '@fastify/swagger'
 import fastify from 'fastify'
 import Type from 'typebox'
@@ -8,7 +8,7 @@ import { failureOf } from './v1/envelope.ts'
 import type { Endpoint } from './v1/route.ts'
 import { pathsOf, routes } from './v1/routes.ts'
 
-/** What every endpoint may refuse with, whatever it does. */
+/** Refusals that every endpoint may return. */
 const everywhere: readonly RefusalCode[] = [
   'authentication_required',
   'invalid_api_key',
@@ -53,7 +53,7 @@ const retryHeaders = {
   'X-Should-Retry': { type: 'string', enum: ['true', 'false'], description: 'Whether repeating helps, whatever the status' },
 }
 
-/** The document, with every endpoint under its whole path. */
+/** Returns the document, with every endpoint under its full path. */
 export async function openApiDocument(): Promise<object> {
   const app = fastify({ exposeHeadRoutes: false })
   app.setValidatorCompiler(() => () => true)
@@ -148,7 +148,7 @@ function doneAnswers({ status, reply, sends, streams, otherTypes }: Endpoint): R
   return { 200: answer(reply, 'It was there already', headers), 201: answer(reply, 'Made', headers) }
 }
 
-/** Besides those of every answer. */
+/** In addition to the headers of every answer. */
 const refusalHeaders = (status: number, sends: boolean) => ({
   ...(sends && status !== 401 ? sendHeaders : {}),
   ...(status === 401 ? { 'WWW-Authenticate': { type: 'string', enum: ['Bearer'] } } : {}),

@@ -1,6 +1,6 @@
 /**
- * What the pages Overview, Queue and Tenants show and do beyond /v1 (docs/dashboard.md). The numbers are for whoever may read the emails
- * they are made of; what an operator does on the command line is for owners of the organisation, and leaves the same entries.
+ * Endpoints of the dashboard's Overview, Queue and Tenants pages beyond /v1 (docs/dashboard.md). Figures are shown to those who may read
+ * the underlying emails. Operator actions are for owners of the organisation, and write the same log entries as the command line.
  */
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import Type, { type Static } from 'typebox'
@@ -39,7 +39,7 @@ const OverTime = query({
 })
 const Because = Type.Optional(Type.String({ maxLength: 200 }))
 const Domain = Type.Optional(Type.String({ maxLength: 255 }))
-/** Either the recipients' domain, or the provider of many, or a tenant's sending domain. */
+/** One of: a recipient domain, a provider, or a tenant's sending domain. */
 const Place = Type.Object({ destination: Domain, provider: Domain, domain: Domain, tenantId: Type.Optional(Id), because: Because })
 const AnyPlace = Type.Object({ destination: Domain })
 const Pause = Type.Object({ because: Because })
@@ -57,11 +57,11 @@ export function serveOperation(api: FastifyInstance, desk: Desk, deps: Operation
   const { asPerson, asOperator, answer } = desk
   const { db, clock, tenants, usage, limitSettings } = deps
   const recent = openRecent(deps)
-  // Both read the whole queue.
+  // Both queries read the whole queue.
   const health = remembered(clock, () => Promise.all([measureQueue(db, clock.nowMs()), restoreWaiting(db)]))
   const queues = remembered(clock, (tenantId) => readQueue(db, tenantId || null, mostDestinations, clock.nowMs()))
 
-  /** The tenant asked for, as far as the person may see it; null: all. */
+  /** The requested tenant, if visible to the person; null: all. */
   const scopeOf = async (person: Person, wanted: string | undefined): Promise<string | null> => {
     if (person.tenantId !== null && (wanted ?? person.tenantId) !== person.tenantId) throw new Refusal('tenant_mismatch')
     const tenantId = person.tenantId ?? wanted ?? null
@@ -128,7 +128,7 @@ export function serveOperation(api: FastifyInstance, desk: Desk, deps: Operation
 
   const placeOf = async ({ destination, provider, domain, tenantId }: Static<typeof Place>) => {
     if (destination !== undefined) return { tenantId: '', kind: 'destination' as const, name: domainName('destination', destination) }
-    // Paused from the command line, which knows the providers' names.
+    // Any name is accepted: the command line pauses providers too, and validates their names.
     if (provider !== undefined) return { tenantId: '', kind: 'provider' as const, name: provider.toLowerCase() }
     const { id } = tenantId === undefined ? await tenants.default() : await getTenant(db, tenantId)
     return { tenantId: id, kind: 'domain' as const, name: domainName('domain', domain ?? '') }

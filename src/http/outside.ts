@@ -1,5 +1,7 @@
-/** What is served besides the API (contract section 18): health, metrics, the keys of webhooks, the OpenAPI
- * document and its reader. No keys, no envelope. */
+/**
+ * Endpoints outside the API (contract section 18): health, metrics, webhook signing keys, the OpenAPI document and its viewer. No keys, no
+ * envelope.
+ */
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import ipaddr from 'ipaddr.js'
@@ -13,11 +15,11 @@ export interface OutsideDeps {
   webhooks: Webhooks
   /** Whether this process has started and is not stopping. */
   ready: () => boolean
-  /** Whether its SMTP ports are open; undefined where it has none. */
+  /** Whether its SMTP ports are open; undefined if the process has no such ports. */
   smtp?: (() => boolean) | undefined
 }
 
-/** Scripts, styles and data from here only: the reference must work, and tell nobody, in a closed network. */
+/** Scripts, styles and data from this server only: the reference must work in a closed network and send no requests elsewhere. */
 const referencePolicy =
   "default-src 'self'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; frame-ancestors 'none'"
 
@@ -27,7 +29,7 @@ export async function serveOutside(app: FastifyInstance, document: object, deps:
   app.get('/readyz', { exposeHeadRoute: true }, async (_request, reply) => {
     const database = await deps.readiness.look()
     const ready = deps.ready() && database === 'reachable'
-    // Told, and no reason for 503: whoever asks over HTTP decides where HTTP requests go, and they are answered.
+    // Reported without affecting the 503: HTTP health decides where HTTP requests go, and HTTP is being answered.
     const smtp = deps.smtp && { smtp: deps.smtp() ? 'listening' : 'not listening' }
     return reply.code(ready ? 200 : 503).send({ status: ready ? 'ready' : 'not ready', database, ...smtp })
   })
@@ -55,7 +57,7 @@ export async function serveOutside(app: FastifyInstance, document: object, deps:
         pageTitle: 'Postrider API',
         withDefaultFonts: false,
         telemetry: false,
-        // What would lead to services of its maker.
+        // Hides links to services of the viewer's vendor.
         hideClientButton: true,
         showDeveloperTools: 'never',
         agent: { disabled: true },
@@ -68,7 +70,7 @@ export async function serveOutside(app: FastifyInstance, document: object, deps:
 const digest = (text: string) => createHash('sha256').update(text).digest()
 const forwardingHeaders = ['forwarded', 'via', 'x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto', 'x-real-ip']
 
-/** With a token: whoever has it. Without: connections from this machine that no proxy forwarded. */
+/** With a token configured: callers that present it. Without: connections from this machine that no proxy forwarded. */
 export function mayReadMetrics(
   request: Pick<FastifyRequest, 'headers'> & { socket: { remoteAddress?: string | undefined } },
   token: string | undefined,

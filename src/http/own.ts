@@ -1,4 +1,7 @@
-/** What of the rooms below only this door uses: opened and closed with it. What other roles of the process use too is handed in. */
+/**
+ * Module instances used only by the HTTP entry point: opened and closed with it. Instances shared with other roles of the process are
+ * passed in.
+ */
 import type { Clock, Config, Ids, Log, Random, Secrets, Traces } from '#base'
 import type { Db } from '#db'
 import { openStandstills } from '#delivery'
@@ -23,7 +26,7 @@ export interface OwnDeps {
   tenants: Tenants
   resolver: Resolver
   installation: { version: string }
-  /** Whether no other process asks for what keys may do. */
+  /** Whether this is the only process that authenticates keys, so that rate limits need no shared count. */
   isAlone: () => boolean
   config: Pick<
     Config,

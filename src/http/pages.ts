@@ -1,6 +1,6 @@
 /**
- * The dashboard's built files, read once at the start and served from memory: what is not among them does not exist. Its pages may load
- * from here only, run no inline script, and be framed by nobody.
+ * The dashboard's built files, read once at the start and served from memory; other paths are not found. Its pages load only from this
+ * origin, run no inline script, and cannot be framed.
  */
 import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
@@ -9,7 +9,7 @@ import { constants, gzipSync } from 'node:zlib'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Refusal } from '#base'
 
-/** What is served from memory. */
+/** A file served from memory. */
 export interface Page {
   type: string
   octets: Buffer
@@ -26,7 +26,7 @@ const types: Readonly<Record<string, string>> = {
   woff2: 'font/woff2',
 }
 
-/** First words of the addresses that the browser program shows something under; below them any depth. */
+/** First path segments that the dashboard's router handles, at any depth. */
 const places = 'sign-in queue emails inbox domains tracking suppressions webhooks keys usage logs tenants members audit settings'.split(' ')
 
 const policy =
@@ -40,7 +40,7 @@ const pageHeaders = {
   'permissions-policy': 'camera=(), geolocation=(), microphone=()',
 } as const
 
-/** By path, such as `/assets/index-1a2b.js`; empty when the dashboard was not built. */
+/** Keyed by path, such as `/assets/index-1a2b.js`; empty if the dashboard was not built. */
 export function readPages(folder: string): Map<string, Page> {
   if (!existsSync(join(folder, 'index.html'))) return new Map()
   const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) => statSync(join(folder, name)).isFile())
@@ -60,12 +60,12 @@ export function pageOf(octets: Buffer, type: string): Page {
 
 const howToBuild = 'npm ci && npm run build'
 
-/** For the log of the start. */
+/** Logged at the start. */
 export const notBuilt = `the dashboard is not built, so its pages and sign-in links lead to 404: run ${howToBuild} in the folder of the program, then start the service again`
 
 const wantsPage = /(^|,)\s*text\/html\b/i
 
-/** For a person at an address that there is not; programs are told in JSON. Answers whether it did. */
+/** Shows a page to a browser at an unknown address; programs get JSON. Returns undefined if it did not answer. */
 export function showNotFound(request: FastifyRequest, reply: FastifyReply): FastifyReply | undefined {
   const isAsked = (request.method === 'GET' || request.method === 'HEAD') && wantsPage.test(String(request.headers.accept ?? ''))
   if (!isAsked) return undefined
@@ -131,7 +131,7 @@ export function servePages(app: FastifyInstance, pages: ReadonlyMap<string, Page
   }
   const showIndex = async (request: FastifyRequest, reply: FastifyReply) => send(index, request, reply, 'no-cache')
   app.get('/', showIndex)
-  // Browsers ask for it by themselves, whatever a page says of its icon.
+  // Browsers request it regardless of the page's icon link.
   const icon = pages.get('/icon.svg')
   if (icon) app.get('/favicon.ico', async (request, reply) => send(icon, request, reply, 'no-cache'))
   for (const place of places) {

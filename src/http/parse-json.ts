@@ -1,11 +1,11 @@
-/** A body of JSON, or why it is refused: bounded in depth, keys and values before anything of it is built. */
+/** Parses a JSON body or refuses it. Depth, keys and values are bounded before anything is built. */
 import { isUtf8 } from 'node:buffer'
 import { Refusal } from '#base'
 import { type JsonBounds, passedBound } from './json-bounds.ts'
 
 const byteOrderMark = 0xef
 
-/** JSON as RFC 8259 has it: UTF-8 without a byte order mark. The last of duplicate keys wins. */
+/** JSON by RFC 8259: UTF-8 without a byte order mark. The last of duplicate keys wins. */
 export function parseJson(octets: Buffer, bounds: JsonBounds): unknown {
   const refuse = (message: string) => new Refusal('invalid_json', { message: `the body is not JSON: ${message}` })
   if (octets[0] === byteOrderMark) throw refuse('it begins with a byte order mark')

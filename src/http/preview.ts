@@ -1,6 +1,6 @@
 /**
- * The HTML of a stranger's email as a page that can do nothing: no scripts, no forms, no requests, no way out of its frame. The policy
- * forbids it; elements that could ask for something before the policy is consulted are made inert besides.
+ * Renders an untrusted email's HTML as an inert page: no scripts, forms or requests, and no navigation out of its frame. A content security
+ * policy enforces this. Elements that could send a request before the policy applies are also neutralised.
  */
 const policy =
   "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'none'; base-uri 'none'; frame-ancestors 'self'"
@@ -15,7 +15,7 @@ export const previewHeaders = {
   'cross-origin-resource-policy': 'same-origin',
 } as const
 
-/** Preconnects, refreshes and the like; as an unknown element it is text without effect. */
+/** Preconnects, refreshes and similar; renamed to an unknown element they have no effect. */
 const activeElements = /<(\/?)(?=(?:link|meta|base|script|object|embed|applet|iframe|frame|frameset|portal|form)\b)/gi
 
 const head = '<!doctype html><html lang=""><head><meta charset="utf-8"><title>Preview</title></head><body>'

@@ -1,11 +1,11 @@
-/** Whether a request that writes would succeed now: the database answers, and its disk has room. */
+/** Reports whether a write would succeed now: the database answers, and its disk has free space. */
 import { type Clock, type Log, pause } from '#base'
 import { type Db, hasRoomToWrite, saysDiskIsFull, sql } from '#db'
 
 const answerWithinMs = 2000
-/** A look at the disk writes a mebibyte; strangers may ask as often as they like. */
+/** A disk check writes one MiB, and unauthenticated callers may ask as often as they like. */
 const lookEveryMs = 5000
-/** Somebody waits for the room to come back. */
+/** Faster while the disk is full, to notice free space early. */
 const lookWhileFullEveryMs = 1000
 
 const ping = sql<{ one: number }>`
@@ -15,7 +15,7 @@ export type Standing = 'reachable' | 'not reachable' | 'full'
 
 export interface Readiness {
   look(): Promise<Standing>
-  /** What a request failed with: a full disk is known at once. */
+  /** Takes the error of a failed request, so that a full disk is known at once. */
   note(error: unknown): void
 }
 
@@ -41,7 +41,7 @@ export function openReadiness({ db, clock, log }: { db: Db; clock: Clock; log: L
     return looking
   }
 
-  /** One question for all who ask at once: else a crowd of them would fill the queue for the database, and be told that it is not reachable. */
+  /** Concurrent callers share one query; otherwise they would fill the connection queue and the database would appear unreachable. */
   const askDatabase = () => {
     asking ??= db.first(ping).finally(() => {
       asking = undefined

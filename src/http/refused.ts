@@ -1,9 +1,9 @@
-/** Whatever went wrong, as one of the documented refusals: the statuses that leave the API are a closed set (contract section 1.1). */
+/** Maps any error to one of the documented refusals: the statuses that leave the API are a closed set (contract section 1.1). */
 import { Refusal } from '#base'
 import { CommitUnknown, DatabaseUnreachable, NotDurable, saysDiskIsFull, sqlState } from '#db'
 import { ClientLeft } from './body-room.ts'
 
-/** What the framework itself can object to. */
+/** The framework's own error codes. */
 const frameworkCodes: Readonly<Record<string, () => Refusal>> = {
   FST_ERR_CTP_BODY_TOO_LARGE: () => new Refusal('payload_too_large'),
   FST_ERR_CTP_INVALID_MEDIA_TYPE: () => new Refusal('invalid_content_type'),
@@ -14,7 +14,7 @@ const frameworkCodes: Readonly<Record<string, () => Refusal>> = {
   FST_ERR_ROUTE_MISSING_CONTENT_TYPE: () => new Refusal('not_found'),
 }
 
-/** The refusal to answer with; anything unexpected becomes `internal_error` without details. */
+/** Returns the refusal to answer with; an unexpected error becomes `internal_error` without details. */
 export function refusedWith(error: unknown): Refusal {
   if (error instanceof Refusal) return error
   if (error instanceof ClientLeft) return new Refusal('invalid_json', { message: 'the connection ended before the body did' })
@@ -35,11 +35,11 @@ export function refusedWith(error: unknown): Refusal {
   return new Refusal('internal_error')
 }
 
-/** The driver's and the socket's own words, for a connection lost before its transaction was to be committed. */
+/** Messages of the driver and the socket for a connection lost before its transaction's commit was sent. */
 const lostConnection = /^(Connection terminated|Client (has encountered a connection error|was closed))/
 const brokenSocket = /^(ECONN|EPIPE|ETIMEDOUT|ENOENT|EHOST|ENET)/
 
-/** Unreachable, lost half-way, going down, or full: repeating may help. */
+/** Whether the database is unreachable, disconnected, shutting down or full, so that a retry may succeed. */
 function isDatabaseAway(error: unknown): boolean {
   if (error instanceof DatabaseUnreachable || error instanceof CommitUnknown || error instanceof NotDurable) return true
   const { code, message } = error as { code?: unknown; message?: unknown }
@@ -47,7 +47,7 @@ function isDatabaseAway(error: unknown): boolean {
   return /^(08|53|57P|25006)/.test(sqlState(error) ?? '')
 }
 
-/** Headers that go with a refusal, besides those of every answer. */
+/** Headers for a refusal, in addition to those of every answer. */
 export function refusalHeaders({ status, retryAfterSeconds, shouldRetry }: Refusal): Record<string, string> {
   return {
     ...(status === 401 ? { 'www-authenticate': 'Bearer' } : {}),

@@ -1,21 +1,21 @@
-/** What the request log is told of a request: everything is at hand when its answer leaves, and nothing waits for it to be written. */
+/** Builds a request's log entry when its answer is sent; writing the entry never delays the answer. */
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Clock } from '#base'
 import { type HeldBody, holdBody, type LogDetails, type NewEntry } from '#request-logs'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** The body as it came, once read. */
+    /** The body as received, once read. */
     octets: HeldBody | null
     isLogged: boolean
   }
 }
 
-/** The entry of an authenticated request. `payload` is what is sent, the envelope included. */
+/** The entry of an authenticated request. `payload` is the response as sent, with its envelope. */
 export function logEntryOf(request: FastifyRequest, reply: FastifyReply, payload: unknown, clock: Clock): NewEntry | undefined {
   const { credential, refusal, rate } = request
   if (!credential) return undefined
-  // What a person looks at in the dashboard, every few seconds, is no request of a program.
+  // The dashboard polls every few seconds; a person's reads are not logged.
   if ('role' in credential && request.method === 'GET') return undefined
   const endpoint = request.is404 ? undefined : request.routeOptions.config.endpoint
   const text = typeof payload === 'string' || Buffer.isBuffer(payload) ? payload : undefined
@@ -55,15 +55,15 @@ export function logEntryOf(request: FastifyRequest, reply: FastifyReply, payload
   }
 }
 
-/** Up to here it is worth while to parse an answer again. */
+/** Longest response, in characters, that is parsed again. */
 const parsedLength = 1_048_576
-/** How a larger one begins that is about one thing. */
+/** The start of a longer response with a single object. */
 const oneThing = /^\{"success":true,"data":\{"id":"?[^",]+"?,"tenantId":"([a-z0-9]+)"/
 const listStart = '{"success":true,"data":['
 
 type Data = Record<string, unknown>
 
-/** `data` of an answer that is about one thing; empty otherwise. */
+/** `data` of a response with a single object; empty otherwise. */
 function dataIn(payload: string | Buffer): Data {
   const start = typeof payload === 'string' ? payload.slice(0, 300) : payload.toString('utf8', 0, 300)
   if (start.startsWith(listStart)) return {}
@@ -80,7 +80,7 @@ const tenantIdForm = /^[a-z][a-z0-9]{0,63}$/
 const tenantIn = ({ tenantId, tenant_id: older }: Data) =>
   [tenantId, older].find((one): one is string => typeof one === 'string' && tenantIdForm.test(one)) ?? null
 
-/** The key's own tenant, or the one that path, query or body name. */
+/** The key's own tenant, or the tenant named in path, query or body. */
 export function tenantNamed({ admission, credential, body, is404, routeOptions }: FastifyRequest): string | null {
   const known = credential?.tenantId ?? admission?.tenantId
   if (known != null) return known
@@ -90,7 +90,7 @@ export function tenantNamed({ admission, credential, body, is404, routeOptions }
 
 const countOf = (messages: unknown) => (typeof messages === 'object' && messages !== null ? Object.keys(messages).length : 0)
 
-/** One send, or all of a batch under its first email; elsewhere the email in the path. */
+/** One send, or a whole batch under its first email; for other endpoints the email in the path. */
 function emailOf({ params }: FastifyRequest, { id, messages, results }: Data): LogDetails['email'] {
   if (Array.isArray(results)) {
     const sent = (results as { id?: string; messages?: object }[]).filter((one) => one.id !== undefined)
@@ -116,7 +116,7 @@ function queryOf({ query }: FastifyRequest): Data | null {
   return entries.length === 0 ? null : Object.fromEntries(entries)
 }
 
-/** A body that was not read is known by what was announced. */
+/** For a body that was not read, the announced size is used. */
 function bodyOf(request: FastifyRequest): { size: number | null; body: HeldBody | null } {
   const body = request.octets
   if (body) return { size: body.size === 0 ? null : body.size, body: body.size === 0 ? null : body }

@@ -1,6 +1,5 @@
 /**
- * An API request as traces show it: what was asked of which endpoint, by which key, and how it was answered. The path itself, the query and
- * the bodies may name people, so they are left out.
+ * The trace span of an API request: endpoint, key and response. Path, query and bodies are left out because they may contain personal data.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type EndedSpan, emailIdTimeMs } from '#base'

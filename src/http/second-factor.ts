@@ -1,4 +1,4 @@
-/** The second factor of who is signed in: begun, confirmed by a first code, given new recovery codes, turned off. */
+/** Two-factor authentication of the signed-in person: start, confirmation by a first code, new recovery codes, removal. */
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import Type from 'typebox'
 import { beginSecondFactor, confirmSecondFactor, getSecondFactor, type Proof, removeSecondFactor, renewRecoveryCodes } from '#members'
@@ -9,7 +9,7 @@ const readPassword = reader(Type.Object({ password: Text }))
 const readCode = reader(Type.Object({ code: Text }))
 const readProof = reader(Type.Object({ password: Text, code: Text }))
 
-/** Whoever holds a session for a moment must not take the account with it: what counts later asks for the password again. */
+/** Lasting changes ask for the password again, so that a stolen session cannot take the account over. */
 export function serveSecondFactor(api: FastifyInstance, desk: Desk, { db, clock, ids, secrets, sessions, config }: DashboardDeps): void {
   const proven = async (request: FastifyRequest, read: (body: unknown) => Proof): Promise<Person> => {
     const person = await desk.asPerson(request)

@@ -1,6 +1,6 @@
 /**
- * The dashboard's session in a request (design 9): a cookie that scripts cannot read, host-only, never sent from another site. It is
- * believed only when the browser says that the request comes from our own origin; and what its member's role may do.
+ * The dashboard's session in a request (design 9): a host-only cookie, unreadable to scripts and never sent from another site. It is
+ * accepted only when the browser reports a same-origin request. Also checks the member's role.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type Config, Refusal } from '#base'
@@ -12,7 +12,7 @@ export interface SessionDeps {
   config: Pick<Config, 'publicUrl'>
 }
 
-/** Who asks, when it is a person: what a key would be, and how much of it the role may do. */
+/** A signed-in person as a credential, with the role's permissions. */
 export interface Person extends Credential {
   memberId: number
   role: Role
@@ -22,7 +22,7 @@ export interface Person extends Credential {
 /** Requests per second of one session. */
 export const sessionRate = 50
 
-/** The prefix makes browsers refuse a cookie that is not Secure, not host-only, or of a path (RFC 6265bis section 4.1.3.2). */
+/** With this prefix, browsers refuse a cookie that is not Secure, not host-only or has a path (RFC 6265bis section 4.1.3.2). */
 const secureName = '__Host-postrider'
 const plainName = 'postrider'
 const deviceSuffix = '-device'
@@ -37,11 +37,11 @@ function cookieNamed({ headers }: Asked, name: string): string | undefined {
   return pairs.find((pair) => pair.startsWith(`${name}=`))?.slice(name.length + 1)
 }
 
-/** The value of the session cookie, believed or not. Over https the plain name counts for nothing: a sibling host can set it. */
+/** The session cookie's value, not yet verified. Over https the plain name is ignored, because a sibling host can set it. */
 export const sessionCookie = (request: Asked, publicUrl: string): string | undefined =>
   cookieNamed(request, isSecure(request, publicUrl) ? secureName : plainName)
 
-/** Sec-Fetch-Site where the browser sends it, Origin where it does not; what contradicts is not believed. */
+/** Uses Sec-Fetch-Site if the browser sends it, otherwise Origin. Contradicting headers are not accepted. */
 function isSameOrigin({ headers, protocol, host }: Asked, publicUrl: string): boolean {
   const { 'sec-fetch-site': site, origin } = headers
   if (site === undefined && origin === undefined) return false
@@ -49,15 +49,18 @@ function isSameOrigin({ headers, protocol, host }: Asked, publicUrl: string): bo
   return origin === undefined || origin === new URL(publicUrl).origin || origin === `${protocol}://${host}`
 }
 
-/** Whether it comes from a page of ours: a form or a link of another site cannot set the header. */
+/** Whether a dashboard page sent the request: a form or link of another site cannot set the header. */
 export const isFromOurPages = (request: Asked, publicUrl: string): boolean =>
   request.headers[markHeader] === '1' && isSameOrigin(request, publicUrl)
 
-/** What a device was given when somebody signed in on it; it outlives the session. */
+/** The cookie that a device got at a member's sign-in; it outlives the session. */
 export const deviceCookie = (request: Asked, publicUrl: string): string | undefined =>
   cookieNamed(request, `${isSecure(request, publicUrl) ? secureName : plainName}${deviceSuffix}`)
 
-/** The person who asks; refuses `authentication_required`. `frame`: a frame of our page is filled, which can set no header. */
+/**
+ * Returns the signed-in person; refuses `authentication_required`. `frame`: the request fills a frame of the dashboard, which cannot set a
+ * header.
+ */
 export async function personOf(request: FastifyRequest, { sessions, config }: SessionDeps, as?: 'frame'): Promise<Person> {
   const token = sessionCookie(request, config.publicUrl)
   const isBelieved =
@@ -72,12 +75,12 @@ export async function personOf(request: FastifyRequest, { sessions, config }: Se
   return { ...credentialOf(session), memberId: session.memberId, role: session.role, token }
 }
 
-/** Negative ids are no credential's: what is remembered by credential, idempotency keys for one, is kept apart for each person. */
+/** Negative ids belong to no credential, so that state kept by credential, such as idempotency keys, is separate for each person. */
 function credentialOf({ memberId, address, tenantId }: Session): Credential {
   return { id: -memberId, tenantId, name: address, mode: 'live', hold: false, permissions: null, keyPrefix: 'session', revoked: false }
 }
 
-/** A viewer reads, and no secrets; admins and owners do all there is under /v1. */
+/** A viewer may read, without secrets; admins and owners may do everything under /v1. */
 export function refuseBeyondRole({ role }: Pick<Person, 'role'>, { method, query }: Pick<FastifyRequest, 'method' | 'query'>): void {
   if (role !== 'viewer') return
   if (method !== 'GET')
@@ -88,11 +91,11 @@ export function refuseBeyondRole({ role }: Pick<Person, 'role'>, { method, query
 
 const ownMachine = /^(localhost|127\.0\.0\.1|\[::1\])(:\d+)?$/i
 
-/** Whether the browser came over https. Where the public URL says https, only a name of this machine itself is reached without. */
+/** Whether the browser came over https. If the public URL is https, only a name of this machine itself is reached without it. */
 const isSecure = ({ protocol, host }: Asked, publicUrl: string) =>
   protocol === 'https' || (publicUrl.startsWith('https:') && !ownMachine.test(host))
 
-/** Empty values end them. */
+/** An empty value deletes the cookie. */
 function setCookie(request: FastifyRequest, reply: FastifyReply, { suffix, value, seconds }: CookieFacts, publicUrl: string): void {
   const secure = isSecure(request, publicUrl)
   const rest = `Path=/; Max-Age=${value === '' ? 0 : seconds}; HttpOnly; SameSite=Strict`

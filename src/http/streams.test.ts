@@ -6,7 +6,7 @@ import { openStreams } from './streams.ts'
 
 const piece = 'x'.repeat(16_384)
 
-/** A server with one stream that never runs out, and a reader that asks for it and reads nothing. */
+/** A server with one endless stream, and a client that requests it but does not read. */
 async function unread() {
   const streams = openStreams(systemClock)
   let made = 0
@@ -37,7 +37,7 @@ async function unread() {
   socket.on('error', () => undefined)
   socket.pause()
   socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n')
-  /** Until no more is made, which is when all that is buffered is full. */
+  /** Resolves when no further piece is produced, that is, when every buffer is full. */
   const full = async () => {
     let before = -1
     await vi.waitFor(
@@ -64,7 +64,7 @@ test('nothing more is made for a reader that does not read, and it goes on when 
   const { socket, full, made } = await unread()
   await full()
   const atFirst = made()
-  // The system's own buffers between two sockets of one machine are a few MiB.
+  // The system's buffers between two sockets of one machine are a few MiB.
   expect(atFirst * piece.length).toBeLessThan(32 * 1_048_576)
   socket.resume()
   await vi.waitFor(() => expect(made()).toBeGreaterThan(atFirst * 2), { timeout: 10_000 })

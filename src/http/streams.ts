@@ -1,6 +1,6 @@
 /**
- * Answers without an end: sent for as long as the caller reads, may, and we run. Their number is bounded, for a key and for this
- * process, and a caller who reads slowly is waited for by whoever makes the pieces.
+ * Responses without an end: sent while the caller reads, is still admitted, and the server runs. Their number is bounded per key and per
+ * process. A slow reader slows down the source of the pieces.
  */
 import { Readable } from 'node:stream'
 import type { FastifyReply } from 'fastify'
@@ -10,7 +10,7 @@ const mostOfKey = 10
 const mostAtOnce = 200
 /** A change of a key is known within 900 ms, and must be in force within a second. */
 const checkEveryMs = 50
-/** For the last octets, before the connection is cut: to a caller who may not read any more, and at an orderly stop. */
+/** Time for the last bytes before the connection is cut, at a lost permission and at an orderly stop. */
 const cutOffAfterMs = 50
 const stopAfterMs = 1000
 
@@ -18,14 +18,14 @@ export interface Stream {
   credentialId: number
   /** Ends when `signal` aborts. */
   pieces: (signal: AbortSignal) => AsyncIterable<string>
-  /** Throws a refusal once the caller may not read it any more. */
+  /** Throws a refusal once the caller may no longer read the stream. */
   checkAllowed: () => Promise<void>
 }
 
 export interface Streams {
-  /** Refuses `rate_limit_exceeded` when there are too many. */
+  /** Refuses `rate_limit_exceeded` if there are too many streams. */
   send(reply: FastifyReply, stream: Stream): FastifyReply
-  /** Ends all of them, and takes no more. */
+  /** Ends all streams and accepts no more. */
   stop(): void
 }
 
@@ -50,7 +50,7 @@ export function openStreams(clock: Clock): Streams {
   const check = async ({ checkAllowed }: Stream, { signal, end }: Open) => {
     while (!signal.aborted) {
       await pause(clock, checkEveryMs, signal)
-      // Whoever cannot be asked about is not turned away: the next check may know.
+      // Only a refusal ends the stream. If the check itself fails (5xx), the next one may succeed.
       await checkAllowed().catch((error: unknown) => error instanceof Refusal && error.status < 500 && end(cutOffAfterMs))
     }
   }
@@ -78,7 +78,7 @@ export function openStreams(clock: Clock): Streams {
       return (
         reply
           .type('text/event-stream; charset=utf-8')
-          // Kept, the connection would outlive its stream, and hold up an orderly stop.
+          // A kept-alive connection would outlive its stream and delay an orderly stop.
           .headers({ 'cache-control': 'no-store, no-cache, no-transform', 'x-accel-buffering': 'no', connection: 'close' })
           .send(Readable.from(stream.pieces(one.signal), { objectMode: false }))
       )

@@ -1,8 +1,10 @@
-/** Where a request is meant to go: the Host it names, and the path in the form the router takes. */
+/** The target of a request: the Host it names, and the path in the router's form. */
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { Refusal } from '#base'
 
-/** RFC 9112 section 3.2: a host name or address, with a port or not; a request of HTTP/1.1 without one, or with several, is answered 400. */
+/**
+ * RFC 9112 section 3.2: a host name or address with an optional port. An HTTP/1.1 request without a Host, or with several, is answered 400.
+ */
 const hostForm = /^(\[[0-9a-f:.]+\]|[\w.-]*)(:\d{1,5})?$/i
 
 export function refuseBadHost({
@@ -13,7 +15,7 @@ export function refuseBadHost({
   headers: IncomingHttpHeaders
 }): void {
   const isOld = raw.httpVersionMajor === 1 && raw.httpVersionMinor === 0
-  // Of several, a proxy before us may have gone by another than the first, which is the one that Node tells.
+  // Node reports the first of several Host headers; a proxy in front may have used another one.
   const hosts = raw.rawHeaders.filter((name, at) => at % 2 === 0 && name.length === 4 && name.toLowerCase() === 'host').length
   if (headers.host === undefined ? !isOld : hosts > 1 || !hostForm.test(headers.host)) {
     throw new Refusal('validation_error', { message: 'the Host header is missing, is there twice, or is not a host name', field: 'Host' })
@@ -21,14 +23,14 @@ export function refuseBadHost({
 }
 
 /**
- * The host name of a request, lower case and without its port; the one a trusted proxy was asked for, which may be anything. Empty when
- * it is none.
+ * The host name of a request, in lower case and without port. Behind a trusted proxy it is the name sent to the proxy, which is unchecked
+ * input. Empty if it is not a host name.
  */
 export function hostNameOf({ host }: { host: string }): string {
   return hostForm.test(host) ? host.toLowerCase().replace(/:\d+$/, '').replace(/\.$/, '') : ''
 }
 
-/** The path as the router takes it: without scheme and host (RFC 9112 section 3.2.2), and with stray percent signs taken literally. */
+/** The path in the router's form: without scheme and host (RFC 9112 section 3.2.2), and with stray percent signs taken literally. */
 export function routable(url: string): string {
   const path = url.startsWith('/') ? url : url.replace(/^https?:\/\/[^/?]*(?=[/?]|$)/i, '') || '/'
   if (!path.includes('%')) return path

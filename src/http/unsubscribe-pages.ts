@@ -1,6 +1,8 @@
-/** The two pages of an unsubscribe link: inert, loading nothing, naming nobody, for whoever was forwarded the mail can read them. */
+/**
+ * The two pages of an unsubscribe link. They load no resources and name no person, because anyone who was forwarded the mail can open them.
+ */
 
-/** Only our own form may be sent, and nobody may show the page in a frame to have its button pressed. */
+/** Only this page's own form may be sent, and the page cannot be framed, which prevents clickjacking. */
 export const pageHeaders = {
   'content-type': 'text/html; charset=utf-8',
   'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",

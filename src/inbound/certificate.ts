@@ -1,6 +1,6 @@
 /**
- * The certificate of the SMTP listeners: the operator's files, looked at again and again because renewals replace them, or one made by
- * ourselves into the state folder.
+ * Certificate of the SMTP listeners: the operator's files, polled because renewals replace them, or a self-signed one created in the data
+ * directory.
  */
 import { X509Certificate } from 'node:crypto'
 import { readFileSync, renameSync, writeFileSync } from 'node:fs'
@@ -19,7 +19,7 @@ export type CertificateSettings = Pick<Config, 'dataFolder' | 'hostname' | 'tlsC
 const lookEveryMs = 10_000
 const renewBeforeMs = 30 * 86_400_000
 
-/** The certificate as its files are now; throws ConfigError when they hold none that can be used. */
+/** Reads the certificate's current files; throws ConfigError if they are unusable. */
 export function readCertificate(settings: CertificateSettings): Certificate {
   const { tlsCert, tlsKey } = settings
   const paths = tlsCert !== undefined && tlsKey !== undefined ? { cert: tlsCert, key: tlsKey } : selfSignedPaths(settings)
@@ -38,8 +38,8 @@ const selfSignedPaths = ({ dataFolder }: CertificateSettings) => ({
 })
 
 /**
- * Makes the self-signed certificate where the operator gave none, and makes it anew when it soon ends or the host has another name.
- * Done once, by the process that starts the listeners' ones. Throws ConfigError for the operator's files.
+ * Creates the self-signed certificate if the operator configured no files, and renews it before it expires or if the host name changed.
+ * Called once, by the process that starts the listener processes. Throws ConfigError for the operator's files.
  */
 export function ensureCertificate(settings: CertificateSettings, { clock, random }: { clock: Clock; random: Random }): void {
   if (settings.tlsCert === undefined && !isSelfSignedFit(settings, clock.nowMs())) {
@@ -63,7 +63,7 @@ function isSelfSignedFit(settings: CertificateSettings, nowMs: number): boolean 
   }
 }
 
-/** Calls `changed` when the files hold another certificate; while they hold none that can be used, the old one stays. */
+/** Calls `changed` when the files hold another certificate. While they are unusable, the old one stays in use. */
 export function followCertificate(
   settings: CertificateSettings,
   facts: { clock: Clock; log: Log; now: Certificate; changed: (certificate: Certificate) => void },

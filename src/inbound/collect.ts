@@ -1,14 +1,14 @@
-/** The octets of a message, kept within what all messages being received and accepted together may occupy. */
+/** Collects a message's bytes within a memory budget for all messages being received and accepted. */
 import type { SMTPServerDataStream } from 'smtp-server/lib/types.js'
 import { Reply, tryLater } from './reply.ts'
 
-/** Room for all messages in the memory of this process. */
+/** Budget for all messages in this process, in bytes. */
 const roomOctets = 268_435_456
 /** Most messages are smaller. */
 const firstOctets = 16_384
 
 export interface Room {
-  /** Whether there was room; to be given back. */
+  /** Whether the budget had room; the caller returns it. */
   take(octets: number): boolean
   giveBack(octets: number): void
 }
@@ -28,8 +28,8 @@ export function openRoom(capacity = roomOctets): Room {
 }
 
 /**
- * Gives `use` the whole message and its room back afterwards. What is over `largest` is read and dropped, and refused (552); without
- * room the message is too (452). Rejects when the connection ends first, though nobody hears it.
+ * Passes the whole message to `use` and returns its memory to the budget afterwards. Bytes above `largest` are discarded, and the message
+ * is refused (552). Without memory it is refused with 452. Rejects if the connection ends first, when no client can receive a reply.
  */
 export async function collect<T>(
   stream: SMTPServerDataStream,
@@ -45,7 +45,7 @@ export async function collect<T>(
     room.giveBack(held)
     held = 0
   }
-  /** All in one piece: a client may send single octets, and a chunk for each would occupy a hundred times as much. */
+  /** One buffer: a client may send single octets, and a chunk for each would take a hundred times the memory. */
   const keep = (chunk: Buffer) => {
     const end = held + chunk.length
     if (end > kept.length) {

@@ -1,4 +1,4 @@
-/** What a client says of its message in header fields of ours (contract section 15): read here, and never sent on. */
+/** Reads the client's control fields in the message header (contract section 15); they are removed before sending. */
 import { fieldText, type RawField } from '#mail'
 import { Reply } from './reply.ts'
 
@@ -15,7 +15,7 @@ const keyForm = /^[\w\-.~]{1,255}$/
 
 const refused = (text: string) => new Reply(554, '5.6.0', text)
 
-/** Throws the Reply to a message whose control fields are not what they must be. What metadata may hold is acceptance's to say. */
+/** Throws a Reply if a control field is invalid. Acceptance validates metadata. */
 export function readControlFields(fields: readonly RawField[]): ControlFields {
   const valueOf = (name: string): string | undefined => {
     const [value, second] = fields.filter((field) => field.name.toLowerCase() === name.toLowerCase()).map((field) => fieldText(field.value))

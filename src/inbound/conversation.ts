@@ -1,6 +1,6 @@
 /**
- * One client's conversation, as the library has it and with what it lacks: the whole stream is strict, replies carry the codes of the
- * contract, and time and errors are bounded.
+ * One client's SMTP session: the library's connection with additions. The whole stream is strict, replies use the contract's codes, and
+ * time and errors are bounded.
  */
 import type { Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
@@ -10,19 +10,19 @@ import type { SMTPStream } from 'smtp-server/lib/smtp-stream.js'
 import type { Clock } from '#base'
 import { type StreamFault, StrictStream } from './strict-stream.ts'
 
-/** RFC 4954 section 4.5.3 wants 12,288 for AUTH. */
+/** RFC 4954 section 4.5.3 requires 12,288 octets for AUTH. */
 const longestCommandOctets = 16_384
 
 export interface ConversationBounds {
-  /** Until the client has said who it is or what it wants. */
+  /** Until the client's first command. */
   firstMs: number
-  /** From one step of a transaction to the next (RFC 5321 section 4.5.3.2.7). */
+  /** Between two steps of a transaction (RFC 5321 section 4.5.3.2.7). */
   stepMs: number
   /** For a whole message. */
   messageMs: number
-  /** Refusals that are said before it is over. */
+  /** Error replies before the session is closed. */
   errors: number
-  /** The wait before the greeting; who talks in it is no mail server. */
+  /** Otherwise the greeting is delayed; a client that talks before it is not a mail server. */
   greetAtOnce: boolean
 }
 
@@ -48,19 +48,19 @@ export class Conversation extends SMTPConnection {
     this.allow('firstMs')
   }
 
-  /** The next step may take this long from now. */
+  /** Sets the time limit of the next step. */
   allow(step: 'firstMs' | 'stepMs' | 'messageMs'): void {
     this.#cancel()
     if (this._closed || this._closing) return
     const end = () => {
-      // While we are the slow one, the client is not to blame.
+      // While the server is slow to answer, the client's time does not run out.
       if (this._handlerPending || (this._dataStream && this._parser && !this._parser._dataMode)) this.allow('stepMs')
       else this.send(421, '4.4.2 Too slow, closing connection')
     }
     this.#cancel = this.#clock.after(this.#bounds[step], end)
   }
 
-  /** Ends the conversation unless a transaction is at its end: what was told to us is answered. */
+  /** Ends the session unless a transaction has been fully received, which is still answered. */
   leaveUnlessBusy(): void {
     if (!this._dataStream && !this._handlerPending && !this._closing) this.send(421, '4.3.2 Shutting down, try again later')
   }
@@ -70,7 +70,7 @@ export class Conversation extends SMTPConnection {
     this._setListeners(() => this.connectionReady())
   }
 
-  /** The library takes all listeners off the socket that TLS goes over, whoever's they are. */
+  /** The library removes all listeners from the socket that TLS uses, including those of other owners. */
   override upgrade(callback: () => void, secureCallback?: () => void): void {
     const plain = this._socket
     super.upgrade(callback, secureCallback)
@@ -101,7 +101,7 @@ export class Conversation extends SMTPConnection {
   }
 
   #inOurWords(code: number, data: string | string[] | null | undefined, context: string | false | undefined) {
-    // Who sees AUTH before TLS sends the password in the clear.
+    // A client that sees AUTH before TLS may send the password unencrypted.
     if (Array.isArray(data)) return { code, data: this.secure ? data : data.filter((line) => !line.startsWith('AUTH ')) }
     if (code === 538 || (code === 530 && !this.secure)) return { code: 530, data: '5.7.0 Must issue a STARTTLS command first' }
     if (code === 501 && context === 'MAILBOX_SYNTAX_ERROR') return { code: 553, data: '5.1.3 Not an address that mail can be sent to' }

@@ -1,8 +1,8 @@
 /**
- * The SMTP door: submission by programs that speak SMTP rather than HTTP, and the mail that comes back to us.
+ * SMTP entry point: submission by SMTP clients, and incoming mail such as bounces and complaints.
  * Owns: nothing. Uses: base, mail, db, credentials, limits, domains, accept. Used by: main.
- * Promises: 250 is said after the commit; what is not taken is refused while its sender is there; no login without TLS; a bare CR or LF
- * ends the conversation; connections, octets, errors and time are bounded.
+ * Promises: 250 is sent after the commit; other mail is refused during the session; no login without TLS; a bare CR or LF ends the session;
+ * connections, octets, errors and time are bounded.
  */
 import type { Accept } from '#accept'
 import { type Clock, type Config, ConfigError, type Log, type Traces } from '#base'
@@ -28,7 +28,7 @@ export interface InboundDeps {
   credentials: Credentials
   returns: Returns
   config: CertificateSettings & Pick<Config, 'smtpHost' | 'smtpPort' | 'submissionPort' | 'submissionTlsPort' | 'postmaster'>
-  /** Tighter than usual: for tests. */
+  /** Stricter limits for tests. */
   bounds?: Partial<Bounds>
 }
 
@@ -48,16 +48,16 @@ const usualBounds: Omit<Bounds, 'largestOctets' | 'errors' | 'greetAtOnce'> = {
   messageMs: 600_000,
 }
 const submissionBounds: Bounds = { ...usualBounds, largestOctets: 14 * mebibyte, errors: 100, greetAtOnce: true }
-/** Reports may carry the whole message that they are about. */
+/** Reports may include the complete original message. */
 const incomingBounds: Bounds = { ...usualBounds, largestOctets: 20 * mebibyte, errors: 20, greetAtOnce: false }
 
-/** Listens on the three ports of `config` (0: any free port), which `ensureCertificate` has been called for. */
+/** Listens on the three ports of `config` (0: any free port). The caller has called `ensureCertificate`. */
 export async function startInbound(deps: InboundDeps): Promise<Inbound> {
   const { db, clock, log, config } = deps
   refuseUnusablePostmaster(config)
   const certificate = readCertificate(config)
   const common = { host: config.smtpHost, hostname: config.hostname, certificate, clock, log }
-  // What strangers send takes no room from those who have a login.
+  // Separate budgets, so that unauthenticated mail cannot displace submissions.
   const rooms = { incoming: openRoom(), submission: openRoom() }
   const submission = openSubmission({ ...deps, hostname: config.hostname })
   const incoming = openIncoming({ ...deps, postmaster: config.postmaster, isOurName: (domain) => isOurName(domain, config.hostname, db) })
@@ -118,7 +118,7 @@ function refuseUnusablePostmaster({ postmaster, hostname }: InboundDeps['config'
     throw new ConfigError('POSTRIDER_POSTMASTER: this address is our own, so its mail would come back for ever')
 }
 
-/** The installation's name, its return-path name, and those of sending domains. */
+/** The installation's host name, its return-path name, and sending domains. */
 async function isOurName(domain: string, hostname: string, db: Db): Promise<boolean> {
   if (domain === hostname || domain === returnPathDomainOf(hostname)) return true
   const below = `${returnPathLabel}.`

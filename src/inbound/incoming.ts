@@ -1,6 +1,6 @@
 /**
- * The backend of the mail port: what comes back to return paths goes to the room of returns, mail for our postmaster goes on to the
- * operator, and all else is refused while its sender is still there. So there is no relay and no backscatter.
+ * Backend of the inbound mail port. Mail to return paths is processed as bounces and complaints, and mail to postmaster is forwarded to the
+ * operator. All other mail is refused during the session. So there is no relaying and no backscatter.
  */
 import type { Accept } from '#accept'
 import { type Clock, type Log, networkOf, pause } from '#base'
@@ -10,38 +10,38 @@ import type { Backend, Visit } from './listener.ts'
 import { Reply } from './reply.ts'
 import { mostReceived } from './submission.ts'
 
-/** Who takes what comes back. */
+/** Handles mail to return paths. */
 export interface Returns {
-  /** `ours`: `take` wants mail for this address (lower case is not implied); all else is refused. */
+  /** `ours`: `take` accepts mail for this address, which may contain upper case; otherwise it is refused. */
   accepts(address: string): Promise<'ours' | 'unknown'>
-  /** Once it resolves the message is safe; when it throws the sender is told to come back. May see a message again. */
+  /** Once it resolves the message is stored; if it throws, the client gets a temporary failure. May get a message twice. */
   take(envelope: ReturnEnvelope, octets: Buffer): Promise<void>
 }
 
 export interface ReturnEnvelope {
   /** Empty: the null reverse-path. */
   from: string
-  /** Those that are `ours`. */
+  /** Recipients that are `ours`. */
   recipients: readonly string[]
-  /** Of the client. */
+  /** The client's address. */
   address: string
 }
 
 export interface IncomingDeps {
   returns: Returns
   accept: Pick<Accept, 'forward'>
-  /** Whether mail for postmaster@ this domain is for our postmaster. */
+  /** Whether mail to postmaster@ this domain goes to this installation's operator. */
   isOurName(domain: string): Promise<boolean>
   postmaster: string | undefined
   clock: Clock
   log: Log
 }
 
-/** Of one network; what is more waits, and after a while is told to come back. */
+/** Per network. Further transactions wait, and after a timeout get a temporary failure. */
 const transactionsPerSecond = 200
 const waitMs = 100
 const mostWaits = 80
-/** What the world may make us send. */
+/** Bounds the mail that outside senders can cause. */
 const mostForwards = 20
 const forwardWindowMs = 3_600_000
 
@@ -83,7 +83,7 @@ export function openIncoming(deps: IncomingDeps): Backend<undefined> {
     async message(octets, visit) {
       refuseUnreadable(octets)
       const { back, forPostmaster } = await sorted(visit)
-      // A report that comes again changes nothing; what is forwarded would arrive again.
+      // Reports first: a report received again has no effect, but a forwarded message would be sent twice.
       if (back.length > 0) await returns.take({ from: visit.from, recipients: back, address: visit.address }, octets)
       if (forPostmaster) await forward(octets)
       log.info({ conversation: visit.id, octets: octets.length, returned: back.length, forPostmaster }, 'received')
@@ -98,7 +98,7 @@ export function openIncoming(deps: IncomingDeps): Backend<undefined> {
   }
 }
 
-/** A header that cannot be read is refused here, for nobody else could tell its sender. */
+/** Refuses an unreadable header during the session; later the sender could no longer be notified. */
 function refuseUnreadable(octets: Buffer): void {
   const fields = readFields(octets)
   if (!fields || fields.length === 0 || readRaw(octets) === 'header-line-malformed')

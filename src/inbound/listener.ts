@@ -1,6 +1,6 @@
 /**
- * A port: connections are counted, TLS is ours or nobody's, and what a client says is put to a `Backend`, whose answer is said. Protocol
- * states and parsing are the library's (smtp-server); see conversation.ts for what is changed in them.
+ * An SMTP port: counts connections, provides TLS, and passes each client step to a `Backend`, whose result is sent as the reply. Protocol
+ * states and parsing come from the library (smtp-server); conversation.ts holds the changes to them.
  */
 import type { AddressInfo, Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
@@ -15,7 +15,7 @@ import { Reply, replyTo, tryLater } from './reply.ts'
 
 export interface Visit<Login> {
   id: string
-  /** The client's. */
+  /** The client's address. */
   address: string
   secure: boolean
   login: Login
@@ -24,13 +24,13 @@ export interface Visit<Login> {
   recipients: readonly string[]
 }
 
-/** Who decides. Whatever is thrown is said to the client: a Reply and a Refusal as they are, all else as 451. */
+/** Decides each step. An exception is sent to the client: a Reply or a Refusal unchanged, any other as 451. */
 export interface Backend<Login> {
-  /** Absent: there is no AUTH, and every `login` is undefined. */
+  /** If absent, AUTH is not offered, and every `login` is undefined. */
   authenticate?(userName: string, key: string, address: string): Promise<Login>
   sender(visit: Visit<Login>): Promise<void>
   recipient(address: string, visit: Visit<Login>): Promise<void>
-  /** Once it resolves the message is ours; what it resolves to is said after 250. */
+  /** Once it resolves, the server is responsible for the message; its result is sent after 250. */
   message(octets: Buffer, visit: Visit<Login>): Promise<string>
 }
 
@@ -44,9 +44,9 @@ export interface Bounds extends ConversationBounds {
 export interface ListenerOptions<Login> {
   host: string
   port: number
-  /** By which the port is chosen. */
+  /** The setting that configures the port. */
   setting: string
-  /** Our name in the greeting. */
+  /** The host name in the greeting. */
   hostname: string
   tls: 'starttls' | 'implicit'
   certificate: Certificate
@@ -60,18 +60,18 @@ export interface ListenerOptions<Login> {
 export interface OpenListener {
   port: number
   useCertificate(certificate: Certificate): void
-  /** Messages that have been told to us are answered; everything else hears 421. */
+  /** Completes messages already being received; other clients get 421. */
   stop(): Promise<void>
 }
 
 const handshakeWithinMs = 30_000
 const commandWithinMs = 10_000
-/** Longer than the 30 s for which a message waits for its idempotent twin. */
+/** Longer than the 30 s for which a message waits for another one with the same idempotency key. */
 const messageWithinMs = 35_000
 const idleMs = 300_000
 const stopWithinMs = 30_000
 const oldestTls = 'TLSv1.2'
-/** Those of what any of our ports offers, and AUTH, which is nobody's harm. */
+/** Parameters of the extensions offered on any port, and AUTH, which is harmless. */
 const senderParameters = ['SIZE', 'BODY', 'SMTPUTF8', 'RET', 'ENVID', 'AUTH']
 const recipientParameters = ['NOTIFY', 'ORCPT']
 const neverOffered = ['WIZ', 'SHELL', 'KILL', 'XCLIENT', 'XFORWARD']
@@ -103,7 +103,7 @@ class Server extends SMTPServer {
     socket.once('close', () => this.#leaves.get(socket)?.())
   }
 
-  /** Every connection passes here first, before TLS costs anything. */
+  /** The first check of every connection, before TLS costs any work. */
   override _acceptSocket(socket: Socket, handshake: boolean): (() => void) | false {
     const network = networkOf(socket.remoteAddress ?? '')
     const count = (this.#open.get(network) ?? 0) + 1
@@ -135,7 +135,7 @@ export async function openListener<Login>(options: ListenerOptions<Login>): Prom
   const takesLogins = 'authenticate' in backend
   let stopping = false
 
-  /** The client's step is the backend's to answer, in time; then the next step's time begins. */
+  /** Runs the client's step in the backend within the time limit, then starts the limit of the next step. */
   const put = <T>(
     session: SMTPServerSession,
     work: () => Promise<T>,
@@ -234,12 +234,12 @@ export async function openListener<Login>(options: ListenerOptions<Login>): Prom
   }
 }
 
-/** RFC 5321 section 4.1.1.11: who asks for what we do not do, TLS on the whole way for one, must not believe that it was done. */
+/** RFC 5321 section 4.1.1.11: a client that requests an unsupported parameter, such as REQUIRETLS, must not assume that it was honoured. */
 function refuseUnknown(given: SMTPServerAddress['args'], known: readonly string[]): void {
   if (Object.keys(given || {}).some((name) => !known.includes(name))) throw new Reply(555, '5.5.4', 'Parameter is not one of those offered')
 }
 
-/** What `work` comes to, or try later: the work itself goes on, for a commit is never cancelled. */
+/** Returns the result of `work`, or a temporary failure after the limit. The work continues, because a commit is never cancelled. */
 function within<T>(work: Promise<T>, limitMs: number, clock: Clock): Promise<T> {
   return new Promise((resolve, reject) => {
     const cancel = clock.after(limitMs, () => reject(tryLater()))

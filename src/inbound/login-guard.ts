@@ -1,6 +1,6 @@
 /**
- * Failed logins of a network: after more than a few in a minute, each further one is answered late. Nothing is barred, because many people
- * may share a network, all of them behind a TCP proxy; and a key of 190 random bits is not guessed, however fast.
+ * Failed logins per network: above a few per minute, each further one is answered late. Networks are not blocked, because many users may
+ * share one, for example behind a TCP proxy, and a key of 190 random bits cannot be guessed.
  */
 import { LRUCache } from 'lru-cache'
 import type { Clock } from '#base'
@@ -11,7 +11,7 @@ const lateMs = 3000
 const mostNetworks = 10_000
 
 export interface LoginGuard {
-  /** Counts a failure; returns how long its answer is to wait. */
+  /** Counts a failure; returns the delay of its answer in milliseconds. */
   noteFailure(network: string): number
 }
 

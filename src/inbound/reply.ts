@@ -1,10 +1,10 @@
-/** What is said to a client that is refused: code, enhanced code (RFC 3463) and text; and how a room's refusal is said in SMTP. */
+/** SMTP error replies: code, enhanced status code (RFC 3463) and text, and the mapping from refusals to replies. */
 import { Refusal, type RefusalCode } from '#base'
 
-/** Thrown by whoever decides, said by the listener. */
+/** Thrown by a backend, sent by the listener. */
 export class Reply extends Error {
   readonly responseCode: number
-  /** Said, and then the connection is closed. */
+  /** The connection is closed after the reply. */
   readonly closes: boolean
 
   constructor(code: number, enhanced: string, text: string, then?: 'and close') {
@@ -15,7 +15,7 @@ export class Reply extends Error {
   }
 }
 
-/** Refusals that can happen between MAIL and the end of DATA (docs/smtp.md shows this table). */
+/** Refusals possible between MAIL and the end of DATA (docs/smtp.md shows this table). */
 const replies: Partial<Record<RefusalCode, readonly [code: number, enhanced: string]>> = {
   domain_not_verified: [550, '5.7.1'],
   invalid_raw_message: [550, '5.7.1'],
@@ -31,11 +31,11 @@ const replies: Partial<Record<RefusalCode, readonly [code: number, enhanced: str
   idempotency_in_progress: [451, '4.5.0'],
 }
 
-/** Undefined for what is no fault of the client's: it is told to come back later. */
+/** Undefined for an error that is not the client's, which gets a temporary failure. */
 export function replyTo(error: unknown): Reply | undefined {
   if (error instanceof Reply) return error
   const reply = error instanceof Refusal ? replies[error.code] : undefined
-  // A line of a reply has room for 512 octets (RFC 5321 section 4.5.3.1.5).
+  // A reply line has at most 512 octets (RFC 5321 section 4.5.3.1.5).
   return reply && new Reply(...reply, (error as Refusal).message.slice(0, 400))
 }
 

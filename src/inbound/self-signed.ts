@@ -1,6 +1,6 @@
 /**
- * A self-signed certificate (RFC 5280) for a P-256 key, written by hand because node:crypto makes none: enough for opportunistic TLS
- * between mail servers, and for clients that are told to trust it. DER is lengths and tags; every field here is of a fixed kind.
+ * Creates a self-signed certificate (RFC 5280) with a P-256 key, because node:crypto cannot. Sufficient for opportunistic TLS between mail
+ * servers, and for clients configured to trust it. Encodes DER by hand, with fixed field types.
  */
 import { generateKeyPairSync, sign } from 'node:crypto'
 
@@ -38,19 +38,19 @@ const longestCommonName = 64
 const dayMs = 86_400_000
 const lifeDays = 3650
 
-/** RFC 5280 section 4.1.2.5: two digits of the year before 2050, four from then on. */
+/** RFC 5280 section 4.1.2.5: a two-digit year before 2050, four digits from then on. */
 function time(atMs: number): Buffer {
   const digits = new Date(atMs).toISOString().replace(/[-:T]|\.\d+/g, '')
   return digits < '2050' ? der(tag.utcTime, Buffer.from(digits.slice(2))) : der(tag.time, Buffer.from(digits))
 }
 
-/** PEM texts of a new key and its certificate for `hostname`, valid from a day ago for ten years. `serial` are 16 random octets. */
+/** Returns PEM texts of a new key and its certificate for `hostname`, valid for ten years from a day ago. `serial`: 16 random octets. */
 export function makeSelfSigned(hostname: string, facts: { nowMs: number; serial: Buffer }): { cert: string; key: string } {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   const text = hostname.length <= longestCommonName ? hostname : 'Postrider'
   const name = der(tag.sequence, der(tag.set, der(tag.sequence, commonName, der(tag.utf8, Buffer.from(text)))))
   const extension = (id: Buffer, value: Buffer) => der(tag.sequence, id, der(tag.octets, value))
-  // A leading octet of 1 to 127 keeps the number positive and of one length.
+  // A leading octet of 1 to 127 keeps the number positive and its length fixed.
   const serial = Buffer.concat([Buffer.from([1]), facts.serial])
   const certificate = der(
     tag.sequence,

@@ -1,8 +1,7 @@
 /**
- * The octets of a client, refused as soon as there is a CR or LF on its own or content before it was asked for: what some servers take
- * for the end of a line, and then of a message, others do not, and between the two a second message could be smuggled in. The
- * library's parser ends data at CRLF.CRLF only, but takes a bare LF for the end of a command and lets both through in data.
- * Data is read here, in one pass: the library copies what is left of a packet for each dot that it takes out.
+ * Strict SMTP input: ends the session at a bare CR or LF, or at content before its 354. Servers disagree on whether these end a line, which
+ * allows SMTP smuggling. The library ends data at CRLF.CRLF only, but takes a bare LF as the end of a command and passes both through in
+ * data. Reads data in one pass, because the library copies the rest of a packet for each dot that it removes.
  */
 import { SMTPStream } from 'smtp-server/lib/smtp-stream.js'
 
@@ -12,12 +11,12 @@ const dot = 46
 
 export type StreamFault = 'bare CR or LF' | 'content before 354'
 
-/** What of a line of data has been read; what waits for the next octet is not passed on yet. */
+/** State within a line of data; octets that depend on the next one are not passed on yet. */
 type LinePlace = 'start' | 'dot waits' | 'dot and CR wait' | 'inside'
 
 export class StrictStream extends SMTPStream {
   readonly #refuse: (fault: StreamFault) => void
-  /** The parser calls its own _write with what is left of a chunk, which has been looked at. */
+  /** Set while the parser calls its own _write with the rest of a chunk, which has been checked already. */
   #isInside = false
   #endedWithCr = false
   #isRefused = false
@@ -35,7 +34,7 @@ export class StrictStream extends SMTPStream {
       if (this._dataMode && this._atDataStart && chunk.length > 0) return this.#break('content before 354', next)
       return super._write(chunk, encoding, next)
     }
-    // Octets that wait for a TLS handshake are not for us.
+    // While a TLS handshake is pending the stream is closed, and octets are not checked here.
     if (!this.isClosed && this.#hasBareEnd(chunk)) return this.#break('bare CR or LF', next)
     this.#isInside = true
     super._write(chunk, encoding, (error) => {
@@ -49,15 +48,15 @@ export class StrictStream extends SMTPStream {
     return super.startDataMode(maxBytes)
   }
 
-  /** As the library does it: of two dots at the start of a line one is taken out, a line of one dot is the end. */
+  /** As in the library: one of two dots at the start of a line is removed, and a line of one dot ends the data. */
   override _feedDataStream(chunk: Buffer, done: (error?: Error | null) => void): void {
-    // What waited at the end of the last chunk is at most a dot and a CR.
+    // At most a dot and a CR are carried over from the last chunk.
     const content = Buffer.allocUnsafe(chunk.length + 2)
     let length = 0
     for (let at = 0; at < chunk.length; at++) {
       const octet = chunk[at] as number
       if (this.#place === 'dot and CR wait') {
-        // Nothing else than a LF stands behind a CR here.
+        // Only a LF can follow a CR here.
         this._countDataBytes(length)
         return this._endDataMode(content.subarray(0, length), chunk.subarray(at + 1), done)
       }
@@ -80,7 +79,7 @@ export class StrictStream extends SMTPStream {
     this._countDataBytes(content.length)
     const to = this._dataStream
     if (content.length === 0 || !to?.writable || to.write(content) || to.destroyed) return done()
-    // A stream that is given up never drains, it only closes.
+    // An aborted stream never drains, it only closes.
     const goOn = () => {
       to.off('drain', goOn).off('close', goOn)
       done()
@@ -95,7 +94,7 @@ export class StrictStream extends SMTPStream {
     next()
   }
 
-  /** Octet by octet: a search costs more than that where each line is empty. */
+  /** Octet by octet: a search would be slower on empty lines. */
   #hasBareEnd(chunk: Buffer): boolean {
     let endedWithCr = this.#endedWithCr
     for (const octet of chunk) {

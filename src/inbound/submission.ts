@@ -1,6 +1,6 @@
 /**
- * The backend of the submission ports (contract section 15): an SMTP login and its mail, handed to acceptance as a raw message, so that
- * limits, suppressions, domain rules and idempotency are those of the API.
+ * Backend of the submission ports (contract section 15): an SMTP login and its mail, passed to acceptance as a raw message, with the API's
+ * limits, suppressions, domain rules and idempotency.
  */
 import { createHash } from 'node:crypto'
 import type { Accept, AcceptedSubmission, Caller } from '#accept'
@@ -21,13 +21,13 @@ export interface SubmissionDeps {
   traces?: Traces | undefined
 }
 
-/** Who logged in, to be asked for again with each message: a login that is held or revoked ends at once. */
+/** The login, verified again for each message, so that a held or revoked one stops working at once. */
 export interface Login {
   userName: string
   key: string
 }
 
-/** RFC 5321 section 6.3 asks for at least 100 and for a limit. */
+/** RFC 5321 section 6.3 asks for a limit of at least 100. */
 export const mostReceived = 50
 const wrongLogin = () => new Reply(535, '5.7.8', 'Authentication credentials invalid')
 
@@ -35,7 +35,7 @@ export function openSubmission(deps: SubmissionDeps): Backend<Login | undefined>
   const { accept, credentials, clock, log, traces } = deps
   const guard = openLoginGuard(clock)
 
-  /** Refusals are not told apart before the password was right. */
+  /** Before the password is verified, all refusals look the same. */
   const callerOf = async ({ userName, key }: Login): Promise<Caller> => {
     const { id, tenantId, mode } = await credentials.authenticateLogin(userName, key)
     return { credentialId: id, tenantId, mode }
@@ -110,7 +110,7 @@ export function openSubmission(deps: SubmissionDeps): Backend<Login | undefined>
   }
 }
 
-/** The null reverse-path names nobody, so then the message's own From is who sends. */
+/** With the null reverse-path, the message's own From is the sender. */
 function factsOf(octets: Buffer, visit: Visit<unknown>) {
   const fields = readFields(octets)
   const facts = readRaw(octets)
@@ -134,7 +134,7 @@ const problems: Record<string, string> = {
 }
 const problemOf = (facts: unknown) => problems[String(facts)] ?? 'a line of its header is not a header'
 
-/** RFC 5321 section 4.4, without what tells where the client is. */
+/** RFC 5321 section 4.4, without fields that reveal the client's location. */
 const traceField = ({ id }: Visit<unknown>, { hostname, clock }: SubmissionDeps) =>
   `Received: by ${hostname} (Postrider) with ESMTPSA id ${id};\r\n\t${dateText(clock.nowMs())}\r\n`
 

@@ -1,4 +1,7 @@
-/** The first start: an empty database gets its organisation, the simulator's domain, two keys and an owner, and the operator reads of them. */
+/**
+ * First start: creates the organisation, the simulator's domain, two keys and an owner in an empty database, and shows them to the
+ * operator.
+ */
 import type { Clock, Config, Ids, Secrets } from '#base'
 import { createKey } from '#credentials'
 import type { Db } from '#db'
@@ -7,7 +10,7 @@ import { addMember } from '#members'
 import { simulatorDomain } from '#simulator'
 import { findOrganisation, foundOrganisation } from '#tenants'
 
-/** To be shown once: only hashes of these are kept. */
+/** Shown once: only hashes of these are stored. */
 export interface FirstStart {
   liveKey: string
   testKey: string
@@ -16,7 +19,7 @@ export interface FirstStart {
 
 const ownerOf = (config: Config) => `owner@${config.hostname}`
 
-/** Undefined when there is nothing to show: it is not the first start, or was to be a quiet one. */
+/** Undefined if there is no first start to show, or it was to be silent. */
 export async function firstStart(
   config: Config,
   db: Db,
@@ -36,7 +39,7 @@ export async function firstStart(
   })
 }
 
-/** What the operator reads then. */
+/** The message shown to the operator. */
 export const welcome = (config: Config, shown: FirstStart) => `
 Postrider is running. Dashboard ${config.publicUrl}, API ${config.publicUrl}/v1, reference ${config.publicUrl}/docs
 

@@ -1,4 +1,4 @@
-/** What a command works in: the database of the running service, or the embedded one, started for as long as the command takes. */
+/** Opens the installation for a command: the running service's database, or the embedded one, started for the duration of the command. */
 import { type Clock, type Config, ConfigError, type Ids, openLog, openSecrets, type Random, readConfig, type Secrets } from '#base'
 import { type Db, embeddedUrlIfRunning, hasEmbedded, migrate, openDb, startEmbedded } from '#db'
 import { findOrganisation } from '#tenants'
@@ -12,25 +12,25 @@ export interface House {
   ids: Ids
   random: Random
   secrets: Secrets
-  /** Of this program. */
+  /** The program's version. */
   version: string
 }
 
-/** A database as it is, which may hold nothing: for restoring. */
+/** An unprepared, possibly empty database, for restoring. */
 export interface BareHouse {
   config: Config
   db: Db
   clock: Clock
-  /** Given, or in the state folder. */
+  /** From the setting, or from the data directory. */
   secret: string | undefined
-  /** Puts a secret into a state folder that has none. */
+  /** Stores a secret in a data directory without one. */
   keepSecret(secret: string): void
 }
 
 export interface Houses {
   /**
-   * Runs `work` with the database that the service uses, whether the service runs or not. `whileServing`: only while it runs, because
-   * the work goes on for long and would keep the service from starting. `mayBeNew`: also where nothing was set up yet.
+   * Runs `work` with the service's database, whether the service runs or not. `whileServing`: only while it runs, for long work that would
+   * block the service's start. `mayBeNew`: also before the first start.
    */
   withHouse<T>(work: (house: House) => Promise<T>, options?: { whileServing?: boolean; mayBeNew?: boolean }): Promise<T>
   /** As `withHouse`, without migrations, a secret, or a first start. */
@@ -47,7 +47,7 @@ export function openHouses({ environment, clock, ids, random, version }: HousesD
   return {
     async withHouse(work, { whileServing = false, mayBeNew = false } = {}) {
       const config = readConfig(environment)
-      // A command in a shell that lacks the service's settings would work on a new, empty installation that nobody runs.
+      // A command in a shell without the service's settings would work on a new, empty installation.
       if (!mayBeNew && config.databaseUrl === undefined && !hasEmbedded(config.dataFolder))
         throw new ConfigError(
           `there is no installation in ${config.dataFolder}: set POSTRIDER_DATA or DATABASE_URL as for the service, or start that first (postrider serve)`,
@@ -74,7 +74,7 @@ export function openHouses({ environment, clock, ids, random, version }: HousesD
   }
 }
 
-/** `isOurs`: it was started for this. */
+/** `isOurs`: the server was started for this command. */
 async function withDatabase<T>(
   config: Config,
   clock: Clock,

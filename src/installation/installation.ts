@@ -1,10 +1,9 @@
 /**
- * The installation: its secret, what is made at its first start, and the house that a command is given to work in.
- * Owns: secrets, secret_rotation. Uses: base, simulator, db, tenants, members, credentials, domains, webhooks,
- * request-logs. Used by: cli, main.
- * Promises: the secret is made once, and replaced only when it is asked for, while the service runs and from wherever a replacement was ended;
- * no command works on an installation that nobody runs, nor with another secret
- * than the one it was set up with.
+ * The installation: its secret, its first start, and the context in which commands run.
+ * Owns: secrets, secret_rotation. Uses: base, simulator, db, tenants, members, credentials, domains, webhooks, request-logs. Used by: cli,
+ * main.
+ * Promises: the secret is created once, and replaced only on request, while the service runs, resuming an interrupted replacement; a
+ * command works only on an installation that is in use, and only with its secret.
  */
 export { type FirstStart, firstStart, welcome } from './first-start.ts'
 export { type BareHouse, type House, type Houses, openHouses } from './house.ts'

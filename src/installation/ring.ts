@@ -1,6 +1,6 @@
 /**
- * The secrets that a process knows: the one it was given, and those that the database holds sealed under it. While a rotation goes on, the
- * old and the new one each open the other, so that a process may be started with either; afterwards the new one opens the old.
+ * The secrets known to a process: the given one, and those that the database stores sealed under it. During a rotation, the old and the new
+ * secret each open the other, so that a process may start with either. Afterwards the new one opens the old.
  */
 import { type Clock, fingerprintOf, type Log, type Loop, openSecrets, type Secrets, startLoop, systemRandom } from '#base'
 import { type Db, type Queryable, sql, type Tx } from '#db'
@@ -19,7 +19,7 @@ interface KeptSecret {
   sealed: Buffer
 }
 
-/** How often every process looks: a change is in force everywhere within this time and what the look takes. */
+/** Polling interval of every process: a change is in force everywhere within this time plus the query's duration. */
 const lookEveryMs = 1000
 
 const lastRotation = sql<Rotation>`
@@ -41,7 +41,7 @@ const sealName = (fingerprint: string) => `secret ${fingerprint}`
 
 export const findRotation = (on: Queryable): Promise<Rotation | undefined> => on.first(lastRotation)
 
-/** Lets whoever has the secret `by` know the secret `known`. */
+/** Stores the secret `known`, sealed so that holders of the secret `by` can open it. */
 export async function seal(tx: Tx, known: string, by: string): Promise<void> {
   const fingerprint = fingerprintOf(known)
   await tx.run(keepSecret, [fingerprintOf(by), fingerprint, sealer(by).seal(sealName(fingerprint), Buffer.from(known))])
@@ -53,15 +53,15 @@ const otherSecret = () =>
   )
 
 /**
- * Fills `secrets` with all that those it holds, and those `given` besides, open. Throws a sentence for the operator when the secret of the
- * database is not among them. Does nothing before the first start.
+ * Adds to `secrets` all secrets that its own and the `given` ones can open. Throws a message for the operator if the database's secret is
+ * not among them. Has no effect before the first start.
  */
 export async function openRing(db: Db, secrets: Secrets, given: readonly string[] = []): Promise<void> {
   const organisation = await findOrganisation(db)
   if (!organisation) return
   const [rotation, kept] = [await findRotation(db), await db.rows(keptSecrets)]
   const found = new Map([...secrets.known, ...given].map((secret) => [fingerprintOf(secret), secret]))
-  // Each turn opens one at least, or is the last.
+  // Each round opens at least one, or is the last.
   for (let before = -1; before < found.size; ) {
     before = found.size
     for (const { openedBy, fingerprint, sealed } of kept) {
@@ -73,7 +73,7 @@ export async function openRing(db: Db, secrets: Secrets, given: readonly string[
   if (own === undefined) throw otherSecret()
   const sealing = rotation?.step === 'sealing' ? found.get(rotation.newFingerprint) : own
   if (sealing === undefined) throw otherSecret()
-  // One that was given beside, and is not announced yet, counts for nothing.
+  // A given secret that is not announced yet is ignored.
   const counting = new Set([organisation.secretFingerprint, ...kept.flatMap(({ openedBy, fingerprint }) => [openedBy, fingerprint])])
   secrets.use(
     sealing,
@@ -81,13 +81,13 @@ export async function openRing(db: Db, secrets: Secrets, given: readonly string[
   )
 }
 
-/** Follows what becomes of the secret, until it is stopped. */
+/** Polls for changes of the secret until stopped. */
 export function followRing({ db, clock, log, secrets }: { db: Db; clock: Clock; log: Log; secrets: Secrets }): Loop {
   let seen = ''
   return startLoop({ clock, log, name: 'looking for a change of the secret', everyMs: lookEveryMs }, async () => {
     const now = JSON.stringify((await findRotation(db)) ?? null)
     if (now === seen) return
-    // What is held still counts when nothing in the database is sealed under it any more.
+    // A secret that the process already holds stays in use, even if the database no longer contains values sealed under it.
     await openRing(db, secrets)
     seen = now
   })

@@ -1,8 +1,7 @@
 /**
- * The secret replaced by another while the service runs. The steps are in the database: whatever ends the command, calling it again goes on
- * where it was. First every process learns the new secret, then all seal with it, then what is there is sealed anew, and only when nothing
- * is left under the old one does the new one become the secret of the database. What was signed under the old one stays valid: the new
- * secret opens it for that.
+ * Rotates the secret while the service runs: all processes get the new secret, then seal with it; existing values are resealed; finally it
+ * becomes the database's secret. The steps are stored, so that an interrupted command resumes. Signatures under the old secret stay valid,
+ * because the new secret opens it.
  */
 import { type Clock, fingerprintOf, pause, type Secrets } from '#base'
 import { sealedOfCredentials } from '#credentials'
@@ -14,7 +13,7 @@ import { findOrganisation, saveSecretFingerprint } from '#tenants'
 import { sealedOfWebhooks } from '#webhooks'
 import { findRotation, openRing, type Rotation, seal } from './ring.ts'
 
-/** All that is sealed in the database, but for the secrets themselves. A test compares it with the schema. @public */
+/** Every sealed column in the database, except the secrets themselves. A test compares it with the schema. @public */
 export const sealedEverywhere: readonly SealedColumns[] = [
   ...sealedOfDomains,
   ...sealedOfMembers,
@@ -24,7 +23,7 @@ export const sealedEverywhere: readonly SealedColumns[] = [
 ]
 
 const rotationLock = 7_305_056
-/** Several times as long as any process takes to see a step. */
+/** Several times the time that a process takes to notice a step. */
 const settleMs = 4000
 
 const tryLock = sql<{ taken: boolean }>`
@@ -48,13 +47,13 @@ export interface RotateDeps {
   db: Db
   clock: Clock
   secrets: Secrets
-  /** The new one, if it was given. */
+  /** The new secret, if it was given. */
   wanted: string | undefined
-  /** Makes it where it was not. */
+  /** Creates it otherwise. */
   makeNew: () => string
-  /** Where the installation keeps its secret, it is replaced there. */
+  /** Replaces the stored secret of the installation. */
   keepNew: (secret: string) => void
-  /** After each step, in words for people. */
+  /** Called after each step with a line for the operator. */
   progress: (line: string) => void
   /** Tests end the command here. */
   reached?: ((place: string) => void) | undefined
@@ -67,7 +66,7 @@ interface Rotated {
   to: string
 }
 
-/** Throws a sentence for the operator when another one is at it, or when the new secret is not usable. */
+/** Throws a message for the operator if another rotation is running, or if the new secret is unusable. */
 export async function rotateSecret(deps: RotateDeps): Promise<Rotated> {
   const { db, clock, secrets, progress, reached } = deps
   const session = await db.session()
@@ -110,7 +109,7 @@ function goingOn(rotation: Rotation, { wanted }: RotateDeps): Rotation {
   return rotation
 }
 
-/** Each of the two opens the other, and the new one all that were before. */
+/** Each of the two secrets opens the other, and the new one opens all earlier ones. */
 async function announce({ db, clock, secrets, wanted, makeNew }: RotateDeps): Promise<Pick<Rotation, 'oldFingerprint' | 'newFingerprint'>> {
   await openRing(db, secrets)
   const { known } = secrets
@@ -127,7 +126,7 @@ async function announce({ db, clock, secrets, wanted, makeNew }: RotateDeps): Pr
   return { oldFingerprint, newFingerprint }
 }
 
-/** Until a whole look finds nothing that another secret has sealed. */
+/** Repeats until a full pass finds no value sealed with another secret. */
 async function resealAll({ db, secrets, progress, reached }: RotateDeps): Promise<number> {
   let rows = 0
   for (let found = -1; found !== 0; ) {

@@ -1,4 +1,4 @@
-/** The secret of an installation, under which it seals: given as a setting, or made once into the state folder. */
+/** The installation's secret, from the setting, or created once in the data directory. */
 import { closeSync, existsSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Config, ConfigError, type Ids, makeStateFolder } from '#base'
@@ -6,7 +6,7 @@ import { hasEmbedded } from '#db'
 
 const secretLength = 43
 
-/** Refuses to make one where it would be of no use: beside other processes' database, or for what was sealed with a lost one. */
+/** Refuses to create a secret that would be useless: with an external database, or if values are sealed with a lost one. */
 function readSecret(config: Config, ids: Ids): string {
   if (config.secret !== undefined) return config.secret
   if (config.databaseUrl !== undefined)
@@ -27,13 +27,13 @@ const secretFile = (config: Config) => join(config.dataFolder, 'secret')
 export const findKeptSecret = (config: Config): string | undefined =>
   existsSync(secretFile(config)) ? readFileSync(secretFile(config), 'utf8').trim() : undefined
 
-/** Throws when the state folder has one. */
+/** Throws if the data directory has one. */
 export function keepSecret(config: Config, secret: string): void {
   makeStateFolder(config.dataFolder)
   writeFileSync(secretFile(config), secret, { mode: 0o600, flag: 'wx' })
 }
 
-/** Puts another in its place, as if at once: whoever reads the file sees the one or the other, whole. */
+/** Replaces the file atomically: readers see either secret in full. */
 export function replaceKeptSecret(config: Config, secret: string): void {
   const unfinished = `${secretFile(config)}.unfinished`
   rmSync(unfinished, { force: true })
@@ -53,7 +53,7 @@ export function replaceKeptSecret(config: Config, secret: string): void {
   }
 }
 
-/** What this process was given: the secret, and beside it the one that is to follow. */
+/** The secret given to this process, followed by the new one of a rotation, if given. */
 export const givenSecrets = (config: Config, ids: Ids): [string, ...string[]] => [
   readSecret(config, ids),
   ...(config.newSecret === undefined ? [] : [config.newSecret]),

@@ -1,21 +1,21 @@
 /**
- * Who changed what, besides mail: kept where it was changed from the dashboard, with a key, or by a command. `data` says what it was about
- * and holds no secrets, which is the caller's to see to.
+ * The audit log: changes made in the dashboard, with a key, or by a command, except sending mail. `data` describes the change; the caller
+ * keeps secrets out of it.
  */
 import { storableJson } from '#base'
 import { type Queryable, sql } from '#db'
 
 export interface Actor {
   kind: 'member' | 'key' | 'command'
-  /** The address of a member, the name of a key, or of the user who ran the command. */
+  /** A member's address, a key's name, or the user who ran the command. */
   name: string
 }
 
 export interface Act {
   actor: Actor
-  /** As the contract's log names: `webhooks.create`, `members.reset`. */
+  /** Like the contract's log names: `webhooks.create`, `members.reset`. */
   act: string
-  /** null: of the organisation. */
+  /** null: the organisation. */
   tenantId: string | null
   requestId: string | null
   ipAddress: string | null
@@ -31,7 +31,7 @@ const insertEntry = sql`
   insert into audit_entries (at, actor_kind, actor, act, tenant_id, request_id, ip_address, data)
   values ($1, $2, $3, $4, $5, $6, $7, $8)`
 
-/** $1: only of this tenant; $2: only by this actor; $3: only acts that begin so. */
+/** $1: only this tenant; $2: only this actor; $3: only acts with this prefix. */
 const someEntries = sql.part`
   from audit_entries
   where ($1::text is null or tenant_id = $1) and ($2::text is null or actor = $2) and ($3::text is null or starts_with(act, $3))`
@@ -55,7 +55,7 @@ export async function noteAct(on: Queryable, { actor, act, tenantId, requestId, 
   await on.run(insertEntry, [new Date(nowMs), actor.kind, actor.name, act, tenantId, requestId, ipAddress, storableJson(data)])
 }
 
-/** Newest first. `tenantId` null: of every tenant and of none. */
+/** Newest first. `tenantId` null: every tenant and the organisation. */
 export async function listAudit(
   on: Queryable,
   { tenantId, actor, act }: { tenantId: string | null; actor?: string | undefined; act?: string | undefined },
@@ -67,5 +67,5 @@ export async function listAudit(
   return { entries: rows.map(({ actorKind, actorName, ...rest }) => ({ ...rest, actor: { kind: actorKind, name: actorName } })), total }
 }
 
-/** Returns how many. */
+/** Returns the number of deleted entries. */
 export const dropOldAudit = (on: Queryable, beforeMs: number): Promise<number> => on.run(deleteOld, [new Date(beforeMs)])

@@ -1,17 +1,17 @@
 /**
- * Failed attempts to sign in of the last quarter of an hour, counted for all processes together. Only a failure writes, and a
- * sign-in without one, so that its time does not tell whether another member has the same address. Whoever comes after the
- * last that is allowed is told nothing about the guess, however many try at the same time.
+ * Counts failed sign-ins of the last quarter of an hour, shared by all processes. A failure writes, and so does a sign-in without failure,
+ * so that timing does not reveal other members with the same address. Attempts beyond the limit are refused without checking the guess,
+ * even if they are concurrent.
  */
 import { type Clock, Refusal } from '#base'
 import { type Db, sql } from '#db'
 import { hashOf } from './records.ts'
 
-/** What an attempt counts for, and how many of that may fail. Infinite: it is only counted. */
+/** A key under which an attempt is counted, and its limit. Infinite: counted without limit. */
 export interface Count {
   name: string
   most: number
-  /** Fewer may fail once so many have failed for what has this other name, which is among the counts too. */
+  /** A lower limit, in force once another counted name has this many failures. */
   fewer?: { when: string; failed: number; most: number }
 }
 export type Counts = readonly Count[]
@@ -29,7 +29,7 @@ const current = sql<Failed>`
   from sign_in_failures
   where name_hash = any($1) and since > $2`
 
-/** In one order, so that no two wait for each other. */
+/** In a fixed order, so that concurrent updates cannot deadlock. */
 const countFailure = sql<Failed>`
   insert into sign_in_failures (name_hash, count, since)
   select name_hash, 1, $2
@@ -80,9 +80,9 @@ export function openFailures(db: Db, clock: Clock) {
           throw error
         },
       ),
-    /** Counts a failure that the caller is not told of. */
+    /** Counts a failure without refusing. */
     count: async (names: readonly string[]) => void (await add(names.map((name) => ({ name })))),
-    /** Counts a failure; refuses when it was one too many, so that nobody learns that the guess was wrong. */
+    /** Counts a failure; refuses if it exceeds a limit, so that the guess is not answered. */
     async note(counts: Counts) {
       refuseAbove(await add(counts), counts, 1)
     },

@@ -1,4 +1,7 @@
-/** Passwords of people: argon2id (RFC 9106), in the usual text form. A few at a time, because each takes 19 MiB and some 20 ms of a core. */
+/**
+ * Password hashing with argon2id (RFC 9106) in its usual text form. Only a few run at a time, because each takes 19 MiB and about 20 ms of
+ * a core.
+ */
 import { argon2, timingSafeEqual } from 'node:crypto'
 import { promisify } from 'node:util'
 import { type Ids, openGate, Refusal } from '#base'
@@ -16,11 +19,11 @@ const mostWaiting = 50
 
 const derive = promisify(argon2)
 
-/** Who signs in from a device that has done so before waits for no crowd of strangers. */
+/** Separate queues, so that sign-ins from known devices do not wait behind a flood of others. */
 const lines = { strangers: openGate(mostAtOnce), known: openGate(1) }
 export type Line = keyof typeof lines
 
-/** One of `mostAtOnce` turns; refuses `rate_limit_exceeded` when too many wait. */
+/** Runs `work` as one of at most `mostAtOnce`; refuses `rate_limit_exceeded` if the queue is full. */
 async function inTurn<T>(line: Line, work: () => Promise<T>): Promise<T> {
   const turns = lines[line]
   if (turns.waiting >= mostWaiting)
@@ -34,7 +37,7 @@ const tagOf = (password: string, salt: Buffer, line: Line): Promise<Buffer> =>
 const bare = (octets: Buffer) => octets.toString('base64').replace(/=+$/, '')
 const head = `$argon2id$v=19$m=${memory},t=${passes},p=${parallelism}$`
 
-/** Refuses what is too short, too long, or the address itself. */
+/** Refuses a password that is too short, too long, or equal to the address. */
 export function checkPassword(password: string, address: string): void {
   const problem =
     password.length < shortest
@@ -53,7 +56,9 @@ export function checkPassword(password: string, address: string): void {
     })
 }
 
-/** With the salt of `alike`, a password of the same address, if there is one: a guess at all of them then takes no longer than at one. */
+/**
+ * Hashes with the salt of `alike`, another password of the same address, so that one guess is checked against all of them in the same time.
+ */
 export async function keepPassword(password: string, ids: Ids, alike?: string | null): Promise<string> {
   const known = saltAndTag(alike)
   const salt = known ? known.salt : Buffer.from(ids.token(saltLength))
@@ -67,7 +72,7 @@ function saltAndTag(kept: string | null | undefined): { salt: Buffer; tag: Buffe
 
 const nobody = Buffer.from('nobody has this')
 
-/** Which of those who may have kept a password it is right for. Takes as long for nobody, and for who has none, as for a wrong one. */
+/** Returns the candidates whose password matches. Takes the same time without candidates or stored passwords as for a wrong password. */
 export async function rightFor<Who extends { password: string | null }>(
   password: string,
   whose: readonly Who[],

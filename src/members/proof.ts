@@ -1,7 +1,7 @@
 /**
- * What a person proves to sign in: the password, and a code where there is a second factor. Guessing is slowed for each network and each
- * address without a lock: however many strangers have failed, whoever comes from a network without failures, or from a device that has
- * signed in to this address before, is looked at.
+ * Verifies a sign-in: the password, and a code if two-factor authentication is on. Guessing is limited per network and per address, but
+ * never locks a member out. Attempts from a network without failures, or from a device that has signed in to this address before, are
+ * always checked.
  */
 import { timingSafeEqual } from 'node:crypto'
 import { type Clock, type Ids, Refusal, type Secrets } from '#base'
@@ -14,20 +14,20 @@ import { codeNeeded, type Factor, factorColumns, isAppCode, useCode } from './se
 
 export interface Proof {
   password: string
-  /** Of the second factor, or a recovery code. */
+  /** An app code or a recovery code. */
   code?: string | undefined
 }
 
-/** Where somebody tries from. */
+/** The origin of an attempt. */
 export interface From {
   network: string
-  /** The larger network of this one, counted too; undefined: none is known. */
+  /** The larger network that contains this one, counted too; undefined: unknown. */
   site?: string | undefined
-  /** What `knownDevice` made of the device's token. */
+  /** The result of `knownDevice` for the device's token. */
   device?: Device | undefined
 }
 
-/** One on which this member has signed in before. */
+/** A device on which this member has signed in before. */
 export interface Device {
   name: string
   memberId: number
@@ -37,7 +37,7 @@ export interface Signing extends Member, Factor {
   password: string | null
 }
 
-/** The same address and password are those of several members: it must be said of which tenant. */
+/** Several members have this address and password, so the tenant must be given. */
 export class SeveralMembers extends Error {
   readonly choices: readonly { tenantId: string | null; name: string | null }[]
   constructor(choices: SeveralMembers['choices']) {
@@ -46,11 +46,11 @@ export class SeveralMembers extends Error {
   }
 }
 
-/** Ten tries for one address, 50 in all; a site may be a whole company. */
+/** Ten attempts for one address, 50 in all; a site may be a whole company. */
 const mostFailures = { pair: 10, network: 50, sitePair: 20, site: 200, device: 10 }
-/** While so many strangers guess at one address, a network has few tries at it: enough for who knows the password. */
+/** While an address is under attack, each network gets only a few attempts, enough for a user who knows the password. */
 const guessedAt = { failed: 100, most: 2 }
-/** Of those who know the password: three of a million codes are good at any time. */
+/** For attackers who know the password: three of a million codes are valid at any time. */
 const mostWrongCodes = 20
 
 export const signingColumns = sql.part`id, address, role, tenant_id as "tenantId", password, ${factorColumns}`
@@ -72,8 +72,8 @@ const wrongPassword = () =>
 const plainAddress = (address: string) => address.trim().toLowerCase()
 
 /**
- * A device on which a member has signed in holds a token which says so: a random name, and a tag that only this installation makes. It is
- * the member's and not the address's: whoever owns a tenant can make a member there of any address. A secret that was replaced makes none.
+ * Device tokens: a random name and a tag that only this installation can create, given to a device at sign-in. Bound to the member, not the
+ * address, because a tenant's owner can create a member with any address. Tokens of a replaced secret are not valid.
  */
 export function openDevices({ ids, secrets }: { ids: Ids; secrets: Secrets }) {
   const tagOf = (name: string, memberId: number | string, address: string) =>
@@ -83,7 +83,7 @@ export function openDevices({ ids, secrets }: { ids: Ids; secrets: Secrets }) {
       const name = ids.token(nameLength)
       return `${name}${tagOf(name, id, address)}.${id}`
     },
-    /** undefined when the token was not made here for a member with this address. */
+    /** undefined if the token was not issued here for a member with this address. */
     known(token: string | undefined, address: string): Device | undefined {
       const [, name = '', tag = '', id = ''] = deviceForm.exec(token ?? '') ?? []
       const isOurs = id !== '' && timingSafeEqual(Buffer.from(tagOf(name, id, address)), Buffer.from(tag))
@@ -92,7 +92,7 @@ export function openDevices({ ids, secrets }: { ids: Ids; secrets: Secrets }) {
   }
 }
 
-/** What a failed attempt counts for. `address` empty: for no member. */
+/** The keys under which a failed attempt is counted. `address` empty: not for any member. */
 export function counted(address: string, { network, site, device }: From): Counts {
   if (device !== undefined) return [{ name: `device ${device.name}`, most: mostFailures.device }]
   const counts: Count[] = [{ name: `network ${network}`, most: mostFailures.network }]
@@ -105,7 +105,7 @@ export function counted(address: string, { network, site, device }: From): Count
   return counts
 }
 
-/** What an attempt that is right for one member counts for another of the same address, at whom it was a guess. */
+/** The keys under which a sign-in that is right for one member is counted for others with the same address, as a guess at them. */
 function countedBeside(memberId: number, address: string, { network, site }: From): Counts {
   const fewer = { when: `address ${address}`, ...guessedAt }
   return [
@@ -122,7 +122,7 @@ interface ProofDeps {
   failures: Failures
 }
 
-/** Refuses a missing or a wrong code. A recovery code cannot be guessed, so that wrong codes of the app do not keep it out. */
+/** Refuses a missing or wrong code. Recovery codes cannot be guessed, so they stay usable after many wrong app codes. */
 export async function checkCode(
   { db, clock, secrets, failures }: ProofDeps,
   member: Signing,
@@ -143,7 +143,7 @@ export async function checkCode(
   await failures.refuseIfTooMany(all)
 }
 
-/** Whose address and password these are, of those that `isMeant` lets through; throws SeveralMembers when there are more. */
+/** The member with this address and password, among those that pass `isMeant`; throws SeveralMembers if there are several. */
 export async function prove(
   deps: ProofDeps,
   { address, password, code, ...from }: { address: string } & From & Proof,
@@ -167,7 +167,7 @@ export async function prove(
     await failures.note(counts)
     throw wrongPassword()
   }
-  // Again: others may have failed while this one was waiting for its turn.
+  // Checked again: other attempts may have failed while this one was queued.
   await failures.refuseIfTooMany(counts)
   const right = await others.allowed(found)
   const [member] = right
@@ -190,14 +190,14 @@ interface Attempt {
   name: string
   from: From
   members: readonly Signing[]
-  /** Whose device it is. */
+  /** The member that the device belongs to. */
   own: Signing | undefined
   asStranger: Counts
 }
 
 /**
- * The members of one address are guessed at together, and whoever owns a tenant knows the password of one that it made there. So a guess
- * counts for each of them, and who has been guessed at too often is left out, which nobody is told.
+ * A guess at an address is a guess at all its members, and a tenant's owner may know the password of one created there. So it counts for
+ * each of them. A member with too many failures is skipped, which the response does not reveal.
  */
 function openOthers(failures: Failures, { name, from, members, own, asStranger }: Attempt) {
   const countsOf = ({ id }: { id: number }) => [...(own ? asStranger : []), ...countedBeside(id, name, from)]
@@ -207,7 +207,7 @@ function openOthers(failures: Failures, { name, from, members, own, asStranger }
       const isAllowed = await Promise.all(some.map(async (one) => one === own || failures.allow(countsOf(one))))
       return some.filter((_, at) => isAllowed[at])
     },
-    /** Takes as long where there are no others. */
+    /** Takes the same time without other members. */
     async note(wrong: readonly Signing[], isRight: boolean): Promise<void> {
       if (!own && !isRight) return
       const guessedAt = wrong.filter((one) => one !== own)

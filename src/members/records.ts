@@ -1,4 +1,4 @@
-/** Members as they are managed: added, listed, given a new sign-in link, removed. */
+/** Member administration: add, list, renew the sign-in link, remove. */
 import { createHash } from 'node:crypto'
 import { type Ids, Refusal } from '#base'
 import { type Db, type Queryable, sql, type Tx } from '#db'
@@ -11,7 +11,7 @@ export type Role = (typeof roles)[number]
 export interface Member {
   address: string
   role: Role
-  /** null: of the organisation. */
+  /** null: the organisation. */
   tenantId: string | null
 }
 
@@ -42,7 +42,7 @@ const organisationMembersAmong = sql<{ address: string }>`
   from members
   where tenant_id is null and address = any($1)`
 
-/** $1: only of this tenant; null: all there are. */
+/** $1: only this tenant; null: all. */
 const allMembers = sql<ListedMember>`
   select address, role, tenant_id as "tenantId", password is not null as "hasPassword",
     totp_confirmed_at is not null as "hasSecondFactor", created_at as "createdAt"
@@ -51,7 +51,7 @@ const allMembers = sql<ListedMember>`
   order by address, tenant_id nulls first
   limit 1000`
 
-/** $2: of any tenant or of none; else only of $3. */
+/** $2: of any tenant or the organisation; otherwise only of $3. */
 const membersByName = sql<Member & { id: number }>`
   select id, address, role, tenant_id as "tenantId"
   from members
@@ -82,7 +82,7 @@ const deleteMembersOfTenant = sql`
 const noSuchMember = () =>
   new Refusal('not_found', { message: 'there is no such member', suggestion: 'Check the address; postrider member list shows all' })
 
-/** Which of those with an address is meant: of a tenant, null: of the organisation, undefined: the only one there is. */
+/** The member with an address: of a tenant, of the organisation (null), or the only one there is (undefined). */
 async function getMember(tx: Tx, address: string, tenantId: string | null | undefined): Promise<Member & { id: number }> {
   const [found, another] = await tx.rows(membersByName, [address.toLowerCase(), tenantId === undefined, tenantId ?? null])
   if (!found) throw noSuchMember()
@@ -95,7 +95,7 @@ async function getMember(tx: Tx, address: string, tenantId: string | null | unde
   return found
 }
 
-/** Adds a member and makes the sign-in token of the link, to be shown once. Refuses an address that is one already, and as `tenantForNew`. */
+/** Adds a member and creates the sign-in token for the link, which is shown once. Refuses an existing address, and as `tenantForNew`. */
 export async function addMember(
   tx: Tx,
   member: { address: string; role: Role; tenantId: string | null },
@@ -115,7 +115,7 @@ export async function addMember(
   return { member: added, signInToken }
 }
 
-/** Forgets the password, ends every session and makes a new sign-in token. `tenantId`: as `getMember`. */
+/** Deletes the password, ends all sessions and creates a new sign-in token. `tenantId`: as `getMember`. */
 export async function resetMember(
   tx: Tx,
   address: string,
@@ -134,10 +134,10 @@ function newSignIn({ nowMs, ids }: { nowMs: number; ids: Ids }) {
   return { signInToken, hash: hashOf(signInToken), until: new Date(nowMs + signInLifeMs) }
 }
 
-/** By address; `tenantId` null: of the organisation and of every tenant. The first thousand. */
+/** By address; `tenantId` null: of the organisation and every tenant. The first thousand. */
 export const listMembers = (on: Queryable, tenantId: string | null): Promise<ListedMember[]> => on.rows(allMembers, [tenantId])
 
-/** Takes the second factor away and ends every session. `tenantId`: as `getMember`. */
+/** Removes the second factor and ends all sessions. `tenantId`: as `getMember`. */
 export async function resetSecondFactor(tx: Tx, address: string, tenantId: string | null | undefined): Promise<Member> {
   const { id, ...member } = await getMember(tx, address, tenantId)
   await removeSecondFactor(tx, id)
@@ -145,7 +145,7 @@ export async function resetSecondFactor(tx: Tx, address: string, tenantId: strin
   return member
 }
 
-/** With every session. `tenantId`: as `getMember`. */
+/** Also ends all sessions. `tenantId`: as `getMember`. */
 export async function removeMember(tx: Tx, address: string, tenantId: string | null | undefined): Promise<Member> {
   const { id, ...member } = await getMember(tx, address, tenantId)
   await tx.run(deleteMember, [id])
@@ -154,14 +154,14 @@ export async function removeMember(tx: Tx, address: string, tenantId: string | n
   return member
 }
 
-/** Everybody of a tenant that goes. */
+/** Removes all members of a tenant that is being deleted. */
 export async function removeMembersOfTenant(tx: Tx, tenantId: string): Promise<void> {
   await tx.run(deleteSessionsOfTenant, [tenantId])
   await tx.run(deleteRecoveryCodesOfTenant, [tenantId])
   await tx.run(deleteMembersOfTenant, [tenantId])
 }
 
-/** Those of `addresses` that belong to members of the organisation, in lower case. */
+/** The `addresses` that belong to members of the organisation, in lower case. */
 export async function membersAmong(db: Db, addresses: readonly string[]): Promise<Set<string>> {
   const rows = await db.rows(organisationMembersAmong, [addresses.map((address) => address.toLowerCase())])
   return new Set(rows.map((row) => row.address))

@@ -1,6 +1,6 @@
 /**
- * A member's second factor: an authenticator app, and ten recovery codes for when it is lost. A code is taken once: a step of the app is
- * never taken again, a recovery code goes when it was used, also when two requests come at the same time.
+ * Two-factor authentication: an authenticator app and ten recovery codes. Each code works once, also in concurrent requests: a used step of
+ * the app is refused, and a used recovery code is deleted.
  */
 import { createHash } from 'node:crypto'
 import { type Ids, Refusal, type Secrets } from '#base'
@@ -37,7 +37,7 @@ const setSecret = sql`
   set totp_secret = $2, totp_step = null
   where id = $1 and totp_confirmed_at is null`
 
-/** One of two requests with the same code comes second, and changes nothing. */
+/** Of two requests with the same code, the second updates no row. */
 const useStep = sql`
   update members
   set totp_step = $2, totp_confirmed_at = coalesce(totp_confirmed_at, $3)
@@ -78,7 +78,7 @@ export const sealedOfMembers = [sealedColumn('members.totp_secret', sealName, { 
 
 const hashOfCode = (code: string): Buffer => createHash('sha256').update(code).digest()
 
-/** As people type it: `ab3de-fgh1j`, in any case, with or without the hyphen. */
+/** Accepts a recovery code in any case, with or without the hyphen: `ab3de-fgh1j`. */
 const plainCode = (typed: string) => typed.toLowerCase().replace(/[\s-]/g, '')
 
 const wrongCode = (message: string) =>
@@ -88,13 +88,13 @@ const wrongCode = (message: string) =>
     suggestion: 'Give the code that your authenticator app shows now, or one of your recovery codes',
   })
 
-/** For a form that asks for it; nothing was tried. */
+/** Asks the form for a code; does not count as an attempt. */
 export const codeNeeded = () => wrongCode('a code of your authenticator app is needed')
 
-/** Of the app, and no recovery code. */
+/** Whether it is an app code and not a recovery code. */
 export const isAppCode = (typed: string) => /^\d{6}$/.test(plainCode(typed))
 
-/** Takes a code of the app or a recovery code, once. Refuses `authentication_required` with the field `code`. */
+/** Consumes an app code or a recovery code. Refuses `authentication_required` with the field `code`. */
 export async function useCode(on: Queryable, factor: Factor, typed: string, { nowMs, secrets }: { nowMs: number; secrets: Secrets }) {
   const code = plainCode(typed)
   const used = isAppCode(code) ? await useAppCode(on, factor, code, { nowMs, secrets }) : await isRecoveryCodeUsed(on, factor, code)
@@ -107,7 +107,7 @@ async function useAppCode(on: Queryable, factor: Factor, code: string, facts: Us
   const step = totpSecret ? stepOf(code, secrets.open(sealName(id), totpSecret), nowMs, lastStep) : undefined
   if (step === undefined || totpSecret === null) return false
   if ((await on.run(useStep, [id, step, new Date(nowMs), totpSecret])) > 0) return true
-  // It may have been sealed anew meanwhile.
+  // The secret may have been resealed meanwhile.
   const now = isAgain ? undefined : await on.first(factorOf, [id])
   return now?.totpSecret != null && !now.totpSecret.equals(totpSecret) && useAppCode(on, now, code, facts, true)
 }
@@ -131,21 +131,21 @@ export async function getSecondFactor(on: Queryable, memberId: number): Promise<
   return { isOn: confirmedAt !== null, since: confirmedAt, recoveryCodesLeft }
 }
 
-/** A new secret for an app; counts for nothing until `confirmSecondFactor`. Refuses a member who has a factor. */
+/** Creates a secret for an app, not in force until `confirmSecondFactor`. Refuses a member who has a second factor. */
 export async function beginSecondFactor(
   tx: Tx,
   memberId: number,
   { ids, secrets, issuer }: { ids: Ids; secrets: Secrets; issuer: string },
 ): Promise<{ secret: string; uri: string }> {
   const { address } = await getFactor(tx, memberId)
-  // 256 random bits in, the 160 that RFC 4226 section 4 recommends out.
+  // Hashes 256 random bits to the 160 that RFC 4226 section 4 recommends.
   const secret = createHash('sha256').update(ids.token(43)).digest().subarray(0, secretOctets)
   if ((await tx.run(setSecret, [memberId, secrets.seal(sealName(memberId), secret)])) === 0)
     throw new Refusal('validation_error', { message: 'there is a second factor already', suggestion: 'Turn it off first' })
   return { secret: base32(secret), uri: enrolmentUri(secret, address, issuer) }
 }
 
-/** Turns the factor on with the first code of the app, and makes the recovery codes, to be shown once. */
+/** Activates the factor with a first app code, and creates the recovery codes, which are shown once. */
 export async function confirmSecondFactor(tx: Tx, memberId: number, code: string, facts: UseFacts & { ids: Ids }): Promise<string[]> {
   const factor = await getFactor(tx, memberId)
   if (factor.confirmedAt !== null || factor.totpSecret === null)
@@ -154,7 +154,7 @@ export async function confirmSecondFactor(tx: Tx, memberId: number, code: string
   return renewRecoveryCodes(tx, memberId, facts)
 }
 
-/** Ten new ones; those before stop working. */
+/** Replaces the recovery codes by ten new ones. */
 export async function renewRecoveryCodes(tx: Tx, memberId: number, { ids }: { ids: Ids }): Promise<string[]> {
   const codes = Array.from({ length: recoveryCodeCount }, () => ids.label(recoveryCodeLength))
   await tx.run(forgetRecoveryCodes, [memberId])

@@ -1,7 +1,4 @@
-/**
- * Signing in, by password or by a one-time link, and who is signed in. A session lives 7 days, and ends earlier when it was not used for a
- * day.
- */
+/** Sign-in by password or one-time link, and sessions. A session lives 7 days, and ends earlier after a day without use. */
 import { type Clock, type Ids, Refusal, remembered, type Secrets } from '#base'
 import { type Db, sql, type Tx } from '#db'
 import { openFailures } from './failures.ts'
@@ -13,39 +10,39 @@ export interface Session extends Member {
   memberId: number
 }
 
-/** Told of a session in the transaction that begins it. */
+/** Called in the transaction that creates the session. */
 type Noted = (tx: Tx, session: Session) => Promise<void>
 
 export interface SignedIn {
   token: string
   session: Session
-  /** For this device to keep: with it, strangers' failures do not count against this member. */
+  /** Token for this device: with it, failed attempts of others do not count against this member. */
   device: string
 }
 
 export interface Sessions {
   /**
-   * Refuses `authentication_required` for a wrong address or password, and with the field `code` when the member has a second factor and the
-   * code is missing or wrong; `rate_limit_exceeded` after too many. Throws SeveralMembers without a `tenantId` where that is needed.
+   * Refuses `authentication_required` for a wrong address or password, and with the field `code` if the second factor's code is missing or
+   * wrong; `rate_limit_exceeded` after too many attempts. Throws SeveralMembers if a `tenantId` is needed.
    */
   signIn(given: { address: string; tenantId?: string | null | undefined } & From & Proof, noted?: Noted): Promise<SignedIn>
-  /** Who is signed in proves it again, as `signIn` asks for it. */
+  /** Checks the credentials of a signed-in member again, with the refusals of `signIn`. */
   proveAgain(given: { address: string; memberId: number } & From & Proof): Promise<void>
-  /** A device whose token was given to it when a member with this address signed in. */
+  /** The device whose token was issued at a sign-in of a member with this address. */
   knownDevice(token: string | undefined, address: string): Device | undefined
-  /** Whose link it is; refuses `not_found` when it was used, is too old, or never was. */
+  /** The member of a sign-in link; refuses `not_found` if it was used, has expired, or never existed. */
   ownerOfLink(signInToken: string, from: From): Promise<{ address: string; needsCode: boolean }>
   /**
-   * Sets the password and uses the link up; every other session of the member ends. Refuses as `ownerOfLink`, a bad password, and as `signIn`
-   * for the code.
+   * Sets the password, uses up the link and ends all other sessions of the member. Refuses as `ownerOfLink`, a bad password, and as
+   * `signIn` for the code.
    */
   useLink(given: { signInToken: string } & From & Proof, noted?: Noted): Promise<SignedIn>
-  /** undefined: unknown, ended, or too old. */
+  /** undefined: unknown, ended or expired. */
   find(token: string): Promise<Session | undefined>
   end(token: string): Promise<void>
-  /** All others of the same member. */
+  /** Ends the member's other sessions. */
   endOthers(session: { memberId: number; token: string }): Promise<void>
-  /** Sessions were ended by this process, which sees it at once. */
+  /** Clears this process's cache after it ended sessions. */
   forget(): void
 }
 
@@ -72,7 +69,7 @@ const useLinkUp = sql`
   set password = $3, sign_in_hash = null, sign_in_until = null
   where sign_in_hash = $1 and sign_in_until > $2`
 
-/** Not when the password or the second factor has become another since it was proven. */
+/** Inserts no row if the password or the second factor changed since it was verified. */
 const insertSession = sql`
   insert into sessions (token_hash, member_id, started_at, seen_at)
   select $1, id, $3, $3

@@ -1,4 +1,4 @@
-/** Codes as RFC 6238 prints them, and as an independent library makes them. */
+/** Codes from RFC 6238's test vectors, and from an independent library. */
 import fc from 'fast-check'
 import { Secret, TOTP, URI } from 'otpauth'
 import { expect, test } from 'vitest'

@@ -1,6 +1,6 @@
 /**
- * Codes of an authenticator app (RFC 6238 over RFC 4226): SHA-1, steps of 30 seconds, 6 digits, which is what every app can do. A code is
- * taken one step early or late, for clocks differ.
+ * Authenticator app codes (RFC 6238 over RFC 4226): SHA-1, steps of 30 seconds, 6 digits, which every app supports. A code is accepted one
+ * step early or late, for clock differences.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto'
 
@@ -9,7 +9,7 @@ const digits = 6
 const leeway = 1
 const letters = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'
 
-/** RFC 4648 section 6, without padding: how secrets are typed into an app. */
+/** RFC 4648 section 6, without padding; the form in which a secret is typed into an app. */
 export function base32(octets: Uint8Array): string {
   let text = ''
   let held = 0
@@ -32,7 +32,7 @@ export function codeAt(secret: Uint8Array, step: number): string {
   return String(number).padStart(digits, '0')
 }
 
-/** The step that `code` belongs to, of those later than `lastStep`; undefined when it is of none. */
+/** The step of `code`, later than `lastStep`; undefined if no accepted step has this code. */
 export function stepOf(code: string, secret: Uint8Array, nowMs: number, lastStep: number | null): number | undefined {
   const current = Math.floor(nowMs / stepMs)
   const given = Buffer.from(code)
@@ -43,7 +43,7 @@ export function stepOf(code: string, secret: Uint8Array, nowMs: number, lastStep
   return undefined
 }
 
-/** What an app reads from a QR code. */
+/** The URI for an app's QR code. */
 export function enrolmentUri(secret: Uint8Array, address: string, issuer: string): string {
   const query = `secret=${base32(secret)}&issuer=${encodeURIComponent(issuer)}&algorithm=SHA1&digits=${digits}&period=${stepMs / 1000}`
   return `otpauth://totp/${encodeURIComponent(issuer)}:${encodeURIComponent(address)}?${query}`

@@ -1,4 +1,4 @@
-/** Takes a person out of the request logs: bodies are sealed, so that every entry is opened, some at a time, and looked through. */
+/** Erases a person from the request logs. Bodies are sealed, so every entry is opened and searched, in batches. */
 import type { Secrets } from '#base'
 import { type Db, sql } from '#db'
 import { openBodies } from './records.ts'
@@ -26,7 +26,7 @@ function decoded(path: string): string {
   }
 }
 
-/** Whether the text names the address, whole or up to where it was cut, however JSON may have written it. */
+/** Whether the text contains the address, in full or cut off at the text's end, in any JSON escaping. */
 function names(text: string, address: string): boolean {
   const plain = unescaped(text).toLowerCase()
   if (plain.includes(address)) return true
@@ -36,7 +36,9 @@ function names(text: string, address: string): boolean {
   return false
 }
 
-/** Deletes the entries whose path, query or bodies name this address (lower case); returns how many. `tenantId` null: of all tenants. */
+/**
+ * Deletes the entries whose path, query or bodies contain this address (lower case); returns their number. `tenantId` null: of all tenants.
+ */
 export async function eraseFromLogs(
   { db, secrets }: { db: Db; secrets: Secrets },
   address: string,

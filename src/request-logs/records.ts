@@ -1,4 +1,4 @@
-/** The table of request logs: entries written many at once, their bodies sealed; found again by what their owners ask for. */
+/** The table of request logs: batch inserts with sealed bodies, and searches by the logs' owners. */
 import { constants, zstdCompressSync, zstdDecompressSync } from 'node:zlib'
 import { type Sealer, type Secrets, storable } from '#base'
 import { type PartitionedTable, type Queryable, sealedColumns, sql } from '#db'
@@ -6,7 +6,7 @@ import { blanked, blankedNames, type HeldBody, keptOf } from './redact.ts'
 
 export const logTables: readonly PartitionedTable[] = [{ table: 'request_logs', key: 'time' }]
 
-/** What an entry says besides its columns; null: not known. */
+/** Details of an entry that are not columns; null: unknown. */
 export interface LogDetails {
   rateLimit: { limit: number | null; remaining: number | null; reset: number | null; limited: boolean }
   context: {
@@ -31,7 +31,7 @@ export interface LogEntry extends LogDetails {
   durationMs: number
   credentialId: number
   keyPrefix: string
-  /** What it was about; null: the organisation. */
+  /** The tenant concerned; null: the organisation. */
   tenantId: string | null
 }
 
@@ -40,11 +40,11 @@ export interface NewEntry extends LogEntry {
   response: HeldBody | null
 }
 
-/** With its place among those of its process. */
+/** With its number within its process. */
 export type Noted = NewEntry & { nth: number }
 
 export interface LogBody {
-  /** Octets of the real one; null: there was none. */
+  /** Bytes of the original body; null: no body. */
   size: number | null
   text: string | null
 }
@@ -54,7 +54,7 @@ export interface LoggedRequest extends LogEntry {
   response: LogBody
 }
 
-/** All bodies in one parameter, cut there: an array of bytea would travel as text, at more than twice the cost. */
+/** All bodies in one parameter, split by the statement: an array of bytea would be sent as text, at more than twice the cost. */
 const insertEntries = sql`
   insert into request_logs (tenant_id, at, request_id, nth, method, path, endpoint, status_code, duration_ms, credential_id, key_prefix,
                             details, request_octets, response_octets, bodies)
@@ -100,7 +100,7 @@ const entryById = sql<Row & { requestOctets: number | null; responseOctets: numb
   where request_id = $1 and ($2::text is null or tenant_id = $2)
   limit 1`
 
-/** In the log it stands under the first of the emails that it sent, or retried. */
+/** The log entry is stored under the first email that the request sent or retried. */
 const sendingEntry = sql<Row>`
   select ${columns}
   from request_logs
@@ -114,7 +114,7 @@ const longestText = 1000
 
 const short = (text: string) => storable(text, longestText)
 
-/** Names as well as values are a stranger's. */
+/** Names and values both come from outside. */
 const storableQuery = (query: Record<string, unknown>) =>
   Object.fromEntries(
     Object.entries(query).map(([name, value]) => [
@@ -123,7 +123,7 @@ const storableQuery = (query: Record<string, unknown>) =>
     ]),
   )
 
-/** Its strings are a stranger's; there are few of them, at places that are known but for the query. */
+/** Its few strings come from outside, at known places except for the query. */
 function storableDetails({ rateLimit, context, error, email, sdk }: LogDetails): LogDetails {
   const text = (value: string | null) => value && short(value)
   return {
@@ -148,19 +148,19 @@ export interface SealedBodies {
   bodies: Buffer | null
 }
 
-/** A key for each day: random nonces under one key would get thin after some billion entries. */
+/** One key per day: random nonces under one key become unsafe after some billion entries. */
 const sealerOf = (secrets: Secrets, at: Date): Sealer => secrets.sealer(`request logs of ${at.toISOString().slice(0, 10)}`)
 
 const absent = 0xffffffff
-/** Below this there is nothing to win. */
+/** Smaller bodies do not become smaller by compression. */
 const leastCompressedOctets = 512
-/** More than two bodies that are cut. */
+/** More than two truncated bodies. */
 const largestBodiesOctets = 262_144
 const params = { [constants.ZSTD_c_compressionLevel]: 1 }
-/** Told the size, zstd takes memory for that only; half as much is room for what comes out, mostly. */
+/** Given the size, zstd allocates memory for that size only; half of it usually suffices for the output. */
 const compressed = (plain: Buffer) => zstdCompressSync(plain, { params, pledgedSrcSize: plain.length, chunkSize: plain.length >> 1 })
 
-/** One sealed value for both, compressed when it is worth it: the request's length, the request, the response's length, the response. */
+/** One sealed value for both bodies, compressed if it helps: the request's length, the request, the response's length, the response. */
 function sealBodies(entry: NewEntry, sealer: Sealer): Buffer | null {
   const { request, response } = entry
   if (request.body === null && response === null) return null
@@ -234,9 +234,9 @@ export interface LogFilter {
   status?: 'success' | 'error' | undefined
   statusCode?: number | undefined
   endpoint?: string | undefined
-  /** As decimal digits; anything else matches nothing. */
+  /** As decimal digits; other text matches no entry. */
   credentialId?: string | undefined
-  /** A part of it. */
+  /** A substring. */
   requestId?: string | undefined
   from?: Date | undefined
   to?: Date | undefined
@@ -244,7 +244,7 @@ export interface LogFilter {
 
 const wholeId = /^req_[A-Za-z0-9_-]{20}$/
 
-/** A page, newest first, and how many match in all. */
+/** Returns a page, newest first, and the number of all matches. */
 export async function listLogs(
   on: Queryable,
   { tenantId, status, statusCode, endpoint, credentialId, requestId, from, to }: LogFilter,
@@ -270,7 +270,10 @@ export async function listLogs(
   return { entries: rows.map(entryOf), total: counted?.total ?? 0 }
 }
 
-/** A request is answered within half a minute of its arrival, and what it sent is accepted in between; clocks differ a little. */
+/**
+ * A request is answered within half a minute after its arrival, and its emails are accepted in between; the rest allows for clock
+ * differences.
+ */
 const answeredWithinMs = 35_000
 const clocksDifferMs = 1000
 
@@ -281,7 +284,7 @@ export async function findSendingLog(on: Queryable, emailIds: readonly string[],
   return row && entryOf(row)
 }
 
-/** `tenantId` null: of any tenant or of none. */
+/** `tenantId` null: of any tenant or the organisation. */
 export async function findLog(
   on: Queryable,
   requestId: string,
@@ -303,7 +306,7 @@ interface SealedEntry extends SealedBodies {
   bodies: Buffer
 }
 
-/** By time, as the index goes, so that each page reads on where the last one ended. */
+/** By time, in index order, so that each page continues where the last one ended. */
 const findSealed = sql<SealedEntry & { key: string }>`
   select to_char(at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') || ' ' || request_id || ' ' || tenant_id as key, at,
     request_id as "requestId", tenant_id as "tenantId", bodies

@@ -5,7 +5,7 @@ import { blanked, blankedNames, blankValues, cutMark, holdBody, keptOf, mostOcte
 const kept = (text: string, isBroken = false) => keptOf(holdBody(text), { isBroken }).toString()
 const names = [...blankedNames]
 
-/** What the scanner must come to, done by parsing. */
+/** The scanner's expected result, computed by parsing. */
 function expected(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(expected)
   if (typeof value !== 'object' || value === null) return value
@@ -61,7 +61,7 @@ describe('what is kept of a body', () => {
           const whole = JSON.stringify({ first: value })
           const where = at % whole.length
           const removed = whole.slice(where, where + remove)
-          // A name or a secret that is itself torn apart is no secret any more.
+          // Skips texts in which a name or a secret itself is cut, because it is no longer recognisable.
           fc.pre(!/[a-zA-Z]/.test(removed) && !/[a-zA-Z]$/.test(whole.slice(0, where)))
           const broken = whole.slice(0, where) + insert + whole.slice(where + remove)
           expect(kept(broken, true)).not.toContain(secret)

@@ -1,6 +1,6 @@
 /**
- * What a log keeps of a body: its first 25,600 octets, in which secrets and attached content never were. Reads no more of a large body
- * than it takes to fill them, skips what it blanks by looking for the closing quote only, and takes broken JSON as it comes.
+ * Redacts and truncates bodies for the log: the first 25,600 bytes, without secrets and attachment content. Scans no more of a large body
+ * than needed, skips redacted values by searching for the closing quote, and accepts broken JSON.
  */
 import { endOfJsonString } from '#base'
 
@@ -22,7 +22,7 @@ function skipSpaces(json: Uint8Array, at: number): number {
   return at
 }
 
-/** Where the value begun at `start` is over; the end of the text when it never is. */
+/** The end of the value begun at `start`; the end of the text if it is unterminated. */
 function endOfValue(json: Uint8Array, start: number): number {
   let depth = 0
   for (let at = start; at < json.length; at++) {
@@ -50,7 +50,7 @@ function isBlanked(json: Buffer, start: number, end: number): boolean {
 
 const isNamed = (json: Buffer, start: number, end: number, name: string) => nameIn(json, start, end) === name
 
-/** JSON's escapes undone as far as they are well-formed. */
+/** Decodes JSON escapes as far as they are well-formed. */
 export const unescaped = (text: string): string =>
   text.includes('\\')
     ? text.replace(/\\(?:u([0-9a-f]{4})|(["\\/]))/gi, (_, code: string | undefined, plain: string | undefined) =>
@@ -59,13 +59,13 @@ export const unescaped = (text: string): string =>
     : text
 
 /**
- * The text with the values of `blankedNames` replaced, at any depth, or itself; `cut` when it is longer than `most` octets, of which a few
- * more are given.
+ * Returns the text with the values of `blankedNames` replaced at any depth, or the unchanged text. `cut`: it is longer than `most` bytes;
+ * then a few more than that are returned.
  */
 export function blankValues(json: Buffer, most: number): { octets: Buffer; cut: boolean } {
   const pieces: Uint8Array[] = []
   let length = 0
-  /** What stands before it has been given out or blanked. */
+  /** The text before it is already returned or redacted. */
   let from = 0
   let needed = json.subarray(0, most + 1)
   for (let at = 0; ; ) {
@@ -78,18 +78,18 @@ export function blankValues(json: Buffer, most: number): { octets: Buffer; cut: 
     if (needed[separator] !== colon || !isBlanked(json, start, end)) continue
     const value = skipSpaces(needed, separator + 1)
     if (value >= needed.length) break
-    // The envelope's `data` is an object; text under that name is the content of an attachment.
+    // The envelope's `data` is an object; text under that name is attachment content.
     if (json[value] !== quote && isNamed(json, start, end, 'data')) continue
     pieces.push(json.subarray(from, value), blankedJson)
     length += value - from + blankedJson.length
     at = from = endOfValue(json, value)
     if (length > most) break
-    // Whatever begins after this is not needed any more.
+    // Everything that begins after this is not needed.
     needed = json.subarray(0, from + most - length + 1)
   }
   const rest = json.subarray(from, Math.max(from, from + most - length + 1))
   const cut = length + rest.length > most
-  // Most bodies hold nothing to blank, and are not copied.
+  // Most bodies contain no value to redact, and are not copied.
   if (pieces.length === 0) return { octets: rest, cut }
   return { octets: Buffer.concat([...pieces, rest]), cut }
 }
@@ -100,8 +100,8 @@ const wholePair = /(["']?\s*[:=]\s*)"(?:[^"\\]|\\[^])*"(?=\s*(?:[,}\]]|$))/y
 const escapedLetter = /\\u00(4[1-9a-f]|5[0-9a]|6[1-9a-f]|7[0-9a])/gi
 
 /**
- * Where a broken text's strings begin and end cannot be told: its names are looked for everywhere, and what follows one is left out to
- * the end unless it is a whole pair.
+ * In broken text the string boundaries are unknown. The names are searched everywhere, and the text after one is omitted to the end unless
+ * it is a complete pair.
  */
 function blankBroken(broken: string): string {
   const text = broken.replace(escapedLetter, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)))
@@ -120,17 +120,17 @@ function blankBroken(broken: string): string {
   return out + text.slice(from)
 }
 
-/** A body on its way to the log. Large ones are blanked and cut at once, so that nobody keeps them; small ones when they are written. */
+/** A body on its way to the log. A large one is redacted and truncated at once, to free its memory; a small one when it is written. */
 export interface HeldBody {
-  /** Of the real body. */
+  /** Bytes of the original body. */
   size: number
   octets: Buffer
   cut: boolean
-  /** The beginning as it came, where `octets` is not that: for a body that turns out to be no JSON. */
+  /** The unredacted beginning, if `octets` was redacted; used if the body is not valid JSON. */
   head?: Buffer
 }
 
-/** Up to here it is cheaper to keep a body as it is. */
+/** Up to this size it is cheaper to keep the body unchanged. */
 const smallOctets = 65_536
 
 export function holdBody(body: Buffer | string): HeldBody {
@@ -141,12 +141,12 @@ export function holdBody(body: Buffer | string): HeldBody {
   return { size, octets: Buffer.from(kept.octets), cut: kept.cut, head: Buffer.from(octets.subarray(0, mostOctets)) }
 }
 
-/** What is kept of a body, `... [truncated]` at its end when that is not all. */
+/** The stored part of a body, ending in `... [truncated]` if it is incomplete. */
 export function keptOf(body: HeldBody, { isBroken }: { isBroken: boolean }): Buffer {
   const { octets, cut } = isBroken ? brokenOf(body) : blankValues(body.octets, mostOctets)
   if (octets.length <= mostOctets && !cut && !body.cut) return octets
   let end = Math.min(octets.length, mostOctets)
-  // Not in the middle of a character of UTF-8.
+  // Not within a UTF-8 character.
   while (end > 0 && ((octets[end] ?? 0) & 0xc0) === 0x80) end--
   return Buffer.concat([octets.subarray(0, end), Buffer.from(cutMark)])
 }

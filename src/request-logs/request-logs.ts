@@ -1,8 +1,8 @@
 /**
- * Request logs: what callers asked of the API, and what they were answered, without secrets and attached content.
+ * Request logs: API requests and responses, without secrets and attachment content.
  * Owns: request_logs. Uses: base, db. Used by: housekeeping, installation, http.
- * Promises: nobody waits for an entry to be written; it can be read within a second of its answer while the database is there; bodies
- * are sealed, and the secrets in them were never written.
+ * Promises: writing an entry never delays a request; an entry can be read within a second of its response while the database is available;
+ * bodies are sealed, and the secrets in them are never written.
  */
 import { type Clock, type Log, metrics, type Secrets } from '#base'
 import { type Db, makingDays, openWriteQueue, type WriteQueueBounds } from '#db'
@@ -24,17 +24,17 @@ export {
 export { type HeldBody, holdBody } from './redact.ts'
 
 export interface RequestLogs {
-  /** Takes it for writing; never waits, never throws. */
+  /** Queues an entry for writing; never blocks, never throws. */
   note(entry: NewEntry): void
-  /** Entries that are not written yet. */
+  /** Entries not written yet. */
   readonly waiting: number
-  /** Since the start: for want of room, or at the end for want of a database. */
+  /** Entries dropped since the start, because the queue was full, or at the end because the database was unavailable. */
   readonly dropped: number
-  /** Writes what waits. To be called before the database is closed. */
+  /** Writes the queued entries. Must be called before the database is closed. */
   stop(): Promise<void>
 }
 
-/** About what an entry occupies besides its bodies and path. */
+/** Approximate bytes of an entry without its bodies and path. */
 const entryOctets = 2000
 
 const octetsIn = (body: HeldBody | null) => (body ? body.octets.length + (body.head?.length ?? 0) : 0)

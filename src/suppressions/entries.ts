@@ -1,7 +1,4 @@
-/**
- * The lists as people keep them: adding, looking up, taking away, paging, and up to 1000 at once. The list of `tenantId` '' is the
- * organisation's.
- */
+/** Manages suppression lists: add, find, remove, page, and up to 1000 entries at once. The list of `tenantId` '' is the organisation's. */
 import { createHash } from 'node:crypto'
 import { Refusal, refuseOddText, wrongField } from '#base'
 import { type Db, type Queryable, type Sql, sql } from '#db'
@@ -16,11 +13,11 @@ export interface Suppression {
   reason: string | null
   source: 'manual' | 'automatic'
   createdAt: Date
-  /** The email that an automatic entry came from. */
+  /** The email that caused an automatic entry. */
   emailId: string | null
 }
 
-/** `reason` undefined: keeps the one there is. */
+/** `reason` undefined: keeps the existing one. */
 export interface Wanted {
   address: string
   reason?: string | null | undefined
@@ -66,13 +63,12 @@ const ofOneList = statementsOf(sql.part`tenant_id = $1`)
 const ofEveryList = statementsOf(sql.part`$1::text is null`)
 
 /**
- * The id that clients see: 48 bits of what an entry is of. The number in its row only keeps the order of entries; it counts those of all
- * tenants.
+ * The public id: 48 bits of a hash of list and address. The row's number, which counts the entries of all tenants, only keeps their order.
  */
 export const suppressionId = ({ tenantId, address }: Pick<Suppression, 'tenantId' | 'address'>): number =>
   createHash('sha256').update(`${tenantId} ${address}`).digest().readUIntBE(0, 6)
 
-/** The address as it stands in a list; refuses `invalid_email_format`. */
+/** The normalised address; refuses `invalid_email_format`. */
 function listed(address: string): string {
   const parsed = normal(address)
   if (parsed !== undefined) return parsed
@@ -81,7 +77,7 @@ function listed(address: string): string {
 
 const normal = (address: string) => parseAddress(address)?.text.toLowerCase()
 
-/** In one statement, in the order of the addresses, so that two callers never wait for each other in a circle. */
+/** In one statement, in the order of the addresses, so that concurrent callers cannot deadlock. */
 const save = (db: Db, tenantId: string, wanted: ReadonlyMap<string, string | null | undefined>, nowMs: number) =>
   db.transaction(async (tx) => {
     if (tenantId !== '') await tenantForNew(tx, tenantId)
@@ -94,7 +90,7 @@ const save = (db: Db, tenantId: string, wanted: ReadonlyMap<string, string | nul
     ])
   })
 
-/** Puts an address on a list, or changes the reason why it is there. Refuses `invalid_email_format` and `tenant_archived`. */
+/** Adds an address to a list, or changes its reason. Refuses `invalid_email_format` and `tenant_archived`. */
 export async function saveSuppression(
   db: Db,
   tenantId: string,
@@ -108,7 +104,7 @@ export async function saveSuppression(
   return { entry, added }
 }
 
-/** A wrong address fails alone; one that is repeated counts as updated, and its last reason stays. Refuses `tenant_archived`. */
+/** An invalid address fails alone; a repeated one counts as updated, with its last reason. Refuses `tenant_archived`. */
 export async function saveSuppressions(
   db: Db,
   tenantId: string,
@@ -138,14 +134,14 @@ export async function findSuppression(
   return { address, entry: await on.first(entryOf, [tenantId, address]) }
 }
 
-/** Takes an address off a list; refuses `not_found` when it is not there. */
+/** Removes an address from a list; refuses `not_found` if it is not there. */
 export async function removeSuppression(on: Queryable, tenantId: string, given: string): Promise<void> {
   const address = normal(given)
   if (address !== undefined && (await on.run(deleteEntry, [tenantId, address])) === 1) return
   throw new Refusal('not_found', { message: 'the address is not on the list' })
 }
 
-/** A page of a list, or (null) of all together, newest first: the addresses that contain `address`, listed for exactly `reason`. */
+/** A page of a list, or (null) of all lists, newest first: addresses that contain `address`, with exactly the given `reason`. */
 export async function listSuppressions(
   on: Queryable,
   filter: { tenantId: string | null; address?: string | undefined; reason?: string | undefined },

@@ -1,7 +1,7 @@
 /**
- * Who must not be written to, and why: a list for each tenant, and the organisation's own, which applies to every tenant.
+ * Suppressed recipients and reasons: a list for each tenant, and the organisation's own, which applies to every tenant.
  * Owns: suppressions. Uses: base, mail, db, tenants. Used by: tracking, delivery, returns, housekeeping, http.
- * Promises: addresses are compared in lower case; adding one twice keeps one entry; a tenant that was deleted has no list.
+ * Promises: addresses are compared in lower case; adding one twice keeps one entry; a deleted tenant has no list.
  */
 import { type Queryable, sql, type Tx } from '#db'
 import { keepTenants } from '#tenants'
@@ -47,7 +47,7 @@ const removeAutomatic = sql`
 
 const key = (recipient: Recipient) => `${recipient.tenantId} ${recipient.address.toLowerCase()}`
 
-/** A test for membership of either list, for all of `recipients` at once. */
+/** Returns a test for membership of either list, with one query for all `recipients`. */
 export async function suppressed(on: Queryable, recipients: readonly Recipient[]): Promise<(recipient: Recipient) => boolean> {
   const rows = await on.rows(suppressedAmong, [recipients.map((one) => one.tenantId), recipients.map((one) => one.address.toLowerCase())])
   const found = new Set(rows.map(key))
@@ -57,11 +57,11 @@ export async function suppressed(on: Queryable, recipients: readonly Recipient[]
 interface Found extends Recipient {
   reason: AutomaticReason
   at: Date
-  /** The email from which it is known. */
+  /** The email that caused the entry. */
   emailId: string
 }
 
-/** Adds what delivery, reports and links have told to the lists of the tenants that there still are: mail outlives its tenant. */
+/** Adds entries from delivery, reports and links to the lists of tenants that still exist, because mail outlives its tenant. */
 export async function suppress(tx: Tx, found: readonly Found[]): Promise<void> {
   if (found.length === 0) return
   const tenants = await keepTenants(
@@ -82,10 +82,10 @@ const dropListOf = sql`
   delete from suppressions
   where tenant_id = $1`
 
-/** The whole list of a tenant that goes. */
+/** Deletes the list of a tenant being deleted. */
 export const removeSuppressionsOfTenant = (tx: Tx, tenantId: string): Promise<number> => tx.run(dropListOf, [tenantId])
 
-/** Takes automatic entries away again: a manual retry has shown that the recipient can be reached. */
+/** Removes automatic entries: a manual retry has shown that the recipient can be reached. */
 export async function unsuppress(on: Queryable, delivered: readonly Recipient[]): Promise<void> {
   if (delivered.length === 0) return
   await on.run(removeAutomatic, [delivered.map((one) => one.tenantId), delivered.map((one) => one.address.toLowerCase())])

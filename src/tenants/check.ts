@@ -1,4 +1,4 @@
-/** What callers may say of a tenant: its name, and metadata within bounds. Each refusal names the field. */
+/** Validates a tenant's name and metadata. Each refusal names the field. */
 import { refuseOddText, wrongField } from '#base'
 
 export type TenantMetadata = Record<string, string | number | boolean | null>

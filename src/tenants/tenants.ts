@@ -20,7 +20,7 @@ export interface Tenant {
   status: TenantStatus
   metadata: TenantMetadata
   isDefault: boolean
-  /** Why its mail is held; null: it is not paused. */
+  /** The reason why its mail is held; null: not paused. */
   pausedBecause: string | null
   createdAt: Date
   updatedAt: Date
@@ -80,7 +80,7 @@ const countTenants = sql<{ total: number }>`
   from tenants
   where $1::text is null or status = $1`
 
-/** Lets `thereAmong` pass. */
+/** Does not block `thereAmong`. */
 const lockToChange = sql<Tenant>`
   select ${tenantColumns}
   from tenants
@@ -140,12 +140,12 @@ export function findOrganisation(on: Queryable): Promise<Organisation | undefine
   return on.first(organisation)
 }
 
-/** The names of tenants by their ids; what is not there has none. */
+/** Tenant names by id; missing tenants are left out. */
 export async function tenantNames(on: Queryable, ids: readonly string[]): Promise<Map<string, string>> {
   return new Map((await on.rows(namesById, [[...new Set(ids)]])).map(({ id, name }) => [id, name]))
 }
 
-/** Who an event is about, as it is told (contract 13.9). */
+/** The tenant or organisation of an event, as sent to webhooks (contract 13.9). */
 interface Server {
   uuid: string
   name: string
@@ -161,10 +161,10 @@ export async function findServer(on: Queryable, tenantId: string | null): Promis
   return { uuid: id, name: name ?? id, permalink: id, organization: whole?.slug ?? '' }
 }
 
-/** The secret that processes must have from now on. */
+/** Sets the secret that processes must have from now on. */
 export const saveSecretFingerprint = (tx: Tx, fingerprint: string): Promise<number> => tx.run(saveFingerprint, [fingerprint])
 
-/** Makes the organisation and its default tenant. */
+/** Creates the organisation and its default tenant. */
 export async function foundOrganisation(
   tx: Tx,
   facts: { name: string; secretFingerprint: string; nowMs: number; ids: Ids },
@@ -174,7 +174,7 @@ export async function foundOrganisation(
   return (await tx.rows(insertTenant, [facts.ids.tenantId(), 'Default', {}, true, now]))[0] as Tenant
 }
 
-/** Adds an active tenant; refuses a name that is not 1 to 100 characters, and metadata over its bounds. */
+/** Adds an active tenant; refuses a name that is not 1 to 100 characters, and metadata over its limits. */
 export async function addTenant(
   db: Db,
   wanted: { name: string; metadata?: TenantMetadata | null | undefined },
@@ -215,12 +215,12 @@ export const listTenantsByName = (
 
 export interface TenantChanges {
   name?: string | undefined
-  /** Replaces all; null is none. */
+  /** Replaces all metadata; null removes it. */
   metadata?: TenantMetadata | null | undefined
   status?: TenantStatus | undefined
 }
 
-/** Refuses `not_found`, and `default_tenant_protected` for a status of the default tenant that is not active. */
+/** Refuses `not_found`, and `default_tenant_protected` for an inactive status of the default tenant. */
 export async function changeTenant(tx: Tx, id: string, changes: TenantChanges, nowMs: number): Promise<{ before: Tenant; after: Tenant }> {
   checkTenant(changes)
   const before = await tx.first(lockToChange, [id])
@@ -234,7 +234,7 @@ export async function changeTenant(tx: Tx, id: string, changes: TenantChanges, n
   return { before, after }
 }
 
-/** Pauses (`because`, for people) or resumes (null); returns the tenant as it was. Refuses `not_found`. */
+/** Pauses (`because` is the reason shown to people) or resumes (null); returns the tenant as it was. Refuses `not_found`. */
 export async function setPause(tx: Tx, id: string, because: string | null, nowMs: number): Promise<Tenant> {
   const before = await tx.first(lockToChange, [id])
   if (!before) throw noSuchTenant()
@@ -243,18 +243,18 @@ export async function setPause(tx: Tx, id: string, because: string | null, nowMs
   return before
 }
 
-/** Why tenants are paused, of those that are. */
+/** The reasons of all paused tenants. */
 export const listPauses = async (on: Queryable): Promise<Map<string, string>> =>
   new Map((await on.rows(pausedTenants)).map(({ id, because }) => [id, because]))
 
-/** When those among `ids` that were ever paused were resumed last. */
+/** When the tenants among `ids` that were ever paused were last resumed. */
 export async function resumedAt(on: Queryable, ids: readonly string[]): Promise<ReadonlyMap<string, Date>> {
   return new Map((await on.rows(resumedTenants, [ids])).map((one) => [one.id, one.resumedAt]))
 }
 
-/** Removes the tenant's own row; what belongs to it is its owners' to remove, in the same transaction. Refuses as `changeTenant`. */
+/** Removes the tenant's own row; other modules remove their data in the same transaction. Refuses as `changeTenant`. */
 export async function removeTenant(tx: Tx, id: string): Promise<void> {
-  // Before it is locked: what is found of a tenant that stays must not take it for one that goes (`keepTenants`).
+  // Checked before locking: a concurrent `keepTenants` must not take a tenant that stays for one being deleted.
   if ((await findTenant(tx, id))?.isDefault) throw new Refusal('default_tenant_protected')
   if (!(await tx.first(lockToRemove, [id]))) throw noSuchTenant()
   await tx.run(dropTenant, [id])
@@ -263,8 +263,8 @@ export async function removeTenant(tx: Tx, id: string): Promise<void> {
 const noSuchTenant = () => new Refusal('not_found', { message: 'there is no such tenant' })
 
 /**
- * The tenant under which something is to be made; it stays as it is until the caller commits, so nothing is made under a tenant that
- * is being deleted. Refuses `not_found` and `tenant_archived`.
+ * The tenant for a new record. It stays unchanged until the caller commits, so that no record is created under a tenant being deleted.
+ * Refuses `not_found` and `tenant_archived`.
  */
 export async function tenantForNew(tx: Tx, id: string): Promise<Tenant> {
   const tenant = await tx.first(keepTenant, [id])
@@ -273,15 +273,18 @@ export async function tenantForNew(tx: Tx, id: string): Promise<Tenant> {
   return tenant
 }
 
-/** Which of these tenants there are; they stay until the caller commits. One that is just being deleted is waited for by nobody, and is none. */
+/**
+ * The existing ones of these tenants; they stay until the caller commits. A tenant that is being deleted is not waited for and counts as
+ * missing.
+ */
 export async function keepTenants(tx: Tx, ids: readonly string[]): Promise<ReadonlySet<string>> {
   return new Set((await tx.rows(thereAmong, [[...new Set(ids)]])).map(({ id }) => id))
 }
 
-/** As it stands in the database. */
+/** The current row in the database. */
 export const findTenant = (on: Queryable, id: string): Promise<Tenant | undefined> => on.first(tenantById, [id])
 
-/** As it stands in the database; refuses `not_found`. */
+/** The current row in the database; refuses `not_found`. */
 export async function getTenant(on: Queryable, id: string): Promise<Tenant> {
   const tenant = await findTenant(on, id)
   if (!tenant) throw noSuchTenant()
@@ -290,9 +293,9 @@ export async function getTenant(on: Queryable, id: string): Promise<Tenant> {
 
 export interface Tenants {
   find(id: string): Promise<Tenant | undefined>
-  /** The default tenant; there is always one. */
+  /** The default tenant, which always exists. */
   default(): Promise<Tenant>
-  /** A tenant was changed by this process, which sees it at once. */
+  /** Clears the cache after this process changed a tenant. */
   forget(): void
 }
 

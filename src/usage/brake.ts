@@ -1,6 +1,6 @@
 /**
- * The abuse brake: a tenant whose mail draws complaints, or goes to addresses that do not exist, harms everybody who sends from the same
- * machine. Over 24 hours of live mail it is warned of at half of what is allowed, and paused at the limit; people resume it.
+ * Automatic pause: complaints about a tenant's mail, or mail to unknown addresses, harm all senders of the machine. Over 24 hours of live
+ * mail, a tenant gets a warning at half of the limit and is paused at the limit. It is resumed manually.
  */
 import type { Log } from '#base'
 import type { Db, Queryable, Tx } from '#db'
@@ -10,16 +10,17 @@ import { appendEvents, type JudgedHour, judgeEvents, type LogPosition } from '#e
 import { findTenant, resumedAt } from '#tenants'
 
 export interface BrakeLimits {
-  /** Per cent of the emails that ended; Infinity: no limit. */
+  /** Percentage of finished emails; Infinity: no limit. */
   brakeComplaintPercent: number
   brakeFailurePercent: number
-  /** Fewer emails in 24 hours are not judged. */
+  /** Below this number of emails in 24 hours, a tenant is not judged. */
   brakeFromEmails: number
 }
 
 /**
- * Fewer complaints in 24 hours are chance: of senders whom one recipient in a thousand complains of, which is good, about one in forty
- * draws five on a day of 1,600 emails, the largest on which five are too many of 100, and one in 300 on a day of 1,000.
+ * Fewer complaints in 24 hours are considered chance. Example: a good sender gets complaints from one recipient in a thousand. About one
+ * such sender in forty gets five complaints on a day of 1,600 emails, the largest day on which five exceed the limit. On a day of 1,000
+ * emails it is one in 300.
  */
 const leastComplaints = 5
 const eventsAtOnce = 5000
@@ -64,7 +65,10 @@ interface Day extends Omit<JudgedHour, 'hour'> {
   warned: boolean
 }
 
-/** Reads on in the event log and judges the tenants it tells of; returns whom it paused, which is told to the operator in `log`. */
+/**
+ * Reads the event log from the stored position and judges the tenants concerned. Returns the paused tenants, which are also reported in
+ * `log`.
+ */
 export async function applyBrake(db: Db, limits: BrakeLimits, nowMs: number, log: Pick<Log, 'warn'>): Promise<string[]> {
   const paused: string[] = []
   for (let round = 0; round < mostRounds; round++) {
@@ -76,7 +80,7 @@ export async function applyBrake(db: Db, limits: BrakeLimits, nowMs: number, log
   return paused
 }
 
-/** The tenants that the next events tell of; undefined when there are none. */
+/** The tenants of the next events; undefined without further events. */
 async function readOn(tx: Tx): Promise<string[] | undefined> {
   const position = await tx.first(lockPosition)
   const read = position && (await judgeEvents(tx, position, eventsAtOnce))
@@ -93,7 +97,7 @@ async function readOn(tx: Tx): Promise<string[] | undefined> {
   return [...new Set(hours.map((one) => one.tenantId))]
 }
 
-/** The hours of the last day that count: those after the tenant was resumed. */
+/** The counted hours of the last day: those after the tenant was resumed. */
 async function readDays(on: Queryable, tenantIds: readonly string[], nowMs: number): Promise<Day[]> {
   const resumed = await resumedAt(on, tenantIds)
   const since = tenantIds.map((id) => new Date(Math.max(nowMs - windowMs, resumed.get(id)?.getTime() ?? 0)))
@@ -127,7 +131,7 @@ async function warn(tx: Tx, tenantId: string, cause: string, nowMs: number): Pro
   await appendEvents(tx, [{ tenantId, kind: 'TenantWarned', emailId: null, at: new Date(nowMs), data: { cause } }])
 }
 
-/** What is wrong, at half of what is allowed or more; `over`: at all of it. @public */
+/** The problem at half of a limit or more; `over`: at the limit. @public */
 export function verdictOn(
   { ended, recipientFaults, complaints }: Pick<Day, 'ended' | 'recipientFaults' | 'complaints'>,
   { brakeComplaintPercent, brakeFailurePercent, brakeFromEmails }: BrakeLimits,

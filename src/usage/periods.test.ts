@@ -22,10 +22,10 @@ describe('a period', () => {
     ['today', 'Asia/Kathmandu', '2026-03-04T18:14:00Z', '2026-03-03T18:15:00.000Z', '2026-03-04T18:15:00.000Z'],
     ['today', 'Asia/Kathmandu', '2026-03-04T18:15:00Z', '2026-03-04T18:15:00.000Z', '2026-03-05T18:15:00.000Z'],
     ['today', 'America/St_Johns', '2026-07-01T12:00:00Z', '2026-07-01T02:30:00.000Z', '2026-07-02T02:30:00.000Z'],
-    // 23 and 25 hours long.
+    // Days of 23 and 25 hours.
     ['2026-03-29', 'Europe/Berlin', '2026-04-04T10:00:00Z', '2026-03-28T23:00:00.000Z', '2026-03-29T22:00:00.000Z'],
     ['2026-10-25', 'Europe/Berlin', '2026-11-04T10:00:00Z', '2026-10-24T22:00:00.000Z', '2026-10-25T23:00:00.000Z'],
-    // Midnight does not exist on the first, and the second never was.
+    // The first day has no midnight, and the second date was skipped entirely.
     ['2018-11-04', 'America/Sao_Paulo', '2026-04-04T10:00:00Z', '2018-11-04T03:00:00.000Z', '2018-11-05T02:00:00.000Z'],
     ['2011-12-30', 'Pacific/Apia', '2026-04-04T10:00:00Z', '2011-12-30T10:00:00.000Z', '2011-12-30T10:00:00.000Z'],
   ])('%s in %s at %s is from %s to %s', (text, zone, now, from, to) => {

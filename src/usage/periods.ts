@@ -1,6 +1,6 @@
 /**
- * Periods of a calendar in a time zone (contract section 14.1): what `this_month` in Kathmandu is, as two moments. Days begin at local
- * midnight, or, where the clocks are put forward over it, at the first moment of the day.
+ * Calendar periods in a time zone (contract section 14.1): converts `this_month` in Kathmandu to two moments. A day begins at local
+ * midnight, or at its first moment if the clocks skip midnight.
  */
 import { wrongField } from '#base'
 
@@ -8,24 +8,24 @@ import { wrongField } from '#base'
 export interface Period {
   fromMs: number
   toMs: number
-  /** For the name of a file: the first and the last day. */
+  /** The first and last day, for a file name. */
   firstDay: string
   lastDay: string
 }
 
 const dayMs = 86_400_000
 
-/** A day of the calendar, without a zone: days since 1970-01-01. */
+/** A calendar day without a zone: days since 1970-01-01. */
 type Day = number
 
 export interface Zone {
-  /** The day and the time of day (ms) that clocks show at a moment. */
+  /** The local day and time of day in milliseconds at a moment. */
   local(atMs: number): { day: Day; timeMs: number }
-  /** When a day begins. */
+  /** The moment at which a day begins. */
   startOf(day: Day): number
 }
 
-/** Refuses `validation_error` for what is no IANA name. */
+/** Refuses `validation_error` for an unknown IANA name. */
 export function openZone(name: string): Zone {
   const format = formatOf(name)
   const offsetAt = (atMs: number): number => {
@@ -43,7 +43,7 @@ export function openZone(name: string): Zone {
       const midnightMs = day * dayMs
       const [before, after] = [offsetAt(midnightMs - dayMs), offsetAt(midnightMs + dayMs)]
       const real = [midnightMs - before, midnightMs - after].filter((atMs) => atMs + offsetAt(atMs) === midnightMs)
-      // No midnight: the clocks went over it, and the moment they did is midnight by the old offset.
+      // The clocks skipped midnight; the moment of the change is midnight by the old offset.
       return real.length > 0 ? Math.min(...real) : midnightMs - before
     },
   }
@@ -99,7 +99,7 @@ const named: Readonly<Record<string, (today: Day) => Days>> = {
   last_90_days: (today) => [today - 89, today],
 }
 
-/** A day that exists, from 1970 on. */
+/** An existing day from 1970 on. */
 function parseDay(text: string): Day | undefined {
   if (!/^\d{4}-\d{2}-\d{2}$/.test(text)) return undefined
   const day = Math.floor(Date.parse(`${text}T00:00:00Z`) / dayMs)
@@ -117,7 +117,7 @@ function daysOf(text: string, today: Day): Days | undefined {
   return first === undefined || last === undefined || first > last || more.length > 0 ? undefined : [first, last]
 }
 
-/** Refuses `validation_error` for any other text than those of contract section 14.1. */
+/** Refuses `validation_error` for text other than the periods of contract section 14.1. */
 export function readPeriod(text: string, zone: Zone, nowMs: number): Period {
   const days = daysOf(text, zone.local(nowMs).day)
   if (!days) {
@@ -135,7 +135,7 @@ const mostBuckets = 2400
 const hourMs = 3_600_000
 const quarterMs = 900_000
 
-/** When the hour that the clocks show ends: an hour later, but where they are put by half an hour. */
+/** The end of the local hour: an hour later, except where the clocks change by half an hour. */
 function hourAfter(startMs: number, zone: Zone): number {
   const isFull = (atMs: number) => zone.local(atMs).timeMs % hourMs === 0
   const hourOf = (atMs: number) => Math.floor(zone.local(atMs).timeMs / hourMs)
@@ -146,7 +146,7 @@ function hourAfter(startMs: number, zone: Zone): number {
   return nextMs
 }
 
-/** The beginnings of a period's buckets up to now, the first at its start. Refuses more than 2400. */
+/** The starts of a period's buckets up to now, the first at its start. Refuses more than 2400. */
 export function bucketsOf({ fromMs, toMs }: Period, granularity: Granularity, zone: Zone, nowMs: number): number[] {
   const endMs = Math.min(toMs, nowMs + 1)
   const starts: number[] = []

@@ -1,26 +1,26 @@
 /**
- * What became of mail lately, from the end of the event log: how long it took, where it fails and why, how fast it goes where. What is
- * read is bounded, however much was sent.
+ * Recent delivery statistics from the end of the event log: delivery time, failing domains with reasons, and rates. The number of events
+ * read is bounded.
  */
 import { type Clock, emailIdTimeMs, type Remembered, remembered } from '#base'
 import { type Db, inSnapshot, type Tx } from '#db'
 import { destinationsOf } from '#emails'
 import { type AttemptEnd, readRecentEnds } from '#events'
 
-/** Events read at most, and of those the newest whose destination is looked up: together a tenth of a second. */
+/** Most events read, and most of the newest events whose recipient domain is looked up: together a tenth of a second. */
 const mostEvents = 20_000
 const mostLookedUp = 2000
 const mostFailing = 10
 const windowMs = 86_400_000
 const rateWindowMs = 60_000
 
-/** A destination that refuses, most refused first. */
+/** A recipient domain with failures, the most failures first. */
 export interface Failing {
   destination: string
   deferred: number
   failed: number
   bounced: number
-  /** What most of them were told. */
+  /** The most frequent classification. */
   classification: string | null
   lastReply: string
   lastAt: Date
@@ -29,14 +29,14 @@ export interface Failing {
 export interface Recent {
   delivered: { emails: number; sinceAt: Date | null; p50Ms: number | null; p99Ms: number | null }
   failing: Failing[]
-  /** Messages a minute by destination. */
+  /** Messages per minute by recipient domain. */
   perMinute: Map<string, number>
 }
 
 const perCent = (sorted: readonly number[], share: number): number | null =>
   sorted[Math.min(sorted.length - 1, Math.ceil(sorted.length * share) - 1)] ?? null
 
-/** Of one tenant ('' for all), of live mail, test mail (which leaves nothing here), or both; at most a second old. */
+/** For one tenant ('' for all); live mail, test mail (which is never sent to a remote MTA), or both. At most a second old. */
 export function openRecent({ db, clock }: { db: Db; clock: Clock }): { get(tenantId: string, test?: boolean): Promise<Recent> } {
   const open = (test?: boolean): Remembered<Recent> =>
     remembered(clock, (tenantId) => inSnapshot(db, (tx) => read(tx, tenantId === '' ? null : tenantId, test, clock.nowMs())))
@@ -63,7 +63,7 @@ async function read(tx: Tx, tenantId: string | null, test: boolean | undefined, 
   }
 }
 
-/** Of simulated mail or of other. The log says so of attempts; of what came back later only the email does. */
+/** Of simulated or of other mail. Attempt events contain that flag; for later reports it is only in the email. */
 async function endsOf(tx: Tx, tenantId: string | null, test: boolean | undefined, after: Date): Promise<AttemptEnd[]> {
   const all = await readRecentEnds(tx, tenantId, after, mostEvents)
   if (test === undefined) return all
@@ -103,7 +103,7 @@ function failingOf(refused: readonly AttemptEnd[], destinations: Destinations): 
     .map(({ told, ...one }) => ({ ...one, classification: [...told].sort((a, b) => b[1] - a[1])[0]?.[0] ?? null }))
 }
 
-/** Over the last minute; where more went than is looked up, over as much of it as that reaches back. */
+/** Over the last minute. If it has more messages than are looked up, over the shorter time that they cover. */
 function ratesOf(going: readonly AttemptEnd[], destinations: Destinations, nowMs: number): Map<string, number> {
   const oldestMs = going.at(-1)?.at.getTime() ?? nowMs
   const overMs = going.length < mostLookedUp ? rateWindowMs : Math.max(1000, nowMs - oldestMs)

@@ -1,7 +1,7 @@
 /**
- * Usage: how many emails were accepted in a period and what has become of them, for the organisation and for each tenant.
+ * Usage: the number of emails accepted in a period and their outcomes, for the organisation and for each tenant.
  * Owns: tenant_hours, brake_position. Uses: base, db, tenants, events, emails, delivery, returns. Used by: housekeeping, http, cli.
- * Promises: counts are right at every moment and survive the retention of what they count; an export takes constant memory.
+ * Promises: counts are exact at every moment and outlive the retention of the counted emails; an export takes constant memory.
  */
 import type { Clock } from '#base'
 import { type Db, inSnapshot, type Tx } from '#db'
@@ -37,13 +37,13 @@ export type SortName = (typeof sortNames)[number]
 
 const tenantsAtOnce = 500
 
-/** The beginnings of the buckets of a period, with their counts. */
+/** The bucket starts of a period, with their counts. */
 interface Series {
   period: Period
   buckets: { startMs: number; counts: Counts }[]
 }
 
-/** Four decimals, 0 of nothing. */
+/** Four decimals; 0 if `whole` is 0. */
 const rate = (part: number, whole: number) => (whole === 0 ? 0 : Math.round((part / whole) * 10_000) / 10_000)
 export const ratesOf = ({ accepted, sent, bounced }: Counts) => ({
   delivery_rate: rate(sent, accepted),
@@ -55,24 +55,24 @@ export interface Usage {
   period(asked: Asked): Period
   organisation(period: Period): Promise<{ counts: Counts; tenants: { total: number; active: number; withActivity: number } }>
   tenant(tenantId: string, period: Period): Promise<TenantUsage>
-  /** A page of tenants in an order, and how many match. */
+  /** An ordered page of tenants, and the number of matches. */
   tenants(
     period: Period,
     filter: TenantFilter,
     order: { by: SortName; descending: boolean },
     page: { number: number; size: number },
   ): Promise<{ items: TenantUsage[]; total: number }>
-  /** Every tenant that matches, by name, some at a time. */
+  /** All matching tenants by name, in batches. */
   all(period: Period, filter: TenantFilter): AsyncGenerator<TenantUsage[]>
   series(tenantId: string, asked: Asked, granularity: Granularity): Promise<Series & { tenant: Tenant }>
-  /** Of one tenant, or (null) of all together; of all mail, or only of test or of live mail. */
+  /** For one tenant, or (null) all together; all mail, or only test or live mail. */
   overTime(tenantId: string | null, asked: Asked & { test?: boolean | undefined }, granularity: Granularity): Promise<Series>
 }
 
 const none: Counts = { accepted: 0, test: 0, complained: 0, sent: 0, softfail: 0, hardfail: 0, bounced: 0, held: 0 }
 
 export function openUsage({ db, clock }: { db: Db; clock: Clock }): Usage {
-  /** A snapshot for each batch: one for a whole export would last as long as its reader is slow. */
+  /** One snapshot per batch: a snapshot of the whole export would stay open as long as its reader is slow. */
   const all = async function* (within: Period, filter: TenantFilter): AsyncGenerator<TenantUsage[]> {
     for (let after: Tenant | undefined; ; ) {
       const { found, last } = await inSnapshot(db, (tx) => someTenants(tx, within, filter, after))
@@ -144,7 +144,7 @@ async function partOf(
   return all.map((counts, index) => onlyOf(counts, ofTest[index] ?? none, test))
 }
 
-/** The next tenants by name, and the last one looked at; none: there are no more. */
+/** The next tenants by name, and the last one examined; no tenant: the end. */
 async function someTenants(
   tx: Tx,
   { fromMs, toMs }: Period,
@@ -172,7 +172,7 @@ function compare(a: TenantUsage, b: TenantUsage, by: SortName): number {
   return value(a) - value(b)
 }
 
-/** The id by which the operator knows a tenant elsewhere: its metadata says so. */
+/** The tenant's id in the operator's own systems, from its metadata. */
 export function externalIdOf({ metadata }: Tenant): string | null {
   const id = metadata.externalId ?? metadata.external_id ?? null
   return id === null ? null : String(id)

@@ -1,4 +1,4 @@
-/** The octets that webhooks are sent (contract 13.9), and for `test`: bodies that look like real ones, of an email that never was. */
+/** Builds webhook request bodies (contract 13.9), and for `test` sample bodies of a fictitious email. */
 import { messageOf, payloadOf } from './payload.ts'
 import type { WebhookEvent } from './records.ts'
 
@@ -10,7 +10,7 @@ export interface WebhookBody {
   payload: Record<string, unknown>
 }
 
-/** As the stream shows it: the contract's names, in its order. */
+/** As in the event stream: the contract's names, in its order. */
 export const webhookBody = ({ event, timestamp, uuid, tenantId, payload }: WebhookBody & { uuid: string }) => ({
   event,
   timestamp,
@@ -19,10 +19,10 @@ export const webhookBody = ({ event, timestamp, uuid, tenantId, payload }: Webho
   payload,
 })
 
-/** The octets that are signed and sent, for the uuid of an event and a webhook. */
+/** The bytes that are signed and sent, for the uuid of an event and a webhook. */
 export type BodyFor = (uuid: string) => Buffer
 
-/** Everything but the uuid is written once, however many webhooks are told. `isTest` marks a sample in the platform view. */
+/** Everything but the uuid is serialised once for all webhooks. `isTest` marks a sample in the platform view. */
 export function bodyFor({ event, timestamp, tenantId, payload }: WebhookBody, isTest = false): BodyFor {
   const head = JSON.stringify({ event, timestamp }).slice(0, -1)
   const tail = JSON.stringify({ tenant_id: tenantId, payload, ...(isTest ? { _test: true } : {}) }).slice(1)
@@ -69,7 +69,7 @@ const failure = (classification: string, classificationCode: number, enhanced: s
 })
 const visit = { ipAddress: '203.0.113.45', userAgent: 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0' }
 
-/** What the log would hold of it. */
+/** The event data that the log would hold. */
 function sampleData(event: WebhookEvent, { nowMs, emailId, uuid, tenant, organisationSlug }: SampleFacts): Record<string, unknown> {
   switch (event) {
     case 'MessageSent':

@@ -1,7 +1,7 @@
-/** Delivery records: every HTTP request to a webhook with what was sent and answered, for thirty days. Cut into days by their time. */
+/** Delivery records: every HTTP request to a webhook with request and response, kept for 30 days. Partitioned by day. */
 import { type PartitionedTable, type Queryable, sql, type Tx } from '#db'
 
-/** A record is a little too long for PostgreSQL not to compress it, which cost a fifth of what can be sent when measured. */
+/** Records are slightly longer than the default threshold for compression, which reduced measured throughput by a fifth. */
 const settings = 'toast_tuple_target = 4080'
 export const deliveryTables: readonly PartitionedTable[] = [{ table: 'webhook_deliveries', key: 'time', settings }]
 
@@ -9,10 +9,10 @@ export interface Delivery {
   id: string
   webhookId: number
   webhookName: string
-  /** Of the event. */
+  /** The event's tenant. */
   tenantId: string
   event: string
-  /** At the time of the attempt. */
+  /** The URL at the time of the attempt. */
   url: string
   /** 1 is the first. */
   attempt: number
@@ -23,10 +23,10 @@ export interface Delivery {
 }
 
 export interface DeliveryDetails extends Delivery {
-  /** The event's, for this webhook. */
+  /** The event's uuid for this webhook. */
   eventUuid: string
   requestHeaders: Record<string, string>
-  /** The whole body as it was sent. */
+  /** The complete body as sent. */
   payload: string
   responseBody: string | null
   durationMs: number
@@ -35,7 +35,7 @@ export interface DeliveryDetails extends Delivery {
 
 export type NewDelivery = Omit<DeliveryDetails, 'webhookName'>
 
-/** What is written again after a lost answer is there already. */
+/** A repeated insert after a lost reply has no effect. */
 const insertDeliveries = sql`
   insert into webhook_deliveries (tenant_id, webhook_id, id, event_uuid, event, url, attempt, success, status_code, will_retry, at,
                                   duration_ms, request_headers, payload, response_body, error, email_id)
@@ -93,27 +93,27 @@ const ofEmail = sql<Delivery>`
   order by delivery.at desc, delivery.id
   limit $3`
 
-/** The first token of a body is the email's; a quotation mark in what a stranger wrote is escaped there. */
+/** The first token of a body is the email's; quotation marks in text from outside are escaped there. */
 const emailIn = (payload: string) => /"token":"([0-9A-Za-z]{22})"/.exec(payload)?.[1] ?? null
 
-/** Adds records; their days' partitions must exist. */
+/** Inserts records; the partitions of their days must exist. */
 export async function recordDeliveries(on: Queryable, made: readonly NewDelivery[]): Promise<void> {
   if (made.length === 0) return
   await on.run(insertDeliveries, [JSON.stringify(made.map((one) => ({ ...one, emailId: emailIn(one.payload) })))])
 }
 
-/** What was sent about an email, newest first, to the webhooks of `ownerId` (null: to all). */
+/** Requests about an email, newest first, to the webhooks of `ownerId` (null: to all). */
 export const listDeliveriesOfEmail = (on: Queryable, emailId: string, ownerId: string | null, most: number): Promise<Delivery[]> =>
   on.rows(ofEmail, [emailId, ownerId, most])
 
-/** Of one webhook, or of all of `ownerId` (that is: of whose webhooks). Absent members match everything; times are exclusive. */
+/** The records of one webhook, or of all webhooks of `ownerId`. Absent members match everything; times are exclusive. */
 export interface DeliveryScope {
   webhookId?: number | undefined
   ownerId?: string | undefined
 }
 
 export interface DeliveryFilter {
-  /** Of the event. */
+  /** The event's tenant. */
   tenantId?: string | undefined
   after?: Date | undefined
   before?: Date | undefined
@@ -121,7 +121,7 @@ export interface DeliveryFilter {
   event?: string | undefined
 }
 
-/** A page, newest first, and how many match in all. */
+/** Returns a page, newest first, and the number of all matches. */
 export async function listDeliveries(
   on: Queryable,
   { webhookId, ownerId }: DeliveryScope,
@@ -148,6 +148,6 @@ const dropMentions = sql`
   delete from webhook_deliveries
   where ($2::text is null or tenant_id = $2) and (position($1 in lower(payload)) > 0 or position($1 in lower(response_body)) > 0)`
 
-/** Removes the deliveries that name this address (lower case); returns how many. */
+/** Deletes the records that contain this address (lower case); returns their number. */
 export const eraseFromDeliveries = (on: Queryable, address: string, tenantId: string | null): Promise<number> =>
   on.run(dropMentions, [address, tenantId])

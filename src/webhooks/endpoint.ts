@@ -1,6 +1,6 @@
 /**
- * One webhook as its owner sends to it: first attempts along the log, later ones when they are due, a few at a time. One that fails
- * again and again gets a first attempt now and then, until one succeeds.
+ * Sends to one webhook in the process that leases it: first attempts along the log, retries when due, a few at a time. After repeated
+ * failures first attempts are made only at intervals, until one succeeds.
  */
 import type { Clock, Ids, Log } from '#base'
 import type { LogPosition } from '#events'
@@ -19,30 +19,30 @@ export interface EndpointDeps {
   pages: Pages
   journal: Journal
   send: Send
-  /** The lease is believed in. */
+  /** Whether this process still holds the lease. */
   holds(webhookId: number, epoch: number): boolean
-  /** Requests that one webhook may have under way now. */
+  /** Requests that one webhook may have in flight now. */
   share(): number
 }
 
 export interface Endpoint extends Recorded {
   readonly webhook: StoredWebhook | undefined
   readonly inFlight: number
-  /** What the database says of it now; undefined: there is no such webhook any more. */
+  /** Applies the webhook's current row; undefined: the webhook was deleted. */
   refresh(webhook: StoredWebhook | undefined, positions: readonly StoredPosition[]): void
-  /** Starts what may be started. */
+  /** Starts as many attempts as allowed. */
   pump(): void
-  /** How many due retries may be given to it. */
+  /** How many due retries it can take. */
   retryRoom(): number
-  /** Makes a further attempt; `told` is undefined when there is nothing more to say. */
+  /** Makes a further attempt; `told` is undefined if there is no notification to send any more. */
   retry(due: Retry, told: Notification | undefined): void
-  /** Since this was last asked, or everything is done that there was. */
+  /** Whether the position has moved since the last call, or everything is done. */
   hasMoved(): boolean
 }
 
 const gone = 410
 const tooMany = 429
-/** When the log could not be read. */
+/** Delay after a failed read of the log. */
 const readAgainAfterMs = 1000
 
 export function openEndpoint(webhookId: number, epoch: number, knownHealth: Health, deps: EndpointDeps): Endpoint {
@@ -52,7 +52,7 @@ export function openEndpoint(webhookId: number, epoch: number, knownHealth: Heal
   let followers: Follower[] = []
   let turn = 0
   let inFlight = 0
-  /** First attempts among them. */
+  /** First attempts among the requests in flight. */
   let firsts = 0
   let savedAt = ''
   let readAgainMs = 0
@@ -122,7 +122,7 @@ export function openEndpoint(webhookId: number, epoch: number, knownHealth: Heal
       .then(
         () => endpoint.pump(),
         (error: unknown) => {
-          // Ours, such as a database that is away: not at once again.
+          // An internal error, such as an unavailable database: not repeated at once.
           follower.giveBack(entry)
           log.error({ err: error, webhook: webhookId }, 'a webhook request could not be made; it is tried again')
         },
@@ -153,7 +153,7 @@ export function openEndpoint(webhookId: number, epoch: number, knownHealth: Heal
     refresh(now, positions) {
       if (webhook && now && (webhook.url !== now.url || (now.enabled && !webhook.enabled))) health = healthy
       webhook = now
-      // The log itself, and one part that is sent again at a time.
+      // The live log, and at most one replay at a time.
       const live = positions.find(({ untilXact }) => untilXact === null)
       const again = positions.find(({ untilXact }) => untilXact !== null)
       const wanted = now?.enabled ? [live, again].filter((one) => one !== undefined) : []

@@ -1,49 +1,49 @@
 /**
- * One webhook's way through the log, or through a part of it that is sent again: what lies ahead, what is on its way, and up to where
- * everything is done. Bounded in events ahead of the position; gives them out so that those of one email come one after the other.
+ * One webhook's progress through the log or through a replayed part of it: queued events, events in flight, and the position up to which
+ * all are done. Bounded in events ahead of the position; events of one email are handed out one after the other.
  */
 import type { LogPosition } from '#events'
 import type { Page, PageEvent, Pages } from './pages.ts'
 import { hears, type StoredPosition } from './positions.ts'
 import type { StoredWebhook } from './records.ts'
 
-/** Events that the position may lag behind what is attempted: one slow answer holds up no more than these, and memory no less. */
+/** Most events between the position and the newest attempt. Bounds memory, and how far others run ahead of a slow answer. */
 const mostAhead = 256
-/** Read on when fewer than these wait. */
+/** Reads on when fewer than these are queued. */
 const enoughWaiting = 32
 
 export interface Entry {
   at: PageEvent
-  /** Attempted, and on record. */
+  /** Attempted and recorded. */
   isRecorded: boolean
-  /** In the transaction under way: when that is committed, it is on record. */
+  /** Part of the transaction in progress, whose commit records it. */
   isBeingRecorded: boolean
-  /** Given out to be attempted. */
+  /** Handed out for an attempt. */
   isTaken: boolean
 }
 
 export interface FollowerPosition extends LogPosition {
   /** Attempted beyond the position. */
   doneIds: number[]
-  /** There is nothing more to come. */
+  /** The followed part has ended. */
   isOver: boolean
 }
 
 export interface Follower {
   readonly id: number
-  /** The first waiting event of an email that is not busy; it is on its way from now on. */
+  /** Takes the first queued event of an email that is not busy; it is in flight from then on. */
   take(webhook: StoredWebhook, isBusy: (emailId: string) => boolean): Entry | undefined
-  /** It waits again. */
+  /** Queues the event again. */
   giveBack(entry: Entry): void
-  /** Reads on, if there is room and something to read; true when something new waits. */
+  /** Reads on, if there is room and more to read; true if new events were queued. */
   fill(webhook: StoredWebhook): Promise<boolean>
-  /** Everything before it is on record, or being recorded. */
+  /** Everything before it is recorded, or being recorded. */
   position(): FollowerPosition
-  /** Forgets what waits, unless something is on its way; it is read again. */
+  /** Drops the queued events unless some are in flight; they are read again later. */
   release(): void
 }
 
-/** The events that were before a webhook: those visible in a snapshot, `xmin:xmax:xip,…`. */
+/** Whether an event precedes the webhook, that is, is visible in the snapshot `xmin:xmax:xip,…`. */
 function beforeSnapshot(text: string): (xact: bigint) => boolean {
   const [xmin = '0', xmax = '0', open = ''] = text.split(':')
   const running = new Set(open === '' ? [] : open.split(','))
@@ -60,7 +60,7 @@ export function openFollower(stored: StoredPosition, pages: Pages): Follower {
   let waiting = 0
   let isFilling = false
   let isAtEnd = false
-  /** Raised when what is being read is not wanted any more. */
+  /** Raised to discard a read in progress. */
   let generation = 0
 
   const isWanted = (webhook: StoredWebhook, { event }: PageEvent) =>
@@ -105,7 +105,7 @@ export function openFollower(stored: StoredPosition, pages: Pages): Follower {
         entry.isTaken = true
         waiting--
         if (hears(webhook, event)) return entry
-        // What it heard of has changed since this was read.
+        // The webhook's subscription has changed since this was read.
         entry.isRecorded = true
       }
       return undefined

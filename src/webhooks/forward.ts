@@ -1,4 +1,4 @@
-/** Events posted to a receiver under development: as a webhook's first attempt would be, under a secret made for the occasion. */
+/** Posts events to a receiver under development, as a webhook's first attempt would, signed with a temporary secret. */
 import type { Clock, Random, Secrets } from '#base'
 import type { Db } from '#db'
 import type { Post, PostOutcome } from '#net'

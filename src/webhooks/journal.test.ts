@@ -1,4 +1,4 @@
-/** How far a webhook has come, when requests are written one by one because one of them cannot be stored. */
+/** Positions of webhooks when requests are written one by one, because one of them cannot be stored. */
 import { expect, test } from 'vitest'
 import { silentLog, systemClock } from '#base'
 import type { Db, Sql, Tx } from '#db'
@@ -20,7 +20,7 @@ const pages: Pages = {
   prepare: async () => undefined,
 }
 
-/** What was committed: up to where the webhook had come, and whose deliveries were on record by then. */
+/** The committed state: the webhook's position, and the deliveries recorded by then. */
 function openFake() {
   const committed: { position: number; deliveries: string[] }[] = []
   const deliveries: string[] = []

@@ -1,7 +1,7 @@
 /**
- * The journal: what became of requests, on record: the delivery, what is tried again and when, how the receiver does, and how far the
- * webhook has come in the log, of many requests in one transaction, so that they are true together. The fence is the epoch of the lease:
- * who has lost it moves nothing, but what it sent is on record too.
+ * Records results of webhook requests: the delivery record, the retry and its time, the receiver's health, and the position in the log.
+ * Many requests share one transaction, so that these stay consistent. Fenced by the lease's epoch: a process that lost the lease moves no
+ * position, but its requests are still recorded.
  */
 import { type Clock, type Log, metrics, pause } from '#base'
 import { type Db, makingDays, refusesContent, sql, type Tx } from '#db'
@@ -17,7 +17,7 @@ const disable = sql`
   set enabled = false, disabled_at = $2, disabled_because = 'gone', updated_at = $2
   where id = any($1) and enabled`
 
-/** Before any other row, as whoever changes a webhook locks it: neither waits for the other in a circle. */
+/** Locked in order and before any other row, as in a change of a webhook, which prevents deadlocks. */
 const shareWebhooks = sql<{ id: number }>`
   select id
   from webhooks
@@ -62,14 +62,14 @@ const endRetries = sql`
   using json_to_recordset($1::json) as ended ("webhookId" bigint, id bigint)
   where webhook_retries.webhook_id = ended."webhookId" and webhook_retries.event_id = ended.id`
 
-/** A webhook as its owner knows it. */
+/** A webhook as seen by the process that leases it. */
 export interface Recorded {
   readonly webhookId: number
   readonly epoch: number
   readonly health: Health
   readonly webhook: Webhook | undefined
   followers(): readonly Follower[]
-  /** The operator is told that it fails. */
+  /** Sets the time at which the operator was notified of the failure. */
   noteTold(at: Date): void
 }
 
@@ -78,39 +78,39 @@ export interface Attempted {
   epoch: number
   event: LogPosition
   delivery: Omit<NewDelivery, 'willRetry'>
-  /** 410: the webhook is disabled. */
+  /** Status 410: the webhook is disabled. */
   isGone: boolean
-  /** When it is tried again; null: it is not. */
+  /** The time of the retry; null: no retry. */
   dueAt: Date | null
-  /** Of a first attempt: where in the log it stood. */
+  /** Of a first attempt: its place in the log. */
   first: { entry: Entry; follower: Follower } | undefined
-  /** A later attempt of this event may be claimed again. */
+  /** Called when a further retry of this event may be claimed. */
   retried(): void
 }
 
 export interface Journal {
   add(endpoint: Recorded, attempted: Attempted): void
-  /** There is nothing more to say of this event: it is not tried again. */
+  /** Drops the event's retries, because there is no notification to send any more. */
   drop(endpoint: Recorded, event: LogPosition, dropped: () => void): void
-  /** Its position has moved past events that it does not hear of. */
+  /** Its position has moved past events that it is not subscribed to. */
   move(endpoint: Recorded): void
-  /** Not too much waits to be recorded. */
+  /** Whether the buffer has room. */
   hasRoom(): boolean
-  /** Resolves when nothing waits any more. */
+  /** Resolves when the buffer is empty. */
   emptied(): Promise<void>
 }
 
 type Item = {
   endpoint: Recorded
   attempted?: Attempted
-  /** What was sent and answered cannot be stored. */
+  /** The database rejects the content of the request or its response. */
   isUnrecordable?: boolean
   dropped?: { event: LogPosition; done: () => void }
 }
 
 const mostAtOnce = 500
 const mostWaiting = 2000
-/** A flush waits this long for company, unless there is enough of it. */
+/** A flush waits this many milliseconds for further entries, unless there are enough. */
 const gatherMs = 15
 const enoughAtOnce = 64
 const retryEveryMs = 100
@@ -119,7 +119,7 @@ export function openJournal({ db, clock, log }: { db: Db; clock: Clock; log: Log
   let queue: Item[] = []
   let moved = new Set<Recorded>()
   let running: Promise<void> | undefined
-  /** So many are written one by one, because the database refuses something in one of them. */
+  /** Number of entries to write one by one, because the database rejects one of them. */
   let alone = 0
 
   const run = async () => {
@@ -148,7 +148,7 @@ export function openJournal({ db, clock, log }: { db: Db; clock: Clock; log: Log
       }
     }
   }
-  /** One request that cannot be stored must not keep all others from it. False when it is not that. */
+  /** Whether the error concerns the content of one request, so that it must not block all others. */
   const isContained = (batch: readonly Item[], error: unknown): boolean => {
     if (batch.length > 1) {
       alone = batch.length
@@ -231,7 +231,7 @@ async function write(db: Db, clock: Clock, log: Log, batch: readonly Item[], end
         })),
     )
   }
-  // When it failed, the next transaction may be of fewer: no position may be beyond what is in that one.
+  // After a failure the next transaction may be smaller, so no position may be beyond its contents.
   try {
     await db.transaction(work)
     for (const entry of entries) entry.isRecorded = true
@@ -246,7 +246,7 @@ async function write(db: Db, clock: Clock, log: Log, batch: readonly Item[], end
   for (const webhook of gone) log.warn({ webhook }, 'a webhook answered 410 Gone and is disabled')
 }
 
-/** Returns the followers that are still there: a webhook that was disabled has none. */
+/** Returns the followers that still exist; a disabled webhook has no follower. */
 async function moveFollowers(tx: Tx, endpoints: readonly Recorded[]): Promise<Set<number>> {
   const at = endpoints.flatMap((endpoint) =>
     endpoint.followers().map((follower) => ({ webhookId: endpoint.webhookId, follower, ...follower.position() })),
@@ -259,7 +259,7 @@ async function moveFollowers(tx: Tx, endpoints: readonly Recorded[]): Promise<Se
   return new Set(alive.map(({ id }) => id))
 }
 
-/** Returns the attempts that another follows. */
+/** Returns the attempts that will be retried. */
 async function writeRetries(
   tx: Tx,
   batch: readonly Item[],

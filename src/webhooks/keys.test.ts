@@ -12,13 +12,13 @@ interface Made {
   createdAt: Date
 }
 interface Process {
-  /** Since it last asked which keys there are. */
+  /** Time since this process last read the keys. */
   staleMs: number
-  /** Of its clock. */
+  /** Offset of this process's clock. */
   offMs: number
 }
 
-/** A key that was always there, and others, the newest first: each so long after the one before. */
+/** A key that always existed, and others, newest first, each created this long after the one before. */
 function keysAfter(gapsMs: readonly number[]): Made[] {
   let atMs = beginMs
   const later = gapsMs.map((gapMs) => {

@@ -1,7 +1,6 @@
 /**
- * The RSA keys of the installation (contract 13.8): the first is made when there is none, further ones when the operator asks. A new one is
- * published at once and signs when nobody can have an older set any more; the one it replaces stays published until what it signed is on
- * record no longer.
+ * The installation's RSA keys (contract 13.8): the first is created on demand, further ones by the operator. A new key is published at once
+ * and signs after all cached key sets have expired. The replaced key stays published until no delivery record signed with it is left.
  */
 import { createHash, createPublicKey, type KeyObject } from 'node:crypto'
 import { type Clock, pause, type Secrets } from '#base'
@@ -9,11 +8,11 @@ import { type Db, type Queryable, sealedColumn, sql, type Tx } from '#db'
 import { makeRsaKey, readPrivateKey } from '#dkim'
 
 const keyLock = 7_305_055
-/** A set may be kept for an hour by who fetched it: another hour is for clocks that differ, and for what a process keeps itself. */
+/** A fetched key set may be cached for an hour. The second hour allows for clock differences and this program's own cache. */
 const aheadMs = 2 * 3_600_000
-/** Deliveries are on record for 30 days. */
+/** Delivery records are kept for 30 days. */
 const afterwardsMs = 31 * 86_400_000
-/** How long a process goes by what it has read, and how long it waits for an answer when it has read something before. */
+/** How long a process caches the keys, and how long it waits for the database before it uses cached ones. */
 const keptMs = 60_000
 const askWithinMs = 2000
 
@@ -45,7 +44,7 @@ export interface InstallationKey {
   createdAt: Date
 }
 
-/** What is published at a time, the key that signs first. `keys`: all, the newest first; the oldest has always signed. */
+/** The keys published at a time, the signing key first. `keys`: all keys, newest first; the oldest has always signed. */
 export function keysAt<Key extends { createdAt: Date }>(keys: readonly Key[], nowMs: number): Key[] {
   const signsFromMs = keys.map(({ createdAt }, index) => (index === keys.length - 1 ? 0 : createdAt.getTime() + aheadMs))
   const signing = signsFromMs.findIndex((fromMs) => fromMs <= nowMs)
@@ -75,7 +74,9 @@ export interface KeyDeps {
   secrets: Secrets
 }
 
-/** The keys to publish, the one that signs first; the first of all is made when there is none. Once known, they are served without a database. */
+/**
+ * Returns the published keys, the signing key first; creates the first key if needed. Once cached, keys are served without the database.
+ */
 export function openInstallationKeys({ db, clock, secrets }: KeyDeps): () => Promise<InstallationKey[]> {
   let known: readonly InstallationKey[] = []
   let readAtMs = Number.NEGATIVE_INFINITY
@@ -115,13 +116,13 @@ export function openInstallationKeys({ db, clock, secrets }: KeyDeps): () => Pro
   }
 }
 
-/** Adds a key that is published from now on; returns when it begins to sign. */
+/** Adds a key, published from now on; returns the time from which it signs. */
 export async function rotateInstallationKey({ db, clock, secrets }: KeyDeps): Promise<{ kid: string; signsFrom: Date }> {
   const made = await makeKey(secrets)
   const signsFromMs = await db.transaction(async (tx) => {
     const newest = await findNewest(tx)
     const nowMs = clock.nowMs()
-    // After every other one, whatever clocks say: their order tells which replaces which.
+    // Later than every other key even if clocks differ, because the order decides which key replaces which.
     const createdAtMs = newest ? Math.max(nowMs, newest.createdAt.getTime() + 1) : nowMs
     await made.save(tx, createdAtMs)
     return newest ? createdAtMs + aheadMs : nowMs
@@ -129,7 +130,7 @@ export async function rotateInstallationKey({ db, clock, secrets }: KeyDeps): Pr
   return { kid: made.kid, signsFrom: new Date(signsFromMs) }
 }
 
-/** Nobody else adds one until the caller commits. */
+/** Locks the keys until the caller commits. */
 async function findNewest(tx: Tx): Promise<{ createdAt: Date } | undefined> {
   await tx.run(lockKeys, [keyLock])
   return tx.first(storedKeys)
@@ -142,7 +143,7 @@ async function makeKey(secrets: Secrets) {
   return { kid, save: (on: Queryable, createdAtMs: number) => on.run(insertKey, [kid, sealed, new Date(createdAtMs)]) }
 }
 
-/** The id of a key is its thumbprint (RFC 7638). */
+/** A key's id is its thumbprint (RFC 7638). */
 function keyOf(privateKey: KeyObject): Omit<InstallationKey, 'createdAt'> {
   const { n = '', e = '' } = createPublicKey(privateKey).export({ format: 'jwk' })
   const kid = createHash('sha256')

@@ -1,4 +1,4 @@
-/** Which process sends for which webhook: the leases of the spool (decision 004), with webhooks for shards. */
+/** Webhook leases: which process sends for which webhook. Uses the spool's leases (decision 004), with webhooks as shards. */
 import { type Db, sql } from '#db'
 import { forgetProcess, type Leased } from '#spool'
 
@@ -57,5 +57,5 @@ export const endpointLeases: Leased = {
   count: async (db) => (await db.first(countAll))?.count ?? 0,
 }
 
-/** Frees the webhooks of a process that certainly has ended, so that another takes them over at once. */
+/** Releases the webhooks of a process known to have ended, so that another takes them over at once. */
 export const forgetSender = (db: Db, processId: string): Promise<void> => forgetProcess(db, endpointLeases, processId)

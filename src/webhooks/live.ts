@@ -1,6 +1,6 @@
 /**
- * The log as it happens, for whoever looks on: bodies as a webhook would get them, from a position on. Readers at the same place share
- * what is read; one that takes its time is waited for, and nothing is kept for it.
+ * Streams the event log live, with the bodies that a webhook would get, from a given position. Readers at the same position share the
+ * reads. Reading waits for a slow reader; its events are not buffered.
  */
 import { createHash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
@@ -11,11 +11,11 @@ import { openBodies, type PreparedBody, type ToldEvent } from './payload.ts'
 
 export interface LiveEvent extends PreparedBody {
   position: LogPosition
-  /** Of this event for everybody who looks on, now and later. */
+  /** Of this event for all readers, now and later. */
   uuid: string
 }
 
-/** All that was wanted up to `position`; nothing, when it was quiet for a while. */
+/** The matching events up to `position`; empty after a quiet period. */
 export interface LiveStep {
   events: LiveEvent[]
   position: LogPosition
@@ -23,7 +23,7 @@ export interface LiveStep {
 
 export interface LiveWish {
   after: LogPosition
-  /** null: of all tenants, and of the organisation. */
+  /** null: all tenants and the organisation. */
   tenantId: string | null
   /** null: all. */
   events: ReadonlySet<ToldEvent> | null
@@ -31,24 +31,24 @@ export interface LiveWish {
 
 export interface Live {
   endOfLog(): Promise<LogPosition>
-  /** Until `signal` aborts. Reads no further while a step is being dealt with; throws when the database is away. */
+  /** Runs until `signal` aborts. Reads on only after the caller has processed a step; throws if the database is unavailable. */
   follow(wish: LiveWish, signal: AbortSignal): AsyncGenerator<LiveStep, void>
 }
 
-/** The log is asked so often while somebody looks on, and not at all when nobody does. */
+/** Interval for reading the log while there are readers; without readers it is not read. */
 const askEveryMs = 250
-/** A step without events comes after so long: a sign of life. */
+/** An empty step follows after this time without events, as a keep-alive. */
 const quietMs = 15_000
 const mostPerPage = 200
 const keptPages = 16
 const pageKeptMs = 2000
-/** Readers wake together; those who wake a little later still share the answer that there is nothing. */
+/** Readers wake at about the same time and share an empty result for this long. */
 const emptyKeptMs = 20
 
 interface Page {
   events: LiveEvent[]
   end: LogPosition
-  /** There may be more already. */
+  /** There may be further events already. */
   isFull: boolean
 }
 
@@ -103,7 +103,7 @@ export function openLive({ db, clock }: { db: Db; clock: Clock }): Live {
 const liveEvents = ({ xact, id }: LoggedEvent, body: PreparedBody | undefined): LiveEvent[] =>
   body ? [{ ...body, position: { xact, id }, uuid: uuidOf(`live ${xact} ${id}`) }] : []
 
-/** RFC 9562 section 5.8: a UUID of our own making, the same for the same text. */
+/** RFC 9562 section 5.8: a version 8 UUID, the same for the same text. */
 function uuidOf(text: string): string {
   const octets = createHash('sha256').update(text).digest()
   octets[6] = ((octets[6] as number) & 0x0f) | 0x80
@@ -112,13 +112,13 @@ function uuidOf(text: string): string {
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20, 32)}`
 }
 
-/** A place in the log as those outside hold it, to go on from there. */
+/** A position in the log as clients store it, to resume from. */
 export const positionText = ({ xact, id }: LogPosition): string => `${xact}-${id}`
 
 const positionForm = /^(\d{1,20})-(\d{1,15})$/
 const largestXact = 2n ** 64n - 1n
 
-/** Undefined for what cannot be a position. */
+/** Undefined if the text is not a position. */
 export function parsePosition(text: string): LogPosition | undefined {
   const [, xact = '', id = ''] = positionForm.exec(text) ?? []
   return xact === '' || BigInt(xact) > largestXact ? undefined : { xact, id: Number(id) }

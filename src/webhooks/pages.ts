@@ -1,6 +1,6 @@
 /**
- * The log as senders read it: by pages that all webhooks share, because most of them stand at its end and read the same. What an event
- * says is made once for all of them, and only when one of them hears of it.
+ * Reads the log in pages shared by all webhooks, because most are at its end and read the same. An event's notification is built once for
+ * all of them, and only if one is subscribed to it.
  */
 import type { Clock } from '#base'
 import type { Db } from '#db'
@@ -8,7 +8,7 @@ import { isReadable, type LoggedEvent, type LogPosition, readEvents } from '#eve
 import { type BodyFor, bodyFor } from './body.ts'
 import type { Bodies } from './payload.ts'
 
-/** What webhooks are told of an event. */
+/** The content that webhooks get for an event. */
 export interface Notification {
   name: string
   emailId: string | null
@@ -18,35 +18,35 @@ export interface Notification {
 
 export interface PageEvent {
   event: LoggedEvent
-  /** Undefined: not asked for yet; null: webhooks are not told of it. */
+  /** Undefined: not prepared yet; null: webhooks do not get this event. */
   told: Notification | null | undefined
 }
 
 export interface Page {
   events: readonly PageEvent[]
-  /** Where the next page begins. */
+  /** The start of the next page. */
   end: LogPosition
 }
 
 export interface Pages {
-  /** The events after a position; none at the end of the log. */
+  /** The events after a position; empty at the end of the log. */
   next(after: LogPosition): Promise<Page>
   /** The same, read now; undefined while an open transaction could still write an event before `until`. */
   last(after: LogPosition, until: string): Promise<Page | undefined>
-  /** Nothing was found after this position a moment ago. */
+  /** The last read found no events after this position. */
   isDry(after: LogPosition): boolean
   /** Fills in `told`. */
   prepare(events: readonly PageEvent[]): Promise<void>
 }
 
 const pageSize = 200
-/** How long an event may lie before it is seen. */
+/** Longest time until a new event is seen. */
 const pollMs = 40
 const mostPages = 32
 
 interface Kept {
   page: Promise<Page>
-  /** Since when it is known to be empty. */
+  /** The time at which it was found empty. */
   dryMs: number | undefined
 }
 
@@ -89,7 +89,7 @@ export function openPages({ db, clock, bodies }: { db: Db; clock: Clock; bodies:
       return fresh.page
     },
     async last(after, until) {
-      // In this order: what the second sees cannot lack what the first has found to be complete.
+      // In this order: the second query cannot miss anything that the first has found complete.
       return (await isReadable(db, until)) ? read(after) : undefined
     },
     isDry(after) {

@@ -1,6 +1,6 @@
 /**
- * What an event says to those outside (contract 13.9): its payload, from the log's entry and the facts of its email. Real events and
- * the samples of a test are made by the same functions. What is no longer kept is empty, and never missing.
+ * Builds an event's payload (contract 13.9) from the log entry and the facts of its email. Real events and test samples use the same
+ * functions. Data that is no longer stored is empty, never missing.
  */
 import { emailIdTimeMs } from '#base'
 import { classification } from '#bounces'
@@ -9,24 +9,24 @@ import { type EmailFacts, findEmailFacts } from '#emails'
 import { type EventKind, type LoggedEvent, toldAt } from '#events'
 import { webhookEvents } from './records.ts'
 
-/** What webhooks for all events hear of: those that can be named, and two of the organisation (contract 13.1). */
+/** Events sent to webhooks for all events: those that can be subscribed by name, and two of the organisation (contract 13.1). */
 export const toldEvents = [...webhookEvents, 'SendLimitApproaching', 'SendLimitExceeded'] as const
 export type ToldEvent = (typeof toldEvents)[number]
 
-/** All of a body but its uuid, which is the receiver's own. */
+/** A complete body except its uuid, which differs for each receiver. */
 export interface PreparedBody {
   event: ToldEvent
-  /** The tenant's, or the organisation's for what is of no tenant. */
+  /** The tenant's id, or the organisation's for an event without tenant. */
   tenantId: string
   /** Seconds since the epoch. */
   timestamp: number
   payload: Record<string, unknown>
 }
 
-/** In the order of the events; undefined for one that webhooks are never sent. */
+/** In the order of the events; undefined for an event that webhooks never get. */
 export type Bodies = (events: readonly LoggedEvent[]) => Promise<(PreparedBody | undefined)[]>
 
-/** Asks once for the emails of all the events. */
+/** Loads the emails of all the events in one query. */
 export function openBodies({ db }: { db: Queryable }): Bodies {
   return async (events) => {
     const wanted = new Map<string, { tenantId: string; id: string }>()
@@ -65,7 +65,7 @@ export interface Message {
   metadata: Record<string, string> | null
 }
 
-/** `at`: what stands for the time of acceptance when even the id does not tell. */
+/** `at` stands in for the acceptance time if the id does not contain it. */
 export function messageOf(id: string, facts: Omit<EmailFacts, 'tenantId' | 'id'> | undefined, at: Date): Message {
   return {
     id: facts?.number ?? 0,
@@ -84,7 +84,7 @@ export function messageOf(id: string, facts: Omit<EmailFacts, 'tenantId' | 'id'>
 
 type Logged = Pick<LoggedEvent, 'id' | 'at' | 'data'>
 
-/** `message`: the email the event is of; of no matter where it is of none. */
+/** `message`: the event's email; ignored for an event without one. */
 export function payloadOf(event: ToldEvent, logged: Logged, message: Message): Record<string, unknown> {
   const { data } = logged
   const { metadata } = message
@@ -121,7 +121,7 @@ const attemptOf = (status: 'Sent' | 'SoftFail' | 'HardFail' | 'Held', { at, data
   time: numberOf(data.seconds),
 })
 
-/** What failed without a remote's word is unclassified. */
+/** A failure without a reply of the remote MTA is unclassified. */
 const failureOf = (data: Logged['data']) => ({
   classification: textOf(data.classification) || 'unclassified',
   classification_code: typeof data.classificationCode === 'number' ? data.classificationCode : classification('unclassified'),
@@ -131,7 +131,7 @@ const failureOf = (data: Logged['data']) => ({
 
 const visitOf = (data: Logged['data']) => ({ ip_address: textOf(data.ipAddress), user_agent: textOf(data.userAgent) })
 
-/** The report that came back, as `data.bounce` tells of it: {token, messageId, from, to, subject, timestamp}. */
+/** The bounce message from `data.bounce`: {token, messageId, from, to, subject, timestamp}. */
 function bounceOf({ id, at, data }: Logged, original: Message): Message {
   const report = recordOf(data.bounce)
   return {
@@ -175,7 +175,7 @@ const numberOf = (value: unknown) => (typeof value === 'number' ? value : 0)
 const nullableTextOf = (value: unknown) => (typeof value === 'string' ? value : null)
 const recordOf = (value: unknown) => (typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {})
 
-/** At most so many characters however they are counted, none of them cut in two. */
+/** At most `longest` characters, in UTF-16 units or code points, without splitting one. */
 function textOf(value: unknown, longest = Number.MAX_SAFE_INTEGER): string {
   if (typeof value !== 'string') return ''
   return value.length <= longest ? value : value.slice(0, longest).replace(/[\ud800-\udbff]$/, '')

@@ -1,6 +1,6 @@
 /**
- * How far each webhook has followed the log, and what is to be tried again: rows that whoever sends reads, and that go with the webhook,
- * or when it is disabled.
+ * Each webhook's position in the log and its retries: rows read by the sending process, and deleted when the webhook is deleted or
+ * disabled.
  */
 import { type Queryable, sql, type Tx } from '#db'
 import { countEventsWithin, findEndOfLog, type LogPosition } from '#events'
@@ -15,7 +15,7 @@ const insertPosition = sql`
   insert into webhook_positions (webhook_id, xact, event_id, done_ids, since)
   values ($1, $2::text::xid8, $3, '{}', pg_current_snapshot())`
 
-/** Nothing is visible in its snapshot: what is sent again was there before the webhook, perhaps. */
+/** An empty snapshot, because replayed events may be older than the webhook. */
 const insertReplay = sql`
   insert into webhook_positions (webhook_id, xact, event_id, done_ids, since, until_xact, after_at, before_at)
   values ($1, $2::text::xid8, 0, '{}', '1:1:', $3::text::xid8, $4, $5)`
@@ -82,7 +82,7 @@ export interface StoredPosition {
   /** Beyond the position. */
   doneIds: number[]
   since: string
-  /** The last transaction of a part that is sent again; null: the log to its end, for ever. */
+  /** The last transaction of a replayed part; null: the live log, without an end. */
   untilXact: string | null
   afterAt: Date | null
   beforeAt: Date | null
@@ -94,20 +94,20 @@ export interface Retry extends LogPosition {
   made: number
 }
 
-/** A new webhook's place; it hears of all that is committed after this transaction's present statement. */
+/** Creates a new webhook's position; it gets all events committed after this transaction's current statement. */
 export async function addEndpoint(tx: Tx, { id, enabled }: Webhook): Promise<void> {
   await tx.run(insertEndpoint, [id])
   if (enabled) await startFollowing(tx, id)
 }
 
-/** From the end of the log as it is now; what failed before is forgiven. */
+/** Starts at the current end of the log and resets the failure count. */
 export async function startFollowing(tx: Tx, webhookId: number): Promise<void> {
   const end = await findEndOfLog(tx)
   await tx.run(forgiveFailures, [webhookId])
   await tx.run(insertPosition, [webhookId, end.xact, end.id])
 }
 
-/** What is to be sent again and what was not sent yet is dropped. */
+/** Drops the webhooks' retries and unsent events. */
 export async function stopFollowing(tx: Tx, webhookIds: readonly number[]): Promise<void> {
   await tx.run(deletePositions, [webhookIds])
   await tx.run(deleteRetries, [webhookIds])
@@ -115,7 +115,7 @@ export async function stopFollowing(tx: Tx, webhookIds: readonly number[]): Prom
 
 export const forgive = (tx: Tx, webhookId: number): Promise<number> => tx.run(forgiveFailures, [webhookId])
 
-/** What only webhooks for all events hear of besides. */
+/** Events sent only to webhooks for all events. */
 const limitEvents = ['SendLimitApproaching', 'SendLimitExceeded']
 const everyKind: ReadonlySet<string> = new Set([...webhookEvents, ...limitEvents])
 
@@ -123,7 +123,7 @@ export const hears = ({ allEvents, events, tenantId }: Webhook, event: { kind: s
   (tenantId === organisationWide || tenantId === event.tenantId) &&
   (allEvents ? everyKind.has(event.kind) : events.some((one) => one === event.kind))
 
-/** Sends a part of the log again, from `after` to `before`, both exclusive; returns how many events the webhook hears of there. */
+/** Replays the log from `after` to `before`, both exclusive; returns the number of events that the webhook is subscribed to. */
 export async function addReplay(tx: Tx, webhook: Webhook, { after, before }: { after: Date; before: Date }): Promise<number> {
   const kinds = webhook.allEvents ? [...everyKind] : webhook.events
   const tenantId = webhook.tenantId === organisationWide ? null : webhook.tenantId
@@ -138,13 +138,13 @@ export const findPositions = (on: Queryable, webhookIds: readonly number[]): Pro
 export const findHealth = (on: Queryable, webhookIds: readonly number[]): Promise<(Health & { webhookId: number })[]> =>
   on.rows(healthOf, [webhookIds])
 
-/** How many webhooks that are on fail now, and for how long the first of them has. */
+/** The number of enabled webhooks that fail now, and the longest time that one has failed. */
 export async function measureFailing(on: Queryable, nowMs: number): Promise<{ webhooks: number; longestMs: number }> {
   const { count = 0, since = null } = (await on.first(failingNow)) ?? {}
   return { webhooks: count, longestMs: since === null ? 0 : Math.max(0, nowMs - since.getTime()) }
 }
 
-/** What is due now of these webhooks, the longest due first, at most `room` of each. */
+/** The due retries of these webhooks, the longest overdue first, at most `room` for each. */
 export const findDueRetries = (on: Queryable, asked: readonly { webhookId: number; room: number }[], nowMs: number): Promise<Retry[]> =>
   on.rows(dueRetries, [
     asked.map(({ webhookId }) => webhookId),

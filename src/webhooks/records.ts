@@ -1,11 +1,11 @@
 /**
- * Webhooks as records: one row, seen as a tenant's or (tenant '') as the organisation's. What it hears of, and its secrets: sealed in
- * the row, a replaced one signing for another day.
+ * Webhook records: one row, owned by a tenant or (tenant '') by the organisation, with its subscription and its sealed secrets. A replaced
+ * secret keeps signing for one day.
  */
 import { type Ids, type Secrets, wrongField } from '#base'
 import { type Queryable, sealedColumns, sql, type Tx } from '#db'
 
-/** What a webhook may subscribe to by name (contract 13.1). */
+/** Events that a webhook may subscribe to by name (contract 13.1). */
 export const webhookEvents = [
   'MessageSent',
   'MessageDelayed',
@@ -18,10 +18,10 @@ export const webhookEvents = [
 ] as const
 export type WebhookEvent = (typeof webhookEvents)[number]
 
-/** Why a webhook is disabled: its receiver answered 410, or a request asked for it. */
+/** The reason of a disabled webhook: its receiver answered 410, or a request disabled it. */
 export const disabledReasons = ['gone', 'asked'] as const
 
-/** The tenant of webhooks that hear of every tenant. */
+/** The tenant id of webhooks that get every tenant's events. */
 export const organisationWide = ''
 
 export interface Webhook {
@@ -30,15 +30,15 @@ export interface Webhook {
   uuid: string
   name: string
   url: string
-  /** Kept, and without effect, while `allEvents`. */
+  /** Stored, but without effect while `allEvents`. */
   events: WebhookEvent[]
   allEvents: boolean
   enabled: boolean
-  /** null: it is enabled, or this is not known. */
+  /** null: enabled, or the time is unknown. */
   disabledAt: Date | null
   disabledBecause: (typeof disabledReasons)[number] | null
   timeoutSeconds: number
-  /** The first failure since its receiver last answered well; null: none, or it is off. */
+  /** The first failure since the receiver's last success; null: not failing, or disabled. */
   failingSince: Date | null
   createdAt: Date
   updatedAt: Date
@@ -120,7 +120,7 @@ const deleteWebhooksOf = sql`
 const wholeNumber = /^[1-9]\d{0,15}$/
 const uuidForm = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
-/** By id or uuid; `tenantId` null: of anybody. */
+/** By id or uuid; `tenantId` null: of any owner. */
 export async function findWebhook(on: Queryable, given: string, tenantId: string | null): Promise<StoredWebhook | undefined> {
   if (wholeNumber.test(given)) return on.first(webhookById, [given, tenantId])
   return uuidForm.test(given) ? on.first(webhookByUuid, [given, tenantId]) : undefined
@@ -128,7 +128,7 @@ export async function findWebhook(on: Queryable, given: string, tenantId: string
 
 export const findWebhooks = (on: Queryable, ids: readonly number[]): Promise<StoredWebhook[]> => on.rows(webhooksById, [ids])
 
-/** The channel on which a webhook's id is said after it was made or changed. */
+/** The NOTIFY channel that carries the id of a created or changed webhook. */
 export const webhookChanged = 'webhook_changed'
 
 /** `tenantId` null: of all tenants and of the organisation. */
@@ -158,10 +158,10 @@ export async function addWebhook(
   return row
 }
 
-/** Nobody else changes it until the caller commits. */
+/** Locks the row until the caller commits. */
 export const lockWebhook = (tx: Tx, id: number): Promise<StoredWebhook | undefined> => tx.first(lockedWebhook, [id])
 
-/** What `change` makes of the row as it stands now; undefined when there is none any more. */
+/** Applies `change` to the current row; undefined if the webhook no longer exists. */
 export async function changeWebhook(
   tx: Tx,
   id: number,
@@ -181,7 +181,7 @@ export const dropWebhooksOf = (tx: Tx, tenantId: string): Promise<number> => tx.
 
 export type Subscription = Pick<Webhook, 'events' | 'allEvents'>
 
-/** What a webhook hears of from now on; `stored` is undefined for a new one. Refuses one that would hear of nothing. */
+/** A webhook's new subscription; `stored` is undefined for a new webhook. Refuses an empty subscription. */
 export function subscription(
   wanted: { events?: readonly WebhookEvent[] | null | undefined; allEvents?: boolean | null | undefined },
   stored: Subscription | undefined,
@@ -198,7 +198,7 @@ export function subscription(
 }
 
 const overlapMs = 86_400_000
-/** However often somebody rotates, a request carries no more than one signature more. */
+/** Bounds the additional signatures of a request, however often the secret is rotated. */
 const mostOldSecrets = 5
 
 const sealName = ({ uuid }: Pick<Webhook, 'uuid'>) => `webhook ${uuid}`
@@ -214,7 +214,7 @@ export function rotated(stored: StoredWebhook, sealed: Buffer, nowMs: number): P
 
 const stillValid = ({ oldSecrets }: StoredWebhook, nowMs: number) => oldSecrets.filter(({ until }) => Date.parse(until) > nowMs)
 
-/** All that sign now, the newest first: the octets, without prefix. */
+/** All secrets that sign now, the newest first, as bytes without prefix. */
 export const openedSecrets = (stored: StoredWebhook, secrets: Secrets, nowMs: number): Buffer[] =>
   [stored.secret, ...stillValid(stored, nowMs).map(({ sealed }) => Buffer.from(sealed, 'base64'))].map((sealed) =>
     secrets.open(sealName(stored), sealed),

@@ -1,4 +1,4 @@
-/** One signed request to a webhook, as it was sent and answered, and the record of it. */
+/** Sends one signed request to a webhook and builds its delivery record. */
 import { createHash } from 'node:crypto'
 import type { Clock, EndedSpan, Ids, Secrets, Traces } from '#base'
 import type { Post, PostOutcome } from '#net'
@@ -15,17 +15,17 @@ export interface RequestDeps {
   traces?: Traces | undefined
   keys: () => Promise<InstallationKey[]>
   config: { webhookSignatureHeader: string }
-  /** Of this program, for the User-Agent. */
+  /** The program's version, for the User-Agent. */
   version: string
 }
 
 export interface WebhookRequest {
-  /** Of the event and the webhook. */
+  /** Of the event for this webhook. */
   uuid: string
   event: string
-  /** Of the event, if it is about one. */
+  /** The event's email, if it has one. */
   emailId?: string | null
-  /** Of the event. */
+  /** The event's tenant. */
   tenantId: string
   attempt: number
   body: Buffer
@@ -34,11 +34,11 @@ export interface WebhookRequest {
 
 export interface Answered {
   outcome: PostOutcome
-  /** When the request was made. */
+  /** The time of the request. */
   nowMs: number
-  /** A 2xx answer. */
+  /** A 2xx response. */
   success: boolean
-  /** But for what comes of it. */
+  /** The record except `willRetry`. */
   delivery: Omit<NewDelivery, 'willRetry'>
 }
 
@@ -46,7 +46,7 @@ export type Send = (webhook: StoredWebhook, request: WebhookRequest) => Promise<
 
 export function openSend(deps: RequestDeps): Send {
   const { clock, ids, secrets, post, config, version } = deps
-  /** Unsealing takes as long as signing with them; a record is read anew every half second. */
+  /** Caches unsealed secrets: unsealing takes as long as signing, and rows are read again every half second. */
   const unsealed = new WeakMap<StoredWebhook, Buffer[]>()
   const secretsOf = (webhook: StoredWebhook, nowMs: number) => {
     const known = unsealed.get(webhook) ?? openedSecrets(webhook, secrets, nowMs)
@@ -85,7 +85,7 @@ export function openSend(deps: RequestDeps): Send {
   }
 }
 
-/** As traces show it. The URL may hold a secret, so that only its host is told. */
+/** The trace span of the attempt. The URL may contain a secret, so only its host is recorded. */
 function attemptSpan(webhook: StoredWebhook, { uuid, event, emailId, tenantId, attempt }: WebhookRequest, outcome: PostOutcome): EndedSpan {
   const { statusCode, durationMs } = outcome
   return {
@@ -109,7 +109,7 @@ function attemptSpan(webhook: StoredWebhook, { uuid, event, emailId, tenantId, a
 
 const isSuccess = (statusCode: number | null) => statusCode !== null && statusCode >= 200 && statusCode < 300
 
-/** The same for an event and a webhook on every attempt and after every crash: version 5 of RFC 9562, named by the event's number. */
+/** The same for an event and a webhook on every attempt and after a crash: a version 5 UUID (RFC 9562) of the event's number. */
 export function eventUuid(webhook: { uuid: string }, eventId: number): string {
   const hash = createHash('sha1')
     .update(Buffer.from(webhook.uuid.replaceAll('-', ''), 'hex'))

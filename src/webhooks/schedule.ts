@@ -1,6 +1,6 @@
 /**
- * When an attempt follows a failed one (contract 13.8), and what is thought of a receiver: one whose attempts all fail gets first attempts
- * at growing intervals only, so that its backlog stays a position in the log and not a row for each event (decision 010).
+ * Retry schedule (contract 13.8) and receiver health. While a receiver fails, first attempts are made only at growing intervals. So its
+ * backlog stays a position in the log and not a row per event (decision 010).
  */
 
 const secondMs = 1000
@@ -13,8 +13,8 @@ const jitter = 0.1
 export const longestRetryDelayMs = 24 * hourMs * (1 + jitter)
 
 /**
- * Milliseconds from the failed attempt of this number to the next; undefined after the last. `fraction` in [0, 1) is the jitter; what the
- * receiver asks for is heeded up to twice the step, and a day.
+ * Milliseconds from the failed attempt of this number to the next; undefined after the last. `fraction` in [0, 1) is the jitter. The
+ * receiver's Retry-After is honoured up to twice the step, and up to one day.
  */
 export function retryDelayMs(attempt: number, fraction: number, askedMs: number | null): number | undefined {
   const stepMs = stepsMs[attempt - 1]
@@ -23,7 +23,7 @@ export function retryDelayMs(attempt: number, fraction: number, askedMs: number 
   return Math.max(stepMs * (1 - jitter + 2 * jitter * fraction), wishedMs)
 }
 
-/** A Retry-After header (RFC 9110 section 10.2.3) in milliseconds from now; null for none, or one that is not understood. */
+/** A Retry-After header (RFC 9110 section 10.2.3) in milliseconds from now; null if absent or invalid. */
 export function readRetryAfter(header: string | null, nowMs: number): number | null {
   if (header === null) return null
   if (/^\d{1,9}$/.test(header)) return Number(header) * secondMs
@@ -32,34 +32,34 @@ export function readRetryAfter(header: string | null, nowMs: number): number | n
 }
 
 export interface Health {
-  /** Attempts that failed since one succeeded. */
+  /** Failed attempts since the last success. */
   failures: number
   failingSince: Date | null
-  /** When the next first attempt may be made, while too many have failed. */
+  /** The time of the next first attempt, after too many failures. */
   probeAt: Date | null
-  /** When the operator was told. */
+  /** The time at which the operator was notified. */
   toldAt: Date | null
 }
 
 export const healthy: Health = { failures: 0, failingSince: null, probeAt: null, toldAt: null }
 
-/** So many attempts in a row have failed: the receiver is away, and not only one event too much for it. */
+/** After this many failures in a row the receiver counts as unavailable; fewer may be caused by one event. */
 const awayFrom = 8
 const firstProbeMs = 5 * secondMs
 const longestProbeMs = 5 * minuteMs
-/** Of the time that it has been failing: the intervals grow by a fifth each. */
+/** Interval as a fraction of the time it has been failing: each interval is a fifth longer. */
 const probePart = 0.2
 const longFailureMs = dayMs
 
 export const isAway = ({ failures }: Health): boolean => failures >= awayFrom
 
-/** Whether a first attempt may be made to a receiver that is away. A probe further off than any interval was set by a clock that was ahead. */
+/** True when a first attempt to a receiver that is away is due. A probe beyond the longest interval was set by a clock that was ahead. */
 export function mayProbe({ probeAt }: Health, nowMs: number): boolean {
   const inMs = (probeAt?.getTime() ?? 0) - nowMs
   return inMs <= 0 || inMs > longestProbeMs
 }
 
-/** `askedMs`: to be left alone for so long (429). */
+/** `askedMs`: the pause that the receiver asked for (429). */
 export function afterAttempt(health: Health, success: boolean, atMs: number, askedMs: number | null): Health {
   if (success) return healthy
   const failingSince = health.failingSince ?? new Date(atMs)
@@ -72,6 +72,6 @@ export function afterAttempt(health: Health, success: boolean, atMs: number, ask
   }
 }
 
-/** It has failed for a day, and nobody was told. */
+/** It has failed for a day, and the operator was not notified yet. */
 export const isToBeTold = ({ failingSince, toldAt }: Health, nowMs: number): boolean =>
   failingSince !== null && toldAt === null && nowMs - failingSince.getTime() >= longFailureMs

@@ -1,6 +1,6 @@
 /**
- * One process that sends: it owns some of the webhooks by lease, learns every half second what is new about them, and keeps each going
- * for itself, so that none waits for another.
+ * Webhook sender of one process: leases some of the webhooks, reads their changes every half second, and runs each independently, so that
+ * one cannot delay another.
  */
 import { type Clock, type Ids, type Log, pause, type Secrets, startLoop, type Traces } from '#base'
 import type { Db } from '#db'
@@ -25,7 +25,7 @@ export interface SendingDeps {
   log: Log
   traces?: Traces | undefined
   secrets: Secrets
-  /** One that keeps connections. */
+  /** Must keep connections open. */
   post: Post
   bodies: Bodies
   config: { webhookSignatureHeader: string; leaseMs: number }
@@ -35,16 +35,16 @@ export interface SendingDeps {
 }
 
 export interface Sending {
-  /** Waits for what is under way, and leaves the webhooks to others. */
+  /** Waits for requests in flight, then releases the webhooks to other processes. */
   stop(): Promise<void>
 }
 
 const tickMs = 40
 const refreshMs = 500
 const retryPollMs = 200
-/** Positions that move past what nobody hears of are saved this often. */
+/** Interval for saving positions that only moved past unsubscribed events. */
 const moveMs = 5000
-/** Requests of one webhook, and of all together while fewer webhooks than that are busy; beyond, each has one. */
+/** Most requests of one webhook, and of all together while fewer webhooks than that are busy; with more busy webhooks, each has one. */
 const mostOfOne = 8
 const mostInAll = 1024
 const stopWithinMs = 32_000
@@ -77,12 +77,12 @@ export async function startSending(deps: SendingDeps): Promise<Sending> {
     share: () => share,
   }
 
-  /** Takes up what was leased, and leaves what was lost: what a left one has under way is still recorded. */
+  /** Starts newly leased webhooks and stops lost ones; requests in flight of a lost one are still recorded. */
   const adopt = async () => {
-    // After a restore nothing is sent until the operator says so.
+    // After a restore no request is sent until the operator resumes sending.
     if (await findRestore(db)) return
     const owned = leases.owned()
-    // Without belief in the lease nothing is started; when it is renewed, all goes on from where it was.
+    // Without a valid lease no request is started; once it is renewed, sending continues.
     if (owned.length === 0) return
     const epochs = new Map(owned.map(({ shard, epoch }) => [shard, epoch]))
     for (const [id, endpoint] of endpoints) if (epochs.get(id) !== endpoint.epoch) endpoints.delete(id)
@@ -123,7 +123,7 @@ export async function startSending(deps: SendingDeps): Promise<Sending> {
     for (const one of due) startRetry(one, byId.get(one.id))
   }
 
-  /** What it does not hear of any more, or what is gone from the log, is not tried again. */
+  /** An event that is no longer subscribed to, or no longer in the log, is not retried. */
   const startRetry = (due: Retry, found: PageEvent | undefined) => {
     const endpoint = endpoints.get(due.webhookId)
     if (!endpoint?.webhook) return
@@ -141,7 +141,7 @@ export async function startSending(deps: SendingDeps): Promise<Sending> {
   }
 
   const every = (everyMs: number, name: string, turn: () => Promise<void>) => startLoop({ clock, log, name, everyMs }, turn)
-  /** Beats on until the last request is on record: another process would repeat it. */
+  /** The heartbeat continues until the last request is recorded; otherwise another process would repeat it. */
   const leasing = every(leases.everyMs, 'leasing webhooks', async () => {
     await leases.turn()
     await adopt()

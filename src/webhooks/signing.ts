@@ -1,16 +1,16 @@
 /**
- * How a receiver knows that a request is ours (contract 13.8): HMAC-SHA-256 with the webhook's secret (Standard Webhooks), and
- * RSA-SHA-256 with the installation's key, which is published as a JWK set (keys.ts).
+ * Request signatures (contract 13.8): HMAC-SHA-256 with the webhook's secret (Standard Webhooks), and RSA-SHA-256 with the installation's
+ * key, published as a JWK set (keys.ts).
  */
 import { createHmac, sign } from 'node:crypto'
 import { promisify } from 'node:util'
 import type { InstallationKey } from './keys.ts'
 
-/** On another thread: a signature takes longer than everything else about a request. */
+/** On another thread: a signature takes longer than the rest of a request. */
 const signBeside = promisify(sign)
 
 export interface Signed {
-  /** The event's, the same on every attempt. */
+  /** The event's uuid, the same on every attempt. */
   uuid: string
   event: string
   attempt: number
@@ -21,7 +21,7 @@ export interface Signed {
 const secretPrefix = 'whsec_'
 export const shownSecret = (octets: Uint8Array) => secretPrefix + Buffer.from(octets).toString('base64')
 
-/** Every header of a request but those of HTTP itself. */
+/** All headers of a request except those of HTTP itself. */
 export async function signedHeaders(
   { uuid, event, attempt, body, nowMs }: Signed,
   by: { secrets: readonly Buffer[]; key: InstallationKey; signatureHeader: string; version: string },

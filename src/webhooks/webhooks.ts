@@ -1,12 +1,10 @@
 /**
- * Webhooks: who is told of what happens, how a receiver knows that it was us, and what became of each request. One kind of record,
- * seen as a tenant's or as the organisation's. Processes that share the webhooks by lease follow the log and send.
+ * Webhooks: subscriptions to events, signed requests, and a record of each. One kind of record, shown as a tenant's or as the
+ * organisation's. Sending processes share the webhooks by lease and follow the event log.
  * Owns: webhooks, webhook_endpoints, webhook_positions, webhook_retries, webhook_processes, webhook_deliveries, webhook_signing_keys.
- * Uses: base, dkim, net, bounces, db, tenants, events, emails, spool. Used by: housekeeping, installation, doctor, http, cli,
- * main.
- * Promises: every event is sent at least once, under one id for each webhook, those of one email in their order; no receiver keeps
- * another waiting; nothing is sent to an address that is not allowed; secrets and keys are sealed in the database; every request but a
- * test leaves a record.
+ * Uses: base, dkim, net, bounces, db, tenants, events, emails, spool. Used by: housekeeping, installation, doctor, http, cli, main.
+ * Promises: every event is sent at least once, under one id for each webhook, and the events of one email in order; no receiver delays
+ * another; requests go only to allowed addresses; secrets and keys are sealed in the database; every request but a test is recorded.
  */
 import { type Clock, type Ids, type Random, Refusal, refuseOddText, type Secrets, type Traces, wrongField } from '#base'
 import type { Db, Tx } from '#db'
@@ -78,11 +76,11 @@ export interface WebhooksDeps {
   post: Post
   traces?: Traces | undefined
   config: { webhookSignatureHeader: string }
-  /** Of this program, for the User-Agent. */
+  /** The program's version, for the User-Agent. */
   version: string
 }
 
-/** Undefined and null: as it is, or as is usual for a new one. */
+/** Undefined and null: unchanged, or the default for a new webhook. */
 interface Changes {
   name?: string | null | undefined
   url?: string | null | undefined
@@ -95,7 +93,7 @@ interface Changes {
 
 export interface Shown {
   webhook: Webhook
-  /** `whsec_…`, where it may be told. */
+  /** `whsec_…`, if it may be shown. */
   secret?: string
 }
 
@@ -111,7 +109,7 @@ export interface Replayed {
   at: Date
 }
 
-/** A scope of null is the whole organisation; `organisationWide` its own webhooks. What is not there is refused with `not_found`. */
+/** A scope of null is the whole organisation; `organisationWide` its own webhooks. A missing webhook is refused with `not_found`. */
 export interface Webhooks {
   create(tenantId: string, wanted: Changes & { name: string; url: string }): Promise<Shown>
   /** null: of all tenants and of the organisation. */
@@ -119,7 +117,7 @@ export interface Webhooks {
   get(id: string, scope: string | null, options?: { reveal?: boolean | undefined }): Promise<Shown>
   update(id: string, scope: string | null, changes: Changes): Promise<Shown>
   remove(id: string, scope: string | null): Promise<void>
-  /** Posts one sample at once, whether enabled or not. `marked`: with `_test`. */
+  /** Posts one sample at once, even to a disabled webhook. `marked`: with `_test`. */
   test(id: string, scope: string | null, event: WebhookEvent, marked: boolean): Promise<TestResult>
   /** Requests about one email, newest first, to the webhooks of `ownerId`; null: to all. */
   deliveriesOfEmail(emailId: string, ownerId: string | null, most: number): Promise<Delivery[]>
@@ -130,9 +128,9 @@ export interface Webhooks {
   ): Promise<{ deliveries: Delivery[]; total: number }>
   getDelivery(id: string, scope: DeliveryScope): Promise<DeliveryDetails>
   replay(id: string, scope: DeliveryScope): Promise<Replayed>
-  /** Queues what happened between two moments, both exclusive, to be sent again; returns how many events. */
+  /** Queues the events between two times, both exclusive, to be sent again; returns their number. */
   replayRange(id: string, scope: string | null, range: { after: Date; before: Date }): Promise<number>
-  /** The public keys that receivers verify with. */
+  /** The public keys for verification by receivers. */
   jwks(): Promise<{ keys: Jwk[] }>
 }
 
@@ -141,7 +139,7 @@ const usualTimeoutSeconds = 5
 const testWithinMs = 5000
 const noSuchWebhook = () => new Refusal('not_found', { message: 'there is no such webhook' })
 
-/** An API call is answered within 30 seconds, whatever a webhook's own limit is. */
+/** An API call is answered within 30 seconds, even if the webhook's own timeout is longer. */
 const longestReplayMs = 28_000
 
 export function openWebhooks(deps: WebhooksDeps): Webhooks {
@@ -226,7 +224,7 @@ export function openWebhooks(deps: WebhooksDeps): Webhooks {
       const organisation = await findOrganisation(db)
       const tenant = webhook.tenantId === organisationWide ? await tenants.default() : await tenants.find(webhook.tenantId)
       if (!organisation) throw new Error('there is no organisation')
-      // Deleted a moment ago, and the webhook with it.
+      // The tenant was deleted concurrently, and its webhook with it.
       if (!tenant) throw noSuchWebhook()
       const uuid = ids.uuid()
       const nowMs = clock.nowMs()
@@ -261,7 +259,7 @@ export function openWebhooks(deps: WebhooksDeps): Webhooks {
   }
 }
 
-/** Has a webhook told again of what happened between two moments, both exclusive; returns how many events that are. */
+/** Queues the events between two times, both exclusive, to be sent again to a webhook; returns their number. */
 export async function replayRange(db: Db, id: string, scope: string | null, range: { after: Date; before: Date }): Promise<number> {
   if (range.after >= range.before) throw wrongField('before', 'must be later than after')
   const known = await findWebhook(db, id, scope)
@@ -275,7 +273,7 @@ export async function replayRange(db: Db, id: string, scope: string | null, rang
   return queued
 }
 
-/** Refuses a URL that is none, or that leads where nothing is sent to; a name that cannot be looked up may be one day. */
+/** Refuses an invalid URL, or one with an address that is not allowed. A name that does not resolve now is accepted. */
 async function checkTexts({ name, url }: Changes, post: Post): Promise<void> {
   if (name) refuseOddText('name', name)
   if (!url) return
@@ -285,7 +283,7 @@ async function checkTexts({ name, url }: Changes, post: Post): Promise<void> {
   throw wrongField('url', verdict.message, verdict.kind === 'refused' ? 'webhook_url_not_allowed' : 'validation_error')
 }
 
-/** All that a tenant has here; the caller removes the tenant. */
+/** Deletes a tenant's webhooks; the caller deletes the tenant. */
 export async function removeWebhooksOfTenant(tx: Tx, tenantId: string): Promise<void> {
   await dropDeliveriesOf(tx, tenantId)
   await dropWebhooksOf(tx, tenantId)

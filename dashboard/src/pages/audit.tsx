@@ -1,4 +1,4 @@
-/** Who changed what: for owners. */
+/** The audit log, for owners. */
 import { Link } from '@tanstack/react-router'
 import { type FormEvent, useState } from 'react'
 import { Badge, Button, Field, Heading, Time } from '../parts/basics.tsx'

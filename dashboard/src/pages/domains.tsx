@@ -1,4 +1,4 @@
-/** Sending domains, and the records each needs: what to publish, what was found, what to do. */
+/** Sending domains and their DNS records: required values, values found, recommended actions. */
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
@@ -132,7 +132,7 @@ export function DomainPage() {
   )
 }
 
-/** POSTRIDER_HOSTNAME, which the records name, where it is not a public host name. */
+/** POSTRIDER_HOSTNAME as used in the records, if it is not a public host name. */
 function hostOf({ dnsRecords }: Domain): string | undefined {
   const host = dnsRecords.returnPath?.value.replace(/^rp\./, '')
   return host?.includes('.') ? undefined : host

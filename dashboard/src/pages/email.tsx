@@ -1,4 +1,4 @@
-/** One email: where it is and why, what was tried, what it says, who looked at it, and what can be done. */
+/** One email: its status and reason, attempts, content, tracking events, and the available actions. */
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { useState } from 'react'
@@ -32,7 +32,7 @@ export function EmailPage() {
   const more = useQuery({
     queryKey: [...key, 'more'],
     queryFn: () => get<EmailMore>(`/dashboard/api/emails/${id}/more`),
-    // What is final is looked up once: the request that sent it is found by its time, among everybody's.
+    // A final email is loaded once, because finding the request that sent it searches the log by time across all callers.
     refetchInterval: email && ['pending', 'softfail', 'held'].includes(email.status) ? everyMs : false,
   })
   const [cancelling, setCancelling] = useState(false)
@@ -136,5 +136,5 @@ export function EmailPage() {
   )
 }
 
-/** Asks for this email again; the key stays a placeholder. */
+/** Requests this email; the key is a placeholder. */
 const curlFor = ({ id }: EmailDetails) => `curl '${location.origin}/v1/emails/${id}?expand=full' -H "Authorization: Bearer $POSTRIDER_KEY"`

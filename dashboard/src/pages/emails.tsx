@@ -1,4 +1,4 @@
-/** All emails, newest first: searched, filtered, saved; what happens appears by itself. */
+/** All emails, newest first: search, filters, saved views, live updates. */
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { type FormEvent, useState } from 'react'
@@ -13,15 +13,15 @@ import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
 import { type Email, type Key, statuses } from '../types.ts'
 
-/** Where the stream says nothing: accepted, and not yet tried. */
+/** For changes that are not in the event stream: emails that are accepted but not yet attempted. */
 const everyMs = 5000
-/** As far as the API counts where it looks through emails. */
+/** The most that the API counts in a search. */
 const mostCounted = 1000
 const words = texts.emails
 const filterNames = ['to', 'from', 'subject', 'status', 'tag', 'domain', 'credentialId', 'metadata', 'after', 'before'] as const
 const typed = ['to', 'from', 'subject', 'tag', 'domain', 'metadata', 'after', 'before'] as const
 const rare = ['tag', 'domain', 'credentialId', 'metadata', 'after', 'before'] as const
-/** These make a list a search, of which the API lists only so many. */
+/** Filters that make a list a search, for which the API bounds the results. */
 const searchNames = ['subject', 'domain', 'credentialId', 'metadata'] as const
 type Filters = Record<string, string | undefined>
 
@@ -36,7 +36,7 @@ export function EmailsPage() {
   const { data, error, isPending } = useList<Email>('emails', pathOf({ page: filters.page, perPage: 30 }), everyMs)
   const isFiltered = filterNames.some((name) => filters[name])
   const isSearch = searchNames.some((name) => filters[name]) || (Boolean(filters.status) && mail !== 'all')
-  // A search may take longer than the next event; what is under way is not begun anew.
+  // A search may take longer than the time to the next event, so a running one is not restarted.
   useNews(tenantId, () => void (isFiltered || client.invalidateQueries({ queryKey: ['emails'] }, { cancelRefetch: false })))
   return (
     <>
@@ -82,7 +82,7 @@ export function EmailsPage() {
   )
 }
 
-/** Of live mail there may be none because all of it is test mail. */
+/** There may be no live mail because all of it is test mail. */
 function NoneListed({ mail, isFiltered, onShow }: { mail: string; isFiltered: boolean; onShow: () => void }) {
   const { scoped } = useHere()
   const path = scoped('/v1/emails', { test: 'true', perPage: 1 })
@@ -100,7 +100,7 @@ function NoneListed({ mail, isFiltered, onShow }: { mail: string; isFiltered: bo
   )
 }
 
-/** A date field says a time in the reader's zone; the API is asked in UTC. */
+/** A date field is in the reader's time zone; the API takes UTC. */
 function instants(filters: Filters): Filters {
   const utc = (local: string | undefined) => {
     const at = local ? new Date(local) : undefined

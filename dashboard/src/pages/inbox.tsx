@@ -1,4 +1,4 @@
-/** Mail that was sent with test keys and received by the simulated world: found, read, cleared, sent for real. */
+/** The test inbox: mail of test keys received by the simulator, which can be searched, read, cleared and sent for real. */
 import { keepPreviousData, useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { type FormEvent, useState } from 'react'
@@ -153,7 +153,7 @@ function Reader({ mail, onBack }: { mail: Received; onBack: () => void }) {
           {mail.links.map((link) => (
             <li key={link} className="flex flex-wrap items-center gap-2">
               <Copy text={link} />
-              {/* Followed only by who chooses to, without saying where from. */}
+              {/* Followed only on a click, without a Referer header. */}
               {/^https?:\/\//i.test(link) ? (
                 <a href={link} target="_blank" rel="noopener noreferrer" className="min-w-0 text-accent underline [overflow-wrap:anywhere]">
                   {link}

@@ -1,4 +1,4 @@
-/** API keys and SMTP logins: made (and shown once), held, revoked. */
+/** API keys and SMTP logins: created (shown once), held, revoked. */
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { patch, post, remove } from '../api.ts'

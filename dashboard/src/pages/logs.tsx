@@ -1,4 +1,4 @@
-/** What was asked of the API, and what it answered. */
+/** API requests and responses. */
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { get } from '../api.ts'

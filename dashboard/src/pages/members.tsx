@@ -1,4 +1,4 @@
-/** Who may sign in: added with a link, given a new one, removed. For owners. */
+/** Members: added with a sign-in link, given a new link, removed. For owners. */
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { get, post } from '../api.ts'

@@ -1,4 +1,4 @@
-/** How the mail is doing: how much, what became of it, how fast, where it fails, how much of the limit is used, and whether we are well. */
+/** Overview of the mail: volume, outcomes, delivery time, failing domains, use of the send limit, and system health. */
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { get, withQuery } from '../api.ts'
@@ -30,7 +30,7 @@ const harm = ['bounced', 'complained'] as const
 const seconds = (ms: number | null) =>
   ms === null ? '–' : words.seconds((ms / 1000).toLocaleString(undefined, { maximumFractionDigits: 2 }))
 
-/** The tenants looked at whose mail is held, for whom a person has to do something. */
+/** The visible tenants whose mail is held, because a person has to act on them. */
 function usePaused() {
   const { tenantId, member, tenants } = useHere()
   const own = useQuery({

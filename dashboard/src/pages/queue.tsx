@@ -1,4 +1,4 @@
-/** What waits, by destination, and the operator's hand on it: paused, resumed, tried now. For owners of the organisation. */
+/** Queued mail by recipient domain, with pause, resume and retry. For owners of the organisation. */
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { get, post, withQuery } from '../api.ts'

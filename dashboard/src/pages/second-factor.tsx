@@ -1,4 +1,7 @@
-/** The second factor of who is signed in: an authenticator app is added by its QR code and a first code, and recovery codes are shown once. */
+/**
+ * Two-factor authentication of the signed-in person: an authenticator app is added by QR code and a first code, and recovery codes are
+ * shown once.
+ */
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { encode } from 'uqr'
@@ -101,7 +104,7 @@ export function SecondFactor() {
   )
 }
 
-/** Asks for the password again, and for a code where there is a factor. */
+/** Asks for the password again, and for a code if two-factor authentication is on. */
 function Prove<Made>(props: { title: string; path: string; withCode?: boolean; onDone: (made: Made) => unknown; onClose: () => void }) {
   const [password, setPassword] = useState('')
   const [code, setCode] = useState('')
@@ -159,7 +162,7 @@ function Enrol({ begun: { secret, uri }, onDone, onClose }: { begun: Begun; onDo
 
 const quietZone = 4
 
-/** Dark on white in either theme, because scanners expect it. */
+/** Dark on white in both themes, because scanners expect it. */
 function QrCode({ text, label }: { text: string; label: string }) {
   const { data, size } = encode(text, { ecc: 'M', border: quietZone })
   const modules = data.flatMap((row, y) => row.flatMap((isDark, x) => (isDark ? [`M${x} ${y}h1v1h-1z`] : [])))

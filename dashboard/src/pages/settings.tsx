@@ -1,4 +1,4 @@
-/** One's own second factor; and for owners of the organisation, what the doctor finds and the settings in force. */
+/** The person's two-factor authentication; for owners of the organisation also the doctor's check results and the settings in force. */
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { get, post } from '../api.ts'
 import { Badge, Button, Heading, Problem, Section } from '../parts/basics.tsx'
@@ -34,7 +34,7 @@ interface Finding {
 }
 
 const tones = { ok: 'good', warning: 'wait', problem: 'bad', unknown: 'none' } as const
-/** What asks for something first. */
+/** Results that need action first. */
 const order = ['problem', 'warning', 'unknown', 'ok'] as const
 
 function Doctor() {
@@ -107,7 +107,7 @@ function Installation() {
   )
 }
 
-/** The same words stand in the documents, where names are set in another type. */
+/** The same texts appear in the documentation, which uses backticks for names. */
 const plain = (text: string) => text.replaceAll('`', '')
 
 const Settings = ({ of }: { of: Installed['settings'] }) => (

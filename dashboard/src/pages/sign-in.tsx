@@ -1,4 +1,4 @@
-/** Signing in: by password, or by the one-time link, which sets the password; and by a code where the member has a second factor. */
+/** Sign-in by password, or by one-time link, which sets the password; with a code if the member has a second factor. */
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { type FormEvent, useState } from 'react'
@@ -8,13 +8,13 @@ import { texts } from '../texts.ts'
 
 const { signIn: words } = texts
 
-/** The same address and password are those of several members. */
+/** Several members have this address and password. */
 interface Choice {
   tenantId: string | null
   name: string | null
 }
 
-/** Of the organisation; no tenant has this id. */
+/** The organisation; no tenant has this id. */
 const organisation = 'organisation'
 
 export function SignInPage({ token }: { token?: string }) {
@@ -44,7 +44,7 @@ export function SignInPage({ token }: { token?: string }) {
         return
       }
       client.removeQueries({ queryKey: ['session'] })
-      // The token is used up and has no business in the history.
+      // The token is used up and must not stay in the history.
       await navigate({ to: '/', search: {}, replace: true })
     },
   })
@@ -112,7 +112,7 @@ export function SignInPage({ token }: { token?: string }) {
           )}
           {(asksCode || link.data?.needsCode) && (
             <Field
-              // What just appeared is what is asked for.
+              // The focus moves to the field that was just added.
               autoFocus={asksCode}
               label={words.code}
               help={words.codeHelp}

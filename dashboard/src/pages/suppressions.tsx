@@ -1,4 +1,4 @@
-/** Addresses that are not written to: searched, added, removed, read from a file and saved to one. */
+/** Suppressed addresses: search, add, remove, import and export. */
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { type FormEvent, useState } from 'react'
@@ -128,7 +128,7 @@ function Add({ onClose, onAdded }: { onClose: () => void; onAdded: () => Promise
   )
 }
 
-/** As many as the API takes in one request. */
+/** The API's limit for one request. */
 const atOnce = 1000
 
 type Counted = Record<'added' | 'updated' | 'failed', number>

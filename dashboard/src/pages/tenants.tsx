@@ -1,4 +1,4 @@
-/** The tenants: made, changed, paused, limited, deleted; and the way to what is theirs. For owners of the organisation. */
+/** Tenants: create, change, pause, limit, delete; and links to their pages. For owners of the organisation. */
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { useState } from 'react'
@@ -20,7 +20,7 @@ interface Standing {
 }
 type Asked = { what: 'edit' | 'pause' | 'resume' | 'remove'; tenant: Tenant }
 
-/** A limit is in force, and told, a second after it was changed. */
+/** A changed limit is in force, and reported, after a second. */
 const lookEveryMs = 2000
 
 export function TenantsPage() {

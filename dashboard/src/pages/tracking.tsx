@@ -1,4 +1,4 @@
-/** Track domains: the names that count opens and clicks, what each counts, the record it needs, and what is served there. */
+/** Track domains: their settings for opens and clicks, the required DNS record, and the served paths. */
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
 import { get, patch, post, remove } from '../api.ts'
@@ -72,7 +72,7 @@ function Track({ track, refresh }: { track: TrackDomain; refresh: () => Promise<
   const { mayChange } = useHere()
   const [removing, setRemoving] = useState(false)
   const path = `/v1/tracking/${track.id}`
-  // Shown at once, until the service has said what is so.
+  // Shown at once, until the service confirms the change.
   const [wanted, setWanted] = useState<Partial<TrackDomain>>({})
   const change = useMutation({
     mutationFn: (changes: Partial<TrackDomain>) => patch(path, changes),

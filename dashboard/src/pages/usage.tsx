@@ -1,4 +1,4 @@
-/** How much was sent and what became of it: in numbers, over time, by tenant, and as files. */
+/** Usage: volume and outcomes as numbers, over time, by tenant, and as files. */
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { download, get, withQuery } from '../api.ts'
 import { Button, Heading, Problem, Section } from '../parts/basics.tsx'

@@ -1,4 +1,4 @@
-/** One webhook: its secret, a test request, what was delivered, and replay. */
+/** One webhook: its secret, a test request, deliveries and replay. */
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'

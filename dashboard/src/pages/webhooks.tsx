@@ -1,4 +1,4 @@
-/** Webhooks: made, switched on and off. */
+/** Webhooks: create, enable, disable. */
 import { useQuery } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'

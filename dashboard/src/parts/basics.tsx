@@ -1,4 +1,4 @@
-/** The small parts that every page is made of. */
+/** Basic components used by every page. */
 import { type ButtonHTMLAttributes, type InputHTMLAttributes, type ReactNode, useEffect, useId, useRef, useState } from 'react'
 import { ApiError } from '../api.ts'
 import { texts } from '../texts.ts'
@@ -45,11 +45,11 @@ export function Field({ label, help, beside, ...rest }: FieldProps) {
   )
 }
 
-/** What was typed can be looked at. */
+/** With a button that shows the password. */
 export function PasswordField(props: { label: string } & InputHTMLAttributes<HTMLInputElement>) {
   const [shown, setShown] = useState(false)
   const show = <Button onClick={() => setShown(!shown)}>{shown ? texts.hide : texts.show}</Button>
-  // As text, browsers would check its spelling far away, and phones change its first letter.
+  // In a text field, browsers would send the input to a spelling service, and phones would capitalise its first letter.
   const asItIs = { spellCheck: false, autoCapitalize: 'none', autoCorrect: 'off' }
   return <Field {...props} {...asItIs} type={shown ? 'text' : 'password'} beside={show} />
 }
@@ -98,7 +98,7 @@ export const StatusBadge = ({ status }: { status: Status }) => (
   </Badge>
 )
 
-/** In the reader's own time zone; the exact instant as a tooltip. */
+/** In the reader's time zone, with the exact instant as a tooltip. */
 export function Time({ at }: { at: string }) {
   const shown = new Date(at).toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'medium' })
   return (
@@ -110,7 +110,7 @@ export function Time({ at }: { at: string }) {
 
 const instant = /(\d{4}-\d\d-\d\dT[\d:.]+Z)/
 
-/** A sentence of the service, with its times as the page shows times. */
+/** A sentence from the service, with its times formatted like the page's. */
 export const Sentence = ({ children }: { children: string }) =>
   // biome-ignore lint/suspicious/noArrayIndexKey: the parts of one sentence never move
   children.split(instant).map((part, index) => (instant.test(part) ? <Time key={index} at={part} /> : part))
@@ -138,7 +138,7 @@ export const Code = ({ children }: { children: string }) => (
   <code className="block rounded-md border border-line bg-sheet px-2.5 py-1.5 font-mono text-xs break-all select-all">{children}</code>
 )
 
-/** Long text as it is; reachable by keyboard because it may scroll. */
+/** Preformatted text; focusable by keyboard because it may scroll. */
 export const Pre = ({ label, children }: { label: string; children: string }) => (
   // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable
   <section aria-label={label} tabIndex={0} className="max-h-[36rem] overflow-auto rounded-md border border-line bg-sheet p-3">
@@ -162,7 +162,7 @@ export const Empty = ({ children }: { children: ReactNode }) => (
   <p className="rounded-md border border-dashed border-line p-6 text-center text-sm text-soft">{children}</p>
 )
 
-/** What the tab and the history call the page. */
+/** The page's title in the tab and the history. */
 export function useTitle(title: string): void {
   useEffect(() => {
     document.title = `${title} · ${texts.name}`
@@ -186,7 +186,7 @@ export const Section = ({ title, children }: { title: string; children: ReactNod
   </section>
 )
 
-/** A table that scrolls by itself on a narrow screen. */
+/** A table that scrolls horizontally on a narrow screen. */
 export function Table({ label, columns, children }: { label: string; columns: readonly string[]; children: ReactNode }) {
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable
@@ -207,7 +207,7 @@ export function Table({ label, columns, children }: { label: string; columns: re
   )
 }
 
-/** `isAtLeast`: counting ended at `total`. */
+/** `isAtLeast`: counting stopped at `total`. */
 export function Pager(props: { page: number; totalPages: number; total: number; isAtLeast?: boolean; onPage: (page: number) => void }) {
   if (props.total === 0) return null
   return (
@@ -225,7 +225,7 @@ export function Pager(props: { page: number; totalPages: number; total: number; 
   )
 }
 
-/** The browser's own dialog: keeps the focus inside, closes with Escape, and gives the focus back. */
+/** The browser's native dialog: keeps the focus inside, closes with Escape, and returns the focus. */
 export function Dialog({ title, onClose, children }: { title: string; onClose: () => void; children: ReactNode }) {
   const ref = useRef<HTMLDialogElement>(null)
   const id = useId()

@@ -1,4 +1,4 @@
-/** Charts, whose program comes only when the first one is shown; and what they show: counts over time, of a tenant or all. */
+/** Charts of counts over time, for a tenant or all; their library is loaded when the first one is shown. */
 import { useQuery } from '@tanstack/react-query'
 import { lazy, Suspense, useMemo } from 'react'
 import { get, withQuery } from '../api.ts'
@@ -21,7 +21,7 @@ export const counted = [
 ] as const
 type Counted = (typeof counted)[number][0]
 
-/** `share`: each as per cent of what was accepted. */
+/** `share`: each as a percentage of accepted emails. */
 export function Chart({ points, of, share = false }: { points: readonly Point[]; of: readonly Counted[]; share?: boolean }) {
   const drawing = useMemo((): Drawing => {
     const chosen = counted.filter(([key]) => of.includes(key))
@@ -68,7 +68,7 @@ const periods = [
 
 export const timezone = Intl.DateTimeFormat().resolvedOptions().timeZone
 
-/** The period that the address of the page names. */
+/** The period in the page's address. */
 export const periodOf = (given: string | undefined) => periods.find(({ value }) => value === given)?.value ?? 'last_7_days'
 
 export const ChoosePeriod = ({ period, onChange }: { period: string; onChange: (period: string) => void }) => (
@@ -86,7 +86,7 @@ export const ChooseMail = ({ mail, onChange }: { mail: Mail; onChange: (mail: st
   <Select label={texts.mail.label} value={mail} choices={mails} onChange={(next) => onChange(next === 'live' ? undefined : next)} />
 )
 
-/** In place of live mail that there is not: whether there is test mail, and the way to it. */
+/** Shown if there is no live mail: reports whether there is test mail, with a link to it. */
 export function NoMail(props: { mail: Mail; period: string; tenantId: string | undefined; onShow: () => void }) {
   const test = useOverTime(props.period, props.tenantId, noMailEveryMs, 'test')
   const count = test.data ? sumOf(test.data.points, 'sent') : 0

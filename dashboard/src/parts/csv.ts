@@ -1,4 +1,4 @@
-/** Tables as files (RFC 4180), and back. No cell that is written could be taken for a formula by a spreadsheet. */
+/** Reads and writes CSV (RFC 4180). Written cells are escaped so that a spreadsheet does not run them as formulas. */
 import { save } from '../api.ts'
 
 const cell = (value: string | number): string => {
@@ -9,7 +9,7 @@ const cell = (value: string | number): string => {
 export const saveCsv = (name: string, rows: readonly (readonly (string | number)[])[]): void =>
   save(name, new Blob([`\ufeff${rows.map((row) => `${row.map(cell).join(',')}\r\n`).join('')}`], { type: 'text/csv' }))
 
-/** Rows of cells; with commas or semicolons, as spreadsheets write them. Empty lines are left out. */
+/** Rows of cells, separated by commas or semicolons, as spreadsheets write them. Empty lines are omitted. */
 export function readCsv(text: string): string[][] {
   const whole = text.replace(/^\ufeff/, '')
   const separator = /^[^\r\n",]*;/.test(whole) ? ';' : ','

@@ -1,4 +1,4 @@
-/** Dialogs that do something: each runs its own request, says what went wrong and closes itself through its caller. */
+/** Dialogs with an action: each sends its request, shows an error, and closes through its caller. */
 import { useMutation } from '@tanstack/react-query'
 import type { ReactNode } from 'react'
 import { texts } from '../texts.ts'
@@ -12,7 +12,7 @@ interface Doing<Made> {
   onClose: () => void
 }
 
-/** Fields, and a button that sends them. */
+/** A form with a submit button. */
 export function FormDialog<Made>({ title, action, run, onDone, onClose, children }: Doing<Made> & { children: ReactNode }) {
   const doing = useMutation({ mutationFn: run, onSuccess: onDone })
   return (
@@ -37,7 +37,7 @@ export function FormDialog<Made>({ title, action, run, onDone, onClose, children
   )
 }
 
-/** Asks again before what cannot be undone. */
+/** Asks for confirmation before an action that cannot be undone. */
 export function Confirm<Made>({ title, text, action, run, onDone, onClose }: Doing<Made> & { text: string }) {
   const doing = useMutation({ mutationFn: run, onSuccess: onDone })
   return (
@@ -54,7 +54,7 @@ export function Confirm<Made>({ title, text, action, run, onDone, onClose }: Doi
   )
 }
 
-/** A secret that is shown this once. */
+/** Shows a secret once. */
 export const Once = (props: { title: string; text: string; secret: string; copy: string; onClose: () => void; children?: ReactNode }) => (
   <Dialog title={props.title} onClose={props.onClose}>
     <p className="mb-3 text-sm">{props.text}</p>
@@ -69,7 +69,7 @@ export const Once = (props: { title: string; text: string; secret: string; copy:
   </Dialog>
 )
 
-/** Any number of a few choices. */
+/** Multiple choice among a few values. */
 export const Several = (props: { legend: string; choices: readonly string[]; chosen: string[]; onChange: (chosen: string[]) => void }) => (
   <fieldset>
     <legend className="text-sm font-medium">{props.legend}</legend>

@@ -1,4 +1,4 @@
-/** What there is around one email: who opened it, which webhooks were told and what they answered, and the request that sent it. */
+/** Context of one email: tracking events, webhook requests with responses, and the request that sent it. */
 import { useMutation } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { post } from '../api.ts'
@@ -19,7 +19,7 @@ export function Activity({ of }: { of: EmailDetails['activity'] }) {
       {hits.length > 0 && counts && <p className="mb-2 text-sm text-soft">{words.hitCounts(counts.opens, counts.clicks)}</p>}
       <ul className="flex flex-col gap-3 text-sm">
         {hits.map((hit, index) => (
-          // biome-ignore lint/suspicious/noArrayIndexKey: hits have no id and only ever grow at the end
+          // biome-ignore lint/suspicious/noArrayIndexKey: tracking events have no id and are only appended
           <li key={index}>
             <p className="flex flex-wrap items-center gap-2">
               <span className="font-medium">{hit.what}</span>

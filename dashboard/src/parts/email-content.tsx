@@ -1,4 +1,4 @@
-/** What an email says, in several forms. The HTML is shown in a frame that can run, fetch and reach nothing. */
+/** An email's content in several forms. The HTML is shown in a frame that cannot run scripts, load resources or reach the page. */
 import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { get, save } from '../api.ts'

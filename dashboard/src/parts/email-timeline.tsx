@@ -1,4 +1,4 @@
-/** What happened to one email, in order: acceptance, every attempt with all that is known of it, and what comes next. */
+/** The timeline of one email: acceptance, every attempt with its details, and the next step. */
 
 import { texts } from '../texts.ts'
 import type { Attempt, EmailDetails, EmailMore } from '../types.ts'
@@ -41,7 +41,7 @@ export function Timeline({ email, more }: { email: EmailDetails; more: EmailMore
   )
 }
 
-/** A report that came back by mail: nobody was connected to. */
+/** A bounce received by mail, without a connection. */
 function LateBounce({ attempt }: { attempt: Attempt }) {
   const { classification, smtpEnhancedCode, remoteHost } = attempt
   return (

@@ -1,4 +1,4 @@
-/** Long work on files in the browser: every page of a list saved as CSV, a file read and sent in parts; both show how far they are. */
+/** Long file operations in the browser: export of a whole list as CSV, and import of a file in parts. Both show their progress. */
 import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
 import { getPage } from '../api.ts'
@@ -14,19 +14,19 @@ export const Progress = ({ done, total, label }: { done: number; total: number; 
 )
 
 const perPage = 100
-/** A larger file is better had from the API. */
+/** Larger exports should use the API. */
 const mostRows = 100_000
 
-/** The next millisecond: what was accepted in the same one as the last row may go on behind it. */
+/** The next millisecond, because emails accepted in the same millisecond as the last row may follow it. */
 const justAfter = (timestampIso: string) => new Date(Date.parse(timestampIso) + 1).toISOString()
 
-/** Saves what a list shows under its filters, all of it; `pathOf` gives the path of one page. */
+/** Exports a list with its filters, complete; `pathOf` returns the path of one page. */
 export function SaveList<Item extends object>(props: {
   name: string
   columns: readonly string[]
   pathOf: (page: { page: number; perPage: number; before?: string }) => string
   row: (item: Item) => readonly (string | number)[]
-  /** Of a list, newest first, that moves while it is read: it is read on from the time of the last row, and no row is taken twice. */
+  /** For a list, newest first, that grows while it is read: reading continues from the time of the last row, and no row is taken twice. */
   moves?: (item: Item) => { id: string; timestampIso: string }
 }) {
   const [progress, setProgress] = useState<{ done: number; total: number }>()
@@ -49,7 +49,7 @@ export function SaveList<Item extends object>(props: {
         total = Math.max(total, read.total, rows.length)
         setProgress({ done: rows.length, total: Math.min(total, mostRows) })
         const last = read.items.at(-1)
-        // Not by the number of pages: a search is counted only so far.
+        // Not by the number of pages, because a search is counted only up to a limit.
         if (last === undefined || read.items.length < perPage || rows.length >= mostRows) break
         const next = props.moves && justAfter(props.moves(last).timestampIso)
         page = next === before ? page + 1 : 1

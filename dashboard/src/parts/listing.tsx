@@ -1,4 +1,4 @@
-/** Lists with pages, read again by themselves where asked, and lists of things that have a page of their own. */
+/** Paged lists, optionally reloaded automatically, and lists of items with their own page. */
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
@@ -7,7 +7,7 @@ import { texts } from '../texts.ts'
 import { Empty, Pager, Problem, Table } from './basics.tsx'
 import { useFilters } from './params.ts'
 
-/** One page of a list; the page before stays in sight while the next one comes. */
+/** One page of a list; the previous page stays visible while the next one loads. */
 export const useList = <Item,>(name: string, path: string, everyMs?: number) =>
   useQuery({
     queryKey: [name, path],
@@ -21,7 +21,7 @@ interface Asked<Item> {
   error: unknown
 }
 
-/** The problem, the word for nothing, the rows and the way to other pages. */
+/** The error, the empty state, the rows and the pager. */
 export function Listing<Item>(props: {
   label: string
   list: Asked<Item>
@@ -46,7 +46,7 @@ export function Listing<Item>(props: {
   )
 }
 
-/** Rows that lead to a page: what it is at the left, how it stands at the right. */
+/** Rows that link to a page: name at the left, state at the right. */
 export const RowLink = (props: { to: string; left: ReactNode; right: ReactNode }) => (
   <li>
     <Link
@@ -68,5 +68,5 @@ export const BackTo = ({ to, children }: { to: string; children: string }) => (
   </p>
 )
 
-/** What stands in place of something that is not there yet. */
+/** Placeholder while content is loading. */
 export const Waiting = ({ error }: { error: unknown }) => (error ? <Problem error={error} /> : <p className="text-soft">{texts.loading}</p>)

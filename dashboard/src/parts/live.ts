@@ -1,12 +1,12 @@
-/** The event stream of /v1, read by fetch because an EventSource can set no header. Comes back where it was when the connection is lost. */
+/** Reads the event stream of /v1 by fetch, because an EventSource cannot set headers. Resumes at its position after a lost connection. */
 import { useEffect, useRef } from 'react'
 import { withQuery } from '../api.ts'
 
 const comeBackMs = 2000
-/** However many events come, a page is read again so often at most. */
+/** Minimum time between two reloads of a page, for any number of events. */
 const restMs = 1000
 
-/** Calls `onNews` when something happened to an email of the tenant, or of all. */
+/** Calls `onNews` after events of the tenant's emails, or of all. */
 export function useNews(tenantId: string | undefined, onNews: () => void): void {
   const call = useRef(onNews)
   call.current = onNews
@@ -44,7 +44,7 @@ async function follow(path: string, tell: () => void, signal: AbortSignal): Prom
         }
       }
     } catch {
-      // The connection was lost, or the page was left.
+      // The connection was lost, or the user left the page.
     }
     if (!signal.aborted) await new Promise((resolve) => setTimeout(resolve, comeBackMs))
   }

@@ -1,4 +1,4 @@
-/** The parts of a message, as a tree: what each says of itself and how large it is. Bounded in depth and number, whatever the octets. */
+/** Parses a message into a tree of parts with their headers and sizes. Bounded in depth and number for any input. */
 
 export interface MimePart {
   type: string

@@ -1,7 +1,7 @@
-/** What stands in the address of a page. */
+/** State kept in a page's address. */
 import { useNavigate, useParams, useSearch } from '@tanstack/react-router'
 
-/** Filters and page number, and how to change some of them; a change of a filter leads back to the first page. */
+/** Filters and page number, and a function to change them; a changed filter returns to the first page. */
 export function useFilters(): [Record<string, string | undefined>, (changes: Record<string, string | undefined>) => void] {
   const given = useSearch({ strict: false }) as Record<string, string | undefined>
   const navigate = useNavigate()
@@ -12,7 +12,7 @@ export function useFilters(): [Record<string, string | undefined>, (changes: Rec
   return [given, change]
 }
 
-/** Which mail a page shows, by its address: live unless it says otherwise; and that as the API's parameter. */
+/** The mail shown by a page, from its address (live by default), and the matching API parameter. */
 export const mailOf = (given: string | undefined): 'live' | 'test' | 'all' => (given === 'test' || given === 'all' ? given : 'live')
 export const testOf = (mail: 'live' | 'test' | 'all') => (mail === 'all' ? undefined : String(mail === 'test'))
 

@@ -1,4 +1,4 @@
-/** Lines over time by uPlot, as wide as there is room. */
+/** Line charts over time with uPlot, in the available width. */
 import { useEffect, useRef } from 'react'
 import uPlot from 'uplot'
 import { texts } from '../texts.ts'
@@ -8,7 +8,7 @@ export interface Drawing {
   /** Milliseconds. */
   times: readonly number[]
   lines: readonly { name: string; colour: string; values: readonly (number | null)[] }[]
-  /** Behind each value. */
+  /** Appended to each value. */
   unit: string
 }
 

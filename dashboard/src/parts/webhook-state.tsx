@@ -1,4 +1,4 @@
-/** How a webhook does: whether it is on, since when its receiver fails, or why it is off. */
+/** A webhook's state: enabled, failing since a time, or disabled with the reason. */
 import { texts } from '../texts.ts'
 import type { Webhook } from '../types.ts'
 import { Badge, Time } from './basics.tsx'
@@ -8,7 +8,7 @@ export function WebhookBadge({ webhook: { enabled, failingSince } }: { webhook: 
   return <Badge tone={failingSince ? 'bad' : 'good'}>{failingSince ? texts.webhook.fails : texts.webhook.on}</Badge>
 }
 
-/** Nothing, where there is nothing to say. */
+/** Renders no element if there is no state to report. */
 export function WebhookState({ webhook: { failingSince, disabledAt, disabledBecause } }: { webhook: Webhook }) {
   if (disabledAt && disabledBecause) {
     return (

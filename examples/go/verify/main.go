@@ -1,4 +1,4 @@
-// Receives webhooks and says which are genuine. Go's own library only: go run ./examples/go/verify
+// Receives webhooks and reports which are genuine. Standard library only: go run ./examples/go/verify
 package main
 
 import (
@@ -21,7 +21,7 @@ type event struct {
 	UUID  string `json:"uuid"`
 }
 
-// The body as it arrived. False when it is not genuine or more than five minutes old.
+// The body as received. False if it is not genuine or more than five minutes old.
 func verified(body []byte, headers http.Header, secret string) bool {
 	timestamp := headers.Get("webhook-timestamp")
 	seconds, err := strconv.ParseInt(timestamp, 10, 64)

@@ -1,6 +1,6 @@
 /**
- * Requests to the API: made, made again where that is safe, and their answers read. Needs `fetch` and nothing else, so it runs in Node, in
- * browsers and at the edge.
+ * Sends API requests, retries them if that is safe, and reads the responses. Needs only `fetch`, so it runs in Node, in browsers and at the
+ * edge.
  */
 import { ConnectionError, errorOf, type Refused, TimeoutError } from './errors.ts'
 import { type Page, Pages } from './pages.ts'
@@ -13,11 +13,11 @@ export interface Settings {
   apiKey: string
   /** Ends in `/v1`. */
   baseUrl: string
-  /** How often a request is made again; 2. */
+  /** Number of retries; default 2. */
   maxRetries?: number
-  /** For one answer; 60,000. */
+  /** Milliseconds for one response; default 60,000. */
   timeoutMs?: number
-  /** The following are for tests and unusual places. */
+  /** The following are for tests and unusual environments. */
   fetch?: (url: string, init: RequestInit) => Promise<Response>
   random?: () => number
   now?: () => number
@@ -31,7 +31,7 @@ export interface Options {
 }
 
 export interface SendOptions extends Options {
-  /** Made for each call when absent, so that a repetition never sends twice. Your own also covers a restart of your program. */
+  /** Generated for each call by default, so that a retry never sends twice. Your own key also covers a restart of your program. */
   idempotencyKey?: string | undefined
 }
 
@@ -43,7 +43,7 @@ interface Asked {
   headers?: Record<string, string>
 }
 
-/** One part of a path. Empty or only dots it would lead elsewhere. */
+/** One segment of a path. An empty one, or one of dots only, would lead to another path. */
 export function at(part: string | number): string {
   const text = String(part)
   if (/^\.{0,2}$/.test(text)) throw new TypeError(`"${text}" is no id`)
@@ -64,7 +64,7 @@ export class Api {
     if (!/^https?:\/\/.+\/v1$/.test(this.#base)) throw new TypeError('baseUrl must be an http address that ends in /v1')
   }
 
-  /** Answers `data`. */
+  /** Returns `data`. */
   async ask<Data>(method: string, path: string, asked: Asked): Promise<Data> {
     const text = await this.#request(method, path, asked, method === 'GET', textOf)
     return (JSON.parse(text) as { data: Data }).data
@@ -115,7 +115,7 @@ export class Api {
     }
   }
 
-  /** What was read, an answer that is a no, or the error of having none. Throws when the caller ended it. */
+  /** Returns the parsed response, an error response, or the error without response. Throws if the caller aborted it. */
   async #once<Read>(
     method: string,
     path: string,
@@ -142,7 +142,7 @@ export class Api {
           ...(body ? { 'content-type': 'application/json' } : {}),
           ...headers,
         },
-        // The key goes to this address only.
+        // The key is sent to this address only.
         redirect: 'manual',
         signal: stop.signal,
         ...(body ? { body: JSON.stringify(body) } : {}),

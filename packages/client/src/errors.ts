@@ -1,4 +1,4 @@
-/** What can go wrong, as classes: told no, not reached, not in time, not genuine. */
+/** Error classes: refused, not reached, timed out, not genuine. */
 import type { ErrorCode } from './generated.ts'
 
 export class PostriderError extends Error {
@@ -10,16 +10,16 @@ export interface Refused {
   code: ErrorCode
   message: string
   suggestion: string
-  /** JSON path of the first field concerned, such as `to[3]`. */
+  /** JSON path of the first invalid field, such as `to[3]`. */
   field?: string | undefined
-  /** Every field concerned. */
+  /** Every invalid field. */
   details?: readonly { field: string; message: string }[] | undefined
   requestId: string
-  /** How long to wait before asking again, as far as the service said. */
+  /** Milliseconds to wait before a retry, if the service stated it. */
   retryAfterMs?: number | undefined
 }
 
-/** The service answered, and the answer was no. Build on `code`; `message` and `suggestion` are for people. */
+/** The service refused the request. Programs should use `code`; `message` and `suggestion` are for people. */
 export class ApiError extends PostriderError {
   override name = 'ApiError'
   readonly status: number
@@ -62,21 +62,21 @@ export class NotFoundError extends ApiError {
 export class RateLimitError extends ApiError {
   override name = 'RateLimitError'
 }
-/** 5xx, from the service or from what stands before it. */
+/** 5xx, from the service or a proxy in front of it. */
 export class ServerError extends ApiError {
   override name = 'ServerError'
 }
 
-/** No answer: whether the request was carried out is unknown. */
+/** No response: it is unknown whether the request was carried out. */
 export class ConnectionError extends PostriderError {
   override name = 'ConnectionError'
 }
-/** No answer in time. */
+/** No response in time. */
 export class TimeoutError extends ConnectionError {
   override name = 'TimeoutError'
 }
 
-/** A webhook that must not be believed. */
+/** The webhook is not genuine and must be ignored. */
 export class WebhookVerificationError extends PostriderError {
   override name = 'WebhookVerificationError'
 }

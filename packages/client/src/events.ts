@@ -27,7 +27,7 @@ interface Attempted<Status extends string> extends WithMetadata {
   output: string
   sent_with_ssl: boolean
   timestamp: number
-  /** Seconds the attempt took. */
+  /** Duration of the attempt in seconds. */
   time: number
 }
 
@@ -77,16 +77,16 @@ export interface EventPayloads {
 
 export type EventName = keyof EventPayloads
 
-/** Told apart by `event`. */
+/** Distinguished by `event`. */
 export type WebhookEvent = {
   [Name in EventName]: {
     event: Name
     timestamp: number
-    /** The same on every attempt: leave out what you have seen. */
+    /** The same on every attempt; ignore those you have already processed. */
     uuid: string
     tenant_id: string
     payload: EventPayloads[Name]
-    /** Only of a sample that the platform's test sends. */
+    /** Only in a sample sent by the platform's test. */
     _test?: true
   }
 }[EventName]

@@ -13,7 +13,7 @@ export { type KeySet, type VerifyOptions, verifyWebhook, verifyWebhookWithKeys, 
 type Shared = ReturnType<typeof sharedApi>
 type Organisation = ReturnType<typeof organisationApi>
 
-/** Resources and methods are named as in the API's reference: `emails.send`, `domains.verify`, `test.inbox.list`. */
+/** Resources and methods have the names of the API reference: `emails.send`, `domains.verify`, `test.inbox.list`. */
 export class Postrider {
   readonly #api: Api
   readonly emails: Organisation['emails']

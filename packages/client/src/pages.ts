@@ -1,10 +1,10 @@
-/** A list that the API hands out in pages: one of them, or every item with `for await`. */
+/** A paged list of the API: one page, or every item with `for await`. */
 
 export interface Page<Item> {
   data: Item[]
   page: number
   perPage: number
-  /** Of all pages together. */
+  /** On all pages together. */
   total: number
   totalPages: number
 }
@@ -16,12 +16,12 @@ export class Pages<Item> implements AsyncIterable<Item> {
     this.#get = get
   }
 
-  /** The page that the query names, or the first. */
+  /** The page named in the query, or the first. */
   page(): Promise<Page<Item>> {
     return this.#get(undefined)
   }
 
-  /** From the page that the query names to the last. */
+  /** From the page named in the query to the last. */
   async *[Symbol.asyncIterator](): AsyncGenerator<Item, void> {
     for (let number: number | undefined; ; ) {
       const { data, page, totalPages } = await this.#get(number)

@@ -1,11 +1,11 @@
-/** When a request may be made again, and how long to wait before. */
+/** Decides whether a request is retried, and after which delay. */
 
-/** Longer waits are left to the caller. */
+/** The caller decides about longer delays. */
 const longestWaitMs = 60_000
 const firstPauseMs = 500
 const longestPauseMs = 8000
 
-/** What the answer asks for, in milliseconds; undefined: nothing. */
+/** The delay requested by the response, in milliseconds; undefined if absent. */
 export function waitAsked(headers: Headers, nowMs: number): number | undefined {
   const milliseconds = Number.parseFloat(headers.get('retry-after-ms') ?? '')
   if (milliseconds >= 0) return milliseconds
@@ -17,8 +17,8 @@ export function waitAsked(headers: Headers, nowMs: number): number | undefined {
 }
 
 /**
- * Milliseconds until the next try, or undefined for none. `isRepeatable`: carrying the request out twice does no harm. What was refused
- * for its rate, or for a service that is away, was not carried out and may always be tried again.
+ * Milliseconds until the retry, or undefined for no retry. `isRepeatable`: repeating the request has no further effect. A request refused
+ * for its rate (429), or by an unavailable service (503), was not carried out and may always be retried.
  */
 export function pauseAfter(
   answer: { status: number; headers: Headers } | undefined,

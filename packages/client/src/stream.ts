@@ -1,11 +1,11 @@
 /**
- * Events as they happen: read with `for await`. When the connection ends, the stream goes on after the last event that was read, so
- * nothing is left out and nothing comes twice.
+ * Live events, read with `for await`. After a lost connection the stream resumes after the last event read, so that no event is lost or
+ * repeated.
  */
 import type { WebhookEvent } from './events.ts'
 
 export interface StreamedEvent {
-  /** The place in the log: give it as `after` to go on from here. */
+  /** The position in the log: pass it as `after` to resume from here. */
   id: string
   event: WebhookEvent
 }
@@ -26,7 +26,7 @@ export class EventStream implements AsyncIterable<StreamedEvent> {
     this.#signal = signal
   }
 
-  /** Ends with the signal. Throws what a request throws when it cannot be opened, or opened again. */
+  /** Ends with the signal. Throws a request's errors if it cannot be opened or reopened. */
   async *[Symbol.asyncIterator](): AsyncGenerator<StreamedEvent, void> {
     let lastId: string | undefined
     try {
@@ -49,7 +49,7 @@ interface Piece {
   data: string
 }
 
-/** The fields of server-sent events that the service uses, until the connection ends, however it does. */
+/** The fields of server-sent events that the service uses, until the connection ends for any reason. */
 async function* piecesOf({ body }: Response, signal: AbortSignal | undefined): AsyncGenerator<Piece, void> {
   if (!body) return
   const reader = body.getReader()

@@ -1,7 +1,4 @@
-/**
- * Whether a webhook is genuine. Either signature is enough; both are over the octets as they arrived, so hand in the body before
- * anything parses it.
- */
+/** Verifies webhooks. Either signature suffices; both cover the bytes as received, so pass the body before any parsing. */
 import { WebhookVerificationError } from './errors.ts'
 import type { WebhookEvent } from './events.ts'
 import { webCrypto } from './random.ts'
@@ -9,17 +6,17 @@ import { webCrypto } from './random.ts'
 export type WebhookHeaders = Headers | Readonly<Record<string, string | string[] | undefined>>
 
 export interface VerifyOptions {
-  /** How far the time of sending may be from now; 300. */
+  /** Most seconds between the time of sending and now; default 300. */
   toleranceSeconds?: number
   now?: () => number
 }
 
-/** As it is published. */
+/** As published. */
 export interface KeySet {
   keys: readonly { kid: string; kty: string; n: string; e: string }[]
 }
 
-/** Checks `webhook-signature` (Standard Webhooks) with the webhook's secret, `whsec_…`; throws `WebhookVerificationError`. */
+/** Verifies `webhook-signature` (Standard Webhooks) with the webhook's secret, `whsec_…`; throws `WebhookVerificationError`. */
 export async function verifyWebhook(
   payload: string | Uint8Array,
   headers: WebhookHeaders,
@@ -45,8 +42,8 @@ export async function verifyWebhook(
 }
 
 /**
- * Checks `X-Webhook-Signature` with the published keys, `…/.well-known/jwks.json`, which may be kept for an hour. It says nothing of when
- * it was sent: leave out events whose `uuid` you have seen.
+ * Verifies `X-Webhook-Signature` with the published keys, `…/.well-known/jwks.json`, which may be cached for an hour. It does not cover the
+ * time of sending: ignore events whose `uuid` you have already processed.
  */
 export async function verifyWebhookWithKeys(
   payload: string | Uint8Array,

@@ -1,9 +1,9 @@
-/** An answer in time, whatever the store does: a database that is frozen rather than away answers nothing and refuses nothing. */
+/** Answers in time even if the database freezes and returns neither a result nor an error. */
 import { type Clock, Refusal } from '#base'
 
 /**
- * What `work` comes to, or `internal_error` worth repeating after `limitMs`. The work itself goes on: a commit is never cancelled, and
- * an idempotency key tells the caller who repeats what became of it.
+ * Returns the result of `work`, or `internal_error`, which may be retried, after `limitMs`. The work continues: a commit is never
+ * cancelled, and a retry with the same idempotency key gets its result.
  */
 export function within<T>(work: Promise<T>, limitMs: number, clock: Clock): Promise<T> {
   return new Promise((resolve, reject) => {

@@ -1,4 +1,4 @@
-/** The delivery object (contract 7.8): what the house calls an attempt, the one place where wire and code differ in the word. */
+/** The delivery object (contract 7.8). The wire's "delivery" is the code's "attempt"; no other name differs. */
 
 import Type, { type Static } from 'typebox'
 import { type ClassificationName, classification } from '#bounces'

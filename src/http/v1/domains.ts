@@ -1,4 +1,4 @@
-/** Sending domains (contract 10). */
+/** Sending domains (contract section 10). */
 
 import Type, { type Static } from 'typebox'
 import { deleteDomain } from '#delivery'

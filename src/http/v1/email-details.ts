@@ -1,4 +1,4 @@
-/** GET /emails/{emailId} (contract 7.8): one email, and as much of its content, deliveries and activity as is asked for. */
+/** GET /emails/{emailId} (contract 7.8): one email with the requested content, deliveries and activity. */
 import { createHash } from 'node:crypto'
 import Type, { type Static } from 'typebox'
 import { Refusal, wrongField } from '#base'
@@ -187,7 +187,7 @@ interface ContentDeps {
   returnPaths: ReturnPaths
 }
 
-/** Headers and the raw form are as sent; bodies and attachments are as given, before links were rewritten. */
+/** Headers and the raw message are as sent; bodies and attachments are as submitted, before links were rewritten. */
 async function contentToWire(content: Content, email: Email, wanted: ReadonlySet<Expansion>, deps: ContentDeps): Promise<ContentFields> {
   const { message } = content
   const recipient = { tenantId: email.tenantId, emailId: email.id }

@@ -146,7 +146,7 @@ export const retryEmail = route({
   },
 })
 
-/** A `+` that was not percent-encoded has become a space, which only a quoted local part has. */
+/** A `+` that was not percent-encoded arrives as a space, which is valid only in a quoted local part. */
 function addressOf(field: string, text: string): string {
   const address = parseAddress(text) ?? parseAddress(text.replaceAll(' ', '+'))
   if (!address) throw wrongField(field, 'is not an email address', 'invalid_email_format')

@@ -1,4 +1,4 @@
-/** The forms in which every answer under /v1 travels (contract section 2): success, page, error. */
+/** The envelopes of all answers under /v1 (contract section 2): success, page, error. */
 
 import Type, { type TSchema } from 'typebox'
 import { type Refusal, refusals } from '#base'
@@ -9,7 +9,7 @@ export interface Page<Item> {
   items: readonly Item[]
   page: number
   perPage: number
-  /** All that match, on every page. */
+  /** All matches, on every page. */
   total: number
 }
 
@@ -26,7 +26,7 @@ export function failure(refusal: Refusal, requestId: string): string {
   return JSON.stringify({ success: false, error: errorOf(refusal), meta: { requestId } })
 }
 
-/** As it stands in `error`, and in each failed element of a batch. */
+/** The object in `error`, and in each failed element of a batch. */
 export function errorOf({ code, message, suggestion, field, details }: Refusal) {
   return { code, message, suggestion, ...(field === undefined ? {} : { field }), ...(details === undefined ? {} : { details }) }
 }
@@ -46,7 +46,7 @@ export const pageOf = (item: TSchema) =>
     meta: Meta,
   })
 
-/** `codes`: all there are, when not given. */
+/** `codes` defaults to all codes. */
 export const ErrorObject = (codes: readonly string[] = Object.keys(refusals)) =>
   Type.Object({
     code: Type.Unsafe<string>({ type: 'string', enum: codes }),

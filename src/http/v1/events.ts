@@ -1,4 +1,4 @@
-/** GET /events/stream (contract 18a): what happens, as server-sent events, each with the body that a webhook would get. */
+/** GET /events/stream (contract 18a): events as server-sent events, each with the body that a webhook would get. */
 import Type from 'typebox'
 import { wrongField } from '#base'
 import type { LogPosition } from '#events'
@@ -7,9 +7,9 @@ import { query } from './query.ts'
 import { streamRoute } from './route.ts'
 import { tenantParameter } from './wire.ts'
 
-/** After a lost connection a reader comes back so soon. */
+/** Reconnection delay sent to readers. */
 const comeBackMs = 2000
-/** What is written at once; also what is made for a reader before it has read the last. */
+/** Characters per write; also the most that is produced before the reader has read the last write. */
 const pieceLength = 16_384
 
 export const streamEvents = streamRoute({
@@ -46,7 +46,7 @@ export const streamEvents = streamRoute({
 
 const idLine = (position: LogPosition) => `id: ${positionText(position)}\n`
 
-/** An id without data is remembered by the reader and causes no event: also the quiet stream goes on where it was. */
+/** The reader stores an id without data and emits no event, so that a quiet stream also resumes at its position. */
 function* piecesOf({ events, position }: LiveStep): Generator<string> {
   let piece = events.length === 0 ? `: quiet\n${idLine(position)}\n` : ''
   for (const one of events) {

@@ -1,7 +1,10 @@
-/** What tells two requests with the same Idempotency-Key apart: SHA-256 over method, path and the body with its keys sorted (contract section 5). */
+/**
+ * The fingerprint that distinguishes requests with the same Idempotency-Key: SHA-256 over method, path and the body with its keys sorted
+ * (contract section 5).
+ */
 import { createHash } from 'node:crypto'
 
-/** JSON with the keys of every object in order. `value` is parsed JSON of bounded depth. */
+/** JSON with the keys of every object sorted. `value` is parsed JSON of bounded depth. */
 export function canonicalJson(value: unknown): string {
   if (typeof value !== 'object' || value === null) return JSON.stringify(value)
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`

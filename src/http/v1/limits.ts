@@ -1,4 +1,4 @@
-/** GET /limits (contract 16): where the caller's key and the organisation stand. */
+/** GET /limits (contract section 16): current use and limits of the caller's key and the organisation. */
 import Type from 'typebox'
 import { within } from './deadline.ts'
 import { type ApiDeps, type Call, route } from './route.ts'
@@ -44,7 +44,7 @@ export const getLimits = route({
   handle: limitsFor,
 })
 
-/** The caller's key, and the organisation as it stands for keys of that mode. */
+/** The limits of the caller's key, and of the organisation for keys of that mode. */
 export async function limitsFor(
   { rate, credential }: Pick<Call<string, unknown, unknown>, 'rate' | 'credential'>,
   { accept, clock }: ApiDeps,

@@ -1,4 +1,4 @@
-/** Request logs (contract 17). */
+/** Request logs (contract section 17). */
 
 import Type, { type Static } from 'typebox'
 import { Refusal } from '#base'

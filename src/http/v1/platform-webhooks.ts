@@ -1,4 +1,4 @@
-/** The organisation's webhooks in their other view (contract 13.4, 13.5): the same records, where no events means all of them. */
+/** The second view of the organisation's webhooks (contract 13.4, 13.5): the same records, where an empty event list means all events. */
 
 import Type, { type Static } from 'typebox'
 import { organisationWide, type Shown, type WebhookEvent } from '#webhooks'
@@ -14,7 +14,7 @@ const PlatformWebhook = Type.Object({ ...webhookFields, secret: Type.Optional(Se
 
 const events = optional(Type.Array(Event, { maxItems: 100, description: 'Empty: all' }))
 
-/** `[]` says here what `allEvents` says in the other view. */
+/** `[]` in this view is `allEvents` in the other. */
 const subscribed = (given: readonly WebhookEvent[] | null | undefined) =>
   given?.length === 0 ? { events: undefined, allEvents: true } : { events: given, allEvents: undefined }
 

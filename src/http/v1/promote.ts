@@ -1,4 +1,4 @@
-/** POST /emails/{emailId}/promote (ours): what was rehearsed with a test key is sent for real, to the same recipient. */
+/** POST /emails/{emailId}/promote (an extension of the contract): sends an email of a test key for real, to the same recipient. */
 import type { Submission } from '#accept'
 import { Refusal } from '#base'
 import { decodeContent, type Email, findContentBody, findEmail, type PartsContent } from '#emails'

@@ -1,20 +1,20 @@
 /**
- * Reads a query string by its schema (contract section 1): text becomes numbers and booleans, an empty value means "not given",
- * defaults are filled in, unknown parameters are ignored.
+ * Reads a query string by its schema (contract section 1): converts text to numbers and booleans, treats an empty value as absent, fills in
+ * defaults, ignores unknown parameters.
  */
 
 import Type, { type Static, type TObject, type TProperties, type TSchema } from 'typebox'
 import type { FieldProblem } from '#base'
 import { refusalOf, shapeOf } from './shape.ts'
 
-/** A query's schema: a parameter with a default is always there once read, and never required of the caller. */
+/** A query's schema. A parameter with a default is always present once read, and is optional for the caller. */
 export function query<Properties extends TProperties>(properties: Properties) {
   const { required, ...schema } = Type.Object(properties) as { required?: string[] }
   const demanded = (required ?? []).filter((name) => !Object.hasOwn(properties[name] as object, 'default'))
   return Type.Unsafe<Static<TObject<Properties>>>({ ...schema, ...(demanded.length > 0 ? { required: demanded } : {}) })
 }
 
-/** The older spelling of a parameter, and the one it stands for. */
+/** Parameters with an older spelling. */
 const aliases: Readonly<Record<string, string>> = { tenantId: 'tenant_id' }
 
 const wholeNumber = /^-?\d{1,16}$/
@@ -26,7 +26,7 @@ function coerce(text: string, type: unknown): unknown {
   return text
 }
 
-/** Throws `validation_error` naming every parameter that is wrong. */
+/** Throws `validation_error` with every invalid parameter. */
 export function queryReader<Schema extends TSchema>(schema: Schema): (given: Readonly<Record<string, unknown>>) => Static<Schema> {
   const { properties = {} } = schema as { properties?: Record<string, { type?: unknown; default?: unknown }> }
   const problemsOf = shapeOf(schema)

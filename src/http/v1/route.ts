@@ -1,6 +1,6 @@
 /**
- * How an endpoint is declared: as data, from which come its registration, its place in the OpenAPI document, the permission check and
- * the contract tests. The schema of what comes in and goes out stands in the declaration, and the handler's types come from it.
+ * Endpoint declarations as data. Registration, the OpenAPI document, the permission check and the contract tests come from them. A
+ * declaration holds the schemas of input and output, from which the handler's types are inferred.
  */
 
 import type { Static, TSchema } from 'typebox'
@@ -21,7 +21,7 @@ import { queryReader } from './query.ts'
 import { refusalOf, shapeOf } from './shape.ts'
 import { tenantInBody } from './wire.ts'
 
-/** What the endpoints use. */
+/** Dependencies of the endpoints. */
 export interface ApiDeps {
   db: Db
   clock: Clock
@@ -44,23 +44,23 @@ export interface ApiDeps {
 
 type ParamsOf<Path extends string> = Path extends `${string}{${infer Name}}${infer Rest}` ? Record<Name, string> & ParamsOf<Rest> : unknown
 
-/** One admitted request, read and checked. */
+/** One admitted request, parsed and checked. */
 export interface Call<Path extends string, Query, Body> {
   requestId: string
   params: ParamsOf<Path>
   query: Query
   body: Body
   credential: Credential
-  /** The one tenant this call may see, which exists; null: all of the organisation. */
+  /** The only tenant visible to this call, which exists; null: the whole organisation. */
   tenantId: string | null
   rate: RateVerdict
-  /** The Idempotency-Key header; several are joined by commas, which no key may contain. */
+  /** The Idempotency-Key header. Several are joined by commas, which a valid key cannot contain. */
   idempotencyKey: string | undefined
-  /** Of a large body, whose fingerprint was taken where it was read; `path` is the one that it covers. */
+  /** The fingerprint of a large body, computed where the body was parsed; `path` is the path it covers. */
   fingerprint?: { path: string; sha256: Buffer } | null
   /** The Accept header. */
   accept: string | undefined
-  /** The Last-Event-ID header, of those that stream. */
+  /** The Last-Event-ID header, for streams. */
   lastEventId: string | undefined
 }
 
@@ -68,60 +68,60 @@ interface Declaration<Path extends string, Query extends TSchema, Body extends T
   method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
   /** Below /v1, as in the contract. */
   path: Path
-  /** The contract's log name, `emails.send`: also the operation's id, the metrics' label and the request log's endpoint. */
+  /** The contract's log name, such as `emails.send`. Also the operation's id, the metrics label and the request log's endpoint. */
   name: string
   summary: string
   permission: Permission | 'full access' | 'full access, or any key of the tenant' | 'any key'
-  /** `organisation`: tenant-scoped keys are refused; or only where the path names no tenant. */
+  /** `organisation` refuses tenant-scoped keys; with `or the tenant in the path`, only where the path names no tenant. */
   scope: 'organisation or tenant' | 'organisation' | 'organisation, or the tenant in the path'
   /** `both`: also served under /tenants/{tenantId}, by the same handler. */
   families: 'organisation' | 'both'
   query?: Query
   body?: Body
-  /** What the document says of the body, where the handler itself checks a part of it. */
+  /** The body's schema in the document, if the handler itself checks a part of the body. */
   documentedBody?: TSchema
-  /** Octets of body; 1 MiB when absent. */
+  /** Bytes of body; default 1 MiB. */
   bodyLimit?: number
-  /** 201 when it makes a stored resource of configuration, 'either' when that may be there already; else 200. */
+  /** 201 if it creates a stored configuration resource, 'either' if the resource may already exist; otherwise 200. */
   status?: 201 | 'either'
-  /** What it may refuse with, besides what every endpoint may. */
+  /** Additional refusals; those of every endpoint are implied. */
   refuses: readonly RefusalCode[]
-  /** Media types besides JSON in which it answers. */
+  /** Response media types other than JSON. */
   otherTypes?: readonly string[]
-  /** The schema of `data`; of one item for a list. */
+  /** The schema of `data`; for a list, of one item. */
   data: Data
 }
 
-/** An endpoint as the app, the OpenAPI document and the tests see it. */
+/** An endpoint as seen by the app, the OpenAPI document and the tests. */
 export interface Endpoint extends Omit<Declaration<string, TSchema, TSchema, TSchema>, 'data'> {
-  /** The whole answer, envelope included. */
+  /** The whole answer, with its envelope. */
   reply: TSchema
-  /** Answers with server-sent events that do not end. */
+  /** Answers with server-sent events without an end. */
   streams: boolean
-  /** Takes send capacity: answers carry the send-limit headers, requests may carry an Idempotency-Key. */
+  /** Uses send capacity: answers carry the send-limit headers, requests may carry an Idempotency-Key. */
   sends: boolean
-  /** Whether its path, query or body may name a tenant; elsewhere tenantId is a parameter that nobody knows, and ignored. */
+  /** Whether path, query or body may name a tenant. If not, tenantId is an unknown parameter, which is ignored. */
   takesTenant: boolean
   respond(call: Call<string, unknown, unknown>, deps: ApiDeps): Promise<Answered>
 }
 
-/** A download. What goes wrong before the first piece is a refusal like any other. */
+/** A download. An error before the first piece is answered as a refusal. */
 export interface File {
   type: string
   name: string
   pieces: AsyncIterable<string>
 }
 
-/** Pieces until `signal` aborts; none is made before the last was read. What goes wrong before the first is a refusal. */
+/** Yields pieces until `signal` aborts, each only after the last was read. An error before the first is a refusal. */
 export type Pieces = (signal: AbortSignal) => AsyncIterable<string>
 
 export interface Answered {
   body: string | Buffer | File | Pieces
   standing?: Standing
   replayed?: boolean
-  /** Of the emails that it made. */
+  /** Ids of the emails it created. */
   emailIds?: readonly string[]
-  /** Of an endpoint whose status is 'either'. */
+  /** For an endpoint whose status is 'either'. */
   status?: 200 | 201
 }
 
@@ -143,7 +143,7 @@ export function route<Path extends string, Query extends TSchema, Body extends T
   }))
 }
 
-/** Makes something or finds it there: 201 or 200. */
+/** Answers 201 if it created the resource, 200 if the resource existed. */
 export function ensureRoute<Path extends string, Query extends TSchema, Body extends TSchema, Data extends TSchema>(
   declared: Declaration<Path, Query, Body, Data> & { handle: Handle<Path, Query, Body, { made: boolean; data: Static<Data> }> },
 ): Endpoint {
@@ -169,7 +169,7 @@ export function fileRoute<Path extends string, Query extends TSchema, Body exten
   return endpoint(declared, declared.data, false, async (call, deps) => ({ body: await declared.handle(call, deps) }))
 }
 
-/** Answers with server-sent events, for as long as the key may read them; `data` is the schema of the text. */
+/** Answers with server-sent events while the key may read them; `data` is the schema of the text. */
 export function streamRoute<Path extends string, Query extends TSchema, Body extends TSchema, Data extends TSchema>(
   declared: Declaration<Path, Query, Body, Data> & { handle: Handle<Path, Query, Body, Pieces> },
 ): Endpoint {
@@ -177,7 +177,7 @@ export function streamRoute<Path extends string, Query extends TSchema, Body ext
   return { ...made, streams: true }
 }
 
-/** Takes send capacity: the answer's octets are kept with the idempotency key, so acceptance has them rendered by the handler. */
+/** Uses send capacity. The response bytes are stored with the idempotency key, so acceptance calls the handler's renderer. */
 export function sendRoute<Path extends string, Query extends TSchema, Body extends TSchema, Data extends TSchema>(
   declared: Declaration<Path, Query, Body, Data> & { handle: Handle<Path, Query, Body, Answer> },
 ): Endpoint {
@@ -207,7 +207,7 @@ function endpoint<Path extends string, Query extends TSchema, Body extends TSche
       }
       const problems = bodyProblems(call.body)
       if (problems.length > 0) throw refusalOf(problems)
-      // Also where the body is not read: a key of a tenant may name no other anywhere.
+      // Checked even if the handler ignores the body: a tenant's key may name no other tenant in any place.
       if (takesTenant && call.credential.tenantId !== null) tenantInBody(call.body, call.credential)
       const query = readQuery(call.query as Record<string, unknown>)
       await refuseUnknownTenant(call, deps)
@@ -219,7 +219,7 @@ function endpoint<Path extends string, Query extends TSchema, Body extends TSche
 const hasTenant = (schema: TSchema | undefined) =>
   Object.hasOwn((schema as { properties?: object } | undefined)?.properties ?? {}, 'tenantId')
 
-/** A key's own tenant exists; one that an organisation-level key names may not. */
+/** A key's own tenant exists; a tenant named by an organisation-level key may not. */
 async function refuseUnknownTenant({ tenantId, credential }: Call<string, unknown, unknown>, { tenants }: ApiDeps): Promise<void> {
   if (tenantId === null || tenantId === credential.tenantId || (await tenants.find(tenantId))) return
   throw new Refusal('not_found', { field: 'tenantId', message: `tenantId: there is no tenant ${tenantId}` })

@@ -1,4 +1,4 @@
-/** Every endpoint of the API, in the order of the contract. The app registers them, the OpenAPI document lists them, the contract tests walk them. */
+/** Every endpoint of the API, in the contract's order, for the app, the OpenAPI document and the contract tests. */
 import { createCredential, deleteCredential, listCredentialsRoute, retrieveCredential, updateCredential } from './credentials.ts'
 import { createDomain, deleteDomainRoute, listDomainsRoute, retrieveDomain, verifyDomain } from './domains.ts'
 import { retrieveEmail } from './email-details.ts'
@@ -108,6 +108,6 @@ export const routes: readonly Endpoint[] = [
   retrieveLog,
 ]
 
-/** Where an endpoint is served, below /v1: its own path and, for both families, the same below a tenant. */
+/** The paths of an endpoint below /v1: its own, and for both families the same below a tenant. */
 export const pathsOf = ({ path, families }: Pick<Endpoint, 'path' | 'families'>): string[] =>
   families === 'both' ? [path, `/tenants/{tenantId}${path}`] : [path]

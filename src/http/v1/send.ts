@@ -1,4 +1,4 @@
-/** POST /emails, /emails/batch, /emails/raw (contract 7.4 to 7.6): a body becomes a submission, and what was accepted becomes `data`. */
+/** POST /emails, /emails/batch, /emails/raw (contract 7.4 to 7.6): converts a body to a submission, and accepted emails to `data`. */
 
 import Type, { type Static } from 'typebox'
 import type { AcceptedBatch, AcceptedSubmission, AnswerPlan, BatchElement, Caller, RawSubmission } from '#accept'
@@ -36,7 +36,7 @@ const Headers = Type.Unsafe<Record<string, string>>({
   additionalProperties: { type: 'string', maxLength: 998 },
 })
 
-/** What a single send and an element of a batch have in common. */
+/** Fields of a single send and of a batch element. */
 const messageFields = {
   to: Type.Array(AddressText, { minItems: 1, maxItems: 50 }),
   subject: Type.String({ minLength: 1, maxLength: 998 }),
@@ -101,7 +101,7 @@ export const sendEmail = sendRoute({
 
 const BatchEmail = Type.Object(messageFields)
 
-/** An element's own fields are checked one by one, because a wrong one fails that element only. */
+/** Elements are validated one by one, because an invalid one fails only itself. */
 const SendBatch = Type.Object({
   from: From,
   emails: Type.Unsafe<Record<string, unknown>[]>({ type: 'array', minItems: 1, maxItems: 100, items: { type: 'object' } }),
@@ -170,12 +170,12 @@ export const sendRaw = sendRoute({
     accept.sendRaw(tenantOf(call), rawOf(call.body), callerOf(call.credential), plan(call, '/v1/emails/raw', sentToWire)),
 })
 
-/** Only what the endpoint takes: fields that it does not know are ignored. */
+/** Only known fields are passed on; others are ignored. */
 const rawOf = ({ from, to, rawMessage, bounce }: Static<typeof SendRaw>): RawSubmission => ({ from, to, rawMessage, bounce })
 
 export const callerOf = ({ id, tenantId, mode }: Credential): Caller => ({ credentialId: id, tenantId, mode })
 
-/** The body's word goes before the query's. */
+/** The body's tenant takes precedence over the query's. */
 const tenantOf = ({ body, credential, tenantId }: ScopedCall) => tenantInBody(body, credential) ?? tenantId
 
 const idempotencyKey = /^[\w\-.~]{1,255}$/

@@ -1,4 +1,4 @@
-/** Suppressions, of a tenant or of the organisation (contract 12). */
+/** Suppressions of a tenant or of the organisation (contract section 12). */
 
 import Type, { type Static } from 'typebox'
 import {
@@ -31,7 +31,7 @@ const Wanted = {
   reason: optional(Type.String({ maxLength: 500 })),
 }
 
-/** The organisation's list stands under the empty id. */
+/** The organisation's list has the empty id. */
 const listOf = (tenantId: string | null) => tenantId ?? ''
 
 export const createSuppression = ensureRoute({

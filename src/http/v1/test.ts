@@ -1,4 +1,7 @@
-/** /test/… (contract 18a): what test mail came to, and a clock to wait for it. For test keys, and for people in the dashboard. */
+/**
+ * /test/… (contract 18a): the received test mail, and a test clock that callers can advance. For test keys, and for people in the
+ * dashboard.
+ */
 import Type, { type Static } from 'typebox'
 import { emailIdTimeMs, pause, Refusal, wrongField } from '#base'
 import type { Credential } from '#credentials'
@@ -13,11 +16,11 @@ import { nullable, pageFields, readInstant, tenantFields, tenantNamedIn, tenantP
 const mostWaitSeconds = 25
 const lookEveryMs = 200
 const mostAdvanceSeconds = 30 * 86_400
-/** Less than a request may take. */
+/** Shorter than the time limit of a request. */
 const advanceWithinMs = 25_000
 
 function refuseLive(credential: Credential): void {
-  // A person is neither test nor live, and sees what keys of both kinds have sent.
+  // A person is neither test nor live, and sees mail of both kinds of keys.
   if (credential.mode === 'test' || 'role' in credential) return
   throw new Refusal('permission_denied', { message: 'only test keys may do this', suggestion: 'Use a key that begins with svc_test_' })
 }
@@ -71,13 +74,13 @@ export const listTestInbox = listRoute({
     if (query.wait > 0) await comes(filter, query.wait * 1000, deps)
     const { emails, total } = await listInbox(db, filter, { number: query.page, size: query.perPage }, clock.nowMs())
     const items: Static<typeof InboxItem>[] = []
-    // One after another: a hundred large messages at once would be gigabytes.
+    // One after another: a hundred large messages at once would need gigabytes.
     for (const email of emails) items.push(await itemToWire(email, deps))
     return { items, page: query.page, perPage: query.perPage, total }
   },
 })
 
-/** Until mail has come that was not there, or with `since` until there is any; or the time is up. */
+/** Waits for new mail, or with `since` for any mail since then; or until the time is up. */
 async function comes(filter: InboxFilter, forMs: number, { db, clock }: Pick<ApiDeps, 'db' | 'clock'>): Promise<void> {
   const untilMs = clock.monotonicMs() + forMs
   const newest = () => newestInInbox(db, filter, clock.nowMs())
@@ -134,7 +137,7 @@ function addressOf(text: string): string {
   return address.text
 }
 
-/** Read from the octets that were sent; empty where the content is past its retention. */
+/** Reads the sent message; empty if its content is past its retention. */
 async function itemToWire(email: ReceivedEmail, { db, secrets }: Pick<ApiDeps, 'db' | 'secrets'>): Promise<Static<typeof InboxItem>> {
   const body = await findContentBody(db, email)
   const recipient = { tenantId: email.tenantId, emailId: email.id }

@@ -1,10 +1,10 @@
-/** The forms of the usage export (contract section 14.4): CSV, JSON Lines, or a bare JSON array, written piece by piece. */
+/** Formats of the usage export (contract section 14.4): CSV, JSON Lines or a bare JSON array, written piece by piece. */
 import type { File } from './route.ts'
 
 export const exportFormats = ['csv', 'jsonl', 'json'] as const
 type Format = (typeof exportFormats)[number]
 
-/** A row of the export: its keys are the columns, in order. */
+/** A row of the export; its keys are the columns, in order. */
 type Row = Record<string, string | number | null>
 
 const types: Record<Format, string> = {
@@ -13,7 +13,7 @@ const types: Record<Format, string> = {
   json: 'application/json; charset=utf-8',
 }
 
-/** The format asked for, else what Accept names, else CSV. */
+/** The requested format, otherwise the one in Accept, otherwise CSV. */
 function formatFor(format: Format | undefined, accept: string | undefined): Format {
   if (format !== undefined) return format
   const named = (accept ?? '').toLowerCase()
@@ -21,7 +21,7 @@ function formatFor(format: Format | undefined, accept: string | undefined): Form
   return named.includes('application/x-ndjson') ? 'jsonl' : 'csv'
 }
 
-/** RFC 4180; a cell that a spreadsheet would take for a formula is defused. */
+/** RFC 4180. A cell that a spreadsheet would run as a formula is escaped. */
 function csvCell(value: string | number | null): string {
   if (typeof value === 'number') return String(value)
   const text = value === null ? '' : /^\s*[=+\-@]/.test(value) ? `'${value}` : value
@@ -57,7 +57,7 @@ const writers: Record<Format, { head: string; row: (row: Row, first: boolean) =>
   json: { head: '[', row: (row, first) => `${first ? '' : ','}${JSON.stringify(row)}`, end: ']' },
 }
 
-/** `rows` come some at a time; the first are awaited, so that what fails at once is a refusal and no half file. */
+/** `rows` arrive in chunks. The first chunk is awaited, so that an early failure is a refusal and not a truncated file. */
 export async function exportOf(
   rows: AsyncGenerator<Row[]>,
   wanted: Format | undefined,

@@ -1,4 +1,4 @@
-/** What became of the requests to webhooks, and sending one again (contract 13.6, 13.7), in both views. */
+/** Records of webhook requests, and repeating one (contract 13.6, 13.7), in both views. */
 
 import Type, { type Static } from 'typebox'
 import { type Delivery, type DeliveryDetails, organisationWide, type Replayed } from '#webhooks'

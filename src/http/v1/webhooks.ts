@@ -1,4 +1,4 @@
-/** Webhooks of a tenant or of the organisation (contract 13.3, 13.5): making, changing and trying them. */
+/** Webhooks of a tenant or of the organisation (contract 13.3, 13.5): creation, changes and tests. */
 
 import Type, { type Static } from 'typebox'
 import { disabledReasons, organisationWide, type Shown, type TestResult, type WebhookEvent, webhookEvents } from '#webhooks'
@@ -12,7 +12,7 @@ export const Event = Type.Unsafe<WebhookEvent>({ type: 'string', enum: webhookEv
 export const Name = Type.String({ minLength: 1, maxLength: 100 })
 export const Url = Type.String({ minLength: 1, maxLength: 2048, description: 'https; leads to no private network' })
 
-/** What both views show. */
+/** Fields shown in both views. */
 export const webhookFields = {
   id: Type.String(),
   uuid: Type.String({ format: 'uuid' }),
@@ -40,7 +40,7 @@ const Webhook = Type.Object({
   secret: Type.Optional(Secret),
 })
 
-/** What may be set in both views. */
+/** Fields that may be set in both views. */
 export const settableFields = {
   enabled: optional(Type.Boolean()),
   timeoutSeconds: optional(Type.Integer({ minimum: 1, maximum: 30, description: 'How long an answer is waited for; 5 when not given' })),
@@ -125,7 +125,7 @@ export const deleteWebhook = route({
   },
 })
 
-/** What both views tell of a test; each has its own status code. */
+/** Fields of a test's result in both views; each view has its own status code. */
 export const testFields = {
   success: Type.Boolean({ description: 'A 2xx answer' }),
   event: Event,
@@ -159,7 +159,7 @@ export const testToWire = (event: WebhookEvent, { success, durationMs, body, err
   error,
 })
 
-/** What both views show of a webhook. */
+/** A webhook's fields in both views. */
 export const fieldsToWire = ({ webhook, secret }: Shown) => ({
   id: String(webhook.id),
   uuid: webhook.uuid,

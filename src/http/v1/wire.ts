@@ -1,4 +1,4 @@
-/** What the records of the contract are made of on the wire: nullable fields, times, pages, tenant ids. */
+/** Building blocks of the contract's records on the wire: nullable fields, times, pages, tenant ids. */
 
 import Type, { type Static, type TSchema } from 'typebox'
 import { emailIdTimeMs, Refusal, wrongField } from '#base'
@@ -12,7 +12,7 @@ export function nullable<Schema extends TSchema>(schema: Schema) {
 
 export const optional = <Schema extends TSchema>(schema: Schema) => Type.Optional(nullable(schema))
 
-/** Seconds since the epoch with the precision of a millisecond, and the same as ISO 8601. */
+/** Seconds since the epoch with millisecond precision, and the same time as ISO 8601. */
 export const instantFields = {
   timestamp: Type.Number({ description: 'Seconds since the epoch' }),
   timestampIso: Type.String({ format: 'date-time' }),
@@ -25,7 +25,7 @@ export const pageFields = {
   perPage: Type.Integer({ minimum: 1, maximum: 100, default: 30 }),
 }
 
-/** `tenantId` and its older spelling, in a body. Which ids exist is no matter of form. */
+/** `tenantId` and its older spelling, in a body. Whether the id exists is checked elsewhere. */
 export const tenantFields = {
   tenantId: optional(Type.String({ description: "The tenant; absent or null: the key's own, or the default tenant" })),
   tenant_id: optional(Type.String({ description: 'Older spelling of tenantId', deprecated: true })),
@@ -38,7 +38,7 @@ export const tenantParameter = Type.Optional(Type.String({ description: 'Only th
 
 const tenantIdForm = /^[a-z][a-z0-9]{0,63}$/
 
-/** The tenant a request names, if any, as far as the key may name it. Refuses `tenant_mismatch`, and `not_found` for what cannot be an id. */
+/** The tenant a request names, if the key may name it. Refuses `tenant_mismatch`, and `not_found` for an invalid id. */
 export function namedTenant(id: string | null | undefined, { tenantId: own }: Pick<Credential, 'tenantId'>): string | null {
   if (id == null) return null
   if (own !== null && id !== own) {
@@ -49,10 +49,10 @@ export function namedTenant(id: string | null | undefined, { tenantId: own }: Pi
 }
 
 const unixSeconds = /^\d{1,12}(\.\d{1,9})?$/
-/** ISO 8601, the time, the zone and the zone's minutes optional; a `+` that a query string turned into a space is still one. */
+/** ISO 8601; the time, the zone and the zone's minutes are optional. A `+` that a query string turned into a space is accepted. */
 const isoInstant = /^(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?)(?:Z|([+ -]\d{2})(?::?(\d{2}))?)?)?$/i
 
-/** Unix seconds with an optional fraction, or ISO 8601 (UTC when no zone is given); refuses `validation_error` otherwise. */
+/** Unix seconds with an optional fraction, or ISO 8601 (UTC by default); refuses `validation_error` otherwise. */
 export function readInstant(field: string, text: string, or = 'unix seconds'): Date {
   const at = unixSeconds.test(text) ? new Date(Number(text) * 1000) : isoDate(text)
   if (!at || Number.isNaN(at.getTime())) throw wrongField(field, `must be ${or} or an ISO 8601 time such as 2026-03-01T09:30:00Z`)
@@ -73,20 +73,20 @@ function isRealDay(day: string): boolean {
   return !Number.isNaN(midnight.getTime()) && midnight.toISOString().startsWith(day)
 }
 
-/** An email id as given in a path; refuses `not_found` for what cannot be one. */
+/** An email id from a path; refuses `not_found` if it is not a valid id. */
 export function knownEmailId(id: string): string {
   if (emailIdTimeMs(id) === undefined) throw new Refusal('not_found', { message: 'there is no such email' })
   return id
 }
 
-/** The tenant a body names, in either spelling; a key of a tenant may name no other in any. Refuses as `namedTenant`. */
+/** The tenant a body names, in either spelling. A tenant's key may name no other tenant in either. Refuses as `namedTenant`. */
 export function tenantInBody(body: ScopedCall['body'], credential: Pick<Credential, 'tenantId'>): string | null {
   const named = namedTenant(body.tenantId ?? body.tenant_id, credential)
   if (credential.tenantId !== null) namedTenant(body.tenant_id, credential)
   return named
 }
 
-/** A scope in which a request may name the tenant in its body as well, the alias included. */
+/** The scope of a request that may also name the tenant in its body, including the alias. */
 export interface ScopedCall {
   tenantId: string | null
   body: { tenantId?: string | null; tenant_id?: string | null }
@@ -94,8 +94,8 @@ export interface ScopedCall {
 }
 
 /**
- * The one tenant a request with a body is about: named by its path, query or body, or the key's own; null: none is named. Refuses
- * `tenant_mismatch`, also when two are named, and `not_found`.
+ * The only tenant of a request with a body: named by path, query or body, or the key's own; null: none is named. Refuses `tenant_mismatch`,
+ * also if two are named, and `not_found`.
  */
 export async function tenantNamedIn(call: ScopedCall, tenants: { find(id: string): Promise<unknown> }): Promise<string | null> {
   const named = tenantInBody(call.body, call.credential)

@@ -1,4 +1,4 @@
-/** Where the webhook's URL leads: https://…/api/webhooks. */
+/** The webhook's endpoint: https://…/api/webhooks. */
 import { verifyWebhook, WebhookVerificationError } from '@postrider/client'
 
 export async function POST(request: Request): Promise<Response> {
