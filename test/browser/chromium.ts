@@ -24,6 +24,8 @@ export interface Watched {
 export interface Look {
   width: number
   theme: 'light' | 'dark'
+  /** The machine's when absent. */
+  timezone?: string
 }
 
 export const startBrowser = (): Promise<Browser> =>
@@ -43,12 +45,13 @@ export async function startDashboardHouse(wish: Wish = {}): Promise<House> {
 }
 
 /** A browser in a network of its own: whoever signs in on several screens within a second comes from several places. */
-export async function openPage(browser: Browser, house: House, { width, theme }: Look): Promise<Watched> {
+export async function openPage(browser: Browser, house: House, { width, theme, timezone }: Look): Promise<Watched> {
   const origin = `http://localhost:${house.port}`
   const context = await browser.newContext({
     baseURL: origin,
     viewport: { width, height: 900 },
     colorScheme: theme,
+    ...(timezone ? { timezoneId: timezone } : {}),
     permissions: ['clipboard-read', 'clipboard-write'],
     extraHTTPHeaders: fromElsewhere(),
   })
