@@ -189,7 +189,7 @@ describe('a conversation', () => {
     }
     const most = Math.floor(400_000 / 15) * 15
     expect(outcomes(await connection.transact(message({ data: bytes(most) })))).toEqual(['accepted 250'])
-    expect(outcomes(await connection.transact(message({ fieldsOnTop, data: bytes(most) })))).toEqual(['failed mail unsupported'])
+    expect(outcomes(await connection.transact(message({ fieldsOnTop, data: bytes(most) })))).toEqual(['failed mail size'])
   })
 
   test('354 although every recipient was refused gets only the dot, and the refusals stand (RFC 2920)', async () => {
@@ -231,10 +231,10 @@ describe('a conversation', () => {
     const mx = await peer({ extensions: ['PIPELINING', 'SIZE 100'] })
     const connection = await open(mx)
     const large = await connection.transact(message({ data: bytes(150) }))
-    expect(outcomes(large)).toEqual(['failed mail unsupported'])
+    expect(outcomes(large)).toEqual(['failed mail size'])
     expect(large.recipients[0]?.state === 'failed' && large.recipients[0].failure.message).toMatch(/size/)
-    expect(outcomes(await connection.transact(message({ needs8bit: true })))).toEqual(['failed mail unsupported'])
-    expect(outcomes(await connection.transact(message({ recipients: ['ä@x.test'] })))).toEqual(['failed mail unsupported'])
+    expect(outcomes(await connection.transact(message({ needs8bit: true })))).toEqual(['failed mail eightbitmime'])
+    expect(outcomes(await connection.transact(message({ recipients: ['ä@x.test'] })))).toEqual(['failed mail smtputf8'])
     expect(outcomes(await connection.transact(message()))).toEqual(['accepted 250'])
   })
 
