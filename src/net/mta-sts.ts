@@ -49,7 +49,7 @@ function parseStsPolicy(text: string): StsPolicy | undefined {
   const fields = new Map<string, string>()
   const mx: string[] = []
   for (const line of text.split(/\r?\n/)) {
-    const [, name, value = ''] = /^([A-Za-z0-9][A-Za-z0-9_.-]{0,31})[ \t]*:[ \t]*(.*)$/.exec(line.trimEnd()) ?? []
+    const [, name, value = ''] = /^([A-Za-z0-9][A-Za-z0-9_.-]{0,31})[ \t]*:[ \t]*(.*)$/s.exec(line.trimEnd()) ?? []
     if (name === undefined) continue
     if (name === 'mx') mx.push(value.toLowerCase().replace(/\.$/, ''))
     else if (!fields.has(name)) fields.set(name, value)

@@ -134,6 +134,19 @@ export function answersIn(
   return { records, canonical, ttlS: records.length > 0 ? Math.min(...ttls) : 0 }
 }
 
+const headerOctets = 12
+/** Of a question and of a record for the root (RFC 1035 section 4.1). */
+const minQuestionOctets = 5
+const minRecordOctets = 11
+
+/** Throws for no DNS message. The counts are checked first: the decoder takes its time for each record that is counted, present or not. */
+export function decodeAnswer(octets: Buffer): DnsPacket {
+  const [questions = 0, ...records] = [4, 6, 8, 10].map((at) => octets.readUInt16BE(at))
+  const leastOctets = headerOctets + questions * minQuestionOctets + records.reduce((sum, count) => sum + count, 0) * minRecordOctets
+  if (leastOctets > octets.length) throw new RangeError('the message counts more records than it holds')
+  return decode(octets) as DnsPacket
+}
+
 /** The answer of one server, over TCP if it does not fit; or an error code. */
 async function askServer(
   server: Server,
@@ -153,7 +166,7 @@ async function askServer(
   /** Undefined: not an answer to this query. */
   const parse = (octets: Buffer): DnsPacket | undefined => {
     try {
-      const packet = decode(octets) as DnsPacket
+      const packet = decodeAnswer(octets)
       const [question] = packet.questions ?? []
       if (packet.type !== 'response' || packet.id !== id) return undefined
       // A server may omit a question that it could not parse.
