@@ -114,7 +114,7 @@ describe.skipIf(!hasChromium).each(looks)('with live mail, at $width px, $theme'
     const deferred = async () => (await house.call('GET', '/emails?status=softfail&test=false', { key })).body.total
     await vi.waitFor(async () => expect(await deferred()).toBeGreaterThan(0), { timeout: 20_000, interval: 100 })
     await page.goto('/queue')
-    const buttons = page.getByRole('button', { name: /^(Try now|Pause a-)/ })
+    const buttons = page.getByRole('button', { name: /^(Retry now|Pause a-)/ })
     await buttons.first().waitFor()
     for (const button of await buttons.all()) {
       const box = await button.boundingBox()

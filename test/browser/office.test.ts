@@ -74,7 +74,7 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
     await go('Settings')
     await page.getByRole('button', { name: 'Turn on' }).click()
     const dialog = page.getByRole('dialog')
-    await dialog.getByLabel('Your password, again').fill(password)
+    await dialog.getByLabel('Confirm your password').fill(password)
     await page.keyboard.press('Enter')
     await dialog.getByRole('img', { name: 'QR code for the authenticator app' }).waitFor()
     await expectFine(watched, 'second-factor-enrol', look)
@@ -110,7 +110,7 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
 
     await go('Settings')
     await page.getByRole('button', { name: 'Turn off' }).click()
-    await dialog.getByLabel('Your password, again').fill(password)
+    await dialog.getByLabel('Confirm your password').fill(password)
     await dialog.getByLabel('Code', { exact: true }).fill(recoveryCodes[0] ?? '')
     await page.keyboard.press('Enter')
     await page.getByRole('button', { name: 'Turn on' }).waitFor()
@@ -126,9 +126,9 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
     await other.page.getByRole('button', { name: 'Sign in' }).click()
     await signedIn(other.page)
     await other.page.goto('/settings')
-    await other.page.getByText('shown to its owners').waitFor()
+    await other.page.getByText('Only owners see').waitFor()
     await other.page.getByRole('button', { name: 'Turn on' }).click()
-    await other.page.getByRole('dialog').getByLabel('Your password, again').fill(password)
+    await other.page.getByRole('dialog').getByLabel('Confirm your password').fill(password)
     await other.page.keyboard.press('Enter')
     const secret =
       (await other.page
@@ -143,11 +143,11 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
 
     await go('Members')
     const row = page.getByRole('row', { name: member })
-    await row.getByText('Second factor', { exact: true }).waitFor()
+    await row.getByText('Two-factor', { exact: true }).waitFor()
     await expectFine(watched, 'members-second-factor', look)
-    await row.getByRole('button', { name: 'Take second factor away' }).click()
-    await page.getByRole('dialog').getByRole('button', { name: 'Take away' }).click()
-    await row.getByText('Second factor', { exact: true }).waitFor({ state: 'detached' })
+    await row.getByRole('button', { name: 'Reset two-factor' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Reset' }).click()
+    await row.getByText('Two-factor', { exact: true }).waitFor({ state: 'detached' })
     await other.page.goto('/emails')
     await other.page.getByRole('heading', { name: 'Sign in' }).waitFor()
     await other.context.close()
@@ -156,7 +156,7 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
   test('test mail arrives in the inbox by itself, is found, read in every form, and cleared', async () => {
     const { page } = watched
     await go('Test inbox')
-    await page.getByText('No test mail here.').waitFor()
+    await page.getByText('No test mail.').waitFor()
     await expectFine(watched, 'inbox-empty', look)
     const subject = `Order ${at(look)}`
     await send(subject, {
@@ -186,13 +186,13 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
     await page.getByRole('button', { name: 'Attachments', exact: true }).click()
     await page.getByText('terms.txt').waitFor()
     await expectFine(watched, 'inbox-attachments', look)
-    await page.getByRole('button', { name: 'Send for real' }).click()
+    await page.getByRole('button', { name: 'Send as live mail' }).click()
     await page.getByRole('dialog').getByText('delivered@simulator.test').waitFor()
     await expectFine(watched, 'inbox-promote', look)
     await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click()
     await page.getByRole('button', { name: 'Clear inbox' }).click()
     await page.getByRole('dialog').getByRole('button', { name: 'Clear inbox' }).click()
-    await page.getByText('No test mail here.').waitFor()
+    await page.getByText('No test mail.').waitFor()
     expect(watched.complaints).toEqual([])
   })
 
@@ -202,14 +202,14 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
     await page.getByRole('button', { name: 'Add track domain' }).click()
     await page.getByRole('dialog').getByLabel('Sending domain').selectOption({ label: 'simulator.test' })
     const name = `click-${at(look)}`
-    await page.getByRole('dialog').getByLabel('Name below it').fill(name)
+    await page.getByRole('dialog').getByLabel('Subdomain').fill(name)
     await expectFine(watched, 'tracking-add', look)
     await page.getByRole('dialog').getByRole('button', { name: 'Add' }).click()
     const track = page.getByRole('region', { name: `${name}.simulator.test` })
     await track.getByText(`https://${name}.simulator.test/c/…`).waitFor()
-    await track.getByLabel('Links with https').uncheck()
+    await track.getByLabel('Use https links').uncheck()
     await track.getByText(`http://${name}.simulator.test/c/…`).waitFor()
-    await track.getByLabel('Links left alone').fill('example.org')
+    await track.getByLabel('Excluded link domains').fill('example.org')
     await track.getByRole('button', { name: 'Save' }).click()
     await track.getByRole('button', { name: 'Save' }).waitFor({ state: 'detached' })
     await track.getByRole('button', { name: 'Check again' }).click()
@@ -225,8 +225,8 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
   test('the audit log says who has done that, and is searched', async () => {
     const { page } = watched
     await go('Audit log')
-    await page.getByLabel('Who').fill(address)
-    await page.getByLabel('What begins with').fill('tracking.')
+    await page.getByLabel('Actor').fill(address)
+    await page.getByLabel('Action starts with').fill('tracking.')
     await page.getByRole('button', { name: 'Search' }).click()
     await page.getByText('members.reset-second-factor').first().waitFor({ state: 'detached' })
     for (const act of ['tracking.create', 'tracking.update', 'tracking.delete'])
@@ -237,9 +237,9 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
   test('the doctor says what it finds and what to do, and the settings are shown without secrets', async () => {
     const { page } = watched
     await go('Settings')
-    await page.getByRole('button', { name: 'Examine' }).click()
+    await page.getByRole('button', { name: 'Run checks' }).click()
     await page.getByRole('list', { name: 'Doctor' }).getByText('PostgreSQL', { exact: true }).waitFor({ timeout: 40_000 })
-    await page.getByText('Settings as by default').click()
+    await page.getByText('Settings at their defaults').click()
     await page.getByText('POSTRIDER_SECRET', { exact: true }).waitFor()
     expect(await page.content()).not.toContain('a secret for tests only')
     await expectFine(watched, 'settings-doctor', look)

@@ -120,6 +120,7 @@ describe.skipIf(!hasChromium)('the picture in README.md of', () => {
       await page.goto(name === 'overview' ? '/?period=today' : `/emails/${emailId}`)
       await page.getByRole('heading', { level: 1 }).waitFor()
       await page.waitForLoadState('networkidle')
+      await expect.poll(() => page.getByText('Loading', { exact: true }).count()).toBe(0)
       const texts = stable(await page.getByRole('main').innerText())
       const beside = join(folder, `${name}.txt`)
       if (isWriting) {
