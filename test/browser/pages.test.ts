@@ -148,7 +148,8 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
   test('the overview shows volume, rates, times, what fails and why, limits and health', async () => {
     const { page } = watched
     await go('Overview')
-    for (const name of ['Median delivery time', 'Complaints', 'Send limit this hour']) await page.getByRole('term').getByText(name, { exact: true }).waitFor()
+    for (const name of ['Median delivery time', 'Complaints', 'Send limit this hour'])
+      await page.getByRole('term').getByText(name, { exact: true }).waitFor()
     await expect.poll(() => page.locator('canvas').count()).toBe(3)
     const failing = page.getByRole('region', { name: 'Failing domains' })
     await failing.getByRole('cell', { name: 'far.test', exact: true }).waitFor()
