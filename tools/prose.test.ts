@@ -1,6 +1,6 @@
 /** The lint of prose on planted faults, and on text that only looks like one. */
 import { describe, expect, test } from 'vitest'
-import { commentsOf, judge, paragraphsOf, stringsOf } from './prose.ts'
+import { commentsOf, judge, paragraphsOf, readPassages, stringsOf } from './prose.ts'
 
 const rulesOf = (text: string, isHead = false) => judge({ at: 'x:1', text, isHead }).map(({ rule }) => rule)
 
@@ -62,6 +62,19 @@ describe('the lint reads', () => {
       ['p.md:3', 'One\ntwo [link].'],
       ['p.md:10', '- item'],
       ['p.md:11', '- other'],
+    ])
+  })
+
+  test('all of this repository', () => {
+    const folders = new Set(readPassages('.').map(({ at }) => at.split('/')[0]))
+    expect([...folders].filter((one) => !one?.includes('.md')).sort()).toEqual([
+      'bench',
+      'dashboard',
+      'docs',
+      'packages',
+      'src',
+      'test',
+      'tools',
     ])
   })
 })

@@ -436,8 +436,7 @@ export const texts = {
   noEmails: 'No emails yet. Run the curl command that Postrider printed at its first start.',
   noEmailsMatch: 'No emails match. Enter recipient and sender addresses in full.',
   keys: {
-    ofAll:
-      'Keys of all tenants and of the organisation. Keys created here belong to the organisation and can act for every tenant.',
+    ofAll: 'Keys of all tenants and of the organisation. Keys created here belong to the organisation and can act for every tenant.',
     ofTenant: 'Keys of this tenant.',
     columns: ['Name', 'Key', 'Type', 'Permissions', 'Last used', ''],
     columnsOfAll: ['Name', 'Tenant', 'Key', 'Type', 'Permissions', 'Last used', ''],
@@ -556,8 +555,7 @@ export const texts = {
   },
   doctor: {
     title: 'Doctor',
-    about:
-      'Checks DNS, port 25, blocklists, certificates, the clock, the disk and PostgreSQL. Changes nothing. Takes up to 30 seconds.',
+    about: 'Checks DNS, port 25, blocklists, certificates, the clock, the disk and PostgreSQL. Changes nothing. Takes up to 30 seconds.',
     run: 'Run checks',
     running: 'Running checks',
     status: { ok: 'OK', warning: 'Warning', problem: 'Problem', unknown: 'Unknown' },
@@ -574,8 +572,7 @@ export const texts = {
     who: 'Actor',
     act: 'Action starts with',
     columns: ['Time', 'Actor', 'Action', 'Target', 'Tenant', 'IP address'],
-    about:
-      'Sign-ins and changes made in the dashboard, with a key or by a command. Kept for 400 days. Emails are listed under Emails.',
+    about: 'Sign-ins and changes made in the dashboard, with a key or by a command. Kept for 400 days. Emails are listed under Emails.',
     kinds: { member: 'Member', key: 'Key', command: 'Command' },
   },
   tracking: {
