@@ -71,6 +71,7 @@ describe('the lint reads', () => {
       'bench',
       'dashboard',
       'docs',
+      'examples',
       'packages',
       'src',
       'test',
