@@ -1,4 +1,4 @@
-/** Text and HTML written by strangers, shown on the dashboard's pages: none of it runs or loads anything. */
+/** Text and HTML written by strangers, shown on the dashboard's pages: no script runs and no resource is loaded. */
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { cookieOf, fromOurPages, invite, useLink } from '../dashboard/browser.ts'

@@ -1,5 +1,5 @@
 /**
- * Clients that send slowly, send nothing or send invalid HTTP: each is answered or disconnected in bounded time, and other clients do not
+ * Clients that send slowly, stay silent or send invalid HTTP: each is answered or disconnected in bounded time, and other clients do not
  * notice.
  */
 import { connect, type Socket } from 'node:net'

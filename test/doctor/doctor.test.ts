@@ -74,7 +74,7 @@ async function depsOf(): Promise<DoctorDeps> {
   return { db: house.db, clock: systemClock, config, resolver, records, ownAddresses: ['203.0.113.9'], httpsPort: portOf(https) }
 }
 
-/** Check results by name. The test knows nothing about the machine. */
+/** Check results by name. The test does not depend on those of the machine. */
 const found = async (change: Partial<DoctorDeps> = {}): Promise<Record<string, Finding>> =>
   Object.fromEntries((await examine({ ...(await depsOf()), ...change })).map((one) => [one.name, one]))
 

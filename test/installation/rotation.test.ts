@@ -45,7 +45,7 @@ const notSealed = [
 const ring = 'secrets.sealed'
 
 const first = 'a secret for tests only'
-/** A rotation waits for other processes; here none exist. */
+/** A rotation waits for other processes; the test has only one. */
 const hurried: Clock = { ...systemClock, after: (_delayMs, action) => systemClock.after(0, action) }
 
 let house: House

@@ -133,7 +133,7 @@ describe('a ceiling of a tenant', () => {
     expect(await releaseWaiting(db, limits, nextHourMs)).toBe(4)
     expect(await ready()).toEqual([low[0], ...other])
     expect(await waiting()).toEqual(low.slice(1))
-    // Mail of other tenants no longer waits, so the next request gets a slot.
+    // Mail of other tenants no longer waits, so the next request gets a send-limit slot.
     expect(await take(limits, 1, nextHourMs)).toBe(1)
   })
 })

@@ -43,7 +43,7 @@ describe('the request rate of a key over several processes', () => {
           const verdicts = await Promise.all(asked.map((process) => (three[process] as KeyRates).take(id, limit)))
           const allowed = verdicts.filter((one) => one.allowed)
           expect(allowed.length).toBe(Math.min(asked.length, limit - before))
-          // Each slot goes to one request.
+          // Each remaining count goes to exactly one request.
           expect(allowed.map((one) => one.remaining).sort((one, other) => other - one)).toEqual(
             allowed.map((_, index) => limit - before - index - 1),
           )

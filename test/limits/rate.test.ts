@@ -20,7 +20,7 @@ describe('the request rate of a key', () => {
           const nowMs = clock.monotonicMs()
           const inWindow = allowedAtMs.filter((atMs) => atMs > nowMs - 1000).length
           const verdict = limiter('key', limit)
-          // Exact in both directions: a refused request takes no slot.
+          // Exact in both directions: a refused request does not count.
           expect(verdict.allowed).toBe(inWindow < limit)
           expect(verdict.remaining).toBe(limit - inWindow - (verdict.allowed ? 1 : 0))
           if (verdict.allowed) allowedAtMs.push(nowMs)

@@ -21,7 +21,7 @@ test('no From field that is accepted names another address to another reader', {
         if (!isSame(other, held.address)) differing.push(`${reader} reads ${other} and we ${held.address} in ${JSON.stringify(field)}`)
   }
   expect(differing.slice(0, 40)).toEqual([])
-  // A generator whose fields are all refused would prove nothing.
+  // A generator whose fields are all refused would not test the readers.
   expect(accepted).toBeGreaterThan(500)
 })
 

@@ -199,7 +199,7 @@ describe('an answer', () => {
     for (const name of names) dns.fail(name, 'silence')
     const { resolver, clock } = asking(dns)
     const silent = names.map((name) => resolver.mx(name))
-    // Sixty-four at a time; none has timed out when the last are sent.
+    // Sixty-four at a time; the first have not timed out when the last are sent.
     for (let asked = 0; asked < names.length; clock.advance(200)) {
       asked = Math.min(asked + 64, names.length)
       await expect.poll(() => dns.questions.length).toBe(asked)
