@@ -66,16 +66,9 @@ describe('the lint reads', () => {
   })
 
   test('all of this repository', () => {
-    const folders = new Set(readPassages('.').map(({ at }) => at.split('/')[0]))
-    expect([...folders].filter((one) => !one?.includes('.md')).sort()).toEqual([
-      'bench',
-      'dashboard',
-      'docs',
-      'examples',
-      'packages',
-      'src',
-      'test',
-      'tools',
-    ])
+    const folders = new Set(readPassages('.').map(({ at }) => at.split('/')[0] ?? ''))
+    expect([...folders].filter((one) => !one.includes('.md'))).toEqual(
+      expect.arrayContaining(['bench', 'dashboard', 'docs', 'examples', 'packages', 'src', 'test', 'tools']),
+    )
   })
 })

@@ -1,6 +1,6 @@
 /**
- * The style of CONTRIBUTING.md, "Words", as far as a program can judge it: comments of all code, pages of docs, and the texts that people
- * read. `node tools/prose.ts` prints what breaks it and fails; `npm run check` calls it.
+ * Checks the style of CONTRIBUTING.md, "Prose", as far as a program can judge it: in comments of all code, pages of docs, and texts for
+ * people. `node tools/prose.ts` prints each finding and fails on any.
  */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -9,7 +9,7 @@ import { filesBelow, isNode, nodesOf, type Problem } from './source.ts'
 
 interface Rule {
   rule: string
-  /** Applied to text without code and quotations. */
+  /** Matched against text without code and quotations. */
   pattern: RegExp
   says: string
 }
@@ -40,7 +40,7 @@ export interface Passage {
   isHead: boolean
 }
 
-/** The problems of one passage: plain text in which code and quotations are still marked by backticks and quotation marks. */
+/** The problems of one passage: plain text that still has the backticks around code and the quotation marks. */
 export function judge({ at, text, isHead }: Passage): Problem[] {
   const plain = withoutCode(text)
   const problems: Problem[] = []
@@ -62,7 +62,7 @@ const withoutCode = (text: string) =>
     .replace(/"[^"\n]*"|“[^”\n]*”|\*[^*\n]+\*/g, '"quoted"')
     .replace(/https?:\S+/g, 'url')
 
-/** Comments of a TypeScript file, neighbouring lines of `//` as one. */
+/** The comments of a TypeScript file; adjacent `//` lines count as one comment. */
 export function commentsOf(path: string, text: string): Passage[] {
   const tree = parseSync(text, { syntax: 'typescript', tsx: path.endsWith('x'), target: 'esnext' })
   const octets = Buffer.from(text)
@@ -71,7 +71,7 @@ export function commentsOf(path: string, text: string): Passage[] {
     for (let at = node.span.start - 1; at < node.span.end - 1; at++) if (octets[at] !== 0x0a) octets[at] = 0x20
   }
   const passages: Passage[] = []
-  // Blank strings have the length of the strings, so that a position in one text is a position in the other.
+  // A string is replaced by spaces of the same length in octets, so that line numbers stay right.
   const masked = octets.toString('utf8')
   const comment = /\/\*[\s\S]*?\*\/|(?:^[ \t]*|[ \t])\/\/.*(?:\n[ \t]*\/\/.*)*/gm
   for (const match of masked.matchAll(comment)) {
@@ -86,7 +86,7 @@ export function commentsOf(path: string, text: string): Passage[] {
   return passages
 }
 
-/** Texts of a file that holds nothing else: each string is a passage. */
+/** The passages of a file that contains only texts: each string is one. */
 export function stringsOf(path: string, text: string): Passage[] {
   const tree = parseSync(text, { syntax: 'typescript', target: 'esnext' })
   const passages: Passage[] = []
@@ -102,7 +102,7 @@ export function stringsOf(path: string, text: string): Passage[] {
   return passages
 }
 
-/** Paragraphs of a page, without blocks of code, link targets and comments. */
+/** The paragraphs of a page, without code blocks, link targets and comments. */
 export function paragraphsOf(path: string, text: string): Passage[] {
   const passages: Passage[] = []
   let isCode = false

@@ -1,4 +1,4 @@
-/** What the accepting commit does with those who wait, while the database is away. */
+/** Behaviour of the accepting commit toward waiting requests while the database is away. */
 import fc from 'fast-check'
 import { expect, onTestFinished, test } from 'vitest'
 import { openCommit } from '#accept'
@@ -38,7 +38,7 @@ async function commitWith(send: () => Promise<SendLimits>, { clock = systemClock
   }
 }
 
-/** The first flush is committed, and its answer is lost; `then`: what the second comes to. */
+/** The first flush is committed and its reply is lost; the second fails with `then`, if given. */
 function losingOneFlush(db: Db, then?: Error): Db {
   let lost = false
   let fault = then
@@ -111,10 +111,10 @@ test('what was accepted is not refused, though its answer was lost and the datab
   expect(await db.rows(sql`select from emails`)).toHaveLength(2)
 })
 
-/** What a statement comes to: as it is; done, and its answer lost; not done, and nobody knows; refused. */
+/** Fate of a statement: done; done and its reply lost; not done and the reply lost, so the outcome is unknown; refused. */
 type Fate = 'done' | 'done, answer lost' | 'not done, answer lost' | 'refused'
 
-/** Statements that take slots or write emails meet their fates in turn; all others, and later ones, are done. */
+/** Statements that take send-limit slots or write emails meet the fates in turn. All other and later statements are done. */
 function faulty(db: Db, fates: Fate[]): Db {
   const meet = async <T>(text: string, work: () => Promise<T>): Promise<T> => {
     const isMeant = /insert into contents|update send_capacity/.test(text)
@@ -133,7 +133,7 @@ function faulty(db: Db, fates: Fate[]): Db {
   }
 }
 
-/** Not truncated, which makes files anew for every day. */
+/** Deletes instead of truncating: `truncate` would create new files for every day's partition. */
 const forgetAll = ['emails', 'contents', 'spool', 'events', 'idempotency_keys', 'send_capacity']
   .map((one) => `delete from ${one}`)
   .join(';')
@@ -142,7 +142,7 @@ test('whatever answers are lost, the slots used are as many as the emails accept
   const fate = fc.constantFrom<Fate>('done', 'done', 'done, answer lost', 'not done, answer lost', 'refused')
   const limits = fc.constantFrom(unlimited, { organisation: 1000, ceilings: new Map([['shop', 1000]]) })
   const wish = fc.record({ process: fc.nat(1), key: fc.option(fc.constantFrom('a', 'b')) })
-  // Twins in one process wait for each other before they come here.
+  // Requests with the same key in one process wait for each other before they reach this code.
   const wishes = fc.uniqueArray(wish, {
     minLength: 1,
     maxLength: 6,
@@ -150,7 +150,7 @@ test('whatever answers are lost, the slots used are as many as the emails accept
   })
   const scene = fc.record({ fates: fc.array(fate, { maxLength: 8 }), limits, rounds: fc.array(wishes, { minLength: 1, maxLength: 3 }) })
   const atMs = testTimeMs
-  // Nobody gives up on this machine, however busy it is.
+  // No request times out on this machine, however busy it is.
   const quick: Clock = {
     nowMs: () => atMs,
     monotonicMs: () => systemClock.monotonicMs() / 100,
@@ -175,7 +175,7 @@ test('whatever answers are lost, the slots used are as many as the emails accept
         await Promise.allSettled(asked)
       }
       coming.length = 0
-      // What is owed is paid with the next take of each flush.
+      // The next take of each flush pays back owed slots.
       for (let n = 0; n < 4; n++) {
         await Promise.all([commitIn(0, entry(atMs)), commitIn(1, entry(atMs))])
         await pause(systemClock, 1)

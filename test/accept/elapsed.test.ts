@@ -1,4 +1,4 @@
-/** Idempotency keys and a clock that is set. */
+/** Idempotency keys on a clock that the test sets. */
 import { expect, onTestFinished, test } from 'vitest'
 import { forgetExpiredKeys, markEveryMs, openMarking } from '#accept'
 import { systemClock } from '#base'
@@ -23,7 +23,7 @@ async function openWorld() {
     process,
     set: (byMs: number) => (aheadMs = byMs),
     pass: (ms: number) => (elapsedMs += ms),
-    /** Marks every minute, or every `everyMs` in a test that needs no minutes. */
+    /** Calls `mark` every minute, or every `everyMs` in a test that does not depend on minutes. */
     async run(mark: () => Promise<void>, forMs: number, everyMs = markEveryMs) {
       for (let ms = 0; ms < forMs; ms += everyMs) {
         elapsedMs += everyMs

@@ -1,4 +1,7 @@
-/** No door takes a message that some reader would show as another's: the API, the raw endpoint and SMTP submission, with the codes documented. */
+/**
+ * No entry point accepts a message that some reader would show as another sender's: the API, the raw endpoint and SMTP submission, each
+ * with its documented code.
+ */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type House, startHouse } from '../support/house.ts'
 import { loggedIn } from '../support/smtp-client.ts'
@@ -29,7 +32,7 @@ const rawOf = async (id: string) => {
   return Buffer.from((body.data as { rawMessage: string }).rawMessage, 'base64').toString()
 }
 
-/** The reply to the final dot. */
+/** Returns the reply to the final dot. */
 async function submit(message: Buffer): Promise<string> {
   await using client = await loggedIn(house.ports.submission, login.user, login.key)
   for (const command of [`MAIL FROM:<${own}>`, `RCPT TO:<${letter.to[0]}>`]) expect(await client.say(command)).toMatch(/^250/)

@@ -1,4 +1,4 @@
-/** A backup of a database with something in every kind of table, restored into an empty one, and compared table by table. */
+/** A backup of a database with rows in every kind of table, restored into an empty database and compared table by table. */
 import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest'
 import { openIds, systemClock, systemRandom } from '#base'
 import { type BackupHeader, type Db, dropPartitions, ensurePartitions, openDb, restoreBackup, sql, writeBackup } from '#db'
@@ -8,7 +8,7 @@ import { type House, startHouse } from '../support/house.ts'
 
 const ids = openIds(systemRandom)
 
-/** A database with nothing in it, gone when the test is. */
+/** An empty database, dropped when the test ends. */
 async function emptyDatabase(): Promise<{ db: Db } & AsyncDisposable> {
   const serverUrl = inject('serverUrl')
   const name = `postrider_empty_${ids.label(12)}`
@@ -54,7 +54,7 @@ const tableNames = sql<{ name: string; columns: string[] }>`
   group by c.relname
   order by c.relname`
 
-/** A digest of each table's rows, whatever their order; transaction numbers and when migrations ran apart. */
+/** A digest of each table's rows, independent of their order and without transaction numbers and migration times. */
 async function contentOf(db: Db): Promise<Record<string, { rows: number; digest: string | null }>> {
   const content: Record<string, { rows: number; digest: string | null }> = {}
   const session = await db.session()
@@ -127,7 +127,7 @@ afterAll(() => house.stop())
 
 describe('a backup', { timeout: 90_000 }, () => {
   test('restored into an empty database has every row of every table, and the log in the same order for its readers', async () => {
-    // What runs beside must not change between the backup and the comparison.
+    // The service's background work must not change rows between the backup and the comparison.
     await using still = await emptyDatabase()
     await restoreInto(still.db, file)
     const octets = await backupOf(still.db)

@@ -1,4 +1,4 @@
-/** Transaction numbers in a backup: other numbers, with every comparison coming out as before. */
+/** Transaction numbers in a backup: the numbers change, and every comparison between them keeps its result. */
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { sql } from '#db'
@@ -40,7 +40,7 @@ describe('transaction numbers', () => {
         fc.array(number, { minLength: 1, maxLength: 12 }),
         fc.array(fc.tuple(fc.option(number), fc.option(snapshot)), { minLength: 1, maxLength: 5 }),
         async (log, places) => {
-          // Far beyond what a new server has counted.
+          // Far beyond the count of a new server.
           const far = (text: string) => text.replace(/\d+/g, (one) => String(7_000_000_000 + Number(one) * 1000))
           const text = (value: string | number | null) => (value === null ? 'null' : `'${far(String(value))}'`)
           await db.script(`truncate a_log, a_place, b_log, b_place;

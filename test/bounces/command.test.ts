@@ -1,4 +1,4 @@
-/** `postrider bounce parse` as a person and a program see it. */
+/** Output of `postrider bounce parse` for a person and for a program. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -12,7 +12,7 @@ beforeAll(async () => {
 })
 afterAll(() => rm(folder, { recursive: true }))
 
-/** Nothing but printing is given: a command that asked for the database would fail. */
+/** The command gets only output functions: a command that asked for the database would fail. */
 async function run(...words: string[]) {
   const printed: string[] = []
   const errors: string[] = []

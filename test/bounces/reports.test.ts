@@ -1,4 +1,4 @@
-/** The labelled reports, and the same mutilated: what must be understood, and that nothing breaks the reader. */
+/** The labelled reports, whole and mutilated: the reader understands the whole ones and does not fail on the others. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'

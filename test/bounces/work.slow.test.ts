@@ -1,4 +1,4 @@
-/** What reading a report may cost, whoever wrote it to cost much. */
+/** CPU time of reading a report that was written to be expensive. */
 import { describe, expect, test } from 'vitest'
 import { readReport } from '#bounces'
 import { cpuMs } from '../support/cpu.ts'
@@ -6,14 +6,14 @@ import { worstReports } from '../support/worst-reports.ts'
 
 const kibibyte = 1024
 const mebibyte = 1024 * kibibyte
-/** Alone it takes a third of it; half a second and more where it grew with the square. */
+/** Run alone, reading takes a third of this. It took half a second and more where the cost was quadratic. */
 const most100KibMs = 150
 const mostEverMs = 600
 const mostGrowth = 2.6
-/** Below it, chance decides which of two takes longer. */
+/** Below this time, chance decides which of two readings takes longer. */
 const countedMs = 50
 
-/** The least of three: other programs take their share of the caches. */
+/** The minimum of three runs: other programs use a share of the CPU caches. */
 const costOf = (octets: Buffer) => Math.min(...[1, 2, 3].map(() => cpuMs(() => readReport(octets))))
 
 describe('reading a report costs little, whatever stands in it', () => {

@@ -1,4 +1,4 @@
-/** Chromium on a house with its dashboard; every page is watched for errors, and for requests that leave the origin. */
+/** Chromium on an installation with its dashboard. Watches every page for errors and for requests that leave the origin. */
 import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -17,7 +17,7 @@ export interface Watched {
   page: Page
   context: BrowserContext
   origin: string
-  /** Errors in the console, exceptions, and requests to elsewhere. */
+  /** Console errors, exceptions, and requests to other origins. */
   complaints: string[]
 }
 
@@ -44,7 +44,7 @@ export async function startDashboardHouse(wish: Wish = {}): Promise<House> {
   })
 }
 
-/** A browser in a network of its own: whoever signs in on several screens within a second comes from several places. */
+/** A browser in a network of its own: sign-ins on several screens within a second come from different networks. */
 export async function openPage(browser: Browser, house: House, { width, theme, timezone }: Look): Promise<Watched> {
   const origin = `http://localhost:${house.port}`
   const context = await browser.newContext({
@@ -77,13 +77,13 @@ interface Violation {
   nodes: { html: string; failureSummary?: string }[]
 }
 
-/** No serious or critical violation of WCAG 2.2 AA as far as axe-core can tell, nothing wider than the screen; keeps a picture. */
+/** Expects no serious or critical violation of WCAG 2.2 AA found by axe-core and no content wider than the screen; saves a screenshot. */
 export async function expectFine({ page, complaints }: Watched, name: string, { width, theme }: Look): Promise<void> {
   const picture = join(pictures, `${name}-${width}-${theme}.png`)
   mkdirSync(dirname(picture), { recursive: true })
   await page.screenshot({ path: picture, fullPage: true })
   const session = await page.context().newCDPSession(page)
-  // The pages' policy allows no inline script; the debugger is not bound by it.
+  // The pages' policy forbids inline scripts; the debugger is exempt from it.
   await session.send('Runtime.evaluate', { expression: axe.source })
   const answered = await session.send('Runtime.evaluate', {
     expression: `axe.run(document, { iframes: false, runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] }).then((found) => JSON.stringify(found.violations))`,

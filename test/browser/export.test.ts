@@ -1,4 +1,4 @@
-/** The file of emails, saved while mail flows: every email that there was is in it once. */
+/** The export of emails, saved while mail flows: every email that existed is in it once. */
 import { readFile } from 'node:fs/promises'
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -23,7 +23,7 @@ interface Sent {
   messages: Record<string, { id: string }>
 }
 
-/** In one submission for every `atOnce` recipients, so that these share their millisecond; the ids. */
+/** Sends `atOnce` recipients per submission, so that these share their millisecond; returns the ids. */
 async function send(emails: number, atOnce: number, tag: string): Promise<string[]> {
   const ids: string[] = []
   for (let sent = 0; sent < emails; sent += atOnce) {

@@ -1,6 +1,6 @@
 /**
- * A picture of every page, on a phone and on a wide screen, light and dark: artifacts/dashboard/pages/. The pages are those that the
- * program itself lists, so that none can be forgotten, and each is judged as elsewhere: readable, not too wide, without errors.
+ * A screenshot of every page, on a phone and on a wide screen, light and dark: artifacts/dashboard/pages/. The list of pages comes from the
+ * program itself, so that no page is forgotten. Each page passes the same checks as elsewhere: readable, not too wide, without errors.
  */
 import { readFileSync } from 'node:fs'
 import type { Browser } from 'playwright-core'
@@ -17,7 +17,7 @@ const nameOf = (path: string) => path.slice(1).replaceAll('/', '-').replaceAll('
 let house: House
 let browser: Browser
 let dns: TestDns
-/** What stands for `$emailId` and the like. */
+/** Values for `$emailId` and the other placeholders. */
 const ids: Record<string, string> = {}
 beforeAll(async () => {
   if (!hasChromium) return

@@ -1,4 +1,4 @@
-/** What strangers wrote, on our pages: nothing of it runs, nothing of it is fetched. */
+/** Text and HTML written by strangers, shown on the dashboard's pages: no script runs and no resource is loaded. */
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { cookieOf, fromOurPages, invite, useLink } from '../dashboard/browser.ts'
@@ -60,7 +60,7 @@ describe.skipIf(!hasChromium)('what a stranger wrote', () => {
     expect(trap.connections()).toBe(0)
     for (const selector of ['#script', '#top', '#blank', '#same', '#send']) {
       const target = frame.locator(selector)
-      // After a click that led nowhere the frame may show the browser's refusal instead of the mail.
+      // After a click that led nowhere, the frame may show the browser's own error page instead of the mail.
       if ((await target.count()) === 0) {
         await page.reload()
         await frame.getByText('The hostile mail').waitFor()
@@ -68,7 +68,7 @@ describe.skipIf(!hasChromium)('what a stranger wrote', () => {
       await frame.locator(selector).click()
     }
     await house.wait(500)
-    // Whoever presses a link may open a connection ahead of the request; the request itself is not made.
+    // A browser may open a connection when a link is pressed, ahead of the request; the request itself is not made.
     expect(trap.received.map(({ path }) => path)).toEqual([])
     expect(await page.evaluate('window.pwned')).toBeUndefined()
     expect(context.pages()).toHaveLength(1)

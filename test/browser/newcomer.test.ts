@@ -1,4 +1,6 @@
-/** What a newcomer with test mail only sees, and an operator with several tenants: in a browser, on a phone and on a wide screen. */
+/**
+ * The dashboard of a newcomer with only test mail, and of an operator with several tenants: in a browser, on a phone and on a wide screen.
+ */
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { cookieOf, invite, useLink } from '../dashboard/browser.ts'

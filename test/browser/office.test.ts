@@ -1,4 +1,7 @@
-/** The second factor, the test inbox, tracking, the audit log and settings in a real browser, on a phone and on a wide screen, light and dark. */
+/**
+ * Two-factor authentication, test inbox, tracking, audit log and settings in a real browser, on a phone and on a wide screen, light and
+ * dark.
+ */
 import { type TOTP, URI } from 'otpauth'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -41,7 +44,7 @@ const send = async (subject: string, more: object = {}) => {
   return (sent.body.data as { id: string }).id
 }
 
-/** Whatever page comes first; the sign-in page has no such place. */
+/** Waits for any page after sign-in; the sign-in page has no `#content`. */
 async function signedIn(page: Page) {
   await page.locator('#content').getByRole('heading', { level: 1 }).waitFor()
 }
@@ -94,13 +97,13 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
     await openMenu()
     await page.getByRole('button', { name: 'Sign out' }).click()
     await page.getByRole('heading', { name: 'Sign in' }).waitFor()
-    // No person tries so often within a second, and the network would have to wait.
+    // A person does not sign in so often within a second, and the network's attempt limit would delay it.
     await watched.context.setExtraHTTPHeaders(fromElsewhere())
     await page.getByLabel('Email address').fill(address)
     await page.getByLabel('Password').fill(password)
     await page.keyboard.press('Enter')
     await page.getByLabel('Code', { exact: true }).waitFor()
-    // The browser tells of the refusal that asked for the code, and so it tells below.
+    // The browser logs the response that asked for the code as an error; it does so below, too.
     watched.complaints.length = 0
     await expectFine(watched, 'sign-in-code', look)
     expect(await page.evaluate('document.activeElement?.getAttribute("name")')).toBe('code')

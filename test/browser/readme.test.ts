@@ -1,6 +1,6 @@
 /**
- * Makes the pictures of README.md, docs/images/*.png, from a shop's day of mail: `npm run pictures` writes them. Otherwise this test compares
- * the texts on the pages with those beside the committed pictures, so that no picture shows a page that has changed since.
+ * Makes the screenshots of README.md, docs/images/*.png, from a shop's day of mail: `npm run pictures` writes them. Without it, this test
+ * compares the texts on the pages with those beside the committed screenshots, so that no screenshot shows a page that has changed since.
  */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -15,13 +15,13 @@ import { hasChromium, openPage, startBrowser, startDashboardHouse } from './chro
 const folder = 'docs/images'
 const isWriting = process.env.POSTRIDER_WRITE_PICTURES === 'yes'
 const hourMs = 3_600_000
-/** Recipients of a request. */
+/** Recipients per request. */
 const mostTogether = 25
 const beginsMs = Date.UTC(2026, 9, 14, 0, 5)
 /** Emails in each hour of the day. */
 const perHour = [8, 5, 4, 3, 3, 4, 9, 22, 35, 43, 49, 52, 47, 44, 48, 41, 37, 42, 50, 46, 38, 27, 19, 12]
 
-/** Runs with the machine's, and is moved by hours. */
+/** Runs at the machine's rate and is moved by hours. */
 let movedMs = 0
 const startedMs = systemClock.nowMs()
 const clock: Clock = { ...systemClock, nowMs: () => beginsMs + movedMs + systemClock.nowMs() - startedMs }
@@ -33,7 +33,7 @@ const replies: Record<string, string> = {
 }
 const greylisted = '451 4.7.1 Greylisted, please try again in a few minutes'
 const domains = ['north.example', 'harbour.example', 'mail.example', 'post.example', 'alpine.example']
-/** Of every 24 emails: which part of the address decides the reply. */
+/** The local part decides the reply; the divisors set how often each occurs. */
 const recipientOf = (n: number) => {
   const part = n % 41 === 7 ? 'gone' : n % 53 === 11 ? 'full' : n % 97 === 31 ? 'spam' : 'customer'
   return `${part}.${n}@${domains[n % domains.length]}`
@@ -98,7 +98,7 @@ afterAll(async () => {
   await relay.close()
 })
 
-/** Without numbers: those that are measured differ from run to run. */
+/** Without numbers: measured values differ from run to run. */
 const stable = (text: string) =>
   text
     .replaceAll(emailId, 'an id')

@@ -8,7 +8,7 @@ export default defineConfig({
     pool: 'forks',
     maxWorkers: 1,
     testTimeout: 120_000,
-    // What comes by itself may take its time on a busy machine.
+    // Polled changes may be slow on a busy machine.
     expect: { poll: { timeout: 10_000 } },
     hookTimeout: 120_000,
   },

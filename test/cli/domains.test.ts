@@ -1,4 +1,4 @@
-/** A sending domain's life by commands: added, checked, trusted, removed, each by its name. */
+/** A sending domain's life by commands: added, checked, trusted and removed, each by its name. */
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { openIds, openSecrets, readConfig, systemClock, systemRandom } from '#base'
 import { openDomains } from '#domains'

@@ -1,4 +1,4 @@
-/** `postrider listen`: what a developer sees of events, and what their receiver is sent. */
+/** `postrider listen`: the events that a developer sees and the requests that their receiver gets. */
 import { createHmac, createPublicKey, type JsonWebKey, verify } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { openIds, readConfig, systemClock, systemRandom } from '#base'
@@ -19,7 +19,7 @@ afterAll(async () => {
   await house.stop()
 })
 
-/** The command in this process, with the service's own database. */
+/** Runs the command in this process, with the service's own database. */
 function listen(...words: string[]) {
   const printed: string[] = []
   let stop = () => {}
@@ -47,7 +47,7 @@ function listen(...words: string[]) {
   return { printed, exit, end }
 }
 
-/** Resolves when what became of it can be heard, so that a later listener does not hear of it. */
+/** Resolves when the email's events are readable, so that a later listener does not receive them. */
 const send = async (to: string, { raw, ...more }: { raw?: string; [field: string]: unknown } = {}) => {
   const envelope = { from: 'shop@simulator.test', to: [`${to}@simulator.test`] }
   const message = `From: ${envelope.from}\r\n${raw}\r\n\r\nx\r\n`

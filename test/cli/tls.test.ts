@@ -1,4 +1,4 @@
-/** The operator's commands about encryption, with a database of the test's own. */
+/** The operator's TLS commands, with a database of the test's own. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openIds, openSecrets, readConfig, systemClock, systemRandom } from '#base'
 import { readEvents, startOfLog } from '#events'
@@ -47,7 +47,7 @@ describe('postrider tls', () => {
     })
     expect((await ran('tls', 'waive', 'partner.example')).text).toBe('TLS is no longer required for partner.example')
     expect((await ran('tls', 'waive', 'partner.example')).text).toBe('TLS was not required for partner.example')
-    // An event is shown once nothing older can still be written, by any test of the same server.
+    // An event becomes readable once no older transaction of the server is open, those of other tests included.
     const actions = async () => (await readEvents(database.db, startOfLog, 100, null)).map((event) => [event.kind, event.data])
     await expect.poll(actions, { timeout: 20_000 }).toEqual([
       ['OperatorAction', { action: 'require tls', destination: 'partner.example', certificate: 'valid' }],

@@ -1,4 +1,4 @@
-/** The command line for somebody who does not know it yet: help, wrong words, and the lists that other commands want ids from. */
+/** The command line for a newcomer: help, wrong words, and the lists that show the ids for other commands. */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { openIds, openSecrets, readConfig, systemClock, systemRandom } from '#base'
 import { createKey } from '#credentials'
@@ -21,7 +21,7 @@ afterAll(() => database.close())
 const ids = openIds(systemRandom)
 const clock = systemClock
 
-/** What it printed, and what it said on standard error. */
+/** `text` is the standard output, `said` the standard error. */
 async function ran(...words: string[]): Promise<{ code: number; text: string; said: string }> {
   const printed: string[] = []
   const said: string[] = []

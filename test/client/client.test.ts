@@ -1,4 +1,4 @@
-/** The TypeScript client against the running service. Where the network must misbehave, a real proxy between the two does. */
+/** The TypeScript client against the running service. A real proxy between the two causes the network faults. */
 import { request as ask, createServer } from 'node:http'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import {
@@ -34,7 +34,7 @@ const open = (more: Partial<Settings> = {}) =>
 
 type Manner = 'pass' | 'lose the answer' | 'be away' | 'stay silent' | { status: number; headers: Record<string, string> }
 
-/** Forwards to the service; what it does otherwise, it does `times` times. */
+/** Forwards to the service. Any other behaviour is applied `times` times. */
 async function startProxy(target: number) {
   let manner: Manner = 'pass'
   let left = 0
@@ -177,7 +177,7 @@ test('the real rate limit is waited out', async () => {
 
 test('silence ends in time, and at once when the caller wants no more', async () => {
   proxy.behave('stay silent', 9)
-  // Not counted where they arrive: on a busy machine the time is over before they do.
+  // Counted at the caller, not at the server: on a busy machine the time is over before requests arrive.
   let asked = 0
   const counted: typeof fetch = (...given) => {
     asked++

@@ -1,4 +1,4 @@
-/** The client has a method for each endpoint of the published document, and each asks for that endpoint. */
+/** The client has a method for each endpoint of the published document, and each method calls its endpoint. */
 import { expect, test } from 'vitest'
 import { openApiDocument } from '#http'
 import { Postrider } from '../../packages/client/src/index.ts'

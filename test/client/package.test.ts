@@ -1,4 +1,4 @@
-/** The package as it is published: built, taken by programs that know only its name, of JavaScript and of TypeScript, and small. */
+/** The package as published: built, small, and used by JavaScript and TypeScript programs that know only its name. */
 import { execFile } from 'node:child_process'
 import { cp, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

@@ -1,4 +1,4 @@
-/** Whether a webhook is genuine, told from requests that the running service made and, independently, ones that another library signed. */
+/** The client's verification of webhooks, on requests from the running service and on requests that another library signed. */
 import type { IncomingHttpHeaders } from 'node:http'
 import { Webhook as Independent } from 'standardwebhooks'
 import { afterAll, beforeAll, expect, test } from 'vitest'

@@ -1,4 +1,4 @@
-/** With `all`, the organisation sees what every tenant has; a tenant's own key sees no more than before. */
+/** With `all`, the organisation sees the data of every tenant; a tenant's own key sees no more than before. */
 import { expect, test } from 'vitest'
 import { startHouse } from '../support/house.ts'
 

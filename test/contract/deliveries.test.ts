@@ -1,4 +1,4 @@
-/** GET /emails/{emailId}/deliveries and POST /emails/{emailId}/retry over every state an email can be in, set by hand. */
+/** GET /emails/{emailId}/deliveries and POST /emails/{emailId}/retry for every state of an email, set by hand. */
 
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { sql } from '#db'
@@ -32,7 +32,7 @@ const addAttempt = sql`
                         remote_host, outcome_unknown, conversation)
   values ($1, $2, $3, $4, $5, 12, $6, $7, $8, $9, $10, $11, $12, $13, null)`
 
-/** Statements that wait for the table of attempts. */
+/** Statements that wait for a lock on the table of attempts. */
 const waiters = sql<{ count: number }>`
   select count(*)::integer as count
   from pg_locks

@@ -1,4 +1,4 @@
-/** The endpoints of emails and limits, as stock clients meet them: envelopes, headers, every field, idempotency, limits, tenants. */
+/** The endpoints of emails and limits, called by stock clients: envelopes, headers, every field, idempotency, limits, tenants. */
 import { createHash } from 'node:crypto'
 import fastify from 'fastify'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -599,7 +599,7 @@ describe('the OpenAPI document', () => {
   })
 })
 
-/** Validated by Fastify's Ajv, which is not what checks requests: `fits`, or its objection. */
+/** Validates with Fastify's Ajv, which the service does not use for requests; returns `fits` or the objection. */
 async function ajvSays(schema: object, text: string): Promise<string> {
   const app = fastify({ ajv: { customOptions: { coerceTypes: false, removeAdditional: false, allowUnionTypes: true } } })
   app.post('/', { schema: { body: schema } }, () => 'fits')

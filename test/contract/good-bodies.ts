@@ -1,15 +1,15 @@
-/** For every endpoint with a body: one with every field, which is accepted, and where to send it. */
+/** One body with every field for each endpoint that takes one: accepted by the endpoint at its path. */
 import { sql } from '#db'
 import type { House } from '../support/house.ts'
 
 interface Good {
-  /** `n` is another number each time, for what may exist only once. */
+  /** `n` differs on every call, for values that must be unique. */
   body: (n: number) => Record<string, unknown>
-  /** Below /v1; the endpoint's own path when absent. */
+  /** Below /v1. Without it, the endpoint's own path. */
   path?: (house: House) => Promise<string>
   /** Every field may be left out. */
   mayBeEmpty?: true
-  /** Addresses are checked one by one and only counted. */
+  /** Addresses are validated one by one and only counted in the response. */
   countsAddresses?: true
   /** Keys of its metadata may be any text. */
   anyKeys?: true
@@ -32,7 +32,7 @@ const element = {
 }
 const webhook = { name: 'One', url: 'https://hooks.example.com/x', events: ['MessageSent'], enabled: true, timeoutSeconds: 5 }
 
-/** Makes something and returns its path. */
+/** Creates an object once and returns its path. */
 const made = (collection: string, body: () => Record<string, unknown>, below = '') => {
   let known: Promise<string> | undefined
   return (house: House) => {
@@ -43,7 +43,7 @@ const made = (collection: string, body: () => Record<string, unknown>, below = '
     return known
   }
 }
-/** The id of a sending domain; made by `prepare`. */
+/** The id of a sending domain; `prepare` creates the domain. */
 let domainId = 0
 const idByName = sql<{ id: number }>`
   select id
@@ -81,7 +81,7 @@ export const goodBodies: Readonly<Record<string, Good>> = {
   },
   'test.advance': {
     body: () => ({ seconds: 1 }),
-    // One without mail: what is due there waits for nobody.
+    // A tenant without mail: no due work holds the call up.
     path: async (house) => `/test/advance?tenantId=${await house.makeTenant('Clock')}`,
   },
   'suppressions.create': { body: () => ({ address: 'a@example.com', reason: 'asked' }) },

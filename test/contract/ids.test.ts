@@ -1,4 +1,4 @@
-/** Ids of configuration are handed to tenants: what one tenant makes must not show in those that another gets. */
+/** Ids of configuration are visible to tenants: objects that one tenant creates must not show in the ids that another gets. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type House, startHouse } from '../support/house.ts'
 
@@ -13,7 +13,7 @@ const largest = 2 ** 31 - 1
 
 type Made = { id: number | string }
 
-/** How each is made, what its ids are, and how its list is read and sorted. */
+/** For each kind: how to create it, the type of its ids, and how its list is read and sorted. */
 const kinds: Record<
   string,
   { make: (n: number) => [path: string, body: object]; list: (data: never) => Made[]; newestFirst?: true; type: 'number' | 'string' }
@@ -58,7 +58,7 @@ test.each(Object.entries(kinds))(
     expect(numbers).not.toEqual(sorted)
     for (const [index, one] of sorted.entries()) if (index > 0) expect(one - (sorted[index - 1] as number)).toBeGreaterThan(50)
 
-    // Its own API key is a credential, too.
+    // The tenant's own API key is a credential, too.
     const path = `${make(0)[0].replace('TENANT', tenantId)}${kind === 'credentials' ? '?type=smtp' : ''}`
     const listed = list((await house.call('GET', path, { key })).body.data as never).map(({ id }) => id)
     expect(newestFirst ? listed.toReversed() : listed).toEqual(ids)

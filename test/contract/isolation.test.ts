@@ -1,4 +1,4 @@
-/** Two tenants filled alike: what one can learn of the other, or change, through any endpoint, is nothing. */
+/** Two tenants with the same data: through no endpoint does one learn or change anything of the other. */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Endpoint, pathsOf, routes } from '#http'
 import { type Answer, type House, startHouse } from '../support/house.ts'
@@ -8,7 +8,7 @@ interface Filled {
   tenantId: string
   key: string
   word: string
-  /** By the name of the parameter they go into. */
+  /** Keyed by the name of the path parameter. */
   ids: Record<string, string>
 }
 
@@ -66,7 +66,7 @@ async function fill(word: string): Promise<Filled> {
   }
 }
 
-/** Ids of the same form that nobody has. */
+/** Ids of the same form that do not exist. */
 const nobody: Record<string, string> = {
   emailId: '0'.repeat(22),
   credentialId: '987654321',
@@ -90,10 +90,10 @@ const fillIn = (path: string, ids: Record<string, string>, tenantId: string) =>
 const ask = (endpoint: Endpoint, path: string, key: string) =>
   house.call(endpoint.method, path, { key, ...(endpoint.body ? { body: goodBodies[endpoint.name]?.body(1) ?? {} } : {}) })
 
-/** Without the address that was asked for: the asker's own request log tells it back, as it stood in the path. */
+/** Removes the requested address: the caller's own request log repeats it as written in the path. */
 const withoutQuestion = (text: string, address: string) => text.replaceAll(address, '').replaceAll(encodeURIComponent(address), '')
 
-/** What is said, without what is different each time or was in the question. */
+/** The response text without values that differ on every call or were in the question. */
 const said = (answer: Answer, ids: Record<string, string>) =>
   Object.values(ids).reduce((text, id) => text.replaceAll(id, '(id)'), answer.text.replace(/req_\w+/g, '(request)'))
 

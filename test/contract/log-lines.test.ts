@@ -1,4 +1,4 @@
-/** The service's own log: what the line of a request says of it, and what not. */
+/** The service's own log: the facts in a request's line, and those left out. */
 import { pino } from 'pino'
 import { expect, test } from 'vitest'
 import { startHouse } from '../support/house.ts'

@@ -20,7 +20,7 @@ afterAll(() => house.stop())
 
 const idOf = (answer: Answer) => answer.body.meta.requestId
 const look = async (id: string, key = house.testKey) => (await house.call('GET', `/logs/${id}`, { key })).body.data as Entry
-/** The entry of an answer, once it is there; the contract allows a second. */
+/** The log entry of a response, once it exists; the contract allows a second. */
 async function entryOf(answer: Answer, key = house.testKey): Promise<Entry> {
   await expect.poll(() => look(idOf(answer), key), { interval: 20 }).toBeDefined()
   return look(idOf(answer), key)
@@ -145,7 +145,7 @@ describe('an entry of the request log', () => {
       error: { code: 'rate_limit_exceeded' },
     })
     expect(await wait(passed)).toMatchObject({ rateLimit: { limit: 2, limited: false }, error: null })
-    // Entries are written in the order of their requests: the 401s would be there by now.
+    // Entries are written in the order of their requests: entries for the 401s would exist by now.
     for (const { text } of await strict.db.rows(everything)) expect(text).not.toMatch(/_required|_api_key/)
   })
 

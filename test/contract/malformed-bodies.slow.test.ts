@@ -1,6 +1,6 @@
 /**
- * Every field of every body, wrong in every way the schema and the contract know, made from the schema itself: each is answered by a
- * documented 4xx that names the field, and nothing is ever a 500.
+ * Every field of every body, wrong in every way the schema and the contract know. The wrong values are generated from the schema. Each gets
+ * a documented 4xx that names the field; no response is a 500.
  */
 
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -27,7 +27,7 @@ type Path = readonly (string | number)[]
 
 interface Malformed {
   says: string
-  /** Where the wrong value stands, or `absent`. */
+  /** Position of the wrong value; the value may be `absent`. */
   path: Path
   value: unknown
 }
@@ -35,7 +35,7 @@ interface Malformed {
 const absent = Symbol('absent')
 const textOf = (length: number) => 'x'.repeat(length)
 
-/** Every wrong value of a schema, at every depth. */
+/** Yields every wrong value of a schema, at every depth. */
 function* wrongsOf(schema: Schema, path: Path, required: boolean): Generator<Malformed> {
   const types = [schema.type ?? []].flat()
   const wrong = (says: string, value: unknown): Malformed => ({ says, path, value })
@@ -160,7 +160,7 @@ describe.each(withBody.map((endpoint) => [endpoint.name, endpoint] as const))('%
     ['polluting a prototype', '{"__proto__":{"from":"a@simulator.test"},"constructor":{"prototype":{"to":[]}}}', {}, 'validation_error'],
   ])('refuses a body that is %s', async (_, body, headers, code) => {
     const answer = await send(endpoint, body, headers)
-    // Keys that nobody knows are ignored, so where every field may be left out, this body is an empty one.
+    // Unknown keys are ignored, so where every field is optional, this body counts as empty.
     if (goodBodies[name]?.mayBeEmpty && code === 'validation_error' && answer.status === 200) return
     expect(answer).toMatchObject({ status: 400, body: { success: false, error: { code } } })
     expect(({} as { from?: unknown }).from).toBe(undefined)
@@ -202,7 +202,7 @@ test('metadata may have keys that objects inherit', async () => {
   expect(read.body.data).toMatchObject({ metadata })
 })
 
-/** The refusal of the request, or, for what concerns one element of a batch only, of that element. */
+/** The error of the request, or of one element of a batch if only that element is wrong. */
 function errorIn(answer: Answer, name: string, path: Path) {
   const ofElement = name === 'emails.sendBatch' && path[0] === 'emails' && path.length > 2
   if (!ofElement) {
@@ -214,7 +214,7 @@ function errorIn(answer: Answer, name: string, path: Path) {
   return (answer.body.data as { results: { error: Answer['body']['error'] }[] }).results[0]?.error
 }
 
-/** The field itself; the older spelling of tenantId is told by its present one. */
+/** The error names the field itself; for the older spelling of tenantId it names the present one. */
 function fieldFits(field: string | undefined, path: Path): boolean {
   const expected = named(path)
   return (

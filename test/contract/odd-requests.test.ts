@@ -1,4 +1,4 @@
-/** Requests that are odd but allowed, and bounds of the contract at the bound and one beyond, as clients meet them. */
+/** Requests that are odd but allowed, and the contract's limits at the limit and one beyond, as clients send them. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Answer, type House, startHouse } from '../support/house.ts'
 

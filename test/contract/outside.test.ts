@@ -1,4 +1,4 @@
-/** What is served besides the API: health, metrics, the reference. */
+/** Endpoints besides the API: health, metrics, the reference. */
 
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type House, startHouse } from '../support/house.ts'
@@ -66,7 +66,7 @@ describe('without a key', () => {
     }
     for (const headers of [{}, { accept: 'application/json' }, { accept: '*/*' }] as Record<string, string>[])
       expect(((await (await get('/foo', headers)).json()) as { error: { code: string } }).error.code).toBe('not_found')
-    // What is under /v1 is the API, whoever asks.
+    // Every path under /v1 is the API, for every client.
     expect((await get('/v1/foo', browser)).headers.get('content-type')).toContain('application/json')
     expect((await fetch(`http://127.0.0.1:${house.port}/foo`, { method: 'POST', headers: browser })).headers.get('content-type')).toContain(
       'json',

@@ -1,4 +1,4 @@
-/** Who may call what: every endpoint with every kind of key. */
+/** Permissions: every endpoint with every kind of key. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { permissions } from '#credentials'
 import { type Endpoint, openApiDocument, pathsOf, routes } from '#http'
@@ -60,7 +60,7 @@ describe.each(everywhere)('%s', (_, endpoint, path) => {
   })
 
   test('lets a key of the organisation with full access pass', async () => {
-    // What deletes a tenant is given one of its own.
+    // The endpoint that deletes a tenant gets a tenant of its own.
     const tenantId = endpoint.name === 'tenants.delete' ? await house.makeTenant('Spare') : own
     const answer = await call(endpoint, path, house.testKey, tenantId)
     expect(answer.status).not.toBe(401)

@@ -1,6 +1,6 @@
 /**
- * Requests of every kind to every endpoint, made from a seed: valid, invalid and hostile. None is a 500, each answer is what the OpenAPI
- * document says (see truth.ts). `PROPERTY_REQUESTS=50000 npx vitest run test/contract/property.test.ts` asks more of them.
+ * Requests of every kind to every endpoint, generated from a seed: valid, invalid and hostile. No response is a 500, and each matches the
+ * OpenAPI document (see truth.ts). `PROPERTY_REQUESTS=50000 npx vitest run test/contract/property.test.ts` sends more of them.
  */
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -32,7 +32,7 @@ beforeAll(async () => {
 afterAll(() => house.stop())
 
 const everywhere = routes
-  // Deleting or suspending tenants and revoking keys would end the others' work.
+  // Deleting or suspending tenants and revoking keys would stop the other requests.
   .filter(({ name }) => !['tenants.delete', 'tenants.update', 'credentials.delete', 'credentials.update'].includes(name))
   .flatMap((endpoint) => pathsOf(endpoint).map((path) => ({ endpoint, path })))
 
@@ -90,7 +90,7 @@ const plan = fc.record({
 })
 type Plan = typeof plan extends fc.Arbitrary<infer T> ? T : never
 
-/** Changes the value at some place of a body: the nth of all its places. */
+/** Changes the nth of all values in a body. */
 function changed(body: Record<string, unknown>, nth: number, value: unknown): Record<string, unknown> {
   const copy = structuredClone(body)
   const places: [Record<string, unknown>, string][] = []

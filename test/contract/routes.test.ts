@@ -1,4 +1,4 @@
-/** What holds for every endpoint alike, walked over the declarations: who may call it, and that its answers stay in the closed set. */
+/** Rules that hold for every endpoint, checked over the declarations: permissions, and responses within the closed set. */
 
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { permissions } from '#credentials'

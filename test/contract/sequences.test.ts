@@ -1,7 +1,8 @@
 /**
- * Random sequences, from a seed, of what clients of several tenants make, send, change and delete, many at once: no answer is a 500, each is
- * as published (see truth.ts), nobody sees another's, what is deleted is gone with all that it had, and the queue and the emails agree.
- * `SEQUENCE_ROUNDS=1000 npx vitest run test/contract/sequences.test.ts` goes on for longer, `SEQUENCE_SEED` goes elsewhere.
+ * Random sequences, from a seed, of requests from clients of several tenants, many at once: they create, send, change and delete. No
+ * response is a 500 and each is as published (see truth.ts). No tenant sees another's data, deletion removes all dependent rows, and the
+ * queue and the emails agree. `SEQUENCE_ROUNDS=1000 npx vitest run test/contract/sequences.test.ts` runs longer; `SEQUENCE_SEED` sets
+ * another seed.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Sql, sql } from '#db'
@@ -13,7 +14,9 @@ const random = randomFrom(Number(process.env.SEQUENCE_SEED ?? 20261122))
 const pick = <T>(from: readonly T[]): T => from[Math.floor(random() * from.length)] as T
 const mostTenants = 5
 
-/** What must never be found, by what it would be; suppressions and the rest are those of tenants that are not there. */
+/**
+ * Rows that must never exist, keyed by a description. Suppressions, webhooks and the other tables are searched for rows of deleted tenants.
+ */
 const contradictions: Record<string, Sql<unknown>> = {
   'rows of a tenant that is not there': sql`
     select owned.*
@@ -37,7 +40,7 @@ interface Tenant {
   id: string
   key: string
   domain: string
-  /** Paths of what it has. */
+  /** Paths of the tenant's objects. */
   made: Set<string>
   emailIds: string[]
   isGone: boolean
@@ -68,10 +71,10 @@ async function addTenant(): Promise<void> {
   tenants.push({ id, key: await house.makeKey({ tenantId: id }), domain, made: new Set(), emailIds: [], isGone: false })
 }
 
-/** What may come in between: the tenant was suspended, archived or deleted, or another has deleted the thing itself. */
+/** Codes of a concurrent change: the tenant was suspended, archived or deleted, or another request deleted the object itself. */
 const overtaken = ['expired_api_key', 'not_found', 'tenant_archived', 'tenant_suspended', 'domain_not_verified']
 
-/** By the tenant's key, or one of the organisation that names the tenant. */
+/** Calls with the tenant's key, or with a key of the organisation and the tenant's id. */
 async function call(tenant: Tenant, method: string, path: string, body?: object, codes: string[] = []): Promise<Answer> {
   const isOwn = random() < 0.6
   const named = body && !isOwn && !path.startsWith('/tenants') ? { ...body, tenantId: tenant.id } : body

@@ -1,4 +1,4 @@
-/** simulator.test as a sender: a test key needs no domain, whichever tenant it is of; and what a refused sender is told to do instead. */
+/** simulator.test as a sender: a test key of any tenant needs no domain, and the suggestion in a refusal names an allowed sender. */
 import { expect, test } from 'vitest'
 import { openIds, systemClock, systemRandom } from '#base'
 import { createKey } from '#credentials'
@@ -63,7 +63,7 @@ test('a refused sender is told an address that it may send from, if there is one
   await using house = await startHouse({ settings: { POSTRIDER_HOSTNAME: 'mail.example.net' } })
   expect(await suggestionOf(house, house.liveKey)).toContain('sandbox@mail.example.net')
   expect(await suggestionOf(house, house.testKey)).toContain('simulator.test')
-  // No mail program takes sandbox@vm for an address, and neither do we.
+  // Mail programs do not accept sandbox@vm as an address, and neither does Postrider.
   await using alone = await startHouse({ settings: { POSTRIDER_HOSTNAME: 'vm' } })
   expect(await suggestionOf(alone, alone.liveKey)).not.toMatch(/sandbox/)
 })

@@ -1,10 +1,13 @@
-/** Clients that send slowly, send nothing, or send what is no HTTP: each is answered or cut off in bounded time, and others do not notice. */
+/**
+ * Clients that send slowly, stay silent or send invalid HTTP: each is answered or disconnected in bounded time, and other clients do not
+ * notice.
+ */
 import { connect, type Socket } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type House, startHouse } from '../support/house.ts'
 
 const bounds = { headersMs: 400, requestMs: 800, connectionsPerAddress: 20 }
-/** Bounds are checked now and then, not to the millisecond. */
+/** The server checks its time limits periodically, not to the millisecond. */
 const graceMs = 2000
 
 let house: House
@@ -18,7 +21,7 @@ interface Ended {
   afterMs: number
 }
 
-/** Writes `parts` one by one as long as the connection lives; resolves when the server has ended it. */
+/** Writes `parts` one by one while the connection lives; resolves when the server has ended it. */
 function talk(parts: Iterable<string>, everyMs = 0): Promise<Ended> {
   const startMs = performance.now()
   const socket: Socket = connect(house.port, '127.0.0.1')
@@ -57,7 +60,7 @@ describe('a client', () => {
     expect(text).toContain('"success":false')
   })
 
-  // Browsers open connections ahead, and would take it for the answer to the request that they are just sending.
+  // Browsers open connections ahead. A response on one would be taken for the response to the request that the browser is just sending.
   test('that sends nothing at all is cut off without a word', async () => {
     const { text, afterMs } = await talk([])
     expect(afterMs).toBeLessThan(bounds.requestMs + graceMs)

@@ -1,10 +1,10 @@
-/** The rate limit as requests without a usable key are shown it (contract 6.1): the one in force, not the one of the start. */
+/** The rate limit as shown to requests without a usable key (contract 6.1): the limit in force, not the one at the start. */
 import { connect } from 'node:net'
 import { expect, test } from 'vitest'
 import { organisationSubject, setLimits } from '#limits'
 import { type House, startHouse } from '../support/house.ts'
 
-/** A request that no parser takes, answered below the routes. */
+/** A request that the parser refuses; the server answers before any route runs. */
 const broken = (house: House) =>
   new Promise<string>((resolve, reject) => {
     const socket = connect(house.port, '127.0.0.1', () => socket.write('GET / HTTP/1.1\r\nhost: a\r\nbad header\r\n\r\n'))

@@ -1,4 +1,4 @@
-/** The live view (contract 18a): every event as it happens, to whom it may be told, once, and from where a reader left off. */
+/** The live view (contract 18a): every event as it happens, once, only to readers with access, and resumed where a reader left off. */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { sql } from '#db'
 import { halfPastTwelve } from '../support/clock.ts'
@@ -143,7 +143,7 @@ describe('the stream of events', () => {
     await house.db.run(statement, [permissions])
     const sinceMs = performance.now()
     expect(await stream.ended).toBe('end')
-    // With half a second for a machine that is busy with other tests.
+    // Includes half a second for a machine that is busy with other tests.
     expect(performance.now() - sinceMs).toBeLessThan(4000)
   })
 
@@ -186,7 +186,7 @@ test('tells of a send limit that is reached by mail that was sent', async () => 
   ])
   const [{ data } = { data: undefined }] = stream.told()
   expect(data?.payload.server).toEqual({ uuid: data?.tenant_id, name: 'House', permalink: data?.tenant_id, organization: 'default' })
-  // Only the organisation's own readers hear of it.
+  // Only the organisation's own readers receive it.
   await using ofTenant = await openEventStream(limited.port, `/events/stream?after=0-0&tenantId=${limited.tenantId}`, limited.testKey)
   await until(() => expect(ofTenant.lastId()).not.toBe(''))
   expect(ofTenant.text()).not.toContain('SendLimit')

@@ -1,4 +1,4 @@
-/** Suppressions over HTTP (contract 12): both lists, both families, every way of writing an address into a path. */
+/** Suppressions over HTTP (contract 12): both lists, both path families, every way of writing an address into a path. */
 
 import { request } from 'node:http'
 import fc from 'fast-check'
@@ -20,7 +20,7 @@ const add = (body: object, path = '/suppressions', key?: string) => ask('POST', 
 const iso = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
 const addresses = ({ body }: Answer) => (body.data as { address: string }[]).map(({ address }) => address)
 
-/** As it stands: fetch would encode what it finds odd. */
+/** Sends the path unchanged: fetch would encode unusual characters. */
 const rawGet = (path: string) =>
   new Promise<{ status: number; data: { address: string; suppressed: boolean } }>((resolve, reject) => {
     const options = { port: house.port, path: `/v1${path}`, headers: { authorization: `Bearer ${house.testKey}` } }

@@ -1,4 +1,4 @@
-/** Keys against tenants and credentials: every kind of key on every endpoint of both families, and what changes at the same moment. */
+/** Keys against tenants and credentials: every kind of key on every endpoint of both path families, and changes made at the same moment. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { sql } from '#db'
 import { addSource, assignPool, removeSource } from '#delivery'
@@ -269,7 +269,7 @@ describe('what happens at the same moment', () => {
       const id = await house.makeTenant('Vanishing')
       const webhook = idIn(await call('POST', `/tenants/${id}/webhooks`, { name: 'x', url: 'https://hooks.example.com/x' }))
       const trying = Array.from({ length: 8 }, () => call('POST', `/webhooks/${webhook}/test`, { event: 'MessageSent' }))
-      // Whoever changes a tenant forgets what it knew of it.
+      // A change to a tenant drops the cached tenant.
       const changing = Array.from({ length: 4 }, (_, n) => call('PATCH', `/tenants/${id}`, { name: `${n}` }))
       const [tried] = await Promise.all([Promise.all(trying), call('DELETE', `/tenants/${id}`), ...changing])
       for (const answer of tried) expect([200, 'not_found']).toContain(codeOf(answer))

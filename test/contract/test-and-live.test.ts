@@ -1,4 +1,4 @@
-/** Test and live mail are told apart in lists, in what the overview counts, and by tenant. */
+/** Test and live mail are distinguished in lists, in the overview's counts, and by tenant. */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { ask, signedIn } from '../dashboard/browser.ts'
 import { type House, startHouse } from '../support/house.ts'
@@ -26,7 +26,7 @@ beforeAll(async () => {
     const answer = await house.call('POST', '/emails', { key, body: { from, to: [to], subject: 's', text: 't' } })
     return (answer.body.data as { id: string }).id
   }
-  // Live mail to the simulator leaves nothing either, and is live all the same.
+  // Live mail to the simulator does not leave the machine either, and is still live.
   for (const to of ['delivered', 'delivered+2', 'hardfail']) live.push(await send(house.liveKey, 'a@shop.example', `${to}@simulator.test`))
   for (const to of ['delivered+3', 'hardfail+2', 'complaint', 'delivered+4', 'delivered+5'])
     rehearsed.push(await send(house.testKey, 'a@simulator.test', `${to}@simulator.test`))

@@ -1,4 +1,4 @@
-/** Webhooks over HTTP (contract 13), with a real receiver that verifies every request from its octets. */
+/** Webhooks over HTTP (contract 13), with a real receiver that verifies every request from its bytes. */
 
 import { createHmac, createPublicKey, type JsonWebKey, verify } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
@@ -53,7 +53,7 @@ const refused = (status: number, code: string, field?: string) => ({ status, bod
 
 const lastRequest = () => receiver.received.at(-1) as Received
 
-/** Which of these secrets signed it, by position; and the RSA signature against the published keys. */
+/** The positions of the secrets that signed it; also checks the RSA signature against the published keys. */
 async function verified({ headers, body }: Received, secrets: readonly string[], header = 'x-webhook-signature'): Promise<number[]> {
   const signatures = String(headers['webhook-signature']).split(' ')
   const signedBy = secrets.map((secret) => {
@@ -336,7 +336,7 @@ describe('a rotated secret', () => {
   })
 })
 
-/** A record as the sender leaves it. */
+/** Writes a delivery record as the sender does. */
 async function deliver(hook: Hook, more: Partial<NewDelivery> = {}): Promise<NewDelivery> {
   const eventUuid = ids.uuid()
   const made: NewDelivery = {

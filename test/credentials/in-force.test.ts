@@ -1,4 +1,7 @@
-/** Keys and tenants as several processes see them: a change is in force everywhere within a second, and disturbs nobody else's request. */
+/**
+ * Keys and tenants as several processes see them: a change is in force everywhere within a second and does not disturb other clients'
+ * requests.
+ */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Clock, systemClock } from '#base'
 import { openCredentials } from '#credentials'

@@ -1,4 +1,4 @@
-/** A signed-in browser, as far as its requests go: the cookie, the header, and what it says of where a request comes from. */
+/** The requests of a signed-in browser: the cookie, the header, and the fields that state a request's origin. */
 import { openIds, systemRandom } from '#base'
 import { addMember, type Role } from '#members'
 import type { House } from '../support/house.ts'
@@ -16,7 +16,7 @@ export interface Reply {
 export const fromOurPages = { 'x-postrider-session': '1', 'sec-fetch-site': 'same-origin' }
 
 let networks = 0
-/** A network of its own each time, so that no sign-in uses up another's attempts; the house must trust this machine as a proxy. */
+/** A new network each time, so that no sign-in uses up another's attempts. The installation must trust this machine as a proxy. */
 export const fromElsewhere = () => ({ 'x-forwarded-for': `198.51.100.${++networks}` })
 export const elsewhere = (): Record<string, string> => ({ ...fromOurPages, ...fromElsewhere() })
 
@@ -52,7 +52,7 @@ export async function invite(
 export const useLink = (house: House, token: string, chosen = password): Promise<Reply> =>
   ask(house, 'POST', '/dashboard/api/sign-in-link/password', elsewhere(), { token, password: chosen })
 
-/** Headers of a member's requests. */
+/** Signs a member in and returns the headers of their requests. */
 export async function signedIn(house: House, address: string, role: Role, tenantId: string | null = null): Promise<Record<string, string>> {
   const reply = await useLink(house, await invite(house, address, role, tenantId))
   return { ...fromOurPages, cookie: cookieOf(reply) }

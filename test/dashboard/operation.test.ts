@@ -1,4 +1,4 @@
-/** What the pages Overview, Queue and Tenants ask for beyond /v1, and who may. */
+/** Requests of the pages Overview, Queue and Tenants beyond /v1, and their permissions. */
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { sql } from '#db'

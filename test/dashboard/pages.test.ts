@@ -1,4 +1,4 @@
-/** How the dashboard's built files are served, and what a preview leaves of a stranger's HTML. */
+/** Delivery of the dashboard's built files, and the cleaning of a stranger's HTML for a preview. */
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,4 +1,7 @@
-/** The second factor: what signs in with it and what does not, and who may take it away. Codes come from an independent library. */
+/**
+ * Two-factor authentication: the codes that sign in and those that do not, and the permission to reset it. Codes come from an independent
+ * library.
+ */
 import { type TOTP, URI } from 'otpauth'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openIds, systemClock, systemRandom } from '#base'
@@ -23,7 +26,7 @@ const post = (path: string, headers: Record<string, string>, body: object) =>
 const signIn = (address: string, code?: string) => post('/sign-in', {}, { address, password, ...(code === undefined ? {} : { code }) })
 const session = ({ headers }: { headers: Headers }) => ({ ...fromOurPages, cookie: cookieOf({ headers }) })
 const isIn = async (headers: Record<string, string>) => (await ask(house, 'GET', '/v1/limits', headers)).status === 200
-/** The app's code of the next step, which is taken already and was not used for enrolling. */
+/** The app's code of the next time step: it is accepted already and was not used for enrolling. */
 const codeOf = (app: TOTP, steps = 1) => app.generate({ timestamp: Date.now() + steps * 30_000 })
 const wrongOf = (app: TOTP) =>
   ['000000', '111111', '222222', '333333', '444444'].find((one) => app.validate({ token: one, window: 2 }) === null) ?? ''

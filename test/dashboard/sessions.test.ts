@@ -1,4 +1,4 @@
-/** Signing in to the dashboard, and what a session may do: who, from where, for how long, and in whose name. */
+/** Signing in to the dashboard, and the limits of a session: person, network, duration and tenant. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openIds, type Refusal, systemClock, systemRandom } from '#base'
 import { sql } from '#db'

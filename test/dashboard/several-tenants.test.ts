@@ -1,4 +1,4 @@
-/** One address in several tenants: owners of one learn nothing of the others, and cannot be in their way. */
+/** One address in several tenants: the owners of one cannot see or disturb the others. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openIds, systemRandom } from '#base'
 import { removeMember, resetMember } from '#members'

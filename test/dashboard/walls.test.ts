@@ -1,4 +1,4 @@
-/** The browser program stands apart: it may use what npm brings and its own files. */
+/** The browser program is separate: it may import npm packages and its own files only. */
 import { readFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { expect, test } from 'vitest'

@@ -1,4 +1,4 @@
-/** One destination without the rest of the house, toward a real socket, on a clock whose timers are a little early, as the machine's are. */
+/** One site without the rest of Postrider, against a real socket, on a clock whose timers fire a little early, as the machine's do. */
 import type { Socket } from 'node:net'
 import fc from 'fast-check'
 import { expect, test, vi } from 'vitest'
@@ -113,7 +113,7 @@ test('mail whose connection breaks before anything was said of it, while the pro
   destination.destroy()
 })
 
-/** A destination that rests from a refusal for our reputation until `isRested` is called, and 60 emails for it. */
+/** A site that backs off after a reputation block until `isRested` is called, and 60 emails for it. */
 function untrusted(more: Partial<End['shape']> = {}) {
   const causes: string[] = []
   const done: FindingFor[] = []
@@ -209,7 +209,7 @@ test('a host that blocks our address makes us rest, though another one is only o
   destination.destroy()
 })
 
-/** What is said before MAIL is said once, to the first connection; later ones find a server that does nothing wrong. */
+/** The peer sends the reply before MAIL once, to the first connection. Later connections meet a server without faults. */
 const beforeMail = fc.record({
   stage: fc.constantFrom('connect' as const, 'ehlo' as const),
   code: fc.constantFrom(421, 450, 451, 500, 501, 502, 503, 504, 521, 530, 550, 554),
@@ -295,7 +295,7 @@ test.each([
 ])('a server that %s is asked twice, and its mail is put off by the schedule', async (_, EHLO) => {
   await using mx = await startRudePeer({ EHLO })
   const done: FindingFor[] = []
-  // The message takes a moment, as from the database, so that the connection is gone when it is there.
+  // Loading the message takes a moment, as from the database, so that the connection is gone when the message is ready.
   const prepare: DestinationDeps['prepare'] = async (...given) => {
     await new Promise((resolve) => setTimeout(resolve, 20))
     return await prepared(...given)

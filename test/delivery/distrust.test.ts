@@ -1,4 +1,4 @@
-/** A provider that refuses us for our reputation: it is left alone, and the mail that waits for it is not spent on it. */
+/** A provider with a reputation block: Postrider backs off from it and does not spend the waiting mail on it. */
 import { expect, test } from 'vitest'
 import { systemClock } from '#base'
 import { readQueue } from '#delivery'
@@ -8,7 +8,7 @@ import { startHouse } from '../support/house.ts'
 
 const refusal = '554 5.7.1 Service unavailable; Client host [192.0.2.1] blocked using zen.spamhaus.org'
 
-/** How many of 60 emails it may cost; at the door a second one on a machine that is slow to learn. */
+/** Maximum cost out of 60 emails. At `connect`, a slow machine may spend a second email before it learns of the block. */
 const stages = [
   ['connect', 2],
   ['rcpt', 19],

@@ -1,4 +1,4 @@
-/** Mail at its last attempt toward a server that refuses every EHLO: it waits for its turn, and not without an end. */
+/** Mail at its last attempt toward a server that refuses every EHLO: it waits for its turn, but not without end. */
 import { expect, onTestFinished, test } from 'vitest'
 import { type Clock, systemClock } from '#base'
 import { sql } from '#db'
@@ -54,7 +54,7 @@ test('mail at its last attempt that is not offered ends a day after its retry sc
   expect((await shown(id)).status).toBe('softfail')
 
   aheadMs = dayMs / 2
-  // It was taken up, and put off once more.
+  // It was claimed and postponed once more.
   const dueMs = async () => (await house.db.first(waiting, [id]))?.dueAt?.getTime()
   await expect.poll(dueMs, { timeout: 15_000 }).toBeGreaterThan(clock.nowMs())
   expect((await shown(id)).status).toBe('softfail')

@@ -1,4 +1,4 @@
-/** Whoever has a domain may name a provider's mail servers beside their own: what their own say is no word of the provider. */
+/** The owner of a domain may list a provider's mail servers beside their own: the replies of their own do not count as the provider's. */
 import { expect, onTestFinished, test } from 'vitest'
 import { listShaping } from '../../src/delivery/shaping/shaping.ts'
 import { startFakeMx } from '../support/fake-mx.ts'
@@ -13,7 +13,7 @@ test.each([
   const evil = await startFakeMx({ script: (event) => (event.stage === stage ? reply : undefined) })
   const dns = await startTestDns({
     'evil.test': { MX: ['10 aspmx.l.google.com', '20 mx.evil.test'] },
-    // Nobody is there, so that it is the stranger who answers; at the same preference it would be every other time.
+    // No server listens there, so the stranger's server answers. At the same preference it would do so only every other time.
     'aspmx.l.google.com': { A: ['127.0.0.2'] },
     'mx.evil.test': { A: ['127.0.0.1'] },
   })
@@ -32,7 +32,7 @@ test.each([
   await expect
     .poll(async () => (await house.call('GET', `/emails/${id}`, { key: house.liveKey })).body.data, { timeout: 10_000 })
     .toMatchObject({ status: expect.stringMatching('fail') })
-  // What is learnt is told to the others a moment later, all of it at once.
+  // Observations are shared with other processes a moment later, all in one write.
   const learned = async () => (await listShaping(house.db)).filter(({ cause }) => cause !== null)
   await expect.poll(learned).not.toEqual([])
   expect((await learned()).map(({ provider }) => provider)).toEqual(['evil.test+gmail'])

@@ -1,11 +1,11 @@
-/** What a stranger's server or DNS says may be text that nothing can store: it costs the stranger's mail, and nobody else's. */
+/** Text from a stranger's server or DNS that the database cannot store fails the stranger's mail only. */
 import { expect, onTestFinished, test } from 'vitest'
 import { startFakeMx } from '../support/fake-mx.ts'
 import { startHouse } from '../support/house.ts'
 import { startTestDns } from '../support/test-dns.ts'
 
 const emoji = '\u{1f600}'
-/** Cut where our own limits of 4000 and 80 characters cut them, half of a pair is left. */
+/** Postrider's own limits of 4000 and 80 characters cut these texts in the middle of a surrogate pair. */
 const replies: Record<string, string> = {
   'long.test': `550-${'x'.repeat(1996)}\n550 ${'y'.repeat(1994)}${emoji} end`,
   'strange.test': `${'z'.repeat(79)}${emoji}`,

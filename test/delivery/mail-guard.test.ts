@@ -1,4 +1,4 @@
-/** What is not connected to is said in the log, and not with each email. */
+/** Addresses that Postrider does not connect to are logged, but not once per email. */
 import { expect, test } from 'vitest'
 import type { Log } from '#base'
 import { findAddresses } from '#net'
@@ -8,7 +8,7 @@ import { startHouse } from '../support/house.ts'
 import { startMxDns } from '../support/mx-dns.ts'
 import { startTestDns } from '../support/test-dns.ts'
 
-/** What was warned of with facts; the other warnings are about the house. */
+/** Keeps the warnings with facts; the other warnings concern the installation. */
 function keepingLog() {
   const warned: unknown[] = []
   const warn = (facts: unknown) => void (typeof facts === 'object' && warned.push(facts))

@@ -1,4 +1,4 @@
-/** What an operator does to the queue, through the command's own functions, with a real service beside it. */
+/** The operator's actions on the queue, through the command's own functions, with a real service beside it. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Db, sql } from '#db'
 import { cancelQueue, flushQueue, pauseQueue, pauseTenant, readQueue, releaseQueue, resumePaused, resumeTenant } from '#delivery'
@@ -30,7 +30,7 @@ interface Details {
 const details = async (id: string) => (await house.call('GET', `/emails/${id}`, { key: house.testKey })).body.data as Details
 const becomes = (id: string, status: string) =>
   expect.poll(async () => (await details(id)).status, { timeout: 15_000, interval: 50 }).toBe(status)
-/** A pause is in force within a second: sends until an email is kept for this cause, and gives that one. */
+/** A pause is in force within a second: sends until an email is kept for this cause, and returns that email. */
 async function firstThat(cause: string, send: () => Promise<string>): Promise<string> {
   let id = ''
   const sentOrKept = async () => {
@@ -56,7 +56,7 @@ async function tenantOf(name: string) {
   return { tenantId, domain, send }
 }
 
-/** To be polled: an event is shown once nothing older can still be written, by any test of the same server. */
+/** To be polled: an event becomes readable once no older transaction of the server is open, those of other tests included. */
 const actions = async (tenantId: string | null) =>
   (await readEvents(house.db, startOfLog, 10_000, tenantId)).filter((event) => /^(Tenant|Operator)/.test(event.kind))
 
@@ -89,7 +89,7 @@ describe('a paused destination', () => {
     const place = { tenantId: '', kind: 'destination' as const, name: 'paused.example' }
     await pauseQueue(house.db, place, 'their mail servers are being moved', nowMs())
     let kept = ''
-    // In force within a second: then what was sent before another email stays behind it.
+    // The pause is in force within a second: from then on, an email sent before another stays behind it.
     const staysBehind = async () => {
       kept = await send('a@paused.example')
       await becomes(await send('a@open.example'), 'sent')

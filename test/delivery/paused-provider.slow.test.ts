@@ -1,4 +1,4 @@
-/** A provider that the operator has paused: by its name, for all domains whose mail servers are its. */
+/** A provider that the operator has paused: by its name, for all domains whose mail servers belong to it. */
 import { expect, onTestFinished, test } from 'vitest'
 import { openIds, openSecrets, readConfig, systemClock, systemRandom } from '#base'
 import { sql } from '#db'
@@ -51,7 +51,7 @@ test('its mail stays queued without an attempt and says why, other mail goes, an
     code: 0,
     printed: 'provider mail.example is paused',
   })
-  // As if it had been so for an hour.
+  // Backdates the pause by an hour.
   await house.db.run(sql`update queue_stops set at = at - interval '1 hour'`)
   await house.wait(1100)
   const kept = [await send('ann@a.test'), await send('bob@b.test'), await send('cid@b.test')]
@@ -66,14 +66,14 @@ test('its mail stays queued without an attempt and says why, other mail goes, an
         deliveries: [],
       })
   expect((await run(house, 'queue')).printed).toContain('paused: provider mail.example (they asked)')
-  // Not taken up and laid down again every few seconds, however many they are.
+  // The rows are not claimed and requeued again every few seconds, however many there are.
   const due = async () =>
     (
       await house.db.rows(sql<{ inS: number }>`
     select extract(epoch from due_at - clock_timestamp())::double precision as "inS" from spool where state = 'deferred'`)
     ).map(({ inS }) => inS > 30)
   await expect.poll(due, { timeout: 10_000 }).toEqual([true, true, true])
-  // Nothing rests any more, so that what is due is taken up at once, by who may not have noticed yet.
+  // After this wait no backoff remains. Resuming makes the mail due at once, even for a process that has not yet noticed the resume.
   await house.wait(5500)
 
   expect((await run(house, 'queue', 'resume', '--provider', 'mail.example')).printed).toBe('provider mail.example goes on')

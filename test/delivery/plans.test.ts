@@ -1,4 +1,4 @@
-/** The statements that every email costs, by plans that were made while the spool was empty and are kept while it is long. */
+/** The statements that run for every email, with plans made while the spool was empty and kept while it is long. */
 import { expect, onTestFinished, test } from 'vitest'
 import { openIds, silentLog, systemClock, systemRandom } from '#base'
 import { type Db, openDb, sql } from '#db'
@@ -7,7 +7,10 @@ import { claim, giveBack, postpone, promote } from '#spool'
 import { testDatabase, testTimeMs } from '../support/database.ts'
 import { accepted } from '../support/outcome.ts'
 
-/** As delivery processes have them; and a plan is kept from the first on, as it is after some at the latest. */
+/**
+ * The delivery processes' settings. The generic plan is forced from the first execution; without that, PostgreSQL switches to it after a
+ * few.
+ */
 const settings =
   '-c plan_cache_mode=force_generic_plan -c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off -c enable_bitmapscan=off -c jit=off'
 
@@ -27,14 +30,14 @@ const entriesRead = sql<{ entries: number }>`
 const tellStatistics = sql`
   select pg_stat_force_next_flush()`
 
-/** Ids of one day, which has its partitions. */
+/** Ids of one day whose partitions exist. */
 const ofTheDay = openIds(systemRandom).emailId(testTimeMs).slice(0, 13)
 const shards = Array.from({ length: 8 }, (_, shard) => ({ shard, epoch: 1 }))
 const wish = { shards, most: 8, lanesPerTenant: 9, cursors: new Map(), windows: [], freshWindow: 9, paused: [] }
 const backlog = 4000
 const due = new Date(testTimeMs)
 
-/** What a message goes through, of eight at a time: claimed, given back, put off, due again, claimed and sent. */
+/** Takes eight messages through every step: claimed, requeued, postponed, due again, claimed and sent. */
 async function eight(db: Db): Promise<void> {
   const recorder = openRecorder({ db, clock: systemClock, log: silentLog })
   await giveBack(db, await claim(db, wish))
@@ -54,7 +57,7 @@ test('they read what they are about, and not the backlog', async () => {
     await db.rows(tellStatistics)
     return (await db.first(entriesRead))?.entries ?? 0
   }
-  // So many that the index of what is ready has a level more than the primary key, which then looks cheaper.
+  // So many rows that the index of ready rows has one level more than the primary key, which then looks cheaper.
   await db.run(fill, [1, 130, ofTheDay])
   await eight(db)
   await db.run(empty)

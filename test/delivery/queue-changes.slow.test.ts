@@ -34,7 +34,7 @@ const change = (tenantId: string, status: string, what: TenantChange) =>
     await noteTenantChange(tx, tenantId, what, nowMs())
   })
 
-/** A tenant of its own, with a sending domain for test keys and a key. */
+/** Makes a tenant with a sending domain for test keys and a key. */
 async function tenantOf(name: string) {
   const tenantId = await house.makeTenant(name)
   const domain = `${name}.test`

@@ -1,4 +1,4 @@
-/** What the record believes of an outcome: only that of the claim that stands. */
+/** The recorder accepts only the outcome of the current claim. */
 import { expect, onTestFinished, test } from 'vitest'
 import { openIds, silentLog, systemClock, systemRandom } from '#base'
 import { CommitUnknown, type Db, sql } from '#db'
@@ -83,7 +83,7 @@ test('an outcome of a day for which nobody has made a partition is recorded, wha
   expect([await db.rows(queued), await db.rows(attempts)]).toEqual([[], [{ number: 2, status: 'sent' }]])
 })
 
-/** The first statement is done and its answer is lost, and `meanwhile` happens before anybody tries again. */
+/** The first statement is done and its reply is lost; `meanwhile` runs before the retry. */
 function losingOneAnswer(db: Db, meanwhile: () => Promise<void>): Db {
   let lost = false
   return {

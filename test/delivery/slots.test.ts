@@ -1,4 +1,4 @@
-/** Slots for connections to a provider, when the database is away as they are taken or given back. */
+/** Connection leases to a provider when the database is away while they are taken or given back. */
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { silentLog, systemClock } from '#base'
 import { type Db, sql } from '#db'

@@ -1,4 +1,4 @@
-/** What is said of mail that nobody has claimed, toward providers that take no more. */
+/** Delay reasons of unclaimed mail toward providers that accept no more. */
 import { expect, onTestFinished, test } from 'vitest'
 import { silentLog, systemClock } from '#base'
 import { openProviders, openShaper } from '#delivery'
@@ -19,7 +19,7 @@ async function world() {
     '*.test': { A: ['192.0.2.1'] },
   })
   dns.set('mx.google.com', 'A', ['192.0.2.1'])
-  // Nobody delivers, so nothing is claimed.
+  // No delivery runs, so no mail is claimed.
   const house = await startHouse({ rateLimit: null, settings: { POSTRIDER_DNS: dns.address } })
   await house.addDomain(house.tenantId, 'shop.test')
   const providers = openProviders(undefined)
@@ -56,7 +56,7 @@ test('mail that waits for a provider that is left alone says so, until when and 
   await expect.poll(async () => (await explanations())[0]?.cause, { timeout: 10_000 }).toBe('source_limit')
   const [first, second] = await explanations()
   expect(first?.now).toBe(`It is due and waits: gmail is left alone until ${first?.nextAt} (it said 421 4.7.28).`)
-  // Another tenant's mail was told that.
+  // The provider's reply was to another tenant's mail.
   expect(first?.now).not.toContain('somebody')
   expect(first?.next).toBe('Attempt 1 when its turn comes then; waiting costs no attempt.')
   expect(second?.now).toBe('It is due and waits for a connection to b.test.')

@@ -1,4 +1,4 @@
-/** How long an MTA-STS policy is believed: restarts, changed ids, failing fetches, expiry, with a clock moved by hand. */
+/** Lifetime of an MTA-STS policy: restarts, changed ids, failing fetches and expiry, with a clock moved by hand. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { silentLog } from '#base'
 import { forgetExpiredPolicies, openSts } from '#delivery'
@@ -21,7 +21,7 @@ afterEach(async () => {
   await database.close()
 })
 
-/** A world in which example.org publishes; `start` is a process that knows nothing yet. */
+/** A world in which example.org publishes a policy; `start` starts a process with an empty cache. */
 function world() {
   const { resolver, clock } = asking(dns)
   const web = { text: policy('enforce'), isUp: true, fetches: 0 }

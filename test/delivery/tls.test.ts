@@ -1,6 +1,6 @@
 /**
- * Policies of TLS through the whole service: DANE, MTA-STS and what the operator requires, against mail servers with certificates of the
- * test's own making, a DNS server that says what is signed, and a web server that shows policies.
+ * TLS policies through the whole service: DANE, MTA-STS and the operator's requirements. The mail servers use certificates made by the
+ * test, the DNS server marks answers as signed, and a web server serves the policies.
  */
 import { createServer, type Server } from 'node:https'
 import { createSecureContext, getCACertificates, setDefaultCACertificates, type TLSSocketOptions } from 'node:tls'
@@ -13,7 +13,7 @@ import { startTestDns, type TestDns } from '../support/test-dns.ts'
 
 const authority = makeAuthority()
 const before = getCACertificates('default')
-/** What the mail server shows now; each test sets it. */
+/** The mail server's present TLS options; each test sets them. */
 const server: { tls: TLSSocketOptions | undefined } = { tls: undefined }
 let dns: TestDns
 let mx: FakeMx
@@ -75,7 +75,7 @@ const certificateFor = (name: string) => authority.issue({ names: [name] })
 const selfMade = (name: string) => makeAuthority('Stranger').issue({ names: [name] })
 
 let count = 0
-/** A domain that nothing is known of yet, with these mail servers. */
+/** A new domain with these mail servers; no state about it exists. */
 function newDomain(hosts: readonly string[] = ['mx']): string {
   const domain = `d${++count}.test`
   dns.set(
@@ -102,7 +102,7 @@ interface Delivery {
   tls: { version: string | null; cipher: string | null; certificate: string | null; policy: string; wouldFail: string | null } | null
 }
 
-/** What came of one email to the domain. */
+/** Sends one email to the domain and returns its delivery. */
 async function send(domain: string): Promise<Delivery> {
   const body = { from: 'a@shop.test', to: [`ada@${domain}`], subject: 's', text: 't' }
   const sent = await house.call('POST', '/emails', { key: house.liveKey, body })
@@ -241,12 +241,12 @@ describe('DANE', () => {
     const unsigned = newDomain()
     setTlsa(unsigned, wrong)
     expect(await send(unsigned)).toMatchObject({ status: 'sent', tls: { policy: 'opportunistic' } })
-    // The domain is signed, its mail server's is not.
+    // The domain is signed; its mail server's domain is not.
     const hosted = newDomain()
     dns.set(hosted, 'MX', [`10 mx.${unsigned}`])
     dns.sign(hosted)
     expect(await send(hosted)).toMatchObject({ status: 'sent', tls: { policy: 'opportunistic' } })
-    // The mail server's is, the domain is not.
+    // The mail server's domain is signed; the domain itself is not.
     const signed = signedDomain()
     setTlsa(signed, wrong)
     const pointing = newDomain()
@@ -368,7 +368,7 @@ describe('MTA-STS', () => {
 })
 
 describe('what the operator requires', () => {
-  /** In force within a second. */
+  /** The setting is in force within a second. */
   const becomes = (domain: string, expected: object) => expect.poll(() => send(domain), { timeout: 15_000 }).toMatchObject(expected)
 
   test('is TLS with a valid certificate, or with any, until it is waived', async () => {

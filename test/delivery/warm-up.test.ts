@@ -1,4 +1,4 @@
-/** A new address's daily ceiling, over several processes. */
+/** A new address's daily warm-up limit, over several processes. */
 import { expect, onTestFinished, test } from 'vitest'
 import { silentLog, systemClock } from '#base'
 import { addSource, openWarmUp, tellWarmUps } from '#delivery'
@@ -54,7 +54,7 @@ test('each step of the ceiling is told in the event log once, whoever looks and 
       step(650_000, null, 'its warm-up is over'),
     ])
 
-  // Taken out and begun anew, it is told anew.
+  // Removed and added again, it emits the event again.
   await addSource(db, { ...source, warmUp: 'none' }, beganMs)
   await addSource(db, source, beganMs + 32 * dayMs)
   await lookAt(33)

@@ -1,4 +1,4 @@
-/** The guide at /docs/guide: the same Markdown, as pages that lead to each other, run nothing and reveal nothing else. */
+/** The guide at /docs/guide: the same Markdown as linked pages that run no scripts and reveal no other files. */
 
 import { readdirSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
@@ -18,7 +18,7 @@ afterAll(() => house.stop())
 
 const get = (path: string, headers: Record<string, string> = {}) => fetch(`http://127.0.0.1:${house.port}${path}`, { headers })
 
-/** Without the client mending the path. */
+/** A plain request, because fetch would normalise the path. */
 const statusOf = (path: string) =>
   new Promise((resolve, reject) => {
     request({ port: house.port, host: '127.0.0.1', path }, (answer) => resolve(answer.resume().statusCode))

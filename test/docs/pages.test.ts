@@ -1,6 +1,6 @@
 /**
- * What the pages say is true: every block in a language that runs is run from its page, against the service as `npm start` starts it, and
- * every link leads somewhere. A block in `console` is for other machines; one marked `fragment` is a part of a program.
+ * The pages are true. Every block in a language that runs is executed from its page, against the service as `npm start` starts it, and
+ * every link resolves. A block in `console` is for other machines; one marked `fragment` is a part of a program.
  */
 import { execFile, execFileSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
@@ -53,7 +53,7 @@ beforeAll(async () => {
   const tenants = (await service.call('GET', '/tenants')).body.data as { id: string }[]
   tenantId = tenants[0]?.id ?? ''
 
-  // What the reader of a page has: the client, another package, and a `postrider` that is the service's.
+  // The reader's tools: the client, another package, and a `postrider` command that belongs to this service.
   const installed = join(folder, 'node_modules/@postrider/client')
   await mkdir(installed, { recursive: true })
   await cp('packages/client/package.json', join(installed, 'package.json'))
@@ -65,7 +65,7 @@ beforeAll(async () => {
   }
   await program('postrider', `exec '${process.execPath}' '${resolve('bin/postrider.js')}' "$@"`)
   await program('npx', '[ "$1" = postrider ] && exec "$@"')
-  // A refusal is a failure here; a page need not say so.
+  // Makes curl fail on an error response; the pages need not say so.
   await program(
     'curl',
     `exec ${execFileSync('sh', ['-c', 'command -v curl']).toString().trim()} --silent --show-error --fail-with-body "$@"`,
@@ -78,11 +78,11 @@ afterAll(async () => {
   await rm(folder, { recursive: true })
 })
 
-/** As a reader would fill it in. */
+/** Fills in the placeholders as a reader would. */
 const filled = (text: string) =>
   text.replaceAll('http://localhost:3025', service.url).replaceAll('svc_test_…', service.testKey).replaceAll('svc_live_…', service.liveKey)
 
-/** Has a test of its own. */
+/** This page has a test of its own. */
 const testingPage = 'docs/testing-your-email.md'
 const webhooksPage = 'docs/webhooks.md'
 
@@ -170,7 +170,7 @@ test.for(blocks.filter(({ language }) => language === 'json'))('a block of JSON 
   expect(JSON.parse(text)).toBeTypeOf('object')
 })
 
-/** As GitHub makes them. */
+/** Anchors as GitHub makes them. */
 const anchorsOf = (page: string) =>
   textOf(page)
     .replace(/^ *```[\s\S]*?^ *```$/gm, '')

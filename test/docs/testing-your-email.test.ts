@@ -1,4 +1,4 @@
-/** The page for newcomers is true: its programs are taken out of it and run against the service as `npm start` starts it. */
+/** The newcomers' page is true: its programs are extracted from it and run against the service as `npm start` starts it. */
 import { execFile, execFileSync } from 'node:child_process'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

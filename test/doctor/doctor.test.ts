@@ -1,4 +1,4 @@
-/** The doctor against a DNS, a mail server and certificates of the test's own: each finding, when it is well and when it is not. */
+/** The doctor against a DNS server, a mail server and certificates of the test's own: each check result, with and without the problem. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { type AddressInfo, createServer as createTcpServer, type Socket, type Server as TcpServer } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -25,7 +25,7 @@ let https: Server
 let house: House
 let folder: string
 let greeting: string | undefined
-/** Both as our own SMTP listeners, in the clear and over TLS. */
+/** Both act as Postrider's own SMTP listeners, in the clear and over TLS. */
 let plain: TcpServer
 let spoken = ''
 
@@ -74,11 +74,11 @@ async function depsOf(): Promise<DoctorDeps> {
   return { db: house.db, clock: systemClock, config, resolver, records, ownAddresses: ['203.0.113.9'], httpsPort: portOf(https) }
 }
 
-/** By name; of the machine we know nothing here. */
+/** Check results by name. The test does not depend on those of the machine. */
 const found = async (change: Partial<DoctorDeps> = {}): Promise<Record<string, Finding>> =>
   Object.fromEntries((await examine({ ...(await depsOf()), ...change })).map((one) => [one.name, one]))
 
-/** All is as it should be. */
+/** Sets everything to a healthy state. */
 beforeEach(async () => {
   await dns?.close()
   greeting = undefined
@@ -101,7 +101,7 @@ describe('the doctor', () => {
   test('finds nothing wrong where all is published, reached and set, and says what is optional', async () => {
     await writeFile(join(folder, 'smtp-certificate.pem'), testCertificate.cert)
     const all = await found()
-    // The certificate and PostgreSQL of the tests are not what one would run.
+    // The tests' certificate and PostgreSQL settings are not fit for production.
     const others = Object.values(all).filter(({ name }) => !/^(certificate of SMTP|PostgreSQL|disk)/.test(name))
     expect(others.filter(({ status }) => status !== 'ok')).toEqual([])
     expect(Object.keys(all)).toEqual(
@@ -208,7 +208,7 @@ describe('the doctor', () => {
     const silent = await found({ config })
     expect(silent['SMTP listener of incoming mail']).toMatchObject({ status: 'problem', found: '127.0.0.1:9: nothing answers' })
     expect(silent['SMTP listener of submission']).toBeUndefined()
-    // One port is taken, so none is open: said once.
+    // One port is taken, so neither port opens: reported once.
     const inClear = await found({ config: { ...config, submissionTlsPort: portOf(plain) } })
     expect(Object.keys(inClear).filter((name) => name.startsWith('SMTP'))).toEqual(['SMTP listener of submission over TLS'])
     expect(inClear['SMTP listener of submission over TLS']).toMatchObject({ found: expect.not.stringContaining('\n') })
@@ -248,14 +248,14 @@ describe('the doctor', () => {
     expect(restingOf(none)).toEqual([])
     expect(none.blocklists).toBeUndefined()
 
-    // A slip of the keyboard: a name of the internet, of which DNS knows nothing. What the address is called is a hint.
+    // A typing error: a name on the internet without DNS records. The PTR name of the address is shown as a hint.
     const slip = 'mial.postrider-host.com'
     const wrong = await found({ config: named(slip), records: await recordsOf(slip, ['203.0.113.9']) })
     expect(wrong['EHLO name']).toMatchObject({ ...wanted, do: expect.stringContaining(`(its address is called ${hostname})`) })
     expect(restingOf(wrong)).toEqual([])
     expect(wrong[`blocklist ${zen}: 203.0.113.9`]?.status).toBe('ok')
 
-    // One record is there: then it is the others that lack.
+    // One record exists, so the others are the missing ones.
     dns.set(`spf.${slip}`, 'TXT', ['v=spf1 ip4:203.0.113.9 ~all'])
     const begun = await found({ config: named(slip), records: await recordsOf(slip, ['203.0.113.9']) })
     expect(begun['EHLO name']?.status).toBe('ok')
@@ -300,7 +300,7 @@ describe('the doctor', () => {
       status: 'problem',
       do: expect.stringContaining('time service'),
     })
-    // The tests' server runs without fsync.
+    // The tests' PostgreSQL server runs without fsync.
     expect((await found())['PostgreSQL, durability']).toMatchObject({ status: 'problem', do: expect.stringMatching(/^Set \w+ = on/) })
   })
 

@@ -84,7 +84,7 @@ async function change(email: Known, status: EmailStatus): Promise<void> {
   email.status = status
 }
 
-/** The emails complained about; the emails themselves do not say so. */
+/** Emails with a complaint; the emails themselves do not record it. */
 let complaints: Known[] = []
 
 async function complain(email: Known): Promise<void> {
@@ -158,7 +158,7 @@ describe('counts from the log', () => {
   }, 60_000)
 })
 
-/** What a list must hold, from all emails in memory. */
+/** Filters of a list; the expected contents are computed from all emails in memory. */
 interface Wanted {
   tenantId: string | null
   status?: EmailStatus | undefined
@@ -190,7 +190,7 @@ async function expectWholeList(emails: readonly Known[], filter: Wanted, size: n
 
 const crowded = startMs + 2 * day + 3_600_000
 
-/** One quarter with many emails in few seconds, and others spread thin; one in forty is in some state. */
+/** One quarter with many emails in few seconds, and other emails spread thinly. One in forty changes its status, to each in turn. */
 async function crowd(): Promise<Known[]> {
   await reset()
   const emails: Known[] = []

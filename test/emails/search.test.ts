@@ -1,4 +1,4 @@
-/** Emails searched by subject, sending domain, key and metadata. */
+/** Search of emails by subject, sending domain, key and metadata. */
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { ensurePartitions, sql } from '#db'
 import { emailTables, indexEndedDays } from '#emails'

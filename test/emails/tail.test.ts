@@ -1,4 +1,4 @@
-/** What is told while the roll-up stands still: the server's oldest open transaction, whosever it is, holds it back. */
+/** Counts while the roll-up is held back by the server's oldest open transaction, even another database's. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { emailIdPrefix } from '#base'
 import { ensurePartitions, inSnapshot, sql, type Tx } from '#db'
@@ -26,7 +26,7 @@ beforeEach(async () => {
 })
 afterAll(() => database.close())
 
-/** `count` emails of a second, all but ten of them sent. */
+/** Logs `count` emails of one second; all but ten of them are sent. */
 async function tell(tx: Tx, tenantId: string, second: number, count: number): Promise<void> {
   const told = { tenantId, at: new Date(startMs) }
   const id = (index: number) => `${emailIdPrefix(second * 1000 + (index % 1000))}${String(index).padStart(14, '0')}`

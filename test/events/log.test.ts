@@ -1,4 +1,4 @@
-/** Following the log: whoever reads from a position on misses nothing, whichever transaction ends first. */
+/** Following the event log: a reader that starts at a position misses no event, in any order of commits. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { ensurePartitions, type Tx } from '#db'
 import { appendEvents, eventTables, findEndOfLog, readEvents, startOfLog } from '#events'

@@ -1,4 +1,7 @@
-/** Lines that begin with dots, however the octets arrive: what SMTP doubles comes back single, and costs no more than other content. */
+/**
+ * Lines that begin with dots, in any division into chunks: SMTP's doubled dots arrive single (RFC 5321 section 4.5.2) and cost no more than
+ * other content.
+ */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { collect, openRoom } from '../../src/inbound/collect.ts'
@@ -6,7 +9,7 @@ import { StrictStream } from '../../src/inbound/strict-stream.ts'
 
 const largest = 4_194_304
 
-/** What is kept of a message that arrives in these chunks, and the commands behind it. */
+/** The stored content of a message that arrives in these chunks, and the commands after it. */
 async function received(chunks: readonly Buffer[]): Promise<{ content: Buffer; commands: string[]; writes: number; faults: string[] }> {
   const commands: string[] = []
   const faults: string[] = []
@@ -25,7 +28,7 @@ async function received(chunks: readonly Buffer[]): Promise<{ content: Buffer; c
   return { content: await all, commands, writes, faults }
 }
 
-/** As clients send it. */
+/** Doubles leading dots, as clients do. */
 const doubled = (text: string) => text.replace(/^\./gm, '..')
 const lines = fc.array(fc.constantFrom('', '.', '..', '...', '.x', 'x', 'x.', 'x.y', 'a longer line of text'), { maxLength: 12 })
 

@@ -1,4 +1,4 @@
-/** A house with a submission port, a server that takes its mail, and clients that others wrote. */
+/** An installation with a submission port, a server that takes its mail, and third-party clients. */
 import { execFile } from 'node:child_process'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -47,7 +47,7 @@ export type World = Awaited<ReturnType<typeof startWorld>>
 
 const caseOf = (octets: Buffer) => /^X-Case: (\w+)\r$/m.exec(octets.toString('latin1'))?.[1] ?? 'none'
 
-/** Without the fields that we put on top: the mark, signatures, then the trace. */
+/** Removes the fields that Postrider adds on top: the trace header, signatures, then `Received`. */
 export function withoutOurs(octets: Buffer): Buffer {
   const ours =
     /^X-Message-Mark: m[a-z2-7]{51}\r\n(?:DKIM-Signature:[^\r]*\r\n(?:[ \t][^\r]*\r\n)*)*Received: by house\.test \(Postrider\) with ESMTPSA id \w+;\r\n\t[^\r]*\r\n/
@@ -95,7 +95,7 @@ async function inFiles(messages: readonly Buffer[], use: (files: string[]) => Pr
 export const byPython = ({ house, user, key }: World, messages: readonly Buffer[]) =>
   inFiles(messages, (files) => promisify(execFile)('python3', ['-c', script, String(house.ports.submissionTls), user, key, ...files]))
 
-/** It would end the message with an empty line more, so it gets what is to go over the wire, whole. */
+/** swaks would end the message with an extra empty line, so it gets the complete wire form. */
 export const bySwaks = ({ house, user, key }: World, messages: readonly Buffer[]) => {
   const common = ['--server', '127.0.0.1', '--port', String(house.ports.submission), '--tls', '--auth', 'LOGIN', '--auth-user', user]
   const wires = messages.map((message) => Buffer.concat([stuffed(message), Buffer.from('.')]))
@@ -119,7 +119,7 @@ export async function byHand({ house, user, key }: World, messages: readonly Buf
   }
 }
 
-/** Five hundred letters, by the clients in turn: each arrives as it was, and its signatures hold. */
+/** Five hundred letters, by the clients in turn: each arrives unchanged, and its signatures verify. */
 export async function expectFaithful(clients: readonly ((world: World, messages: readonly Buffer[]) => Promise<unknown>)[]): Promise<void> {
   await using world = await startWorld()
   const signed = signedLetter(from)

@@ -1,4 +1,7 @@
-/** What clients that others wrote submit is what arrives, octet for octet but for what docs/smtp.md says, and every signature holds. */
+/**
+ * Messages submitted by third-party clients arrive octet for octet, except for the changes listed in docs/smtp.md, and every signature
+ * verifies.
+ */
 import { execFileSync } from 'node:child_process'
 import { expect, test } from 'vitest'
 import { bothPass, signatureVerdicts } from '../support/received.ts'

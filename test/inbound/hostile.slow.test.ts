@@ -1,4 +1,7 @@
-/** Clients that are out to break something: smuggled messages, endless and garbled talk, crowds; and an orderly stop under them. */
+/**
+ * Clients that try to break the server: smuggled messages, endless and garbled commands, crowds of connections; and an orderly shutdown
+ * under them.
+ */
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { systemClock } from '#base'
@@ -197,7 +200,7 @@ describe('bounds', () => {
       expect(await silent.reply()).toMatch(/^421 4\.4\.2/)
       silent.destroy()
     }
-    // The server may see the ends of the crowd a moment later than we do.
+    // The server may notice the end of the crowd's connections a moment later than the test.
     const again = async (triesLeft: number): Promise<SmtpClient> =>
       loggedIn(small.ports.submission, user, key).catch((error) => (triesLeft > 0 ? again(triesLeft - 1) : Promise.reject(error)))
     const wrong = await again(50)

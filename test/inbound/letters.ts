@@ -1,4 +1,4 @@
-/** Messages of the kinds that programs send, as octets: signed ones, odd boundaries, 8-bit, deep nesting, long lines, nothing at all. */
+/** Messages of the kinds that programs send, as octets: signed ones, odd boundaries, 8-bit, deep nesting, long lines, empty ones. */
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -7,7 +7,7 @@ import { join } from 'node:path'
 export interface Letter {
   kind: string
   octets: Buffer
-  /** Lines over 998 octets or NULs, which no server has to take: the content arrives, written anew. */
+  /** Contains lines over 998 octets or NULs, which servers need not accept: the content arrives re-encoded. */
   isRewritten: boolean
 }
 
@@ -72,7 +72,7 @@ const kinds: Record<string, (n: number) => string> = {
 
 const rewritten = new Set(['lines of 2000', 'a long base64 line', 'a NUL'])
 
-/** `count` letters, kind after kind; the last header field before the kind's own is `X-Case: {n}`. */
+/** `count` letters, one kind after another; the last header field before the kind's own is `X-Case: {n}`. */
 export function letters(count: number, from: string): Letter[] {
   const names = Object.keys(kinds)
   return Array.from({ length: count }, (_, n) => {
@@ -83,7 +83,7 @@ export function letters(count: number, from: string): Letter[] {
   })
 }
 
-/** A message with a real S/MIME signature, and how to verify it. */
+/** A message with a real S/MIME signature, and a function to verify it. */
 export function signedLetter(from: string): { octets: Buffer; verify(octets: Buffer): boolean; remove(): void } {
   const folder = mkdtempSync(join(tmpdir(), 'postrider-smime-'))
   const file = (name: string) => join(folder, name)

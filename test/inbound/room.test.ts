@@ -1,4 +1,4 @@
-/** Strangers hold large messages that they never end; whoever has a login sends meanwhile. */
+/** Unauthenticated clients hold large messages that they never end; a client with a login can still send. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type House, startHouse } from '../support/house.ts'
 import { loggedIn, type SmtpClient, smtpClient } from '../support/smtp-client.ts'
@@ -28,7 +28,7 @@ test('strangers who fill the room for messages with ones that they never end lea
       expect(await stranger.say('DATA')).toMatch(/^354/)
       stranger.write(piece)
     }
-    // The last of them finds no room, and is told so at its end.
+    // The last of them exceeds the memory limit and gets 452 at its final dot.
     strangers.at(-1)?.write('\r\n.\r\n')
     expect(await strangers.at(-1)?.reply()).toMatch(/^452 4\.3\.1/)
     expect(15 * piece.length).toBeGreaterThan(256 * mebibyte)
@@ -37,7 +37,7 @@ test('strangers who fill the room for messages with ones that they never end lea
     await client.say('MAIL FROM:<shop@shop.test>')
     await client.say('RCPT TO:<ann@example.net>')
     await client.say('DATA')
-    // More than the strangers' last one gave back.
+    // More than the memory that the last of them released.
     client.write(`From: shop@shop.test\r\nSubject: x\r\n\r\n${`${'x'.repeat(998)}\r\n`.repeat(6000)}.\r\n`)
     expect(await client.reply()).toMatch(/^250/)
   } finally {

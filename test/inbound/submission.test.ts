@@ -1,4 +1,4 @@
-/** What contract section 15 says, over real connections: logins, envelope rules, control fields, reply codes. */
+/** Contract section 15 over real connections: logins, envelope rules, control fields, reply codes. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type House, startHouse } from '../support/house.ts'
 import { loggedIn, plainToken, type SmtpClient, smtpClient } from '../support/smtp-client.ts'
@@ -25,7 +25,7 @@ afterAll(() => house.stop())
 
 const letter = (...fields: string[]) => `${['From: Shop <shop@shop.test>', 'Subject: Hello', ...fields].join('\r\n')}\r\n\r\nIt works.\r\n`
 
-/** The reply to the final dot. */
+/** Returns the reply to the final dot. */
 async function submit(client: SmtpClient, message: string, { from = 'shop@shop.test', to = ['ann@example.net'] } = {}): Promise<string> {
   expect(await client.say(`MAIL FROM:<${from}>`)).toMatch(/^250/)
   for (const one of to) expect(await client.say(`RCPT TO:<${one}>`)).toMatch(/^250/)

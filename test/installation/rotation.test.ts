@@ -1,4 +1,6 @@
-/** The secret replaced by another: nothing sealed is forgotten, wherever the command is ended, and what was signed stays valid. */
+/**
+ * Rotation of the installation's secret: no sealed value is lost, wherever the command is interrupted, and existing signatures stay valid.
+ */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Clock, openIds, openSecrets, type Secrets, systemClock, systemRandom } from '#base'
 import { sql } from '#db'
@@ -28,7 +30,7 @@ const memberNamed = sql<{ id: number }>`
   from members
   where address = $1`
 
-/** Octets that are kept, and are not sealed: hashes, and the content of mail (SECURITY.md). */
+/** Stored bytes that are not sealed: hashes, and the content of mail (SECURITY.md). */
 const notSealed = [
   'contents.body',
   'credentials.key_hash',
@@ -39,11 +41,11 @@ const notSealed = [
   'sessions.token_hash',
   'sign_in_failures.name_hash',
 ]
-/** By the rotation itself. */
+/** Written by the rotation. */
 const ring = 'secrets.sealed'
 
 const first = 'a secret for tests only'
-/** A rotation waits for processes that there are not. */
+/** A rotation waits for other processes; the test has only one. */
 const hurried: Clock = { ...systemClock, after: (_delayMs, action) => systemClock.after(0, action) }
 
 let house: House
@@ -53,7 +55,7 @@ beforeAll(async () => {
 })
 afterAll(() => house.stop())
 
-/** One of everything that is sealed. */
+/** Seals one value of every kind. */
 async function sealOne(): Promise<void> {
   const facts = { nowMs: Date.now(), ids: openIds(systemRandom), secrets: house.secrets }
   await house.addDomain(house.tenantId, 'sealed.test')
@@ -71,7 +73,7 @@ async function sealOne(): Promise<void> {
   await house.db.transaction((tx) => beginSecondFactor(tx, member?.id ?? 0, { ...facts, issuer: 'Test' }))
 }
 
-/** What holds something that this secret has sealed, as octets or as base64 in JSON. */
+/** Tables with a value that this secret has sealed, as bytes or as base64 in JSON. */
 async function tablesWith(mark: Buffer): Promise<string[]> {
   const found: string[] = []
   const [hex, base64] = [mark.toString('hex'), mark.toString('base64').slice(0, 6)]
@@ -127,7 +129,8 @@ describe('a rotation of the secret', () => {
     const kept: string[] = []
     for (let ends = 0; ; ends++) {
       expect(ends).toBeLessThan(30)
-      // Each time a new process, which has the old secret: the file is replaced late. It ends at the first place where none has ended yet.
+      // Each round starts a new process with the old secret, because the file is replaced late. The loop ends at the first place where no
+      // process has been interrupted yet.
       const secrets = openSecrets(kept[0] ?? first, systemRandom)
       let ended = ''
       const done = await openRing(house.db, secrets)
@@ -148,7 +151,8 @@ describe('a rotation of the secret', () => {
           if (error.message !== 'killed') throw error
           return undefined
         })
-      // Whatever the place, a process may be started with the old secret, until the new one is that of the database, or with the new one.
+      // After an interruption at any place, a process may start with the old secret until the database holds the new one, or with the new
+      // one.
       if (ended !== 'done') await openRing(house.db, openSecrets(first, systemRandom))
       await openRing(house.db, openSecrets('made by the command itself', systemRandom))
       if (ended === 'done' || done) break

@@ -1,4 +1,4 @@
-/** Events from real causes, through the whole program, as a receiver gets them: signed in both ways, with the metadata of the send. */
+/** Events from real causes, through the whole program, as a receiver gets them: signed in both ways, with the metadata of the email. */
 import { createPublicKey, verify } from 'node:crypto'
 import { request } from 'node:http'
 import PostalMime from 'postal-mime'
@@ -188,7 +188,7 @@ test('every event so far is signed in both ways, and carries the metadata where 
   ])
 })
 
-/** As a proxy in front of a track domain asks. */
+/** A request as a proxy in front of a tracking domain sends it. */
 const visit = (path: string) =>
   new Promise<void>((resolve, reject) => {
     const headers = { host: 'click.shop.example', 'user-agent': 'Mozilla/5.0 (X11; Linux x86_64; rv:145.0) Gecko/20100101 Firefox/145.0' }

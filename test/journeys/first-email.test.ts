@@ -1,4 +1,4 @@
-/** The first quarter of an hour with the program: the printed keys, a domain of one's own, a first real email, through real processes. */
+/** A newcomer's first quarter of an hour: the printed keys, a domain of their own, a first real email, through real processes. */
 import { exec, spawnSync } from 'node:child_process'
 import { promisify } from 'node:util'
 import PostalMime from 'postal-mime'

@@ -1,4 +1,4 @@
-/** What the first start and the command line print is a way into the dashboard. */
+/** The link printed by the first start and by the command line signs in to the dashboard. */
 import { type TOTP, URI } from 'otpauth'
 import { expect, onTestFinished, test } from 'vitest'
 import { openIds, readConfig, systemClock, systemRandom } from '#base'

@@ -1,4 +1,4 @@
-/** The mail port: takes what comes back to us and mail for the postmaster, relays nothing, bounces nothing. */
+/** The port for incoming mail: accepts DSNs, complaints and mail for the postmaster; relays and bounces no mail. */
 import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { promisify } from 'node:util'
@@ -9,7 +9,7 @@ import { type House, startHouse } from '../support/house.ts'
 import { startMxDns } from '../support/mx-dns.ts'
 import { type SmtpClient, smtpClient } from '../support/smtp-client.ts'
 
-/** In Debian's package postfix. */
+/** Part of Debian's package postfix. */
 const smtpSource = '/usr/sbin/smtp-source'
 
 function keepingReturns(): Returns & { taken: { envelope: ReturnEnvelope; octets: string }[] } {
@@ -160,7 +160,7 @@ test('mail for postmaster@ and abuse@ of our names goes to the operator as it ca
   await using client = await greeted(house)
   const message =
     'From: Reader <reader@example.net>\r\nDate: Sat, 21 Nov 2026 08:00:00 +0000\r\nMessage-ID: <1@example.net>\r\nMIME-Version: 1.0\r\nSubject: Please stop\r\n\r\nHello'
-  // It comes again, so nobody has had it yet.
+  // The sender retries, so no recipient has received it yet.
   expect(await mail(client, '', ['postmaster', 'b-1@rp.house.test'], `${message} trouble`)).toMatch(/^451/)
   for (const to of ['postmaster', 'Postmaster@House.test', 'abuse@rp.house.test', 'abuse@rp.shop.test'])
     expect(await mail(client, 'reader@example.net', [to], message), to).toBe('250 2.6.0 Ok')

@@ -1,4 +1,4 @@
-/** What is accepted and comes back: over real connections in both directions, and from the simulator. */
+/** Bounces after acceptance: over real connections in both directions, and from the simulator. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { systemClock } from '#base'
 import { sql } from '#db'
@@ -15,9 +15,9 @@ const marks = sql<{ simulated: boolean | null }>`
 
 let house: House
 let back: SmtpConnection
-/** Mails to a return path; returns the reply to the final dot, or to the recipient's refusal. */
+/** Sends a message to a return path; returns the reply to the final dot, or the refusal of the recipient. */
 let mailBack: (to: string, octets: Buffer) => Promise<string>
-/** What happens when the peer has the message and has not answered yet. */
+/** Runs when the peer has the message and has not replied yet. */
 let beforeAnswer: ((returnPath: string) => void) | undefined
 
 beforeAll(async () => {
@@ -136,6 +136,6 @@ test.each([
   await expect.poll(() => suppressionOf(encodeURIComponent(to)), { timeout: 15_000, interval: 50 }).toBe(reason)
   const id = messages[to]?.id ?? ''
   expect(await statusOf(id)).toBe(status)
-  // The abuse brake counts no test mail.
+  // The automatic pause does not count test mail.
   expect(await house.db.rows(marks, [id])).toEqual([{ simulated: true }])
 })

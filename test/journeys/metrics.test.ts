@@ -1,4 +1,4 @@
-/** The metrics of a running service: one page for all its processes, and nothing is lost with one that dies. */
+/** The metrics of a running service: one page for all its processes. Counts of a process that dies are kept. */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Service, startService } from '../support/service.ts'
 

@@ -1,4 +1,4 @@
-/** Commands and starts that went wrong for newcomers: each says what to do, and leaves nothing behind. */
+/** Commands and starts that failed for newcomers: each message names the next step, and no files are left behind. */
 import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { mkdtemp, rm, unlink } from 'node:fs/promises'
@@ -59,7 +59,7 @@ test('an installation whose secret is missing makes no other, and says where it 
 }, 60_000)
 
 test('a state folder that cannot be made is named with its setting', async () => {
-  // Where Linux answers that the folder above, which is there, is not.
+  // In /proc, Linux reports that the parent folder does not exist although it does.
   const { code, output } = await run({ POSTRIDER_DATA: '/proc/postrider' }, 'serve')
   expect([code, output]).toEqual([2, expect.stringContaining('POSTRIDER_DATA: the folder /proc/postrider cannot be made (ENOENT')])
 })

@@ -43,7 +43,7 @@ async function send(more: object): Promise<Record<string, { id: string }>> {
   return (sent.body.data as { messages: Record<string, { id: string }> }).messages
 }
 
-/** Every table in which the word stands anywhere, as text or as octets. */
+/** Tables that contain the word in any column, as text or as bytes. */
 async function tablesWith(word: string): Promise<string[]> {
   const found: string[] = []
   const session = await house.db.session()
@@ -231,7 +231,7 @@ describe('retention', () => {
     expect(first).toContain(`emails_${today}`)
     expect(first).not.toContain(`events_${today}`)
     expect(await usage()).toEqual(told)
-    // What is counted is what no transaction of the whole server can still change, and other tests have theirs.
+    // The roll-up counts only events older than every open transaction of the server, and other tests have open ones.
     const countAndDrop = async () => {
       while ((await rollUpCounts(aged.db)) > 0);
       return applyRetention(aged.db, keep, late)

@@ -1,4 +1,4 @@
-/** A scenario in the real engine: the same file gives the same history, and greylisting is waited out by the retries of the test clock. */
+/** A scenario in the real engine: the same file gives the same history, and retries on the test clock get past greylisting. */
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -15,7 +15,7 @@ interface Attempt {
   output: string
 }
 
-/** What becomes of thirty emails within two days of the scenario on the page, without its times. */
+/** The outcomes of thirty emails within two days of the page's scenario, without times. */
 async function history(): Promise<Record<string, { status: string; attempts: string[] }>> {
   const folder = await mkdtemp(join(tmpdir(), 'postrider-scenario-'))
   onTestFinished(() => rm(folder, { recursive: true }))

@@ -1,4 +1,4 @@
-/** What the program writes to its output: the secrets of the first start once, and nothing that others must not read afterwards. */
+/** The program's output: the secrets of the first start once, and no other secret afterwards. */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
@@ -24,7 +24,7 @@ test('the first start prints two keys and a sign-in link once; from then on logs
   await service.stop()
   await service.start()
   const later = service.output().slice(first.length)
-  // The log tells of the request, so it is there to be looked at.
+  // The log contains the request, so there is a log to search.
   expect(later).toContain(id)
   for (const secret of ['unmistakable', service.testKey, service.liveKey]) expect(later).not.toContain(secret)
   expect([found(later, keys), found(later, links)]).toEqual([0, 0])

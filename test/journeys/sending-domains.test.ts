@@ -56,7 +56,7 @@ interface Domain {
 let dns: TestDns
 let house: House
 let other: string
-/** By which durations are over sooner. */
+/** Added to the clock, so that periods end sooner. */
 let aheadMs = 0
 let otherKey: string
 beforeAll(async () => {
@@ -86,7 +86,7 @@ const get = ({ id }: Domain) => dataOf(call('GET', `/domains/${id}`))
 const statuses = ({ dnsRecords: { spf, dkim, returnPath, dkimEd25519 } }: Domain) =>
   [spf, dkim, returnPath, dkimEd25519].map((one) => one.status)
 
-/** Puts a domain's records into DNS, as they are to be pasted. */
+/** Puts a domain's records into DNS, exactly as shown for pasting. */
 function publish({ dnsRecords }: Domain, kinds: readonly Kind[] = ['spf', 'dkim', 'returnPath']) {
   for (const kind of kinds) {
     const { type, fullName, value } = dnsRecords[kind]

@@ -1,4 +1,4 @@
-/** The simulated world as a user meets it: what each address does, the inbox, and the clock that makes days pass in seconds. */
+/** The simulated world for a user: the behaviour of each address, the inbox, and the clock that makes days pass in seconds. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openEventStream } from '../support/event-stream.ts'
 import { type House, startHouse } from '../support/house.ts'
@@ -31,7 +31,7 @@ interface Received {
 const dayMs = 86_400_000
 const hoursOf = (from: string, to: string) => (Date.parse(to) - Date.parse(from)) / 3_600_000
 
-/** A tenant with a test key of its own, so that one test's clock is not another's. */
+/** Makes a tenant with a test key of its own, so that one test's clock does not affect another's. */
 async function tenant() {
   const tenantId = await house.makeTenant('Rehearsal')
   const key = await house.makeKey({ tenantId })
@@ -122,7 +122,7 @@ describe('the test clock', () => {
     expect(status).toBe('softfail')
     const times = deliveries.map((one) => Date.parse(one.timestampIso))
     expect(times).toEqual(times.toSorted((one, other) => one - other))
-    // 1.3^n × 5 min, at most 6 h.
+    // The retry delay is 1.3^n × 5 min, at most 6 h.
     expect(times.length).toBeGreaterThan(18)
     expect(times.length).toBeLessThan(30)
     const gaps = times.slice(1).map((at, index) => (at - (times[index] as number)) / 60_000)

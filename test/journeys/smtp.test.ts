@@ -1,4 +1,4 @@
-/** A program that speaks SMTP, through real processes: they are started, killed, cut from their database and stopped under it. */
+/** An SMTP client against real processes, which are started, killed, cut from their database and stopped while it sends. */
 import { execFile } from 'node:child_process'
 import { setTimeout as wait } from 'node:timers/promises'
 import { promisify } from 'node:util'
@@ -86,7 +86,7 @@ test('while the database is frozen clients are told to come back, in time, and t
   const server = await withChildren(postgres as number)
   for (const pid of server) process.kill(pid, 'SIGSTOP')
   try {
-    // What has been looked up is good for most of a second.
+    // A cached lookup stays valid for most of a second.
     await wait(1000)
     const began = performance.now()
     expect(await client.say('MAIL FROM:<orders@shop.test>')).toMatch(/^451 4\.3\.0/)

@@ -1,4 +1,4 @@
-/** Which of our addresses mail is sent from, through real sockets on several addresses of this machine. */
+/** The choice of the source address for mail, through real sockets on several addresses of this machine. */
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { openIds, openSecrets, readConfig, systemClock, systemRandom } from '#base'
 import { sql } from '#db'
@@ -19,7 +19,7 @@ let mx: FakeMx
 let six: FakeMx
 let dns: TestDns
 let house: House
-/** What is said to a connection from this address. */
+/** The refusal for connections from each address. */
 const refusals = new Map<string, string>()
 
 beforeAll(async () => {
@@ -48,7 +48,7 @@ afterAll(async () => {
   for (const one of [mx, six, dns]) await one?.close()
 })
 
-/** As the command line prints it; rejects with what it complains of. */
+/** Returns the output as the command line prints it; rejects with its error message. */
 async function command(...words: string[]): Promise<Record<string, unknown>> {
   let printed = ''
   const config = readConfig({ POSTRIDER_HOSTNAME: 'house.test', POSTRIDER_DNS: dns.address })
@@ -63,7 +63,7 @@ async function command(...words: string[]): Promise<Record<string, unknown>> {
   return JSON.parse(printed) as Record<string, unknown>
 }
 
-/** Sources for one test, in force. */
+/** Adds egress sources for one test; resolves when they are in force. */
 async function sources(...added: string[][]) {
   for (const one of added) await command('source', 'add', ...one)
   await house.wait(1000)
@@ -133,7 +133,7 @@ describe('several sources', () => {
     const to = recipients(60, 'slow.test')
     dns.set('mx.slow.test', 'A', ['127.0.0.1'])
     await send(to)
-    // One or two tell what was said, and wait for their next attempt.
+    // One or two get the refusal and wait for their next attempt.
     await expect.poll(() => arrivals(to).length, { timeout: 40_000, interval: 20 }).toBeGreaterThanOrEqual(50)
     expect(new Set(arrivals(to).map((one) => one.source))).toEqual(new Set(['127.0.0.7']))
   })
@@ -198,7 +198,7 @@ describe('address families', () => {
     const beganMs = performance.now()
     const [id = ''] = await send(to)
     await arrived(to)
-    // Thirty seconds without the next address.
+    // Without the next address it would take thirty seconds.
     expect(performance.now() - beganMs).toBeLessThan(5000)
     await expect.poll(async () => (await details(id)).status).toBe('sent')
   })

@@ -1,4 +1,7 @@
-/** Sending along the log to real receivers: who hears of what, signatures, order, retries, and what a receiver may do to us. */
+/**
+ * Sending webhooks from the log to real receivers: who receives which event, signatures, order, retries, and the limits on a misbehaving
+ * receiver.
+ */
 import { createPublicKey, type JsonWebKey, verify } from 'node:crypto'
 import { createServer, type Socket } from 'node:net'
 import { Webhook as StandardWebhook } from 'standardwebhooks'
@@ -62,7 +65,7 @@ const untilRecorded = async (webhook: Webhook, count: number) =>
   vi.waitUntil(async () => (await deliveriesOf(webhook)).length >= count && deliveriesOf(webhook), { timeout: 10_000, interval: 10 })
 const numbered = (count: number, from = 0) => Array.from({ length: count }, (_, n) => ({ n: from + n }))
 
-/** Runs ahead of the machine's by as much as it is moved. */
+/** A clock that runs ahead of the machine's by the total of its moves. */
 function movedClock(): Clock & { move(ms: number): void } {
   let aheadMs = 0
   return { ...systemClock, nowMs: () => systemClock.nowMs() + aheadMs, move: (ms) => void (aheadMs += ms) }
@@ -217,7 +220,7 @@ describe('what failed', () => {
     await house.happen({ n: 1 })
     await untilRecorded(webhook, 1)
     clock.move(-3 * dayMs)
-    // The earlier attempt bears the later time.
+    // The earlier attempt has the later time.
     expect(await untilRecorded(webhook, 2)).toMatchObject([
       { attempt: 2, success: true },
       { attempt: 1, success: false },
@@ -331,7 +334,7 @@ describe('a receiver that is away', () => {
     const firsts = to.received.filter((one) => one.headers['x-webhook-attempt'] === '1').map((one) => bodyOf(one).payload.n)
     expect(firsts).toEqual(Array.from({ length: backlog }, (_, n) => n))
     await sending.stop()
-    // What failed before goes by its own schedule, and some of it is not due yet.
+    // Deliveries that failed before follow their own schedule, and some are not due yet.
     const { total } = await house.webhooks.listDeliveries({ webhookId: webhook.id }, { success: true }, { number: 1, size: 1 })
     expect(total + (await house.db.rows(retries)).length).toBe(backlog)
   })
@@ -349,7 +352,7 @@ describe('a receiver that is away', () => {
 })
 
 describe('a receiver that misbehaves', () => {
-  /** Answers with nothing but these octets, again and again. */
+  /** Starts a server that sends these bytes repeatedly and never completes a response. */
   async function dripping(piece: string, everyMs: number): Promise<string> {
     const sockets = new Set<Socket>()
     const server = createServer((socket) => {
@@ -402,7 +405,7 @@ describe('a receiver that misbehaves', () => {
     const short = { timeoutSeconds: badSeconds }
     await make(good.url)
     await house.start({ post })
-    /** Milliseconds from an event to its arrival at the good one, sorted. */
+    /** Milliseconds from an event to its arrival at the good receiver, sorted. */
     const waitsFor = async (times: number, from: number) => {
       const waits: number[] = []
       for (let n = from; n < from + times; n++) {
@@ -429,7 +432,7 @@ describe('a receiver that misbehaves', () => {
     const among = await waitsFor(count, count)
     const said = (waits: readonly number[]) => [0.5, 0.9, 0.99].map((part) => Math.round(most(waits, part))).join(', ')
     console.log(`webhooks: p50, p90, p99 of a good receiver: ${said(alone)} ms alone, ${said(among)} ms among seven bad ones`)
-    // Noise of a busy machine, and far from the seconds that the bad ones take.
+    // Allows for the noise of a busy machine, and is far below the seconds that the bad receivers take.
     expect(most(among, 0.9)).toBeLessThan(most(alone, 0.9) * 2 + 250)
     expect(most(among, 0.99)).toBeLessThan(most(alone, 0.99) + badSeconds * 500)
     expect(numbersAt(good)).toEqual(Array.from({ length: 2 * count }, (_, n) => n))
@@ -455,7 +458,7 @@ describe('a receiver that misbehaves', () => {
 })
 
 describe('a record whose answer from the database was lost', () => {
-  /** Every second transaction with a record is committed, and its answer is lost. */
+  /** Every second transaction with a record is committed and its reply is lost. */
   function losingAnswers(db: Db): { db: Db; lost: () => number } {
     let records = 0
     let lost = 0
@@ -553,7 +556,7 @@ describe('an owner that has lost its lease', () => {
     fail?.()
     expect(await untilRecorded(webhook, 1)).toMatchObject([{ attempt: 1, success: false, willRetry: false }])
     expect([await house.db.rows(positions), await house.db.rows(retries)]).toEqual([before, []])
-    // The other never beats: its webhooks are free after a lease's length.
+    // The other process sends no heartbeat: its webhooks are free after one lease period.
     await until(() => to.received.length === 2)
     expect(new Set(to.received.map((one) => one.headers['webhook-id'])).size).toBe(1)
   })

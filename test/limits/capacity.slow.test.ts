@@ -40,7 +40,7 @@ const take = async (limits: SendLimits, count: number, atMs = nowMs, tenantId = 
 
 let next = 0
 
-/** What acceptance does: takes what there is, and lets the rest wait in the spool. Returns the ids that wait. */
+/** Acts as acceptance: takes the free slots and leaves the rest waiting in the spool. Returns the ids that wait. */
 async function accept(
   limits: SendLimits,
   count: number,
@@ -61,7 +61,7 @@ describe('the hourly send capacity', () => {
     const limits = limitsOf(100)
     let granted = 0
     for (let turn = 0; turn < 20; turn++) granted += await take(limits, 10, turn % 2 === 0 ? nextHourMs - 60_000 : nextHourMs + 60_000)
-    // The first ten are of the hour before.
+    // The first ten count for the hour before.
     expect(granted).toBe(110)
   })
 
@@ -133,7 +133,7 @@ describe('a ceiling of a tenant', () => {
     expect(await releaseWaiting(db, limits, nextHourMs)).toBe(4)
     expect(await ready()).toEqual([low[0], ...other])
     expect(await waiting()).toEqual(low.slice(1))
-    // The others wait for nobody any more.
+    // Mail of other tenants no longer waits, so the next request gets a send-limit slot.
     expect(await take(limits, 1, nextHourMs)).toBe(1)
   })
 })

@@ -43,7 +43,7 @@ describe('the request rate of a key over several processes', () => {
           const verdicts = await Promise.all(asked.map((process) => (three[process] as KeyRates).take(id, limit)))
           const allowed = verdicts.filter((one) => one.allowed)
           expect(allowed.length).toBe(Math.min(asked.length, limit - before))
-          // Each place is given to one request.
+          // Each remaining count goes to exactly one request.
           expect(allowed.map((one) => one.remaining).sort((one, other) => other - one)).toEqual(
             allowed.map((_, index) => limit - before - index - 1),
           )
@@ -170,7 +170,7 @@ describe('the request rate of a key over several processes', () => {
       const [limit, seconds, stepMs] = [10, 6, 20]
       const allowedAtMs: number[] = []
       for (let passedMs = 0; passedMs < seconds * 1000; passedMs += stepMs) {
-        // One of them is asked all the time, the other now and then.
+        // One process is asked all the time, the other now and then.
         const asked = passedMs % 1500 === 0 ? [fast, slow] : [slow]
         for (const rates of asked) if ((await rates.take(id, limit)).allowed) allowedAtMs.push(passedMs)
         for (const clock of [right, ahead]) clock.moveMs(stepMs)
@@ -211,7 +211,7 @@ describe('the request rate of a key over several processes', () => {
   })
 
   describe('when the database is slow', () => {
-    /** Its answers wait until they are let go. */
+    /** Its replies wait until they are released. */
     const slow = () => {
       const waiting: (() => void)[] = []
       const first = async (...asked: Parameters<Db['first']>) => {
@@ -265,7 +265,7 @@ describe('the request rate of a key over several processes', () => {
     })
   })
 
-  // The last, for it leaves nothing.
+  // Runs last, because it drops the table.
   test('without the database a request is not let through uncounted', async () => {
     const [rates] = processes(1) as [KeyRates]
     const id = await newKey()

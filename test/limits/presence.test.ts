@@ -1,4 +1,4 @@
-/** Whether others serve the API too. */
+/** Detection of other processes that serve the API. */
 import { beforeAll, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
 import { silentLog } from '#base'
 import { type Db, sql } from '#db'
@@ -29,7 +29,7 @@ const join = async () => {
   return presence
 }
 
-/** Time passes until it is so, as it does by itself. */
+/** Advances the clock until the condition holds. */
 const until = (isSo: () => boolean) =>
   vi.waitUntil(
     () => {

@@ -20,7 +20,7 @@ describe('the request rate of a key', () => {
           const nowMs = clock.monotonicMs()
           const inWindow = allowedAtMs.filter((atMs) => atMs > nowMs - 1000).length
           const verdict = limiter('key', limit)
-          // Exact in both directions: what was refused before took no place.
+          // Exact in both directions: a refused request does not count.
           expect(verdict.allowed).toBe(inWindow < limit)
           expect(verdict.remaining).toBe(limit - inWindow - (verdict.allowed ? 1 : 0))
           if (verdict.allowed) allowedAtMs.push(nowMs)
@@ -49,7 +49,7 @@ describe('the request rate of a key', () => {
           expect(verdict.allowed).toBe(before < limit || afterwards)
           if (verdict.allowed) counted.push({ atMs: nowMs, units: Math.min(units, limit) })
           expect(verdict.remaining).toBe(Math.max(0, limit - usedAt(nowMs)))
-          // After the time that a refusal names there is room.
+          // After the time named in a refusal, there is room.
           if (!verdict.allowed) expect(usedAt(nowMs + verdict.retryAfterSeconds * 1000)).toBeLessThan(limit)
         }
       }),

@@ -1,4 +1,4 @@
-/** What is told of send limits: once an hour for each, over all processes, in the transaction that makes it true. */
+/** Events of send limits: once an hour for each limit, over all processes, in the transaction that makes them true. */
 import fc from 'fast-check'
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { openIds, systemRandom } from '#base'
@@ -17,7 +17,7 @@ const addWaiting = sql`
   select $1, 'email' || lpad(n::text, 6, '0'), 'content', 0, 'ada@example.org', 'example.org', 'waiting', $3, 100
   from generate_series(1, $2::integer) as n`
 
-/** Also what a transaction elsewhere on the server still holds back from those who follow the log. */
+/** Includes events that an open transaction elsewhere on the server still withholds from readers of the log. */
 const allEvents = sql<LoggedEvent>`
   select kind, tenant_id as "tenantId", email_id as "emailId", at, data
   from events
@@ -130,7 +130,7 @@ describe('a send limit', () => {
       const limits = limitsOf(200)
       const granted = await Promise.all(Array.from({ length: 60 }, (_, n) => take(limits, 4, { on: others[n % 2] as Db })))
       expect(granted.reduce((sum, one) => sum + one, 0)).toBe(200)
-      // Each is told by whoever reached it, so one may stand before the other.
+      // The process that reaches a threshold emits its event, so the two events may be in either order.
       expect(new Set((await told()).map(([kind]) => kind))).toEqual(new Set(['SendLimitApproaching', 'SendLimitExceeded']))
       expect(await told()).toHaveLength(2)
     } finally {
@@ -159,7 +159,7 @@ describe('always', () => {
     let round = 0
     await fc.assert(
       fc.asyncProperty(fc.array(demand, { minLength: 1, maxLength: 14 }), fc.integer({ min: 1, max: 40 }), async (demands, limit) => {
-        // Hours of a day of its own for each run: counters of the hours before are gone.
+        // Each run uses hours of its own: counters of earlier hours are gone.
         const startMs = testTimeMs + round++ * 2 * hourMs
         const limits: SendLimits = { organisation: limit, ceilings: new Map() }
         const before = (await told()).length

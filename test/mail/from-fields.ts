@@ -1,6 +1,6 @@
 /**
- * From fields as attackers and careless programs write them, from a seed: what the grammar of RFC 5322 allows and what it does not, with the
- * address of a bank put wherever a reader might find it; and what other programs read in them.
+ * From fields as attackers and careless programs write them, from a seed: forms that the grammar of RFC 5322 allows and forms that it does
+ * not. A bank's address is placed wherever a reader might find it. Also the readings of other programs.
  */
 import { createRequire } from 'node:module'
 import { addressParser as postalMimeParser } from 'postal-mime'
@@ -191,7 +191,7 @@ export function fromFields(seed: number, count: number): string[] {
 const flat = (parsed: readonly Parsed[]): string[] =>
   parsed.flatMap(({ address, group }) => (group ? flat(group) : address ? [address] : []))
 
-/** What each reader in this process takes for the addresses of a field: unfolded, as these get it. */
+/** The addresses that each reader in this process finds in a field, unfolded as the readers get it. */
 export const readers: Record<string, (field: string) => string[]> = {
   'postal-mime': (field) => flat(postalMimeParser(unfolded(field))),
   mailauth: (field) => flat(mailauthParser(field.trim())),
@@ -203,7 +203,7 @@ export const readers: Record<string, (field: string) => string[]> = {
 }
 const unfolded = (field: string) => field.replace(/\r\n(?=[ \t])/g, '')
 
-/** The same address, whichever way a reader writes quotes, case and letters of other scripts. */
+/** Compares addresses independently of a reader's form of quotes, case and non-ASCII letters. */
 export const isSame = (read: string, held: string): boolean => plain(read) === plain(held)
 
 function plain(address: string): string {

@@ -1,4 +1,7 @@
-/** Who a message is from is the same to us as to other readers of mail: postal-mime, mailauth and nodemailer here, Python in test/peers/. */
+/**
+ * The sender that Postrider reads equals the sender that other programs read: postal-mime, mailauth and nodemailer here, Python in
+ * test/peers/.
+ */
 import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
@@ -18,7 +21,7 @@ test('no From field that is accepted names another address to another reader', {
         if (!isSame(other, held.address)) differing.push(`${reader} reads ${other} and we ${held.address} in ${JSON.stringify(field)}`)
   }
   expect(differing.slice(0, 40)).toEqual([])
-  // A generator of fields that nobody accepts would show nothing.
+  // A generator whose fields are all refused would not test the readers.
   expect(accepted).toBeGreaterThan(500)
 })
 

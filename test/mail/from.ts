@@ -1,9 +1,9 @@
-/** Our reading of a From field, by the way that a raw message takes. */
+/** Postrider's reading of a From field, by the path of a raw message. */
 import { prepareRaw, readFields, readRaw } from '#mail'
 
 export interface Held {
   address: string
-  /** The field's value as it goes out: a bare line end in it was the end of the field. */
+  /** The field's value as sent: a bare line end in it ended the field. */
   sent: string
 }
 

@@ -1,11 +1,11 @@
-/** A resolver that asks a TestDns, with a clock that stands still until it is told to move. */
+/** A resolver that queries a TestDns, with a clock that the test moves. */
 import type { Clock } from '#base'
 import { openResolver, type Resolver } from '#net'
 import type { TestDns } from '../support/test-dns.ts'
 
 export interface HandClock extends Clock {
   advance(ms: number): void
-  /** Actions that have yet to come. */
+  /** Scheduled actions that have not run yet. */
   readonly waiting: number
 }
 

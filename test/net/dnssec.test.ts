@@ -1,4 +1,4 @@
-/** Our own DNS questions with DO set, asked of a server that answers rightly and wrongly. */
+/** Postrider's own DNS queries with DO set, toward a server that answers correctly and incorrectly. */
 import { afterEach, describe, expect, test } from 'vitest'
 import { systemClock } from '#base'
 import { openDnssec } from '#net'

@@ -1,4 +1,4 @@
-/** MTA-STS records and policies as domains publish them, rightly and wrongly, and the fetch over https. */
+/** MTA-STS records and policies, valid and invalid, as domains publish them, and the fetch over HTTPS. */
 import { createServer, type ServerResponse } from 'node:http'
 import { createServer as createHttps } from 'node:https'
 import fc from 'fast-check'

@@ -1,4 +1,4 @@
-/** Answers of DNS servers that were changed on the way, octet by octet, from a seed. DNS_ANSWERS sets how many. */
+/** DNS responses changed on the way, octet by octet, from a seed. DNS_ANSWERS sets how many. */
 import { createSocket, type Socket } from 'node:dgram'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
@@ -12,7 +12,7 @@ const answers = Number(process.env['DNS_ANSWERS'] ?? 1000)
 const atOnce = 50
 const random = randomFrom(20_261_121)
 
-/** What is still held, not what has merely not been collected yet: that grows to hundreds of MiB before V8 minds. */
+/** Memory still referenced, without garbage: that grows to hundreds of MiB before V8 collects it. */
 function heldOctets(): number {
   setFlagsFromString('--expose-gc')
   runInNewContext('gc')()
@@ -20,16 +20,18 @@ function heldOctets(): number {
   return heapUsed + external
 }
 
-/** Twenty times as impatient as the machine's. */
+/** Timers fire twenty times as early as the machine's. */
 const impatient: Clock = { ...systemClock, after: (delayMs, action) => systemClock.after(delayMs / 20, action) }
 
-/** The header and the question stay, so that the answer is taken for one; up to eight octets behind them do not, nor perhaps the end. */
+/**
+ * Keeps the header and the question, so that the response is accepted as one. Changes up to eight octets after them, and may cut the end.
+ */
 function changed(octets: Buffer, questionEnd: number): Buffer {
   const now = Buffer.from(octets)
   const length = now.length - questionEnd
   for (let change = Math.ceil(random() * 8); change > 0 && length > 0; change--)
     now[questionEnd + Math.floor(random() * length)] = Math.floor(random() * 256)
-  // The counts of records too.
+  // Sometimes changes the record counts too.
   if (random() < 0.3) now[6 + Math.floor(random() * 6)] = Math.floor(random() * 256)
   return random() < 0.3 ? now.subarray(0, questionEnd + Math.floor(random() * (length + 1))) : now
 }
@@ -89,6 +91,6 @@ test('always: whatever is answered, each question ends with an answer of the fou
   expect(kinds.get('found')).toBeGreaterThan(0)
   expect(kinds.get('trouble')).toBeGreaterThan(0)
   expect([...kinds.values()].reduce((sum, count) => sum + count, 0)).toBe(answers)
-  // Seven caches of 10,000 answers hold some 16 MiB.
+  // Seven caches of 10,000 responses hold some 16 MiB.
   expect(heldOctets() - before).toBeLessThan(48 * 1_048_576)
 }, 600_000)

@@ -1,4 +1,4 @@
-/** The guarded HTTP client against real servers that behave well and badly, and DNS that lies. */
+/** The guarded HTTP client against real servers, correct and faulty, and DNS that lies. */
 
 import { createServer as createRawServer, type Server, type Socket } from 'node:net'
 import ipaddr from 'ipaddr.js'
@@ -16,7 +16,7 @@ function posting(openedNetworks: Network[] = loopback, dns?: TestDns, trusted?: 
   return openPost({ resolver, guard: openGuard(openedNetworks), openedNetworks, clock: systemClock, ...(trusted ? { trusted } : {}) })
 }
 
-/** Keeps connections, and remembers nothing of DNS. */
+/** Keeps connections and caches no DNS responses. */
 function keeping(dns?: TestDns, trusted?: string): Post {
   const servers = dns ? [dns.address] : ['127.0.0.1:9']
   const askAnew = () => openResolver({ servers, clock: systemClock, ids: { fraction: Math.random } })
@@ -41,7 +41,7 @@ async function dnsWith(zones: Parameters<typeof startTestDns>[0]): Promise<TestD
   return dns
 }
 
-/** A server that says this and no more, however wrong it is. */
+/** A server that sends exactly these bytes, however invalid they are. */
 async function rawServer(speak: (socket: Socket) => void): Promise<string> {
   const sockets = new Set<Socket>()
   const server: Server = createRawServer((socket) => {
@@ -58,7 +58,7 @@ async function rawServer(speak: (socket: Socket) => void): Promise<string> {
   return `http://127.0.0.1:${typeof address === 'object' && address ? address.port : 0}/`
 }
 
-/** Writes for as long as the other side listens. */
+/** Writes until the other side closes. */
 function writeForEver(socket: Socket, piece: string): void {
   const write = () => {
     while (!socket.destroyed && socket.write(piece)) {}
@@ -111,7 +111,7 @@ describe('a request', () => {
 })
 
 describe('a kept connection', () => {
-  /** Answers every request with the number of the connection it came on. */
+  /** Answers every request with the number of its connection. */
   const numbering = async (scheme: 'http' | 'https' = 'http') => {
     const to = await receiver(scheme)
     to.answer = (response) => response.end(String(to.connections()))
@@ -146,7 +146,7 @@ describe('a kept connection', () => {
     const asked: Socket[] = []
     const url = await rawServer((socket) => {
       socket.on('data', () => {
-        // The second request on a connection finds it closed, as if the two had crossed.
+        // The second request on a connection finds it closed, as if request and close had crossed.
         if (asked.includes(socket)) return socket.destroy()
         asked.push(socket)
         socket.write('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok')

@@ -79,7 +79,7 @@ describe('an answer', () => {
     dns.fail('a.test', how)
     const { resolver, clock } = asking(dns)
     const answer = resolver.mx('a.test')
-    // Some forms are answered at once, others are ignored until the time is up: both end.
+    // Some forms get an immediate result, others are ignored until the timeout: both end.
     await expect.poll(() => dns.questions.length).toBeGreaterThan(0)
     await Promise.race([answer, new Promise((resolve) => setImmediate(resolve))])
     clock.advance(20_000)
@@ -144,7 +144,7 @@ describe('an answer', () => {
 
   test('of a server that cannot be reached at all is trouble, and the next is asked', async () => {
     await using dns = await startTestDns({ 'a.test': { MX: ['10 mx.a.test'] } })
-    // Link-local without an interface: `connect` refuses it.
+    // A link-local address without an interface: `connect` refuses it.
     const unreachable = { address: '[fe80::1]:53' }
     expect(await asking(unreachable).resolver.mx('a.test')).toMatchObject({ kind: 'trouble', code: expect.not.stringMatching('TIMEOUT') })
     expect(await asking(unreachable, dns).resolver.mx('a.test')).toMatchObject({ kind: 'found' })
@@ -199,7 +199,7 @@ describe('an answer', () => {
     for (const name of names) dns.fail(name, 'silence')
     const { resolver, clock } = asking(dns)
     const silent = names.map((name) => resolver.mx(name))
-    // Sixty-four at a time, and none of them has given up when the last are on their way.
+    // Sixty-four at a time; the first have not timed out when the last are sent.
     for (let asked = 0; asked < names.length; clock.advance(200)) {
       asked = Math.min(asked + 64, names.length)
       await expect.poll(() => dns.questions.length).toBe(asked)

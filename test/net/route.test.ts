@@ -19,7 +19,7 @@ interface Row {
   zones: Zones
   prepare?: (dns: TestDns) => void
   route: Partial<Route>
-  /** The names asked for, in any order, where that matters. */
+  /** The names queried, in any order, where that matters. */
   asked?: string[]
 }
 
@@ -193,7 +193,7 @@ describe('the route of a domain with', () => {
     const by = (...fractions: number[]) => routeOf(dns, 'a.test', { fraction: () => fractions.shift() ?? 0 })
     const named = (route: Route) =>
       route.kind === 'hosts' ? [...route.hosts.map(({ host }) => host), route.firstHost, route.destination] : []
-    // The resolver gives them by preference, so the first fraction is that of mx0.
+    // The resolver returns them by preference, so the first fraction belongs to mx0.
     expect(named(await by(0.9, 0.1, 0.2))).toEqual(['mx0.d.co.uk', 'mx1.b.test', 'mx2.c.test', 'mx0.d.co.uk', 'd.co.uk'])
     expect(named(await by(0.9, 0.2, 0.1))).toEqual(['mx0.d.co.uk', 'mx2.c.test', 'mx1.b.test', 'mx0.d.co.uk', 'd.co.uk'])
   })

@@ -1,4 +1,4 @@
-/** The system's resolver where getServers tells of one that cannot be reached so. */
+/** The system's resolver when getServers lists a server that cannot be reached at the listed address. */
 import { expect, test, vi } from 'vitest'
 import { systemClock } from '#base'
 import { openResolver } from '#net'

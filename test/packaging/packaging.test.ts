@@ -1,4 +1,4 @@
-/** What is handed out besides the program says nothing that the program does not have: metrics, settings, files, commands. */
+/** Files shipped beside the program mention only metrics, settings, files and commands that exist. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { metricsPage, readConfig, settings } from '#base'
@@ -16,9 +16,9 @@ const packaged = [
     .filter((name) => name.endsWith('.md'))
     .map((name) => `docs/${name}`),
 ]
-/** Of programs that use the service. */
+/** Settings of programs that use the service. */
 const settingsOfOthers = ['POSTRIDER_URL', 'POSTRIDER_KEY', 'POSTRIDER_TEST_KEY']
-/** What is no command line of ours, or asks for an option that the command has not. */
+/** Command lines that are not Postrider's or use an option that the command does not have. */
 function wrongOf(lines: readonly string[]): string[] {
   const commands = commandsHelp()
   return lines.filter((line) => {
@@ -26,7 +26,7 @@ function wrongOf(lines: readonly string[]): string[] {
     return !command || found(line, /(--[a-z-]+)/g).some((option) => !command.help.includes(option))
   })
 }
-/** What a page has its reader type. */
+/** The commands that a page has its reader type. */
 const typedIn = (path: string) => found(read(path), /^ *```(?:sh|console)\n([^]*?)^ *```/gm).join('')
 
 describe('what comes with the program', () => {
@@ -89,7 +89,7 @@ describe('what comes with the program', () => {
     expect(stages.dashboard).toMatch(/npm run build && test -f dashboard\/dist\/index\.html$/m)
     expect(stages.last).toMatch(/^COPY --from=dashboard \/app\/dashboard\/dist \.\/dashboard\/dist$/m)
     expect(read('.dockerignore').split('\n')).toContain('dashboard/dist')
-    // The build is one script with what it imports of its neighbours, and names the files it looks at.
+    // The build is one script with its imports from tools/, and it names the files it reads.
     const needed = found(read('tools/build-dashboard.ts'), /from '\.\/(\S+)'/g).map((name) => `tools/${name}`)
     const extended = found(read('dashboard/tsconfig.json'), /"extends": "\.\.\/([^"]+)"/g)
     expect(extended).toHaveLength(1)

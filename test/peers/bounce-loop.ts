@@ -1,4 +1,4 @@
-/** The whole loop with a real mail server: it takes the message, cannot deliver it, and its report comes back to the return path. */
+/** The whole loop with a real mail server: it accepts the message, cannot deliver it, and its DSN comes back to the return path. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { readEvents, startOfLog } from '#events'
 import { type FakeMx, startFakeMx } from '../support/fake-mx.ts'
@@ -13,13 +13,15 @@ export interface BounceServer extends AsyncDisposable {
 
 export interface BounceLoop {
   name: string
-  /** Why there is no such server here. */
+  /** The reason why the server is not installed here. */
   missing: string | undefined
-  /** `ports`: where it passes the mail of these domains on to, on 127.0.0.1. `local.example` is its own, without users. */
+  /**
+   * `ports`: the ports on 127.0.0.1 to which the server relays the mail of these domains. `local.example` is its own domain, without users.
+   */
   start: (port: number, ports: Record<string, number>) => Promise<BounceServer>
-  /** In its log once it has sent a warning that a message takes longer. */
+  /** Matches its log once it has sent a delay warning. */
   warned: RegExp
-  /** Enhanced codes of its reports by the recipient's domain, where they say something else than the reply did. */
+  /** Enhanced status codes of its DSNs by the recipient's domain, where they differ from the reply's code. */
   statuses?: Record<string, string>
 }
 
@@ -33,7 +35,7 @@ export function testBounceLoop({ name, missing, start, warned, statuses = {} }: 
   describe.skipIf(missing !== undefined)(`what ${name} takes and cannot deliver${missing === undefined ? '' : ` (${missing})`}`, () => {
     let house: House
     let server: BounceServer
-    /** Where it passes mail on to, and what is said there. */
+    /** The next hop, and its refusals by domain. */
     let next: FakeMx
     const refusals: Record<string, string> = {
       'full.example': '552 5.2.2 mailbox full',

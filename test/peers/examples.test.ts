@@ -1,4 +1,4 @@
-/** The programs of examples/ do what docs/examples.md says, each against the running service. Needs php, ruby, go, python3 and curl. */
+/** The programs of examples/ behave as docs/examples.md says, each against the running service. Needs php, ruby, go, python3 and curl. */
 import { execFile, execFileSync, spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { cp, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
@@ -51,7 +51,7 @@ beforeAll(async () => {
     POSTRIDER_SMTP_KEY: login.key as string,
     MAIL_FROM: `orders@${domain}`,
     WEBHOOK_SECRET: hook.secret,
-    // The certificate of the SMTP listeners is verified, by each in its own way.
+    // Each program verifies the certificate of the SMTP listeners in its own way.
     NODE_EXTRA_CA_CERTS: certificate,
     CURL_CA_BUNDLE: certificate,
     GOCACHE: join(folder, 'go'),
@@ -72,7 +72,7 @@ async function ask(method: string, path: string, body?: object, key = house.test
 const idsOf = async (query = '') =>
   ((await house.call('GET', `/emails?perPage=100${query}`, { key: house.testKey })).body.data as { id: string }[]).map(({ id }) => id)
 
-/** Where everything must be there (`.ci/run`), a test that would be skipped fails. */
+/** Where every program must be installed (`.ci/run`), a test that would be skipped fails. */
 function need(program: string, skip: (why: string) => void, how: readonly string[] = ['--version']): void {
   try {
     execFileSync(program, how, { stdio: 'ignore' })
@@ -90,7 +90,7 @@ const senders = [
   { program: 'php', words: ['examples/php/send.php'], needs: 'php' },
 ]
 
-/** Go builds its whole library first, in an empty cache. */
+/** Go compiles its whole standard library first, because its cache is empty. */
 const building = { timeout: 240_000 }
 
 test.for(senders)('$words sends one email', building, async ({ program, words, needs, how }, { skip }) => {
@@ -121,7 +121,7 @@ test.for([
 const variablesOf = (headers: Received['headers']) =>
   Object.fromEntries(Object.entries(headers).map(([name, value]) => [`HTTP_${name.toUpperCase().replaceAll('-', '_')}`, String(value)]))
 
-/** The program's answer to the webhook, as a web server would run it. */
+/** The program's response to the webhook, when run as a web server runs it. */
 async function answerOf(program: string, words: string[], body: Buffer, more: Record<string, string> = {}): Promise<string> {
   const child = spawn(program, words, { env: { ...environment, ...variablesOf(hook.request.headers), ...more } })
   let output = ''

@@ -1,4 +1,4 @@
-/** Exim takes what it cannot deliver, and reports. */
+/** Exim accepts undeliverable mail and sends DSNs. */
 import { missingExim, startExim } from '../support/exim.ts'
 import { testBounceLoop } from './bounce-loop.ts'
 
@@ -7,6 +7,6 @@ testBounceLoop({
   missing: missingExim(),
   start: (port, ports) => startExim(port, 'local.example', ports),
   warned: /== ann@later\.example[^]*=> b[a-z2-7]{51}@rp\.house\.test/,
-  // It writes one of its own where there was no reply.
+  // Exim writes a status of its own where there was no reply.
   statuses: { 'local.example': '5.0.0' },
 })

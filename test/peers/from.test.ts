@@ -1,4 +1,7 @@
-/** Python reads From fields as we do: its old and new readers of addresses, strict and not, and its readers of messages. Needs python3. */
+/**
+ * Python reads From fields as Postrider does: its old and new readers of addresses, strict and not, and its readers of messages. Needs
+ * python3.
+ */
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
@@ -39,7 +42,7 @@ test('of a hundred thousand From fields, and those of the corpus, none that is a
       }
   }
   expect(differing.slice(0, 40)).toEqual([])
-  // Readers that find nothing would agree with anything.
+  // Readers that find no address would agree with any result.
   expect(agreed).toBeGreaterThan(accepted.size * 8)
 })
 

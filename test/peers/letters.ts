@@ -1,4 +1,4 @@
-/** The letters of the great run: the same for the same number, of every size and form that people send. */
+/** The letters of the large run: the same for the same number, of every size and form that people send. */
 
 export interface Letter {
   number: number
@@ -40,7 +40,7 @@ export function letter(number: number, domains: readonly string[]): Letter {
   }
 }
 
-/** One file, or two where one would be larger than the API takes. */
+/** One file, or two where one would exceed the API's limit. */
 function files(size: number, next: () => number): Letter['attachments'] {
   const sizes = size > 8 * mb ? [8 * mb, size - 8 * mb] : [size]
   return sizes.map((length, index) => {
@@ -50,7 +50,7 @@ function files(size: number, next: () => number): Letter['attachments'] {
   })
 }
 
-/** Of about `size` octets, in lines of every length, some far over 998, some starting with dots. */
+/** Text of about `size` octets, in lines of every length, some far over 998, some starting with dots. */
 function prose(size: number, next: () => number): string {
   const parts: string[] = []
   for (let length = 0; length < size; ) {

@@ -1,4 +1,7 @@
-/** OpenSMTPD and aiosmtpd as receivers that others wrote, in plain cases: what they take is what we sent, and what they refuse is understood. */
+/**
+ * OpenSMTPD and aiosmtpd as third-party receivers, in plain cases: the accepted content equals the sent content, and Postrider understands
+ * their refusals.
+ */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { missingAiosmtpd, startAiosmtpd, type Taken } from '../support/aiosmtpd.ts'
 import { startFakeMx } from '../support/fake-mx.ts'
@@ -94,7 +97,7 @@ describe.each(receivers)('$name', ({ missing, refused, isSecure, start }) => {
         expect(deliveries).toMatchObject([{ sentWithSsl: isSecure }])
         const find = () => receiver.taken().find(({ recipients }) => recipients.includes(to))
         await expect.poll(find, { timeout: 20_000 }).toBeDefined()
-        // In front of it is what the receiver has put there.
+        // The receiver's own header fields come before it.
         const sent = Buffer.from(rawMessage, 'base64')
         expect(find()?.octets.subarray(-sent.length).equals(sent)).toBe(true)
       }

@@ -1,4 +1,4 @@
-/** Postfix takes what it cannot deliver, and reports. */
+/** Postfix accepts undeliverable mail and sends DSNs. */
 import { missingPostfix, startPostfix } from '../support/postfix.ts'
 import { testBounceLoop } from './bounce-loop.ts'
 

@@ -1,6 +1,6 @@
 /**
- * Postfix as the receiver with the policies that people set: all mail arrives once behind it, and what it counts itself, in its log, tells
- * that its limits were kept to. One house, four Postfixes, at the same time.
+ * Postfix as the receiver with common policies: all mail arrives once behind it, and the counts in its own log show that its limits were
+ * respected. One installation, four Postfix servers, at the same time.
  */
 import { createServer, type Server } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -13,12 +13,12 @@ import { startTestDns } from '../support/test-dns.ts'
 const missing = missingPostfix()
 const arriveWithinMs = 150_000
 const greyForMs = 2000
-/** Connections to one destination before anything was refused. */
+/** Connections to one site before the first refusal. */
 const mostAtFirst = 10
-/** What was on its way when the first message was refused comes by then. */
+/** Messages in flight at the time of the first refusal arrive within this time. */
 const knownAfterSeconds = 3
 
-/** `messages`: how many it is sent. Without the first setting, Postfix counts nobody of its own networks. */
+/** `messages`: how many are sent to it. Without the first setting, Postfix exempts its own networks from the counts. */
 const policies = {
   'grey.example': { messages: 30, settings: {} },
   'three-connections.example': { messages: 400, settings: { smtpd_client_connection_count_limit: '3' } },
@@ -35,7 +35,7 @@ describe.skipIf(missing !== undefined)(`Postfix with policies${missing === undef
   const closing = new AsyncDisposableStack()
   const postfixes = new Map<Domain, Postfix>()
   let house: House
-  /** Behind all of them. */
+  /** The next hop behind all of them. */
   let next: FakeMx
 
   beforeAll(async () => {
@@ -112,9 +112,9 @@ describe.skipIf(missing !== undefined)(`Postfix with policies${missing === undef
   test('of twenty messages a second hardly more were tried once it was known, and few were refused', () => {
     const { refusedMessages, mostAskedOnceKnown } = figures('twenty-a-second.example')
     expect(mostAskedOnceKnown).toBeGreaterThan(0)
-    // Whether more is allowed by now is found out by trying one more now and then, and one may be late by a moment.
+    // Postrider probes for a higher limit with one message now and then, and a probe may be late by a moment.
     expect(mostAskedOnceKnown).toBeLessThanOrEqual(22)
-    // Most of them before it was; from then on it is one now and then (test/faults/shaping.test.ts).
+    // Most of them before the limit was known; from then on only a probe now and then (test/faults/shaping.test.ts).
     expect(refusedMessages).toBeLessThan(policies['twenty-a-second.example'].messages / 4)
   })
 })
@@ -153,7 +153,7 @@ async function send(house: House, domain: string, messages: number): Promise<voi
   }
 }
 
-/** What Postfix wrote down: a session is known by the process that serves it. */
+/** Counts from Postfix's log: a session is identified by the process that serves it. */
 function figuresOf(log: string) {
   const open = new Set<string>()
   const figures = { connections: 0, mostStanding: 0, refusedConnections: 0, refusedMessages: 0, seconds: 0, mostAskedOnceKnown: 0 }
@@ -171,7 +171,7 @@ function figuresOf(log: string) {
       figures.refusedMessages++
       knownAt = Math.min(knownAt, second + knownAfterSeconds)
     }
-    // Only now it is sure that it was not one too many: a process says first that somebody is there, and then that it refuses him.
+    // Only now is it certain that the connection was within the limit: a process logs the connection first and the refusal afterwards.
     const isTaken = /^[0-9A-F]+: client=/.test(said)
     if (isTaken) open.add(pid)
     if ((isTaken || isRefused) && second >= knownAt) {
@@ -185,7 +185,7 @@ function figuresOf(log: string) {
   return figures
 }
 
-/** SMTP access policy delegation (SMTPD_POLICY_README): who is new is put off for a while. */
+/** SMTP access policy delegation (SMTPD_POLICY_README): a new sender gets a temporary failure for a while. */
 async function startGreylist(): Promise<{ server: Server; port: number }> {
   const seenAtMs = new Map<string, number>()
   const server = createServer((socket) => {

@@ -1,4 +1,4 @@
-"""Reads From fields, one JSON string a line, and answers a line of JSON for each: the addresses that Python's readers find, by reader."""
+"""Reads From fields, one JSON string per line, and writes one line of JSON for each: the addresses that Python's readers find, by reader."""
 import inspect
 import json
 import sys
@@ -21,7 +21,7 @@ def addresses_of(field):
     for name, read in readers.items():
         try:
             found[name] = read(unfolded, field)
-        except Exception as error:  # A reader that gives up names nobody.
+        except Exception as error:  # A reader that fails finds no address.
             found[name] = []
     return {name: [one for one in some if "@" in one] for name, some in found.items()}
 

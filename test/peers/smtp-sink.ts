@@ -1,4 +1,4 @@
-/** Postfix's smtp-sink as a peer: one file for each message, with what it was told in front. */
+/** Postfix's smtp-sink as a peer: one file for each message, with the received commands in front. */
 import { spawn } from 'node:child_process'
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { connect } from 'node:net'
@@ -12,7 +12,7 @@ export interface SinkMessage {
 }
 
 export interface Sink extends AsyncDisposable {
-  /** How many have come in so far. */
+  /** The number of messages received so far. */
   count(): Promise<number>
   messages(): AsyncGenerator<SinkMessage>
 }
@@ -44,7 +44,7 @@ const answers = (host: string, port: number) =>
     socket.on('error', () => resolve(false)).once('data', () => socket.end('QUIT\r\n'))
   })
 
-/** smtp-sink writes its findings as X- fields and a Received field in front, a line at the end, and LF for CRLF. */
+/** smtp-sink writes its facts as X- fields and a Received field in front, adds a line at the end, and writes LF for CRLF. */
 function readDump(dump: Buffer): SinkMessage {
   const text = dump.toString('latin1')
   const recipients = [...text.slice(0, 20_000).matchAll(/^X-Rcpt-Args: <([^>]*)>/gm)].map((found) => found[1] ?? '')

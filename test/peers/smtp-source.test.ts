@@ -1,6 +1,6 @@
 /**
- * Postfix's smtp-source with 200 sessions at once into the submission port: what is accepted arrives once, and mail of the API goes out
- * meanwhile. MESSAGES sets how many.
+ * Postfix's smtp-source with 200 sessions at once into the submission port: every accepted message arrives once, while mail from the API is
+ * sent. MESSAGES sets how many.
  */
 import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
@@ -18,7 +18,7 @@ const sessions = 200
 const messages = Number(process.env['MESSAGES'] ?? 2000)
 const probes = 15
 
-/** smtp-source knows neither TLS nor AUTH: each of its connections is led to one that has both behind it. */
+/** smtp-source supports neither TLS nor AUTH: each of its connections is forwarded over one that has both. */
 async function startDoor(port: number, user: string, password: string) {
   const login = Buffer.from(`\0${user}\0${password}`).toString('base64')
   const sockets = new Set<{ destroy(): void }>()
@@ -84,7 +84,7 @@ describe.skipIf(missing !== undefined)(
       const { key, smtpUsername } = made.body.data as { key: string; smtpUsername: string }
       await using door = await startDoor(submission, smtpUsername, key)
 
-      /** How long a message of the API takes from its request to the first words about it at its server. */
+      /** Time from an API request for a message to the first command about it at its server. */
       const startsAfterMs = async (name: string) => {
         const to = `${name}@api.example`
         const beganMs = performance.now()

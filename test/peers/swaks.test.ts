@@ -1,4 +1,4 @@
-/** The three clients that programs and people use most, one of them a Debian package: swaks. */
+/** The three most used clients, one of them from a Debian package: swaks. */
 import { execFileSync } from 'node:child_process'
 import { test } from 'vitest'
 import { byNodemailer, byPython, bySwaks, expectFaithful } from '../inbound/fidelity-world.ts'

@@ -1,6 +1,6 @@
 /**
- * Many messages of every size and form to three kinds of mail servers that others wrote or that know nothing: all arrive once, and
- * independent readers find in them what was sent. MESSAGES sets how many.
+ * Many messages of every size and form to three kinds of third-party or minimal mail servers: all arrive once, and independent readers find
+ * the sent content in them. MESSAGES sets how many.
  */
 import { Resolver } from 'node:dns/promises'
 import PostalMime from 'postal-mime'
@@ -29,7 +29,7 @@ let bare: FakeMx
 let starttls: Peer
 let sink: Sink
 let service: Service
-/** Asks a DNS server that has what the sending domain is to publish. */
+/** Queries a DNS server with the records that the sending domain must publish. */
 const published = new Resolver()
 const closing = new AsyncDisposableStack()
 
@@ -73,7 +73,7 @@ async function send(number: number): Promise<number> {
 
 const toLf = (text: string | undefined) => text?.replaceAll('\r\n', '\n').trimEnd()
 
-/** What is wrong with a message that arrived; nothing, when independent readers find in it what was sent. */
+/** Faults of a message that arrived; empty when independent readers find the sent content in it. */
 async function faultsOf({ octets, recipients }: Arrival): Promise<string[]> {
   const read = await PostalMime.parse(octets)
   const sent = letter(Number(read.headers.find((one) => one.key === 'x-number')?.value), domains)

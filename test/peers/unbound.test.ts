@@ -1,4 +1,4 @@
-/** DANE with a real validating resolver: unbound over zones that are signed here, one of them spoilt afterwards. */
+/** DANE with a real validating resolver: unbound over zones that the test signs; one of them is broken afterwards. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { makeAuthority, tlsaOf } from '../support/authority.ts'
 import { type FakeMx, startFakeMx } from '../support/fake-mx.ts'

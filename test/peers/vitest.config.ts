@@ -1,4 +1,4 @@
-/** Against mail servers that are installed beside us (Debian packages), and at size: `npm run peers`. */
+/** Against mail servers that are installed on this machine (Debian packages), and at size: `npm run peers`. */
 import { defineConfig } from 'vitest/config'
 
 export default defineConfig({
@@ -8,7 +8,7 @@ export default defineConfig({
     pool: 'forks',
     maxWorkers: 1,
     testTimeout: 60_000,
-    // What comes by itself may take its time on a busy machine.
+    // Polled changes may be slow on a busy machine.
     expect: { poll: { timeout: 10_000 } },
     hookTimeout: 60_000,
   },

@@ -1,4 +1,4 @@
-/** The request log and a database that really goes away and comes back. */
+/** The request log and a database that goes away and comes back. */
 import { expect, onTestFinished, test } from 'vitest'
 import { openIds, openSecrets, silentLog, systemClock, systemRandom } from '#base'
 import { openDb } from '#db'

@@ -1,4 +1,4 @@
-/** The thread that reads reports: what it may take, and what becomes of whom it cannot read. */
+/** The thread that reads reports: the limits of its input, and the handling of reports that it cannot read. */
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { describe, expect, test } from 'vitest'
 import { silentLog, systemClock } from '#base'

@@ -57,7 +57,7 @@ const noMailbox: Report = {
 const complaint: Report = { ...unread, kind: 'complaint' }
 
 let reports = 0
-/** A report whose body is what the reader is to understand, and a text. */
+/** A DSN whose body is the report for the reader, and a text. */
 const reportOf = (report: Report, { id = `r${++reports}@mx.example.org`, text = '' } = {}) =>
   Buffer.from(
     `From: Mail Delivery System <mailer-daemon@mx.example.org>\r\nSubject: Undelivered =?utf-8?q?f=C3=BCr?= you\r\n` +
@@ -343,7 +343,7 @@ describe('a complaint', () => {
 })
 
 const dropReports = (name: string) => `create table kept as select * from ${name}; drop table ${name}`
-/** The counts of complaints are held against them when the house ends. */
+/** When the installation closes, the counts of complaints are compared with these rows. */
 const restoreReports = 'insert into reports select * from kept; drop table kept'
 
 test('an email from before the table of reports has its report taken all the same', async () => {

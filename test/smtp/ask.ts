@@ -1,4 +1,4 @@
-/** Short forms for the tests of our SMTP client. */
+/** Short forms for the tests of the SMTP client. */
 import { systemClock } from '#base'
 import { type ConnectOptions, type ConnectResult, connect, type SmtpConnection, type Transaction, type TransactionResult } from '#smtp'
 
@@ -30,7 +30,7 @@ export function message(changes: Partial<Transaction> = {}): Transaction {
   }
 }
 
-/** Each recipient's result in a word or three: `accepted 250`, `refused rcpt 550`, `unknown final dropped`. */
+/** Each recipient's result in two or three words: `accepted 250`, `refused rcpt 550`, `unknown final dropped`. */
 export function outcomes(result: TransactionResult): string[] {
   return result.recipients.map((one) => {
     if (one.state === 'accepted') return `accepted ${one.reply.code}`

@@ -1,4 +1,4 @@
-/** From TCP to a usable connection: greetings, EHLO, STARTTLS, AUTH, as they should be and as they are. */
+/** From TCP to a usable connection: greetings, EHLO, STARTTLS and AUTH, correct and as real servers send them. */
 import { connect, createServer, type Server, type Socket } from 'node:net'
 import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 import { afterEach, describe, expect, test } from 'vitest'
@@ -18,7 +18,7 @@ async function peer(options: FakeMxOptions = {}) {
   return mx
 }
 
-/** A peer that is no mail server: it is handed the bare socket. */
+/** A peer that is not a mail server: the test gets the bare socket. */
 async function barePeer(onSocket: (socket: Socket) => void): Promise<{ port: number }> {
   const sockets = new Set<Socket>()
   const server: Server = createServer((socket) => {
@@ -52,7 +52,7 @@ const greetingAgain =
   ({ stage }: MxEvent) =>
     stage === 'connect' ? greeting : stage === 'ehlo' ? ehlo : undefined
 
-/** Answers each line by what it begins with; silent to what is not in the list. */
+/** Answers each line by its beginning; sends no reply to other lines. */
 const answering = (greeting: string, answers: Record<string, string>) => (socket: Socket) => {
   socket.write(greeting)
   socket.on('data', (octets) => {
@@ -93,7 +93,7 @@ describe('the door', () => {
     const result = await connection.transact(message())
     expect(outcomes(result)).toEqual(['accepted 250'])
     expect(result.transcript).toContain('S: 220 c\n(that answers nothing)\n')
-    // Whether our EHLO has left already makes no difference.
+    // The result is the same whether or not Postrider's EHLO has already left.
     const late = await open(await peer({ script: greetingAgain('220 a', '220 b\n220 c\n250-x\n250 PIPELINING') }))
     expect(late.extensions.pipelining).toBe(true)
     expect(outcomes(await late.transact(message()))).toEqual(['accepted 250'])
@@ -238,7 +238,7 @@ describe('STARTTLS', () => {
   test('replies injected before the handshake are not heard', async () => {
     const mx = await startFakeMx({ starttls: true })
     endings.push(() => mx.close())
-    // Between the two stands someone who adds a reply of his own behind the 220 that begins the handshake.
+    // An attacker between the two adds a reply of their own after the 220 that begins the handshake.
     const middle = await barePeer((socket) => {
       const onward = connect(mx.port, '127.0.0.1')
       onward.on('error', () => socket.destroy())

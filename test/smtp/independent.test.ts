@@ -1,4 +1,4 @@
-/** Against a server that somebody else wrote. */
+/** The SMTP client against a third-party server. */
 import { SMTPServer } from 'smtp-server'
 import { expect, test } from 'vitest'
 import { testCertificate } from '../support/certificate.ts'

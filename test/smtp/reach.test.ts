@@ -1,4 +1,4 @@
-/** The first address that answers: an address that says nothing costs a moment and not the whole time a connection may take. */
+/** The first address that answers: a silent address costs a moment, not the whole connection timeout. */
 import { afterEach, describe, expect, test } from 'vitest'
 import { type Clock, systemClock } from '#base'
 import { reach, type Target } from '#smtp'
@@ -55,7 +55,7 @@ describe('several addresses', () => {
   test('a refusal costs nothing', async () => {
     const [gone, mx] = [await peer(), await peer()]
     await gone.close()
-    // The clock stands still: who waited for it would wait for good.
+    // The clock stands still: a wait on it would never end.
     const reached = await first([at('127.0.0.1', gone.port), at('127.0.0.1', mx.port)], { clock: handMoved() })
     expect(reached?.address).toBe('127.0.0.1')
   })

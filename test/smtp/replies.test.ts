@@ -1,4 +1,4 @@
-/** What each reply of a peer comes to for each recipient, over real sockets. */
+/** The result of each reply for each recipient, over real sockets. */
 import { afterEach, describe, expect, test } from 'vitest'
 import { type FakeMx, type FakeMxOptions, startFakeMx } from '../support/fake-mx.ts'
 import { message, open, outcomes } from './ask.ts'
@@ -203,7 +203,7 @@ describe('a conversation', () => {
 
   test('a reply while content is being sent ends it before the dot', async () => {
     const mx = await peer({ script: ({ stage }) => (stage === 'data' ? '354 go\n552 5.3.4 enough' : undefined) })
-    // The second line is a reply of its own; it comes before a block can be taken.
+    // The second line is a reply of its own; it arrives before the connection can take a block of content.
     const connection = await open(mx)
     const [outcome] = outcomes(await connection.transact(message({ data: bytes(8_000_000) })))
     expect(outcome).toBe('refused content 552')

@@ -1,4 +1,4 @@
-/** No more at once than was asked for, also with a plan that was made while the spool was empty. */
+/** A claim returns no more rows than requested, also with a plan that was made while the spool was empty. */
 import { expect, onTestFinished, test } from 'vitest'
 import { openIds, systemRandom } from '#base'
 import { sql, type Tx } from '#db'

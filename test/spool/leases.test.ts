@@ -44,7 +44,7 @@ const start = (processId: string, isIdle: (shard: number) => boolean = () => tru
 
 const shardsOf = (leases: Leases) => leases.owned().map((one) => one.shard)
 
-/** Both take turns until the shards are shared. */
+/** Runs turns of both until they share the shards. */
 async function startTwo(): Promise<[Leases, Leases]> {
   const one = await start('one')
   await one.turn()
@@ -53,7 +53,7 @@ async function startTwo(): Promise<[Leases, Leases]> {
     await other.turn()
     await one.turn()
   }
-  // So that each has seen the other's last beat at this moment.
+  // Each has now seen the other's last heartbeat.
   await other.turn()
   return [one, other]
 }
@@ -167,7 +167,7 @@ describe('leases', () => {
     db = { ...real, rows: (statement, parameters) => (away ? Promise.reject(new Error('away')) : real.rows(statement, parameters)) }
     const both = await startTwo()
     const [one, other] = both
-    // It has seen the other's last beat, which will stand still.
+    // It has seen the other's last heartbeat, which will no longer change.
     await one.turn()
     const before = [one.owned(), other.owned()]
     away = true

@@ -1,4 +1,4 @@
-/** Deliveries, reports and clicks that come in while their tenant is deleted, or after: no address of its recipients stays behind. */
+/** Deliveries, reports and clicks that arrive during or after the deletion of their tenant: no address of its recipients remains. */
 import { beforeEach, expect, onTestFinished, test } from 'vitest'
 import { openIds, systemRandom } from '#base'
 import { type Db, sql } from '#db'

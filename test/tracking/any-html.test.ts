@@ -1,4 +1,4 @@
-/** Html of every shape, tracked, and read by an independent parser before and after. */
+/** HTML of every shape, tracked, and read by an independent parser before and after. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { openIds, openSecrets, systemRandom } from '#base'
@@ -12,7 +12,7 @@ const origin = 'https://click.shop.example'
 const excluded = ['own.example']
 const read = (token: string) => tokens.read(token, 'click')?.url
 
-/** Pieces of which a hand, or an attacker, makes html. */
+/** Pieces from which a careless writer, or an attacker, makes HTML. */
 const piece = fc.constantFrom(
   '<',
   '</',

@@ -1,4 +1,4 @@
-/** Every email of the corpus, tracked: an independent parser finds the same document, and every link leads where it did. */
+/** Every email of the corpus, tracked: an independent parser finds the same document, and every link leads to its original target. */
 import { expect, test } from 'vitest'
 import { openIds, openSecrets, systemRandom } from '#base'
 import { openTokens, trackHtml } from '#tracking'

@@ -1,4 +1,4 @@
-/** Opens and clicks on their way to a database that may be away, from several processes at once. */
+/** Opens and clicks written to a database that may be away, from several processes at once. */
 import { expect, onTestFinished, test } from 'vitest'
 import { metrics, openIds, silentLog, systemClock, systemRandom } from '#base'
 import { type Db, ensurePartitions, openDb, sql } from '#db'

@@ -1,4 +1,4 @@
-/** What strangers meet who follow the links in mail, and what is known of it afterwards. */
+/** Responses to strangers who follow the links in mail, and the records kept of it. */
 import { request } from 'node:http'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openIds, openSecrets, systemRandom } from '#base'
@@ -221,7 +221,7 @@ describe('the host name of a request', () => {
     const through = async (headers: Record<string, string>) =>
       (await ask(path, { port: behind.port, headers: { ...forwarded, ...headers } })).status
     expect(await through({})).toBe(200)
-    // Only what the outermost trusted proxy saw counts; what the reader wrote before it does not.
+    // Only the address seen by the outermost trusted proxy counts, not the values that the reader put before it.
     expect(await through({ 'x-forwarded-for': '198.51.100.1, 203.0.113.10, 10.1.2.3' })).toBe(200)
     expect(await through({ 'x-forwarded-host': 'nobody.example' })).toBe(404)
     expect(await through({ 'x-forwarded-host': 'a b<script>' })).toBe(404)

@@ -1,4 +1,4 @@
-/** Mail of a domain with a track domain, from the API to the server that takes it. */
+/** Mail of a domain with a tracking domain, from the API to the server that accepts it. */
 import PostalMime from 'postal-mime'
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { sql } from '#db'

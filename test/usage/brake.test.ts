@@ -1,4 +1,4 @@
-/** The abuse brake over a real log, by a clock of the test's own. */
+/** The automatic pause over a real log, by a clock of the test's own. */
 import fc from 'fast-check'
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { openIds, systemRandom } from '#base'
@@ -17,7 +17,7 @@ const ids = openIds(systemRandom)
 
 let db: Db
 let tenantId: string
-/** Events told so far. */
+/** Number of events logged so far. */
 let all: number
 let logged: unknown[][]
 beforeEach(async () => {
@@ -51,13 +51,16 @@ const tell = (atMs: number, told: Told[]) => {
     ),
   )
 }
-/** Once all that was told may be read: any open transaction on the server holds the log back, also one of another test. */
+/**
+ * Applies the automatic pause once all logged events are readable: any open transaction on the server holds the log back, also another
+ * test's.
+ */
 const brake = async (nowMs: number) => {
   await expect.poll(async () => (await readEvents(db, startOfLog, 20_000)).length, { timeout: 15_000 }).toBeGreaterThanOrEqual(all)
   return applyBrake(db, limits, nowMs, { warn: (...said: unknown[]) => void logged.push(said) })
 }
 const because = async () => (await findTenant(db, tenantId))?.pausedBecause
-/** Of our own, once they may be read. */
+/** Events that Postrider itself emits, once they are readable. */
 const own = async () => (await readEvents(db, startOfLog, 10_000)).map((event) => event.kind).filter((kind) => kind.startsWith('Tenant'))
 const sent = (count: number): Told => ({ kind: 'MessageSent', count })
 const noMailbox = (count: number): Told => ({ kind: 'MessageDeliveryFailed', count, code: 11 })

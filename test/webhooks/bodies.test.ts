@@ -1,4 +1,4 @@
-/** What webhooks and the live view are sent, made from real events: exactly the contract's fields (13.9), as in the samples of a test. */
+/** Bodies of webhooks and of the live view, made from real events: exactly the contract's fields (13.9), as in the samples of a test. */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { openIds, systemRandom } from '#base'
 import { sql } from '#db'
@@ -79,7 +79,7 @@ beforeAll(async () => {
 })
 afterAll(() => house.stop())
 
-/** Names in their order with the types of what they hold; null stands for whatever else it may be. */
+/** Names in order with the types of their values; null in the sample allows any type. */
 const shapeOf = (value: unknown): unknown =>
   typeof value === 'object' && value !== null
     ? Object.entries(value).map(([name, inner]) => [name, shapeOf(inner)])
@@ -87,7 +87,7 @@ const shapeOf = (value: unknown): unknown =>
       ? 'null'
       : typeof value
 
-/** As `expected`, but for what is null in either. */
+/** Compares with `expected`, ignoring values that are null in either. */
 function expectSameShape(actual: unknown, expected: unknown, at: string): void {
   if (!Array.isArray(actual) || !Array.isArray(expected)) {
     if (actual !== 'null' && expected !== 'null') expect(actual, at).toEqual(expected)

@@ -30,7 +30,7 @@ beforeEach(async () => {
   })
 })
 
-/** As one process has it; each reads the database for itself. */
+/** One process's own objects; each process reads the database separately. */
 function openProcess(db: Db = database.db) {
   const deps = { db, clock, ids, random: systemRandom, secrets, post: loopbackPost(), config: sendingConfig, version: 'test' }
   const webhooks = openWebhooks({ ...deps, tenants: openTenants({ db, clock }) })
@@ -85,7 +85,7 @@ describe('a key that replaces another', () => {
       held.push({ atMs: clock.nowMs(), keys })
       const request = await signer.sign()
       expect(kidOf(request)).toBe(clock.nowMs() < signsFrom.getTime() ? old : kid)
-      // A receiver that last asked up to an hour ago.
+      // A receiver that last fetched the keys up to an hour ago.
       for (const { keys } of held.filter(({ atMs }) => clock.nowMs() - atMs <= hourMs)) expect(isGenuine(request, keys)).toBe(true)
       signed.push(request)
       clock.moveMs(7 * minuteMs)

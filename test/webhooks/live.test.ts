@@ -1,4 +1,4 @@
-/** Following the log for those who look on: cheaply, however many they are, and with a sign of life. */
+/** Following the log for readers of the live view: cheap for any number of readers, with regular keep-alives. */
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { type Clock, pause, systemClock } from '#base'
 import { type Db, ensurePartitions, sql } from '#db'
@@ -21,7 +21,7 @@ const tell = (count: number) =>
     ),
   )
 
-/** Counts what it is asked. */
+/** Counts the queries. */
 function counting(db: Db): { db: Db; asked: () => number } {
   let asked = 0
   const rows: Db['rows'] = (statement, parameters) => {
@@ -59,7 +59,7 @@ test('a reader hears where it is when nothing happened for a while', async () =>
   const hurried: Clock = { ...systemClock, monotonicMs: () => systemClock.monotonicMs() * 100 }
   const live = openLive({ db: database.db, clock: hurried })
   await tell(1)
-  // What is told can be read when no transaction of the whole server is older, and other tests have theirs.
+  // An event is readable when no transaction of the whole server is older, and other tests have open ones.
   const last = await database.db.first(lastEvent)
   await expect.poll(async () => (await live.endOfLog()).id).toBe(last?.id)
   const after = await live.endOfLog()

@@ -1,6 +1,6 @@
 /**
- * Several hundred emails as they occur: every layout in several languages and ways of writing links, the same broken as mail gets broken
- * on its way, the files beside this one, written by hand, and one of a megabyte.
+ * Several hundred emails of the kinds that occur: every layout in several languages and ways of writing links; the same, damaged as mail is
+ * damaged on its way; the handwritten files beside this one; and one email of a megabyte.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { layouts } from './layouts.ts'
@@ -11,7 +11,7 @@ export interface Sample {
   html: string
 }
 
-/** What becomes of html in careless hands. */
+/** Damage that HTML suffers from careless editing and programs. */
 const accidents: Record<string, (html: string) => string> = {
   'cut off': (html) => html.slice(0, Math.floor(html.length * 0.71)),
   'without end tags': (html) => html.replace(/<\/(?:td|tr|p|li|body|html)>/g, ''),

@@ -1,4 +1,4 @@
-/** How programs and people that write email lay it out: each takes the same letter and makes html of its own kind of it. */
+/** Layouts of programs and people that write email: each turns the same letter into HTML of its own kind. */
 import { button, fontFamily, image, type Letter, link, list, social } from './letters.ts'
 
 const head = ({ title, language, direction }: Letter, style = '') =>

@@ -1,4 +1,4 @@
-/** What letters say, in several languages, and how their writers write links. The same seed gives the same letters. */
+/** Texts of letters in several languages, and their writers' ways of writing links. The same seed gives the same letters. */
 
 export interface Letter {
   language: string
@@ -7,7 +7,7 @@ export interface Letter {
   text: string
   action: string
   items: readonly string[]
-  /** The next link's attribute, written in this letter's way. */
+  /** The next link's attribute, written in this letter's style. */
   href(): string
 }
 
@@ -30,7 +30,7 @@ const said: Omit<Letter, 'href'>[] = [
   items,
 }))
 
-/** As the writer means them, and how each would be written in html. */
+/** The targets as intended; each style writes them into HTML in its own way. */
 const targets = [
   'https://shop.example/',
   'https://shop.example/orders/1042?utm_source=mail&utm_medium=email&utm_campaign=a%20b#items',
@@ -68,7 +68,7 @@ export const linkStyles: Record<string, (url: string) => string> = {
   'no track': (url) => `href="${attribute(url, '"')}"${url.length % 3 === 0 ? ' data-no-track' : ''}`,
 }
 
-/** Letter `number` with links in the named style. */
+/** Letter `number`, its links written with `style`. */
 export function letterOf(number: number, style: (url: string) => string): Letter {
   let next = number * 7
   return { ...(said[number % said.length] as Omit<Letter, 'href'>), href: () => style(targets[next++ % targets.length] as string) }
