@@ -9,11 +9,11 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { silentLog } from '#base'
 import { embeddedUrlIfRunning, openDb, sql } from '#db'
-import { type Service, startService } from '../test/support/service.ts'
+import { type ServiceProcess, startServiceProcess } from '../test/support/spawned-service.ts'
 import { emailsPage } from './emails-page.ts'
-import { endChild, load, median, paced, type Sink, startChild, startSink, typicalBody } from './parts.ts'
-import { missingPeer, startPostfix } from './postfix.ts'
-import { read } from './read.ts'
+import { endChild, load, median, paced, type Sink, startChild, startSink, typicalBody } from './helpers.ts'
+import { missingPeer, startPostfix } from './postfix-peer.ts'
+import { read } from './read-latency.ts'
 import { startTracking } from './tracking.ts'
 import { webhookRates } from './webhooks.ts'
 
@@ -81,22 +81,22 @@ async function interleave(
 }
 
 /** A sending domain that signs with RSA only, as most mail does. */
-async function addDomain(service: Service): Promise<void> {
+async function addDomain(service: ServiceProcess): Promise<void> {
   await service.command('domain', 'add', domain, '--trust')
   const db = await databaseOf(service)
   await db.run(verifyDomain, [domain])
   await db.close()
 }
 
-const databaseUrl = async (service: Service) => (await embeddedUrlIfRunning(service.folder)) as string
-const databaseOf = async (service: Service) =>
+const databaseUrl = async (service: ServiceProcess) => (await embeddedUrlIfRunning(service.folder)) as string
+const databaseOf = async (service: ServiceProcess) =>
   openDb({ url: await databaseUrl(service), poolSize: 1, applicationName: 'bench', log: silentLog })
-const secretOf = (service: Service) => readFileSync(join(service.folder, 'secret'), 'utf8').trim()
+const secretOf = (service: ServiceProcess) => readFileSync(join(service.folder, 'secret'), 'utf8').trim()
 
 async function accept(note: (text: string) => void): Promise<Result> {
-  await using service = await startService({ ...environment, POSTRIDER_ROLES: 'api,housekeeping' })
+  await using service = await startServiceProcess({ ...environment, POSTRIDER_ROLES: 'api,housekeeping' })
   await addDomain(service)
-  const bare = await startChild<{ port: number }>('answer-only.ts', {
+  const bare = await startChild<{ port: number }>('accept-baseline.ts', {
     ...environment,
     DATABASE_URL: await databaseUrl(service),
     POSTRIDER_SECRET: secretOf(service),
@@ -132,7 +132,7 @@ async function deliverRsa(note: (text: string) => void): Promise<Result> {
 }
 
 async function deliver(sink: Sink, messages: number): Promise<number> {
-  await using service = await startService({
+  await using service = await startServiceProcess({
     ...environment,
     POSTRIDER_ROLES: 'api,housekeeping',
     POSTRIDER_RELAY: `smtp://127.0.0.1:${sink.port}`,
@@ -155,7 +155,11 @@ async function deliver(sink: Sink, messages: number): Promise<number> {
 /** From the first request to the sink's last message, accepting and delivering on the same cores. */
 async function endToEnd(sink: Sink, signed: boolean): Promise<number> {
   const roles = signed ? 'api,housekeeping,delivery' : 'api,housekeeping'
-  await using service = await startService({ ...environment, POSTRIDER_ROLES: roles, POSTRIDER_RELAY: `smtp://127.0.0.1:${sink.port}` })
+  await using service = await startServiceProcess({
+    ...environment,
+    POSTRIDER_ROLES: roles,
+    POSTRIDER_RELAY: `smtp://127.0.0.1:${sink.port}`,
+  })
   await addDomain(service)
   const deliveries = signed
     ? []
@@ -176,9 +180,9 @@ async function endToEnd(sink: Sink, signed: boolean): Promise<number> {
 /** Until the delivery processes have divided the shards among them. */
 const settle = () => new Promise((resolve) => setTimeout(resolve, settleMs))
 
-const startChildOf = async (service: Service, sink: Sink) =>
+const startChildOf = async (service: ServiceProcess, sink: Sink) =>
   (
-    await startChild('deliver-unsigned.ts', {
+    await startChild('unsigned-delivery.ts', {
       ...environment,
       DATABASE_URL: await databaseUrl(service),
       POSTRIDER_SECRET: secretOf(service),
@@ -257,7 +261,7 @@ async function hits(note: (text: string) => void): Promise<Result[]> {
 }
 
 async function webhooks(note: (text: string) => void): Promise<Result[]> {
-  await using service = await startService({ ...environment, POSTRIDER_ROLES: 'api,housekeeping' })
+  await using service = await startServiceProcess({ ...environment, POSTRIDER_ROLES: 'api,housekeeping' })
   const reach = {
     ...environment,
     DATABASE_URL: await databaseUrl(service),

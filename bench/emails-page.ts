@@ -5,14 +5,14 @@
 import { silentLog } from '#base'
 import { embeddedUrlIfRunning, openDb } from '#db'
 import { indexEndedDays } from '#emails'
-import { type Service, startService } from '../test/support/service.ts'
-import { fillMillion, largeTenant } from './million.ts'
+import { type ServiceProcess, startServiceProcess } from '../test/support/spawned-service.ts'
+import { fillMillion, largeTenant } from './million-emails.ts'
 
 const emails = 1_000_000
 const rounds = 40
 const perPage = 30
 /** The limit required by the issue. */
-const mostMs = 1000
+const maxMs = 1000
 
 const byPrimaryKey = `tenantId=${largeTenant}`
 const filters: Record<string, (round: number) => string> = {
@@ -39,7 +39,7 @@ const filters: Record<string, (round: number) => string> = {
 
 const percentile = (times: number[], share: number) => times.sort((a, b) => a - b)[Math.ceil(times.length * share) - 1] as number
 
-async function ask(service: Service, query: string): Promise<number> {
+async function ask(service: ServiceProcess, query: string): Promise<number> {
   const beganMs = performance.now()
   const answer = await fetch(`${service.url}/v1/emails?perPage=${perPage}&${query}`, {
     headers: { authorization: `Bearer ${service.liveKey}` },
@@ -51,7 +51,7 @@ async function ask(service: Service, query: string): Promise<number> {
 
 /** `ours` and `against` in ms at p95; `spread`: median and p95 of Postrider. */
 export async function emailsPage(note: (text: string) => void) {
-  await using service = await startService({
+  await using service = await startServiceProcess({
     POSTRIDER_RATE_LIMIT: 'unlimited',
     POSTRIDER_LOG_LEVEL: 'error',
     POSTRIDER_ROLES: 'api',
@@ -72,7 +72,7 @@ export async function emailsPage(note: (text: string) => void) {
     }
     const [p50, p95, other] = [percentile(ours, 0.5), percentile(ours, 0.95), percentile(against, 0.95)]
     note(
-      `  ${name}: p50 ${Math.round(p50)} ms, p95 ${Math.round(p95)} ms${p95 < mostMs ? '' : ' (too slow)'}; by primary key p95 ${Math.round(other)} ms`,
+      `  ${name}: p50 ${Math.round(p50)} ms, p95 ${Math.round(p95)} ms${p95 < maxMs ? '' : ' (too slow)'}; by primary key p95 ${Math.round(other)} ms`,
     )
     results.push({
       name: `emails-page/${name}`,

@@ -5,7 +5,7 @@ import { openDb } from '#db'
 import { appendEvents } from '#events'
 import { openGuard, openPost, openResolver } from '#net'
 import { openTenants } from '#tenants'
-import { openWebhooks, organisationWide, startSending, type ToldEvent } from '#webhooks'
+import { openWebhooks, organisationWide, startSending, type WebhookEmailEvent } from '#webhooks'
 import { eventsOf, payloadOf, webhooks as webhookCount } from './webhooks.ts'
 
 const batch = 1000
@@ -16,7 +16,7 @@ const secrets = openSecrets(config.secret as string, systemRandom)
 const db = await openDb({ url: config.databaseUrl as string, poolSize: 6, applicationName: 'postrider bench webhooks', log: silentLog })
 const tenants = openTenants({ db, clock })
 const openedNetworks: Network[] = [ipaddr.parseCIDR('127.0.0.0/8')]
-const resolver = openResolver({ servers: [], clock, ids: { fraction: Math.random } })
+const resolver = openResolver({ servers: [], clock, ids: { random: Math.random } })
 const post = openPost({ resolver, guard: openGuard(openedNetworks), openedNetworks, clock, keepIdleMs: 3000 })
 const deps = { db, clock, ids, secrets, post, config, version: 'bench' }
 const webhooks = openWebhooks({ ...deps, random: systemRandom, tenants })
@@ -43,7 +43,7 @@ const sending = await startSending({
   bodies: (events) =>
     Promise.resolve(
       events.map(({ kind, tenantId, at }) => ({
-        event: kind as ToldEvent,
+        event: kind as WebhookEmailEvent,
         tenantId,
         timestamp: at.getTime() / 1000,
         payload: payloadOf(),

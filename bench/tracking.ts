@@ -6,9 +6,9 @@ import { join } from 'node:path'
 import { openIds, openSecrets, silentLog, systemRandom } from '#base'
 import { embeddedUrlIfRunning, openDb, sql } from '#db'
 import { openTokens } from '#tracking'
-import { type Service, startService } from '../test/support/service.ts'
-import type { Asked } from './ask.ts'
-import { askInLoop, paced } from './parts.ts'
+import { type ServiceProcess, startServiceProcess } from '../test/support/spawned-service.ts'
+import type { BenchRequest } from './client.ts'
+import { askInLoop, paced } from './helpers.ts'
 
 const emails = 1000
 const domain = 'tracking.bench.test'
@@ -20,7 +20,7 @@ const defaultTenant = sql<{ id: string }>`
   from tenants
   where is_default`
 const addEmails = sql`
-  insert into emails (tenant_id, id, content_id, recipient, sender, from_text, subject, message_id, test, status, accepted_at)
+  insert into emails (tenant_id, id, content_id, recipient, sender, from_header, subject, message_id, test, status, accepted_at)
   select $1, id, id, 'person@example.com', 'shop@example.net', 'shop@example.net', 'Your order', id, false, 'sent', $3
   from unnest($2::text[]) as given (id)`
 const addAttempts = sql`
@@ -28,12 +28,12 @@ const addAttempts = sql`
   select $1, id, 1, 'sent', $3, 100, '', '', true, false
   from unnest($2::text[]) as given (id)`
 const recorded = sql<{ hits: number; events: number }>`
-  select (select count(*) from hits) as hits, (select count(*) from events where kind in ('MessageLoaded', 'MessageLinkClicked')) as events`
+  select (select count(*) from tracking_events) as hits, (select count(*) from events where kind in ('MessageLoaded', 'MessageLinkClicked')) as events`
 
 type Ask = (connections: number, enough: (sent: number) => boolean) => Promise<number>
 
 interface Links extends AsyncDisposable {
-  service: Service
+  service: ServiceProcess
   /** A sending domain of the service. */
   domain: string
   /** Follows links; returns their number. */
@@ -47,7 +47,7 @@ interface Links extends AsyncDisposable {
 }
 
 export async function startTracking(environment: Record<string, string>): Promise<Links> {
-  const service = await startService(environment)
+  const service = await startServiceProcess(environment)
   const db = await openDb({
     url: (await embeddedUrlIfRunning(service.folder)) as string,
     poolSize: 1,
@@ -68,7 +68,7 @@ export async function startTracking(environment: Record<string, string>): Promis
   await db.run(addAttempts, [tenantId, emailIds, new Date(acceptedMs)])
   const tokens = openTokens(openSecrets(readFileSync(join(service.folder, 'secret'), 'utf8').trim(), systemRandom))
   const headers = { host: `click.${domain}`, 'user-agent': userAgent }
-  const links = emailIds.flatMap((emailId, n): Asked[] => {
+  const links = emailIds.flatMap((emailId, n): BenchRequest[] => {
     const path = (kind: 'open' | 'click', url: string) => `/${kind[0]}/${tokens.make({ kind, tenantId, emailId, url })}`
     return [
       { method: 'GET', path: path('open', ''), headers, status: 200 },
@@ -76,13 +76,13 @@ export async function startTracking(environment: Record<string, string>): Promis
     ]
   })
   const port = Number(new URL(service.url).port)
-  const ping: Asked = { method: 'GET', path: '/healthz', headers: { host: 'localhost', 'user-agent': userAgent }, status: 200 }
+  const ping: BenchRequest = { method: 'GET', path: '/healthz', headers: { host: 'localhost', 'user-agent': userAgent }, status: 200 }
   let followed = 0
   return {
     service,
     domain,
     async follow(connections, enough) {
-      const answered = await askInLoop({ port, connections }, (nth) => links[nth % links.length] as Asked, enough)
+      const answered = await askInLoop({ port, connections }, (nth) => links[nth % links.length] as BenchRequest, enough)
       followed += answered
       return answered
     },
@@ -91,7 +91,7 @@ export async function startTracking(environment: Record<string, string>): Promis
       let isDone = false
       const following = askInLoop(
         { port, connections },
-        (nth) => links[nth % links.length] as Asked,
+        (nth) => links[nth % links.length] as BenchRequest,
         () => isDone,
         paced(perSecond),
       )

@@ -2,7 +2,7 @@
  * Webhooks: the rate at which an event log reaches a sink, signed in both ways and recorded. Compared with undici posting the same bodies
  * with the same concurrency, unsigned and signed.
  */
-import { endChild, startChild, startSink } from './parts.ts'
+import { endChild, startChild, startSink } from './helpers.ts'
 
 /** Each gets every event. */
 export const webhooks = 4
@@ -71,7 +71,7 @@ export async function webhookRates(environment: Record<string, string>, isSigned
   }
   const pairs = await interleave(
     () => rateOf('send-webhooks.ts', { EVENTS: String(events) }),
-    () => rateOf('post-bare.ts', { REQUESTS: String(requests), SIGNED: isSigned ? '1' : '0' }),
+    () => rateOf('webhook-baseline.ts', { REQUESTS: String(requests), SIGNED: isSigned ? '1' : '0' }),
   )
   await sink.stop()
   return pairs

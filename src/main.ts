@@ -10,49 +10,49 @@ import {
   type Config,
   type Ids,
   type Log,
-  openCrashPoints,
+  openFailpoints,
   openIds,
   openLog,
   openSecrets,
   openTraces,
   readConfig,
   readFromParent,
+  reportToParent,
   type Secrets,
   shownSettings,
+  signalReady,
   startChildren,
   startLoop,
   systemClock,
   systemRandom,
   type Traces,
   takeEnvironment,
-  tellParent,
-  tellReady,
 } from '#base'
 import { readReport } from '#bounces'
 import { runCommand } from '#cli'
 import { type Credentials, openCredentials } from '#credentials'
 import { type Db, durabilityProblems, migrate, openDb, startEmbedded } from '#db'
 import { holdAfterRestore, startDelivery } from '#delivery'
-import { examine, publicAddresses, readPlatform, startMeasuring } from '#doctor'
+import { publicAddresses, readPlatform, runChecks, startHealthMetrics } from '#doctor'
 import { ensurePlatformKey, openDomains } from '#domains'
-import { prepareDays, startHousekeeping } from '#housekeeping'
+import { ensureUpcomingPartitions, startHousekeeping } from '#housekeeping'
 import { startHttp } from '#http'
 import { ensureCertificate, startInbound } from '#inbound'
-import { type FirstStart, firstStart, followRing, givenSecrets, openHouses, openRing, welcome } from '#installation'
+import { type FirstStart, firstStart, followRing, givenSecrets, openInstallations, openRing, welcome } from '#installation'
 import { openLimitSettings, openPresence } from '#limits'
 import { openGuard, openPost, openResolver } from '#net'
 import { openReader, openReturns, readHere } from '#returns'
-import { forgetProcess, shardLeases } from '#spool'
+import { deregisterProcess, shardLeases } from '#spool'
 import { openTenants } from '#tenants'
 import { openTracks } from '#tracking'
-import { forgetSender, openBodies, startSending } from '#webhooks'
+import { deregisterSender, openPayloadBodies, startSending } from '#webhooks'
 
 const clock = systemClock
 const ids: Ids = openIds(systemRandom)
 /** Secret variables are removed, so that child processes do not inherit them. */
 const environment = { ...takeEnvironment(process.env), ...readFromParent(process.env) }
 /** For `postrider crash-test`; undefined otherwise. */
-const reached = openCrashPoints(environment.POSTRIDER_CRASH_POINTS)
+const failpoint = openFailpoints(environment.POSTRIDER_FAILPOINTS)
 const script = new URL('../bin/postrider.js', import.meta.url).pathname
 const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }
 const dashboardFolder = new URL('../dashboard/dist', import.meta.url).pathname
@@ -95,14 +95,14 @@ interface Role {
 async function serve(): Promise<void> {
   const config = readConfig(environment)
   const log = openLog(config.logLevel, 'serve')
-  if (reached) log.warn('POSTRIDER_CRASH_POINTS is set: this service kills itself when a crash test says so')
+  if (failpoint) log.warn('POSTRIDER_FAILPOINTS is set: this service kills itself when a crash test says so')
   const ended = new AbortController()
   const ending = ended.signal
   const stop = untilSignal().then(() => ended.abort())
   const traces = await tracesOf(config, log, 'serve')
   const given = givenSecrets(config, ids)
   const secrets = openSecrets(given[0], systemRandom)
-  const embedded = config.databaseUrl === undefined ? await startEmbedded({ folder: config.dataFolder, clock, log }) : undefined
+  const embedded = config.databaseUrl === undefined ? await startEmbedded({ folder: config.dataDirectory, clock, log }) : undefined
   const url = config.databaseUrl ?? (embedded?.url as string)
   const db = await openDb({ url, poolSize: apiConnections, applicationName: 'postrider serve', log })
   const ground = { config, log, traces, secrets, db }
@@ -131,7 +131,7 @@ async function serve(): Promise<void> {
 /** Prepares the database for the roles; the result of a first start is shown once. */
 async function makeReady({ config, log, secrets, db }: Ground, given: readonly string[]): Promise<FirstStart | undefined> {
   await migrate(db, clock)
-  await prepareDays(db, clock.nowMs())
+  await ensureUpcomingPartitions(db, clock.nowMs())
   await openRing(db, secrets, given)
   await holdAfterRestore(db, clock.nowMs())
   for (const problem of await durabilityProblems(db)) log.warn(problem)
@@ -146,8 +146,8 @@ async function startRoles(ground: Ground, { url, ending, open }: { url: string; 
     startProcesses({ command, count, ended }, { config, secrets, url, log, ending })
   open.push(followRing({ db, clock, log, secrets }))
   if (wants.has('delivery'))
-    open.push(processes('delivery-process', config.deliveryProcesses, (name) => forgetProcess(db, shardLeases, name)))
-  if (wants.has('webhooks')) open.push(processes('webhooks-process', webhookProcesses, (name) => forgetSender(db, name)))
+    open.push(processes('delivery-process', config.deliveryProcesses, (name) => deregisterProcess(db, shardLeases, name)))
+  if (wants.has('webhooks')) open.push(processes('webhooks-process', webhookProcesses, (name) => deregisterSender(db, name)))
   let takesSmtp: (() => boolean) | undefined
   if (wants.has('inbound')) {
     ensureCertificate(config, { clock, random: systemRandom })
@@ -169,7 +169,7 @@ async function startRoles(ground: Ground, { url, ending, open }: { url: string; 
       }),
     )
   if (wants.has('api')) open.push(await startApi(ground, { ending, smtp: takesSmtp }))
-  open.push(startMeasuring({ db, clock, log, dataFolder: config.dataFolder }))
+  open.push(startHealthMetrics({ db, clock, log, dataFolder: config.dataDirectory }))
 }
 
 /**
@@ -211,7 +211,7 @@ function openAcceptance({ config, log, secrets, db }: Ground) {
   const domains = openDomains({ db, clock, secrets })
   const tracks = openTracks({ db, clock })
   const limitSettings = openLimitSettings({ db, clock, config })
-  const commit = openCommit({ db, clock, ids, limitSettings, reached })
+  const commit = openCommit({ db, clock, ids, limitSettings, failpoint })
   const { sandboxSender, hostname, publicUrl } = config
   const accept = openAccept({ db, clock, ids, tenants, domains, tracks, limitSettings, sandboxSender, hostname, publicUrl, commit })
   const credentials = openCredentials({ db, clock })
@@ -254,9 +254,9 @@ async function startApi(ground: Ground, { ending, smtp }: { ending: AbortSignal;
     installation: {
       version,
       settings: shownSettings(environment),
-      examine: async () => {
+      runChecks: async () => {
         const records = await readPlatform({ config, db, clock, ids, secrets }, resolver)
-        return examine({ db, clock, config, resolver, records, ownAddresses: publicAddresses(), httpsPort })
+        return runChecks({ db, clock, config, resolver, records, ownAddresses: publicAddresses(), httpsPort })
       },
     },
     smtp,
@@ -305,7 +305,7 @@ const deliver = (processId: string): Promise<void> =>
       const resolver = openResolver({ servers: config.resolvers, clock, ids })
       const { hostname } = config
       const { takeReport } = openReturns({ db, clock, ids, log, secrets, tenants, resolver, hostname, read: readHere(readReport) })
-      return startDelivery({ db, clock, ids, log, traces, secrets, domains, tenants, config, processId, takeReport, reached })
+      return startDelivery({ db, clock, ids, log, traces, secrets, domains, tenants, config, processId, takeReport, failpoint })
     },
   )
 
@@ -318,7 +318,7 @@ const receive = (): Promise<void> =>
     const { hostname } = config
     const returns = openReturns({ db, clock, ids, log, secrets, tenants, resolver, hostname, read: reader.read })
     const inbound = await startInbound({ db, clock, log, traces, accept, credentials, returns, config })
-    tellReady()
+    signalReady()
     return {
       async stop() {
         await inbound.stop()
@@ -333,7 +333,7 @@ const sendWebhooks = (processId: string): Promise<void> =>
     const resolver = openResolver({ servers: config.resolvers, clock, ids })
     const { allowedNetworks: openedNetworks } = config
     const post = openPost({ resolver, guard: openGuard(openedNetworks), openedNetworks, clock, keepIdleMs: webhookIdleMs })
-    return startSending({ db, clock, ids, log, traces, secrets, post, bodies: openBodies({ db }), config, version, processId })
+    return startSending({ db, clock, ids, log, traces, secrets, post, bodies: openPayloadBodies({ db }), config, version, processId })
   })
 
 /** Ctrl-C, SIGTERM, or the end of the parent process. */
@@ -344,18 +344,18 @@ function untilSignal(): Promise<void> {
   })
 }
 
-tellParent(clock)
+reportToParent(clock)
 const exitCode = await runCommand(process.argv.slice(2), {
   environment,
   version,
   clock,
-  ...openHouses({ environment, clock, ids, random: systemRandom, version }),
+  ...openInstallations({ environment, clock, ids, random: systemRandom, version }),
   untilSignal,
   serve,
   deliver,
   receive,
   sendWebhooks,
   print: (text) => console.log(text),
-  reached,
+  failpoint,
 })
 process.exit(exitCode)

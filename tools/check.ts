@@ -5,7 +5,7 @@
 import { spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { filesBelow } from './source.ts'
+import { filesBelow } from './source-files.ts'
 
 interface Step {
   name: string
@@ -44,7 +44,7 @@ const steps: Step[] = [
   },
   { name: 'types of the dashboard', command: ['tsc', '-p', 'dashboard', '--pretty', 'false'] },
   { name: 'types of the client', command: ['tsc', '-p', 'packages/client', '--noEmit', '--pretty', 'false'] },
-  { name: 'house, faces, tables', command: ['node', 'tools/house.ts'], show: (line) => /^\d+ modules/.test(line) },
+  { name: 'modules, headers, tables', command: ['node', 'tools/modules.ts'], show: (line) => /^\d+ modules/.test(line) },
   { name: 'unused (knip)', command: ['knip', '--no-progress', '--no-config-hints'] },
   { name: 'goldens', command: ['node', 'tools/golden.ts'], show: (line) => line !== '' },
 ]

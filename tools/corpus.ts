@@ -3,7 +3,7 @@
  * Another folder with a labels.jsonl of the same form can be given: `npm run corpus -- FOLDER`.
  */
 import { join } from 'node:path'
-import { type Judgement, judged, judgeReports, share } from '../test/support/reports.ts'
+import { type Judgement, judged, judgeReports, share } from '../test/support/labelled-reports.ts'
 
 const judgements = judgeReports(process.argv[2] ?? join(process.cwd(), 'test/corpus/reports'))
 

@@ -6,12 +6,12 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { refusals, settings } from '#base'
-import { type ApiDocument, clientApi } from './client-api.ts'
-import { coverageDocument, readContractEndpoints, type ServedDocument } from './coverage.ts'
-import { commandsDocument, configDocument, errorsDocument } from './documents.ts'
-import { houseDocument, readFaces } from './faces.ts'
-import { type Query, schemaDocument } from './schema.ts'
-import { readSource } from './source.ts'
+import { coverageDocument, readContractEndpoints, type ServedDocument } from './api-coverage.ts'
+import { type ApiDocument, clientApi } from './generate-client.ts'
+import { modulesDocument, readModuleHeaders } from './module-headers.ts'
+import { commandsDocument, configDocument, errorsDocument } from './reference-pages.ts'
+import { type Query, schemaDocument } from './schema-document.ts'
+import { readSource } from './source-files.ts'
 
 const folder = 'docs/generated'
 
@@ -24,16 +24,16 @@ interface Golden {
 }
 
 /** Calls `name()` of a module's public interface. */
-async function callFace(root: string, room: string, name: string): Promise<unknown> {
-  const path = join(root, `src/${room}/${room}.ts`)
-  if (!existsSync(path)) throw new NotYet(`there is no room ${room} yet`)
-  const face = await loadFace(path)
-  const found = face[name]
-  if (typeof found !== 'function') throw new NotYet(`#${room} has no ${name}() yet`)
+async function callModule(root: string, module: string, name: string): Promise<unknown> {
+  const path = join(root, `src/${module}/${module}.ts`)
+  if (!existsSync(path)) throw new NotYet(`there is no module ${module} yet`)
+  const exported = await loadModule(path)
+  const found = exported[name]
+  if (typeof found !== 'function') throw new NotYet(`#${module} has no ${name}() yet`)
   return (found as () => unknown)()
 }
 
-async function loadFace(path: string): Promise<Record<string, unknown>> {
+async function loadModule(path: string): Promise<Record<string, unknown>> {
   try {
     return (await import(pathToFileURL(path).href)) as Record<string, unknown>
   } catch (error) {
@@ -49,7 +49,7 @@ interface ScratchDatabase {
 }
 
 async function schemaOf(root: string): Promise<string> {
-  const scratch = (await callFace(root, 'db', 'openScratchDatabase')) as ScratchDatabase
+  const scratch = (await callModule(root, 'db', 'openScratchDatabase')) as ScratchDatabase
   try {
     return await schemaDocument((text) => scratch.query(text))
   } finally {
@@ -62,26 +62,26 @@ function goldens(root: string): Golden[] {
     { file: 'errors.md', make: async () => errorsDocument(refusals) },
     { file: 'config.md', make: async () => configDocument(settings) },
     {
-      file: 'house.md',
+      file: 'modules.md',
       make: async () => {
-        const house = await import('../house.config.mjs')
-        return houseDocument(house, readFaces(house, readSource(root)).faces)
+        const moduleList = await import('../modules.config.mjs')
+        return modulesDocument(moduleList, readModuleHeaders(moduleList, readSource(root)).headers)
       },
     },
-    { file: '../remote-misbehaviour.md', make: async () => (await import('../test/faults/remote/document.ts')).document() },
+    { file: '../remote-misbehaviour.md', make: async () => (await import('../test/faults/remote/misbehaviours-document.ts')).document() },
     { file: 'schema.sql', make: () => schemaOf(root) },
-    { file: 'openapi.json', make: async () => `${JSON.stringify(await callFace(root, 'http', 'openApiDocument'), null, 2)}\n` },
+    { file: 'openapi.json', make: async () => `${JSON.stringify(await callModule(root, 'http', 'openApiDocument'), null, 2)}\n` },
     {
       file: '../../packages/client/src/generated.ts',
-      make: async () => clientApi((await callFace(root, 'http', 'openApiDocument')) as ApiDocument),
+      make: async () => clientApi((await callModule(root, 'http', 'openApiDocument')) as ApiDocument),
     },
     {
       file: '../api-coverage.md',
-      make: async () => coverageDocument(readContractEndpoints(), (await callFace(root, 'http', 'openApiDocument')) as ServedDocument),
+      make: async () => coverageDocument(readContractEndpoints(), (await callModule(root, 'http', 'openApiDocument')) as ServedDocument),
     },
     {
       file: 'cli.md',
-      make: async () => commandsDocument((await callFace(root, 'cli', 'commandsHelp')) as { name: string; help: string }[]),
+      make: async () => commandsDocument((await callModule(root, 'cli', 'commandsHelp')) as { name: string; help: string }[]),
     },
   ]
 }

@@ -5,7 +5,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseSync } from '@swc/core'
-import { filesBelow, isNode, nodesOf, type Problem } from './source.ts'
+import { filesBelow, isNode, nodesOf, type Problem } from './source-files.ts'
 
 interface Rule {
   rule: string

@@ -3,9 +3,9 @@ import { QueryClient, QueryClientProvider } from '@tanstack/react-query'
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent, RouterProvider } from '@tanstack/react-router'
 import { StrictMode } from 'react'
 import { createRoot } from 'react-dom/client'
-import { ApiError } from './api.ts'
+import { ApiError } from './api-client.ts'
+import { Shell } from './layout.tsx'
 import { SignInPage } from './pages/sign-in.tsx'
-import { Shell } from './shell.tsx'
 import { texts } from './texts.ts'
 import './theme.ts'
 import './style.css'
@@ -56,11 +56,11 @@ const pages = [
   at('/webhooks/$webhookId', () => import('./pages/webhook.tsx'), 'WebhookPage'),
   at('/keys', () => import('./pages/keys.tsx'), 'KeysPage'),
   at('/usage', () => import('./pages/usage.tsx'), 'UsagePage'),
-  at('/logs', () => import('./pages/logs.tsx'), 'LogsPage'),
-  at('/logs/$requestId', () => import('./pages/logs.tsx'), 'LogPage'),
-  at('/inbox', () => import('./pages/inbox.tsx'), 'InboxPage'),
+  at('/logs', () => import('./pages/request-logs.tsx'), 'LogsPage'),
+  at('/logs/$requestId', () => import('./pages/request-logs.tsx'), 'LogPage'),
+  at('/inbox', () => import('./pages/test-inbox.tsx'), 'InboxPage'),
   at('/tracking', () => import('./pages/tracking.tsx'), 'TrackingPage'),
-  at('/audit', () => import('./pages/audit.tsx'), 'AuditPage'),
+  at('/audit', () => import('./pages/audit-log.tsx'), 'AuditPage'),
   at('/settings', () => import('./pages/settings.tsx'), 'SettingsPage'),
   at('/members', () => import('./pages/members.tsx'), 'MembersPage'),
 ]

@@ -1,9 +1,9 @@
 /** The signed-in person and the selected tenant, for every page. */
 import { useQuery } from '@tanstack/react-query'
 import { createContext, type ReactNode, useContext, useState } from 'react'
-import { get, getPage, withQuery } from './api.ts'
+import { get, getPage, withQuery } from './api-client.ts'
+import type { Member, Tenant } from './api-types.ts'
 import { texts } from './texts.ts'
-import type { Member, Tenant } from './types.ts'
 
 interface Here {
   member: Member

@@ -1,6 +1,7 @@
 /** All texts of the pages in one place. Longer than other files, so that a term can be changed everywhere at once. */
+
+import type { Member, Status } from './api-types.ts'
 import type { Theme } from './theme.ts'
-import type { Member, Status } from './types.ts'
 
 export const texts = {
   name: 'Postrider',
@@ -127,7 +128,7 @@ export const texts = {
     limitHelp: 'of the hourly send limit (live mail)',
     noLimitHelp: 'no send limit is set',
     nothing: 'No emails in this period.',
-    paused: (name: string, because: string) => `Mail of ${name} is on hold: ${because}.`,
+    paused: (name: string, reason: string) => `Mail of ${name} is on hold: ${reason}.`,
     resume: 'An owner of the organisation can release it: select “Resume” on the Tenants page, or run postrider tenant resume ID.',
     volume: 'Volume',
     delivery: 'Delivery rate',
@@ -137,8 +138,8 @@ export const texts = {
     noneFails: 'No delivery failures in the last 24 hours.',
     health: 'System health',
     healthColumns: ['Component', 'Status', 'Details'],
-    well: 'Healthy',
-    notWell: 'Degraded',
+    healthy: 'Healthy',
+    degraded: 'Degraded',
     queue: 'Queue',
     queueSaid: (waiting: number, late: number) =>
       waiting === 0
@@ -173,15 +174,15 @@ export const texts = {
     resumeOf: (name: string) => `Resume ${name}`,
     goOn: (name: string) => `Resume: ${name}`,
     destination: 'Recipient domain',
-    because: 'Reason',
-    stops: 'Paused',
+    reason: 'Reason',
+    pauses: 'Paused',
     stopColumns: ['Name', 'Kind', 'Reason', 'Since', ''],
     kinds: { destination: 'Recipient domain', provider: 'Provider', domain: 'Sending domain' },
     limits: 'Current limits',
     limitColumns: ['Provider', 'From', 'Connections', 'Rate', 'Reason', 'Changed'],
     noLimits: 'No connections are open, and no provider has reduced its limits.',
     anyRate: 'any',
-    rests: 'Backing off until',
+    backsOff: 'Backing off until',
     rate: (perSecond: string) => `${perSecond} per second`,
     warmUp: (one: { source: string; provider: string; taken: number; ceiling: number; day: number }) =>
       `Warm-up of ${one.source} to ${one.provider}: ${one.taken} of ${one.ceiling} today, day ${one.day}`,
@@ -207,7 +208,7 @@ export const texts = {
     pause: 'Pause',
     pauseTitle: (name: string) => `Pause ${name}?`,
     pauseText: 'Its new and queued mail is held until you resume the tenant.',
-    because: 'Reason',
+    reason: 'Reason',
     resume: 'Resume',
     resumeTitle: (name: string) => `Resume ${name}?`,
     resumeText: 'Its held mail is released in the order of acceptance.',
@@ -256,7 +257,7 @@ export const texts = {
     replyOf: (number: number) => `Server reply, attempt ${number}`,
     conversation: 'SMTP transcript',
     conversationOf: (number: number) => `SMTP transcript, attempt ${number}`,
-    hits: 'Opens and clicks',
+    trackingEvents: 'Opens and clicks',
     noHits: 'No opens or clicks recorded.',
     opened: 'Opened',
     clicked: 'Clicked',
@@ -364,8 +365,8 @@ export const texts = {
     request: 'Request',
     response: 'Response',
     disabled: {
-      gone: 'Disabled: the endpoint returned 410 Gone on',
-      asked: 'Disabled in the dashboard or through the API on',
+      endpoint_gone: 'Disabled: the endpoint returned 410 Gone on',
+      requested: 'Disabled in the dashboard or through the API on',
     },
   },
   emails: {
@@ -570,7 +571,7 @@ export const texts = {
   audit: {
     empty: 'No sign-ins or changes yet.',
     who: 'Actor',
-    act: 'Action starts with',
+    action: 'Action starts with',
     columns: ['Time', 'Actor', 'Action', 'Target', 'Tenant', 'IP address'],
     about: 'Sign-ins and changes made in the dashboard, with a key or by a command. Kept for 400 days. Emails are listed under Emails.',
     kinds: { member: 'Member', key: 'Key', command: 'Command' },

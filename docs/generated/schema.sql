@@ -27,7 +27,7 @@ create table audit_entries (
   at timestamptz not null,
   actor_kind text not null,
   actor text not null,
-  act text not null,
+  action text not null,
   tenant_id text collate "C",
   request_id text,
   ip_address text,
@@ -38,10 +38,18 @@ create table audit_entries (
 CREATE INDEX audit_entries_by_tenant ON audit_entries (tenant_id, id);
 CREATE INDEX audit_entries_by_time ON audit_entries (at);
 
-create table brake_position (
+create table auto_pause_position (
   xact xid8 not null,
   id bigint not null
 );
+
+create table connection_leases (
+  process text collate "C" not null,
+  source text collate "C" not null,
+  provider text collate "C" not null,
+  connections_open integer not null,
+  constraint connection_leases_pkey PRIMARY KEY (process, source, provider)
+) with (fillfactor=50);
 
 create table contents (
   tenant_id text collate "C" not null,
@@ -74,7 +82,7 @@ CREATE INDEX credentials_of_tenant ON credentials (tenant_id, id);
 
 create table delivery_processes (
   id text not null,
-  beat bigint not null,
+  heartbeat bigint not null,
   constraint delivery_processes_pkey PRIMARY KEY (id)
 );
 
@@ -99,7 +107,7 @@ create table domains (
   checked_at timestamptz,
   created_at timestamptz not null,
   findings jsonb not null default '{}'::jsonb,
-  failures integer not null default 0,
+  failed_checks integer not null default 0,
   next_check_at timestamptz,
   constraint domains_pkey PRIMARY KEY (tenant_id, id)
 );
@@ -107,6 +115,16 @@ CREATE UNIQUE INDEX domains_by_id ON domains (id);
 CREATE UNIQUE INDEX domains_by_name ON domains (tenant_id, name);
 CREATE UNIQUE INDEX domains_by_uuid ON domains (uuid);
 CREATE INDEX domains_to_check ON domains (next_check_at) WHERE (next_check_at IS NOT NULL);
+
+create table egress_sources (
+  address text collate "C" not null,
+  ehlo_name text,
+  pool text collate "C" not null,
+  warm_up_from timestamptz,
+  added_at timestamptz not null,
+  warm_up_notified_day integer not null default 0,
+  constraint egress_sources_pkey PRIMARY KEY (address)
+);
 
 create table elapsed_marks (
   elapsed_ms bigint not null,
@@ -128,7 +146,7 @@ create table email_counts (
   held bigint not null,
   complained bigint not null default 0,
   constraint email_counts_pkey PRIMARY KEY (tenant_id, span, starts_at),
-  constraint email_counts_span_check CHECK ((span = ANY (ARRAY['second'::text, 'quarter'::text, 'day'::text])))
+  constraint email_counts_span_check CHECK ((span = ANY (ARRAY['second'::text, '15min'::text, 'day'::text])))
 ) with (fillfactor=70);
 CREATE INDEX email_counts_seconds ON email_counts (starts_at) WHERE (span = 'second'::text);
 
@@ -147,7 +165,7 @@ create table emails (
   content_id text collate "C" not null,
   recipient text not null,
   sender text not null,
-  from_text text not null,
+  from_header text not null,
   subject text not null,
   tag text,
   metadata jsonb,
@@ -176,22 +194,6 @@ create table events (
 ) partition by RANGE (at);
 CREATE INDEX events_in_order ON events (xact, id);
 
-create table hits (
-  tenant_id text collate "C" not null,
-  email_id text collate "C" not null,
-  at timestamptz not null,
-  id text collate "C" not null,
-  kind text not null,
-  url text not null,
-  ip_address text not null,
-  user_agent text not null,
-  source text not null,
-  reason text not null,
-  constraint hits_pkey PRIMARY KEY (tenant_id, email_id, at, id),
-  constraint hits_kind_check CHECK ((kind = ANY (ARRAY['open'::text, 'click'::text]))),
-  constraint hits_source_check CHECK ((source = ANY (ARRAY['human'::text, 'machine'::text, 'unknown'::text])))
-) partition by RANGE (email_id);
-
 create table idempotency_keys (
   credential_id bigint not null,
   key text collate "C" not null,
@@ -203,26 +205,26 @@ create table idempotency_keys (
 );
 CREATE INDEX idempotency_keys_by_age ON idempotency_keys (accepted_at);
 
-create table limit_settings (
-  subject text collate "C" not null,
+create table limit_overrides (
+  scope text collate "C" not null,
   rate_per_second integer,
   send_per_hour bigint,
   send_unlimited boolean not null,
-  constraint limit_settings_pkey PRIMARY KEY (subject)
+  constraint limit_overrides_pkey PRIMARY KEY (scope)
 );
 
 create table members (
   address text not null,
   tenant_id text collate "C",
   role text not null,
-  sign_in_hash bytea,
-  sign_in_until timestamptz,
+  sign_in_token_hash bytea,
+  sign_in_expires_at timestamptz,
   created_at timestamptz not null,
   id bigint not null generated always as identity,
   password text,
   totp_secret bytea,
   totp_confirmed_at timestamptz,
-  totp_step bigint,
+  totp_last_step bigint,
   constraint members_pkey PRIMARY KEY (id),
   constraint members_address_tenant_id_key UNIQUE NULLS NOT DISTINCT (address, tenant_id),
   constraint members_role_check CHECK ((role = ANY (ARRAY['owner'::text, 'admin'::text, 'viewer'::text])))
@@ -261,24 +263,24 @@ create table pool_assignments (
   constraint pool_assignments_pkey PRIMARY KEY (tenant_id, tag)
 );
 
-create table queue_changes (
+create table queue_pauses (
+  tenant_id text collate "C" not null,
+  kind text collate "C" not null,
+  name text collate "C" not null,
+  reason text not null,
+  at timestamptz not null,
+  constraint queue_pauses_pkey PRIMARY KEY (tenant_id, kind, name),
+  constraint queue_pauses_kind_check CHECK ((kind = ANY (ARRAY['destination'::text, 'provider'::text, 'domain'::text])))
+);
+
+create table queue_updates (
   tenant_id text collate "C" not null,
   id bigint not null generated always as identity,
   change text not null,
   domain text,
   at timestamptz not null,
-  constraint queue_changes_pkey PRIMARY KEY (tenant_id, id),
-  constraint queue_changes_change_check CHECK ((change = ANY (ARRAY['stopped'::text, 'resumed'::text, 'deleted'::text, 'domain deleted'::text, 'domain resumed'::text])))
-);
-
-create table queue_stops (
-  tenant_id text collate "C" not null,
-  kind text collate "C" not null,
-  name text collate "C" not null,
-  because text not null,
-  at timestamptz not null,
-  constraint queue_stops_pkey PRIMARY KEY (tenant_id, kind, name),
-  constraint queue_stops_kind_check CHECK ((kind = ANY (ARRAY['destination'::text, 'provider'::text, 'domain'::text])))
+  constraint queue_updates_pkey PRIMARY KEY (tenant_id, id),
+  constraint queue_updates_change_check CHECK ((change = ANY (ARRAY['paused'::text, 'resumed'::text, 'deleted'::text, 'domain deleted'::text, 'domain resumed'::text])))
 );
 
 create table recovery_codes (
@@ -290,13 +292,13 @@ create table recovery_codes (
 create table reports (
   tenant_id text collate "C" not null,
   email_id text collate "C" not null,
-  key text collate "C" not null,
+  dedupe_key text collate "C" not null,
   kind text not null,
   matched_by text not null,
   at timestamptz not null,
-  constraint reports_pkey PRIMARY KEY (tenant_id, email_id, key),
+  constraint reports_pkey PRIMARY KEY (tenant_id, email_id, dedupe_key),
   constraint reports_kind_check CHECK ((kind = ANY (ARRAY['bounce'::text, 'complaint'::text]))),
-  constraint reports_matched_by_check CHECK ((matched_by = ANY (ARRAY['return path'::text, 'mark'::text, 'message id'::text])))
+  constraint reports_matched_by_check CHECK ((matched_by = ANY (ARRAY['return path'::text, 'trace header'::text, 'message id'::text])))
 ) partition by RANGE (email_id);
 
 create table request_logs (
@@ -363,16 +365,16 @@ create table secrets (
   constraint secrets_pkey PRIMARY KEY (opened_by, fingerprint)
 );
 
-create table send_capacity (
-  subject text collate "C" not null,
+create table send_limit_usage (
+  scope text collate "C" not null,
   test boolean not null,
   hour timestamptz not null,
   used bigint not null,
   waiting bigint not null,
-  approaching_told timestamptz,
-  exceeded_told timestamptz,
+  approaching_notified_at timestamptz,
+  exceeded_notified_at timestamptz,
   takes jsonb not null default '{}'::jsonb,
-  constraint send_capacity_pkey PRIMARY KEY (subject, test)
+  constraint send_limit_usage_pkey PRIMARY KEY (scope, test)
 ) with (fillfactor=50);
 
 create table sessions (
@@ -387,27 +389,19 @@ CREATE INDEX sessions_of_member ON sessions (member_id);
 create table shaping (
   source text collate "C" not null,
   provider text collate "C" not null,
-  open integer not null,
+  connections_open integer not null,
   granted integer not null,
   connections integer not null,
   rate double precision,
   learned jsonb,
-  slot_at timestamptz,
-  second bigint not null default 0,
-  accepted integer not null default 0,
-  accepted_before integer not null default 0,
+  next_send_at timestamptz,
+  window_start bigint not null default 0,
+  window_accepted integer not null default 0,
+  previous_accepted integer not null default 0,
   cause text,
   changed_at timestamptz,
-  denied_at timestamptz,
+  limited_at timestamptz,
   constraint shaping_pkey PRIMARY KEY (source, provider)
-) with (fillfactor=50);
-
-create table shaping_slots (
-  process text collate "C" not null,
-  source text collate "C" not null,
-  provider text collate "C" not null,
-  open integer not null,
-  constraint shaping_slots_pkey PRIMARY KEY (process, source, provider)
 ) with (fillfactor=50);
 
 create table shard_leases (
@@ -424,7 +418,7 @@ create table sign_in_failures (
   constraint sign_in_failures_pkey PRIMARY KEY (name_hash)
 );
 
-create table simulated_later (
+create table simulated_events (
   tenant_id text collate "C" not null,
   email_id text collate "C" not null,
   kind text not null,
@@ -434,22 +428,12 @@ create table simulated_later (
   return_path text not null,
   message_id text not null,
   due_at timestamptz not null,
-  taken_until timestamptz,
-  tries integer not null default 0,
-  constraint simulated_later_pkey PRIMARY KEY (tenant_id, email_id, kind),
-  constraint simulated_later_kind_check CHECK ((kind = ANY (ARRAY['bounce'::text, 'complaint'::text, 'open'::text, 'click'::text])))
+  leased_until timestamptz,
+  attempt_count integer not null default 0,
+  constraint simulated_events_pkey PRIMARY KEY (tenant_id, email_id, kind),
+  constraint simulated_events_kind_check CHECK ((kind = ANY (ARRAY['bounce'::text, 'complaint'::text, 'open'::text, 'click'::text])))
 );
-CREATE INDEX simulated_later_due ON simulated_later (due_at);
-
-create table source_addresses (
-  address text collate "C" not null,
-  ehlo_name text,
-  pool text collate "C" not null,
-  warm_up_from timestamptz,
-  added_at timestamptz not null,
-  warm_up_told integer not null default 0,
-  constraint source_addresses_pkey PRIMARY KEY (address)
-);
+CREATE INDEX simulated_events_due ON simulated_events (due_at);
 
 create table spool (
   tenant_id text collate "C" not null,
@@ -457,22 +441,22 @@ create table spool (
   content_id text collate "C" not null,
   shard smallint not null,
   recipient text not null,
-  destination text collate "C" not null,
+  recipient_domain text collate "C" not null,
   state text not null,
   epoch bigint not null default 0,
-  failures integer not null default 0,
-  manual boolean not null default false,
+  attempt_count integer not null default 0,
+  manual_retry boolean not null default false,
   test boolean not null,
   size_octets integer not null,
   due_at timestamptz,
-  held_because text,
-  waits_for text,
+  hold_reason text,
+  delay_reason text,
   constraint spool_pkey PRIMARY KEY (tenant_id, email_id)
 ) with (autovacuum_vacuum_scale_factor=0.01, autovacuum_vacuum_threshold=5000, autovacuum_vacuum_insert_threshold=20000, autovacuum_vacuum_cost_delay=0);
 CREATE INDEX spool_due ON spool (shard, due_at) WHERE (state = ANY (ARRAY['deferred'::text, 'held'::text]));
-CREATE INDEX spool_ready ON spool (shard, tenant_id, destination, content_id, email_id) WHERE (state = 'ready'::text);
+CREATE INDEX spool_over_limit ON spool (test, email_id) WHERE (state = 'over_limit'::text);
+CREATE INDEX spool_ready ON spool (shard, tenant_id, recipient_domain, content_id, email_id) WHERE (state = 'ready'::text);
 CREATE INDEX spool_sending ON spool (shard) WHERE (state = 'sending'::text);
-CREATE INDEX spool_waiting ON spool (test, email_id) WHERE (state = 'waiting'::text);
 
 create table sts_policies (
   domain text collate "C" not null,
@@ -500,14 +484,14 @@ create table suppressions (
 CREATE INDEX suppressions_by_id ON suppressions (tenant_id, id);
 CREATE INDEX suppressions_in_order ON suppressions (id);
 
-create table tenant_hours (
+create table tenant_hourly_stats (
   tenant_id text collate "C" not null,
   hour timestamptz not null,
-  ended bigint not null,
-  recipient_faults bigint not null,
+  completed bigint not null,
+  invalid_recipients bigint not null,
   complaints bigint not null,
   warned boolean not null default false,
-  constraint tenant_hours_pkey PRIMARY KEY (tenant_id, hour)
+  constraint tenant_hourly_stats_pkey PRIMARY KEY (tenant_id, hour)
 );
 
 create table tenants (
@@ -518,7 +502,7 @@ create table tenants (
   is_default boolean not null,
   created_at timestamptz not null,
   updated_at timestamptz not null,
-  paused_because text,
+  pause_reason text,
   resumed_at timestamptz,
   constraint tenants_pkey PRIMARY KEY (id),
   constraint tenants_status_check CHECK ((status = ANY (ARRAY['active'::text, 'suspended'::text, 'archived'::text])))
@@ -529,7 +513,7 @@ CREATE INDEX tenants_by_name ON tenants (name COLLATE "C", id);
 
 create table test_clocks (
   tenant_id text collate "C" not null,
-  ahead_ms bigint not null,
+  offset_ms bigint not null,
   constraint test_clocks_pkey PRIMARY KEY (tenant_id)
 );
 
@@ -572,6 +556,22 @@ CREATE UNIQUE INDEX track_domains_by_id ON track_domains (id);
 CREATE INDEX track_domains_due ON track_domains (next_check_at) WHERE (next_check_at IS NOT NULL);
 CREATE INDEX track_domains_of_domain ON track_domains (tenant_id, domain_id);
 
+create table tracking_events (
+  tenant_id text collate "C" not null,
+  email_id text collate "C" not null,
+  at timestamptz not null,
+  id text collate "C" not null,
+  kind text not null,
+  url text not null,
+  ip_address text not null,
+  user_agent text not null,
+  source text not null,
+  reason text not null,
+  constraint tracking_events_pkey PRIMARY KEY (tenant_id, email_id, at, id),
+  constraint tracking_events_kind_check CHECK ((kind = ANY (ARRAY['open'::text, 'click'::text]))),
+  constraint tracking_events_source_check CHECK ((source = ANY (ARRAY['human'::text, 'machine'::text, 'unknown'::text])))
+) partition by RANGE (email_id);
+
 create table warm_up_days (
   source text collate "C" not null,
   provider text collate "C" not null,
@@ -609,10 +609,10 @@ create table webhook_endpoints (
   webhook_id bigint not null,
   owner text,
   epoch bigint not null,
-  failures integer not null,
+  consecutive_failures integer not null,
   failing_since timestamptz,
   probe_at timestamptz,
-  told_at timestamptz,
+  alerted_at timestamptz,
   constraint webhook_endpoints_pkey PRIMARY KEY (webhook_id),
   constraint webhook_endpoints_webhook_id_fkey FOREIGN KEY (webhook_id) REFERENCES webhooks(id) ON DELETE CASCADE
 );
@@ -634,7 +634,7 @@ create table webhook_positions (
 
 create table webhook_processes (
   id text not null,
-  beat bigint not null,
+  heartbeat bigint not null,
   constraint webhook_processes_pkey PRIMARY KEY (id)
 );
 
@@ -671,7 +671,7 @@ create table webhooks (
   created_at timestamptz not null,
   updated_at timestamptz not null,
   disabled_at timestamptz,
-  disabled_because text,
+  disabled_reason text,
   constraint webhooks_pkey PRIMARY KEY (tenant_id, id)
 );
 CREATE UNIQUE INDEX webhooks_by_uuid ON webhooks (uuid);

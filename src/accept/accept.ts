@@ -8,57 +8,71 @@ import { type Clock, type Ids, metrics, Refusal, wrongField } from '#base'
 import type { Db } from '#db'
 import type { Domains } from '#domains'
 import { openContentEncoder } from '#emails'
-import { type LimitSettings, readStanding, type Standing } from '#limits'
+import { type LimitSettings, readSendLimitUsage, type SendLimitUsage } from '#limits'
 import type { Mailbox, Originator } from '#mail'
-import { findTestAheadMs } from '#spool'
+import { getTestClockOffsetMs } from '#spool'
 import type { Tenant, Tenants } from '#tenants'
 import type { Tracks } from '#tracking'
-import { checkRecipients, checkSender, checkSubmission } from './check.ts'
+import { obeySandboxRules, refuseUnlessActive, type Sender, senderFor, tenantFor } from './authorize-sender.ts'
 import type { Commit } from './commit.ts'
-import { prepareForward } from './forward.ts'
-import { openOnce } from './once.ts'
-import { checkRaw, type Prepared, prepareRawSubmission, prepareSubmission } from './prepare.ts'
-import { type RetriedEmail, retry } from './retry.ts'
-import { obeySandboxRules, refuseUnlessActive, type Sender, senderFor, tenantFor } from './sender.ts'
-import type { AcceptedBatch, AcceptedSubmission, Answer, AnswerPlan, BatchResult, Caller, RawSubmission, Submission } from './submission.ts'
+import { openIdempotencyStore } from './idempotency.ts'
+import { type RetriedEmail, retry } from './manual-retry.ts'
+import { prepareForward } from './postmaster-forward.ts'
+import type {
+  AcceptedBatch,
+  AcceptedSubmission,
+  BatchResult,
+  Caller,
+  RawSubmission,
+  ResponseRenderer,
+  Submission,
+  SubmissionResponse,
+} from './submission.ts'
+import { checkRaw, type Prepared, prepareRawSubmission, prepareSubmission } from './submission-rows.ts'
+import { checkRecipients, checkSender, checkSubmission } from './validate-submission.ts'
 
 export { type Commit, openCommit } from './commit.ts'
-export { markEveryMs, openMarking } from './elapsed.ts'
-export { forgetAnswersWith, forgetExpiredKeys } from './once.ts'
+export { markEveryMs, openMarking } from './elapsed-time.ts'
+export { deleteExpiredKeys, deleteResponsesWith } from './idempotency.ts'
 export type {
   AcceptedBatch,
   AcceptedSubmission,
-  Answer,
-  AnswerPlan,
   Caller,
   RawSubmission,
+  ResponseRenderer,
   Submission,
+  SubmissionResponse,
 } from './submission.ts'
 
-const mostBatchElements = 100
-const mostBatchRecipients = 1000
-const mostElementRecipients = 50
+const maxBatchElements = 100
+const maxBatchRecipients = 1000
+const maxElementRecipients = 50
 /** A batch yields the event loop after this many octets. */
-const mostOctetsInTurn = 262_144
+const maxOctetsPerTick = 262_144
 
 /** An element of a batch, or the refusal of its shape by the entry point; then its recipients are only counted. */
 export type BatchElement = { submission: Omit<Submission, 'from'> } | { refused: Refusal; recipients: number }
 
 export interface Accept {
-  send(tenantId: string | null | undefined, submission: Submission, caller: Caller, plan: AnswerPlan<AcceptedSubmission>): Promise<Answer>
+  send(
+    tenantId: string | null | undefined,
+    submission: Submission,
+    caller: Caller,
+    renderer: ResponseRenderer<AcceptedSubmission>,
+  ): Promise<SubmissionResponse>
   sendBatch(
     tenantId: string | null | undefined,
     from: string,
     elements: readonly BatchElement[],
     caller: Caller,
-    plan: AnswerPlan<AcceptedBatch>,
-  ): Promise<Answer>
+    renderer: ResponseRenderer<AcceptedBatch>,
+  ): Promise<SubmissionResponse>
   sendRaw(
     tenantId: string | null | undefined,
     submission: RawSubmission,
     caller: Caller,
-    plan: AnswerPlan<AcceptedSubmission>,
-  ): Promise<Answer>
+    renderer: ResponseRenderer<AcceptedSubmission>,
+  ): Promise<SubmissionResponse>
   /** Refuses the caller and this envelope sender as `sendRaw` would, for an entry point that learns the sender before the message. */
   refuseRawSender(from: string, caller: Caller): Promise<void>
   /**
@@ -69,7 +83,7 @@ export interface Accept {
   /** Sets an email of `tenantId` (null: any) back to pending, ready now. */
   retry(emailId: string, tenantId: string | null): Promise<RetriedEmail>
   /** The send-limit figures, for responses to refused requests. */
-  standing(test: boolean): Promise<Standing>
+  sendLimitUsage(test: boolean): Promise<SendLimitUsage>
 }
 
 export interface AcceptDeps {
@@ -88,39 +102,41 @@ export interface AcceptDeps {
 
 export function openAccept(deps: AcceptDeps): Accept {
   const { db, clock, ids, tenants, commit } = deps
-  const once = openOnce(deps)
+  const idempotency = openIdempotencyStore(deps)
   const encoder = openContentEncoder(clock)
-  const standing = async (test: boolean) => readStanding(db, test, await deps.limitSettings.send(), clock.nowMs())
+  const sendLimitUsage = async (test: boolean) => readSendLimitUsage(db, test, await deps.limitSettings.send(), clock.nowMs())
 
-  /** Commits the result of `prepare`, and responds with `plan.render`, or with the stored response of the same idempotency key. */
+  /** Commits the result of `prepare`, and responds with `renderer.render`, or with the stored response of the same idempotency key. */
   async function answer<Result>(
     caller: Caller,
-    plan: AnswerPlan<Result>,
+    renderer: ResponseRenderer<Result>,
     prepare: () => Promise<{ submissions: Prepared[]; result: Result }>,
-  ): Promise<Answer> {
+  ): Promise<SubmissionResponse> {
     const test = caller.mode === 'test'
-    const key = plan.once && { ...plan.once, credentialId: caller.credentialId }
-    const attempt = async (): Promise<Answer | undefined> => {
+    const key = renderer.idempotency && { ...renderer.idempotency, credentialId: caller.credentialId }
+    const attempt = async (): Promise<SubmissionResponse | undefined> => {
       const { submissions, result } = await prepare()
-      const body = plan.render(result)
+      const body = renderer.render(result)
       const isNothing = submissions.length === 0
-      if (isNothing && !key) return { body, replayed: false, standing: await standing(test), emailIds: [] }
-      const committed = await commit({ submissions, once: key && { ...key, body } })
+      if (isNothing && !key) return { body, replayed: false, sendLimitUsage: await sendLimitUsage(test), emailIds: [] }
+      const committed = await commit({ submissions, idempotency: key && { ...key, body } })
       if (!committed.committed) return undefined
-      if (isNothing) return { body, replayed: false, standing: await standing(test), emailIds: [] }
+      if (isNothing) return { body, replayed: false, sendLimitUsage: await sendLimitUsage(test), emailIds: [] }
       const emailIds = submissions.flatMap(({ emails }) => emails.map(({ id }) => id))
       metrics.accepted.inc({ mode: caller.mode }, emailIds.length)
-      return { body, replayed: false, standing: committed.standing, emailIds }
+      return { body, replayed: false, sendLimitUsage: committed.sendLimitUsage, emailIds }
     }
-    const answered = key ? await once.run(key, attempt) : await attempt()
+    const answered = key ? await idempotency.run(key, attempt) : await attempt()
     if (!answered) throw new Error('an entry without an idempotency key lost it to another')
-    return 'replay' in answered ? { body: answered.replay, replayed: true, standing: await standing(test), emailIds: [] } : answered
+    return 'replay' in answered
+      ? { body: answered.replay, replayed: true, sendLimitUsage: await sendLimitUsage(test), emailIds: [] }
+      : answered
   }
 
   const factsFor = async ({ mode, credentialId }: Caller, tenant: Tenant) => {
     const test = mode === 'test'
-    const aheadMs = test ? await findTestAheadMs(db, tenant.id) : 0
-    return { test, credentialId, nowMs: clock.nowMs(), aheadMs, ids, publicUrl: deps.publicUrl, encoder }
+    const clockOffsetMs = test ? await getTestClockOffsetMs(db, tenant.id) : 0
+    return { test, credentialId, nowMs: clock.nowMs(), clockOffsetMs, ids, publicUrl: deps.publicUrl, encoder }
   }
 
   /** The sending tenant, after checking that it may send from this mailbox; the sandbox sender may not. */
@@ -145,12 +161,12 @@ export function openAccept(deps: AcceptDeps): Accept {
   }
 
   return {
-    standing,
+    sendLimitUsage,
     retry: (emailId, tenantId) => retry(emailId, tenantId, { db, tenants, nowMs: clock.nowMs() }),
 
-    async send(tenantId, submission, caller, plan) {
+    async send(tenantId, submission, caller, renderer) {
       const checked = checkSubmission(submission)
-      return answer(caller, plan, async () => {
+      return answer(caller, renderer, async () => {
         const tenant = await tenantFor(tenantId, caller, tenants)
         refuseUnlessActive(tenant)
         const sender = await senderFor(checked.from.address, tenant, caller, deps)
@@ -162,11 +178,11 @@ export function openAccept(deps: AcceptDeps): Accept {
 
     refuseRawSender: async (from, caller) => void (await rawSender(undefined, checkSender(from), caller)),
 
-    async sendRaw(tenantId, submission, caller, plan) {
+    async sendRaw(tenantId, submission, caller, renderer) {
       const recipients = checkRecipients(submission)
       const from = checkSender(submission.from)
       const checked = checkRaw(submission)
-      return answer(caller, plan, async () => {
+      return answer(caller, renderer, async () => {
         const tenant = await rawSender(tenantId, from, caller)
         const sender = await senderOf(checked.originators, tenant, caller)
         const facts = { tenant, sender, ...(await factsFor(caller, tenant)) }
@@ -182,13 +198,13 @@ export function openAccept(deps: AcceptDeps): Accept {
         nowMs: clock.nowMs(),
         ids,
       })
-      await commit({ submissions: [prepared], once: undefined })
+      await commit({ submissions: [prepared], idempotency: undefined })
     },
 
-    async sendBatch(tenantId, from, elements, caller, plan) {
+    async sendBatch(tenantId, from, elements, caller, renderer) {
       refuseOverfullBatch(elements)
       const mailbox = checkSender(from)
-      return answer(caller, plan, async () => {
+      return answer(caller, renderer, async () => {
         const tenant = await tenantFor(tenantId, caller, tenants)
         refuseUnlessActive(tenant)
         const sender = await senderFor(mailbox.address, tenant, caller, deps)
@@ -197,7 +213,7 @@ export function openAccept(deps: AcceptDeps): Accept {
         const results: BatchResult[] = []
         let octetsInTurn = 0
         for (const [index, element] of elements.entries()) {
-          if (octetsInTurn > mostOctetsInTurn) {
+          if (octetsInTurn > maxOctetsPerTick) {
             await new Promise<void>((resolve) => void setImmediate(resolve))
             octetsInTurn = 0
           }
@@ -226,19 +242,18 @@ export function openAccept(deps: AcceptDeps): Accept {
 }
 
 function refuseOverfullBatch(elements: readonly BatchElement[]): void {
-  if (elements.length < 1 || elements.length > mostBatchElements) throw wrongField('emails', `must have 1 to ${mostBatchElements} elements`)
+  if (elements.length < 1 || elements.length > maxBatchElements) throw wrongField('emails', `must have 1 to ${maxBatchElements} elements`)
   const recipients = elements.reduce((sum, one) => sum + ('refused' in one ? one.recipients : recipientsOf(one.submission)), 0)
-  if (recipients > mostBatchRecipients)
-    throw wrongField('emails', `have ${recipients} recipients in all; the most is ${mostBatchRecipients}`)
+  if (recipients > maxBatchRecipients) throw wrongField('emails', `have ${recipients} recipients in all; the most is ${maxBatchRecipients}`)
 }
 
 const recipientsOf = ({ to, cc, bcc }: Pick<Submission, 'to' | 'cc' | 'bcc'>) => to.length + (cc?.length ?? 0) + (bcc?.length ?? 0)
 
 function refuseCrowdedElement(recipients: number): void {
-  if (recipients <= mostElementRecipients) return
+  if (recipients <= maxElementRecipients) return
   throw new Refusal('validation_error', {
     field: 'to',
-    message: `to, cc and bcc have ${recipients} addresses together; the most in a batch is ${mostElementRecipients}`,
+    message: `to, cc and bcc have ${recipients} addresses together; the most in a batch is ${maxElementRecipients}`,
   })
 }
 

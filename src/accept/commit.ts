@@ -3,27 +3,27 @@
  * two are in flight at most, and there is no timer. Writes contents, emails, spool, events and idempotency keys in one statement, because
  * it is one of the project's two hot-path commits.
  */
-import { type Clock, type Ids, metrics, pause, type Reached, Refusal } from '#base'
+import { type Clock, type Failpoint, type Ids, metrics, pause, Refusal } from '#base'
 import {
   CommitUnknown,
   DatabaseUnreachable,
   type Db,
   ensurePartitions,
-  lacksPartition,
-  makingDays,
+  isContentRejected,
+  isMissingPartition,
   NotDurable,
-  refusesContent,
   type Sql,
   sql,
   sqlState,
+  withPartitions,
 } from '#db'
 import { emailTables } from '#emails'
 import { appendEvents, eventTables } from '#events'
-import { type LimitSettings, openSlots, type Slots, type Standing, type Taken } from '#limits'
+import { type GrantedSlots, type LimitSettings, openSlots, type SendLimitUsage, type Slots } from '#limits'
 import { shardOf } from '#spool'
-import { beforeMarks, keyLifeMs } from './elapsed.ts'
-import type { Prepared } from './prepare.ts'
-import { giveBackLater, giveBackUnwritten } from './unwritten.ts'
+import { beforeMarks, idempotencyTtlMs } from './elapsed-time.ts'
+import type { Prepared } from './submission-rows.ts'
+import { giveBackLater, giveBackUnwritten } from './unused-slots.ts'
 
 /** Submissions in one flush; larger flushes were not faster when measured, see docs/performance.md. */
 const flushSubmissions = 64
@@ -33,16 +33,16 @@ const flushesInFlight = 2
 const resolveWithinMs = 5000
 const resolveEveryMs = 100
 /** By then the caller has received the response that it takes too long, and may have retried. */
-const mostWaitMs = 25_000
+const maxWaitMs = 25_000
 
 /** The rows of one request, committed together or not at all. */
-export interface Entry {
+export interface CommitEntry {
   submissions: Prepared[]
-  once: { credentialId: number; key: string; fingerprint: Buffer; body: Buffer } | undefined
+  idempotency: { credentialId: number; key: string; fingerprint: Buffer; body: Buffer } | undefined
 }
 
 /** Not committed: another request used the key first, or this request itself did and its reply was lost. */
-export type CommitResult = { committed: true; standing: Standing } | { committed: false }
+export type CommitResult = { committed: true; sendLimitUsage: SendLimitUsage } | { committed: false }
 
 /** One bytea parameter for each body: an array of bytea would be sent as text, at half the speed. */
 const commitOf = (bodies: number): Sql<{ credentialId: number; key: string }> => {
@@ -52,8 +52,8 @@ const commitOf = (bodies: number): Sql<{ credentialId: number; key: string }> =>
   submission as (
     select *
     from json_to_recordset($1::json) as given (
-      n integer, tenant_id text, content_id text, shard smallint, sender text, from_text text, subject text, tag text, metadata jsonb,
-      message_id text, test boolean, credential_id bigint, accepted_at timestamptz, told_at timestamptz, size_octets integer, once_key text, emails json)
+      n integer, tenant_id text, content_id text, shard smallint, sender text, from_header text, subject text, tag text, metadata jsonb,
+      message_id text, test boolean, credential_id bigint, accepted_at timestamptz, simulated_at timestamptz, size_octets integer, once_key text, emails json)
   ),
   answered as (
     insert into idempotency_keys (credential_id, key, fingerprint, status, body, accepted_at)
@@ -78,18 +78,18 @@ const commitOf = (bodies: number): Sql<{ credentialId: number; key: string }> =>
     join body using (n)
   ),
   email as (
-    insert into emails (tenant_id, id, content_id, recipient, sender, from_text, subject, tag, metadata, message_id, test, credential_id,
+    insert into emails (tenant_id, id, content_id, recipient, sender, from_header, subject, tag, metadata, message_id, test, credential_id,
                         status, accepted_at)
-    select tenant_id, email.id, content_id, email.recipient, sender, from_text, subject, tag, metadata, message_id, test, credential_id,
-           'pending', told_at
+    select tenant_id, email.id, content_id, email.recipient, sender, from_header, subject, tag, metadata, message_id, test, credential_id,
+           'pending', simulated_at
     from winner, json_to_recordset(winner.emails) as email (id text, recipient text)
   ),
   queued as (
-    insert into spool (tenant_id, email_id, content_id, shard, recipient, destination, state, test, size_octets)
-    select tenant_id, email.id, content_id, shard, email.recipient, email.destination, email.state, test, size_octets
-    from winner, json_to_recordset(winner.emails) as email (id text, recipient text, destination text, state text)
+    insert into spool (tenant_id, email_id, content_id, shard, recipient, recipient_domain, state, test, size_octets)
+    select tenant_id, email.id, content_id, shard, email.recipient, email.recipient_domain, email.state, test, size_octets
+    from winner, json_to_recordset(winner.emails) as email (id text, recipient text, recipient_domain text, state text)
   ),
-  told as (
+  logged_event as (
     insert into events (tenant_id, at, kind, data)
     select tenant_id, max(at), 'EmailsAccepted',
            jsonb_build_object('test', test, 'seconds', jsonb_agg(jsonb_build_array(second, emails)))
@@ -107,10 +107,10 @@ const commitOf = (bodies: number): Sql<{ credentialId: number; key: string }> =>
 
 /** The prepared sizes; a flush is padded with empty bodies up to the next one. The largest holds a full flush and one batch request. */
 const commitSizes = [1, 4, 16, 64, 192].map((bodies) => ({ bodies, statement: commitOf(bodies) }))
-const nothing = Buffer.alloc(0)
+const emptyBuffer = Buffer.alloc(0)
 
 interface Waiting {
-  entry: Entry
+  entry: CommitEntry
   /** By the monotonic clock. */
   sinceMs: number
   settle: (result: CommitResult) => void
@@ -123,7 +123,7 @@ export interface CommitDeps {
   ids: Pick<Ids, 'label'>
   limitSettings: LimitSettings
   /** Called where a crash test may inject a failure. */
-  reached?: Reached | undefined
+  failpoint?: Failpoint | undefined
 }
 
 /** One of the flushes that may be in flight. */
@@ -132,7 +132,7 @@ interface Lane extends CommitDeps {
   slots: Slots
 }
 
-export type Commit = (entry: Entry) => Promise<CommitResult>
+export type Commit = (entry: CommitEntry) => Promise<CommitResult>
 
 export function openCommit(deps: CommitDeps): Commit {
   const queue: Waiting[] = []
@@ -175,19 +175,19 @@ export function openCommit(deps: CommitDeps): Commit {
 
 /** Resolves every entry of the group, also after a failure; never rejects. */
 async function commitTogether(all: Waiting[], deps: Lane): Promise<void> {
-  const sinceMs = deps.clock.monotonicMs() - mostWaitMs
+  const sinceMs = deps.clock.monotonicMs() - maxWaitMs
   for (const one of all) if (one.sinceMs < sinceMs) one.fail(isAway())
   const group = all.filter((one) => one.sinceMs >= sinceMs)
   if (group.length === 0) return
   try {
-    const { standing, won } = await write(
+    const { sendLimitUsage, won } = await write(
       group.map((one) => one.entry),
       deps,
     )
     metrics.acceptBatch.observe(group.length)
     for (const { entry, settle } of group) {
-      const committed = entry.once === undefined || won.has(onceName(entry.once))
-      settle(committed ? { committed, standing: standing(entry.submissions[0]?.test ?? false) } : { committed })
+      const committed = entry.idempotency === undefined || won.has(onceName(entry.idempotency))
+      settle(committed ? { committed, sendLimitUsage: sendLimitUsage(entry.submissions[0]?.test ?? false) } : { committed })
     }
   } catch (error) {
     const isOfAll = [Refusal, DatabaseUnreachable, NotDurable].some((kind) => error instanceof kind)
@@ -198,23 +198,27 @@ async function commitTogether(all: Waiting[], deps: Lane): Promise<void> {
 
 const isAway = () => new Refusal('internal_error', { message: 'the database cannot be reached', shouldRetry: true })
 
-const onceName = (once: { credentialId: number; key: string }) => `${once.credentialId} ${once.key}`
+const onceName = (idempotency: { credentialId: number; key: string }) => `${idempotency.credentialId} ${idempotency.key}`
 
-async function write(entries: Entry[], deps: Lane) {
-  const submissions = entries.flatMap((entry) => entry.submissions.map((submission) => ({ submission, once: entry.once })))
+async function write(entries: CommitEntry[], deps: Lane) {
+  const submissions = entries.flatMap((entry) => entry.submissions.map((submission) => ({ submission, idempotency: entry.idempotency })))
   const taken = await slotsFor(submissions, deps)
   const bodies = submissions.map(({ submission }) => submission.body)
   const size = commitSizes.find(({ bodies: most }) => bodies.length <= most)
   if (!size) throw new Error(`${bodies.length} submissions are more than one flush holds`)
   const firstAtMs = submissions[0]?.submission.acceptedAtMs ?? deps.clock.nowMs()
   const parameters = [
-    JSON.stringify(submissions.map(({ submission, once }, n) => rowOf(submission, n, once?.key ?? null, taken.granted[n] as number))),
     JSON.stringify(
-      entries.flatMap((entry) => (entry.once ? [keyRowOf(entry.once, entry.submissions[0]?.acceptedAtMs ?? deps.clock.nowMs())] : [])),
+      submissions.map(({ submission, idempotency }, n) => rowOf(submission, n, idempotency?.key ?? null, taken.granted[n] as number)),
     ),
-    `${keyLifeMs / 1000} seconds`,
+    JSON.stringify(
+      entries.flatMap((entry) =>
+        entry.idempotency ? [keyRowOf(entry.idempotency, entry.submissions[0]?.acceptedAtMs ?? deps.clock.nowMs())] : [],
+      ),
+    ),
+    `${idempotencyTtlMs / 1000} seconds`,
     ...bodies,
-    ...Array.from({ length: size.bodies - bodies.length }, () => nothing),
+    ...Array.from({ length: size.bodies - bodies.length }, () => emptyBuffer),
   ]
   const written = submissions.map(({ submission }) => submission)
   let answer: Awaited<ReturnType<typeof writeOnce>>
@@ -230,19 +234,22 @@ async function write(entries: Entry[], deps: Lane) {
     throw error instanceof StillUnknown ? isAway() : error
   }
   const won = new Set(answer.winners.map(onceName))
-  const beaten = submissions.flatMap(({ once }, n) => (once && !won.has(onceName(once)) ? [n] : []))
+  const beaten = submissions.flatMap(({ idempotency }, n) => (idempotency && !won.has(onceName(idempotency)) ? [n] : []))
   // A collision with itself means that the first try was committed. The stored responses show which keys were won then.
   if (answer.wasLost) await giveBackUnwritten(written, taken, deps).catch(() => void giveBackLater(written, taken, deps))
   else if (beaten.length > 0) await deps.slots.giveBack(taken, beaten)
-  return { standing: taken.standing, won }
+  return { sendLimitUsage: taken.sendLimitUsage, won }
 }
 
 /** Send-limit slots for each submission, in order. */
-async function slotsFor(submissions: readonly { submission: Prepared }[], { db, clock, limitSettings, slots }: Lane): Promise<Taken> {
+async function slotsFor(
+  submissions: readonly { submission: Prepared }[],
+  { db, clock, limitSettings, slots }: Lane,
+): Promise<GrantedSlots> {
   const demands = submissions.map(({ submission: { tenantId, test, emails } }) => ({ tenantId, test, count: emails.length }))
   const limits = await limitSettings.send()
   const take = () => slots.take(demands, limits, clock.nowMs(), appendEvents)
-  return makingDays(db, take, [{ tables: eventTables, timesMs: [clock.nowMs()] }])
+  return withPartitions(db, take, [{ tables: eventTables, timesMs: [clock.nowMs()] }])
 }
 
 /** It is not known in time whether the flush was committed. */
@@ -253,26 +260,26 @@ async function writeOnce(
   statement: (typeof commitSizes)[number]['statement'],
   parameters: unknown[],
   firstAtMs: number,
-  { db, clock, reached }: CommitDeps,
+  { db, clock, failpoint }: CommitDeps,
 ) {
   const deadlineMs = clock.monotonicMs() + resolveWithinMs
   let hasDays = false
   for (let unresolved = false; ; ) {
     try {
-      reached?.('accept-uncommitted')
+      failpoint?.('accept-uncommitted')
       const winners = await db.rows(statement, parameters)
-      reached?.('accept-committed')
+      failpoint?.('accept-committed')
       return { winners, wasLost: unresolved }
     } catch (error) {
       if (sqlState(error) === uniqueViolation && unresolved) return { winners: [], wasLost: true }
       // A group may span two days: the second partition is created when each is written alone.
-      if (lacksPartition(error) && !hasDays) {
+      if (isMissingPartition(error) && !hasDays) {
         await ensurePartitions(db, [...emailTables, ...eventTables], firstAtMs, 1)
         hasDays = true
         continue
       }
       // After a lost reply, a transient error does not show whether the commit happened.
-      const isOfMoment = unresolved && !refusesContent(error) && !(error instanceof NotDurable)
+      const isOfMoment = unresolved && !isContentRejected(error) && !(error instanceof NotDurable)
       if (!(error instanceof CommitUnknown || error instanceof DatabaseUnreachable || isOfMoment)) throw error
       // The commit may or may not have happened. Writing the same ids again shows which: it succeeds, or collides with itself.
       unresolved = true
@@ -290,7 +297,7 @@ const rowOf = (one: Prepared, n: number, onceKey: string | null, slots: number) 
   content_id: one.contentId,
   shard: shardOf(one.contentId),
   sender: one.sender,
-  from_text: one.fromText,
+  from_header: one.fromHeader,
   subject: one.subject,
   tag: one.tag,
   metadata: one.metadata,
@@ -298,21 +305,21 @@ const rowOf = (one: Prepared, n: number, onceKey: string | null, slots: number) 
   test: one.test,
   credential_id: one.credentialId,
   accepted_at: new Date(one.acceptedAtMs),
-  told_at: new Date(one.acceptedAtMs + one.aheadMs),
+  simulated_at: new Date(one.acceptedAtMs + one.clockOffsetMs),
   size_octets: one.sizeOctets,
   once_key: onceKey,
   emails: one.emails.map((email, index) => ({
     id: email.id,
     recipient: email.recipient.text,
-    destination: email.recipient.domain,
-    state: index < slots ? 'ready' : 'waiting',
+    recipient_domain: email.recipient.domain,
+    state: index < slots ? 'ready' : 'over_limit',
   })),
 })
 
-const keyRowOf = (once: NonNullable<Entry['once']>, acceptedAtMs: number) => ({
-  credential_id: once.credentialId,
-  key: once.key,
-  fingerprint: once.fingerprint.toString('base64'),
-  body: once.body.toString('base64'),
+const keyRowOf = (idempotency: NonNullable<CommitEntry['idempotency']>, acceptedAtMs: number) => ({
+  credential_id: idempotency.credentialId,
+  key: idempotency.key,
+  fingerprint: idempotency.fingerprint.toString('base64'),
+  body: idempotency.body.toString('base64'),
   accepted_at: new Date(acceptedAtMs),
 })

@@ -2,7 +2,7 @@
  * The input and the result types of acceptance.
  */
 import type { Refusal } from '#base'
-import type { Standing } from '#limits'
+import type { SendLimitUsage } from '#limits'
 
 export interface SubmittedAttachment {
   /** Base64, padding optional. */
@@ -71,17 +71,17 @@ export interface AcceptedBatch {
 }
 
 /** Renders an entry point's response before the commit, because the response is stored with the idempotency key in the same transaction. */
-export interface AnswerPlan<Result> {
+export interface ResponseRenderer<Result> {
   render: (result: Result) => Buffer
   /** The caller's Idempotency-Key, and the SHA-256 over method, path and canonical body. */
-  once?: { key: string; fingerprint: Buffer } | undefined
+  idempotency?: { key: string; fingerprint: Buffer } | undefined
 }
 
-export interface Answer {
+export interface SubmissionResponse {
   body: Buffer
   /** The response is the stored one of an earlier request with the same key. */
   replayed: boolean
-  standing: Standing
+  sendLimitUsage: SendLimitUsage
   /** The emails created by this request; empty if replayed. */
   emailIds: readonly string[]
 }

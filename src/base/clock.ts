@@ -13,13 +13,13 @@ export interface Clock {
 }
 
 /** The longest delay of setTimeout; a longer one fires at once. */
-const longestTimerMs = 2 ** 31 - 1
+const maxTimerMs = 2 ** 31 - 1
 
 export const systemClock: Clock = {
   nowMs: () => Date.now(),
   monotonicMs: () => performance.now(),
   after(delayMs, action) {
-    const timer = setTimeout(action, Math.min(Math.max(delayMs, 0), longestTimerMs))
+    const timer = setTimeout(action, Math.min(Math.max(delayMs, 0), maxTimerMs))
     return () => clearTimeout(timer)
   },
 }

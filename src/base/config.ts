@@ -8,7 +8,7 @@ import { isIP } from 'node:net'
 import { availableParallelism, hostname } from 'node:os'
 import { resolve } from 'node:path'
 import ipaddr from 'ipaddr.js'
-import type { Network } from './networks.ts'
+import type { Network } from './ip-networks.ts'
 
 const roleNames = ['api', 'delivery', 'inbound', 'webhooks', 'housekeeping'] as const
 
@@ -126,7 +126,9 @@ function relay(value: string | undefined): Relay | undefined {
 const machineName = host(undefined, hostname())
 
 export const settings = {
-  dataFolder: setting('POSTRIDER_DATA', './data', 'state folder: embedded PostgreSQL, generated secrets', (v) => resolve(v ?? './data')),
+  dataDirectory: setting('POSTRIDER_DATA', './data', 'data directory: embedded PostgreSQL, generated secrets', (v) =>
+    resolve(v ?? './data'),
+  ),
   databaseUrl: setting(
     'DATABASE_URL',
     'embedded',
@@ -182,7 +184,7 @@ export const settings = {
     (v) => v,
   ),
   scenario: setting(
-    'POSTRIDER_SCENARIO',
+    'POSTRIDER_SIMULATOR_SCENARIO',
     'none',
     'JSON file that says what hosts of the simulated world do with test mail (docs/testing-your-email.md)',
     (v) => v,
@@ -211,7 +213,7 @@ export const settings = {
   secret: setting(
     'POSTRIDER_SECRET',
     'generated',
-    'encrypts stored private keys, signs return paths; generated into the state folder (0600), required when DATABASE_URL is set',
+    'encrypts stored private keys, signs return paths; generated into the data directory (0600), required when DATABASE_URL is set',
     (v) => {
       if (v !== undefined && v.length < 16) throw new Error('give at least 16 characters')
       return v
@@ -250,16 +252,19 @@ export const settings = {
   sendLimit: setting('POSTRIDER_SEND_LIMIT', '100', 'emails per clock hour for the organisation (`unlimited` allowed)', (v) =>
     limit(v, 100),
   ),
-  brakeComplaintPercent: setting(
-    'POSTRIDER_BRAKE_COMPLAINT_PERCENT',
+  autoPauseComplaintPercent: setting(
+    'POSTRIDER_AUTO_PAUSE_COMPLAINT_PERCENT',
     '0.3',
     'complaints per 100 emails of a tenant in 24 hours above which it is paused (`off` allowed); it is warned of at half',
     (v) => percent(v, 0.3),
   ),
-  brakeFailurePercent: setting('POSTRIDER_BRAKE_FAILURE_PERCENT', '8', 'likewise of emails to addresses that do not exist', (v) =>
-    percent(v, 8),
+  autoPauseHardBouncePercent: setting(
+    'POSTRIDER_AUTO_PAUSE_HARD_BOUNCE_PERCENT',
+    '8',
+    'likewise of emails to addresses that do not exist',
+    (v) => percent(v, 8),
   ),
-  brakeFromEmails: setting('POSTRIDER_BRAKE_FROM_EMAILS', '100', 'tenants with fewer emails in 24 hours are not judged', (v) =>
+  autoPauseMinEmails: setting('POSTRIDER_AUTO_PAUSE_MIN_EMAILS', '100', 'tenants with fewer emails in 24 hours are not judged', (v) =>
     count(v, 100),
   ),
   trustedProxies: setting('POSTRIDER_TRUSTED_PROXIES', 'none', 'comma list of networks whose forwarded headers are believed', networks),

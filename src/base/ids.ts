@@ -33,7 +33,7 @@ export interface Ids {
   /** `length` random characters of `[a-z0-9]`. */
   label(length: number): string
   /** Uniform in [0, 1): for jitter and for random order among equals. */
-  fraction(): number
+  random(): number
 }
 
 /** The first 8 characters of every email id accepted at `atMs`; used as partition bounds. */
@@ -95,7 +95,7 @@ export function openIds(random: Random): Ids {
     numbers: () => [number(), number(), number(), number()],
     token: (length) => draw(base62, length),
     label: (length) => draw(`${letters}0123456789`, length),
-    fraction() {
+    random() {
       let value = 0
       for (let byte = 0; byte < 6; byte++) value = value * 256 + nextByte()
       return value / 2 ** 48

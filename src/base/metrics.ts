@@ -14,7 +14,12 @@ export const metrics = {
     labelNames: ['mode'],
     registers,
   }),
-  attempts: new Counter({ name: 'postrider_attempts_total', help: 'Delivery attempts by outcome', labelNames: ['outcome'], registers }),
+  attempts: new Counter({
+    name: 'postrider_delivery_attempts_total',
+    help: 'Delivery attempts by outcome',
+    labelNames: ['outcome'],
+    registers,
+  }),
   outcomeUnknown: new Counter({
     name: 'postrider_attempts_outcome_unknown_total',
     help: 'Attempts whose outcome could not be learnt',
@@ -48,16 +53,16 @@ export const metrics = {
     help: 'Request log entries that were not written, because the database was away or refused them',
     registers,
   }),
-  hits: new Counter({
-    name: 'postrider_hits_total',
+  trackingEvents: new Counter({
+    name: 'postrider_tracking_events_total',
     help: 'Opens and clicks recorded, by whether a person or a program made them',
     labelNames: ['kind', 'source'],
     registers,
   }),
-  hitsDropped: new Counter({
-    name: 'postrider_hits_dropped_total',
+  trackingEventsDropped: new Counter({
+    name: 'postrider_tracking_events_dropped_total',
     help: 'Opens and clicks that were not recorded: no room while the database was away, too many of one email, no such email',
-    labelNames: ['why'],
+    labelNames: ['reason'],
     registers,
   }),
   webhookRequests: new Counter({
@@ -83,27 +88,27 @@ export const metrics = {
     registers,
   }),
   overdue: new Gauge({
-    name: 'postrider_queue_overdue_seconds',
+    name: 'postrider_queue_oldest_overdue_seconds',
     help: 'How long the recipient that waits longest is past its time, in the installation',
     registers,
   }),
   shardsUnowned: new Gauge({ name: 'postrider_shards_unowned', help: 'Spool shards that no process delivers from', registers }),
   restoreWaiting: new Gauge({
-    name: 'postrider_restore_waiting',
+    name: 'postrider_restore_pending',
     help: '1 while what a restored backup had queued is held and webhooks wait',
     registers,
   }),
   databaseSeconds: new Gauge({
-    name: 'postrider_database_round_trip_seconds',
+    name: 'postrider_database_latency_seconds',
     help: 'The last round trip to the database',
     registers,
   }),
   clockDifference: new Gauge({
-    name: 'postrider_clock_difference_seconds',
+    name: 'postrider_clock_skew_seconds',
     help: "How far the database's clock is ahead of this machine's",
     registers,
   }),
-  diskFree: new Gauge({ name: 'postrider_disk_free_bytes', help: 'Free space where the state folder lies', registers }),
+  diskFree: new Gauge({ name: 'postrider_disk_free_bytes', help: 'Free space where the data directory lies', registers }),
   requestSeconds: new Histogram({
     name: 'postrider_http_request_duration_seconds',
     help: 'HTTP requests by endpoint and status',

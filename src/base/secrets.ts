@@ -58,13 +58,13 @@ function openKey(secret: string): Key {
       // A key object: raw bytes would be imported again for every cipher, which takes longer than sealing.
       const key = keys.get(purpose) ?? createSecretKey(derive(purpose))
       // Bounded, because purposes with a date accumulate without limit.
-      if (keys.size < mostKept) keys.set(purpose, key)
+      if (keys.size < maxKept) keys.set(purpose, key)
       return key
     },
   }
 }
 
-const mostKept = 100
+const maxKept = 100
 
 export const fingerprintOf = (secret: string): string => openKey(secret).fingerprint
 

@@ -24,18 +24,18 @@ import {
 } from '@opentelemetry/sdk-trace'
 import { pause } from './clock.ts'
 import type { Log } from './log.ts'
-import { type EndedSpan, parseTraceparent, type Traces, type TracesConfig, type TracesDeps, traceIdOf } from './span.ts'
+import { type EndedSpan, parseTraceparent, type Traces, type TracesConfig, type TracesDeps, traceIdOf } from './trace-context.ts'
 
 /** Most spans queued for export; further ones are dropped. */
-const mostWaiting = 2048
+const maxWaiting = 2048
 const sendEveryMs = 5000
 const stopWithinMs = 2000
 /** Interval between warnings while the collector is unavailable. */
 const complainEveryMs = 60_000
 /** Longest error in a warning, because it may contain the collector's whole response. */
-const longestWhy = 200
+const maxWhyLength = 200
 /** Most emails linked to one request. A batch may have a thousand, half of the export queue. */
-const mostLinks = 100
+const maxLinks = 100
 
 /** ExportResultCode.SUCCESS, from a separate package of the SDK. */
 const exported = 0
@@ -56,7 +56,7 @@ export function openExport(config: TracesConfig, deps: TracesDeps): Traces {
     spanProcessors: [
       new BatchSpanProcessor({
         exporter: forgiving(exporterOf(config), deps),
-        maxQueueSize: mostWaiting,
+        maxQueueSize: maxWaiting,
         scheduledDelayMillis: sendEveryMs,
       }),
     ],
@@ -73,11 +73,11 @@ export function openExport(config: TracesConfig, deps: TracesDeps): Traces {
     return span
   }
 
-  const noteEnded = (ended: EndedSpan) => {
+  const recordEnded = (ended: EndedSpan) => {
     const endMs = clock.nowMs()
     const startMs = endMs - ended.durationMs
     const span = start(ended.name, kinds[ended.kind], startMs, ended)
-    for (const emailId of ended.acceptedEmailIds?.slice(0, mostLinks) ?? []) {
+    for (const emailId of ended.acceptedEmailIds?.slice(0, maxLinks) ?? []) {
       const first = start('email accepted', SpanKind.PRODUCER, endMs, { emailId })
       first.addLink({ context: span.spanContext() })
       span.addLink({ context: first.spanContext(), attributes: { 'postrider.email.id': emailId } })
@@ -94,7 +94,7 @@ export function openExport(config: TracesConfig, deps: TracesDeps): Traces {
   return {
     note(ended) {
       try {
-        noteEnded(ended)
+        recordEnded(ended)
       } catch (error) {
         log.error({ err: error }, 'a span could not be noted')
       }
@@ -155,7 +155,7 @@ function forgiving(exporter: SpanExporter, { clock, log }: Pick<TracesDeps, 'clo
         if (result.code !== exported) {
           lost += spans.length
           if (clock.monotonicMs() - complainedMs >= complainEveryMs) {
-            const why = result.error?.message.slice(0, longestWhy)
+            const why = result.error?.message.slice(0, maxWhyLength)
             log.warn({ why, spans: lost }, 'traces could not be sent to the collector; these are lost')
             complainedMs = clock.monotonicMs()
             lost = 0

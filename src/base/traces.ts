@@ -3,7 +3,7 @@
  * package is loaded and there is no cost.
  */
 import { readFileSync } from 'node:fs'
-import type { Traces, TracesConfig, TracesDeps } from './span.ts'
+import type { Traces, TracesConfig, TracesDeps } from './trace-context.ts'
 
 /** Undefined if tracing is not configured or not available; the latter is logged and does not stop mail. */
 export async function openTraces(config: TracesConfig, deps: TracesDeps): Promise<Traces | undefined> {

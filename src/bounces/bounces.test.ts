@@ -9,7 +9,7 @@ import { type ClassificationName, classification, classify, type GivenReply, sup
 import { classifications } from './classifications.ts'
 import { rulesOfProviders } from './rules-providers.ts'
 
-interface Known extends GivenReply {
+interface ClassifiedReply extends GivenReply {
   provider: string
   source: string
   classification: ClassificationName
@@ -18,7 +18,7 @@ interface Known extends GivenReply {
 }
 
 const folder = join(process.cwd(), 'test/corpus/replies')
-const corpus: Known[] = readdirSync(folder)
+const corpus: ClassifiedReply[] = readdirSync(folder)
   .filter((file) => file.endsWith('.jsonl'))
   .flatMap((file) =>
     readFileSync(join(folder, file), 'utf8')
@@ -26,7 +26,7 @@ const corpus: Known[] = readdirSync(folder)
       .split('\n')
       .map((line) => JSON.parse(line)),
   )
-const meantBy = ({ classification: name, fault, permanent }: Known) => ({
+const meantBy = ({ classification: name, fault, permanent }: ClassifiedReply) => ({
   classification: name,
   classificationCode: classifications[name],
   fault,
@@ -40,7 +40,7 @@ function replyOf(line: string): GivenReply {
 }
 
 /** The replies of the corpus whose result `change` changes. */
-const changedBy = (change: (reply: Known) => GivenReply) =>
+const changedBy = (change: (reply: ClassifiedReply) => GivenReply) =>
   corpus
     .filter((one) => JSON.stringify(classify(change(one))) !== JSON.stringify(meantBy(one)))
     .map((one) => ({ ...change(one), ...classify(change(one)), instead: meantBy(one) }))
@@ -209,7 +209,7 @@ describe('always', () => {
   })
 
   /** Processor time, the minimum of several runs: the machine may be busy, but a slow expression is slow each time. */
-  function leastMs(text: string): number {
+  function minMs(text: string): number {
     const runs = Array.from({ length: 8 }, () => {
       const before = process.cpuUsage()
       classify({ code: 550, enhanced: null, text })
@@ -222,7 +222,7 @@ describe('always', () => {
   test('64 KB of the worst a peer can write take less than 5 ms', () => {
     const pieces = "a|@|a.|.|5.1.|550 |http://|www.|user |a_b |ab:c|n't |\n|<a@|a-b.c-d.|((|\\|用|e\u0301|\ufdfa|\ud800"
     const repeated = [...pieces.split('|'), 'sender mail from address ', 'message size too mail ', 'mailbox of the ip is not in your ']
-    const slow = repeated.map((one) => ({ one, ms: leastMs(one.repeat(Math.ceil(65_536 / one.length))) })).filter(({ ms }) => ms >= 5)
+    const slow = repeated.map((one) => ({ one, ms: minMs(one.repeat(Math.ceil(65_536 / one.length))) })).filter(({ ms }) => ms >= 5)
     expect(slow).toEqual([])
   })
 
@@ -230,7 +230,7 @@ describe('always', () => {
     const words = [...new Set(corpus.flatMap((one) => one.text.split(/\s+/)))]
     fc.assert(
       fc.property(fc.array(fc.constantFrom(...words), { minLength: 300, maxLength: 400 }), (some) => {
-        expect(leastMs(some.join(' '))).toBeLessThan(5)
+        expect(minMs(some.join(' '))).toBeLessThan(5)
       }),
       { numRuns: 30 },
     )

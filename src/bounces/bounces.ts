@@ -6,10 +6,10 @@
 import { type ClassificationName, classifications } from './classifications.ts'
 
 export type { ClassificationName } from './classifications.ts'
-export { type Classified, classify, type GivenReply } from './classify.ts'
+export { type Classified, classify, type GivenReply } from './classify-reply.ts'
+export { readReport } from './parse-report.ts'
 export { rulesVersion } from './reply-rules.ts'
-export { readReport } from './report.ts'
-export type { Report } from './reported.ts'
+export type { Report } from './report-types.ts'
 
 export const classification = (name: ClassificationName): number => classifications[name]
 

@@ -1,8 +1,9 @@
 /**
  * Parses the machine-readable part of a DSN: message/delivery-status (RFC 3464, RFC 6533), also as plain text.
  */
-import { typedAddress } from './addresses.ts'
-import { type Part, readFields, textOf } from './parts.ts'
+
+import { type Part, readPartFields, textOf } from './mime-parts.ts'
+import { typedAddress } from './report-addresses.ts'
 
 export interface StatusOfRecipient {
   /** The original recipient address, if the report contains it, otherwise the final one. */
@@ -24,9 +25,9 @@ export interface DeliveryStatus {
 }
 
 /** A message has no more recipients than this, and each has to be classified. */
-const mostRecipients = 50
+const maxRecipients = 50
 /** A longer value is not a date. */
-const longestDate = 200
+const maxDateLength = 200
 
 export const isDeliveryStatus = ({ media }: Part): boolean =>
   /^message\/(?:global-)?delivery-?status$/.test(media) || media === 'text/delivery-status'
@@ -39,7 +40,7 @@ export function readDeliveryStatus(text: string): DeliveryStatus | null {
     const field = (name: string) => group.find(([one]) => one === name)?.[1]?.trim() || undefined
     status.reportingMta ??= afterType(field('reporting-mta')) ?? null
     status.arrivalDate ??= dateOf(field('arrival-date'))
-    if (recipientFields.some((name) => field(name) !== undefined) && status.recipients.length < mostRecipients)
+    if (recipientFields.some((name) => field(name) !== undefined) && status.recipients.length < maxRecipients)
       status.recipients.push(recipientOf(field))
   }
   return status.reportingMta === null && status.recipients.length === 0 ? null : status
@@ -73,7 +74,7 @@ export function dateOf(value: string | undefined): Date | null {
       ? Number.NaN
       : Date.parse(
           value
-            .slice(0, longestDate)
+            .slice(0, maxDateLength)
             .replace(/\([^()]*\)/g, ' ')
             .trim(),
         )
@@ -88,7 +89,7 @@ function groupsOf(text: string): [string, string][][] {
   const groups: [string, string][][] = []
   for (const block of text.split(/\n[ \t]*\n/)) {
     let group: [string, string][] = []
-    for (const field of readFields(unindented(block.replace(/^[>|][ \t]?/gm, '')))) {
+    for (const field of readPartFields(unindented(block.replace(/^[>|][ \t]?/gm, '')))) {
       if (field[0] === 'final-recipient' && group.some(([name]) => name === field[0])) {
         groups.push(group)
         group = []

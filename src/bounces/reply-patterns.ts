@@ -2,11 +2,11 @@
  * Word patterns, one on each line, matched all at once. Only patterns whose first word occurs are tried, and each looks a limited number
  * of words ahead, so that no text is slow. The patterns are not compiled to regular expressions, which took a fifth of a second.
  */
-import { fold } from './reply-words.ts'
+import { fold } from './normalise-reply.ts'
 
 /** A word, or its beginning and end. */
 type Word = string | { begins: string; ends: string }
-type Element = { kind: 'one of'; phrases: Phrases; mayLack: boolean } | { kind: 'gap'; mostWords: number }
+type Element = { kind: 'one of'; phrases: Phrases; mayLack: boolean } | { kind: 'gap'; maxWords: number }
 type Pattern = readonly Element[]
 /** By first word; patterns that begin with `word*` by its first letters and the star. */
 type Phrases = ReadonlyMap<string, readonly (readonly Word[])[]>
@@ -54,7 +54,7 @@ function isAt(pattern: Pattern, index: number, words: readonly string[], at: num
   const element = pattern[index]
   if (element === undefined) return true
   if (element.kind === 'gap') {
-    for (let passed = 0; passed <= element.mostWords; passed++) {
+    for (let passed = 0; passed <= element.maxWords; passed++) {
       if (isAt(pattern, index + 1, words, at + passed)) return true
       const word = words[at + passed]
       if (word === undefined || word === '.') return false
@@ -84,8 +84,8 @@ const isPhrase = (phrase: readonly Word[], words: readonly string[], at: number)
 const patternOf = (line: string, names: Readonly<Record<string, string>>): Pattern =>
   (line.match(/\([^)]*\)|\[[^\]]*\]|\{[^}]*\}|[^\s([{]+/g) ?? []).map((token): Element => {
     const inside = token.slice(1, -1)
-    if (token === '..') return { kind: 'gap', mostWords: farWords }
-    if (token === '~') return { kind: 'gap', mostWords: nearWords }
+    if (token === '..') return { kind: 'gap', maxWords: farWords }
+    if (token === '~') return { kind: 'gap', maxWords: nearWords }
     if (token.startsWith('(')) return oneOf(inside, false)
     if (token.startsWith('[')) return oneOf(inside, true)
     if (!token.startsWith('{')) return oneOf(token, false)

@@ -4,10 +4,10 @@ import { open, rename, rm } from 'node:fs/promises'
 import { openSecrets, systemRandom } from '#base'
 import { type BackupHeader, type BackupProgress, restoreBackup, writeBackup } from '#db'
 import { holdAfterRestore, restoreWaiting, resumeAfterRestore } from '#delivery'
-import type { BareHouse } from '#installation'
-import { noteRestore } from '#spool'
+import type { RawDatabase } from '#installation'
+import { recordRestore } from '#spool'
 import { findOrganisation } from '#tenants'
-import { type Command, type CommandDeps, type Given, jsonOption, printed, UsageError } from './command.ts'
+import { type Command, type CommandArguments, type CommandDeps, jsonOption, printed, UsageError } from './command-definition.ts'
 
 const progressEveryMs = 200
 
@@ -63,7 +63,7 @@ postrider restore FILE         brings it back`,
   options: { 'with-secret': { type: 'boolean' }, ...jsonOption },
   positionals: ['FILE'],
   run: (given, deps) =>
-    deps.withHouse(async ({ db, clock, secrets, version }) => {
+    deps.withInstallation(async ({ db, clock, secrets, version }) => {
       const name = given.positionals[0] as string
       const withSecret = given.options['with-secret'] === true
       const secretFingerprint = (await findOrganisation(db))?.secretFingerprint ?? ''
@@ -87,12 +87,12 @@ postrider restore FILE         brings it back`,
 }
 
 /** The secret that the backup needs: from the file, from the setting, or from the data directory. Throws a message for the operator. */
-function secretFor(header: BackupHeader, { secret, config }: BareHouse): string {
+function secretFor(header: BackupHeader, { secret, config }: RawDatabase): string {
   const usable = secret ?? header.secret
   const from = `the backup of ${header.madeAt}`
   if (usable === undefined) {
     throw new UsageError(
-      `${from} does not hold its installation's POSTRIDER_SECRET, and none is given. Set POSTRIDER_SECRET (or POSTRIDER_SECRET_FILE) to the one of the installation it was made from${config.databaseUrl === undefined ? "; with the embedded database it was the file 'secret' in the state folder" : ''}`,
+      `${from} does not hold its installation's POSTRIDER_SECRET, and none is given. Set POSTRIDER_SECRET (or POSTRIDER_SECRET_FILE) to the one of the installation it was made from${config.databaseUrl === undefined ? "; with the embedded database it was the file 'secret' in the data directory" : ''}`,
     )
   }
   if (openSecrets(usable, systemRandom).fingerprint !== header.secretFingerprint) {
@@ -110,7 +110,7 @@ export const restore: Command = {
   help: `postrider restore FILE|- [--resume] [--json]
 postrider restore --resume [--json]
 
-Brings the backup into an empty state folder (POSTRIDER_DATA) or an empty database (DATABASE_URL), all of it or nothing, and runs the newer
+Brings the backup into an empty data directory (POSTRIDER_DATA) or an empty database (DATABASE_URL), all of it or nothing, and runs the newer
 migrations. Stop the service first. The POSTRIDER_SECRET must be that of the installation the backup was made from.
 
 Everything that was queued in the backup is held afterwards, because it may have been sent since, and webhooks wait. Look at it (postrider
@@ -122,7 +122,7 @@ With FILE, --resume does so at once. New mail is sent in any case.`,
     const name = given.positionals[0]
     if (name !== undefined) return bringBack(name, given, deps)
     if (given.options.resume !== true) throw new UsageError('say which FILE to restore, or --resume to let go what a restore holds')
-    await deps.withHouse(async ({ db, clock }) => {
+    await deps.withInstallation(async ({ db, clock }) => {
       const waiting = await restoreWaiting(db)
       const released = await resumeAfterRestore(db, clock.nowMs())
       const lines = waiting ? `${emailsOf(released)} released, and webhooks are sent` : 'no restore waits to be resumed'
@@ -133,23 +133,23 @@ With FILE, --resume does so at once. New mail is sent in any case.`,
 
 const emailsOf = (count: number) => `${count} ${count === 1 ? 'email' : 'emails'}`
 
-function bringBack(name: string, given: Given, deps: CommandDeps): Promise<void> {
-  return deps.withBareHouse(async (house) => {
-    const { db, clock } = house
+function bringBack(name: string, given: CommandArguments, deps: CommandDeps): Promise<void> {
+  return deps.withRawDatabase(async (installation) => {
+    const { db, clock } = installation
     const progress = showProgress(deps)
     let secret: string | undefined
     const { header, tables, migrated } = await restoreBackup(db, {
       source: name === '-' ? process.stdin : createReadStream(name),
       clock,
       accept: (found) => {
-        secret = secretFor(found, house)
+        secret = secretFor(found, installation)
       },
       isEmpty: async (on) => (await findOrganisation(on)) === undefined,
-      finish: async (on, found) => void (await noteRestore(on, new Date(found.madeAt), clock.nowMs())),
+      finish: async (on, found) => void (await recordRestore(on, new Date(found.madeAt), clock.nowMs())),
       progress: progress.show,
     }).finally(() => progress.end())
-    const isKept = house.secret === undefined && house.config.databaseUrl === undefined
-    if (isKept && secret !== undefined) house.keepSecret(secret)
+    const isKept = installation.secret === undefined && installation.config.databaseUrl === undefined
+    if (isKept && secret !== undefined) installation.keepSecret(secret)
     await holdAfterRestore(db, clock.nowMs())
     const held = (await restoreWaiting(db))?.emails ?? 0
     const resumed = given.options.resume === true
@@ -159,11 +159,11 @@ function bringBack(name: string, given: Given, deps: CommandDeps): Promise<void>
       ? `${emailsOf(released)} that waited then: released when the service starts.`
       : `${emailsOf(held)} that waited then: held, as webhooks are, until postrider restore --resume.`
     const { POSTRIDER_SECRET, POSTRIDER_SECRET_FILE } = deps.environment
-    const isLeftOut = house.config.databaseUrl === undefined && (POSTRIDER_SECRET ?? POSTRIDER_SECRET_FILE) !== undefined
+    const isWithoutLease = installation.config.databaseUrl === undefined && (POSTRIDER_SECRET ?? POSTRIDER_SECRET_FILE) !== undefined
     const kept = isKept
-      ? '\nThe secret from the backup is now in the state folder.'
-      : isLeftOut
-        ? '\nThe secret is not kept in the state folder: start the service with the same one.'
+      ? '\nThe secret from the backup is now in the data directory.'
+      : isWithoutLease
+        ? '\nThe secret is not kept in the data directory: start the service with the same one.'
         : ''
     printed(given, deps, record, `${record.rows} rows of the backup of ${header.madeAt} are here.${kept}\n${next}`)
   })

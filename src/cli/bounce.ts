@@ -2,10 +2,10 @@
 import { open, readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Report, readReport } from '#bounces'
-import { type Command, jsonOption } from './command.ts'
+import { type Command, jsonOption } from './command-definition.ts'
 
 /** The usual limit of a mail server; the rest of a file is not read. */
-const mostOctets = 26_214_400
+const maxOctets = 26_214_400
 
 const shown = (report: Report, file: string) => ({
   file,
@@ -79,7 +79,7 @@ async function startOf(path: string): Promise<Buffer> {
   const file = await open(path, 'r')
   try {
     const { size } = await file.stat()
-    const buffer = Buffer.allocUnsafe(Math.min(size, mostOctets))
+    const buffer = Buffer.allocUnsafe(Math.min(size, maxOctets))
     let length = 0
     while (length < buffer.length) {
       const { bytesRead } = await file.read(buffer, length, buffer.length - length, length)

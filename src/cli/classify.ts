@@ -1,10 +1,10 @@
 /** `postrider classify`: classifies SMTP replies from standard input; needs no database or service. */
 import { type Classified, classify, type GivenReply, rulesVersion } from '#bounces'
-import { type Command, jsonOption, UsageError } from './command.ts'
-import { type Line, linesOf } from './lines.ts'
+import { type Command, jsonOption, UsageError } from './command-definition.ts'
+import { type InputLine, readLines } from './input-lines.ts'
 
 /** A reply from a remote MTA has at most 64 KB; JSON may need six octets for one. */
-const longestLineOctets = 400_000
+const maxLineOctets = 400_000
 
 export const classifyCommand: Command = {
   name: 'classify',
@@ -52,7 +52,7 @@ classification   code   what it says of the message
 export async function classifyLines(input: AsyncIterable<Uint8Array>, json: boolean, print: (line: string) => void): Promise<number> {
   let bad = 0
   if (!json) print(row('classification', 'code', 'fault', '', 'reply'))
-  for await (const line of linesOf(input, longestLineOctets)) {
+  for await (const line of readLines(input, maxLineOctets)) {
     if (line.text?.trim() === '') continue
     const reply = replyIn(line)
     if ('error' in reply) bad += 1
@@ -66,9 +66,9 @@ interface BadLine {
   line: number
 }
 
-function replyIn({ text, number }: Line): GivenReply | BadLine {
+function replyIn({ text, number }: InputLine): GivenReply | BadLine {
   const bad = (error: string): BadLine => ({ error, line: number })
-  if (text === undefined) return bad(`the line has more than ${longestLineOctets} octets`)
+  if (text === undefined) return bad(`the line has more than ${maxLineOctets} octets`)
   const value = parsed(text)
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return bad('the line is no JSON object')
   const { code = null, enhanced = null, text: words } = value as Record<string, unknown>

@@ -9,19 +9,20 @@ import { spawn } from 'node:child_process'
 import { getSystemErrorMessage } from 'node:util'
 import { ConfigError, Refusal, settings } from '#base'
 import { migrate } from '#db'
-import type { House } from '#installation'
-import { noteAct } from '#members'
+import type { Installation } from '#installation'
+import { recordAction } from '#members'
 import { backup, restore } from './backup.ts'
 import { bounceParse } from './bounce.ts'
 import { classifyCommand } from './classify.ts'
-import { type Command, type CommandDeps, type Given, jsonOption, parseCall, printed, UsageError } from './command.ts'
+import { type Command, type CommandArguments, type CommandDeps, jsonOption, parseCall, printed, UsageError } from './command-definition.ts'
 import { crashTest } from './crash-test.ts'
+import { keyCreate, limitsSet, memberAdd, memberList, memberReset, memberResetTotp, tenantCreate } from './create-commands.ts'
 import { dns } from './dns.ts'
 import { doctor } from './doctor.ts'
 import { domainAdd, domainRemove, domainTrust, domainVerify } from './domains.ts'
 import { erase } from './erase.ts'
+import { domainList, keyList, limitsList, tenantList, webhookList } from './list-commands.ts'
 import { listen } from './listen.ts'
-import { domainList, keyList, limitsList, tenantList, webhookList } from './listing.ts'
 import {
   explainCommand,
   queueCancel,
@@ -32,12 +33,11 @@ import {
   queueShow,
   tenantPause,
   tenantResume,
-} from './operate.ts'
-import { keyCreate, limitsSet, memberAdd, memberList, memberReset, memberResetTotp, tenantCreate } from './records.ts'
+} from './queue-admin.ts'
 import { secretRotate } from './secret.ts'
-import { send } from './send.ts'
+import { sendCommand } from './send.ts'
 import { poolAssign, poolList, poolUnassign, sourceAdd, sourceList, sourceRemove } from './sources.ts'
-import { tlsList, tlsRequire, tlsWaive } from './tls.ts'
+import { tlsList, tlsRemove, tlsRequire } from './tls.ts'
 import { webhookReplay, webhookRotateKey } from './webhook.ts'
 
 const serve: Command = {
@@ -60,7 +60,7 @@ const migrateCommand: Command = {
   help: 'postrider migrate [--json]\n\nRuns the migrations that are missing. The service does this at its start too.',
   options: { ...jsonOption },
   run: (given, deps) =>
-    deps.withHouse(
+    deps.withInstallation(
       async ({ db, clock }) => {
         const applied = await migrate(db, clock)
         printed(given, deps, { applied }, applied.length === 0 ? 'the schema is up to date' : `applied ${applied.join(', ')}`)
@@ -144,7 +144,7 @@ const commands: readonly Command[] = [
   queueShow,
   explainCommand,
   tlsRequire,
-  tlsWaive,
+  tlsRemove,
   tlsList,
   erase,
   secretRotate,
@@ -155,7 +155,7 @@ const commands: readonly Command[] = [
   webhookList,
   webhookReplay,
   webhookRotateKey,
-  send,
+  sendCommand,
   listen,
   bounceParse,
   classifyCommand,
@@ -218,7 +218,7 @@ export async function runCommand(given: readonly string[], deps: CommandDeps): P
   if (command === bench) return runBench(rest)
   try {
     const call = parseCall(command, rest)
-    await command.run(call, command.audited ? noting(command, call, deps) : deps)
+    await command.run(call, command.audited ? recording(command, call, deps) : deps)
     return 0
   } catch (error) {
     return told(error, command)
@@ -226,26 +226,26 @@ export async function runCommand(given: readonly string[], deps: CommandDeps): P
 }
 
 /** Wraps the database access so that the command's audit entry is written at the end. */
-function noting({ name, audited }: Command, { options, positionals }: Given, deps: CommandDeps): CommandDeps {
+function recording({ name, audited }: Command, { options, positionals }: CommandArguments, deps: CommandDeps): CommandDeps {
   const { SUDO_USER, USER, LOGNAME } = deps.environment
   const { json: _, ...said } = options
   const entry = {
     actor: { kind: 'command' as const, name: SUDO_USER || USER || LOGNAME || 'unknown' },
-    act: name.replaceAll(' ', '.'),
+    action: name.replaceAll(' ', '.'),
     tenantId: typeof options.tenant === 'string' && options.tenant !== 'organisation' ? options.tenant : null,
     requestId: null,
     ipAddress: null,
     data: audited === 'unnamed' ? {} : { words: positionals, ...said },
   }
-  const noted = async <H extends Pick<House, 'db' | 'clock'>, T>(house: H, work: (house: H) => Promise<T>) => {
-    const done = await work(house)
-    await noteAct(house.db, entry, house.clock.nowMs())
+  const recorded = async <H extends Pick<Installation, 'db' | 'clock'>, T>(installation: H, work: (installation: H) => Promise<T>) => {
+    const done = await work(installation)
+    await recordAction(installation.db, entry, installation.clock.nowMs())
     return done
   }
   return {
     ...deps,
-    withHouse: (work, how) => deps.withHouse((house) => noted(house, work), how),
-    withBareHouse: (work) => deps.withBareHouse((house) => noted(house, work)),
+    withInstallation: (work, how) => deps.withInstallation((installation) => recorded(installation, work), how),
+    withRawDatabase: (work) => deps.withRawDatabase((installation) => recorded(installation, work)),
   }
 }
 

@@ -1,6 +1,6 @@
 /** `postrider crash-test`: verifies on this machine, with one command, that no accepted message is lost. */
 import { type CrashTestOptions, type FaultKind, faultKinds, type Progress, runCrashTest, type Verdict } from '#crash-test'
-import { type Command, type CommandDeps, type Given, jsonOption, printed, text, UsageError } from './command.ts'
+import { type Command, type CommandArguments, type CommandDeps, jsonOption, printed, text, UsageError } from './command-definition.ts'
 
 const usualRuns = 20
 const usualLeaseMs = 1000
@@ -55,7 +55,7 @@ Exits with 1 when a promise was broken; then the folder with ledgers, logs and t
   },
 }
 
-function number(given: Given, name: string, usual: number, least: number, most: number): number {
+function number(given: CommandArguments, name: string, usual: number, least: number, most: number): number {
   const value = text(given, name)
   if (value === undefined) return usual
   if (!/^\d{1,10}$/.test(value) || Number(value) < least || Number(value) > most)

@@ -2,7 +2,7 @@
 import { readPlatform } from '#doctor'
 import type { PlatformRecord } from '#domains'
 import { openResolver } from '#net'
-import { type Command, jsonOption } from './command.ts'
+import { type Command, jsonOption } from './command-definition.ts'
 import { unpublishable } from './domains.ts'
 
 const says: Record<string, string> = {
@@ -29,10 +29,15 @@ name, else those of this machine that are public.
 With --json: [{type, name, value, status, found}]; status is OK, Missing, Invalid, or null when DNS could not be asked.`,
   options: jsonOption,
   run: (given, deps) =>
-    deps.withHouse(async (house) => {
-      const records = await readPlatform(house, openResolver({ servers: house.config.resolvers, clock: house.clock, ids: house.ids }))
+    deps.withInstallation(async (installation) => {
+      const records = await readPlatform(
+        installation,
+        openResolver({ servers: installation.config.resolvers, clock: installation.clock, ids: installation.ids }),
+      )
       deps.print(
-        given.options.json === true ? JSON.stringify(records) : `${records.map(line).join('\n')}${unpublishable(house.config.hostname)}`,
+        given.options.json === true
+          ? JSON.stringify(records)
+          : `${records.map(line).join('\n')}${unpublishable(installation.config.hostname)}`,
       )
     }),
 }

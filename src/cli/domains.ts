@@ -1,20 +1,20 @@
 /** Commands for sending domains: add, check, trust without a check, and remove, by name. */
 import { Refusal } from '#base'
 import { deleteDomain } from '#delivery'
-import { addDomain, type DnsRecord, type Domain, makeDomain, openDomains, openShownDomains, recordsOf, trustDomain } from '#domains'
-import type { House } from '#installation'
+import { addDomain, type DnsRecord, type Domain, makeDomain, openDomainService, openDomains, recordsOf, trustDomain } from '#domains'
+import type { Installation } from '#installation'
 import { parseDomain } from '#mail'
 import { openResolver } from '#net'
 import { openTenants } from '#tenants'
-import { type Command, type Given, jsonOption, printed, tenantOf, text } from './command.ts'
+import { type Command, type CommandArguments, jsonOption, printed, tenantOf, text } from './command-definition.ts'
 
 const ofTenant = { tenant: { type: 'string' }, ...jsonOption } as const
 
 /** The domain of that name, of the given or the default tenant. */
-async function domainOf(given: Given, house: House): Promise<Domain> {
-  const tenant = await tenantOf(house, text(given, 'tenant'))
+async function domainOf(given: CommandArguments, installation: Installation): Promise<Domain> {
+  const tenant = await tenantOf(installation, text(given, 'tenant'))
   const name = given.positionals[0] as string
-  const domain = await openDomains(house).find(tenant.id, parseDomain(name) ?? name)
+  const domain = await openDomains(installation).find(tenant.id, parseDomain(name) ?? name)
   if (!domain || domain.testOnly)
     throw new Refusal('not_found', {
       message: `the tenant ${tenant.id} has no sending domain ${name}`,
@@ -51,16 +51,16 @@ verification (private networks, relays), and is recorded as trusted.`,
   options: { ...ofTenant, trust: { type: 'boolean' } },
   positionals: ['NAME'],
   run: (given, deps) =>
-    deps.withHouse(async (house) => {
-      const tenant = await tenantOf(house, text(given, 'tenant'))
+    deps.withInstallation(async (installation) => {
+      const tenant = await tenantOf(installation, text(given, 'tenant'))
       const wanted = { tenantId: tenant.id, name: given.positionals[0] as string, trusted: given.options.trust === true }
-      const made = await makeDomain(wanted, { nowMs: house.clock.nowMs(), ids: house.ids, secrets: house.secrets })
-      const domain = await house.db
+      const made = await makeDomain(wanted, { nowMs: installation.clock.nowMs(), ids: installation.ids, secrets: installation.secrets })
+      const domain = await installation.db
         .transaction((tx) => addDomain(tx, made))
         .catch((error: unknown) => {
           throw error instanceof Refusal && error.code === 'domain_already_exists' ? hasIt(error, wanted) : error
         })
-      const records = recordsOf(domain, house.config.hostname)
+      const records = recordsOf(domain, installation.config.hostname)
       const { id, name, trusted } = domain
       const lines = [records.spf, records.dkim, records.returnPath, records.dkimEd25519].map(
         (one) => `  ${one.type.padEnd(6)}${one.fullName}\n        ${one.value}`,
@@ -69,7 +69,7 @@ verification (private networks, relays), and is recorded as trusted.`,
         given,
         deps,
         { ...shownDomain(domain), dnsRecords: records },
-        `domain ${name} (${id}) of tenant ${tenant.id}${trusted ? ', trusted: it can be used now' : ''}\n\nRecords to publish:\n${lines.join('\n')}${unpublishable(house.config.hostname)}`,
+        `domain ${name} (${id}) of tenant ${tenant.id}${trusted ? ', trusted: it can be used now' : ''}\n\nRecords to publish:\n${lines.join('\n')}${unpublishable(installation.config.hostname)}`,
       )
     }),
 }
@@ -92,8 +92,8 @@ is one of the default tenant. In force within a second. To take the trust back, 
   options: ofTenant,
   positionals: ['NAME'],
   run: (given, deps) =>
-    deps.withHouse(async (house) => {
-      const domain = await trustDomain(house.db, await domainOf(given, house), house.clock.nowMs())
+    deps.withInstallation(async (installation) => {
+      const domain = await trustDomain(installation.db, await domainOf(given, installation), installation.clock.nowMs())
       printed(given, deps, shownDomain(domain), `domain ${domain.name} (${domain.id}) is trusted: it can be used now`)
     }),
 }
@@ -120,11 +120,11 @@ The same as POST /v1/domains/ID/verify; in the background DNS is asked every 10 
   options: ofTenant,
   positionals: ['NAME'],
   async run(given, deps) {
-    const verified = await deps.withHouse(async (house) => {
-      const { id, tenantId } = await domainOf(given, house)
-      const { config, clock, ids } = house
+    const verified = await deps.withInstallation(async (installation) => {
+      const { id, tenantId } = await domainOf(given, installation)
+      const { config, clock, ids } = installation
       const resolver = openResolver({ servers: config.resolvers, clock, ids })
-      const domains = openShownDomains({ ...house, tenants: openTenants(house), resolver, hostname: config.hostname })
+      const domains = openDomainService({ ...installation, tenants: openTenants(installation), resolver, hostname: config.hostname })
       const domain = await domains.verify(String(id), tenantId)
       const { spf, dkim, returnPath, dkimEd25519 } = domain.dnsRecords
       const verdict = domain.trusted ? 'trusted, whatever DNS says' : domain.verified ? 'verified' : 'not verified yet'
@@ -152,9 +152,9 @@ records have to be published.`,
   options: ofTenant,
   positionals: ['NAME'],
   run: (given, deps) =>
-    deps.withHouse(async (house) => {
-      const domain = await domainOf(given, house)
-      await deleteDomain(house.db, domain, house.clock.nowMs())
+    deps.withInstallation(async (installation) => {
+      const domain = await domainOf(given, installation)
+      await deleteDomain(installation.db, domain, installation.clock.nowMs())
       printed(given, deps, { id: domain.id, name: domain.name, tenantId: domain.tenantId }, `domain ${domain.name} is removed`)
     }),
 }

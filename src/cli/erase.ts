@@ -1,7 +1,7 @@
 /** `postrider erase`: removes a person's data and keeps the suppression. */
 import { eraseAddress } from '#housekeeping'
 import { parseAddress } from '#mail'
-import { type Command, givenTenant, jsonOption, printed, UsageError } from './command.ts'
+import { type Command, givenTenant, jsonOption, printed, UsageError } from './command-definition.ts'
 
 export const erase: Command = {
   name: 'erase',
@@ -18,10 +18,10 @@ With --tenant only in this tenant.`,
   async run(given, deps) {
     const address = parseAddress(given.positionals[0] as string)
     if (!address) throw new UsageError(`"${given.positionals[0]}" is not an email address`)
-    await deps.withHouse(async (house) => {
-      const tenantId = (await givenTenant(given, house)) ?? null
+    await deps.withInstallation(async (installation) => {
+      const tenantId = (await givenTenant(given, installation)) ?? null
       const told = (emails: number) => given.options.json !== true && deps.print(`${emails} emails erased so far`)
-      const erased = await eraseAddress(house, address.text, tenantId, house.clock.nowMs(), told)
+      const erased = await eraseAddress(installation, address.text, tenantId, installation.clock.nowMs(), told)
       const kept = erased.kept === 0 ? '' : `\n${erased.kept} messages are kept for other recipients who still wait: run this again later`
       printed(
         given,

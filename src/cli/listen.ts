@@ -3,8 +3,8 @@ import ipaddr from 'ipaddr.js'
 import type { Network } from '#base'
 import { openGuard, openPost, openResolver, type PostOutcome } from '#net'
 import { openTenants } from '#tenants'
-import { type LiveEvent, openForward, openLive, type ToldEvent, toldEvents, webhookBody } from '#webhooks'
-import { type Command, jsonOption, text, UsageError } from './command.ts'
+import { openEventStream, openForward, type StreamEvent, type WebhookEmailEvent, webhookBody, webhookEmailEvents } from '#webhooks'
+import { type Command, jsonOption, text, UsageError } from './command-definition.ts'
 
 /** The operator chooses the forwarding target, so all addresses are allowed. */
 const everywhere: Network[] = ['0.0.0.0/0', '::/0'].map((network) => ipaddr.parseCIDR(network))
@@ -18,8 +18,8 @@ Prints what happens from now on, until it is stopped (Ctrl-C). The service must 
 --forward   posts each event to this URL too, as a webhook would be: same body, headers and signatures, one after the other, once each.
             The secret they are signed with is made for this run and printed first; any address may be named, also http://localhost
 --tenant    only events of this tenant
---events    only these: ${toldEvents.slice(0, 5).join(', ')},
-            ${toldEvents.slice(5).join(', ')}
+--events    only these: ${webhookEmailEvents.slice(0, 5).join(', ')},
+            ${webhookEmailEvents.slice(5).join(', ')}
 --json      one JSON object a line: the body of the webhook, with "forwarded" beside it when it was`,
   options: { forward: { type: 'string' }, tenant: { type: 'string' }, events: { type: 'string' }, ...jsonOption },
   async run(given, deps) {
@@ -29,15 +29,15 @@ Prints what happens from now on, until it is stopped (Ctrl-C). The service must 
     const tenantId = text(given, 'tenant') ?? null
     const isJson = given.options.json === true
     const stopped = new AbortController()
-    await deps.withHouse(
-      async (house) => {
-        const { config, clock } = house
-        if (tenantId !== null && !(await openTenants(house).find(tenantId))) throw new UsageError(`there is no tenant ${tenantId}`)
-        const live = openLive(house)
+    await deps.withInstallation(
+      async (installation) => {
+        const { config, clock } = installation
+        if (tenantId !== null && !(await openTenants(installation).find(tenantId))) throw new UsageError(`there is no tenant ${tenantId}`)
+        const live = openEventStream(installation)
         const after = await live.endOfLog()
-        const resolver = openResolver({ servers: config.resolvers, clock, ids: house.ids })
+        const resolver = openResolver({ servers: config.resolvers, clock, ids: installation.ids })
         const post = openPost({ resolver, guard: openGuard(everywhere), openedNetworks: everywhere, clock })
-        const forward = url === undefined ? undefined : openForward(url, { ...house, post })
+        const forward = url === undefined ? undefined : openForward(url, { ...installation, post })
         void deps.untilSignal().then(() => stopped.abort())
         if (isJson) deps.print(JSON.stringify({ listening: true, ...(forward ? { forward: url, secret: forward.secret } : {}) }))
         else deps.print(forward ? `forwarding to ${url}, signed with ${forward.secret}` : 'listening')
@@ -56,13 +56,13 @@ Prints what happens from now on, until it is stopped (Ctrl-C). The service must 
   },
 }
 
-const isTold = (name: string): name is ToldEvent => (toldEvents as readonly string[]).includes(name)
+const isTold = (name: string): name is WebhookEmailEvent => (webhookEmailEvents as readonly string[]).includes(name)
 
-function namesIn(given: string | undefined): ReadonlySet<ToldEvent> | null {
+function namesIn(given: string | undefined): ReadonlySet<WebhookEmailEvent> | null {
   if (given === undefined) return null
   const names = given.split(',').map((name) => name.trim())
   const unknown = names.find((name) => !isTold(name))
-  if (unknown !== undefined) throw new UsageError(`--events has "${unknown}", which is none of ${toldEvents.join(', ')}`)
+  if (unknown !== undefined) throw new UsageError(`--events has "${unknown}", which is none of ${webhookEmailEvents.join(', ')}`)
   return new Set(names.filter(isTold))
 }
 
@@ -76,7 +76,7 @@ const plain = (words: string) => words.replace(/[\u0000-\u001f\u007f-\u009f]+/g,
 
 const wordOf = (value: unknown) => (typeof value === 'string' || typeof value === 'number' ? String(value) : '')
 
-function lineOf({ event, timestamp, payload }: LiveEvent): string {
+function lineOf({ event, timestamp, payload }: StreamEvent): string {
   const { message, original_message: original, domain, volume, limit, details, url } = payload
   const { token, to, subject } = (message ?? original ?? {}) as Partial<Record<string, string>>
   const limits = volume === undefined ? '' : `${wordOf(volume)} of ${wordOf(limit)} emails`

@@ -1,12 +1,12 @@
-/** `postrider send`: sends one email through the running service's API and follows it until it is final. */
+/** `postrider sendCommand`: sends one email through the running service's API and follows it until it is final. */
 import { pause } from '#base'
-import { type Command, jsonOption, needed, text, UsageError } from './command.ts'
+import { type Command, jsonOption, needed, text, UsageError } from './command-definition.ts'
 
 const finalStates = ['sent', 'hardfail', 'bounced', 'held']
 const askEveryMs = 200
 const followForMs = 60_000
 const answerWithinMs = 30_000
-const mostRequests = 400
+const maxRequests = 400
 
 interface Reply {
   success: boolean
@@ -14,7 +14,7 @@ interface Reply {
   error?: { code: string; message: string; suggestion: string }
 }
 
-export const send: Command = {
+export const sendCommand: Command = {
   name: 'send',
   summary: 'send one email and follow it',
   help: `postrider send --from A --to B [--subject S] [--text T] [--html H] [--key K] [--url URL] [--json]
@@ -39,7 +39,7 @@ Sends one email through the running service and prints each attempt until it is 
     const late = new AbortController()
     let asked = 0
     const ask = async (method: string, path: string, body?: object): Promise<Reply> => {
-      if (++asked > mostRequests) throw new UsageError('the rate limit of the key is used up by other requests')
+      if (++asked > maxRequests) throw new UsageError('the rate limit of the key is used up by other requests')
       const cancel = deps.clock.after(answerWithinMs, () => late.abort(new Error(`no answer within ${answerWithinMs / 1000} s`)))
       const answer = await fetch(base + path, {
         method,

@@ -5,16 +5,16 @@ import {
   assignPool,
   canBind,
   defaultPool,
+  type EgressSource,
   listAssignments,
   listSources,
   type PoolAssignment,
   removeSource,
-  type Source,
   unassignPool,
 } from '#delivery'
-import type { House } from '#installation'
+import type { Installation } from '#installation'
 import { openResolver, type Resolver } from '#net'
-import { type Command, type Given, givenTenant, jsonOption, printed, text, UsageError } from './command.ts'
+import { type Command, type CommandArguments, givenTenant, jsonOption, printed, text, UsageError } from './command-definition.ts'
 
 interface Advice {
   /** The address's PTR names; null: the DNS lookup failed. */
@@ -44,7 +44,7 @@ async function adviceOn(resolver: Resolver, address: string, name: string): Prom
   return { ptr: found, ...advised(missing) }
 }
 
-const shown = ({ address, ehloName, pool, warmUpFrom }: Source, { config }: House) => ({
+const shown = ({ address, ehloName, pool, warmUpFrom }: EgressSource, { config }: Installation) => ({
   address,
   ehloName: ehloName ?? config.hostname,
   pool,
@@ -56,12 +56,12 @@ const line = (one: ReturnType<typeof shown> & Advice) =>
   (one.warmUpFrom === null ? '' : `  warm-up since ${one.warmUpFrom.slice(0, 10)}`) +
   (one.advice === null ? '' : `\n  advice: ${one.advice}`)
 
-async function withAdvice(house: House, sources: readonly Source[]) {
-  const resolver = openResolver({ servers: house.config.resolvers, clock: house.clock, ids: house.ids })
+async function withAdvice(installation: Installation, sources: readonly EgressSource[]) {
+  const resolver = openResolver({ servers: installation.config.resolvers, clock: installation.clock, ids: installation.ids })
   return Promise.all(
     sources.map(async (one) => ({
-      ...shown(one, house),
-      ...(await adviceOn(resolver, one.address, one.ehloName ?? house.config.hostname)),
+      ...shown(one, installation),
+      ...(await adviceOn(resolver, one.address, one.ehloName ?? installation.config.hostname)),
     })),
   )
 }
@@ -80,15 +80,15 @@ Given again, it changes what was said of the address. In force within a second. 
   options: { name: { type: 'string' }, pool: { type: 'string' }, 'warm-up': { type: 'boolean' }, ...jsonOption },
   positionals: ['ADDRESS'],
   run: (given, deps) =>
-    deps.withHouse(async (house) => {
+    deps.withInstallation(async (installation) => {
       const wanted = {
         address: given.positionals[0] as string,
         ehloName: text(given, 'name') ?? null,
         pool: text(given, 'pool') ?? defaultPool,
         warmUp: given.options['warm-up'] === true ? ('from now' as const) : ('none' as const),
       }
-      const source = await addSource(house.db, wanted, house.clock.nowMs())
-      const [added] = await withAdvice(house, [source])
+      const source = await addSource(installation.db, wanted, installation.clock.nowMs())
+      const [added] = await withAdvice(installation, [source])
       if (added) printed(given, deps, added, line(added))
     }),
 }
@@ -102,8 +102,8 @@ Shows each address with its pool, its name in EHLO and its warm-up, what DNS lac
 and the name leading back), and whether this machine has it.`,
   options: jsonOption,
   run: (given, deps) =>
-    deps.withHouse(async (house) => {
-      const sources = await withAdvice(house, await listSources(house.db))
+    deps.withInstallation(async (installation) => {
+      const sources = await withAdvice(installation, await listSources(installation.db))
       printed(given, deps, { sources }, sources.length === 0 ? 'the system chooses the address' : sources.map(line).join('\n'))
     }),
 }
@@ -116,16 +116,16 @@ export const sourceRemove: Command = {
   options: jsonOption,
   positionals: ['ADDRESS'],
   run: (given, deps) =>
-    deps.withHouse(async (house) => {
-      const source = await removeSource(house.db, given.positionals[0] as string, house.clock.nowMs())
+    deps.withInstallation(async (installation) => {
+      const source = await removeSource(installation.db, given.positionals[0] as string, installation.clock.nowMs())
       printed(given, deps, { address: source.address, removed: true }, `${source.address} is no longer sent from`)
     }),
 }
 
 const placeOptions = { tenant: { type: 'string' }, tag: { type: 'string' } } as const
 
-async function placeOf(given: Given, house: House): Promise<Omit<PoolAssignment, 'pool'>> {
-  const [tenantId = '', tag = ''] = [await givenTenant(given, house), text(given, 'tag')]
+async function placeOf(given: CommandArguments, installation: Installation): Promise<Omit<PoolAssignment, 'pool'>> {
+  const [tenantId = '', tag = ''] = [await givenTenant(given, installation), text(given, 'tag')]
   if (tenantId === '' && tag === '') throw new UsageError('give --tenant, --tag, or both')
   return { tenantId, tag }
 }
@@ -143,9 +143,9 @@ Of several that fit, the one for the tenant and the tag counts, then the one for
   options: { ...placeOptions, ...jsonOption },
   positionals: ['POOL'],
   run: (given, deps) =>
-    deps.withHouse(async (house) => {
-      const assigned = { ...(await placeOf(given, house)), pool: given.positionals[0] as string }
-      await assignPool(house.db, assigned, house.clock.nowMs())
+    deps.withInstallation(async (installation) => {
+      const assigned = { ...(await placeOf(given, installation)), pool: given.positionals[0] as string }
+      await assignPool(installation.db, assigned, installation.clock.nowMs())
       printed(given, deps, assigned, `${mailOf(assigned)} goes from the pool ${assigned.pool}`)
     }),
 }
@@ -157,9 +157,9 @@ export const poolUnassign: Command = {
   help: 'postrider pool unassign [--tenant ID] [--tag TAG] [--json]',
   options: { ...placeOptions, ...jsonOption },
   run: (given, deps) =>
-    deps.withHouse(async (house) => {
+    deps.withInstallation(async (installation) => {
       const [tenantId = '', tag = ''] = [text(given, 'tenant'), text(given, 'tag')]
-      const unassigned = await unassignPool(house.db, { tenantId, tag }, house.clock.nowMs())
+      const unassigned = await unassignPool(installation.db, { tenantId, tag }, installation.clock.nowMs())
       const mail = mailOf({ tenantId, tag })
       printed(given, deps, { tenantId, tag, unassigned }, unassigned ? `${mail} has no pool of its own` : `${mail} had no pool of its own`)
     }),
@@ -171,7 +171,7 @@ export const poolList: Command = {
   help: 'postrider pool list [--json]',
   options: jsonOption,
   run: (given, deps) =>
-    deps.withHouse(async ({ db }) => {
+    deps.withInstallation(async ({ db }) => {
       const [sources, assignments] = await Promise.all([listSources(db), listAssignments(db)])
       const pools = [...Map.groupBy(sources, (one) => one.pool)].map(([pool, some]) => ({
         pool,

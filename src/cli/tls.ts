@@ -1,9 +1,9 @@
 /** Commands for recipient domains that require TLS. */
-import { listTlsRequirements, requireTls, waiveTls } from '#delivery'
+import { listTlsRequirements, removeTlsRequirement, requireTls } from '#delivery'
 import { parseAddress } from '#mail'
-import { type Command, type Given, jsonOption, printed, UsageError } from './command.ts'
+import { type Command, type CommandArguments, jsonOption, printed, UsageError } from './command-definition.ts'
 
-function domainOf({ positionals: [given = ''] }: Given): string {
+function domainOf({ positionals: [given = ''] }: CommandArguments): string {
   const domain = parseAddress(`a@${given}`)?.domain
   if (domain === undefined) throw new UsageError(`"${given}" is not a domain`)
   return domain
@@ -23,7 +23,7 @@ Not for mail that goes through POSTRIDER_RELAY.
   options: { 'any-certificate': { type: 'boolean' }, ...jsonOption },
   positionals: ['DOMAIN'],
   run: (given, deps) =>
-    deps.withHouse(async ({ db, clock }) => {
+    deps.withInstallation(async ({ db, clock }) => {
       const domain = domainOf(given)
       const certificate = given.options['any-certificate'] === true ? 'any' : 'valid'
       await requireTls(db, domain, certificate, clock.nowMs())
@@ -32,18 +32,18 @@ Not for mail that goes through POSTRIDER_RELAY.
     }),
 }
 
-export const tlsWaive: Command = {
-  name: 'tls waive',
+export const tlsRemove: Command = {
+  name: 'tls remove',
   audited: true,
   summary: 'take TLS as it comes again',
-  help: 'postrider tls waive DOMAIN [--json]\n\nEnds what `postrider tls require` began.',
+  help: 'postrider tls remove DOMAIN [--json]\n\nEnds what `postrider tls require` began.',
   options: jsonOption,
   positionals: ['DOMAIN'],
   run: (given, deps) =>
-    deps.withHouse(async ({ db, clock }) => {
+    deps.withInstallation(async ({ db, clock }) => {
       const domain = domainOf(given)
-      const waived = await waiveTls(db, domain, clock.nowMs())
-      printed(given, deps, { domain, waived }, waived ? `TLS is no longer required for ${domain}` : `TLS was not required for ${domain}`)
+      const removed = await removeTlsRequirement(db, domain, clock.nowMs())
+      printed(given, deps, { domain, removed }, removed ? `TLS is no longer required for ${domain}` : `TLS was not required for ${domain}`)
     }),
 }
 
@@ -53,7 +53,7 @@ export const tlsList: Command = {
   help: 'postrider tls list [--json]\n\nThe domains given to `postrider tls require`, and which certificate will do.',
   options: jsonOption,
   run: (given, deps) =>
-    deps.withHouse(async ({ db }) => {
+    deps.withInstallation(async ({ db }) => {
       const required = await listTlsRequirements(db)
       const lines = required.map(({ domain, certificate, at }) => `${domain.padEnd(40)} ${certificate.padEnd(6)} ${at.toISOString()}`)
       printed(given, deps, { required }, lines.length > 0 ? lines.join('\n') : 'TLS is required for no domain')

@@ -1,11 +1,11 @@
 /** Commands for webhooks. */
 import { replayRange, rotateInstallationKey } from '#webhooks'
-import { type Command, type Given, jsonOption, needed, printed, UsageError } from './command.ts'
+import { type Command, type CommandArguments, jsonOption, needed, printed, UsageError } from './command-definition.ts'
 
 /** The end of the year 9999. */
 const latestSecond = 253_402_300_799
 
-function moment(given: Given, name: string): Date {
+function moment(given: CommandArguments, name: string): Date {
   const text = needed(given, name)
   if (!/^\d{1,12}$/.test(text) || Number(text) > latestSecond) throw new UsageError(`--${name} must be a time in unix seconds`)
   return new Date(Number(text) * 1000)
@@ -24,7 +24,7 @@ order, each under the id it had before. ID is a webhook's id or uuid. Prints how
   async run(given, deps) {
     const [id = ''] = given.positionals
     const range = { after: moment(given, 'after'), before: moment(given, 'before') }
-    const queued = await deps.withHouse(({ db }) => replayRange(db, id, null, range))
+    const queued = await deps.withInstallation(({ db }) => replayRange(db, id, null, range))
     printed(given, deps, { queued }, queued === 1 ? '1 event is sent again' : `${queued} events are sent again`)
   },
 }
@@ -40,7 +40,7 @@ after two hours, when no receiver can have an older set any more. The key that s
 31 days after. The secrets of webhooks stay as they are: those change over the API, with rotateSecret.`,
   options: { ...jsonOption },
   async run(given, deps) {
-    const { kid, signsFrom } = await deps.withHouse(rotateInstallationKey)
+    const { kid, signsFrom } = await deps.withInstallation(rotateInstallationKey)
     const from = signsFrom.toISOString()
     printed(given, deps, { kid, signsFrom: from }, `the key ${kid} is published and signs from ${from} on`)
   },

@@ -10,17 +10,17 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Clock, pause } from '#base'
-import { type Ask, openAsk } from './ask.ts'
-import { added, type Counts, needsCloseLook, noCounts, reconcile } from './check.ts'
-import { applyFault, dealFaults, type FaultKind } from './faults.ts'
-import type { Fault, SendRequest, ToldEmail } from './ledger.ts'
-import { type Load, startLoad } from './load.ts'
-import { openChance } from './random.ts'
+import { type ApiClient, openApiClient } from './api-client.ts'
+import { applyFault, type FaultKind, planFaults } from './faults.ts'
+import type { InjectedFault, ReportedEmail, SendRequest } from './ledger.ts'
+import { type Load, startLoad } from './load-generator.ts'
+import { type Sink, startSink } from './relay.ts'
+import { openSeededRandom } from './seeded-random.ts'
 import { openService, type Service } from './service.ts'
-import { type Sink, startSink } from './sink.ts'
+import { added, needsCloseLook, noRunCounts, type RunCounts, reconcile } from './verify-run.ts'
 
 export { type FaultKind, faultKinds } from './faults.ts'
-export { type Chance, openChance } from './random.ts'
+export { openSeededRandom, type SeededRandom } from './seeded-random.ts'
 
 export interface CrashTestOptions {
   clock: Clock
@@ -49,7 +49,7 @@ export interface Verdict {
   seed: number
   runs: number
   seconds: number
-  counts: Counts
+  counts: RunCounts
   /** How often each fault was applied; a fault without a target does not count as a run. */
   faults: Record<string, number>
   /** Requests repeated under their key, and how many of them got a response with other bytes. */
@@ -68,17 +68,17 @@ const sendsAgainWithinMs = 60_000
 const quietWithinMs = 60_000
 const clockSlackMs = 2000
 const pollMs = 10
-const mostViolations = 100
+const maxViolations = 100
 
 export async function runCrashTest(options: CrashTestOptions): Promise<Verdict> {
   const { clock, seed, leaseMs } = options
   const folder = await mkdtemp(join(tmpdir(), 'postrider-crash-test-'))
   const beganMs = clock.monotonicMs()
-  const chance = openChance(seed)
-  const sink = await startSink({ clock, chance: openChance(seed + 1), ledgerFile: join(folder, 'relay.jsonl') })
+  const chance = openSeededRandom(seed)
+  const sink = await startSink({ clock, chance: openSeededRandom(seed + 1), ledgerFile: join(folder, 'relay.jsonl') })
   const service = await openService({ ...options, folder, relayPort: sink.port, leaseMs })
   let load: Load | undefined
-  let counts = noCounts()
+  let counts = noRunCounts()
   const violations: string[] = []
   const faults: Record<string, number> = {}
   const durations: number[] = []
@@ -87,23 +87,23 @@ export async function runCrashTest(options: CrashTestOptions): Promise<Verdict> 
     await service.start()
     load = startLoad({
       clock,
-      chance: openChance(seed + 2),
+      chance: openSeededRandom(seed + 2),
       url: service.url,
       key: service.key,
       ledgerFile: join(folder, 'accepted.jsonl'),
       arrived: () => sink.taken.size,
     })
-    const ask = openAsk({ clock, url: service.url, key: service.key })
+    const ask = openApiClient({ clock, url: service.url, key: service.key })
     const world: World = { clock, service, sink, load, ask }
     const tell = (doing: string, open = 0) =>
       options.onProgress?.({ run, runs: options.runs, doing, acknowledged: counts.acknowledged + open })
-    const isOver = () => run >= options.runs || options.signal?.aborted === true || violations.length >= mostViolations
+    const isOver = () => run >= options.runs || options.signal?.aborted === true || violations.length >= maxViolations
     while (!isOver()) {
-      const struck: Fault[] = []
+      const struck: InjectedFault[] = []
       const periodMs = clock.nowMs()
       load.resume()
       await untilSending(world, clock.nowMs())
-      for (const kind of dealFaults(chance, Math.min(runsPerPeriod, options.runs - run), options.only)) {
+      for (const kind of planFaults(chance, Math.min(runsPerPeriod, options.runs - run), options.only)) {
         if (isOver()) break
         tell(kind, acknowledgedIn(load.requests))
         const fault =
@@ -146,7 +146,7 @@ export async function runCrashTest(options: CrashTestOptions): Promise<Verdict> 
     repeated: load?.repeatedAnswers ?? 0,
     changedAnswers: load?.changedAnswers ?? 0,
     sendsAgainMs: { median: sorted[Math.floor(sorted.length / 2)] ?? 0, longest: sorted.at(-1) ?? 0 },
-    violations: violations.slice(0, mostViolations),
+    violations: violations.slice(0, maxViolations),
     folder: isKept ? folder : undefined,
   }
 }
@@ -156,7 +156,7 @@ interface World {
   service: Service
   sink: Sink
   load: Load
-  ask: Ask
+  ask: ApiClient
 }
 
 const acknowledgedIn = (requests: readonly SendRequest[]) => requests.reduce((sum, { emails }) => sum + emails.size, 0)
@@ -181,7 +181,7 @@ async function untilSending({ clock, service, sink, load }: World, sinceMs: numb
 }
 
 /** Reads all records of one period from the service and compares them with the ledgers. */
-async function settle({ sink, load, ask }: World, sinceMs: number, faults: readonly Fault[]) {
+async function settle({ sink, load, ask }: World, sinceMs: number, faults: readonly InjectedFault[]) {
   const listed = await ask.listEmails(sinceMs - clockSlackMs)
   const ours = new Set(load.requests.flatMap(({ texts }) => [...texts.keys()]))
   const mine = listed.filter(({ to }) => ours.has(to))
@@ -194,10 +194,10 @@ async function settle({ sink, load, ask }: World, sinceMs: number, faults: reado
     }
     return true
   })
-  const emails = new Map<string, ToldEmail[]>()
-  const close: ToldEmail[] = []
+  const emails = new Map<string, ReportedEmail[]>()
+  const close: ReportedEmail[] = []
   for (const { id, to, status } of mine) {
-    const email: ToldEmail = { id, recipient: to, status, events: events.get(id) ?? [], attempts: undefined }
+    const email: ReportedEmail = { id, recipient: to, status, events: events.get(id) ?? [], attempts: undefined }
     emails.set(to, [...(emails.get(to) ?? []), email])
     if (needsCloseLook(email, sink.taken.get(to)?.length ?? 0)) close.push(email)
   }

@@ -5,14 +5,14 @@
 import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Clock, pause } from '#base'
-import type { Fault } from './ledger.ts'
-import type { Load } from './load.ts'
-import { signal } from './processes.ts'
-import type { Chance } from './random.ts'
+import type { InjectedFault } from './ledger.ts'
+import type { Load } from './load-generator.ts'
+import { signal } from './process-tree.ts'
+import type { Sink } from './relay.ts'
+import type { SeededRandom } from './seeded-random.ts'
 import type { Service } from './service.ts'
-import type { Sink } from './sink.ts'
 
-/** Failpoints in the code (base/crash-points.ts). */
+/** Failpoints in the code (base/failpoints.ts). */
 const places = {
   'accept uncommitted': 'accept-uncommitted',
   'accept committed': 'accept-committed',
@@ -58,12 +58,12 @@ const dealt: readonly FaultKind[] = [
 ]
 
 /** The faults of one period of `runs`. */
-export function dealFaults(chance: Chance, runs: number, only: readonly FaultKind[] | undefined): FaultKind[] {
+export function planFaults(chance: SeededRandom, runs: number, only: readonly FaultKind[] | undefined): FaultKind[] {
   if (only) return Array.from({ length: runs }, (_, run) => only[run % only.length] as FaultKind)
   return [...chance.shuffled(dealt).slice(0, runs - 1), 'freeze']
 }
 
-const longestWaitMs = 300
+const maxWaitMs = 300
 const momentWithinMs = 3000
 const fuseWithinMs = 8000
 const deathWithinMs = 2000
@@ -78,7 +78,7 @@ const afterKillMs = 200
 
 export interface FaultDeps {
   clock: Clock
-  chance: Chance
+  chance: SeededRandom
   service: Service
   sink: Sink
   load: Load
@@ -86,23 +86,23 @@ export interface FaultDeps {
 }
 
 /** Applies the fault and returns its times; `undefined` if there was no process to apply it to. */
-export async function applyFault(kind: FaultKind, deps: FaultDeps): Promise<Fault | undefined> {
+export async function applyFault(kind: FaultKind, deps: FaultDeps): Promise<InjectedFault | undefined> {
   const { clock, service, leaseMs } = deps
   if (kind === 'freeze') return freeze(deps)
   const deliveries = await untilDelivering(deps, kind === 'shards taken' ? 2 : 1)
   const { children, postmaster, backends } = await service.running()
-  const kill = async (pids: readonly (number | undefined)[], moment: () => Promise<void>): Promise<Fault | undefined> => {
+  const kill = async (pids: readonly (number | undefined)[], moment: () => Promise<void>): Promise<InjectedFault | undefined> => {
     await moment()
     const beganMs = clock.nowMs()
     const killed = pids.filter((pid) => signal(pid, 'SIGKILL'))
     const endedMs = clock.nowMs() + leaseMs + afterKillMs
     return killed.length > 0 ? { kind, beganMs, endedMs } : undefined
   }
-  const anyTime = () => pause(clock, deps.chance.fraction() * longestWaitMs)
+  const anyTime = () => pause(clock, deps.chance.random() * maxWaitMs)
   const one = (pids: readonly number[]) => [deps.chance.pick(pids)]
   switch (kind) {
     case 'serve':
-      return kill([service.pid], deps.chance.fraction() < 0.6 ? () => atAnswer(deps) : anyTime)
+      return kill([service.pid], deps.chance.random() < 0.6 ? () => atAnswer(deps) : anyTime)
     case 'delivery':
       return kill(one(deliveries), anyTime)
     case 'all deliveries':
@@ -115,10 +115,7 @@ export async function applyFault(kind: FaultKind, deps: FaultDeps): Promise<Faul
     case 'postmaster':
       return kill([postmaster], anyTime)
     case 'everything':
-      return kill(
-        [service.pid, postmaster, ...[...children.values()].flat()],
-        deps.chance.fraction() < 0.5 ? () => atAnswer(deps) : anyTime,
-      )
+      return kill([service.pid, postmaster, ...[...children.values()].flat()], deps.chance.random() < 0.5 ? () => atAnswer(deps) : anyTime)
     case 'final dot':
       return kill(deliveries, () => atDot(deps))
     case 'shards taken':
@@ -166,17 +163,17 @@ function atCall(clock: Clock, listen: (call: (() => void) | undefined) => void):
 }
 
 /** Arms the failpoint and waits until a process reached it and killed itself. */
-async function blow(kind: Place, { clock, service, leaseMs }: FaultDeps, after: () => unknown): Promise<Fault | undefined> {
-  const fuse = join(service.fuses, places[kind])
+async function blow(kind: Place, { clock, service, leaseMs }: FaultDeps, after: () => unknown): Promise<InjectedFault | undefined> {
+  const trigger = join(service.failpoints, places[kind])
   const beganMs = clock.nowMs()
   const before = await pidsOf(service)
-  writeFileSync(fuse, '')
+  writeFileSync(trigger, '')
   after()
   const untilMs = clock.monotonicMs() + fuseWithinMs
   const isLit = () => {
     // The process that consumes the file kills itself immediately.
     try {
-      writeFileSync(fuse, '', { flag: 'r+' })
+      writeFileSync(trigger, '', { flag: 'r+' })
       return true
     } catch {
       return false
@@ -184,7 +181,7 @@ async function blow(kind: Place, { clock, service, leaseMs }: FaultDeps, after: 
   }
   while (isLit() && clock.monotonicMs() < untilMs) await pause(clock, pollMs)
   if (isLit()) {
-    rmSync(fuse, { force: true })
+    rmSync(trigger, { force: true })
     return undefined
   }
   const deadMs = clock.monotonicMs() + deathWithinMs
@@ -205,7 +202,7 @@ async function pidsOf(service: Service): Promise<Set<number>> {
  * Freezes one delivery process with messages in flight until its lease has expired and another has sent them, then resumes it. Messages
  * sent again are not answered until the first process had time to do harm.
  */
-async function freeze(deps: FaultDeps): Promise<Fault | undefined> {
+async function freeze(deps: FaultDeps): Promise<InjectedFault | undefined> {
   const { clock, sink, load, leaseMs } = deps
   const deliveries = await untilDelivering(deps, 2)
   if (deliveries.length < 2) return undefined

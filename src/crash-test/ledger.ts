@@ -20,7 +20,7 @@ export interface SendRequest {
 }
 
 /** A recipient's message that the relay answered with 250, or would have when the connection broke. */
-export interface Taken {
+export interface AcceptedMessage {
   /** Part of the relay's reply, and so of the attempt that recorded it. */
   id: string
   recipient: string
@@ -33,14 +33,14 @@ export interface Taken {
 }
 
 /** A fault: messages in flight between `beganMs` and `endedMs` may be repeated. */
-export interface Fault {
+export interface InjectedFault {
   kind: string
   beganMs: number
   endedMs: number
 }
 
 /** An attempt as shown by the API. */
-export interface ToldAttempt {
+export interface ReportedAttempt {
   status: string
   output: string
   outcomeUnknown: boolean
@@ -48,12 +48,12 @@ export interface ToldAttempt {
 }
 
 /** The service's record of one email. */
-export interface ToldEmail {
+export interface ReportedEmail {
   id: string
   recipient: string
   status: string
   /** Names of its events, in order. */
   events: readonly string[]
   /** Only for emails that need a close look. */
-  attempts: readonly ToldAttempt[] | undefined
+  attempts: readonly ReportedAttempt[] | undefined
 }

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { type Clock, pause } from '#base'
 import { findPostmaster } from '#db'
-import { listProcesses, type Process, signal } from './processes.ts'
+import { listProcesses, type Process, signal } from './process-tree.ts'
 
 const host = '127.0.0.1'
 const startWithinMs = 90_000
@@ -37,7 +37,7 @@ export interface Service {
   /** The `serve` process while it lives. */
   readonly pid: number | undefined
   /** Failpoint folder: a file in it makes the next process that passes kill itself. */
-  readonly fuses: string
+  readonly failpoints: string
   running(): Promise<Running>
   /** Starts the service and resolves when it is ready. */
   start(): Promise<void>
@@ -48,14 +48,14 @@ export interface Service {
 
 export async function openService({ clock, folder, script, environment, relayPort, leaseMs }: ServiceOptions): Promise<Service> {
   const data = join(folder, 'data')
-  const fuses = join(folder, 'fuses')
+  const failpoints = join(folder, 'failpoints')
   const logFile = join(folder, 'service.log')
-  await mkdir(fuses, { recursive: true })
+  await mkdir(failpoints, { recursive: true })
   const [port, smtpPort] = await freePorts(2)
   const url = `http://${host}:${port}`
   const settings = {
     ...withoutOurs(environment),
-    POSTRIDER_CRASH_POINTS: fuses,
+    POSTRIDER_FAILPOINTS: failpoints,
     POSTRIDER_DATA: data,
     HOST: host,
     PORT: String(port),
@@ -72,8 +72,8 @@ export async function openService({ clock, folder, script, environment, relayPor
     POSTRIDER_RETRY_MAX_SECONDS: '2',
     POSTRIDER_RATE_LIMIT: 'unlimited',
     POSTRIDER_SEND_LIMIT: 'unlimited',
-    POSTRIDER_BRAKE_FAILURE_PERCENT: 'off',
-    POSTRIDER_BRAKE_COMPLAINT_PERCENT: 'off',
+    POSTRIDER_AUTO_PAUSE_HARD_BOUNCE_PERCENT: 'off',
+    POSTRIDER_AUTO_PAUSE_COMPLAINT_PERCENT: 'off',
     POSTRIDER_LOG_LEVEL: 'warn',
   } as NodeJS.ProcessEnv
   let child: ChildProcess | undefined
@@ -122,7 +122,7 @@ export async function openService({ clock, folder, script, environment, relayPor
 
   return {
     url,
-    fuses,
+    failpoints,
     get key() {
       return key
     },

@@ -4,9 +4,9 @@
  * Promises: a key is shown once and stored as a SHA-256 hash; a revoked or held key stops working in every process within a second.
  */
 import { LRUCache } from 'lru-cache'
-import { type Clock, type Ids, Refusal, remembered } from '#base'
+import { type Clock, cached, type Ids, Refusal } from '#base'
 import { type Db, sql, type Tx } from '#db'
-import { addCredential, hashOf, type Permission } from './records.ts'
+import { addCredential, keyHashOf, type Permission } from './manage-credentials.ts'
 
 export {
   addCredential,
@@ -20,7 +20,7 @@ export {
   revokeCredential,
   revokeCredentialsOfTenant,
   sealedOfCredentials,
-} from './records.ts'
+} from './manage-credentials.ts'
 
 export interface Credential {
   id: number
@@ -79,11 +79,11 @@ export interface Credentials {
 }
 
 export function openCredentials({ db, clock }: { db: Db; clock: Clock }): Credentials {
-  const known = remembered(clock, (key) => db.first(credentialByKey, [hashOf(key), 'api']))
-  const knownLogins = remembered(clock, (key) => db.first(credentialByKey, [hashOf(key), 'smtp']))
+  const known = cached(clock, (key) => db.first(credentialByKey, [keyHashOf(key), 'api']))
+  const knownLogins = cached(clock, (key) => db.first(credentialByKey, [keyHashOf(key), 'smtp']))
   const savedAt = new LRUCache<number, number>({ max: 10_000 })
   const toSave = new Map<number, Date>()
-  const noteUse = ({ id }: Credential) => {
+  const recordUse = ({ id }: Credential) => {
     const nowMs = clock.nowMs()
     if (nowMs - (savedAt.get(id) ?? 0) < lastUsedEveryMs) return
     savedAt.set(id, nowMs)
@@ -98,7 +98,7 @@ export function openCredentials({ db, clock }: { db: Db; clock: Clock }): Creden
       const credential = await known.get(key)
       if (!credential) throw new Refusal('invalid_api_key', { message: 'no credential has this API key' })
       if (credential.revoked) throw new Refusal('expired_api_key', { message: 'this API key has been revoked' })
-      noteUse(credential)
+      recordUse(credential)
       return credential
     },
     async authenticateLogin(userName, key) {
@@ -109,7 +109,7 @@ export function openCredentials({ db, clock }: { db: Db; clock: Clock }): Creden
       if (credential.hold) throw new Refusal('credential_on_hold', { message: 'this SMTP login is on hold' })
       if (credential.permissions && !credential.permissions.includes('emails:send'))
         throw new Refusal('permission_denied', { message: 'this SMTP login lacks the permission emails:send' })
-      noteUse(credential)
+      recordUse(credential)
       return credential
     },
     async saveUses() {
@@ -119,8 +119,8 @@ export function openCredentials({ db, clock }: { db: Db; clock: Clock }): Creden
       await db.run(markUsed, [uses.map(([id]) => id), uses.map(([, at]) => at)])
     },
     forget() {
-      known.forget()
-      knownLogins.forget()
+      known.clear()
+      knownLogins.clear()
     },
   }
 }

@@ -2,8 +2,8 @@
  * Reads the tables and sequences to back up from the database's own catalogue, so that a new table is included automatically. Transaction
  * numbers, which are meaningless on another server, are rewritten so that their order survives.
  */
-import type { Queryable, Session } from './queryable.ts'
-import { sql } from './sql.ts'
+import type { DbSession, Queryable } from './queryable.ts'
+import { sql } from './sql-tag.ts'
 
 export interface StoredTable {
   name: string
@@ -99,7 +99,7 @@ export async function readSequences(on: Queryable, { columns }: Catalogue): Prom
 
 export const quoted = (name: string) => `"${name.replaceAll('"', '""')}"`
 
-async function linesOf(session: Session, text: string): Promise<string[]> {
+async function linesOf(session: DbSession, text: string): Promise<string[]> {
   const pieces: Buffer[] = []
   for await (const piece of session.copyOut(text)) pieces.push(piece as Buffer)
   return Buffer.concat(pieces)
@@ -109,7 +109,7 @@ async function linesOf(session: Session, text: string): Promise<string[]> {
 }
 
 /** The transaction numbers used by positions in the log, in order. Numbers between two of them need not be distinguished. */
-export async function findMarks(session: Session, { columns }: Catalogue): Promise<string[]> {
+export async function findMarks(session: DbSession, { columns }: Catalogue): Promise<string[]> {
   const parts = columns.flatMap(({ table, column, type, stamped }) => {
     const [from, name] = [quoted(table), quoted(column)]
     if (type === 'xid8' && !stamped) return [`select ${name} as mark from ${from}`]

@@ -15,7 +15,7 @@ export interface Frame {
 const firstLine = Buffer.from('POSTRIDER BACKUP 1\n')
 const headOctets = 5
 /** Postrider's frames are far smaller; a greater length means a damaged file. */
-const longestFrame = 64 * 1024 * 1024
+const maxFrameLength = 64 * 1024 * 1024
 const kinds = 'htdeaz'
 
 /** Writes are sequential; the digest comes last. */
@@ -72,7 +72,7 @@ export async function* readFrames(source: AsyncIterable<Uint8Array>): AsyncGener
     if (!head) throw new Error('the backup was cut off: its end is missing, and nothing of it is used')
     const kind = head.toString('latin1', 0, 1) as FrameKind
     const length = head.readUInt32BE(1)
-    if (!kinds.includes(kind) || length > longestFrame) throw new Error('the backup is damaged: nothing of it is used')
+    if (!kinds.includes(kind) || length > maxFrameLength) throw new Error('the backup is damaged: nothing of it is used')
     const octets = await take(length)
     if (!octets) throw new Error('the backup was cut off: its end is missing, and nothing of it is used')
     if (kind === 'z') {

@@ -8,8 +8,8 @@ import { copyText, findMarks, highestNumber, readCatalogue, readSequences, type 
 import { type FrameWriter, openFrameWriter } from './backup-frames.ts'
 import { listApplied, type MigrationMark } from './migrate.ts'
 import { droppingLock } from './partitions.ts'
-import type { Db, Session } from './queryable.ts'
-import { sql } from './sql.ts'
+import type { Db, DbSession } from './queryable.ts'
+import { sql } from './sql-tag.ts'
 
 /** The first frame of a backup. */
 export interface BackupHeader {
@@ -89,7 +89,7 @@ export async function writeBackup(db: Db, options: BackupOptions): Promise<{ tab
   }
 }
 
-async function writeData(session: Session, text: string, frames: FrameWriter, progress: (rows: number) => void): Promise<number> {
+async function writeData(session: DbSession, text: string, frames: FrameWriter, progress: (rows: number) => void): Promise<number> {
   const newline = 0x0a
   let rows = 0
   let pieces: Buffer[] = []

@@ -7,11 +7,11 @@ import type { Readable, Writable } from 'node:stream'
 import { Client, type CustomTypesConfig, type QueryResult, types } from 'pg'
 import { from as copyFrom, to as copyTo } from 'pg-copy-streams'
 import { pause, systemClock } from '#base'
-import { DatabaseUnreachable, NotDurable, saysServerIsLeaving, spoilsConnection } from './errors.ts'
-import type { Host } from './hosts.ts'
-import type { Sql } from './sql.ts'
+import type { Host } from './database-hosts.ts'
+import { DatabaseUnreachable, isConnectionFatal, isServerUnavailable, NotDurable } from './errors.ts'
+import type { Sql } from './sql-tag.ts'
 
-export interface Answer<Row> {
+export interface StatementResult<Row> {
   rows: Row[]
   /** Affected rows; 0 if the command has no count. */
   count: number
@@ -26,9 +26,9 @@ export interface Connection {
   /** True once the socket is closed or the last error made the session unusable. */
   readonly spoilt: boolean
   readonly socketLost: boolean
-  ask<Row>(statement: Sql<Row>, parameters: readonly unknown[]): Promise<Answer<Row>>
+  ask<Row>(statement: Sql<Row>, parameters: readonly unknown[]): Promise<StatementResult<Row>>
   /** The simple protocol: several statements in one round trip. Returns the result of the last one with rows. */
-  script<Row>(text: string): Promise<Answer<Row>>
+  script<Row>(text: string): Promise<StatementResult<Row>>
   /** `copy … to stdout`: streams the server's data with backpressure. */
   copyOut(text: string): Readable
   /** `copy … from stdin`: streams data to the server; finishes once the server has received all of it. */
@@ -79,7 +79,7 @@ const askTimeline = `
   select substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) as timeline`
 
 /** Connects to one host. Rejects with `DatabaseUnreachable` if it does not answer in time or is read-only. */
-export async function connect(host: Host, applicationName: string): Promise<Connection> {
+export async function connectDatabase(host: Host, applicationName: string): Promise<Connection> {
   const client = new Client({
     connectionString: host.url,
     application_name: applicationName,
@@ -121,7 +121,7 @@ function wrap(client: Client, host: Host): Connection & { timeline: number } {
     if (notice.routine === 'SyncRepWaitForLSN') standbyForsaken = true
   })
 
-  const answer = async <Row>(work: Promise<QueryResult<object> | QueryResult<object>[]>): Promise<Answer<Row>> => {
+  const answer = async <Row>(work: Promise<QueryResult<object> | QueryResult<object>[]>): Promise<StatementResult<Row>> => {
     try {
       const all = await work
       if (standbyForsaken) throw new NotDurable()
@@ -129,7 +129,7 @@ function wrap(client: Client, host: Host): Connection & { timeline: number } {
       const last = results.findLast((result) => result.fields.length > 0) ?? results.at(-1)
       return { rows: (last?.rows ?? []) as Row[], count: last?.rowCount ?? 0, command: results.at(-1)?.command ?? '' }
     } catch (error) {
-      if (saysServerIsLeaving(error) || spoilsConnection(error)) unfit = true
+      if (isServerUnavailable(error) || isConnectionFatal(error)) unfit = true
       throw error
     } finally {
       standbyForsaken = false

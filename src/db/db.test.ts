@@ -5,10 +5,10 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { describe, expect, inject, onTestFinished, test } from 'vitest'
 import { emailIdPrefix, openIds, pause, systemClock, systemRandom } from '#base'
-import { migrate } from './migrate.ts'
-import { openDb } from './open.ts'
+import { migrate, refuseUnknown } from './migrate.ts'
+import { openDb } from './open-database.ts'
 import { dropPartitions, ensurePartitions } from './partitions.ts'
-import { sql } from './sql.ts'
+import { sql } from './sql-tag.ts'
 
 const addressOf = (name: string) => inject('serverUrl').replace(/^([a-z]+:\/\/[^/]*\/)[^?]*/, `$1${name}`)
 
@@ -283,6 +283,23 @@ describe('migrations', () => {
       await expect(migrate(database.db, systemClock, folder)).rejects.toThrow('has migration 2 (two), which this version does not know')
       await write('0001-one.sql', 'create table one (id bigint)')
       await expect(migrate(database.db, systemClock, folder)).rejects.toThrow('migration 1 (one) was changed after it ran')
+    })
+  })
+
+  test('refuse a database of a pre-release version and name the next step', async () => {
+    const database = await emptyDatabase()
+    await inFolder(async (write, folder) => {
+      await write('0001-the-first-house.sql', 'create table notes (id integer)')
+      await write('0002-more.sql', 'create table more (id integer)')
+      await migrate(database.db, systemClock, folder)
+      for (const file of ['0001-the-first-house.sql', '0002-more.sql']) await rm(new URL(file, folder))
+      await write('0001-initial.sql', 'create table other (id integer)')
+      await expect(migrate(database.db, systemClock, folder)).rejects.toThrow(
+        'the database was made by a pre-release version, whose schema cannot be upgraded: set POSTRIDER_DATA to an empty data directory',
+      )
+      await expect(refuseUnknown([{ number: 1, name: 'the-first-house', sha256: '' }], 'the backup')).rejects.toThrow(
+        'the backup was made by a pre-release version, whose schema cannot be upgraded: restore it with the version that made it',
+      )
     })
   })
 })

@@ -7,13 +7,13 @@ import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { pause, silentLog, systemClock } from '#base'
-import { durabilityProblems } from './durability.ts'
+import { durabilityProblems } from './durability-settings.ts'
 import { embeddedUrlIfRunning, startEmbedded } from './embedded.ts'
-import { openDb } from './open.ts'
-import { chooseAccount } from './server-account.ts'
-import { findBinaries } from './server-binaries.ts'
-import { findPostmaster } from './server-process.ts'
-import { sql } from './sql.ts'
+import { chooseAccount } from './embedded-account.ts'
+import { findBinaries } from './embedded-binaries.ts'
+import { findPostmaster } from './embedded-process.ts'
+import { openDb } from './open-database.ts'
+import { sql } from './sql-tag.ts'
 
 const run = promisify(execFile)
 const isRoot = process.getuid?.() === 0
@@ -273,7 +273,7 @@ describe('binaries', () => {
   })
 })
 
-test.runIf(isRoot)('as root, a state folder below a folder closed to others works, and no folder is opened for it', async () => {
+test.runIf(isRoot)('as root, a data directory below a folder closed to others works, and no folder is opened for it', async () => {
   const home = join(base, 'home')
   const folder = join(home, 'state')
   await mkdir(home, { mode: 0o700 })

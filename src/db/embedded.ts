@@ -5,12 +5,10 @@
  */
 import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { type Clock, type Log, makeStateFolder, pause } from '#base'
-import { sqlState } from './errors.ts'
-import { openDb } from './open.ts'
-import type { Db } from './queryable.ts'
-import { type Account, chooseAccount } from './server-account.ts'
-import { type Binaries, findBinaries } from './server-binaries.ts'
+import { type Clock, type Log, makeDataDirectory, pause } from '#base'
+import { lockState } from './data-directory-lock.ts'
+import { type Account, chooseAccount } from './embedded-account.ts'
+import { type Binaries, findBinaries } from './embedded-binaries.ts'
 import {
   databaseName,
   findCluster,
@@ -20,11 +18,13 @@ import {
   readPassword,
   serverSettings,
   superuser,
-} from './server-cluster.ts'
-import { clearAfterDeath, findPostmaster, logTail, shortenLog, startPostmaster, stopPostmaster, worksIn } from './server-process.ts'
-import { chooseSocketFolder, makeSocketFolder, removeTemporary } from './server-socket.ts'
-import { sql } from './sql.ts'
-import { lockState } from './state-lock.ts'
+} from './embedded-cluster.ts'
+import { clearAfterDeath, findPostmaster, logTail, shortenLog, startPostmaster, stopPostmaster, worksIn } from './embedded-process.ts'
+import { chooseSocketFolder, makeSocketFolder, removeTemporary } from './embedded-socket.ts'
+import { sqlState } from './errors.ts'
+import { openDb } from './open-database.ts'
+import type { Db } from './queryable.ts'
+import { sql } from './sql-tag.ts'
 
 const answerWithinMs = 60_000
 /** A server that answers "starting up" is replaying its log; stopping it would only restart the recovery. */
@@ -33,7 +33,7 @@ const askEveryMs = 50
 const lookEveryMs = 1000
 const startAttempts = 5
 const firstPauseMs = 250
-const longestPauseMs = 30_000
+const maxPauseMs = 30_000
 
 export interface Embedded {
   /** For `openDb`. Unchanged when the server restarts. */
@@ -70,7 +70,7 @@ export async function embeddedUrlIfRunning(folder: string): Promise<string | und
 /** Starts the server of this data directory, creating the cluster at first use, or adopts a server left by a killed supervisor. */
 export async function startEmbedded({ folder: given, clock, log, settingsForTests = [] }: EmbeddedOptions): Promise<Embedded> {
   const folder = resolve(given)
-  makeStateFolder(folder)
+  makeDataDirectory(folder)
   const unlock = await lockState(folder)
   let server: Server | undefined
   try {
@@ -240,7 +240,7 @@ function supervise(server: Server, firstPid: number, unlock: () => Promise<void>
       } catch (error) {
         log.error({ err: error }, 'the embedded PostgreSQL could not be started again yet')
         look = pauseMs
-        pauseMs = Math.min(pauseMs * 2, longestPauseMs)
+        pauseMs = Math.min(pauseMs * 2, maxPauseMs)
       }
     }
   }

@@ -38,22 +38,22 @@ export function sqlState(error: unknown): string | undefined {
 }
 
 /** The database (classes 22, 23) or Postrider rejected the data itself, so that a retry cannot succeed. */
-export const refusesContent = (error: unknown): boolean =>
+export const isContentRejected = (error: unknown): boolean =>
   /^2[23]/.test(sqlState(error) ?? '') || error instanceof TypeError || error instanceof RangeError
 
 /** The transaction was rolled back as the victim of a deadlock or a serialisation failure. */
-export const wasSacrificed = (error: unknown): boolean => ['40001', '40P01'].includes(sqlState(error) ?? '')
+export const isTransactionConflict = (error: unknown): boolean => ['40001', '40P01'].includes(sqlState(error) ?? '')
 
 /** Too many connections for the server, the database or the role. */
-export const saysServerIsFull = (error: unknown): boolean =>
-  sqlState(error) === '53300' || (error instanceof DatabaseUnreachable && saysServerIsFull(error.cause))
+export const isTooManyConnections = (error: unknown): boolean =>
+  sqlState(error) === '53300' || (error instanceof DatabaseUnreachable && isTooManyConnections(error.cause))
 
 /** The server is shutting down, crashed, is starting or became read-only, so that every idle connection to it is suspect. */
-const leavingStates = new Set(['25006', '57P01', '57P02', '57P03'])
-export const saysServerIsLeaving = (error: unknown) => leavingStates.has(sqlState(error) ?? '')
+const unavailableStates = new Set(['25006', '57P01', '57P02', '57P03'])
+export const isServerUnavailable = (error: unknown) => unavailableStates.has(sqlState(error) ?? '')
 
 /** After these codes the session or its prepared statements are unusable: 0A000 is a plan for an older schema, 26000 a lost statement. */
-export const spoilsConnection = (error: unknown) => /^(08|57P|0A000|25006|25P03|26000|53|58|XX)/.test(sqlState(error) ?? '')
+export const isConnectionFatal = (error: unknown) => /^(08|57P|0A000|25006|25P03|26000|53|58|XX)/.test(sqlState(error) ?? '')
 
 /** The server may have gone down with this error; whether the session survived must be checked. */
-export const maySpellEnd = (error: unknown) => /^(08|57P|53|58|XX)/.test(sqlState(error) ?? '')
+export const mayMeanServerDown = (error: unknown) => /^(08|57P|53|58|XX)/.test(sqlState(error) ?? '')

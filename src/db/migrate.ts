@@ -6,13 +6,15 @@ import { hash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import type { Clock } from '#base'
 import type { Db, Queryable } from './queryable.ts'
-import { sql } from './sql.ts'
+import { sql } from './sql-tag.ts'
 
-const leastMajorVersion = 15
+const minMajorVersion = 15
 /** An advisory lock of Postrider; the number is arbitrary. */
 const migrationLock = 7_305_001
 const ownFolder = new URL('./migrations/', import.meta.url)
 const fileForm = /^(\d{4})-([a-z0-9-]+)\.sql$/
+/** The first of the migrations that were replaced by one initial schema before the first release. */
+const preReleaseName = 'the-first-house'
 
 const serverVersion = sql<{ name: string; number: number }>`
   select current_setting('server_version') as name, current_setting('server_version_num')::integer as number`
@@ -74,8 +76,8 @@ async function readMigrations(folder: URL): Promise<Migration[]> {
  */
 export async function migrate(db: Db, clock: Clock, folder = ownFolder, last = Number.POSITIVE_INFINITY): Promise<string[]> {
   const version = await db.first(serverVersion)
-  if (!version || version.number < leastMajorVersion * 10_000) {
-    throw new Error(`PostgreSQL ${leastMajorVersion} or later is needed; this server is ${version?.name}`)
+  if (!version || version.number < minMajorVersion * 10_000) {
+    throw new Error(`PostgreSQL ${minMajorVersion} or later is needed; this server is ${version?.name}`)
   }
   const known = await readMigrations(folder)
   // A session lock, because each migration commits separately. The server releases it when the session ends.
@@ -105,6 +107,13 @@ async function apply(db: Db, { number, name, text, sha256 }: Migration, clock: C
 }
 
 function refuseStrangers(applied: readonly MigrationMark[], known: readonly Migration[], what = 'the database'): void {
+  if (applied[0]?.name === preReleaseName && known[0]?.name !== preReleaseName) {
+    const nextStep =
+      what === 'the database'
+        ? 'set POSTRIDER_DATA to an empty data directory, or DATABASE_URL to an empty database'
+        : 'restore it with the version that made it'
+    throw new Error(`${what} was made by a pre-release version, whose schema cannot be upgraded: ${nextStep}`)
+  }
   applied.forEach((done, index) => {
     const migration = known[index]
     if (!migration) {

@@ -5,7 +5,7 @@
 import { emailIdPrefix } from '#base'
 import { sqlState } from './errors.ts'
 import type { Db } from './queryable.ts'
-import { sql } from './sql.ts'
+import { sql } from './sql-tag.ts'
 
 export interface PartitionedTable {
   table: string
@@ -49,18 +49,18 @@ const dayOf = (timeMs: number) => new Date(timeMs).toISOString().slice(0, 10).re
 const boundOf = (key: PartitionedTable['key'], dayStartMs: number) =>
   key === 'email-id' ? `'${emailIdPrefix(dayStartMs)}'` : `'${new Date(dayStartMs).toISOString()}'`
 
-function refuseOddName(table: string): void {
+function rejectOddName(table: string): void {
   if (!/^[a-z_]{1,50}$/.test(table)) throw new Error(`"${table}" is not a table's name`)
 }
 
 /** A row found no partition for its day, for example if no process ran long enough to create it ahead. */
-export const lacksPartition = (error: unknown): boolean => sqlState(error) === '23514'
+export const isMissingPartition = (error: unknown): boolean => sqlState(error) === '23514'
 
 /** Creates the missing partitions of `days` days, starting with the day of `fromMs`; safe to run concurrently. Returns their names. */
 export async function ensurePartitions(db: Db, tables: readonly PartitionedTable[], fromMs: number, days: number): Promise<string[]> {
   const firstDayMs = Math.floor(fromMs / dayMs) * dayMs
   const wanted = tables.flatMap(({ table, key, settings }) => {
-    refuseOddName(table)
+    rejectOddName(table)
     return Array.from({ length: days }, (_, day) => {
       const startMs = firstDayMs + day * dayMs
       const name = `${table}_${dayOf(startMs)}`
@@ -83,7 +83,7 @@ export async function ensurePartitions(db: Db, tables: readonly PartitionedTable
 }
 
 /** Runs a write, and repeats it once if a partition was missing, after creating the partitions for the given moments. */
-export async function makingDays<T>(
+export async function withPartitions<T>(
   db: Db,
   write: () => Promise<T>,
   days: readonly { tables: readonly PartitionedTable[]; timesMs: readonly number[] }[],
@@ -91,7 +91,7 @@ export async function makingDays<T>(
   try {
     return await write()
   } catch (error) {
-    if (!lacksPartition(error)) throw error
+    if (!isMissingPartition(error)) throw error
     for (const { tables, timesMs } of days)
       for (const day of new Set(timesMs.map((timeMs) => Math.floor(timeMs / dayMs)))) await ensurePartitions(db, tables, day * dayMs, 1)
     return write()
@@ -100,7 +100,7 @@ export async function makingDays<T>(
 
 /** Drops the partitions that end at or before `beforeMs` and returns their names; returns no names while another process is dropping. */
 export async function dropPartitions(db: Db, table: string, beforeMs: number): Promise<string[]> {
-  refuseOddName(table)
+  rejectOddName(table)
   const session = await db.session()
   try {
     if (!(await session.first(tryLock, [droppingLock]))?.taken) return []
@@ -130,7 +130,7 @@ export async function indexPartitions(
   beforeMs: number,
   { name, definition }: { name: string; definition: string },
 ): Promise<string[]> {
-  refuseOddName(table)
+  rejectOddName(table)
   const session = await db.session()
   const made: string[] = []
   try {

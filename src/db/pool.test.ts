@@ -2,8 +2,8 @@ import { Readable, Writable } from 'node:stream'
 import { describe, expect, test } from 'vitest'
 import { silentLog } from '#base'
 import type { Connection } from './connection.ts'
+import type { Host } from './database-hosts.ts'
 import { DatabaseUnreachable } from './errors.ts'
-import type { Host } from './hosts.ts'
 import { openPool } from './pool.ts'
 
 /** Hosts a and b with a timeline each; undefined means down. */

@@ -4,9 +4,9 @@
  * it claims to be writable (reliability finding 8). If the server refuses further connections, the pool continues with those it has.
  */
 import { type Log, pause, systemClock } from '#base'
-import { type Connection, connect } from './connection.ts'
-import { DatabaseUnreachable, saysServerIsFull } from './errors.ts'
-import { hostsOf } from './hosts.ts'
+import { type Connection, connectDatabase } from './connection.ts'
+import { hostsOf } from './database-hosts.ts'
+import { DatabaseUnreachable, isTooManyConnections } from './errors.ts'
 
 export interface PoolConfig {
   url: string
@@ -15,7 +15,7 @@ export interface PoolConfig {
   log: Log
 }
 
-export interface Pool {
+export interface ConnectionPool {
   take(): Promise<Connection>
   /** Ends the connection if it is unusable or outdated. */
   give(connection: Connection): void
@@ -34,7 +34,7 @@ interface Waiting {
   fail: (error: unknown) => void
 }
 
-export function openPool({ url, poolSize, applicationName, log }: PoolConfig, connectTo = connect): Pool {
+export function openPool({ url, poolSize, applicationName, log }: PoolConfig, connectTo = connectDatabase): ConnectionPool {
   const hosts = hostsOf(url)
   /** Index of the host of the last connection; it is tried first. */
   let current = 0
@@ -115,7 +115,7 @@ export function openPool({ url, poolSize, applicationName, log }: PoolConfig, co
   function growFor(waiter: Waiting): void {
     grow().then(waiter.settle, (error: unknown) => {
       // With only one connection, a caller that holds it and asks for a second would deadlock.
-      if (closing || size < 2 || !saysServerIsFull(error)) return waiter.fail(error)
+      if (closing || size < 2 || !isTooManyConnections(error)) return waiter.fail(error)
       if (fullUntilMs === 0) log.warn({ connections: size, wanted: poolSize }, 'the database allows no more connections; these must do')
       fullUntilMs = systemClock.monotonicMs() + fullForMs
       const connection = idle.pop()
@@ -177,7 +177,7 @@ export function openPool({ url, poolSize, applicationName, log }: PoolConfig, co
 }
 
 /** Connects once, so that a wrong URL is reported at the start; retries for `waitMs`, for a server that is still starting. */
-export async function awaitDatabase(pool: Pool, waitMs: number, log: Log): Promise<void> {
+export async function awaitDatabase(pool: ConnectionPool, waitMs: number, log: Log): Promise<void> {
   const deadlineMs = systemClock.monotonicMs() + waitMs
   for (let told = false; ; told = true) {
     try {

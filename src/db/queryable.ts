@@ -1,6 +1,6 @@
 /** The interface of all modules to PostgreSQL: the same methods on a transaction, a session and the database. */
 import type { Readable, Writable } from 'node:stream'
-import type { Sql } from './sql.ts'
+import type { Sql } from './sql-tag.ts'
 
 export interface Queryable {
   rows<Row>(statement: Sql<Row>, parameters?: readonly unknown[]): Promise<Row[]>
@@ -17,7 +17,7 @@ export interface Tx extends Queryable {
 }
 
 /** One dedicated connection, as an advisory lock needs. It is not counted in the pool. */
-export interface Session extends Queryable {
+export interface DbSession extends Queryable {
   readonly scope: 'session'
   /** Aborts when the connection, and every lock it held, is lost. */
   readonly lost: AbortSignal
@@ -45,7 +45,7 @@ export interface Db extends Queryable {
   /** A hint only: notifications sent while the connection is down are lost. The returned function stops listening. */
   listen(channel: string, heard: (payload: string) => void, options?: ListenOptions): Promise<() => Promise<void>>
   notify(channel: string, payload: string): Promise<void>
-  session(): Promise<Session>
+  session(): Promise<DbSession>
   /** Waits for running statements, then ends every connection. */
   close(): Promise<void>
 }

@@ -9,8 +9,8 @@ import { type BackupHeader, type BackupProgress, unhurried } from './backup.ts'
 import { quoted, type StoredSequence, type StoredTable } from './backup-catalog.ts'
 import { type Frame, readFrames } from './backup-frames.ts'
 import { migrate, refuseUnknown } from './migrate.ts'
-import type { Db, Queryable, Session } from './queryable.ts'
-import { sql } from './sql.ts'
+import type { Db, DbSession, Queryable } from './queryable.ts'
+import { sql } from './sql-tag.ts'
 
 export interface RestoreOptions {
   source: AsyncIterable<Uint8Array>
@@ -26,7 +26,7 @@ export interface RestoreOptions {
 
 const decompress = promisify(zstdDecompress)
 /** A frame of Postrider's holds one MiB of data and the rest of one message of the server. */
-const mostOctets = 256 * 1024 * 1024
+const maxOctets = 256 * 1024 * 1024
 /**
  * Sequence gap, so that event numbers assigned between backup and loss are not reused; webhook receivers would take new events for known
  * ones.
@@ -58,7 +58,7 @@ export async function restoreBackup(
     await session.script(`begin; ${unhurried}`)
     if (!(await options.isEmpty(session))) {
       throw new Error(
-        'this installation is not empty: restore into an empty state folder (POSTRIDER_DATA) or an empty database (DATABASE_URL)',
+        'this installation is not empty: restore into an empty data directory (POSTRIDER_DATA) or an empty database (DATABASE_URL)',
       )
     }
     await makePartitions(session, header)
@@ -85,7 +85,7 @@ function read<T>(frame: Frame, kind: Frame['kind']): T {
   return JSON.parse(frame.octets.toString()) as T
 }
 
-async function makePartitions(session: Session, { partitions }: BackupHeader): Promise<void> {
+async function makePartitions(session: DbSession, { partitions }: BackupHeader): Promise<void> {
   const here = new Set((await session.rows(relationsNamed, [partitions.map(({ name }) => name)])).map(({ name }) => name))
   for (const { table, name, bounds, settings } of partitions) {
     if (here.has(name)) continue
@@ -96,7 +96,7 @@ async function makePartitions(session: Session, { partitions }: BackupHeader): P
 
 /** Empties each table first, because migrations insert rows too. */
 async function loadTables(
-  session: Session,
+  session: DbSession,
   frames: AsyncGenerator<Frame>,
   progress: RestoreOptions['progress'],
 ): Promise<Record<string, number>> {
@@ -112,7 +112,7 @@ async function loadTables(
     const finished = new Promise<void>((resolve) => into.once('finish', resolve))
     try {
       for (frame = await next(frames); frame.kind === 'd'; frame = await next(frames)) {
-        const data = await decompress(frame.octets, { maxOutputLength: mostOctets })
+        const data = await decompress(frame.octets, { maxOutputLength: maxOctets })
         octets += data.length
         if (!into.write(data)) await Promise.race([new Promise((resolve) => into.once('drain', resolve)), failed])
         progress?.({ table: table.name, rows: 0, octets })
@@ -138,7 +138,7 @@ async function loadTables(
 }
 
 /** A new server may have a lower transaction counter than the log's rows; new log entries must sort after all of them. */
-async function countBeyond(db: Db, session: Session, number: number): Promise<void> {
+async function countBeyond(db: Db, session: DbSession, number: number): Promise<void> {
   const missing = number + 1 - ((await db.first(currentNumber))?.number ?? 0)
   if (missing <= 0) return
   await session.script(`do $$ begin for nth in 1..${Math.ceil(missing)} loop perform pg_current_xact_id(); commit; end loop; end $$`)

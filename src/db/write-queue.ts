@@ -3,7 +3,7 @@
  * database is unavailable the oldest entries are dropped and counted.
  */
 import { type Clock, type Log, pause } from '#base'
-import { refusesContent } from './errors.ts'
+import { isContentRejected } from './errors.ts'
 
 export interface WriteQueueDeps<Item> {
   clock: Clock
@@ -116,7 +116,7 @@ export function openWriteQueue<Item>({
       await write(batch)
       return true
     } catch (error) {
-      if (!refusesContent(error)) {
+      if (!isContentRejected(error)) {
         if (!isAway) log.warn({ err: error }, `${called} could not be written; it is tried again`)
         return false
       }

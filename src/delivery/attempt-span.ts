@@ -3,7 +3,7 @@
  * recipient addresses.
  */
 import type { EndedSpan } from '#base'
-import type { Outcome } from './outcome.ts'
+import type { Outcome } from './attempt-outcome.ts'
 
 /** Undefined for an outcome without an attempt. */
 export function attemptSpan(one: Outcome): EndedSpan | undefined {
@@ -17,10 +17,10 @@ export function attemptSpan(one: Outcome): EndedSpan | undefined {
     attributes: {
       'postrider.tenant.id': claimed.tenantId,
       'postrider.mode': claimed.test ? 'test' : 'live',
-      'postrider.attempt': claimed.failures + 1,
+      'postrider.attempt': claimed.attempts + 1,
       'postrider.outcome': status,
       'postrider.outcome.unknown': one.outcomeUnknown,
-      'postrider.destination': claimed.destination,
+      'postrider.recipient_domain': claimed.recipientDomain,
       'postrider.source': one.source,
       'postrider.smtp.code': one.code,
       'postrider.smtp.enhanced_code': one.enhanced,

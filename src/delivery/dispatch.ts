@@ -8,44 +8,44 @@ import type { Domains } from '#domains'
 import { openResolver, type Resolver } from '#net'
 import { type Scenario, simulatorDomain } from '#simulator'
 import type { Dial, SmtpLimits } from '#smtp'
-import { type Claimed, type Lane, type Leases, type QueueStop, type RetrySchedule, wholeScheduleMs } from '#spool'
-import type { FindingFor } from './carry.ts'
-import { type Destination, openDestination } from './destination.ts'
+import { type Claimed, type Lane, type Leases, type QueuePause, type RetrySchedule, wholeScheduleMs } from '#spool'
+import { type AttemptResult, decideOutcome, expired, noRemote, type Outcome, type RemoteMta, withoutAttempt } from './attempt-outcome.ts'
+import type { JobResult } from './connection-worker.ts'
+import { pausedWords } from './delay-reason.ts'
+import { egressPathsName, egressPathsOf } from './egress-path.ts'
+import { maxPostponeMs, minPostponeMs, openEgressPool } from './egress-pool.ts'
 import type { Job } from './job.ts'
-import type { LetGo } from './let-go.ts'
-import { type Found, openLookUps } from './look-ups.ts'
-import { openMailGuard } from './mail-guard.ts'
-import { openMessages } from './messages.ts'
-import type { Way } from './open-connection.ts'
-import { decide, expired, type Finding, nowhere, type Outcome, type RemoteEnd, untried } from './outcome.ts'
-import { outletName, outletOf } from './outlet.ts'
-import { longestPutOffMs, openPoolTurns, shortestPutOffMs } from './pool-turns.ts'
+import { openMailGuard } from './mail-ssrf-guard.ts'
+import type { NextHop } from './open-connection.ts'
+import { openMessages } from './prepare-messages.ts'
+import type { Requeue } from './requeue.ts'
+import { type LookedUpRoute, openRouteLookup } from './route-lookup.ts'
 import type { Provider, Providers } from './shaping/providers.ts'
-import type { Shaper } from './shaping/shaping.ts'
-import { sendToSimulator } from './simulated.ts'
-import type { Source } from './sources/sources.ts'
-import type { OutletAddresses } from './sources/turns.ts'
+import type { TrafficShaper } from './shaping/shaping.ts'
+import { sendToSimulator } from './simulated-delivery.ts'
+import { openSite, type Site } from './site.ts'
+import type { EgressSource } from './sources/egress-sources.ts'
+import type { PathAddresses } from './sources/next-source.ts'
 import { openWarmUp, type WarmUp } from './sources/warm-up.ts'
-import { pausedWords } from './standstill.ts'
-import type { GuardedHost } from './tls/policy.ts'
+import type { GuardedHost } from './tls/tls-policy.ts'
 
 /** A domain in backoff is checked again after at most this time: another process may have raised the limits. */
-const longestRestMs = 30_000
+const maxSuspensionMs = 30_000
 /** After a resume, mail for the provider continues within this time; also the minimum delay between checks of its mail. */
 const pausedLookMs = 5000
 /**
  * Maximum delay between checks of a paused provider's mail, so that it is not claimed and postponed all the time. Resuming makes it due at
  * once.
  */
-const longestPausedLookMs = 60_000
-const mostResting = 2000
+const maxPausedLookMs = 60_000
+const maxSuspended = 2000
 /** After its retry schedule ends, an email may wait this long to be offered one last time. */
 const graceMs = 86_400_000
 const relayProvider: Provider = { name: 'relay', isNamed: true, connections: 40, rate: null }
 /** A password sent to these hosts stays on the machine, so TLS is not required. */
 const loopbackHosts = ['127.0.0.1', '::1', 'localhost']
 
-export interface DispatchDeps extends LetGo {
+export interface DispatchDeps extends Requeue {
   db: Db
   clock: Clock
   ids: Ids
@@ -53,13 +53,13 @@ export interface DispatchDeps extends LetGo {
   secrets: Secrets
   domains: Domains
   config: Pick<Config, 'hostname' | 'mxPort' | 'mtaStsPort' | 'relay' | 'resolvers' | 'trustedResolvers' | 'allowedNetworks'>
-  leases: Pick<Leases, 'holds'>
+  leases: Pick<Leases, 'owns'>
   /** The active queue pauses. */
-  stops(): Promise<readonly QueueStop[]>
-  shaper: Shaper
+  pauses(): Promise<readonly QueuePause[]>
+  shaper: TrafficShaper
   providers: Providers
   schedule: RetrySchedule
-  /** Hands outcomes to the recorder; the recipients are then no longer in flight. */
+  /** InFlight outcomes to the recorder; the recipients are then no longer in flight. */
   finished(outcomes: Outcome[]): void
   /** Behaviour of hosts in the simulated network, in addition to the simulator's own addresses. */
   scenario?: Scenario | undefined
@@ -72,81 +72,86 @@ export interface DispatchDeps extends LetGo {
 export interface Dispatch {
   send(jobs: readonly Job[]): void
   /** Recipient domains for which no more mail is to be claimed now. */
-  resting(): string[]
+  suspendedDomains(): string[]
   /** The same for single tenants: lanes from which no more mail is to be claimed now. */
-  restingLanes(): Lane[]
+  suspendedLanes(): Lane[]
   /** Removes and returns every recipient that no connection has started. */
-  takeBack(): Claimed[]
+  takeUnstarted(): Claimed[]
   close(): void
   destroy(): void
 }
 
 export function openDispatch(deps: DispatchDeps): Dispatch {
   const { clock, config, ids, schedule } = deps
-  const fraction = () => ids.fraction()
+  const random = () => ids.random()
   const resolver = deps.outside?.resolver ?? openResolver({ servers: config.resolvers, clock, ids, queryMs: deps.bounds?.dnsQueryMs })
   const guard = openMailGuard(deps)
-  const destinations = new Map<string, Destination>()
+  const sites = new Map<string, Site>()
   let closing = false
 
-  const report = ({ job, findings, ...known }: FindingFor, fractionOf: (claimed: Claimed) => number = fraction) => {
+  const report = ({ job, results, ...known }: JobResult, fractionOf: (claimed: Claimed) => number = random) => {
     const facts = { ...known, schedule, atMs: clock.nowMs(), unknownRetry: 'by schedule' as const }
     messages.release(job)
     deps.finished(
       job.recipients.map((claimed, index) =>
-        decide(claimed, findings[index] as Finding, { ...facts, fraction: () => fractionOf(claimed) }),
+        decideOutcome(claimed, results[index] as AttemptResult, { ...facts, random: () => fractionOf(claimed) }),
       ),
     )
   }
 
-  const reportAll = (job: Job, finding: Finding, remote: RemoteEnd = nowhere, conversation = '') =>
-    report({ job, findings: job.recipients.map(() => finding), remote, durationMs: 0, conversation })
+  const reportAll = (job: Job, attemptResult: AttemptResult, remote: RemoteMta = noRemote, conversation = '') =>
+    report({ job, results: job.recipients.map(() => attemptResult), remote, durationMs: 0, conversation })
 
-  const abandon = (job: Job) => {
+  const requeueJob = (job: Job) => {
     messages.release(job)
-    deps.abandoned(job.recipients)
+    deps.requeue(job.recipients)
   }
 
-  const putOff = (job: Job, forMs: number, waitsFor: string) => {
+  const postponeJob = (job: Job, forMs: number, delayReason: string) => {
     messages.release(job)
-    deps.putOff(job.recipients, forMs, waitsFor)
+    deps.postpone(job.recipients, forMs, delayReason)
   }
 
-  const isLastTry = ({ failures }: Claimed) => failures + 1 >= schedule.maxAttempts
+  const isLastTry = ({ attempts }: Claimed) => attempts + 1 >= schedule.maxAttempts
   const oldestMs = wholeScheduleMs(schedule) + graceMs
   /** The retry schedule starts with the first attempt. A held email or one retried by hand has not started it. */
   const isOver = (one: Claimed) =>
-    isLastTry(one) && one.failures > 0 && clock.nowMs() - (emailIdTimeMs(one.emailId) ?? clock.nowMs()) > oldestMs
+    isLastTry(one) && one.attempts > 0 && clock.nowMs() - (emailIdTimeMs(one.emailId) ?? clock.nowMs()) > oldestMs
 
   /** The job's connection was opened for another email, and the job has one attempt left. */
-  const notOfferedAgain = (job: Job, forMs: number, waitsFor: string) => {
+  const notOfferedAgain = (job: Job, forMs: number, delayReason: string) => {
     const over = job.recipients.filter(isOver)
-    if (over.length > 0) deps.finished(over.map((one) => decide(one, expired(waitsFor), untried(deps, 'by schedule'))))
+    if (over.length > 0) deps.finished(over.map((one) => decideOutcome(one, expired(delayReason), withoutAttempt(deps, 'by schedule'))))
     job.recipients = job.recipients.filter((one) => !over.includes(one))
-    putOff(job, Math.min(forMs, longestPutOffMs), waitsFor)
+    postponeJob(job, Math.min(forMs, maxPostponeMs), delayReason)
   }
 
-  const messages = openMessages({ ...deps, report: reportAll, abandoned: abandon })
+  const messages = openMessages({ ...deps, report: reportAll, requeue: requeueJob })
 
   /** By recipient domain, oldest first: the monotonic time in ms until which its mail is not claimed. */
-  const resting = new Map<string, number>()
-  const surplus = (jobs: readonly Job[], forMs: number, waitsFor: string, domainRestMs = Math.min(forMs, longestRestMs)) => {
-    const untilMs = clock.monotonicMs() + domainRestMs
+  const suspendedDomains = new Map<string, number>()
+  const postponeJobs = (
+    jobs: readonly Job[],
+    forMs: number,
+    delayReason: string,
+    domainSuspensionMs = Math.min(forMs, maxSuspensionMs),
+  ) => {
+    const untilMs = clock.monotonicMs() + domainSuspensionMs
     for (const job of jobs) {
       const [first] = job.recipients
-      if (first) resting.set(first.destination, untilMs)
-      if (forMs > shortestPutOffMs) putOff(job, Math.min(forMs, longestPutOffMs), waitsFor)
-      else abandon(job)
+      if (first) suspendedDomains.set(first.recipientDomain, untilMs)
+      if (forMs > minPostponeMs) postponeJob(job, Math.min(forMs, maxPostponeMs), delayReason)
+      else requeueJob(job)
     }
-    for (const domain of resting.keys()) if (resting.size > mostResting) resting.delete(domain)
+    for (const domain of suspendedDomains.keys()) if (suspendedDomains.size > maxSuspended) suspendedDomains.delete(domain)
   }
 
-  const endFor = (source: Source, provider: Provider) => {
+  const pathFor = (source: EgressSource, provider: Provider) => {
     const { address, ehloName, warmUpFrom } = source
     return {
       source: address,
       ehloName: ehloName ?? config.hostname,
-      shape: deps.shaper.shape(address, provider),
+      limiter: deps.shaper.limiterFor(address, provider),
       warmUp: warmUpFrom === null ? undefined : warmUpOf(address, provider.isNamed ? provider.name : 'others', warmUpFrom.getTime()),
     }
   }
@@ -157,60 +162,60 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
     warmUps.set(key, warmUp)
     return warmUp
   }
-  const outletFor = (addresses: OutletAddresses<Source> | undefined, provider: Provider) => {
+  const egressPathsFor = (addresses: PathAddresses<EgressSource> | undefined, provider: Provider) => {
     if (addresses) {
-      const { four, six } = addresses
-      return outletOf({ four: four && endFor(four, provider), six: six && endFor(six, provider) })
+      const { ipv4, ipv6 } = addresses
+      return egressPathsOf({ ipv4: ipv4 && pathFor(ipv4, provider), ipv6: ipv6 && pathFor(ipv6, provider) })
     }
-    const end = { source: undefined, ehloName: config.hostname, shape: deps.shaper.shape('', provider), warmUp: undefined }
-    return outletOf({ four: end, six: end })
+    const path = { source: undefined, ehloName: config.hostname, limiter: deps.shaper.limiterFor('', provider), warmUp: undefined }
+    return egressPathsOf({ ipv4: path, ipv6: path })
   }
 
   /** `addresses`: the egress sources to send from; undefined: the operating system chooses. */
-  const destinationFor = (name: string, provider: Provider, addresses?: OutletAddresses<Source>): Destination => {
-    const key = addresses ? `${name} ${outletName(addresses)}` : name
-    let destination = destinations.get(key)
-    if (!destination) {
-      if (destinations.size > mostDestinations) forgetIdle()
-      destination = openDestination(name, {
+  const siteFor = (name: string, provider: Provider, addresses?: PathAddresses<EgressSource>): Site => {
+    const key = addresses ? `${name} ${egressPathsName(addresses)}` : name
+    let site = sites.get(key)
+    if (!site) {
+      if (sites.size > maxSites) closeIdle()
+      site = openSite(name, {
         ...deps,
         resolver,
         ...messages,
-        mayFinish(job) {
+        leaseStillHeld(job) {
           const { shard, epoch } = job.recipients[0] as Claimed
-          return deps.leases.holds(shard, epoch)
+          return deps.leases.owns(shard, epoch)
         },
         done: report,
-        abandoned: abandon,
-        outlet: outletFor(addresses, provider),
-        surplus: (jobs, forMs) =>
+        requeue: requeueJob,
+        paths: egressPathsFor(addresses, provider),
+        postponeJobs: (jobs, forMs) =>
           addresses && !closing
-            ? pools.passOn(name, provider, jobs, forMs)
-            : surplus(jobs, forMs, `${provider.name} takes nothing more for now`),
+            ? pools.tryNextSource(name, provider, jobs, forMs)
+            : postponeJobs(jobs, forMs, `${provider.name} takes nothing more for now`),
         isLastTry: (job) => job.recipients.some(isLastTry),
-        putOff: notOfferedAgain,
+        postpone: notOfferedAgain,
         smtpLimits: deps.bounds?.smtp,
         downForMs: deps.bounds?.downForMs,
         dial: deps.outside?.dial,
       })
-      destinations.set(key, destination)
+      sites.set(key, site)
     }
-    return destination
+    return site
   }
 
-  const pools = openPoolTurns({
+  const pools = openEgressPool({
     clock,
-    destinationFor,
-    outletFor,
-    abandoned: abandon,
-    putOff,
+    siteFor,
+    egressPathsFor,
+    requeue: requeueJob,
+    postpone: postponeJob,
   })
 
-  const forgetIdle = () => {
-    for (const [name, destination] of destinations) if (destination.idle) destinations.delete(name)
+  const closeIdle = () => {
+    for (const [name, site] of sites) if (site.idle) sites.delete(name)
   }
 
-  const relayWay: Way | undefined = config.relay && {
+  const relayHop: NextHop | undefined = config.relay && {
     hosts: [{ host: config.relay.host, preference: 0, ...relayTls(config.relay) }],
     port: config.relay.port,
     auth: config.relay.auth,
@@ -218,40 +223,40 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
     guard: { allows: () => true },
   }
 
-  const sendByRoute = (domain: string, { route, stops }: Found, jobs: readonly Job[]) => {
+  const sendByRoute = (domain: string, { route, pauses }: LookedUpRoute, jobs: readonly Job[]) => {
     if (route.kind === 'hosts') {
       const hosts = route.hosts.map(({ host }) => host).sort()
-      const name = `${route.destination} ${hosts.join(' ')} ${route.key}`
+      const name = `${route.site} ${hosts.join(' ')} ${route.key}`
       const provider = deps.providers.ofRoute(route)
-      const stop = stops.find((one) => one.kind === 'provider' && isOneOf([provider, ...deps.providers.among(route)], one.name))
-      if (stop) {
-        const forMs = Math.min(longestPausedLookMs, Math.max(pausedLookMs, clock.nowMs() - stop.at.getTime()))
-        return surplus(jobs, forMs, pausedWords(stop.name) + stop.because, pausedLookMs)
+      const queuePause = pauses.find((one) => one.kind === 'provider' && isOneOf([provider, ...deps.providers.among(route)], one.name))
+      if (queuePause) {
+        const forMs = Math.min(maxPausedLookMs, Math.max(pausedLookMs, clock.nowMs() - queuePause.at.getTime()))
+        return postponeJobs(jobs, forMs, pausedWords(queuePause.name) + queuePause.reason, pausedLookMs)
       }
-      const way: Way = { hosts: route.hosts, port: config.mxPort, auth: undefined, ownName: config.hostname, guard }
+      const nextHop: NextHop = { hosts: route.hosts, port: config.mxPort, auth: undefined, ownName: config.hostname, guard }
       for (const job of jobs) {
-        if (!job.pool) destinationFor(name, provider).add(job, way)
-        else pools.add(name, provider, job, way)
+        if (!job.pool) siteFor(name, provider).add(job, nextHop)
+        else pools.add(name, provider, job, nextHop)
       }
       return
     }
-    const finding: Finding = {
+    const attemptResult: AttemptResult = {
       kind: route.kind,
       reply: null,
       classification: route.classification,
       enhanced: route.enhanced,
       message: route.message,
     }
-    for (const job of jobs) reportAll(job, finding, nowhere, `${domain}: ${route.message}`)
+    for (const job of jobs) reportAll(job, attemptResult, noRemote, `${domain}: ${route.message}`)
   }
 
-  const lookUp = openLookUps({
+  const lookUp = openRouteLookup({
     ...deps,
     resolver,
     guard,
     found(domain, found, jobs) {
       if (found && !closing) sendByRoute(domain, found, jobs)
-      else for (const job of jobs) deps.abandoned(job.recipients)
+      else for (const job of jobs) deps.requeue(job.recipients)
     },
   })
 
@@ -260,24 +265,24 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
       for (const job of jobs) {
         const [first] = job.recipients
         if (!first) continue
-        if (first.test || first.destination === simulatorDomain) void sendToSimulator(job, { ...deps, messages, done: report })
-        else if (relayWay) destinationFor('relay', relayProvider).add(job, relayWay)
-        else lookUp(first.destination, job)
+        if (first.test || first.recipientDomain === simulatorDomain) void sendToSimulator(job, { ...deps, messages, done: report })
+        else if (relayHop) siteFor('relay', relayProvider).add(job, relayHop)
+        else lookUp(first.recipientDomain, job)
       }
     },
-    resting() {
+    suspendedDomains() {
       const nowMs = clock.monotonicMs()
-      for (const [domain, untilMs] of resting) if (untilMs <= nowMs) resting.delete(domain)
-      return [...resting.keys()]
+      for (const [domain, untilMs] of suspendedDomains) if (untilMs <= nowMs) suspendedDomains.delete(domain)
+      return [...suspendedDomains.keys()]
     },
-    restingLanes: () => pools.resting(),
-    takeBack: () => [...destinations.values()].flatMap((destination) => destination.takeBack()).flatMap((job) => job.recipients),
+    suspendedLanes: () => pools.suspended(),
+    takeUnstarted: () => [...sites.values()].flatMap((site) => site.takeUnstarted()).flatMap((job) => job.recipients),
     close() {
       closing = true
-      for (const destination of destinations.values()) destination.close()
+      for (const site of sites.values()) site.close()
     },
     destroy() {
-      for (const destination of destinations.values()) destination.destroy()
+      for (const site of sites.values()) site.destroy()
     },
   }
 }
@@ -292,4 +297,4 @@ function relayTls({ implicitTls, auth, host }: NonNullable<Config['relay']>): Pi
 const isOneOf = (providers: readonly Provider[], name: string) => providers.some((one) => one.name === name)
 
 /** Above this number of sites, those without work are dropped. */
-const mostDestinations = 10_000
+const maxSites = 10_000

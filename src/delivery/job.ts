@@ -4,11 +4,11 @@
  * shows whether it is the same for all.
  */
 import type { Claimed } from '#spool'
-import type { Pool } from './sources/sources.ts'
+import type { EgressPoolMembers } from './sources/egress-sources.ts'
 import type { WarmUp } from './sources/warm-up.ts'
 
 /** RFC 5321 section 4.5.3.1.8: a server must accept at least 100 recipients. */
-const mostRecipientsPerJob = 100
+const maxRecipientsPerJob = 100
 
 export interface Job {
   tenantId: string
@@ -17,13 +17,13 @@ export interface Job {
   sizeOctets: number
   needsSmtpUtf8: boolean
   /** A connection that had closed has returned the job once. */
-  again: boolean
+  retriedOnce: boolean
   /** The pool whose addresses the job must be sent from; undefined: the operating system chooses. */
-  pool: Pool | undefined
+  pool: EgressPoolMembers | undefined
   /** How often the job was passed on to another egress path of the pool. */
-  moves: number
+  poolHops: number
   /** The warm-up day that its recipients were counted against, however often the job returns to the queue. */
-  allowedBy: WarmUp | undefined
+  warmUpGrant: WarmUp | undefined
   /** Compressed content, if it was small enough to be loaded with the claim. */
   body: Buffer | undefined
 }
@@ -37,7 +37,7 @@ export interface PreparedMessage {
   acceptedAtMs: number
   signed: SignedMessage
   /** The header fields that identify this recipient's email; they stand above the signatures. */
-  markOf(recipient: Claimed): string
+  traceHeaderOf(recipient: Claimed): string
   needs8bit: boolean
   needsSmtpUtf8: boolean
   /** Used instead of `signed` for a server without 8BITMIME, if the message has a 7-bit form. */
@@ -63,19 +63,19 @@ export function jobsOf(claimed: readonly Claimed[]): Job[] {
   const jobs: Job[] = []
   const open = new Map<string, Job>()
   for (const one of claimed) {
-    const key = `${one.contentId} ${one.destination} ${one.epoch}`
+    const key = `${one.contentId} ${one.recipientDomain} ${one.epoch}`
     let job = open.get(key)
-    if (!job || job.recipients.length >= mostRecipientsPerJob) {
+    if (!job || job.recipients.length >= maxRecipientsPerJob) {
       job = {
         tenantId: one.tenantId,
         contentId: one.contentId,
         recipients: [],
         sizeOctets: one.sizeOctets,
         needsSmtpUtf8: false,
-        again: false,
+        retriedOnce: false,
         pool: undefined,
-        moves: 0,
-        allowedBy: undefined,
+        poolHops: 0,
+        warmUpGrant: undefined,
         body: undefined,
       }
       open.set(key, job)
@@ -93,5 +93,5 @@ export function splitOff(job: Job): Job[] {
   job.recipients = job.recipients.slice(0, 1)
   const needsSmtpUtf8 = (one: Claimed) => notAscii.test(one.recipient)
   job.needsSmtpUtf8 = job.recipients.some(needsSmtpUtf8)
-  return others.map((one) => ({ ...job, recipients: [one], needsSmtpUtf8: needsSmtpUtf8(one), again: false }))
+  return others.map((one) => ({ ...job, recipients: [one], needsSmtpUtf8: needsSmtpUtf8(one), retriedOnce: false }))
 }

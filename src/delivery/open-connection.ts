@@ -2,7 +2,7 @@
  * Opens a connection to a site: tries the hosts in order of preference, uses the first address that answers, from a source that has a
  * connection lease, with the TLS that the host's policy requires. Promises: never rejects because of a remote failure.
  */
-import { type Clock, impossible } from '#base'
+import { assertNever, type Clock } from '#base'
 import { type AddressesResult, type AddressGuard, findAddresses, type Resolver } from '#net'
 import {
   type ConnectOptions,
@@ -10,20 +10,20 @@ import {
   connect,
   type Dial,
   type Failure,
+  happyEyeballs,
   type Reply,
-  reach,
   type SmtpConnection,
   type SmtpLimits,
 } from '#smtp'
-import { type Finding, findingOfFailure, nowhere, type RemoteEnd, remoteOf } from './outcome.ts'
-import { type End, endRestMs, isLeftOut, type Outlet, targetsOf } from './outlet.ts'
-import { isDistrustAtDoor } from './shaping/distrust.ts'
-import type { Slot } from './shaping/slots.ts'
-import type { Stumbles } from './stumbles.ts'
-import type { GuardedHost } from './tls/policy.ts'
+import { type AttemptResult, noRemote, type RemoteMta, remoteOf, resultOfFailure } from './attempt-outcome.ts'
+import { type EgressPath, isWithoutLease, type Outlet, pathBackoffMs, targetsOf } from './egress-path.ts'
+import type { PipeliningFallback } from './pipelining-fallback.ts'
+import type { ConnectionLease } from './shaping/connection-leases.ts'
+import { isBlockedAtGreeting } from './shaping/reputation-block.ts'
+import type { GuardedHost } from './tls/tls-policy.ts'
 
 /** How a site is reached: MX hosts, or the operator's relay. */
-export interface Way {
+export interface NextHop {
   hosts: readonly GuardedHost[]
   port: number
   auth: ConnectOptions['auth']
@@ -32,24 +32,24 @@ export interface Way {
   guard: AddressGuard
 }
 
-export interface Unopened {
+export interface ConnectFailure {
   ok: false
-  finding: Finding
-  remote: RemoteEnd
+  attemptResult: AttemptResult
+  remote: RemoteMta
   conversation: string
   /** The source and provider of the failed connection; undefined: it did not get that far. */
-  end: End | undefined
+  path: EgressPath | undefined
   /** Whether a peer refused Postrider's address for its reputation, and whether that was known before. */
-  distrust: 'none' | 'new' | 'known'
+  reputationBlock: 'none' | 'new' | 'known'
 }
 
-type Opened = { ok: true; connection: SmtpConnection; end: End; remote: RemoteEnd } | Unopened
+type Connected = { ok: true; connection: SmtpConnection; path: EgressPath; remote: RemoteMta } | ConnectFailure
 
 export interface OpeningDeps {
   clock: Clock
   resolver: Resolver
-  outlet: Outlet
-  stumbles: Stumbles
+  paths: Outlet
+  pipeliningFallback: PipeliningFallback
   smtpLimits?: Partial<SmtpLimits> | undefined
   dial?: Dial | undefined
 }
@@ -58,72 +58,76 @@ export interface OpeningDeps {
  * A host that answers 5xx to the connection is skipped in favour of the next. Returns `left out` if the only addresses are of a family
  * without a connection lease. If every host refuses, the sources refused for their reputation back off.
  */
-export async function openConnection(way: Way, slots: ReadonlyMap<End, Slot>, deps: OpeningDeps): Promise<Opened | 'left out'> {
-  const { outlet, clock, stumbles, dial, smtpLimits: limits = {} } = deps
-  let last: Unopened | undefined
-  let wasLeftOut = false
-  const distrusted = new Map<End, Reply>()
-  hosts: for (const guarded of way.hosts) {
+export async function openConnection(
+  nextHop: NextHop,
+  leases: ReadonlyMap<EgressPath, ConnectionLease>,
+  deps: OpeningDeps,
+): Promise<Connected | 'no lease'> {
+  const { paths, clock, pipeliningFallback, dial, smtpLimits: limits = {} } = deps
+  let last: ConnectFailure | undefined
+  let wasWithoutLease = false
+  const blocked = new Map<EgressPath, Reply>()
+  hosts: for (const guarded of nextHop.hosts) {
     const { host, tls } = guarded
     if (typeof tls === 'object' && 'unusable' in tls) {
-      last = gentler(last, unopened(untrusted(tls.unusable), { ...nowhere, host }))
+      last = leastSevere(last, connectFailure(untrusted(tls.unusable), { ...noRemote, host }))
       continue
     }
-    const found = await findAddresses(host, deps.resolver, way.guard)
+    const found = await findAddresses(host, deps.resolver, nextHop.guard)
     if (found.kind !== 'addresses') {
-      last = gentler(last, unopened(unreachable(host, found), { ...nowhere, host }))
+      last = leastSevere(last, connectFailure(unreachable(host, found), { ...noRemote, host }))
       continue
     }
-    const peers = found.addresses.map((address) => ({ host, address, port: way.port }))
-    const targets = targetsOf(outlet, slots, peers)
-    if (targets.length === 0 && isLeftOut(outlet, peers)) wasLeftOut = true
-    else if (targets.length === 0) last = gentler(last, unopened(ofOtherFamily(host), { ...nowhere, host }))
-    for await (const reached of reach(targets, { clock, connectMs: limits.connectMs, dial })) {
-      const { peer, end } = reached.target
+    const peers = found.addresses.map((address) => ({ host, address, port: nextHop.port }))
+    const targets = targetsOf(paths, leases, peers)
+    if (targets.length === 0 && isWithoutLease(paths, peers)) wasWithoutLease = true
+    else if (targets.length === 0) last = leastSevere(last, connectFailure(ofOtherFamily(host), { ...noRemote, host }))
+    for await (const reached of happyEyeballs(targets, { clock, connectMs: limits.connectMs, dial })) {
+      const { peer, path } = reached.target
       const told = (failure: Failure) => {
         const remote = remoteOf(peer, { secure: false, tls: failure.tls ?? null }, guarded)
-        const finding = findingOfFailure(failure)
-        const { reply } = finding
-        if (reply && isDistrustAtDoor(reply) && !end.shape.isThrottle(reply)) distrusted.set(end, reply)
-        return unopened(finding, { ...remote, source: end.source }, failure.transcript, end)
+        const attemptResult = resultOfFailure(failure)
+        const { reply } = attemptResult
+        if (reply && isBlockedAtGreeting(reply) && !path.limiter.isThrottle(reply)) blocked.set(path, reply)
+        return connectFailure(attemptResult, { ...remote, source: path.source }, failure.transcript, path)
       }
       if ('failure' in reached) {
-        last = gentler(last, told(reached.failure))
+        last = leastSevere(last, told(reached.failure))
         continue
       }
       const options: ConnectOptions = {
         peer,
-        ehloName: end.ehloName,
-        ownName: way.ownName,
-        localAddress: end.source,
+        ehloName: path.ehloName,
+        ownName: nextHop.ownName,
+        localAddress: path.source,
         socket: reached.socket,
         tls,
-        auth: way.auth,
-        pipelining: stumbles.has(peer.address) ? 'never' : 'when offered',
+        auth: nextHop.auth,
+        pipelining: pipeliningFallback.applies(peer.address) ? 'never' : 'when offered',
         clock,
         limits,
         dial,
       }
       let result = await connect(options)
-      if (tls === 'opportunistic') result = await orWithLess(options, result)
-      if (result.ok) return { ...result, end, remote: { ...remoteOf(peer, result.connection, guarded), source: end.source } }
-      last = gentler(last, told(result.failure))
+      if (tls === 'opportunistic') result = await withWeakerTls(options, result)
+      if (result.ok) return { ...result, path, remote: { ...remoteOf(peer, result.connection, guarded), source: path.source } }
+      last = leastSevere(last, told(result.failure))
       // RFC 5321 section 5.1: hosts after this server in the list would send the message in a circle.
       if (result.failure.kind === 'loop') break hosts
     }
   }
-  const distrust = distrusted.size === 0 ? 'none' : [...distrusted.keys()].some((end) => endRestMs(end) === 0) ? 'new' : 'known'
-  for (const [end, { text }] of distrusted) end.shape.distrusted(text)
+  const reputationBlock = blocked.size === 0 ? 'none' : [...blocked.keys()].some((path) => pathBackoffMs(path) === 0) ? 'new' : 'known'
+  for (const [path, { text }] of blocked) path.limiter.blocked(text)
   // A host that was not contacted has not refused.
-  if (wasLeftOut && last?.finding.kind !== 'temporary') return 'left out'
-  return { ...(last ?? unopened(unreachable('the domain', { kind: 'none' }), nowhere)), distrust }
+  if (wasWithoutLease && last?.attemptResult.kind !== 'temporary') return 'no lease'
+  return { ...(last ?? connectFailure(unreachable('the domain', { kind: 'none' }), noRemote)), reputationBlock }
 }
 
 /**
  * Opportunistic TLS: a failed handshake must not cost the mail (RFC 7435). An older TLS version is tried over a new connection, then no
  * TLS.
  */
-async function orWithLess(options: ConnectOptions, first: ConnectResult): Promise<ConnectResult> {
+async function withWeakerTls(options: ConnectOptions, first: ConnectResult): Promise<ConnectResult> {
   let result = first
   for (const tls of ['old', 'none'] as const) {
     if (result.ok || result.failure.kind !== 'tls') return result
@@ -132,7 +136,7 @@ async function orWithLess(options: ConnectOptions, first: ConnectResult): Promis
   return result
 }
 
-const untrusted = (message: string): Finding => ({
+const untrusted = (message: string): AttemptResult => ({
   kind: 'temporary',
   reply: null,
   classification: 'tls_required',
@@ -140,16 +144,21 @@ const untrusted = (message: string): Finding => ({
   message,
 })
 
-const unopened = (finding: Finding, remote: RemoteEnd, conversation = finding.message, end?: End): Unopened => ({
+const connectFailure = (
+  attemptResult: AttemptResult,
+  remote: RemoteMta,
+  conversation = attemptResult.message,
+  path?: EgressPath,
+): ConnectFailure => ({
   ok: false,
-  finding,
+  attemptResult,
   remote,
   conversation,
-  end,
-  distrust: 'none',
+  path,
+  reputationBlock: 'none',
 })
 
-const ofOtherFamily = (host: string): Finding => ({
+const ofOtherFamily = (host: string): AttemptResult => ({
   kind: 'temporary',
   reply: null,
   classification: 'connection_error',
@@ -158,11 +167,11 @@ const ofOtherFamily = (host: string): Finding => ({
 })
 
 /** The failure is permanent only if every host's is (RFC 5321 section 5.1); of several temporary failures the last is reported. */
-const gentler = (before: Unopened | undefined, now: Unopened): Unopened =>
-  before && before.finding.kind !== 'permanent' && now.finding.kind === 'permanent' ? before : now
+const leastSevere = (before: ConnectFailure | undefined, now: ConnectFailure): ConnectFailure =>
+  before && before.attemptResult.kind !== 'permanent' && now.attemptResult.kind === 'permanent' ? before : now
 
 /** A host without a usable address. A host with addresses in refused networks only is a permanent failure (contract section 7.2). */
-function unreachable(host: string, found: Exclude<AddressesResult, { kind: 'addresses' }>): Finding {
+function unreachable(host: string, found: Exclude<AddressesResult, { kind: 'addresses' }>): AttemptResult {
   const facts = { reply: null, classification: 'dns_error' as const }
   switch (found.kind) {
     case 'refused':
@@ -172,6 +181,6 @@ function unreachable(host: string, found: Exclude<AddressesResult, { kind: 'addr
     case 'trouble':
       return { ...facts, kind: 'temporary', enhanced: '4.4.3', message: `the address of ${host} could not be looked up (${found.code})` }
     default:
-      return impossible(found)
+      return assertNever(found)
   }
 }

@@ -3,12 +3,12 @@
  */
 import type { Db } from '#db'
 import { type Domain, removeDomain } from '#domains'
-import { noteDomainDeleted } from '#spool'
+import { recordDomainDeleted } from '#spool'
 
 /** Its queued emails fail within seconds. Refuses `not_found` if it does not exist. */
 export function deleteDomain(db: Db, domain: Pick<Domain, 'tenantId' | 'id' | 'name'>, nowMs: number): Promise<void> {
   return db.transaction(async (tx) => {
     await removeDomain(tx, domain)
-    await noteDomainDeleted(tx, domain.tenantId, domain.name, nowMs)
+    await recordDomainDeleted(tx, domain.tenantId, domain.name, nowMs)
   })
 }

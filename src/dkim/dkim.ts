@@ -5,4 +5,4 @@
  */
 export { dnsText, makeEd25519Key, makeRsaKey, readPrivateKey, type SigningKey } from './keys.ts'
 export { signatureFields } from './sign.ts'
-export { type DkimVerdict, judge, type Unjudged, unjudged } from './verify.ts'
+export { type DkimVerdict, type Unjudged, unjudged, verifySignatures } from './verify.ts'

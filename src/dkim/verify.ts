@@ -12,14 +12,14 @@ export type DkimVerdict = 'pass' | 'fail' | 'none'
 export type FindTxt = (name: string) => Promise<readonly string[]>
 
 /** Further signatures of one message are ignored: each costs a DNS query and a verification. */
-const mostSignatures = 3
-const mostHeaderOctets = 262_144
-const mostSignedFields = 200
+const maxSignatures = 3
+const maxHeaderOctets = 262_144
+const maxSignedFields = 200
 /** Octets of one signature: its field names and a number of 4096 bits are far smaller. */
-const longestSignature = 16_384
+const maxSignatureLength = 16_384
 /** RFC 8301 section 3.2 forbids smaller keys; larger ones only cost time. */
-const leastRsaBits = 1024
-const mostRsaBits = 4096
+const minRsaBits = 1024
+const maxRsaBits = 4096
 const ed25519Octets = 32
 /** The SPKI prefix of a 32-octet Ed25519 key. */
 const ed25519Prefix = Buffer.from('302a300506032b6570032100', 'hex')
@@ -34,13 +34,13 @@ export interface Unjudged {
 
 /** `domain`: the domain of the message's From; a signature of a parent domain counts too (relaxed alignment of RFC 7489). */
 export const verify = (message: Buffer, domain: string, findTxt: FindTxt, atMs: number): Promise<DkimVerdict> =>
-  judge(unjudged(message, domain, atMs), findTxt)
+  verifySignatures(unjudged(message, domain, atMs), findTxt)
 
 /** The part of `verify` whose time grows with the size of the message, separate so that another thread can run it. */
 export function unjudged(message: Buffer, domain: string, atMs: number): Unjudged {
   const start = bodyStart(message)
   const fields = message
-    .toString('latin1', 0, Math.min(start, mostHeaderOctets))
+    .toString('latin1', 0, Math.min(start, maxHeaderOctets))
     .split(/\r\n(?![ \t])/)
     .filter((text) => text.includes(':'))
     .map((text): Field => ({ name: nameOf(text), text }))
@@ -51,8 +51,8 @@ export function unjudged(message: Buffer, domain: string, atMs: number): Unjudge
   if (named.get('from')?.length !== 1) return { otherwise: 'fail', signatures: [] }
   const bodyHash = hashesOf(message, start)
   const signatures = found
-    .filter(({ text }) => text.length <= longestSignature)
-    .slice(0, mostSignatures)
+    .filter(({ text }) => text.length <= maxSignatureLength)
+    .slice(0, maxSignatures)
     .map((own) => ({ own, tags: tagsOf(own.text.slice(own.text.indexOf(':') + 1)) }))
     .filter(({ tags }) => isAbout(tags, domain, atMs) && bodyHash(formsOf(tags).body) === bare(tags.get('bh')))
     .flatMap(({ own, tags }) => {
@@ -63,7 +63,7 @@ export function unjudged(message: Buffer, domain: string, atMs: number): Unjudge
 }
 
 /** Verifies the signatures with the keys in DNS. */
-export async function judge({ otherwise, signatures }: Unjudged, findTxt: FindTxt): Promise<DkimVerdict> {
+export async function verifySignatures({ otherwise, signatures }: Unjudged, findTxt: FindTxt): Promise<DkimVerdict> {
   for (const { tags, octets } of signatures) {
     const [record = '', second] = await findTxt(`${tags.get('s')}._domainkey.${tags.get('d')}`)
     const key = second === undefined ? keyOf(record, tags) : undefined
@@ -115,7 +115,7 @@ function isAbout(tags: ReadonlyMap<string, string>, domain: string, atMs: number
     (identity === of || identity.endsWith(`.${of}`)) &&
     !tags.has('l') &&
     namesIn(tags).includes('from') &&
-    namesIn(tags).length <= mostSignedFields &&
+    namesIn(tags).length <= maxSignedFields &&
     (seconds === undefined || Number(seconds) * 1000 > atMs)
   )
 }
@@ -164,7 +164,7 @@ function keyOf(record: string, tags: ReadonlyMap<string, string>): KeyObject | u
         : undefined
     const key = createPublicKey({ key: given, format: 'der', type: 'spki' })
     const bits = key.asymmetricKeyDetails?.modulusLength ?? 0
-    return key.asymmetricKeyType === 'rsa' && bits >= leastRsaBits && bits <= mostRsaBits ? key : undefined
+    return key.asymmetricKeyType === 'rsa' && bits >= minRsaBits && bits <= maxRsaBits ? key : undefined
   } catch {
     return undefined
   }

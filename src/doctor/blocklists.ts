@@ -4,8 +4,8 @@
  */
 import ipaddr from 'ipaddr.js'
 import type { DnsAnswer, Resolver } from '#net'
-import { addressesOf, type Check, type Finding, finding, ok } from './finding.ts'
-import { nameless } from './names.ts'
+import { addressesOf, type Check, type CheckResult, checkResult, ok } from './check-result.ts'
+import { nameless } from './dns-checks.ts'
 
 interface List {
   zone: string
@@ -43,25 +43,25 @@ const reversed = (address: string): string => {
 
 const ownResolver = 'Let POSTRIDER_DNS be a resolver of your own (unbound on this machine): the large public ones are refused by such lists'
 
-async function judge(list: List, subject: string, question: string, resolver: Resolver): Promise<Finding> {
+async function judge(list: List, subject: string, question: string, resolver: Resolver): Promise<CheckResult> {
   const name = `blocklist ${list.zone}: ${subject}`
   const known = codesOf(await resolver.addresses(`${list.known}.${list.zone}`, 'fresh'))
-  if (known.kind !== 'codes') return finding(name, 'unknown', `the list does not answer this resolver (${known.why})`, ownResolver)
+  if (known.kind !== 'codes') return checkResult(name, 'unknown', `the list does not answer this resolver (${known.why})`, ownResolver)
   if (known.codes.every(isRefusal))
-    return finding(name, 'unknown', `the list refuses this resolver (${known.codes.join(', ')})`, ownResolver)
+    return checkResult(name, 'unknown', `the list refuses this resolver (${known.codes.join(', ')})`, ownResolver)
   const answer = codesOf(await resolver.addresses(`${question}.${list.zone}`, 'fresh'))
   if (answer.kind === 'absent') return ok(name, 'not listed')
-  if (answer.kind === 'trouble') return finding(name, 'unknown', `the list did not answer (${answer.why})`, 'Try again')
+  if (answer.kind === 'trouble') return checkResult(name, 'unknown', `the list did not answer (${answer.why})`, 'Try again')
   const said = answer.codes.join(', ')
-  if (answer.codes.every(isRefusal)) return finding(name, 'unknown', `the list refuses this resolver (${said})`, ownResolver)
+  if (answer.codes.every(isRefusal)) return checkResult(name, 'unknown', `the list refuses this resolver (${said})`, ownResolver)
   if (answer.codes.every(isPolicy))
-    return finding(
+    return checkResult(
       name,
       'problem',
       `listed by policy (${said}): its provider says it sends no mail itself`,
       `Have the address taken off at ${list.removal}, or send through POSTRIDER_RELAY`,
     )
-  return finding(name, 'problem', `listed (${said})`, `Find out why at ${list.removal}, mend it, and ask there for removal`)
+  return checkResult(name, 'problem', `listed (${said})`, `Find out why at ${list.removal}, mend it, and ask there for removal`)
 }
 
 type Codes = { kind: 'codes'; codes: string[] } | { kind: 'absent'; why: string } | { kind: 'trouble'; why: string }
@@ -84,7 +84,7 @@ export const checkBlocklists: Check = async (deps) => {
   if (addresses.length === 0 && !wrongName)
     return [
       ...(await Promise.all(asked)),
-      finding('blocklists', 'unknown', 'no public address of this machine is known', 'Publish the address of POSTRIDER_HOSTNAME'),
+      checkResult('blocklists', 'unknown', 'no public address of this machine is known', 'Publish the address of POSTRIDER_HOSTNAME'),
     ]
   return Promise.all(asked)
 }

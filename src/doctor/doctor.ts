@@ -5,18 +5,18 @@
  */
 import { pause } from '#base'
 import { checkBlocklists } from './blocklists.ts'
-import { type Check, type DoctorDeps, type Finding, finding } from './finding.ts'
+import { type Check, type CheckResult, checkResult, type DoctorDeps } from './check-result.ts'
+import { checkPort25, checkSmtpCertificate, checkTrackCertificates } from './connectivity.ts'
+import { checkDmarc, checkHostname, checkIncomingPolicies, checkPlatform, checkResolver, checkWhereNameLeads } from './dns-checks.ts'
+import { checkClock, checkDataDirectory, checkDisk, checkPostgres, checkRestore } from './host-checks.ts'
 import { checkListeners } from './listeners.ts'
-import { checkClock, checkDisk, checkPostgres, checkRestore, checkStateFolder } from './machine.ts'
-import { checkDmarc, checkHostname, checkIncomingPolicies, checkPlatform, checkResolver, checkWhereNameLeads } from './names.ts'
-import { checkPort25, checkSmtpCertificate, checkTrackCertificates } from './reach.ts'
 
-export type { DoctorDeps, Finding } from './finding.ts'
-export { publicAddresses, readPlatform } from './platform.ts'
-export { startMeasuring } from './pulse.ts'
+export type { CheckResult, DoctorDeps } from './check-result.ts'
+export { startHealthMetrics } from './health-metrics.ts'
+export { publicAddresses, readPlatform } from './platform-records.ts'
 
 /** Time limit of one check. */
-const longestMs = 30_000
+const maxMs = 30_000
 
 /** In the order of the report. */
 const checks: Record<string, Check> = {
@@ -33,18 +33,18 @@ const checks: Record<string, Check> = {
   'certificates of track domains': checkTrackCertificates,
   clock: checkClock,
   disk: checkDisk,
-  'state folder': checkStateFolder,
+  'data directory': checkDataDirectory,
   PostgreSQL: checkPostgres,
   'restored backup': checkRestore,
 }
 
-export async function examine(deps: DoctorDeps): Promise<Finding[]> {
-  const one = async ([name, check]: [string, Check]): Promise<Finding[]> => {
+export async function runChecks(deps: DoctorDeps): Promise<CheckResult[]> {
+  const one = async ([name, check]: [string, Check]): Promise<CheckResult[]> => {
     const over = new AbortController()
-    const late = pause(deps.clock, longestMs, over.signal).then(() => [
-      finding(name, 'unknown', `no answer in ${longestMs / 1000} s`, 'Try again'),
+    const late = pause(deps.clock, maxMs, over.signal).then(() => [
+      checkResult(name, 'unknown', `no answer in ${maxMs / 1000} s`, 'Try again'),
     ])
-    const found = check(deps).catch((error: Error) => [finding(name, 'unknown', error.message, 'Try again')])
+    const found = check(deps).catch((error: Error) => [checkResult(name, 'unknown', error.message, 'Try again')])
     try {
       return await Promise.race([found, late])
     } finally {

@@ -2,10 +2,10 @@
 import { connect, isIP, isIPv6, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { ownGreeting } from '#smtp'
-import { type Check, type DoctorDeps, type Finding, finding, ok } from './finding.ts'
+import { type Check, type CheckResult, checkResult, type DoctorDeps, ok } from './check-result.ts'
 
 const answerMs = 5000
-const longestGreeting = 512
+const maxGreetingLength = 512
 
 export const checkListeners: Check = async (deps) => {
   const { roles, smtpPort, submissionPort, submissionTlsPort } = deps.config
@@ -19,11 +19,11 @@ export const checkListeners: Check = async (deps) => {
   const [first] = bad
   // The service is not running, or has another host name: one result for all three ports.
   if (bad.length === heard.length && bad.every(({ ofAll }) => ofAll !== undefined && ofAll === first?.ofAll))
-    return [finding('SMTP listeners', 'problem', first?.ofAll ?? '', first?.finding.do ?? '')]
+    return [checkResult('SMTP listeners', 'problem', first?.ofAll ?? '', first?.checkResult.remedy ?? '')]
   // The ports are opened together: if one is taken, all stay closed, and one result is enough.
   const taken = bad.filter((one) => one.isTaken)
   if (bad.length === 0) return [ok('SMTP listeners', `answer on ports ${smtpPort}, ${submissionPort} and ${submissionTlsPort}`)]
-  return (taken.length > 0 ? taken : bad).map((one) => one.finding)
+  return (taken.length > 0 ? taken : bad).map((one) => one.checkResult)
 }
 
 interface Listener {
@@ -34,7 +34,7 @@ interface Listener {
 }
 
 interface Bad {
-  finding: Finding
+  checkResult: CheckResult
   isTaken: boolean
   /** The single result if all listeners have the same problem. */
   ofAll?: string
@@ -45,9 +45,9 @@ async function checkListener(deps: DoctorDeps, listener: Listener): Promise<Bad 
   const { smtpHost, hostname } = deps.config
   const host = smtpHost === '0.0.0.0' ? '127.0.0.1' : smtpHost === '::' ? '::1' : smtpHost
   const at = isIPv6(host) ? `[${host}]:${port}` : `${host}:${port}`
-  const bad = (isTaken: boolean, status: Finding['status'], said: string, todo: string) => ({
+  const bad = (isTaken: boolean, status: CheckResult['status'], said: string, remedy: string) => ({
     isTaken,
-    finding: finding(`SMTP listener of ${listener.name}`, status, `${at}: ${said}`, todo),
+    checkResult: checkResult(`SMTP listener of ${listener.name}`, status, `${at}: ${said}`, remedy),
   })
   const named = isIP(hostname) === 0 ? { servername: hostname } : {}
   const heard = await hear(deps, () => (isTls ? connectTls({ host, port, rejectUnauthorized: false, ...named }) : connect({ host, port })))
@@ -63,9 +63,9 @@ async function checkListener(deps: DoctorDeps, listener: Listener): Promise<Bad 
   const other = heard.kind === 'line' ? /^220 (\S+) /.exec(heard.line)?.[1] : undefined
   if (other !== undefined && heard.kind === 'line' && heard.line === ownGreeting(other)) {
     const said = `answers as ${other}, and POSTRIDER_HOSTNAME is ${hostname} here`
-    const todo =
+    const remedy =
       'Give this command the settings of the service, or start the service again with these; else end the program that has the port'
-    return { ...bad(true, 'problem', said, todo), ofAll: said }
+    return { ...bad(true, 'problem', said, remedy), ofAll: said }
   }
   if (heard.kind === 'line' && heard.line.startsWith('4')) return bad(false, 'unknown', heard.line, 'It is busy: try again')
   const said = heard.kind === 'line' ? heard.line : heard.why
@@ -91,8 +91,8 @@ const hear = ({ clock }: DoctorDeps, open: () => Socket) =>
     }
     const cancel = clock.after(answerMs, () => end({ kind: 'silent' }))
     socket.on('data', (octets: Buffer) => {
-      said += octets.toString('latin1', 0, longestGreeting)
-      if (!said.includes('\n') && said.length < longestGreeting) return
+      said += octets.toString('latin1', 0, maxGreetingLength)
+      if (!said.includes('\n') && said.length < maxGreetingLength) return
       end({ kind: 'line', line: (said.split(/[\r\n]/, 1)[0] ?? '').replace(/[^\x20-\x7e]/g, '?') })
     })
     socket.once('end', () => end({ kind: 'closed' }))

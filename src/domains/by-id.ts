@@ -1,6 +1,6 @@
 /** Looks up a sending domain by its number, and converts names to their zone-relative form. */
 import { type Queryable, sql } from '#db'
-import { zoneOf } from './records.ts'
+import { zoneOf } from './dns-records.ts'
 
 const domainById = sql<{ id: number; tenantId: string; name: string }>`
   select id, tenant_id as "tenantId", name

@@ -7,24 +7,24 @@
  */
 
 import { LRUCache } from 'lru-cache'
-import { type Clock, remembered, type Secrets } from '#base'
+import { type Clock, cached, type Secrets } from '#base'
 import { type Db, type Queryable, sql } from '#db'
 import { readPrivateKey, type SigningKey } from '#dkim'
+import { ed25519Selector } from './dns-records.ts'
 import { platformSigningKey } from './platform-key.ts'
-import { ed25519Selector } from './records.ts'
-import { sealNameOf } from './sealed.ts'
-import { type Domain, domainColumns } from './stored.ts'
+import { type Domain, domainColumns } from './queries.ts'
+import { sealNameOf } from './sealed-keys.ts'
 
-export { addDomain, makeDomain } from './add.ts'
+export { addDomain, makeDomain } from './add-domain.ts'
 export { findDomainById, inZone } from './by-id.ts'
-export { claimDueDomains, dnsErrorOf, saveCheck } from './checks.ts'
-export { type PlatformRecord, platformRecords } from './platform.ts'
+export { claimDueDomains, dnsErrorOf, saveCheck } from './check-schedule.ts'
+export { type DnsRecord, recordsOf, returnPathDomainOf, returnPathLabel } from './dns-records.ts'
 export { ensurePlatformKey } from './platform-key.ts'
-export { type DnsRecord, recordsOf, returnPathDomainOf, returnPathLabel } from './records.ts'
-export { sealedOfDomains } from './sealed.ts'
-export { openShownDomains, type ShownDomain, type ShownDomains } from './shown.ts'
-export { type CheckedDomain, type Domain, listDomains, removeDomain, removeDomainsOfTenant, trustDomain } from './stored.ts'
-export { checkDomain } from './verify.ts'
+export { type PlatformRecord, platformRecords } from './platform-records.ts'
+export { type CheckedDomain, type Domain, listDomains, removeDomain, removeDomainsOfTenant, trustDomain } from './queries.ts'
+export { sealedOfDomains } from './sealed-keys.ts'
+export { type DomainService, type DomainView, openDomainService } from './service.ts'
+export { checkDomain } from './verify-records.ts'
 
 const domainByName = sql<Domain>`
   select ${domainColumns}
@@ -62,16 +62,16 @@ export interface Domains {
 
 export function openDomains({ db, clock, secrets }: { db: Db; clock: Clock; secrets: Secrets }): Domains {
   const perf = { now: () => clock.monotonicMs() }
-  const platform = remembered(clock, async (name) => {
+  const platform = cached(clock, async (name) => {
     const key = await platformSigningKey(db, name, secrets)
     return key ? [key] : []
   })
-  const known = remembered(clock, (key) => db.first(domainByName, key.split(' ')))
+  const known = cached(clock, (key) => db.first(domainByName, key.split(' ')))
   // A domain's keys never change, so they are parsed once; whether the domain still exists is checked again after the cache time.
   const keys = new LRUCache<string, { uuid: string; rsa: SigningKey; ed25519: SigningKey } | { gone: true }>({
     max: 10_000,
     ttl: cacheMs,
-    // Reads the clock each time, as `remembered` does.
+    // Reads the clock each time, as `cached` does.
     ttlResolution: 0,
     perf,
     fetchMethod: async (key, known) => {
@@ -99,6 +99,6 @@ export function openDomains({ db, clock, secrets }: { db: Db; clock: Clock; secr
       if (!found || 'gone' in found) return undefined
       return withEd25519 ? [found.rsa, found.ed25519] : [found.rsa]
     },
-    forget: () => known.forget(),
+    forget: () => known.clear(),
   }
 }

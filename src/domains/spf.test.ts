@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { countLookups, isSpf, mostLookups, parseSpf } from './spf.ts'
+import { countLookups, isSpf, maxLookups, parseSpf } from './spf.ts'
 
 describe('an SPF record', () => {
   test('is told from other TXT records by its whole version section', () => {
@@ -65,7 +65,7 @@ describe('the look-ups of an SPF record', () => {
       asked++
       return 'v=spf1 include:a.test include:b.test -all'
     }
-    expect(await countLookups(parseSpf('v=spf1 include:a.test'), loop)).toBeGreaterThan(mostLookups)
-    expect(asked).toBeLessThanOrEqual(mostLookups)
+    expect(await countLookups(parseSpf('v=spf1 include:a.test'), loop)).toBeGreaterThan(maxLookups)
+    expect(asked).toBeLessThanOrEqual(maxLookups)
   })
 })

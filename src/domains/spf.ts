@@ -22,7 +22,7 @@ export interface SpfRecord {
 /** Section 4.5: the version is followed by a space or the end. */
 export const isSpf = (text: string): boolean => /^v=spf1(?: |$)/i.test(text)
 
-const mostTerms = 300
+const maxTerms = 300
 const modifier = /^([a-z][a-z0-9._-]*)=(.*)$/
 const mechanism = /^([+?~-]?)([a-z][a-z0-9-]*)(?::([^/]*))?(?:\/.*)?$/
 const plainHost = (text: string) => text.replace(/\.$/, '')
@@ -31,7 +31,7 @@ const plainHost = (text: string) => text.replace(/\.$/, '')
 export function parseSpf(text: string): SpfRecord {
   const record: SpfRecord = { mechanisms: [], afterAll: [], redirect: undefined }
   let ended = false
-  for (const term of text.toLowerCase().split(/ +/).slice(1, mostTerms)) {
+  for (const term of text.toLowerCase().split(/ +/).slice(1, maxTerms)) {
     const modified = modifier.exec(term)
     if (modified) {
       if (modified[1] === 'redirect') record.redirect ??= plainHost(modified[2] ?? '')
@@ -50,7 +50,7 @@ export function parseSpf(text: string): SpfRecord {
 }
 
 /** Section 4.6.4: with more lookup terms than this, receivers return an error for the record. */
-export const mostLookups = 10
+export const maxLookups = 10
 const lookingUp = new Set(['include', 'a', 'mx', 'ptr', 'exists'])
 
 /**
@@ -73,7 +73,7 @@ export async function countLookups(record: SpfRecord, spfOf: (name: string) => P
         targets.push(redirect)
       }
     }
-    if (count > mostLookups) return count
+    if (count > maxLookups) return count
     // A macro's value is known only to the receiver of a message.
     const texts = await Promise.all(targets.filter((name) => name !== '' && !name.includes('%')).map(spfOf))
     level = texts.filter((text) => text !== undefined).map(parseSpf)

@@ -31,7 +31,7 @@ export interface RawContent {
   raw: string
 }
 
-export type Signing = { domainId: number; withEd25519: boolean } | { platform: string }
+export type DkimSigning = { domainId: number; withEd25519: boolean } | { platform: string }
 
 /** The settings for counting an email's opens and clicks. */
 export interface Tracking {
@@ -52,7 +52,7 @@ export interface Content {
   /** A trace header at the top identifies each recipient's email; absent: no trace header. */
   marked?: true
   /** The signing domain, decided at acceptance: one of the tenant's, or the installation's own; null: unsigned. */
-  signing: Signing | null
+  signing: DkimSigning | null
   /** Also decided at acceptance, so that a retry and the raw form have the same octets. Absent: not tracked. */
   tracking?: Tracking
   /** Scheme and host of the one-click unsubscribe link, if the sender requested one. */
@@ -62,7 +62,7 @@ export interface Content {
 /** More than a submission can have after decompression (14 MiB of attachments in base64, html, text and recipients). */
 const largestContentOctets = 96 * 1024 * 1024
 /** Smaller contents are not worth compressing. */
-const leastCompressedOctets = 2048
+const minCompressedOctets = 2048
 /** The fastest level: higher ones cost more CPU than the saved octets are worth. */
 const params = { [constants.ZSTD_c_compressionLevel]: 1 }
 /** Most contents are decompressed in one chunk of this size. */
@@ -74,7 +74,7 @@ const brace = 0x7b
 
 export function encodeContent(content: Content): Buffer {
   const json = Buffer.from(JSON.stringify(content))
-  if (json.length < leastCompressedOctets) return json
+  if (json.length < minCompressedOctets) return json
   // With the size given, zstd allocates memory for that size instead of half a megabyte: a third of the time for 10 KB, and less to
   // decompress.
   return zstdCompressSync(json, { params, pledgedSrcSize: json.length, chunkSize: Math.min(json.length >> 1, largestChunkOctets) })

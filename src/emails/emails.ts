@@ -5,29 +5,29 @@
  * one time partition.
  */
 import { type PartitionedTable, type Queryable, sql, type Tx } from '#db'
-import { type Email, emailColumns } from './record.ts'
-import type { EmailStatus } from './status.ts'
+import { type Email, emailColumns } from './email-record.ts'
+import type { EmailStatus } from './status-transitions.ts'
 
-export { type Content, decodeContent, encodeContent, type PartsContent, type Signing, type Tracking } from './content.ts'
+export { type Content, type DkimSigning, decodeContent, encodeContent, type PartsContent, type Tracking } from './content.ts'
+export { type ContentEncoder, openContentEncoder } from './content-encoder.ts'
+export { findDeliveryTimes } from './delivery-times.ts'
 export {
-  type Counts,
   countsByTenant,
   countsIn,
   countsInBuckets,
+  deleteSeconds,
+  type EmailCounts,
   findUncountedMs,
-  forgetSeconds,
   rollUpCounts,
-} from './counts.ts'
-export { findDelivered } from './delivered.ts'
-export { type ContentEncoder, openContentEncoder } from './encoder.ts'
+} from './email-counts.ts'
+export type { Email } from './email-record.ts'
 export { type ErasedContent, eraseContents, eraseEmails, eraseFromConversations, isErased, listErasedContents } from './erase.ts'
-export { type EmailFacts, findEmailFacts } from './facts.ts'
-export { clearInbox, type InboxFilter, listInbox, newestInInbox, type ReceivedEmail, removeInboxOfTenant } from './inbox.ts'
-export { findOldestEmailMs, indexEndedDays, listEmails, mostCounted } from './list.ts'
-export type { Email } from './record.ts'
+export { findOldestEmailMs, indexEndedDays, listEmails, maxCounted } from './list-emails.ts'
 export { openReturnPaths, type ReturnPaths } from './return-path.ts'
-export { type EmailStatus, emailStatuses, queuedStatuses, retryableStatuses } from './status.ts'
-export { onlyOf, testCountsByTenant, testCountsInBuckets } from './test-counts.ts'
+export { type EmailStatus, emailStatuses, queuedStatuses, retryableStatuses } from './status-transitions.ts'
+export { clearInbox, type InboxFilter, listInbox, newestInInbox, type ReceivedEmail, removeInboxOfTenant } from './test-inbox.ts'
+export { onlyOf, testCountsByTenant, testCountsInBuckets } from './test-mail-counts.ts'
+export { findWebhookFields, type WebhookFields } from './webhook-fields.ts'
 
 /**
  * Tables partitioned by day by the time in their email ids. Emails leave free space for a changed status of every row of a page, because
@@ -50,7 +50,7 @@ export interface AttemptTls {
   /** The policy in force: `dane`, `mta-sts`, `mta-sts testing`, `required` or `opportunistic`. */
   policy: string
   /** The reason for which the policy would have refused the connection, if it were enforced. */
-  wouldFail: string | null
+  mtaStsTestingFailure: string | null
 }
 
 export interface Attempt {
@@ -145,7 +145,7 @@ export async function tagsOf(
 }
 
 /** The recipient domains of these emails, and whether they are test mail, by email id. */
-export async function destinationsOf(
+export async function recipientDomainsOf(
   on: Queryable,
   emails: readonly { tenantId: string; emailId: string }[],
 ): Promise<Map<string, { domain: string; test: boolean }>> {

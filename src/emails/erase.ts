@@ -13,10 +13,10 @@ export interface ErasedEmail extends ErasedContent {
 }
 
 /** Replaces an erased address. */
-export const nobody = 'erased@erased.invalid'
+export const erasedAddress = 'erased@erased.invalid'
 
 /** The recipient was erased: no text that could name the person may be stored for the email again. */
-export const isErased = ({ recipient }: { recipient: string }) => recipient === nobody
+export const isErased = ({ recipient }: { recipient: string }) => recipient === erasedAddress
 
 const blankEmails = sql<ErasedEmail>`
   update emails
@@ -55,7 +55,7 @@ const blankAttempts = sql`
 
 /** Blanks up to `most` final emails to this address (lower case) and returns them; the address no longer finds them. */
 export const eraseEmails = (tx: Tx, address: string, tenantId: string | null, most: number): Promise<ErasedEmail[]> =>
-  tx.rows(blankEmails, [address, tenantId, most, nobody])
+  tx.rows(blankEmails, [address, tenantId, most, erasedAddress])
 
 /** Contents that were sent to any erased recipient, in order after `after`. */
 export const listErasedContents = (
@@ -63,7 +63,7 @@ export const listErasedContents = (
   tenantId: string | null,
   after: ErasedContent | undefined,
   most: number,
-): Promise<ErasedContent[]> => on.rows(contentsOfErased, [nobody, tenantId, after?.tenantId ?? '', after?.contentId ?? '', most])
+): Promise<ErasedContent[]> => on.rows(contentsOfErased, [erasedAddress, tenantId, after?.tenantId ?? '', after?.contentId ?? '', most])
 
 /** Returns how many there were. */
 export const eraseContents = (on: Queryable, contents: readonly ErasedContent[]): Promise<number> =>

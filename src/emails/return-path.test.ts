@@ -58,16 +58,16 @@ describe('a return path', () => {
   it('and the mark of the same email are not taken for each other', () => {
     fc.assert(
       fc.property(sent, (one) => {
-        const mark = paths.mark(one.emailId, one.atMs)
+        const mark = paths.traceHeader(one.emailId, one.atMs)
         expect(mark).toMatch(/^m[a-z2-7]{51}$/)
-        expect(paths.readMarks(`X-Message-Mark: ${mark}\r\n (${mark.toUpperCase()})`, one.atMs)).toEqual([one.emailId])
+        expect(paths.readTraceHeaders(`X-Message-Mark: ${mark}\r\n (${mark.toUpperCase()})`, one.atMs)).toEqual([one.emailId])
         const [local = ''] = make(one).split('@')
         for (const text of [`${mark}@${one.domain}`, `b${mark.slice(1)}`, `b${mark.slice(1)}@${one.domain}`, local, `m${local.slice(1)}`]) {
           expect(paths.read(text, one.atMs)).toBeUndefined()
           expect(paths.readAll(text, one.atMs)).toEqual([])
-          expect(paths.readMarks(text, one.atMs)).toEqual([])
+          expect(paths.readTraceHeaders(text, one.atMs)).toEqual([])
         }
-        expect(paths.readMarks(mark, one.atMs + 62 * dayMs)).toEqual([])
+        expect(paths.readTraceHeaders(mark, one.atMs + 62 * dayMs)).toEqual([])
       }),
     )
   })

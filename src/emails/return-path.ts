@@ -17,9 +17,9 @@ export interface ReturnPaths {
   /** The emails of the addresses in a text, each once. */
   readAll(text: string, nowMs: number): string[]
   /** Identifies the email too, but is not an address: a reader of a message's header cannot send bounces with it. */
-  mark(emailId: string, sentAtMs: number): string
+  traceHeader(emailId: string, sentAtMs: number): string
   /** The emails of the trace headers in a text, each once. */
-  readMarks(text: string, nowMs: number): string[]
+  readTraceHeaders(text: string, nowMs: number): string[]
 }
 
 const validDays = 60
@@ -45,11 +45,11 @@ const tagLength = 20
 
 /** RFC 5321 section 4.5.3.1.1 allows 64 octets before the @; these are 52. */
 const addressOf = { purpose: 'return path', letter: 'b', anywhere: new RegExp(`\\bb[a-z2-7]{${namedLength + tagLength}}(?=@)`, 'gi') }
-const markOf = { purpose: 'mark', letter: 'm', anywhere: new RegExp(`\\bm[a-z2-7]{${namedLength + tagLength}}\\b(?!@)`, 'gi') }
+const traceHeaderForm = { purpose: 'mark', letter: 'm', anywhere: new RegExp(`\\bm[a-z2-7]{${namedLength + tagLength}}\\b(?!@)`, 'gi') }
 type Kind = typeof addressOf
 const form = new RegExp(`^([bm])([a-z2-7]{${namedLength}})([a-z2-7]{${tagLength}})$`)
 /** A report names one email; more than a few add no information. */
-const mostInText = 100
+const maxAddressesInText = 100
 
 function textOf(value: number, digits: string, length: number): string {
   let text = ''
@@ -107,7 +107,7 @@ export function openReturnPaths(secrets: Secrets): ReturnPaths {
     const found = new Set<string>()
     let seen = 0
     for (const [match] of text.matchAll(kind.anywhere)) {
-      if (++seen > mostInText) break
+      if (++seen > maxAddressesInText) break
       const id = read(kind, match, nowMs)
       if (id !== undefined) found.add(id)
     }
@@ -118,7 +118,7 @@ export function openReturnPaths(secrets: Secrets): ReturnPaths {
     make: (emailId, domain, sentAtMs) => `${make(addressOf, emailId, sentAtMs)}@${domain}`,
     read: (address, nowMs) => read(addressOf, address.slice(0, Math.max(0, address.lastIndexOf('@'))), nowMs),
     readAll: (text, nowMs) => readAll(addressOf, text, nowMs),
-    mark: (emailId, sentAtMs) => make(markOf, emailId, sentAtMs),
-    readMarks: (text, nowMs) => readAll(markOf, text, nowMs),
+    traceHeader: (emailId, sentAtMs) => make(traceHeaderForm, emailId, sentAtMs),
+    readTraceHeaders: (text, nowMs) => readAll(traceHeaderForm, text, nowMs),
   }
 }

@@ -3,8 +3,7 @@
  * Owns: events. Uses: base, db. Used by: emails, spool, tracking, accept, delivery, returns, webhooks, usage, housekeeping, http.
  * Promises: an event is appended in the transaction that makes it true.
  */
-export { type CountedChange, type CountedEvent, readCountedEvents, readTailBySecond, readTailByTenant } from './counted.ts'
-export { type AttemptEnd, type JudgedHour, judgeEvents, readRecentEnds } from './judged.ts'
+export { type CountedChange, type CountedEvent, readCountedEvents, readTailBySecond, readTailByTenant } from './event-counts.ts'
 export {
   appendEvents,
   countEventsWithin,
@@ -20,6 +19,7 @@ export {
   type NewEvent,
   readEvents,
   simulatedAt,
+  simulatedMs,
   startOfLog,
-  toldAt,
-} from './log.ts'
+} from './event-log.ts'
+export { type AttemptEnd, type HourlyStats, readRecentEnds, summariseEvents } from './hourly-stats.ts'

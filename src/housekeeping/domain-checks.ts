@@ -10,7 +10,7 @@ import type { Resolver } from '#net'
 import { findServer } from '#tenants'
 
 const everyMs = 1000
-const mostPerRound = 40
+const maxPerRound = 40
 const atOnce = 10
 
 export interface DomainCheckDeps {
@@ -23,7 +23,7 @@ export interface DomainCheckDeps {
 
 /** Checks the due domains; returns their number. Those left when `signal` aborts become due again automatically. */
 async function checkDueDomains(deps: DomainCheckDeps, signal: AbortSignal): Promise<number> {
-  const due = await claimDueDomains(deps.db, deps.clock.nowMs(), mostPerRound)
+  const due = await claimDueDomains(deps.db, deps.clock.nowMs(), maxPerRound)
   const waiting = [...due]
   const worker = async () => {
     for (let domain = waiting.pop(); domain && !signal.aborted; domain = waiting.pop()) {
@@ -55,6 +55,6 @@ async function tell(tx: Tx, domain: CheckedDomain): Promise<void> {
 
 export function startDomainChecks(deps: DomainCheckDeps): Loop {
   return startLoop({ ...deps, name: 'finding domains that are due for a check', everyMs }, async (stopping) =>
-    (await checkDueDomains(deps, stopping)) < mostPerRound ? everyMs : 0,
+    (await checkDueDomains(deps, stopping)) < maxPerRound ? everyMs : 0,
   )
 }

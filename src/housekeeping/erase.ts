@@ -3,7 +3,7 @@
  * Runs in small transactions and may be repeated.
  */
 import { domainToUnicode } from 'node:url'
-import { forgetAnswersWith } from '#accept'
+import { deleteResponsesWith } from '#accept'
 import type { Secrets } from '#base'
 import type { Db, Tx } from '#db'
 import { cancelQueued } from '#delivery'
@@ -23,7 +23,7 @@ export interface Erased {
   kept: number
 }
 
-const mostAtOnce = 500
+const maxAtOnce = 500
 
 /** `tenantId` null: in all tenants. `told` is called with the number of processed emails. */
 export async function eraseAddress(
@@ -46,7 +46,7 @@ export async function eraseAddress(
   await eraseFromDeliveries(db, person, tenantId)
   for (const spelling of spellingsOf(person)) {
     await eraseFromLogs({ db, secrets }, spelling, tenantId)
-    await forgetAnswersWith(db, spelling)
+    await deleteResponsesWith(db, spelling)
   }
   return total
 }
@@ -59,7 +59,7 @@ function spellingsOf(address: string): Set<string> {
 
 /** In one transaction: once an email has lost its address, its other traces can no longer be found. */
 async function eraseSome(tx: Tx, person: string, tenantId: string | null): Promise<number> {
-  const found = await eraseEmails(tx, person, tenantId, mostAtOnce)
+  const found = await eraseEmails(tx, person, tenantId, maxAtOnce)
   await eraseFromConversations(tx, found)
   await eraseFromEvents(tx, found)
   await eraseFromHits(tx, found)
@@ -70,7 +70,7 @@ async function eraseSome(tx: Tx, person: string, tenantId: string | null): Promi
 async function eraseUnneeded(db: Db, tenantId: string | null, total: Erased): Promise<void> {
   let after: ErasedContent | undefined
   do {
-    const some = await listErasedContents(db, tenantId, after, mostAtOnce)
+    const some = await listErasedContents(db, tenantId, after, maxAtOnce)
     const queued = await contentsStillQueued(db, some)
     const free = some.filter((one) => !queued.has(one.contentId))
     total.contents += await eraseContents(db, free)

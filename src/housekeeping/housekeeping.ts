@@ -7,11 +7,11 @@
  * task is logged and retried, and delays no other.
  */
 
-import { forgetExpiredKeys, markEveryMs, openMarking } from '#accept'
+import { deleteExpiredKeys, markEveryMs, openMarking } from '#accept'
 import { type Clock, type Log, startLoop } from '#base'
 import { type Db, ensurePartitions, sql } from '#db'
-import { expireHolds, followQueueChanges, forgetExpiredPolicies, tellWarmUps } from '#delivery'
-import { emailTables, findOldestEmailMs, forgetSeconds, indexEndedDays, rollUpCounts } from '#emails'
+import { deleteExpiredPolicies, expireHolds, followQueueUpdates, notifyWarmUps } from '#delivery'
+import { deleteSeconds, emailTables, findOldestEmailMs, indexEndedDays, rollUpCounts } from '#emails'
 import { eventTables } from '#events'
 import type { LimitSettings } from '#limits'
 import { dropOldAudit, dropOldFailures } from '#members'
@@ -20,7 +20,7 @@ import { logTables } from '#request-logs'
 import { returnTables } from '#returns'
 import { releaseWaiting } from '#spool'
 import { checkDueTrackDomains, trackingTables } from '#tracking'
-import { applyBrake, type BrakeLimits } from '#usage'
+import { type AutoPauseLimits, applyAutoPause } from '#usage'
 import { deliveryTables } from '#webhooks'
 import { startDomainChecks } from './domain-checks.ts'
 
@@ -33,7 +33,7 @@ const hourMs = 3_600_000
 /** Retention of the audit log: a year, plus time to review it. */
 const auditMs = 400 * 86_400_000
 /** So that other tasks get their turn when there is much to count. */
-const mostCountingRounds = 10
+const maxCountingRounds = 10
 const choreLock = 7_305_010
 
 const tryLock = sql<{ mine: boolean }>`
@@ -55,17 +55,17 @@ export interface HousekeepingDeps {
   log: Log
   limitSettings: LimitSettings
   keep: Keep
-  brake: BrakeLimits
+  brake: AutoPauseLimits
 }
 
 /** Creates the partitions of the coming days; required before emails can be accepted. */
-export function prepareDays(db: Db, nowMs: number): Promise<string[]> {
+export function ensureUpcomingPartitions(db: Db, nowMs: number): Promise<string[]> {
   const tables = [...emailTables, ...eventTables, ...trackingTables, ...returnTables, ...deliveryTables, ...logTables]
   return ensurePartitions(db, tables, nowMs, daysAhead)
 }
 
 async function countAll(db: Db): Promise<void> {
-  for (let round = 0; round < mostCountingRounds; round++) if ((await rollUpCounts(db)) === 0) return
+  for (let round = 0; round < maxCountingRounds; round++) if ((await rollUpCounts(db)) === 0) return
 }
 
 export function startHousekeeping(deps: HousekeepingDeps): Housekeeping {
@@ -76,23 +76,23 @@ export function startHousekeeping(deps: HousekeepingDeps): Housekeeping {
       everyMs: tickMs,
       run: async (nowMs) => releaseWaiting(db, await limitSettings.send(), nowMs),
     },
-    { name: 'bringing queues into line with their tenants', everyMs: tickMs, run: (nowMs) => followQueueChanges(db, nowMs) },
-    { name: 'judging tenants', everyMs: 5000, run: (nowMs) => applyBrake(db, deps.brake, nowMs, log) },
+    { name: 'bringing queues into line with their tenants', everyMs: tickMs, run: (nowMs) => followQueueUpdates(db, nowMs) },
+    { name: 'judging tenants', everyMs: 5000, run: (nowMs) => applyAutoPause(db, deps.brake, nowMs, log) },
     { name: 'counting', everyMs: tickMs, run: () => countAll(db) },
     {
       name: 'forgetting seconds of quiet hours',
       everyMs: hourMs,
-      run: async (nowMs) => forgetSeconds(db, await findOldestEmailMs(db), nowMs),
+      run: async (nowMs) => deleteSeconds(db, await findOldestEmailMs(db), nowMs),
     },
     { name: 'failing holds whose time is up', everyMs: 60_000, run: (nowMs) => expireHolds(db, nowMs) },
-    { name: 'telling of the steps of warm-ups', everyMs: 60_000, run: (nowMs) => tellWarmUps(db, nowMs) },
+    { name: 'telling of the steps of warm-ups', everyMs: 60_000, run: (nowMs) => notifyWarmUps(db, nowMs) },
     { name: 'marking elapsed time', everyMs: markEveryMs, run: openMarking(deps) },
-    { name: 'forgetting idempotency keys', everyMs: 1000, run: (nowMs) => forgetExpiredKeys(db, nowMs) },
-    { name: 'forgetting expired MTA-STS policies', everyMs: hourMs, run: (nowMs) => forgetExpiredPolicies(db, nowMs) },
+    { name: 'forgetting idempotency keys', everyMs: 1000, run: (nowMs) => deleteExpiredKeys(db, nowMs) },
+    { name: 'forgetting expired MTA-STS policies', everyMs: hourMs, run: (nowMs) => deleteExpiredPolicies(db, nowMs) },
     { name: 'checking track domains', everyMs: 10_000, run: () => checkDueTrackDomains(deps) },
     { name: 'forgetting old changes', everyMs: hourMs, run: (nowMs) => dropOldAudit(db, nowMs - auditMs) },
     { name: 'forgetting failed attempts to sign in', everyMs: 60_000, run: (nowMs) => dropOldFailures(db, nowMs) },
-    { name: 'making partitions', everyMs: hourMs, run: (nowMs) => prepareDays(db, nowMs) },
+    { name: 'making partitions', everyMs: hourMs, run: (nowMs) => ensureUpcomingPartitions(db, nowMs) },
   ]
   const due = new Map<string, number>()
 

@@ -20,7 +20,7 @@ export async function applyRetention(db: Db, keep: Keep, nowMs: number): Promise
     ['contents', unlessQueued(Math.min(keep.keepContentDays, keep.keepEmailDays))],
     ['emails', unlessQueued(keep.keepEmailDays)],
     ['attempts', unlessQueued(keep.keepEmailDays)],
-    ['hits', unlessQueued(keep.keepEmailDays)],
+    ['tracking_events', unlessQueued(keep.keepEmailDays)],
     ['reports', unlessQueued(keep.keepEmailDays)],
     ['events', Math.min(before(keep.keepEmailDays), (await findUncountedMs(db)) ?? nowMs)],
     ['webhook_deliveries', before(keep.keepWebhookDays)],

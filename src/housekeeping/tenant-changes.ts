@@ -8,7 +8,7 @@ import { removeDomainsOfTenant } from '#domains'
 import { removeInboxOfTenant } from '#emails'
 import { removeLimitsOfTenant } from '#limits'
 import { removeMembersOfTenant } from '#members'
-import { noteTenantChange, removeStopsOfTenant, removeTestClockOfTenant } from '#spool'
+import { recordTenantChange, removeQueuePausesOfTenant, removeTestClockOfTenant } from '#spool'
 import { removeSuppressionsOfTenant } from '#suppressions'
 import { changeTenant, removeTenant, type Tenant, type TenantChanges } from '#tenants'
 import { removeWebhooksOfTenant } from '#webhooks'
@@ -17,8 +17,8 @@ import { removeWebhooksOfTenant } from '#webhooks'
 export function updateTenant(db: Db, id: string, changes: TenantChanges, nowMs: number): Promise<Tenant> {
   return db.transaction(async (tx) => {
     const { before, after } = await changeTenant(tx, id, changes, nowMs)
-    if (before.status === 'active' && after.status !== 'active') await noteTenantChange(tx, id, 'stopped', nowMs)
-    if (before.status !== 'active' && after.status === 'active') await noteTenantChange(tx, id, 'resumed', nowMs)
+    if (before.status === 'active' && after.status !== 'active') await recordTenantChange(tx, id, 'paused', nowMs)
+    if (before.status !== 'active' && after.status === 'active') await recordTenantChange(tx, id, 'resumed', nowMs)
     return after
   })
 }
@@ -29,7 +29,7 @@ export function deleteTenant(db: Db, id: string, nowMs: number): Promise<void> {
     await removeTenant(tx, id)
     await revokeCredentialsOfTenant(tx, id, nowMs)
     for (const remove of removals) await remove(tx, id)
-    await noteTenantChange(tx, id, 'deleted', nowMs)
+    await recordTenantChange(tx, id, 'deleted', nowMs)
   })
 }
 
@@ -38,7 +38,7 @@ const removals: readonly ((tx: Tx, tenantId: string) => Promise<unknown>)[] = [
   removeSuppressionsOfTenant,
   removeWebhooksOfTenant,
   removeTestClockOfTenant,
-  removeStopsOfTenant,
+  removeQueuePausesOfTenant,
   removeInboxOfTenant,
   removeMembersOfTenant,
   removeLimitsOfTenant,

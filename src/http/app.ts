@@ -5,31 +5,35 @@
 import type { IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
-import { type Clock, type Config, type Ids, type Log, liesIn, metrics, Refusal, type Traces } from '#base'
-import type { Standing } from '#limits'
+import { type Clock, type Config, type Ids, isInNetwork, type Log, metrics, Refusal, type Traces } from '#base'
+import type { SendLimitUsage } from '#limits'
 import type { RequestLogs } from '#request-logs'
-import { noteChange } from './audit.ts'
-import { openBodyReader } from './body.ts'
-import { answerBrokenRequest } from './broken-requests.ts'
-import { type Bounds, guardConnections } from './connections.ts'
+import { recordChange } from './audit.ts'
+import { type AuthorizeDeps, authorize, rateHeaders, reauthorize, weighBody } from './authorize.ts'
+import { guardConnections, type HttpLimits } from './connection-limits.ts'
 import { serveDashboard } from './dashboard.ts'
-import type { DashboardDeps } from './desk.ts'
-import { type GateDeps, passAgain, passGate, rateHeaders, weighBody } from './gate.ts'
-import { type LinkDeps, serveLinks } from './links.ts'
+import type { DashboardDeps } from './dashboard-context.ts'
+import { showNotFound } from './dashboard-files.ts'
+import { answerBrokenRequest } from './malformed-http.ts'
 import { fastifyPath } from './openapi.ts'
-import { showNotFound } from './pages.ts'
+import { openBodyReader } from './read-body.ts'
 import type { Readiness } from './readiness.ts'
-import { refusalHeaders, refusedWith } from './refused.ts'
 import { logEntryOf } from './request-log.ts'
-import { requestSpan } from './request-span.ts'
-import type { Streams } from './streams.ts'
-import { refuseBadHost, routable } from './target.ts'
-import { within } from './v1/deadline.ts'
-import { failure, jsonType } from './v1/envelope.ts'
-import { type ApiDeps, type Endpoint, usualBodyLimit } from './v1/route.ts'
-import { pathsOf, routes } from './v1/routes.ts'
+import { refuseBadHost, routable } from './request-target.ts'
+import { requestSpan } from './request-trace.ts'
+import type { Streams } from './streaming-responses.ts'
+import { refusalHeaders, toRefusal } from './to-refusal.ts'
+import { serveTrackingEndpoints, type TrackingEndpointDeps } from './tracking-endpoints.ts'
+import { type ApiDeps, type Endpoint, usualBodyLimit } from './v1/define-endpoint.ts'
+import { pathsOf, routes } from './v1/endpoints.ts'
+import { within } from './v1/response-deadline.ts'
+import { failure, jsonType } from './v1/response-envelope.ts'
 
-export interface AppDeps extends ApiDeps, Omit<GateDeps, 'config'>, Omit<LinkDeps, 'config'>, Omit<DashboardDeps, 'config'> {
+export interface AppDeps
+  extends ApiDeps,
+    Omit<AuthorizeDeps, 'config'>,
+    Omit<TrackingEndpointDeps, 'config'>,
+    Omit<DashboardDeps, 'config'> {
   clock: Clock
   ids: Ids
   log: Log
@@ -38,7 +42,7 @@ export interface AppDeps extends ApiDeps, Omit<GateDeps, 'config'>, Omit<LinkDep
   streams: Streams
   readiness: Readiness
   config: Pick<Config, 'trustedProxies' | 'maxAttempts' | 'revealKeys' | 'hostname' | 'publicUrl'>
-  bounds: Bounds
+  bounds: HttpLimits
 }
 
 /** Idle time between requests. Longer than the 60 s of common proxies, so that the proxy closes the connection first. */
@@ -51,7 +55,7 @@ const answerWithinMs = 32_000
 const standingWithinMs = 1000
 
 /** Most ids of created emails in a request's log line; a batch creates up to a thousand. */
-const mostToldIds = 5
+const maxLoggedIds = 5
 
 const apiPath = /^\/v1([/?]|$)/
 
@@ -70,7 +74,7 @@ declare module 'fastify' {
 /** Returns the app without the pages outside /v1; it does not listen yet. */
 export async function buildApp(deps: AppDeps): Promise<FastifyInstance> {
   const { clock, ids, bounds, config, rateLimiter, limitSettings } = deps
-  const isTrusted = (address: string) => liesIn(config.trustedProxies, address)
+  const isTrusted = (address: string) => isInNetwork(config.trustedProxies, address)
   const addressHeaders = (address: string, look?: 'only look') =>
     rateHeaders(rateLimiter(`address:${address}`, limitSettings.usualRate(), look))
   /** Sockets whose last request was answered before its body had fully arrived. */
@@ -122,15 +126,15 @@ export async function buildApp(deps: AppDeps): Promise<FastifyInstance> {
     reply.header('x-request-id', request.id)
     refuseBadHost(request)
   })
-  await serveLinks(app, deps)
+  await serveTrackingEndpoints(app, deps)
   app.addHook('onResponse', async (request, reply) => {
     if (!request.raw.complete) answeredEarly.add(request.raw.socket)
     tell(request, reply, deps)
   })
   app.setErrorHandler(async (error, request, reply) => {
-    const refusal = refusedWith(error)
+    const refusal = toRefusal(error)
     request.refusal = refusal
-    deps.readiness.note(error)
+    deps.readiness.recordError(error)
     if (refusal.status === 500) deps.log.error({ requestId: request.id, err: error }, 'a request failed')
     if (apiPath.test(request.url) && !reply.hasHeader('x-ratelimit-limit')) reply.headers(addressHeaders(request.ip))
     reply.headers(await sendLimitHeadersFor(request, deps))
@@ -151,10 +155,10 @@ export async function buildApp(deps: AppDeps): Promise<FastifyInstance> {
   await app.register(
     async (api) => {
       api.addHook('onRequest', async (request, reply) =>
-        within(passGate(request, reply, request.is404 ? undefined : request.routeOptions.config.endpoint, deps), admitWithinMs, clock),
+        within(authorize(request, reply, request.is404 ? undefined : request.routeOptions.config.endpoint, deps), admitWithinMs, clock),
       )
       api.addHook('onSend', (request, reply, payload, done) => {
-        noteRequest(request, reply, payload, deps)
+        recordRequest(request, reply, payload, deps)
         done()
       })
       api.setNotFoundHandler(async () => {
@@ -192,16 +196,16 @@ function register(api: FastifyInstance, endpoint: Endpoint, path: string, deps: 
       }
       const respond = async () => {
         const done = await endpoint.respond(call, deps)
-        await noteChange(request, endpoint, done.body, deps)
+        await recordChange(request, endpoint, done.body, deps)
         return done
       }
       const answered = await within(respond(), answerWithinMs, deps.clock)
-      if (answered.standing) reply.headers(sendLimitHeaders(answered.standing))
+      if (answered.sendLimitUsage) reply.headers(sendLimitHeaders(answered.sendLimitUsage))
       request.acceptedEmailIds = answered.emailIds ?? null
       if (answered.replayed) reply.header('idempotent-replayed', 'true')
       const { body } = answered
       if (typeof body === 'function') {
-        const checkAllowed = () => passAgain(request, endpoint, deps)
+        const checkAllowed = () => reauthorize(request, endpoint, deps)
         return deps.streams.send(reply, { credentialId: admission.credential.id, pieces: body, checkAllowed })
       }
       if (typeof body === 'object' && 'pieces' in body) {
@@ -223,7 +227,7 @@ const headerOf = ({ headers }: FastifyRequest, name: string) => {
   return Array.isArray(value) ? value.join(', ') : value
 }
 
-function sendLimitHeaders({ limit, used, resetSeconds }: Standing): Record<string, string> {
+function sendLimitHeaders({ limit, used, resetSeconds }: SendLimitUsage): Record<string, string> {
   return {
     ...(limit === null ? {} : { 'x-sendlimit-limit': String(limit), 'x-sendlimit-remaining': String(Math.max(0, limit - used)) }),
     'x-sendlimit-used': String(used),
@@ -238,7 +242,7 @@ async function sendLimitHeadersFor(
 ): Promise<Record<string, string>> {
   if (!credential || is404 || !routeOptions.config.endpoint?.sends) return {}
   try {
-    return sendLimitHeaders(await within(accept.standing(credential.mode === 'test'), standingWithinMs, clock))
+    return sendLimitHeaders(await within(accept.sendLimitUsage(credential.mode === 'test'), standingWithinMs, clock))
   } catch (error) {
     log.warn({ err: error }, 'the send limit could not be read')
     return {}
@@ -246,7 +250,7 @@ async function sendLimitHeadersFor(
 }
 
 /** A failure of the request log does not affect the caller's response. */
-function noteRequest(request: FastifyRequest, reply: FastifyReply, payload: unknown, { clock, log, requestLogs }: AppDeps): void {
+function recordRequest(request: FastifyRequest, reply: FastifyReply, payload: unknown, { clock, log, requestLogs }: AppDeps): void {
   if (request.isLogged) return
   request.isLogged = true
   try {
@@ -265,7 +269,7 @@ function tell(request: FastifyRequest, reply: FastifyReply, { clock, log, traces
   if (traces && request.credential && apiPath.test(request.url)) traces.note(requestSpan(request, reply, durationMs))
   // Unknown routes and links in mail are not logged: unauthenticated clients can cause thousands a second.
   if (!request.is404 && request.routeOptions.config.link !== undefined) return
-  const emails = request.acceptedEmailIds?.slice(0, mostToldIds) ?? []
+  const emails = request.acceptedEmailIds?.slice(0, maxLoggedIds) ?? []
   log.info(
     {
       requestId: request.id,

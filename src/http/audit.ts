@@ -5,8 +5,8 @@
 import type { FastifyRequest } from 'fastify'
 import type { Clock, Log } from '#base'
 import type { Db } from '#db'
-import { noteAct } from '#members'
-import type { Endpoint } from './v1/route.ts'
+import { recordAction } from '#members'
+import type { Endpoint } from './v1/define-endpoint.ts'
 
 const ofMail = /^(?:emails|test)\./
 const parsedLength = 16_384
@@ -14,9 +14,9 @@ const parsedLength = 16_384
 type Data = Record<string, unknown>
 
 /** Called after a change that succeeded. A failure to write the entry does not affect the caller's response. */
-export async function noteChange(
+export async function recordChange(
   request: FastifyRequest,
-  { method, name: act, body: schema }: Endpoint,
+  { method, name: action, body: schema }: Endpoint,
   answer: unknown,
   { db, clock, log }: { db: Db; clock: Clock; log: Log },
 ): Promise<void> {
@@ -24,7 +24,7 @@ export async function noteChange(
   if (method === 'GET' || !admission) return
   const { credential } = admission
   const isPerson = 'role' in credential
-  if (!isPerson && ofMail.test(act)) return
+  if (!isPerson && ofMail.test(action)) return
   // Unknown fields were not validated: text that PostgreSQL cannot store would lose the whole entry.
   const known = Object.keys((schema as { properties?: object } | undefined)?.properties ?? {})
   const body = Object.fromEntries(Object.entries((request.body ?? {}) as Data).filter(([name]) => known.includes(name)))
@@ -33,14 +33,14 @@ export async function noteChange(
   const named = admission.tenantId ?? inPath ?? made.tenantId ?? body.tenantId
   const entry = {
     actor: { kind: isPerson ? ('member' as const) : ('key' as const), name: credential.name },
-    act,
+    action,
     tenantId: typeof named === 'string' ? named : null,
     requestId: request.id,
     ipAddress: request.ip,
     // Field names without values: a body may hold recipients' addresses, which can be erased elsewhere.
     data: { ...ids, ...textOf('id', made.id), ...textOf('name', made.name ?? body.name), fields: Object.keys(body) },
   }
-  await noteAct(db, entry, clock.nowMs()).catch((error: unknown) =>
+  await recordAction(db, entry, clock.nowMs()).catch((error: unknown) =>
     log.error({ requestId: request.id, err: error }, 'a change could not be noted in the audit log'),
   )
 }

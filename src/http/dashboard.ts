@@ -19,15 +19,15 @@ import {
   SeveralMembers,
   type SignedIn,
 } from '#members'
-import { type DashboardDeps, mostBodyOctets, openDesk, reader, Text } from './desk.ts'
-import { serveEmailPage } from './email-page.ts'
-import { serveInstallation } from './installation.ts'
-import { type OperationDeps, serveOperation } from './operation.ts'
-import { previewDocument, previewHeaders } from './preview.ts'
-import { serveSecondFactor } from './second-factor.ts'
-import { isFromOurPages, type Person, sessionCookie, setDeviceCookie, setSessionCookie } from './session.ts'
+import { type DashboardDeps, maxBodyOctets, openDashboardContext, reader, Text } from './dashboard-context.ts'
+import { serveEmailPage } from './dashboard-email.ts'
+import { serveInstallation } from './dashboard-installation.ts'
+import { isFromOurPages, type SignedInMember, sessionCookie, setDeviceCookie, setSessionCookie } from './dashboard-session.ts'
+import { serveSecondFactor } from './dashboard-two-factor.ts'
+import { previewDocument, previewHeaders } from './email-preview.ts'
+import { type OperationDeps, serveOperation } from './queue-admin.ts'
+import type { ApiDeps } from './v1/define-endpoint.ts'
 import { retrieveEmail } from './v1/email-details.ts'
-import type { ApiDeps } from './v1/route.ts'
 
 /** null: the organisation. */
 const OneTenant = Type.Optional(Type.Unsafe<string | null>({ type: ['string', 'null'], maxLength: 64 }))
@@ -52,8 +52,8 @@ const readOneMember = reader(OneMember)
 /** Registered under /dashboard/api. The app's error handler answers refusals. */
 export async function serveDashboard(app: FastifyInstance, deps: DashboardDeps & OperationDeps & ApiDeps): Promise<void> {
   const { sessions, config, db, clock, ids, rateLimiter } = deps
-  const desk = openDesk(deps)
-  const { answer, asPerson, asOwner, tryingFrom } = desk
+  const context = openDashboardContext(deps)
+  const { answer, requireMember, requireOwner, tryingFrom } = context
 
   const withLink = ({ member, signInToken }: Awaited<ReturnType<typeof addMember>>) => ({
     member,
@@ -69,7 +69,7 @@ export async function serveDashboard(app: FastifyInstance, deps: DashboardDeps &
   const signInNoted =
     (request: FastifyRequest, by: 'password' | 'link') =>
     (tx: Tx, { address: name, tenantId }: Session) =>
-      desk.note(tx, request, { name, tenantId }, 'sessions.begin', { by })
+      context.recordAction(tx, request, { name, tenantId }, 'sessions.begin', { by })
 
   await app.register(
     async (api) => {
@@ -87,7 +87,7 @@ export async function serveDashboard(app: FastifyInstance, deps: DashboardDeps &
         return answer(request, reply, { member: session ? shown(session) : null })
       })
 
-      api.post('/sign-in', { bodyLimit: mostBodyOctets }, async (request, reply) => {
+      api.post('/sign-in', { bodyLimit: maxBodyOctets }, async (request, reply) => {
         const given = readSignIn(request.body)
         try {
           const from = tryingFrom(request, given.address)
@@ -99,29 +99,29 @@ export async function serveDashboard(app: FastifyInstance, deps: DashboardDeps &
         }
       })
 
-      api.post('/sign-in-link', { bodyLimit: mostBodyOctets }, async (request, reply) => {
+      api.post('/sign-in-link', { bodyLimit: maxBodyOctets }, async (request, reply) => {
         return answer(request, reply, await sessions.ownerOfLink(readLink(request.body).token, tryingFrom(request)))
       })
 
-      api.post('/sign-in-link/password', { bodyLimit: mostBodyOctets }, async (request, reply) => {
+      api.post('/sign-in-link/password', { bodyLimit: maxBodyOctets }, async (request, reply) => {
         const { token: signInToken, ...proof } = readLinkPassword(request.body)
         const from = tryingFrom(request)
         return begun(request, reply, await sessions.useLink({ signInToken, ...proof, ...from }, signInNoted(request, 'link')))
       })
 
-      api.post('/sign-out', { bodyLimit: mostBodyOctets }, async (request, reply) => {
+      api.post('/sign-out', { bodyLimit: maxBodyOctets }, async (request, reply) => {
         await sessions.end(sessionCookie(request, config.publicUrl) ?? '')
         setSessionCookie(request, reply, '', config.publicUrl)
         return answer(request, reply, { member: null })
       })
 
       api.get('/members', async (request, reply) => {
-        const { tenantId } = await asOwner(request)
+        const { tenantId } = await requireOwner(request)
         return answer(request, reply, { members: await listMembers(db, tenantId) })
       })
 
-      api.post('/members', { bodyLimit: mostBodyOctets }, async (request, reply) => {
-        const owner = await asOwner(request)
+      api.post('/members', { bodyLimit: maxBodyOctets }, async (request, reply) => {
+        const owner = await requireOwner(request)
         const wanted = readNewMember(request.body)
         const address = parseAddress(wanted.address)
         if (!address) throw new Refusal('invalid_email_format', { field: 'address', message: 'address is not an email address' })
@@ -129,62 +129,62 @@ export async function serveDashboard(app: FastifyInstance, deps: DashboardDeps &
         if (owner.tenantId !== null && (wanted.tenantId ?? owner.tenantId) !== owner.tenantId) throw new Refusal('tenant_mismatch')
         const made = await db.transaction(async (tx) => {
           const member = { address: address.text, role: wanted.role, tenantId }
-          await desk.note(tx, request, owner, 'members.add', { ...member }, tenantId)
+          await context.recordAction(tx, request, owner, 'members.add', { ...member }, tenantId)
           return addMember(tx, member, { nowMs: clock.nowMs(), ids })
         })
         return answer(request, reply, withLink(made))
       })
 
-      api.post('/members/reset', { bodyLimit: mostBodyOctets }, async (request, reply) => {
-        const owner = await asOwner(request)
+      api.post('/members/reset', { bodyLimit: maxBodyOctets }, async (request, reply) => {
+        const owner = await requireOwner(request)
         const { address, tenantId } = meantBy(owner, readOneMember(request.body), 'resets')
         const made = await db.transaction(async (tx) => {
           const reset = await resetMember(tx, address, tenantId, { nowMs: clock.nowMs(), ids })
-          await desk.note(tx, request, owner, 'members.reset', { address }, reset.member.tenantId)
+          await context.recordAction(tx, request, owner, 'members.reset', { address }, reset.member.tenantId)
           return reset
         })
         sessions.forget()
         return answer(request, reply, withLink(made))
       })
 
-      api.post('/members/remove', { bodyLimit: mostBodyOctets }, async (request, reply) => {
-        const owner = await asOwner(request)
+      api.post('/members/remove', { bodyLimit: maxBodyOctets }, async (request, reply) => {
+        const owner = await requireOwner(request)
         const { address, tenantId } = meantBy(owner, readOneMember(request.body), 'removes')
         await db.transaction(async (tx) => {
           const removed = await removeMember(tx, address, tenantId)
-          await desk.note(tx, request, owner, 'members.remove', { address }, removed.tenantId)
+          await context.recordAction(tx, request, owner, 'members.remove', { address }, removed.tenantId)
         })
         sessions.forget()
         return answer(request, reply, { message: 'The member was removed' })
       })
 
-      api.post('/members/reset-second-factor', { bodyLimit: mostBodyOctets }, async (request, reply) => {
-        const owner = await asOwner(request)
+      api.post('/members/reset-second-factor', { bodyLimit: maxBodyOctets }, async (request, reply) => {
+        const owner = await requireOwner(request)
         const { address, tenantId } = meantBy(owner, readOneMember(request.body), 'resets')
         const member = await db.transaction(async (tx) => {
           const reset = await resetSecondFactor(tx, address, tenantId)
-          await desk.note(tx, request, owner, 'members.reset-second-factor', { address }, reset.tenantId)
+          await context.recordAction(tx, request, owner, 'members.reset-second-factor', { address }, reset.tenantId)
           return reset
         })
         sessions.forget()
         return answer(request, reply, { member })
       })
 
-      serveSecondFactor(api, desk, deps)
-      serveInstallation(api, desk, deps)
-      serveOperation(api, desk, deps)
-      serveEmailPage(api, desk, deps)
+      serveSecondFactor(api, context, deps)
+      serveInstallation(api, context, deps)
+      serveOperation(api, context, deps)
+      serveEmailPage(api, context, deps)
 
       api.get('/emails/:emailId/preview', async (request, reply) => {
-        const person = await asPerson(request, 'frame')
+        const member = await requireMember(request, 'frame')
         const { body } = await retrieveEmail.respond(
           {
             requestId: request.id,
             params: request.params,
             query: { expand: 'content' },
             body: {},
-            credential: person,
-            tenantId: person.tenantId,
+            credential: member,
+            tenantId: member.tenantId,
             rate: rateLimiter('preview', null),
             idempotencyKey: undefined,
             accept: undefined,
@@ -204,7 +204,7 @@ export async function serveDashboard(app: FastifyInstance, deps: DashboardDeps &
  * The member named by an owner: of the owner's tenant, or of any tenant for an owner of the organisation. Refuses the owner's own account,
  * so that a stolen session cannot take the account over.
  */
-function meantBy(owner: Person, { address, tenantId }: { address: string; tenantId?: string | null }, does: string) {
+function meantBy(owner: SignedInMember, { address, tenantId }: { address: string; tenantId?: string | null }, does: string) {
   if (owner.tenantId !== null && (tenantId === undefined ? owner.tenantId : tenantId) !== owner.tenantId)
     throw new Refusal('tenant_mismatch')
   const meant = owner.tenantId ?? tenantId

@@ -6,7 +6,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join, posix } from 'node:path'
 import type { FastifyInstance } from 'fastify'
 import { Marked, type Token, type Tokens } from 'marked'
-import { type Page, pageOf, send } from './pages.ts'
+import { type StaticFile, sendStaticFile, staticFileOf } from './dashboard-files.ts'
 
 const home = '/docs/guide'
 const policy = "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -24,13 +24,13 @@ interface Guide {
 export function serveGuide(app: FastifyInstance, folder: string): void {
   if (!existsSync(join(folder, 'index.md'))) return
   const guide = readGuide(folder)
-  const style = pageOf(readFileSync(join(folder, 'guide.css')), 'text/css; charset=utf-8')
-  app.get(`${home}/guide.css`, async (request, reply) => send(style, request, reply, 'no-cache'))
+  const style = staticFileOf(readFileSync(join(folder, 'guide.css')), 'text/css; charset=utf-8')
+  app.get(`${home}/guide.css`, async (request, reply) => sendStaticFile(style, request, reply, 'no-cache'))
   for (const file of guide.files.keys()) {
-    let page: Page | undefined
+    let page: StaticFile | undefined
     app.get(addressOf(file), async (request, reply) => {
-      page ??= pageOf(Buffer.from(documentOf(file, guide)), 'text/html; charset=utf-8')
-      return send(page, request, reply, 'no-cache', policy)
+      page ??= staticFileOf(Buffer.from(documentOf(file, guide)), 'text/html; charset=utf-8')
+      return sendStaticFile(page, request, reply, 'no-cache', policy)
     })
   }
 }

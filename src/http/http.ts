@@ -9,30 +9,30 @@
 import type { Socket } from 'node:net'
 import { type Config, pause, portTaken } from '#base'
 import { type AppDeps, buildApp } from './app.ts'
-import { type Bounds, usualBounds } from './connections.ts'
+import { defaultHttpLimits, type HttpLimits } from './connection-limits.ts'
+import { notBuilt, readPages, servePages } from './dashboard-files.ts'
 import { serveGuide } from './guide.ts'
 import { openApiDocument } from './openapi.ts'
-import { type OutsideDeps, serveOutside } from './outside.ts'
-import { type Own, type OwnDeps, openOwn } from './own.ts'
-import { notBuilt, readPages, servePages } from './pages.ts'
 import { openReadiness } from './readiness.ts'
-import { openStreams } from './streams.ts'
+import { openServices, type Services, type ServicesDeps } from './services.ts'
+import { openStreams } from './streaming-responses.ts'
+import { type SystemEndpointDeps, serveSystemEndpoints } from './system-endpoints.ts'
 
 export { openApiDocument, refusalsOf } from './openapi.ts'
-export type { Endpoint } from './v1/route.ts'
-export { pathsOf, routes } from './v1/routes.ts'
+export type { Endpoint } from './v1/define-endpoint.ts'
+export { pathsOf, routes } from './v1/endpoints.ts'
 
 export interface HttpDeps
-  extends Omit<AppDeps, 'bounds' | 'config' | 'streams' | 'readiness' | keyof Own>,
-    Omit<OwnDeps, 'config' | 'installation'>,
-    Pick<OutsideDeps, 'smtp'> {
-  config: AppDeps['config'] & OwnDeps['config'] & OutsideDeps['config'] & Pick<Config, 'host' | 'port'>
+  extends Omit<AppDeps, 'bounds' | 'config' | 'streams' | 'readiness' | keyof Services>,
+    Omit<ServicesDeps, 'config' | 'installation'>,
+    Pick<SystemEndpointDeps, 'smtp'> {
+  config: AppDeps['config'] & ServicesDeps['config'] & SystemEndpointDeps['config'] & Pick<Config, 'host' | 'port'>
   /** The dashboard built by Vite. If it is missing, `/` and the log report it. */
   dashboardFolder: string
   /** The Markdown of the guide. */
   docsFolder: string
   /** Overrides for tests with slow or many clients. */
-  bounds?: Partial<Bounds>
+  bounds?: Partial<HttpLimits>
 }
 
 /** Time limit for requests in progress when the server stops. */
@@ -43,13 +43,13 @@ export async function startHttp(deps: HttpDeps): Promise<{ port: number; stop():
   let stopping = false
   const streams = openStreams(deps.clock)
   const readiness = openReadiness(deps)
-  const own = openOwn(deps)
-  const app = await buildApp({ ...deps, ...own, streams, readiness, bounds: { ...usualBounds, ...deps.bounds } })
+  const services = openServices(deps)
+  const app = await buildApp({ ...deps, ...services, streams, readiness, bounds: { ...defaultHttpLimits, ...deps.bounds } })
   const pages = readPages(deps.dashboardFolder)
   if (pages.size === 0) deps.log.warn(notBuilt)
   servePages(app, pages)
   serveGuide(app, deps.docsFolder)
-  await serveOutside(app, await openApiDocument(), { ...deps, ...own, readiness, ready: () => !stopping })
+  await serveSystemEndpoints(app, await openApiDocument(), { ...deps, ...services, readiness, ready: () => !stopping })
   const sockets = new Set<Socket>()
   app.server.on('connection', (socket: Socket) => {
     sockets.add(socket)
@@ -73,7 +73,7 @@ export async function startHttp(deps: HttpDeps): Promise<{ port: number; stop():
       for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy()
       await closing
       closed.abort()
-      await Promise.all([own.requestLogs.stop(), own.hits.stop()])
+      await Promise.all([services.requestLogs.stop(), services.trackingEvents.stop()])
     },
   }
 }

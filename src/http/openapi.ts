@@ -4,9 +4,9 @@ import fastify from 'fastify'
 import Type from 'typebox'
 import { type RefusalCode, refusals } from '#base'
 import { type Document, shareParts } from './openapi-parts.ts'
-import { failureOf } from './v1/envelope.ts'
-import type { Endpoint } from './v1/route.ts'
-import { pathsOf, routes } from './v1/routes.ts'
+import type { Endpoint } from './v1/define-endpoint.ts'
+import { pathsOf, routes } from './v1/endpoints.ts'
+import { failureOf } from './v1/response-envelope.ts'
 
 /** Refusals that every endpoint may return. */
 const everywhere: readonly RefusalCode[] = [

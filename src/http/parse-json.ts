@@ -1,7 +1,7 @@
 /** Parses a JSON body or refuses it. Depth, keys and values are bounded before anything is built. */
 import { isUtf8 } from 'node:buffer'
 import { Refusal } from '#base'
-import { type JsonBounds, passedBound } from './json-bounds.ts'
+import { type JsonBounds, passedBound } from './json-limits.ts'
 
 const byteOrderMark = 0xef
 

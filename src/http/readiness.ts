@@ -11,12 +11,12 @@ const lookWhileFullEveryMs = 1000
 const ping = sql<{ one: number }>`
   select 1 as one`
 
-export type Standing = 'reachable' | 'not reachable' | 'full'
+export type DatabaseState = 'reachable' | 'not reachable' | 'full'
 
 export interface Readiness {
-  look(): Promise<Standing>
+  look(): Promise<DatabaseState>
   /** Takes the error of a failed request, so that a full disk is known at once. */
-  note(error: unknown): void
+  recordError(error: unknown): void
 }
 
 export function openReadiness({ db, clock, log }: { db: Db; clock: Clock; log: Log }): Readiness {
@@ -52,17 +52,17 @@ export function openReadiness({ db, clock, log }: { db: Db; clock: Clock; log: L
   return {
     async look() {
       const answered = Promise.all([askDatabase(), lookAtDisk()]).then(
-        (): Standing => (isFull ? 'full' : 'reachable'),
-        (error: unknown): Standing => {
+        (): DatabaseState => (isFull ? 'full' : 'reachable'),
+        (error: unknown): DatabaseState => {
           log.warn({ err: error }, 'the database did not answer a readiness check')
           return 'not reachable'
         },
       )
       const stop = new AbortController()
-      const late = pause(clock, answerWithinMs, stop.signal).then((): Standing => 'not reachable')
+      const late = pause(clock, answerWithinMs, stop.signal).then((): DatabaseState => 'not reachable')
       return Promise.race([answered, late]).finally(() => stop.abort())
     },
-    note(error) {
+    recordError(error) {
       if (saysDiskIsFull(error)) found(true)
     },
   }

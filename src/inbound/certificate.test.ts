@@ -57,11 +57,11 @@ test('a certificate made here is one to OpenSSL, for any host name and any time'
 })
 
 test('it is made once, for its owner only, and anew for another name or when it soon ends', () => {
-  const settings = { dataFolder: folder(), hostname: 'mail.example.test', tlsCert: undefined, tlsKey: undefined }
+  const settings = { dataDirectory: folder(), hostname: 'mail.example.test', tlsCert: undefined, tlsKey: undefined }
   const { clock } = movedClock()
   ensureCertificate(settings, { clock, random })
   const first = readCertificate(settings)
-  for (const name of ['smtp-key.pem', 'smtp-certificate.pem']) expect(statSync(join(settings.dataFolder, name)).mode & 0o777).toBe(0o600)
+  for (const name of ['smtp-key.pem', 'smtp-certificate.pem']) expect(statSync(join(settings.dataDirectory, name)).mode & 0o777).toBe(0o600)
   ensureCertificate(settings, { clock, random })
   expect(readCertificate(settings)).toEqual(first)
   const renamed = { ...settings, hostname: 'other.example.test' }
@@ -74,7 +74,7 @@ test('it is made once, for its owner only, and anew for another name or when it 
 
 test("the operator's files are followed when they change, and half a change is not", () => {
   const at = folder()
-  const settings = { dataFolder: at, hostname: 'mail.example.test', tlsCert: join(at, 'c.pem'), tlsKey: join(at, 'k.pem') }
+  const settings = { dataDirectory: at, hostname: 'mail.example.test', tlsCert: join(at, 'c.pem'), tlsKey: join(at, 'k.pem') }
   const make = () => makeSelfSigned('mail.example.test', { nowMs, serial: Buffer.alloc(16, 1) })
   const [one, two] = [make(), make()]
   expect(() => ensureCertificate(settings, { clock: movedClock().clock, random })).toThrow('POSTRIDER_TLS_CERT, POSTRIDER_TLS_KEY')

@@ -6,7 +6,7 @@ import { X509Certificate } from 'node:crypto'
 import { readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createSecureContext } from 'node:tls'
-import { type Clock, type Config, ConfigError, type Log, makeStateFolder, type Random } from '#base'
+import { type Clock, type Config, ConfigError, type Log, makeDataDirectory, type Random } from '#base'
 import { makeSelfSigned } from './self-signed.ts'
 
 export interface Certificate {
@@ -14,7 +14,7 @@ export interface Certificate {
   key: string
 }
 
-export type CertificateSettings = Pick<Config, 'dataFolder' | 'hostname' | 'tlsCert' | 'tlsKey'>
+export type CertificateSettings = Pick<Config, 'dataDirectory' | 'hostname' | 'tlsCert' | 'tlsKey'>
 
 const lookEveryMs = 10_000
 const renewBeforeMs = 30 * 86_400_000
@@ -32,9 +32,9 @@ export function readCertificate(settings: CertificateSettings): Certificate {
   }
 }
 
-const selfSignedPaths = ({ dataFolder }: CertificateSettings) => ({
-  cert: join(dataFolder, 'smtp-certificate.pem'),
-  key: join(dataFolder, 'smtp-key.pem'),
+const selfSignedPaths = ({ dataDirectory }: CertificateSettings) => ({
+  cert: join(dataDirectory, 'smtp-certificate.pem'),
+  key: join(dataDirectory, 'smtp-key.pem'),
 })
 
 /**
@@ -45,7 +45,7 @@ export function ensureCertificate(settings: CertificateSettings, { clock, random
   if (settings.tlsCert === undefined && !isSelfSignedFit(settings, clock.nowMs())) {
     const paths = selfSignedPaths(settings)
     const made = makeSelfSigned(settings.hostname, { nowMs: clock.nowMs(), serial: Buffer.from(random(new Uint8Array(16))) })
-    makeStateFolder(settings.dataFolder)
+    makeDataDirectory(settings.dataDirectory)
     for (const part of ['key', 'cert'] as const) {
       writeFileSync(`${paths[part]}.new`, made[part], { mode: 0o600 })
       renameSync(`${paths[part]}.new`, paths[part])

@@ -1,6 +1,6 @@
 /** Reads the client's control fields in the message header (contract section 15); they are removed before sending. */
 import { fieldText, type RawField } from '#mail'
-import { Reply } from './reply.ts'
+import { ReplyError } from './smtp-replies.ts'
 
 export const controlPrefix = 'x-postrider-'
 
@@ -10,10 +10,10 @@ export interface ControlFields {
   idempotencyKey: string | undefined
 }
 
-const longestTag = 1000
+const maxTagLength = 1000
 const keyForm = /^[\w\-.~]{1,255}$/
 
-const refused = (text: string) => new Reply(554, '5.6.0', text)
+const refused = (text: string) => new ReplyError(554, '5.6.0', text)
 
 /** Throws a Reply if a control field is invalid. Acceptance validates metadata. */
 export function readControlFields(fields: readonly RawField[]): ControlFields {
@@ -23,7 +23,7 @@ export function readControlFields(fields: readonly RawField[]): ControlFields {
     return value
   }
   const tag = valueOf('X-Postrider-Tag')
-  if (tag !== undefined && [...tag].length > longestTag) throw refused(`X-Postrider-Tag is longer than ${longestTag} characters`)
+  if (tag !== undefined && [...tag].length > maxTagLength) throw refused(`X-Postrider-Tag is longer than ${maxTagLength} characters`)
   const idempotencyKey = valueOf('X-Postrider-Idempotency-Key')
   if (idempotencyKey !== undefined && !keyForm.test(idempotencyKey))
     throw refused('X-Postrider-Idempotency-Key must have 1 to 255 characters of A-Z a-z 0-9 _ - . ~')

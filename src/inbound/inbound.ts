@@ -11,13 +11,13 @@ import type { Db } from '#db'
 import { isSendingDomain, returnPathDomainOf, returnPathLabel } from '#domains'
 import { parseAddress } from '#mail'
 import { type CertificateSettings, followCertificate, readCertificate } from './certificate.ts'
-import { openRoom } from './collect.ts'
-import { openIncoming, type Returns } from './incoming.ts'
-import { type Bounds, type ListenerOptions, openListener } from './listener.ts'
+import { openIncoming, type ReturnHandler } from './incoming-mail.ts'
+import { openMemoryBudget } from './message-buffer.ts'
+import { type ListenerLimits, type ListenerOptions, openListener } from './smtp-listener.ts'
 import { openSubmission } from './submission.ts'
 
 export { ensureCertificate } from './certificate.ts'
-export type { ReturnEnvelope, Returns } from './incoming.ts'
+export type { ReturnEnvelope, ReturnHandler } from './incoming-mail.ts'
 
 export interface InboundDeps {
   db: Db
@@ -26,10 +26,10 @@ export interface InboundDeps {
   traces?: Traces | undefined
   accept: Accept
   credentials: Credentials
-  returns: Returns
+  returns: ReturnHandler
   config: CertificateSettings & Pick<Config, 'smtpHost' | 'smtpPort' | 'submissionPort' | 'submissionTlsPort' | 'postmaster'>
   /** Stricter limits for tests. */
-  bounds?: Partial<Bounds>
+  bounds?: Partial<ListenerLimits>
 }
 
 export interface Inbound {
@@ -39,7 +39,7 @@ export interface Inbound {
 
 const mebibyte = 1_048_576
 
-const usualBounds: Omit<Bounds, 'largestOctets' | 'errors' | 'greetAtOnce'> = {
+const usualBounds: Omit<ListenerLimits, 'largestOctets' | 'errors' | 'greetAtOnce'> = {
   connections: 2000,
   connectionsPerNetwork: 250,
   recipients: 50,
@@ -47,9 +47,9 @@ const usualBounds: Omit<Bounds, 'largestOctets' | 'errors' | 'greetAtOnce'> = {
   stepMs: 300_000,
   messageMs: 600_000,
 }
-const submissionBounds: Bounds = { ...usualBounds, largestOctets: 14 * mebibyte, errors: 100, greetAtOnce: true }
+const submissionBounds: ListenerLimits = { ...usualBounds, largestOctets: 14 * mebibyte, errors: 100, greetAtOnce: true }
 /** Reports may include the complete original message. */
-const incomingBounds: Bounds = { ...usualBounds, largestOctets: 20 * mebibyte, errors: 20, greetAtOnce: false }
+const incomingBounds: ListenerLimits = { ...usualBounds, largestOctets: 20 * mebibyte, errors: 20, greetAtOnce: false }
 
 /** Listens on the three ports of `config` (0: any free port). The caller has called `ensureCertificate`. */
 export async function startInbound(deps: InboundDeps): Promise<Inbound> {
@@ -58,7 +58,7 @@ export async function startInbound(deps: InboundDeps): Promise<Inbound> {
   const certificate = readCertificate(config)
   const common = { host: config.smtpHost, hostname: config.hostname, certificate, clock, log }
   // Separate budgets, so that unauthenticated mail cannot displace submissions.
-  const rooms = { incoming: openRoom(), submission: openRoom() }
+  const rooms = { incoming: openMemoryBudget(), submission: openMemoryBudget() }
   const submission = openSubmission({ ...deps, hostname: config.hostname })
   const incoming = openIncoming({ ...deps, postmaster: config.postmaster, isOurName: (domain) => isOurName(domain, config.hostname, db) })
   const open = async <Login>(options: Pick<ListenerOptions<Login>, 'port' | 'setting' | 'tls' | 'backend' | 'bounds' | 'room'>) =>

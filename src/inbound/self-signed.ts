@@ -34,7 +34,7 @@ const basicConstraints = oid('551d13')
 const extendedKeyUsage = oid('551d25')
 const serverAuth = oid('2b06010505070301')
 
-const longestCommonName = 64
+const maxCommonNameLength = 64
 const dayMs = 86_400_000
 const lifeDays = 3650
 
@@ -47,7 +47,7 @@ function time(atMs: number): Buffer {
 /** Returns PEM texts of a new key and its certificate for `hostname`, valid for ten years from a day ago. `serial`: 16 random octets. */
 export function makeSelfSigned(hostname: string, facts: { nowMs: number; serial: Buffer }): { cert: string; key: string } {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
-  const text = hostname.length <= longestCommonName ? hostname : 'Postrider'
+  const text = hostname.length <= maxCommonNameLength ? hostname : 'Postrider'
   const name = der(tag.sequence, der(tag.set, der(tag.sequence, commonName, der(tag.utf8, Buffer.from(text)))))
   const extension = (id: Buffer, value: Buffer) => der(tag.sequence, id, der(tag.octets, value))
   // A leading octet of 1 to 127 keeps the number positive and its length fixed.

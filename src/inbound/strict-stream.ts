@@ -22,8 +22,8 @@ export class StrictStream extends SMTPStream {
   #isRefused = false
   #place: LinePlace = 'start'
 
-  constructor(longestCommand: number, refuse: (fault: StreamFault) => void) {
-    super({ maxCommandLength: longestCommand })
+  constructor(maxCommandLength: number, refuse: (fault: StreamFault) => void) {
+    super({ maxCommandLength: maxCommandLength })
     this.#refuse = refuse
   }
 

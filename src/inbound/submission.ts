@@ -8,9 +8,9 @@ import { type Clock, type Log, networkOf, pause, Refusal, type Traces } from '#b
 import type { Credentials } from '#credentials'
 import { dateText, parseAddress, readFields, readRaw, withoutFields } from '#mail'
 import { controlPrefix, readControlFields } from './control-fields.ts'
-import type { Backend, Visit } from './listener.ts'
-import { openLoginGuard } from './login-guard.ts'
-import { Reply } from './reply.ts'
+import { openLoginGuard } from './login-throttle.ts'
+import type { Backend, Visit } from './smtp-listener.ts'
+import { ReplyError } from './smtp-replies.ts'
 
 export interface SubmissionDeps {
   accept: Accept
@@ -28,8 +28,8 @@ export interface Login {
 }
 
 /** RFC 5321 section 6.3 asks for a limit of at least 100. */
-export const mostReceived = 50
-const wrongLogin = () => new Reply(535, '5.7.8', 'Authentication credentials invalid')
+export const maxReceivedFields = 50
+const wrongLogin = () => new ReplyError(535, '5.7.8', 'Authentication credentials invalid')
 
 export function openSubmission(deps: SubmissionDeps): Backend<Login | undefined> {
   const { accept, credentials, clock, log, traces } = deps
@@ -42,11 +42,11 @@ export function openSubmission(deps: SubmissionDeps): Backend<Login | undefined>
   }
 
   const callerNow = async ({ login }: Visit<Login | undefined>): Promise<Caller> => {
-    if (!login) throw new Reply(530, '5.7.0', 'Authentication required')
+    if (!login) throw new ReplyError(530, '5.7.0', 'Authentication required')
     try {
       return await callerOf(login)
     } catch (error) {
-      if (error instanceof Refusal) throw new Reply(530, '5.7.0', 'This login is no longer in force', 'and close')
+      if (error instanceof Refusal) throw new ReplyError(530, '5.7.0', 'This login is no longer in force', 'and close')
       throw error
     }
   }
@@ -59,8 +59,8 @@ export function openSubmission(deps: SubmissionDeps): Backend<Login | undefined>
       } catch (error) {
         if (!(error instanceof Refusal)) throw error
         log.info({ address, why: error.code }, 'a login failed')
-        await pause(clock, guard.noteFailure(networkOf(address)))
-        if (error.code === 'credential_on_hold' || error.code === 'permission_denied') throw new Reply(535, '5.7.8', error.message)
+        await pause(clock, guard.recordFailure(networkOf(address)))
+        if (error.code === 'credential_on_hold' || error.code === 'permission_denied') throw new ReplyError(535, '5.7.8', error.message)
         throw wrongLogin()
       }
     },
@@ -71,7 +71,7 @@ export function openSubmission(deps: SubmissionDeps): Backend<Login | undefined>
     },
 
     async recipient(address) {
-      if (!parseAddress(address)) throw new Reply(553, '5.1.3', 'Not an address that mail can be sent to')
+      if (!parseAddress(address)) throw new ReplyError(553, '5.1.3', 'Not an address that mail can be sent to')
     },
 
     async message(octets, visit) {
@@ -88,11 +88,11 @@ export function openSubmission(deps: SubmissionDeps): Backend<Login | undefined>
         tag,
         metadata,
       }
-      const plan = {
+      const renderer = {
         render: ({ id }: AcceptedSubmission) => Buffer.from(`Ok: queued as ${id}`),
-        once: idempotencyKey === undefined ? undefined : { key: idempotencyKey, fingerprint: fingerprintOf(octets, visit) },
+        idempotency: idempotencyKey === undefined ? undefined : { key: idempotencyKey, fingerprint: fingerprintOf(octets, visit) },
       }
-      const answer = await accept.sendRaw(undefined, submission, caller, plan)
+      const answer = await accept.sendRaw(undefined, submission, caller, renderer)
       log.info({ conversation: visit.id, credentialId: caller.credentialId, octets: octets.length, replayed: answer.replayed }, 'submitted')
       traces?.note({
         name: 'SMTP submission',
@@ -114,11 +114,11 @@ export function openSubmission(deps: SubmissionDeps): Backend<Login | undefined>
 function factsOf(octets: Buffer, visit: Visit<unknown>) {
   const fields = readFields(octets)
   const facts = readRaw(octets)
-  if (!fields || typeof facts === 'string') throw new Reply(550, '5.6.0', `Message is not one that can be sent: ${problemOf(facts)}`)
-  if (fields.filter((field) => field.name.toLowerCase() === 'received').length > mostReceived)
-    throw new Reply(554, '5.4.6', 'Message has been going around in circles')
+  if (!fields || typeof facts === 'string') throw new ReplyError(550, '5.6.0', `Message is not one that can be sent: ${problemOf(facts)}`)
+  if (fields.filter((field) => field.name.toLowerCase() === 'received').length > maxReceivedFields)
+    throw new ReplyError(554, '5.4.6', 'Message has been going around in circles')
   if ('unreadable' in facts.originators)
-    throw new Reply(
+    throw new ReplyError(
       550,
       '5.6.0',
       `Message is not one that can be sent: its ${facts.originators.unreadable} header is not the same to every reader`,

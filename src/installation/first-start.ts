@@ -8,7 +8,7 @@ import type { Db } from '#db'
 import { addDomain, makeDomain } from '#domains'
 import { addMember } from '#members'
 import { simulatorDomain } from '#simulator'
-import { findOrganisation, foundOrganisation } from '#tenants'
+import { createOrganisation, findOrganisation } from '#tenants'
 
 /** Shown once: only hashes of these are stored. */
 export interface FirstStart {
@@ -28,7 +28,7 @@ export async function firstStart(
   if (await findOrganisation(db)) return undefined
   const facts = { nowMs: clock.nowMs(), ids }
   return db.transaction(async (tx) => {
-    const tenant = await foundOrganisation(tx, { name: 'Organisation', secretFingerprint: secrets.fingerprint, ...facts })
+    const tenant = await createOrganisation(tx, { name: 'Organisation', secretFingerprint: secrets.fingerprint, ...facts })
     const simulated = { tenantId: tenant.id, name: simulatorDomain, trusted: true, testOnly: true }
     await addDomain(tx, await makeDomain(simulated, { ...facts, secrets }))
     if (config.firstStart === 'quiet') return undefined

@@ -6,7 +6,7 @@
  * command works only on an installation that is in use, and only with its secret.
  */
 export { type FirstStart, firstStart, welcome } from './first-start.ts'
-export { type BareHouse, type House, type Houses, openHouses } from './house.ts'
-export { followRing, openRing } from './ring.ts'
-export { rotateSecret, sealedEverywhere } from './rotate.ts'
+export { followRing, openRing } from './known-secrets.ts'
+export { rotateInstallationSecret, sealedEverywhere } from './rotate-secret.ts'
 export { givenSecrets, replaceKeptSecret } from './secret.ts'
+export { type Installation, type Installations, openInstallations, type RawDatabase } from './with-installation.ts'

@@ -1,7 +1,7 @@
 /** The installation's secret, from the setting, or created once in the data directory. */
 import { closeSync, existsSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type Config, ConfigError, type Ids, makeStateFolder } from '#base'
+import { type Config, ConfigError, type Ids, makeDataDirectory } from '#base'
 import { hasEmbedded } from '#db'
 
 const secretLength = 43
@@ -12,7 +12,7 @@ function readSecret(config: Config, ids: Ids): string {
   if (config.databaseUrl !== undefined)
     throw new Error('POSTRIDER_SECRET is required when DATABASE_URL is set: every process of the installation needs the same one')
   const kept = findKeptSecret(config)
-  if (kept === undefined && hasEmbedded(config.dataFolder))
+  if (kept === undefined && hasEmbedded(config.dataDirectory))
     throw new ConfigError(
       `${secretFile(config)} is missing, and without it nothing sealed in this database can be read: put it back, or give it as POSTRIDER_SECRET or POSTRIDER_SECRET_FILE`,
     )
@@ -22,14 +22,14 @@ function readSecret(config: Config, ids: Ids): string {
   return made
 }
 
-const secretFile = (config: Config) => join(config.dataFolder, 'secret')
+const secretFile = (config: Config) => join(config.dataDirectory, 'secret')
 
 export const findKeptSecret = (config: Config): string | undefined =>
   existsSync(secretFile(config)) ? readFileSync(secretFile(config), 'utf8').trim() : undefined
 
 /** Throws if the data directory has one. */
 export function keepSecret(config: Config, secret: string): void {
-  makeStateFolder(config.dataFolder)
+  makeDataDirectory(config.dataDirectory)
   writeFileSync(secretFile(config), secret, { mode: 0o600, flag: 'wx' })
 }
 
@@ -45,7 +45,7 @@ export function replaceKeptSecret(config: Config, secret: string): void {
     closeSync(file)
   }
   renameSync(unfinished, secretFile(config))
-  const folder = openSync(config.dataFolder, 'r')
+  const folder = openSync(config.dataDirectory, 'r')
   try {
     fsyncSync(folder)
   } finally {

@@ -18,10 +18,10 @@ export interface Mailbox {
   address: Address
 }
 
-const longestAddress = 254
-const longestDomain = 253
-const longestLocalOctets = 64
-const longestLabel = 63
+const maxAddressLength = 254
+const maxDomainLength = 253
+const maxLocalOctets = 64
+const maxLabelLength = 63
 
 /** Letters of other scripts, but no control, format (bidi, zero width), separator, private or unassigned characters. */
 const atom = /^[A-Za-z0-9!#$%&'*+/=?^_`{|}~\u00a1-\u{10ffff}-]+$/u
@@ -32,16 +32,16 @@ const ascii = /^[\u0000-\u007f]*$/
 
 /** A bare address; undefined if the text is not one. */
 export function parseAddress(text: string): Address | undefined {
-  if (text.length > longestAddress || forbidden.test(text)) return undefined
+  if (text.length > maxAddressLength || forbidden.test(text)) return undefined
   // The domain follows the last @: a quoted local part may hold others.
   const at = text.lastIndexOf('@')
   if (at < 1) return undefined
   const local = text.slice(0, at)
-  if (Buffer.byteLength(local) > longestLocalOctets || !isLocal(local)) return undefined
+  if (Buffer.byteLength(local) > maxLocalOctets || !isLocal(local)) return undefined
   const domain = parseDomain(text.slice(at + 1))
   if (domain === undefined) return undefined
   const whole = `${local}@${domain}`
-  return whole.length > longestAddress ? undefined : { local, domain, text: whole, needsSmtpUtf8: !ascii.test(local) }
+  return whole.length > maxAddressLength ? undefined : { local, domain, text: whole, needsSmtpUtf8: !ascii.test(local) }
 }
 
 const isLocal = (local: string) =>
@@ -49,10 +49,10 @@ const isLocal = (local: string) =>
 
 /** A host name of at least two labels as lower-case A-labels; undefined if the text is not one. */
 export function parseDomain(text: string): string | undefined {
-  if (text.length === 0 || text.length > longestDomain || forbidden.test(text) || /[\s%:/?#[\]@\\<>^|"]/.test(text)) return undefined
+  if (text.length === 0 || text.length > maxDomainLength || forbidden.test(text) || /[\s%:/?#[\]@\\<>^|"]/.test(text)) return undefined
   const domain = (ascii.test(text) ? text : domainToASCII(text)).toLowerCase()
   const labels = domain.split('.')
-  if (domain.length > longestDomain || labels.length < 2 || labels.some((one) => one.length > longestLabel || !label.test(one)))
+  if (domain.length > maxDomainLength || labels.length < 2 || labels.some((one) => one.length > maxLabelLength || !label.test(one)))
     return undefined
   // Resolvers treat a name whose last label is a number as an IPv4 address.
   return /^\d+$/.test(labels.at(-1) as string) ? undefined : domain

@@ -4,11 +4,11 @@
 import { compile } from 'html-to-text'
 
 /** Above this size the converter's tree is too costly, or its recursion too deep; a plain scan then removes the tags. */
-const mostCharacters = 300_000
-const mostTags = 20_000
-const mostDepth = 500
+const maxCharacters = 300_000
+const maxTags = 20_000
+const maxDepth = 500
 /** Each line repeats all its quotes and indents: 490 of them turned 80 KB into 17 MB. */
-const mostIndents = 20
+const maxIndents = 20
 
 const convert = compile({
   wordwrap: 76,
@@ -16,11 +16,11 @@ const convert = compile({
     { selector: 'img', format: 'skip' },
     { selector: 'a', options: { hideLinkHrefIfSameAsText: true, ignoreHref: false } },
   ],
-  limits: { maxInputLength: mostCharacters },
+  limits: { maxInputLength: maxCharacters },
 })
 
 export function textFromHtml(html: string): string {
-  if (html.length > mostCharacters || isDense(html)) return withoutTags(html)
+  if (html.length > maxCharacters || isDense(html)) return withoutTags(html)
   try {
     return convert(html)
   } catch {
@@ -31,7 +31,7 @@ export function textFromHtml(html: string): string {
 /** Void tags, and tags that end where the next of their kind begins: without an end tag they add no depth. */
 const flat = /^<\/?(?:area|base|br|col|embed|hr|img|input|link|meta|source|track|wbr|p|li|tr|td|th|dt|dd|option)(?=[\s/>])/i
 const indenting = /^<\/?(?:blockquote|ul|ol)(?=[\s>])/i
-const longestName = 12
+const maxNameLength = 12
 
 /** More tags, or deeper nesting, than a person writes. */
 function isDense(html: string): boolean {
@@ -39,11 +39,11 @@ function isDense(html: string): boolean {
   let depth = 0
   let indents = 0
   for (let at = html.indexOf('<'); at >= 0; at = html.indexOf('<', at + 1)) {
-    const tag = html.slice(at, at + longestName)
+    const tag = html.slice(at, at + maxNameLength)
     const step = tag[1] === '/' ? -1 : isLetter(tag[1] ?? '') ? 1 : 0
     if (!flat.test(tag)) depth = Math.max(0, depth + step)
     if (indenting.test(tag)) indents = Math.max(0, indents + step)
-    if (++tags > mostTags || depth > mostDepth || indents > mostIndents) return true
+    if (++tags > maxTags || depth > maxDepth || indents > maxIndents) return true
   }
   return false
 }
@@ -69,7 +69,7 @@ function withoutTags(html: string): string {
     const open = html.indexOf('<', at)
     pieces.push(html.slice(at, open < 0 ? html.length : open))
     if (open < 0) break
-    const tag = html.slice(open, open + longestName)
+    const tag = html.slice(open, open + maxNameLength)
     if (!/^<[A-Za-z/!?]/.test(tag)) {
       pieces.push('<')
       at = open + 1

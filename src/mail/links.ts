@@ -2,9 +2,9 @@
  * Extracts the links that a recipient can follow, in order and each once; linear in the size of the message.
  */
 
-const mostLinks = 500
-const longestTag = 10_000
-const longestLink = 4000
+const maxLinks = 500
+const maxTagLength = 10_000
+const maxLinkLength = 4000
 
 const link = /^<(?:a|area)(?=[\s/])/i
 const hrefs = /[\s/"']href\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))/i
@@ -15,8 +15,8 @@ const inText = /\bhttps?:\/\/[^\s<>"'`{}|\\^]+/gi
 export function linksOf({ html, text }: { html?: string | undefined; text?: string | undefined }): string[] {
   const found = new Set<string>()
   for (const one of [...linksInHtml(html ?? ''), ...linksInText(text ?? '')]) {
-    if (found.size >= mostLinks) break
-    if (one.length <= longestLink) found.add(one)
+    if (found.size >= maxLinks) break
+    if (one.length <= maxLinkLength) found.add(one)
   }
   return [...found]
 }
@@ -41,7 +41,7 @@ function* linksInHtml(html: string): Generator<string> {
 /** The position after the tag that begins at `from`; quotes may contain `>`. */
 function endOfTag(html: string, from: number): number {
   let quote = ''
-  const most = Math.min(html.length, from + longestTag)
+  const most = Math.min(html.length, from + maxTagLength)
   for (let at = from; at < most; at++) {
     const character = html[at] as string
     if (quote !== '') quote = character === quote ? '' : quote
@@ -53,7 +53,7 @@ function endOfTag(html: string, from: number): number {
 
 function* linksInText(text: string): Generator<string> {
   for (const [found] of text.matchAll(inText)) {
-    const trimmed = found.slice(0, longestLink + 1).replace(/[.,;:!?\]]+$/, '')
+    const trimmed = found.slice(0, maxLinkLength + 1).replace(/[.,;:!?\]]+$/, '')
     yield trimmed.endsWith(')') && !trimmed.includes('(') ? trimmed.slice(0, -1) : trimmed
   }
 }

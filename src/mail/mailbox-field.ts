@@ -6,10 +6,10 @@
  */
 import { domainToUnicode } from 'node:url'
 import { type Address, type Mailbox, parseAddress } from './address.ts'
-import { fieldText } from './fields.ts'
+import { fieldText } from './parse-fields.ts'
 
 /** Enough for encoded names of a thousand characters. */
-const longestField = 10_000
+const maxFieldLength = 10_000
 const deepestComment = 8
 
 interface Token {
@@ -73,7 +73,7 @@ export function isMailboxListField(value: string): boolean {
 }
 
 function scanField(value: string): Scanned | undefined {
-  if (value.length > longestField) return undefined
+  if (value.length > maxFieldLength) return undefined
   const folded = Buffer.from(value, 'latin1').toString()
   const text = folded.replace(/\r\n(?=[ \t])/g, '')
   // Mail programs disagree about the end of a malformed encoded word.

@@ -2,17 +2,17 @@
  * Parses a mailbox as API callers write it: plain text, not a header field, so its name may contain more characters.
  */
 import { type Mailbox, parseAddress } from './address.ts'
-import { mailboxText } from './header.ts'
 import { isMisleading, parseMailboxField } from './mailbox-field.ts'
+import { mailboxText } from './write-header.ts'
 
-const longestMailbox = 1000
+const maxMailboxLength = 1000
 
 /**
  * Accepts `addr`, `Name <addr>` or `"Quoted name" <addr>` (spec section 2.3), where the name may have any characters except angle brackets
  * and quotes; also the form of a header field. Undefined for other text.
  */
 export function parseMailbox(text: string): Mailbox | undefined {
-  if (text.length > longestMailbox || /[\r\n\0]/.test(text)) return undefined
+  if (text.length > maxMailboxLength || /[\r\n\0]/.test(text)) return undefined
   const trimmed = text.trim()
   const open = trimmed.endsWith('>') ? trimmed.lastIndexOf('<') : -1
   const address = parseAddress(open < 0 ? trimmed : trimmed.slice(open + 1, -1).trim())

@@ -2,8 +2,8 @@
  * The header fields, besides From, that mail programs display as the sender or reply to (RFC 5322 sections 3.6.2 and 3.6.6).
  */
 import type { Address } from './address.ts'
-import type { RawField } from './fields.ts'
 import { isMailboxListField, parseMailboxField } from './mailbox-field.ts'
+import type { RawField } from './parse-fields.ts'
 
 /** The sender named by a field. */
 export interface Originator {
@@ -12,8 +12,8 @@ export interface Originator {
 }
 
 /** Each resend may add one more of each field. */
-const mostResent = 10
-const mostOf: Record<string, number> = { sender: 1, 'reply-to': 1, 'resent-from': mostResent, 'resent-sender': mostResent }
+const maxResentFields = 10
+const maxPerField: Record<string, number> = { sender: 1, 'reply-to': 1, 'resent-from': maxResentFields, 'resent-sender': maxResentFields }
 
 /**
  * The originators of Sender, Resent-From and Resent-Sender; or the name of a field that occurs too often or that mail programs read
@@ -24,7 +24,7 @@ export function readOriginators(fields: readonly RawField[]): Originator[] | { u
   const originators: Originator[] = []
   for (const { name: field, value } of fields) {
     const name = field.toLowerCase()
-    const most = mostOf[name]
+    const most = maxPerField[name]
     if (most === undefined) continue
     const count = (counts.get(name) ?? 0) + 1
     counts.set(name, count)

@@ -3,15 +3,15 @@
  * RFC 6152 section 3), and the header fields of parts in encoded words. Must be done before signing.
  */
 import { isAscii } from 'node:buffer'
-import { encodeBase64, encodeQuotedPrintable } from './body.ts'
-import { fieldText, parseFields, type RawField, splitMessage, structured } from './fields.ts'
-import { parameter, plainField, textField } from './header.ts'
-import { fieldLines, hasLongLine, withCrlf } from './lines.ts'
-import { decodeBody, partsOf } from './read.ts'
+import { encodeBase64, encodeQuotedPrintable } from './encode-body.ts'
+import { fieldLines, hasLongLine, withCrlf } from './line-endings.ts'
+import { fieldText, parseFields, type RawField, splitMessage, structured } from './parse-fields.ts'
+import { decodeBody, partsOf } from './read-message.ts'
+import { parameter, plainField, textField } from './write-header.ts'
 
-const mostDepth = 20
+const maxDepth = 20
 /** A million empty parts took 3 s; real messages have fewer. */
-const mostParts = 10_000
+const maxParts = 10_000
 
 /** Ends with CRLF. The message's own header fields do not change. */
 export const toSevenBit = (message: Buffer): Buffer => (isSevenBit(message) ? message : withCrlf(reencode(message, 0)))
@@ -36,7 +36,7 @@ function reencode(entity: Buffer, depth: number): Buffer {
   const type = valueOf('content-type')
   const boundary = type.parameters.get('boundary')
   const isComposite = /^(?:multipart\/|message\/rfc822$)/.test(type.value)
-  if (isComposite && depth < mostDepth) {
+  if (isComposite && depth < maxDepth) {
     const inner = type.value === 'message/rfc822' ? reencodedMessage(body, depth) : boundary && reencodedParts(body, boundary, depth)
     if (inner) return whole(headers, inner)
   }
@@ -66,8 +66,8 @@ function reencodedMessage(body: Buffer, depth: number): Buffer | undefined {
 
 /** Text before the first boundary and after the last is not displayed, and is omitted. Undefined if there are no parts, or too many. */
 function reencodedParts(body: Buffer, boundary: string, depth: number): Buffer | undefined {
-  const parts = partsOf(body, boundary, mostParts + 1)
-  if (parts.length === 0 || parts.length > mostParts) return undefined
+  const parts = partsOf(body, boundary, maxParts + 1)
+  if (parts.length === 0 || parts.length > maxParts) return undefined
   const pieces = parts.flatMap((part) => [Buffer.from(`--${boundary}\r\n`, 'latin1'), reencode(part, depth + 1), Buffer.from('\r\n')])
   return Buffer.concat([...pieces, Buffer.from(`--${boundary}--\r\n`, 'latin1')])
 }

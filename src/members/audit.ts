@@ -2,7 +2,7 @@
  * The audit log: changes made in the dashboard, with a key, or by a command, except sending mail. `data` describes the change; the caller
  * keeps secrets out of it.
  */
-import { storableJson } from '#base'
+import { sanitiseJson } from '#base'
 import { type Queryable, sql } from '#db'
 
 export interface Actor {
@@ -11,10 +11,10 @@ export interface Actor {
   name: string
 }
 
-export interface Act {
+export interface AuditAction {
   actor: Actor
   /** Like the contract's log names: `webhooks.create`, `members.reset`. */
-  act: string
+  action: string
   /** null: the organisation. */
   tenantId: string | null
   requestId: string | null
@@ -22,22 +22,22 @@ export interface Act {
   data: Record<string, unknown>
 }
 
-export interface AuditEntry extends Act {
+export interface AuditEntry extends AuditAction {
   id: number
   at: Date
 }
 
 const insertEntry = sql`
-  insert into audit_entries (at, actor_kind, actor, act, tenant_id, request_id, ip_address, data)
+  insert into audit_entries (at, actor_kind, actor, action, tenant_id, request_id, ip_address, data)
   values ($1, $2, $3, $4, $5, $6, $7, $8)`
 
 /** $1: only this tenant; $2: only this actor; $3: only acts with this prefix. */
 const someEntries = sql.part`
   from audit_entries
-  where ($1::text is null or tenant_id = $1) and ($2::text is null or actor = $2) and ($3::text is null or starts_with(act, $3))`
+  where ($1::text is null or tenant_id = $1) and ($2::text is null or actor = $2) and ($3::text is null or starts_with(action, $3))`
 
 const entriesPage = sql<Omit<AuditEntry, 'actor'> & { actorKind: Actor['kind']; actorName: string }>`
-  select id, at, actor_kind as "actorKind", actor as "actorName", act, tenant_id as "tenantId", request_id as "requestId",
+  select id, at, actor_kind as "actorKind", actor as "actorName", action, tenant_id as "tenantId", request_id as "requestId",
     ip_address as "ipAddress", data
   ${someEntries}
   order by id desc
@@ -51,17 +51,21 @@ const deleteOld = sql`
   delete from audit_entries
   where at < $1`
 
-export async function noteAct(on: Queryable, { actor, act, tenantId, requestId, ipAddress, data }: Act, nowMs: number): Promise<void> {
-  await on.run(insertEntry, [new Date(nowMs), actor.kind, actor.name, act, tenantId, requestId, ipAddress, storableJson(data)])
+export async function recordAction(
+  on: Queryable,
+  { actor, action, tenantId, requestId, ipAddress, data }: AuditAction,
+  nowMs: number,
+): Promise<void> {
+  await on.run(insertEntry, [new Date(nowMs), actor.kind, actor.name, action, tenantId, requestId, ipAddress, sanitiseJson(data)])
 }
 
 /** Newest first. `tenantId` null: every tenant and the organisation. */
 export async function listAudit(
   on: Queryable,
-  { tenantId, actor, act }: { tenantId: string | null; actor?: string | undefined; act?: string | undefined },
+  { tenantId, actor, action }: { tenantId: string | null; actor?: string | undefined; action?: string | undefined },
   page: { number: number; size: number },
 ): Promise<{ entries: AuditEntry[]; total: number }> {
-  const values = [tenantId, actor || null, act || null]
+  const values = [tenantId, actor || null, action || null]
   const total = (await on.first(entriesTotal, values))?.total ?? 0
   const rows = await on.rows(entriesPage, [...values, page.size, (page.number - 1) * page.size])
   return { entries: rows.map(({ actorKind, actorName, ...rest }) => ({ ...rest, actor: { kind: actorKind, name: actorName } })), total }

@@ -6,9 +6,7 @@
  * second factor is sealed, its recovery codes are hashes, and no code is accepted twice; limits on guessing hold across all processes and
  * lock no other user out; an ended session stops working in every process within a second.
  */
-export { dropOldAudit, listAudit, noteAct } from './audit.ts'
-export { dropOldFailures } from './failures.ts'
-export { type From, type Proof, SeveralMembers } from './proof.ts'
+export { dropOldAudit, listAudit, recordAction } from './audit.ts'
 export {
   addMember,
   listMembers,
@@ -19,7 +17,9 @@ export {
   resetMember,
   resetSecondFactor,
   roles,
-} from './records.ts'
+} from './manage-members.ts'
+export { openSessions, type Session, type Sessions, type SignedIn } from './sessions.ts'
+export { dropOldFailures } from './sign-in-throttle.ts'
 export {
   beginSecondFactor,
   confirmSecondFactor,
@@ -27,5 +27,5 @@ export {
   removeSecondFactor,
   renewRecoveryCodes,
   sealedOfMembers,
-} from './second-factor.ts'
-export { openSessions, type Session, type Sessions, type SignedIn } from './sessions.ts'
+} from './two-factor.ts'
+export { type From, SeveralMembers, type SignInProof } from './verify-sign-in.ts'

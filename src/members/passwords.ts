@@ -4,7 +4,7 @@
  */
 import { argon2, timingSafeEqual } from 'node:crypto'
 import { promisify } from 'node:util'
-import { type Ids, openGate, Refusal } from '#base'
+import { type Ids, openSemaphore, Refusal } from '#base'
 
 /** OWASP's smallest recommended cost; memory in KiB. */
 const memory = 19_456
@@ -13,25 +13,25 @@ const parallelism = 1
 const tagLength = 32
 const saltLength = 22
 const shortest = 10
-const longest = 256
-const mostAtOnce = 2
-const mostWaiting = 50
+const maxLength = 256
+const maxAtOnce = 2
+const maxWaiting = 50
 
 const derive = promisify(argon2)
 
 /** Separate queues, so that sign-ins from known devices do not wait behind a flood of others. */
-const lines = { strangers: openGate(mostAtOnce), known: openGate(1) }
-export type Line = keyof typeof lines
+const lines = { strangers: openSemaphore(maxAtOnce), known: openSemaphore(1) }
+export type SignInQueue = keyof typeof lines
 
-/** Runs `work` as one of at most `mostAtOnce`; refuses `rate_limit_exceeded` if the queue is full. */
-async function inTurn<T>(line: Line, work: () => Promise<T>): Promise<T> {
+/** Runs `work` as one of at most `maxAtOnce`; refuses `rate_limit_exceeded` if the queue is full. */
+async function inTurn<T>(line: SignInQueue, work: () => Promise<T>): Promise<T> {
   const turns = lines[line]
-  if (turns.waiting >= mostWaiting)
+  if (turns.waiting >= maxWaiting)
     throw new Refusal('rate_limit_exceeded', { message: 'too many people sign in at the same time', retryAfterSeconds: 2 })
   return turns.run(work)
 }
 
-const tagOf = (password: string, salt: Buffer, line: Line): Promise<Buffer> =>
+const tagOf = (password: string, salt: Buffer, line: SignInQueue): Promise<Buffer> =>
   inTurn(line, () => derive('argon2id', { message: password.normalize('NFKC'), nonce: salt, memory, passes, parallelism, tagLength }))
 
 const bare = (octets: Buffer) => octets.toString('base64').replace(/=+$/, '')
@@ -42,8 +42,8 @@ export function checkPassword(password: string, address: string): void {
   const problem =
     password.length < shortest
       ? `must have at least ${shortest} characters`
-      : password.length > longest
-        ? `must have at most ${longest} characters`
+      : password.length > maxLength
+        ? `must have at most ${maxLength} characters`
         : password.toLowerCase() === address.toLowerCase()
           ? 'must not be the address'
           : undefined
@@ -59,7 +59,7 @@ export function checkPassword(password: string, address: string): void {
 /**
  * Hashes with the salt of `alike`, another password of the same address, so that one guess is checked against all of them in the same time.
  */
-export async function keepPassword(password: string, ids: Ids, alike?: string | null): Promise<string> {
+export async function hashPassword(password: string, ids: Ids, alike?: string | null): Promise<string> {
   const known = saltAndTag(alike)
   const salt = known ? known.salt : Buffer.from(ids.token(saltLength))
   return `${head}${bare(salt)}$${bare(await tagOf(password, salt, 'strangers'))}`
@@ -70,21 +70,21 @@ function saltAndTag(kept: string | null | undefined): { salt: Buffer; tag: Buffe
   return salt === '' ? undefined : { salt: Buffer.from(salt, 'base64'), tag: Buffer.from(tag, 'base64') }
 }
 
-const nobody = Buffer.from('nobody has this')
+const decoyPassword = Buffer.from('nobody has this')
 
 /** Returns the candidates whose password matches. Takes the same time without candidates or stored passwords as for a wrong password. */
-export async function rightFor<Who extends { password: string | null }>(
+export async function verifyPassword<Who extends { password: string | null }>(
   password: string,
   whose: readonly Who[],
-  line: Line,
+  line: SignInQueue,
 ): Promise<Who[]> {
-  const typed = password.slice(0, longest + 1)
+  const typed = password.slice(0, maxLength + 1)
   const kept = whose.flatMap((who) => {
     const found = saltAndTag(who.password)
     return found ? [{ who, ...found }] : []
   })
   const given = new Map<string, Buffer>()
-  for (const salt of kept.length === 0 ? [nobody] : kept.map((one) => one.salt)) {
+  for (const salt of kept.length === 0 ? [decoyPassword] : kept.map((one) => one.salt)) {
     const name = salt.toString('hex')
     if (!given.has(name)) given.set(name, await tagOf(typed, salt, line))
   }

@@ -1,17 +1,27 @@
 /** Sign-in by password or one-time link, and sessions. A session lives 7 days, and ends earlier after a day without use. */
-import { type Clock, type Ids, Refusal, remembered, type Secrets } from '#base'
+import { type Clock, cached, type Ids, Refusal, type Secrets } from '#base'
 import { type Db, sql, type Tx } from '#db'
-import { openFailures } from './failures.ts'
-import { checkPassword, keepPassword } from './passwords.ts'
-import { checkCode, counted, type Device, type From, openDevices, type Proof, prove, type Signing, signingColumns } from './proof.ts'
-import { hashOf, type Member } from './records.ts'
+import { type Member, tokenHashOf } from './manage-members.ts'
+import { checkPassword, hashPassword } from './passwords.ts'
+import { openSignInThrottle } from './sign-in-throttle.ts'
+import {
+  checkCode,
+  counted,
+  type Device,
+  type From,
+  type MemberSecrets,
+  openDevices,
+  prove,
+  type SignInProof,
+  signingColumns,
+} from './verify-sign-in.ts'
 
 export interface Session extends Member {
   memberId: number
 }
 
 /** Called in the transaction that creates the session. */
-type Noted = (tx: Tx, session: Session) => Promise<void>
+type OnSession = (tx: Tx, session: Session) => Promise<void>
 
 export interface SignedIn {
   token: string
@@ -25,9 +35,9 @@ export interface Sessions {
    * Refuses `authentication_required` for a wrong address or password, and with the field `code` if the second factor's code is missing or
    * wrong; `rate_limit_exceeded` after too many attempts. Throws SeveralMembers if a `tenantId` is needed.
    */
-  signIn(given: { address: string; tenantId?: string | null | undefined } & From & Proof, noted?: Noted): Promise<SignedIn>
+  signIn(given: { address: string; tenantId?: string | null | undefined } & From & SignInProof, onSession?: OnSession): Promise<SignedIn>
   /** Checks the credentials of a signed-in member again, with the refusals of `signIn`. */
-  proveAgain(given: { address: string; memberId: number } & From & Proof): Promise<void>
+  proveAgain(given: { address: string; memberId: number } & From & SignInProof): Promise<void>
   /** The device whose token was issued at a sign-in of a member with this address. */
   knownDevice(token: string | undefined, address: string): Device | undefined
   /** The member of a sign-in link; refuses `not_found` if it was used, has expired, or never existed. */
@@ -36,7 +46,7 @@ export interface Sessions {
    * Sets the password, uses up the link and ends all other sessions of the member. Refuses as `ownerOfLink`, a bad password, and as
    * `signIn` for the code.
    */
-  useLink(given: { signInToken: string } & From & Proof, noted?: Noted): Promise<SignedIn>
+  useLink(given: { signInToken: string } & From & SignInProof, onSession?: OnSession): Promise<SignedIn>
   /** undefined: unknown, ended or expired. */
   find(token: string): Promise<Session | undefined>
   end(token: string): Promise<void>
@@ -46,16 +56,16 @@ export interface Sessions {
   forget(): void
 }
 
-const longestMs = 7 * 86_400_000
-const longestUnusedMs = 86_400_000
+const maxMs = 7 * 86_400_000
+const maxUnusedMs = 86_400_000
 const notedEveryMs = 60_000
 const tokenForm = /^[0-9A-Za-z]{43}$/
 const tokenLength = 43
 
-const memberByLink = sql<Signing>`
+const memberByLink = sql<MemberSecrets>`
   select ${signingColumns}
   from members
-  where sign_in_hash = $1 and sign_in_until > $2`
+  where sign_in_token_hash = $1 and sign_in_expires_at > $2`
 
 const otherPasswordOf = sql<{ password: string }>`
   select password
@@ -66,8 +76,8 @@ const otherPasswordOf = sql<{ password: string }>`
 
 const useLinkUp = sql`
   update members
-  set password = $3, sign_in_hash = null, sign_in_until = null
-  where sign_in_hash = $1 and sign_in_until > $2`
+  set password = $3, sign_in_token_hash = null, sign_in_expires_at = null
+  where sign_in_token_hash = $1 and sign_in_expires_at > $2`
 
 /** Inserts no row if the password or the second factor changed since it was verified. */
 const insertSession = sql`
@@ -98,34 +108,36 @@ const sessionByToken = sql<Session & { startedAt: Date; seenAt: Date }>`
   join members on members.id = sessions.member_id
   where token_hash = $1`
 
-const noteSeen = sql`
+const recordSeen = sql`
   update sessions
   set seen_at = $2
   where token_hash = $1 and seen_at < $2`
 
 export function openSessions({ db, clock, ids, secrets }: { db: Db; clock: Clock; ids: Ids; secrets: Secrets }): Sessions {
-  const known = remembered(clock, (token) => db.first(sessionByToken, [hashOf(token)]))
-  const failures = openFailures(db, clock)
+  const known = cached(clock, (token) => db.first(sessionByToken, [tokenHashOf(token)]))
+  const failures = openSignInThrottle(db, clock)
 
   const devices = openDevices({ ids, secrets })
   const deps = { db, clock, secrets, failures }
 
-  const start = async (tx: Tx, member: Signing, noted: Noted | undefined) => {
+  const start = async (tx: Tx, member: MemberSecrets, onSession: OnSession | undefined) => {
     const nowMs = clock.nowMs()
     const token = ids.token(tokenLength)
-    await tx.run(dropOld, [new Date(nowMs - longestMs), new Date(nowMs - longestUnusedMs)])
+    await tx.run(dropOld, [new Date(nowMs - maxMs), new Date(nowMs - maxUnusedMs)])
     const { password, confirmedAt } = member
-    if ((await tx.run(insertSession, [hashOf(token), member.id, new Date(nowMs), password, confirmedAt])) === 0)
+    if ((await tx.run(insertSession, [tokenHashOf(token), member.id, new Date(nowMs), password, confirmedAt])) === 0)
       throw new Refusal('authentication_required', { message: 'the password or the second factor was changed meanwhile' })
     const { id, address, role, tenantId } = member
     const session = { memberId: id, address, role, tenantId }
-    await noted?.(tx, session)
+    await onSession?.(tx, session)
     return { token, session, device: devices.make(member) }
   }
   const linkOf = async (signInToken: string, from: From) => {
     const counts = counted('', { ...from, device: undefined })
     await failures.refuseIfTooMany(counts)
-    const found = tokenForm.test(signInToken) ? await db.first(memberByLink, [hashOf(signInToken), new Date(clock.nowMs())]) : undefined
+    const found = tokenForm.test(signInToken)
+      ? await db.first(memberByLink, [tokenHashOf(signInToken), new Date(clock.nowMs())])
+      : undefined
     if (found) return found
     await failures.note(counts)
     throw new Refusal('not_found', {
@@ -134,9 +146,9 @@ export function openSessions({ db, clock, ids, secrets }: { db: Db; clock: Clock
     })
   }
   return {
-    async signIn({ tenantId, ...given }, noted) {
+    async signIn({ tenantId, ...given }, onSession) {
       const member = await prove(deps, given, (one) => tenantId === undefined || one.tenantId === tenantId)
-      return db.transaction((tx) => start(tx, member, noted))
+      return db.transaction((tx) => start(tx, member, onSession))
     },
     proveAgain: async ({ memberId, ...given }) => void (await prove(deps, given, ({ id }) => id === memberId)),
     knownDevice: (token, address) => devices.known(token, address),
@@ -144,19 +156,19 @@ export function openSessions({ db, clock, ids, secrets }: { db: Db; clock: Clock
       const { address, confirmedAt } = await linkOf(signInToken, from)
       return { address, needsCode: confirmedAt !== null }
     },
-    async useLink({ signInToken, password, code, ...from }, noted) {
+    async useLink({ signInToken, password, code, ...from }, onSession) {
       const member = await linkOf(signInToken, from)
       checkPassword(password, member.address)
       const alike = await db.first(otherPasswordOf, [member.address, member.id])
-      const kept = await keepPassword(password, ids, alike?.password)
+      const kept = await hashPassword(password, ids, alike?.password)
       await checkCode(deps, member, code, { counts: counted('', { ...from, device: undefined }), device: undefined })
       const started = await db.transaction(async (tx) => {
-        const used = await tx.run(useLinkUp, [hashOf(signInToken), new Date(clock.nowMs()), kept])
+        const used = await tx.run(useLinkUp, [tokenHashOf(signInToken), new Date(clock.nowMs()), kept])
         if (used === 0) throw new Refusal('not_found', { message: 'this sign-in link was used already' })
         await tx.run(endAllOf, [member.id])
-        return start(tx, { ...member, password: kept }, noted)
+        return start(tx, { ...member, password: kept }, onSession)
       })
-      known.forget()
+      known.clear()
       return started
     },
     async find(token) {
@@ -165,21 +177,21 @@ export function openSessions({ db, clock, ids, secrets }: { db: Db; clock: Clock
       if (!found) return undefined
       const { startedAt, seenAt, ...session } = found
       const nowMs = clock.nowMs()
-      if (nowMs - startedAt.getTime() >= longestMs || nowMs - seenAt.getTime() >= longestUnusedMs) return undefined
+      if (nowMs - startedAt.getTime() >= maxMs || nowMs - seenAt.getTime() >= maxUnusedMs) return undefined
       if (nowMs - seenAt.getTime() >= notedEveryMs) {
-        await db.run(noteSeen, [hashOf(token), new Date(nowMs)])
-        known.forget()
+        await db.run(recordSeen, [tokenHashOf(token), new Date(nowMs)])
+        known.clear()
       }
       return session
     },
     async end(token) {
-      await db.run(endSession, [hashOf(token)])
-      known.forget()
+      await db.run(endSession, [tokenHashOf(token)])
+      known.clear()
     },
     async endOthers({ memberId, token }) {
-      await db.run(endOthersOf, [memberId, hashOf(token)])
-      known.forget()
+      await db.run(endOthersOf, [memberId, tokenHashOf(token)])
+      known.clear()
     },
-    forget: () => known.forget(),
+    forget: () => known.clear(),
   }
 }

@@ -7,8 +7,8 @@ import { getServers } from 'node:dns'
 import { isIP } from 'node:net'
 import type { Answer, TlsaData } from 'dns-packet'
 import { LRUCache } from 'lru-cache'
-import { type Clock, openGate } from '#base'
-import { answersIn, ask as askServers, type DnsPacket, isName, lacksEdns, nameOf, type Question, serverOf } from './question.ts'
+import { type Clock, openSemaphore } from '#base'
+import { answersIn, ask as askServers, type DnsPacket, isName, lacksEdns, nameOf, type Question, serverOf } from './dns-query.ts'
 
 export interface TlsaRecord {
   usage: number
@@ -35,12 +35,12 @@ export interface Dnssec {
   tlsa(name: string): Promise<ValidatedAnswer<TlsaRecord>>
 }
 
-const patience = { queryMs: 3000, longestMs: 12_000 }
-const mostAtOnce = 64
-const mostRecords = 100
-const mostCached = 10_000
-const leastLifeMs = 5000
-const longestLifeMs = 3_600_000
+const patience = { queryMs: 3000, maxMs: 12_000 }
+const maxAtOnce = 64
+const maxRecords = 100
+const maxCached = 10_000
+const minLifeMs = 5000
+const maxLifeMs = 3_600_000
 const noneLifeMs = 60_000
 const troubleLifeMs = 5000
 
@@ -51,11 +51,11 @@ export interface DnssecDeps {
   trusted: readonly string[]
   clock: Clock
   /** Uniform in [0, 1) and unpredictable: source of the query ids. */
-  fraction: () => number
+  random: () => number
 }
 
 /** Undefined if there is no trusted resolver. */
-export function openDnssec({ servers, trusted, clock, fraction }: DnssecDeps): Dnssec | undefined {
+export function openDnssec({ servers, trusted, clock, random }: DnssecDeps): Dnssec | undefined {
   const believed = (servers.length > 0 ? [...servers] : getServers()).map(serverOf).filter(({ address }) => {
     return (
       address === '::1' || (isIP(address) === 4 && address.startsWith('127.')) || trusted.some((one) => serverOf(one).address === address)
@@ -63,9 +63,9 @@ export function openDnssec({ servers, trusted, clock, fraction }: DnssecDeps): D
   })
   if (believed.length === 0) return undefined
 
-  const cache = new LRUCache<string, { answer: ValidatedAnswer<Answer>; untilMs: number }>({ max: mostCached })
+  const cache = new LRUCache<string, { answer: ValidatedAnswer<Answer>; untilMs: number }>({ max: maxCached })
   const asked = new Map<string, Promise<ValidatedAnswer<Answer>>>()
-  const gate = openGate(mostAtOnce)
+  const semaphore = openSemaphore(maxAtOnce)
 
   const ask = (name: string, type: Question['type']): Promise<ValidatedAnswer<Answer>> => {
     if (!isName(name)) return Promise.resolve({ kind: 'trouble', code: 'BADNAME' })
@@ -74,8 +74,8 @@ export function openDnssec({ servers, trusted, clock, fraction }: DnssecDeps): D
     if (known && clock.monotonicMs() < known.untilMs) return Promise.resolve(known.answer)
     const running = asked.get(key)
     if (running) return running
-    const question = gate
-      .run(() => askServers(believed, { name, type, id: Math.floor(fraction() * 65_536) }, 'dnssec', patience, clock))
+    const question = semaphore
+      .run(() => askServers(believed, { name, type, id: Math.floor(random() * 65_536) }, 'dnssec', patience, clock))
       .then((packet) => {
         const answer = read(packet, name, type)
         cache.set(key, { answer, untilMs: clock.monotonicMs() + lifeMsOf(answer) })
@@ -116,7 +116,7 @@ function lifeMsOf(answer: ValidatedAnswer<Answer>): number {
   if (answer.kind === 'trouble') return troubleLifeMs
   if (answer.kind === 'none') return noneLifeMs
   const ttls = answer.values.map((one) => ('ttl' in one && typeof one.ttl === 'number' ? one.ttl * 1000 : 0))
-  return Math.min(Math.max(Math.min(...ttls), leastLifeMs), longestLifeMs)
+  return Math.min(Math.max(Math.min(...ttls), minLifeMs), maxLifeMs)
 }
 
 function read(packet: DnsPacket | string, name: string, type: Question['type']): ValidatedAnswer<Answer> {
@@ -124,7 +124,7 @@ function read(packet: DnsPacket | string, name: string, type: Question['type']):
   // Without EDNS the answer carries no verdict.
   if (lacksEdns(packet)) return { kind: 'none', secure: false, canonical: name }
   const { records, canonical } = answersIn(packet, name, type)
-  const values = records.slice(0, mostRecords)
+  const values = records.slice(0, maxRecords)
   const secure = packet.flag_ad
   return values.length > 0 ? { kind: 'found', values, secure, canonical } : { kind: 'none', secure, canonical }
 }

@@ -2,7 +2,7 @@
  * MTA-STS (RFC 8461): a domain publishes over HTTPS its mail servers and that their certificates are valid. This file parses the record
  * and the policy, and fetches the policy through the guarded client. The caller decides how long to keep it.
  */
-import type { Get } from './post.ts'
+import type { Get } from './guarded-http.ts'
 import type { DnsAnswer, Resolver } from './resolver.ts'
 
 export interface StsPolicy {
@@ -12,10 +12,10 @@ export interface StsPolicy {
   maxAgeSeconds: number
 }
 
-const longestPolicyOctets = 65_536
-const mostPatterns = 200
+const maxPolicyOctets = 65_536
+const maxPatterns = 200
 /** RFC 8461 section 3.2. */
-const longestAgeSeconds = 31_557_600
+const maxAgeSeconds = 31_557_600
 /** The first mail for the domain waits for the fetch. */
 const fetchWithinMs = 15_000
 
@@ -34,7 +34,7 @@ export async function fetchStsPolicy(domain: string, port: number, get: Get): Pr
   const { statusCode, contentType, body, isWhole, error } = await get({
     url: `https://${host}/.well-known/mta-sts.txt`,
     withinMs: fetchWithinMs,
-    mostOctets: longestPolicyOctets,
+    maxOctets: maxPolicyOctets,
   })
   if (statusCode === null || body === null) return error ?? 'no answer'
   // RFC 8461 section 3.3: redirects are not followed, so any status but 200 means no policy.
@@ -58,9 +58,9 @@ function parseStsPolicy(text: string): StsPolicy | undefined {
   const age = fields.get('max_age') ?? ''
   if (fields.get('version') !== 'STSv1' || !/^\d{1,10}$/.test(age)) return undefined
   if (mode !== 'enforce' && mode !== 'testing' && mode !== 'none') return undefined
-  const areNames = mx.length <= mostPatterns && mx.every((pattern) => /^(\*\.)?[a-z0-9_-]+(\.[a-z0-9_-]+)*$/.test(pattern))
+  const areNames = mx.length <= maxPatterns && mx.every((pattern) => /^(\*\.)?[a-z0-9_-]+(\.[a-z0-9_-]+)*$/.test(pattern))
   if (!areNames || (mode !== 'none' && mx.length === 0)) return undefined
-  return { mode, mx, maxAgeSeconds: Math.min(Number(age), longestAgeSeconds) }
+  return { mode, mx, maxAgeSeconds: Math.min(Number(age), maxAgeSeconds) }
 }
 
 /** RFC 8461 section 4.1: a `*` stands for one label. */

@@ -5,9 +5,9 @@
  * addresses from any source.
  */
 export { type Dnssec, openDnssec, type TlsaRecord } from './dnssec.ts'
-export { type AddressGuard, openGuard } from './guard.ts'
+export { type Get, openPost, type Post, type PostOutcome } from './guarded-http.ts'
+export { type AddressesResult, findAddresses, findRoute, mailSiteOf, type Route, type RouteHost, type RouteOptions } from './mail-route.ts'
 export { fetchStsPolicy, findStsId, isListedMx, type StsPolicy } from './mta-sts.ts'
-export { type Get, openPost, type Post, type PostOutcome } from './post.ts'
 export { type DnsAnswer, openResolver, type Resolver } from './resolver.ts'
-export { type AddressesResult, destinationOf, findAddresses, findRoute, type Route, type RouteHost, type RouteOptions } from './route.ts'
+export { type AddressGuard, openGuard } from './ssrf-guard.ts'
 export { daneComplaint, needsNames, usableTlsa } from './tlsa.ts'

@@ -7,8 +7,8 @@ import { Resolver as SystemResolver } from 'node:dns/promises'
 import { isIP } from 'node:net'
 import type { Answer } from 'dns-packet'
 import { LRUCache } from 'lru-cache'
-import { type Clock, type Ids, openGate } from '#base'
-import { answersIn, ask as askServers, isName, lacksEdns, nameOf, type Question, serverOf } from './question.ts'
+import { type Clock, type Ids, openSemaphore } from '#base'
+import { answersIn, ask as askServers, isName, lacksEdns, nameOf, type Question, serverOf } from './dns-query.ts'
 
 /** `none`: the name exists without such records. `trouble`: the lookup failed; `code` is SERVFAIL, REFUSED, TIMEOUT or similar. */
 export type DnsAnswer<T> = { kind: 'found'; value: T } | { kind: 'none' } | { kind: 'nxdomain' } | { kind: 'trouble'; code: string }
@@ -34,31 +34,31 @@ export interface Resolver {
 const queryTimeoutMs = 5000
 const tries = 2
 /** Total time limit of a query, regardless of the number and speed of the servers. */
-const longestQuestionMs = 20_000
+const maxQuestionMs = 20_000
 
 /**
  * Concurrent queries. More overflow a resolver's socket, which holds 277 of them by default; lost queries are repeated at the same time
  * and lost again. A query not answered soon frees its place, so that unresponsive domains do not delay others.
  */
-const mostPlaces = 64
+const maxPlaces = 64
 const placeMs = 200
 
-const mostCached = 10_000
+const maxCached = 10_000
 /** Answers may have up to 64 KB each, so a limit on their number alone is not enough. */
-const mostCachedCharacters = 16_000_000
-const mostRecords = 100
-const mostAddressesOfAFamily = 20
+const maxCachedCharacters = 16_000_000
+const maxRecords = 100
+const maxAddressesOfAFamily = 20
 
 /** Sockets for direct queries, as many as a process has emails in flight: names without a responding server must not delay others. */
-const mostAtOnce = 2000
+const maxAtOnce = 2000
 /** For answers from node:dns, which reports a time to live only for addresses. */
 const foundLifeMs = 300_000
 const absentLifeMs = 60_000
 const troubleLifeMs = 5000
-const leastLifeMs = 5000
-const longestLifeMs = 86_400_000
+const minLifeMs = 5000
+const maxLifeMs = 86_400_000
 
-interface Kept<T> {
+interface CachedAnswer<T> {
   answer: DnsAnswer<T>
   lifeMs: number
 }
@@ -68,7 +68,7 @@ export interface ResolverDeps {
   servers: readonly string[]
   clock: Clock
   /** Source of the query ids. */
-  ids: Pick<Ids, 'fraction'>
+  ids: Pick<Ids, 'random'>
   /** For one attempt at one server. */
   queryMs?: number | undefined
 }
@@ -94,10 +94,10 @@ export function openResolver({ servers, clock, ids, queryMs = queryTimeoutMs }: 
     }
   }
 
-  const cached = <T>(ask: (name: string) => Promise<Kept<T>>) => {
+  const cached = <T>(ask: (name: string) => Promise<CachedAnswer<T>>) => {
     const cache = new LRUCache<string, { answer: DnsAnswer<T>; untilMs: number }>({
-      max: mostCached,
-      maxSize: mostCachedCharacters,
+      max: maxCached,
+      maxSize: maxCachedCharacters,
       sizeCalculation: ({ answer }, name) => name.length + JSON.stringify(answer).length,
     })
     const asked = new Map<string, Promise<DnsAnswer<T>>>()
@@ -119,7 +119,7 @@ export function openResolver({ servers, clock, ids, queryMs = queryTimeoutMs }: 
   }
 
   const own = (servers.length > 0 ? [...servers] : getServers()).map(serverOf)
-  const gate = openGate(mostAtOnce)
+  const semaphore = openSemaphore(maxAtOnce)
 
   /**
    * Queries directly, to learn the time to live. `system` covers resolvers that getServers does not describe fully: the interface of a
@@ -127,28 +127,28 @@ export function openResolver({ servers, clock, ids, queryMs = queryTimeoutMs }: 
    */
   const askOwn = <T>(type: Question['type'], read: (records: readonly Answer[]) => T[], system: (name: string) => Promise<T[]>) => {
     const askSystem = foundOr(system)
-    return async (name: string): Promise<Kept<T[]>> => {
+    return async (name: string): Promise<CachedAnswer<T[]>> => {
       if (!isName(name)) return nxdomain
-      const endMs = clock.monotonicMs() + longestQuestionMs
+      const endMs = clock.monotonicMs() + maxQuestionMs
       const ask = async () => {
-        const question = { name, type, id: Math.floor(ids.fraction() * 65_536) }
+        const question = { name, type, id: Math.floor(ids.random() * 65_536) }
         // The time spent waiting for a socket counts.
-        const patience = () => ({ queryMs, longestMs: endMs - clock.monotonicMs() })
+        const patience = () => ({ queryMs, maxMs: endMs - clock.monotonicMs() })
         const answer = await askServers(own, question, 'edns', patience(), clock)
         return typeof answer === 'string' || !lacksEdns(answer) ? answer : askServers(own, question, 'plain', patience(), clock)
       }
-      const packet = await gate.run(() => inPlace(ask))
+      const packet = await semaphore.run(() => inPlace(ask))
       if (typeof packet === 'string') {
         const isUnreached = /^E[A-Z]+$/.test(packet)
         return isUnreached && servers.length === 0 ? askSystem(name) : troubleOf(packet.replace(/^E(?=[A-Z]+$)/, ''))
       }
       const { records, ttlS } = answersIn(packet, name, type)
-      if (records.length > 0) return { answer: { kind: 'found', value: read(records).slice(0, mostRecords) }, lifeMs: lifeMsOf(ttlS) }
+      if (records.length > 0) return { answer: { kind: 'found', value: read(records).slice(0, maxRecords) }, lifeMs: lifeMsOf(ttlS) }
       return packet.rcode === 'NXDOMAIN' ? nxdomain : absent
     }
   }
 
-  const inPreference = (records: MxRecord[]) => records.sort((a, b) => a.priority - b.priority).slice(0, mostRecords)
+  const inPreference = (records: MxRecord[]) => records.sort((a, b) => a.priority - b.priority).slice(0, maxRecords)
   const askMx = askOwn(
     'MX',
     (records) =>
@@ -165,21 +165,21 @@ export function openResolver({ servers, clock, ids, queryMs = queryTimeoutMs }: 
   const askTxt = askOwn(
     'TXT',
     (records) => records.flatMap((one) => (one.type === 'TXT' ? [textOf(one.data)] : [])),
-    async (name) => (await query((resolver) => resolver.resolveTxt(name))).slice(0, mostRecords).map((pieces) => pieces.join('')),
+    async (name) => (await query((resolver) => resolver.resolveTxt(name))).slice(0, maxRecords).map((pieces) => pieces.join('')),
   )
-  const askCname = async (name: string) => (await query((resolver) => resolver.resolveCname(name))).slice(0, mostRecords)
+  const askCname = async (name: string) => (await query((resolver) => resolver.resolveCname(name))).slice(0, maxRecords)
 
-  const askPtr = async (address: string) => (await query((resolver) => resolver.reverse(address))).slice(0, mostRecords)
+  const askPtr = async (address: string) => (await query((resolver) => resolver.reverse(address))).slice(0, maxRecords)
 
-  const askAddresses = async (name: string): Promise<Kept<string[]>> => {
-    if (isIP(name)) return { answer: { kind: 'found', value: [name] }, lifeMs: longestLifeMs }
-    const [six, four] = await Promise.allSettled([
+  const askAddresses = async (name: string): Promise<CachedAnswer<string[]>> => {
+    if (isIP(name)) return { answer: { kind: 'found', value: [name] }, lifeMs: maxLifeMs }
+    const [ipv6, ipv4] = await Promise.allSettled([
       query((resolver) => resolver.resolve6(name, { ttl: true })),
       query((resolver) => resolver.resolve4(name, { ttl: true })),
     ])
-    const of = (settled: typeof six) => (settled.status === 'fulfilled' ? settled.value.slice(0, mostAddressesOfAFamily) : [])
-    const records = inTurns(of(six), of(four))
-    const failures = [six, four].flatMap((settled) => (settled.status === 'rejected' ? [failed<string[]>(settled.reason)] : []))
+    const of = (settled: typeof ipv6) => (settled.status === 'fulfilled' ? settled.value.slice(0, maxAddressesOfAFamily) : [])
+    const records = inTurns(of(ipv6), of(ipv4))
+    const failures = [ipv6, ipv4].flatMap((settled) => (settled.status === 'rejected' ? [failed<string[]>(settled.reason)] : []))
     const trouble = failures.find(({ answer }) => answer.kind === 'trouble')
     if (records.length > 0) {
       const ttlS = Math.min(...records.map(({ ttl }) => ttl))
@@ -201,11 +201,11 @@ export function openResolver({ servers, clock, ids, queryMs = queryTimeoutMs }: 
   }
 }
 
-const absent: Kept<never> = { answer: { kind: 'none' }, lifeMs: absentLifeMs }
-const nxdomain: Kept<never> = { answer: { kind: 'nxdomain' }, lifeMs: absentLifeMs }
-const troubleOf = (code: string): Kept<never> => ({ answer: { kind: 'trouble', code }, lifeMs: troubleLifeMs })
+const absent: CachedAnswer<never> = { answer: { kind: 'none' }, lifeMs: absentLifeMs }
+const nxdomain: CachedAnswer<never> = { answer: { kind: 'nxdomain' }, lifeMs: absentLifeMs }
+const troubleOf = (code: string): CachedAnswer<never> => ({ answer: { kind: 'trouble', code }, lifeMs: troubleLifeMs })
 /** A time to live over 2³¹ s counts as a long one (RFC 8767 section 4). */
-const lifeMsOf = (ttlS: number) => Math.min(Math.max(ttlS * 1000, leastLifeMs), longestLifeMs)
+const lifeMsOf = (ttlS: number) => Math.min(Math.max(ttlS * 1000, minLifeMs), maxLifeMs)
 
 /** A text of one piece may not be an array. Octets map to characters: other than ASCII has no meaning here. */
 const textOf = (data: string | Buffer | readonly (string | Buffer)[]) =>
@@ -216,7 +216,7 @@ const textOf = (data: string | Buffer | readonly (string | Buffer)[]) =>
 
 const foundOr =
   <T>(ask: (name: string) => Promise<T[]>) =>
-  async (name: string): Promise<Kept<T[]>> => {
+  async (name: string): Promise<CachedAnswer<T[]>> => {
     try {
       const value = await ask(name)
       return value.length > 0 ? { answer: { kind: 'found', value }, lifeMs: foundLifeMs } : absent
@@ -230,7 +230,7 @@ function codeOf(error: unknown): string {
   return typeof given === 'string' ? given.replace(/^E/, '') : 'UNKNOWN'
 }
 
-function failed<T>(error: unknown): Kept<T> {
+function failed<T>(error: unknown): CachedAnswer<T> {
   const code = codeOf(error)
   if (code === 'NODATA') return absent
   // A name that cannot be queried (a label over 63 octets, an empty label) cannot exist either.
@@ -240,10 +240,10 @@ function failed<T>(error: unknown): Kept<T> {
 
 /** Runs work when there is a free place; each keeps its place until it is done, and for at most `placeMs`. */
 function openPlaces(clock: Clock): <T>(work: () => Promise<T>) => Promise<T> {
-  const gate = openGate(mostPlaces)
+  const semaphore = openSemaphore(maxPlaces)
   return (work) =>
     new Promise((resolve, reject) => {
-      void gate.run(() => {
+      void semaphore.run(() => {
         const running = work()
         running.then(resolve, reject)
         return new Promise<void>((leave) => {
@@ -258,18 +258,18 @@ function openPlaces(clock: Clock): <T>(work: () => Promise<T>) => Promise<T> {
     })
 }
 
-function within<T>(clock: Clock, question: Promise<Kept<T>>): Promise<Kept<T>> {
+function within<T>(clock: Clock, question: Promise<CachedAnswer<T>>): Promise<CachedAnswer<T>> {
   return new Promise((resolve, reject) => {
-    const cancel = clock.after(longestQuestionMs, () => resolve({ answer: { kind: 'trouble', code: 'TIMEOUT' }, lifeMs: troubleLifeMs }))
+    const cancel = clock.after(maxQuestionMs, () => resolve({ answer: { kind: 'trouble', code: 'TIMEOUT' }, lifeMs: troubleLifeMs }))
     question.then(resolve, reject).finally(cancel)
   })
 }
 
 /** Alternates the two families, IPv6 first. */
-function inTurns<T>(six: readonly T[], four: readonly T[]): T[] {
+function inTurns<T>(ipv6: readonly T[], ipv4: readonly T[]): T[] {
   const both: T[] = []
-  for (let index = 0; index < Math.max(six.length, four.length); index++) {
-    for (const one of [six[index], four[index]]) if (one !== undefined) both.push(one)
+  for (let index = 0; index < Math.max(ipv6.length, ipv4.length); index++) {
+    for (const one of [ipv6[index], ipv4[index]]) if (one !== undefined) both.push(one)
   }
   return both
 }

@@ -11,7 +11,7 @@ const digestOctets: Record<number, number> = { 1: 32, 2: 64 }
 const digestNames: Record<number, string> = { 1: 'sha256', 2: 'sha512' }
 const serverAuth = '1.3.6.1.5.5.7.3.1'
 /** Longer than any real chain; further certificates are ignored. */
-const longestChain = 10
+const maxChainLength = 10
 
 /** The records that apply to mail. Usages 0 and 1 do not (RFC 7672 section 3.1.3). */
 export function usableTlsa(records: readonly TlsaRecord[]): TlsaRecord[] {
@@ -31,7 +31,7 @@ export function daneComplaint(
   names: readonly string[],
   nowMs: number,
 ): string | undefined {
-  const [leaf, ...others] = certificates.slice(0, longestChain)
+  const [leaf, ...others] = certificates.slice(0, maxChainLength)
   if (!leaf) return 'missing'
   // RFC 7672 section 3.1.1: the certificate's names and dates do not count, only the record's own lifetime.
   if (records.some((record) => record.usage === daneEe && matches(record, leaf))) return undefined
@@ -64,7 +64,7 @@ function chainComplaint(
   const named = anchors.flatMap(wholeCertificate)
   const candidates = [...others, ...named]
   let at = leaf
-  for (let step = 0; step < longestChain; step++) {
+  for (let step = 0; step < maxChainLength; step++) {
     if (!isInForce(at, nowMs)) return at === leaf ? 'expired or not yet valid' : 'of an issuer out of date'
     const below = at
     // RFC 7671 section 5.2.1: a record may name a bare key whose certificate is not sent.

@@ -1,7 +1,7 @@
 /** Erases a person from the request logs. Bodies are sealed, so every entry is opened and searched, in batches. */
 import type { Secrets } from '#base'
 import { type Db, sql } from '#db'
-import { openBodies } from './records.ts'
+import { unsealBodies } from './log-store.ts'
 import { cutMark, unescaped } from './redact.ts'
 
 const atOnce = 200
@@ -49,7 +49,7 @@ export async function eraseFromLogs(
   do {
     const entries = await db.rows(nextEntries, [tenantId, last?.at ?? null, last?.requestId ?? null, atOnce])
     const found = entries.filter((entry) =>
-      [decoded(entry.path), entry.details, ...openBodies(entry, secrets)].some((text) => text !== null && names(text, address)),
+      [decoded(entry.path), entry.details, ...unsealBodies(entry, secrets)].some((text) => text !== null && names(text, address)),
     )
     if (found.length > 0) erased += await db.run(dropEntries, [found.map((one) => one.at), found.map((one) => one.requestId)])
     last = entries.length < atOnce ? undefined : entries.at(-1)

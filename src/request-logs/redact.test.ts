@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { blanked, blankedNames, blankValues, cutMark, holdBody, keptOf, mostOctets } from './redact.ts'
+import { blanked, blankedNames, blankValues, cutMark, holdBody, keptOf, maxOctets } from './redact.ts'
 
 const kept = (text: string, isBroken = false) => keptOf(holdBody(text), { isBroken }).toString()
 const names = [...blankedNames]
@@ -86,14 +86,14 @@ describe('what is kept of a body', () => {
   })
 
   test('ends with a mark where it was cut, between characters', () => {
-    const text = 'ä'.repeat(mostOctets)
+    const text = 'ä'.repeat(maxOctets)
     const cut = kept(JSON.stringify({ text }))
     expect(cut.endsWith(`ä${cutMark}`)).toBe(true)
     expect(cut).not.toContain('\ufffd')
-    expect(Buffer.byteLength(cut)).toBeGreaterThanOrEqual(mostOctets - 1 + cutMark.length)
-    expect(Buffer.byteLength(cut)).toBeLessThanOrEqual(mostOctets + cutMark.length)
-    const exact = JSON.stringify({ text: 'a'.repeat(mostOctets - 11) })
-    expect(exact.length).toBe(mostOctets)
+    expect(Buffer.byteLength(cut)).toBeGreaterThanOrEqual(maxOctets - 1 + cutMark.length)
+    expect(Buffer.byteLength(cut)).toBeLessThanOrEqual(maxOctets + cutMark.length)
+    const exact = JSON.stringify({ text: 'a'.repeat(maxOctets - 11) })
+    expect(exact.length).toBe(maxOctets)
     expect(kept(exact)).toBe(exact)
     expect(kept(`${exact} `)).toBe(exact + cutMark)
   })
@@ -112,7 +112,7 @@ describe('what is kept of a body', () => {
   test('takes no longer for a hostile body than for another', () => {
     for (const unit of ['\\', '"', '{"key":', '"key"', 'key ', '\\"', '[', "key:'"]) {
       const held = holdBody(unit.repeat(2_000_000 / unit.length))
-      expect(keptOf(held, { isBroken: true }).length).toBeLessThan(mostOctets * 4)
+      expect(keptOf(held, { isBroken: true }).length).toBeLessThan(maxOctets * 4)
     }
     expect(blankValues(Buffer.alloc(0), 10)).toEqual({ octets: Buffer.alloc(0), cut: false })
   })

@@ -4,7 +4,7 @@
  */
 import { endOfJsonString } from '#base'
 
-export const mostOctets = 25_600
+export const maxOctets = 25_600
 export const cutMark = '... [truncated]'
 export const blankedNames: ReadonlySet<string> = new Set(['key', 'secret', 'smtpUsername', 'content', 'rawMessage', 'data'])
 export const blanked = '[redacted]'
@@ -40,12 +40,12 @@ function endOfValue(json: Uint8Array, start: number): number {
   return json.length
 }
 
-const longestName = 100
+const maxNameLength = 100
 
 const nameIn = (json: Buffer, start: number, end: number) => unescaped(json.toString('latin1', start + 1, end))
 
 function isBlanked(json: Buffer, start: number, end: number): boolean {
-  return end - start <= longestName && blankedNames.has(nameIn(json, start, end))
+  return end - start <= maxNameLength && blankedNames.has(nameIn(json, start, end))
 }
 
 const isNamed = (json: Buffer, start: number, end: number, name: string) => nameIn(json, start, end) === name
@@ -137,20 +137,20 @@ export function holdBody(body: Buffer | string): HeldBody {
   const octets = typeof body === 'string' ? Buffer.from(body) : body
   const size = octets.length
   if (size <= smallOctets) return { size, octets, cut: false }
-  const kept = blankValues(octets, mostOctets)
-  return { size, octets: Buffer.from(kept.octets), cut: kept.cut, head: Buffer.from(octets.subarray(0, mostOctets)) }
+  const kept = blankValues(octets, maxOctets)
+  return { size, octets: Buffer.from(kept.octets), cut: kept.cut, head: Buffer.from(octets.subarray(0, maxOctets)) }
 }
 
 /** The stored part of a body, ending in `... [truncated]` if it is incomplete. */
 export function keptOf(body: HeldBody, { isBroken }: { isBroken: boolean }): Buffer {
-  const { octets, cut } = isBroken ? brokenOf(body) : blankValues(body.octets, mostOctets)
-  if (octets.length <= mostOctets && !cut && !body.cut) return octets
-  let end = Math.min(octets.length, mostOctets)
+  const { octets, cut } = isBroken ? brokenOf(body) : blankValues(body.octets, maxOctets)
+  if (octets.length <= maxOctets && !cut && !body.cut) return octets
+  let end = Math.min(octets.length, maxOctets)
   // Not within a UTF-8 character.
   while (end > 0 && ((octets[end] ?? 0) & 0xc0) === 0x80) end--
   return Buffer.concat([octets.subarray(0, end), Buffer.from(cutMark)])
 }
 
 function brokenOf({ octets, head = octets, size }: HeldBody): { octets: Buffer; cut: boolean } {
-  return { octets: Buffer.from(blankBroken(head.toString('utf8', 0, mostOctets))), cut: size > mostOctets }
+  return { octets: Buffer.from(blankBroken(head.toString('utf8', 0, maxOctets))), cut: size > maxOctets }
 }

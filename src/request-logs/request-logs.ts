@@ -5,8 +5,8 @@
  * bodies are sealed, and the secrets in them are never written.
  */
 import { type Clock, type Log, metrics, type Secrets } from '#base'
-import { type Db, makingDays, openWriteQueue, type WriteQueueBounds } from '#db'
-import { insertLogs, logTables, type NewEntry, type Noted } from './records.ts'
+import { type Db, openWriteQueue, type WriteQueueBounds, withPartitions } from '#db'
+import { insertLogs, logTables, type NewEntry, type NumberedEntry } from './log-store.ts'
 import type { HeldBody } from './redact.ts'
 
 export { eraseFromLogs } from './erase.ts'
@@ -20,7 +20,7 @@ export {
   logTables,
   type NewEntry,
   sealedOfRequestLogs,
-} from './records.ts'
+} from './log-store.ts'
 export { type HeldBody, holdBody } from './redact.ts'
 
 export interface RequestLogs {
@@ -52,14 +52,14 @@ export function openRequestLogs({
   secrets: Secrets
   bounds?: Partial<WriteQueueBounds>
 }): RequestLogs {
-  const queue = openWriteQueue<Noted>({
+  const queue = openWriteQueue<NumberedEntry>({
     clock,
     log,
     bounds,
     called: 'request logs',
     onDrop: (entries) => metrics.logsDropped.inc(entries),
     write: (batch) =>
-      makingDays(db, () => insertLogs(db, batch, secrets), [{ tables: logTables, timesMs: batch.map(({ at }) => at.getTime()) }]),
+      withPartitions(db, () => insertLogs(db, batch, secrets), [{ tables: logTables, timesMs: batch.map(({ at }) => at.getTime()) }]),
     octetsOf: ({ path, request, response }) => entryOctets + path.length + octetsIn(request.body) + octetsIn(response),
   })
   let noted = 0

@@ -6,18 +6,18 @@
  */
 import { type Clock, type Ids, type Log, metrics, networkOf, pause } from '#base'
 import type { Db } from '#db'
-import { type DkimVerdict, judge, type Unjudged } from '#dkim'
+import { type DkimVerdict, type Unjudged, verifySignatures } from '#dkim'
 import { findEmail, openReturnPaths } from '#emails'
 import type { Resolver } from '#net'
 import type { Tenants } from '#tenants'
-import { bounce, complain, type Effect, type EffectDeps, note, type Proof } from './effects.ts'
-import type { Read } from './reader.ts'
-import type { Names, Reading } from './reading.ts'
-import type { Report } from './report.ts'
+import { bounce, complain, type Effect, type EffectDeps, note, type ReportEvidence } from './apply-report.ts'
+import type { Names, Reading } from './read-returned-mail.ts'
+import type { Read } from './report-reader.ts'
+import type { ReceivedReport } from './report-summary.ts'
 
-export { openReader, readHere } from './reader.ts'
-export { findComplained, returnTables } from './records.ts'
-export type { Report } from './report.ts'
+export { findComplained, returnTables } from './processed-reports.ts'
+export { openReader, readHere } from './report-reader.ts'
+export type { ReceivedReport } from './report-summary.ts'
 
 export interface ReturnsDeps {
   db: Db
@@ -41,9 +41,9 @@ export interface Returns {
   takeReport: (envelopeTo: string, octets: Uint8Array) => Promise<Effect>
 }
 
-const longestVerifyMs = 10_000
+const maxVerifyMs = 10_000
 /** The network of reports without a connection: the simulator's. */
-const nowhere = ''
+const noClientAddress = ''
 
 /** The address to which mailbox providers send complaints; one for the installation. */
 export const feedbackAddress = (hostname: string) => `fbl@rp.${hostname.toLowerCase()}`
@@ -56,7 +56,7 @@ export function openReturns(deps: ReturnsDeps): Returns {
   const decide = async (
     envelopeTo: string,
     message: Message,
-  ): Promise<{ report: Report | null; emailId: string | null; effect: Effect }> => {
+  ): Promise<{ report: ReceivedReport | null; emailId: string | null; effect: Effect }> => {
     const nowMs = clock.nowMs()
     const named = returnPaths.read(envelopeTo, nowMs)
     const isFeedback = envelopeTo.toLowerCase() === feedback
@@ -69,7 +69,7 @@ export function openReturns(deps: ReturnsDeps): Returns {
         const { emailId, matchedBy } = complained
         return { report, emailId, effect: await complain(facts, emailId, { matchedBy, dkim: await message.dkim(complaint.dkim) }) }
       }
-      return { report, ...(await noteByMessageId(report.originalMessageId, facts)) }
+      return { report, ...(await recordByMessageId(report.originalMessageId, facts)) }
     }
     if (named === undefined || report.kind !== 'bounce') return { report, emailId: named ?? null, effect: 'nothing follows' }
     return { report, emailId: named, effect: await bounce(facts, named, report, { ...heading, to: envelopeTo }) }
@@ -79,16 +79,17 @@ export function openReturns(deps: ReturnsDeps): Returns {
    * The email whose return path or trace header stands in a complaint. The first naming field outweighs the text, in which a sender may
    * have written other names. If that field names two emails, neither counts, because the complainant must be clear.
    */
-  const nameIn = ({ fields, texts }: Names, nowMs: number): { emailId: string; matchedBy: Proof['matchedBy'] } | undefined => {
+  const nameIn = ({ fields, texts }: Names, nowMs: number): { emailId: string; matchedBy: ReportEvidence['matchedBy'] } | undefined => {
     for (const field of fields) {
       const [named] = returnPaths.readAll(field, nowMs)
       if (named !== undefined) return { emailId: named, matchedBy: 'return path' }
-      const [marked] = returnPaths.readMarks(field, nowMs)
-      if (marked !== undefined) return { emailId: marked, matchedBy: 'mark' }
+      const [traced] = returnPaths.readTraceHeaders(field, nowMs)
+      if (traced !== undefined) return { emailId: traced, matchedBy: 'trace header' }
     }
-    for (const matchedBy of ['return path', 'mark'] as const) {
+    for (const matchedBy of ['return path', 'trace header'] as const) {
       for (const text of texts) {
-        const [emailId, second] = matchedBy === 'mark' ? returnPaths.readMarks(text, nowMs) : returnPaths.readAll(text, nowMs)
+        const [emailId, second] =
+          matchedBy === 'trace header' ? returnPaths.readTraceHeaders(text, nowMs) : returnPaths.readAll(text, nowMs)
         if (emailId !== undefined) return second === undefined ? { emailId, matchedBy } : undefined
       }
     }
@@ -103,14 +104,14 @@ export function openReturns(deps: ReturnsDeps): Returns {
   /** Limited in time, because the reporting server waits. */
   const dkimOf = async (signatures: Unjudged): Promise<DkimVerdict> => {
     const done = new AbortController()
-    const inTime = pause(clock, longestVerifyMs, done.signal).then((): DkimVerdict => 'fail')
-    const verdict = await Promise.race([judge(signatures, findTxt), inTime])
+    const inTime = pause(clock, maxVerifyMs, done.signal).then((): DkimVerdict => 'fail')
+    const verdict = await Promise.race([verifySignatures(signatures, findTxt), inTime])
     done.abort()
     return verdict
   }
 
   /** Message-IDs are public, so a match causes no suppression. Postrider's begin with the email's id. */
-  const noteByMessageId = async (messageId: string | null, facts: EffectDeps): Promise<{ emailId: string | null; effect: Effect }> => {
+  const recordByMessageId = async (messageId: string | null, facts: EffectDeps): Promise<{ emailId: string | null; effect: Effect }> => {
     const given = messageId?.replace(/^<|>$/g, '') ?? ''
     const [, id] = /^([0-9A-Za-z]{22})@/.exec(given) ?? []
     const email = id === undefined ? undefined : await findEmail(db, id, null)
@@ -152,7 +153,7 @@ export function openReturns(deps: ReturnsDeps): Returns {
       for (const address of named.values()) await takeFrom(address, message)
     },
     takeReport: (envelopeTo, { buffer, byteOffset, byteLength }) =>
-      takeFrom(envelopeTo, messageOf(Buffer.from(buffer, byteOffset, byteLength), nowhere)),
+      takeFrom(envelopeTo, messageOf(Buffer.from(buffer, byteOffset, byteLength), noClientAddress)),
   }
 }
 

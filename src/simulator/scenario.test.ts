@@ -38,7 +38,7 @@ describe('a host', () => {
     const result = simulate({ recipient: 'a@b.example', attempt: 1, elapsedMs: 0 }, world({ '*': { delayMs: [200, 800], later } }))
     expect(result.delayMs).toBeGreaterThanOrEqual(200)
     expect(result.delayMs).toBeLessThanOrEqual(800)
-    const [bounce] = result.kind === 'reply' ? result.later : []
+    const [bounce] = result.kind === 'reply' ? result.followUps : []
     expect(bounce?.kind).toBe('bounce')
     expect(bounce?.afterMs).toBeGreaterThanOrEqual(60_000)
     expect(bounce?.afterMs).toBeLessThanOrEqual(90_000)

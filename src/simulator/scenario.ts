@@ -24,15 +24,15 @@ export interface Scenario {
   hosts: Readonly<Record<string, HostScript>>
 }
 
-const mostCharacters = 1_000_000
-const longestDelayMs = 20_000
-const longestLaterSeconds = 30 * 86_400
+const maxCharacters = 1_000_000
+const maxDelayMs = 20_000
+const maxLaterSeconds = 30 * 86_400
 const reply = /^(?:timeout|[245]\d\d [ -~]{1,500})$/
 const kinds = ['bounce', 'complaint', 'open', 'click']
 
 /** Throws an error that names the invalid position. */
 export function readScenario(text: string): Scenario {
-  if (text.length > mostCharacters) throw new Error('the scenario is longer than a million characters')
+  if (text.length > maxCharacters) throw new Error('the scenario is longer than a million characters')
   const given = fields(JSON.parse(text), 'the scenario', ['seed', 'hosts'])
   if (!Number.isSafeInteger(given.seed)) throw new Error('seed must be a whole number')
   const hosts = Object.entries(object(given.hosts, 'hosts')).map(([name, host]) => [name.toLowerCase(), readHost(host, `hosts.${name}`)])
@@ -43,7 +43,7 @@ function readHost(value: unknown, at: string): HostScript {
   const host = fields(value, at, ['replies', 'greylistMinutes', 'delayMs', 'sometimes', 'later'])
   for (const [n, one] of list(host.replies, `${at}.replies`).entries()) checkReply(one, `${at}.replies[${n}]`)
   if (host.greylistMinutes !== undefined) checkNumber(host.greylistMinutes, 43_200, `${at}.greylistMinutes`)
-  if (host.delayMs !== undefined) checkRange(host.delayMs, longestDelayMs, `${at}.delayMs`)
+  if (host.delayMs !== undefined) checkRange(host.delayMs, maxDelayMs, `${at}.delayMs`)
   for (const [n, one] of list(host.sometimes, `${at}.sometimes`).entries()) {
     const { chance, reply } = fields(one, `${at}.sometimes[${n}]`, ['chance', 'reply'])
     checkNumber(chance, 1, `${at}.sometimes[${n}].chance`)
@@ -53,7 +53,7 @@ function readHost(value: unknown, at: string): HostScript {
     const { chance, kind, afterSeconds } = fields(one, `${at}.later[${n}]`, ['chance', 'kind', 'afterSeconds'])
     checkNumber(chance, 1, `${at}.later[${n}].chance`)
     if (!kinds.includes(String(kind))) throw new Error(`${at}.later[${n}].kind must be one of ${kinds.join(', ')}`)
-    checkRange(afterSeconds, longestLaterSeconds, `${at}.later[${n}].afterSeconds`)
+    checkRange(afterSeconds, maxLaterSeconds, `${at}.later[${n}].afterSeconds`)
   }
   return host as HostScript
 }
@@ -89,7 +89,7 @@ function checkRange(value: unknown, most: number, at: string): void {
   if (value[0] > value[1]) throw new Error(`${at} must not end before it begins`)
 }
 
-export interface Turn {
+export interface Step {
   recipient: string
   /** Counted from 1. */
   attempt: number
@@ -101,7 +101,7 @@ export interface ScriptedAnswer {
   /** undefined: no reply. */
   line: string | undefined
   delayMs: number
-  later: { kind: 'bounce' | 'complaint' | 'open' | 'click'; afterMs: number }[]
+  followUps: { kind: 'bounce' | 'complaint' | 'open' | 'click'; afterMs: number }[]
 }
 
 const accepted = '250 2.0.0 Ok: simulated'
@@ -116,11 +116,11 @@ const drawn = (seed: number, address: string, attempt: number, what: string): nu
   2 ** 48
 
 /** The random part of the delay before the next attempt, in [0, 1). */
-export const waitFraction = ({ seed }: Scenario, { recipient, attempt }: Pick<Turn, 'recipient' | 'attempt'>): number =>
+export const waitFraction = ({ seed }: Scenario, { recipient, attempt }: Pick<Step, 'recipient' | 'attempt'>): number =>
   drawn(seed, recipient.toLowerCase(), attempt, 'wait')
 
 /** The behaviour of a scenario's host; undefined if it does not cover the recipient domain. */
-export function playScenario({ seed, hosts }: Scenario, { recipient, attempt, elapsedMs }: Turn): ScriptedAnswer | undefined {
+export function playScenario({ seed, hosts }: Scenario, { recipient, attempt, elapsedMs }: Step): ScriptedAnswer | undefined {
   const address = recipient.toLowerCase()
   const domain = address.slice(address.lastIndexOf('@') + 1)
   const host = Object.hasOwn(hosts, domain) ? hosts[domain] : hosts['*']
@@ -136,7 +136,7 @@ export function playScenario({ seed, hosts }: Scenario, { recipient, attempt, el
   return {
     line,
     delayMs: within(delayMs, 'delay'),
-    later: line?.startsWith('2')
+    followUps: line?.startsWith('2')
       ? later
           .filter(({ chance }, n) => draw(`later ${n}`) < chance)
           .filter(({ kind }, n, all) => all.findIndex((one) => one.kind === kind) === n)

@@ -40,9 +40,9 @@ describe('the simulator', () => {
   ])('of %s, what follows is %j, and of nobody at another domain', (local, kinds) => {
     expect(simulate({ recipient: `${local}@${simulatorDomain}`, attempt: 2, elapsedMs: 0 })).toMatchObject({
       kind: 'reply',
-      later: kinds.map((kind) => ({ kind })),
+      followUps: kinds.map((kind) => ({ kind })),
     })
-    expect(simulate({ recipient: `${local}@example.org`, attempt: 1, elapsedMs: 0 })).toMatchObject({ kind: 'reply', later: [] })
+    expect(simulate({ recipient: `${local}@example.org`, attempt: 1, elapsedMs: 0 })).toMatchObject({ kind: 'reply', followUps: [] })
   })
 
   test('only suppressed@ is held as a suppressed recipient', () => {

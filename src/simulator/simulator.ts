@@ -4,9 +4,9 @@
  * same recipient and attempt give the same reply, and the same report afterwards; no data leaves the process.
  */
 
-import { playScenario, type Scenario, type Turn } from './scenario.ts'
+import { playScenario, type Scenario, type Step } from './scenario.ts'
 
-export { lateReport } from './late-reports.ts'
+export { lateReport } from './delayed-reports.ts'
 export { readScenario, type Scenario, waitFraction } from './scenario.ts'
 
 export const simulatorDomain = 'simulator.test'
@@ -19,13 +19,13 @@ interface SimulatedReply {
 }
 
 /** The recipient's action after an accepted message, and its delay. */
-export interface SimulatedLater {
+export interface SimulatedFollowUp {
   kind: 'bounce' | 'complaint' | 'open' | 'click'
   afterMs: number
 }
 
 /** The reply's text is the whole reply line. */
-type SimulatedResult = ({ kind: 'reply'; reply: SimulatedReply; later: readonly SimulatedLater[] } | { kind: 'timeout' }) & {
+type SimulatedResult = ({ kind: 'reply'; reply: SimulatedReply; followUps: readonly SimulatedFollowUp[] } | { kind: 'timeout' }) & {
   transcript: string
   /** Reply delay in ms. */
   delayMs: number
@@ -44,8 +44,8 @@ const answers: Readonly<Record<string, (attempt: number) => string | undefined>>
 
 /** Late enough that the delivery itself is reported first. */
 const laterMs = 1000
-const opens: SimulatedLater = { kind: 'open', afterMs: laterMs }
-const laters: Readonly<Record<string, readonly SimulatedLater[]>> = {
+const opens: SimulatedFollowUp = { kind: 'open', afterMs: laterMs }
+const followUpsOf: Readonly<Record<string, readonly SimulatedFollowUp[]>> = {
   bounce: [{ kind: 'bounce', afterMs: laterMs }],
   complaint: [{ kind: 'complaint', afterMs: laterMs }],
   opened: [opens],
@@ -63,17 +63,21 @@ function scriptOf(recipient: string): string | undefined {
 export const isSimulatedSuppression = (recipient: string): boolean => scriptOf(recipient) === 'suppressed'
 
 /** The result of one attempt. A local part ends at its first plus sign. */
-export function simulate(turn: Turn, scenario?: Scenario): SimulatedResult {
-  const { recipient } = turn
+export function simulate(step: Step, scenario?: Scenario): SimulatedResult {
+  const { recipient } = step
   const local = scriptOf(recipient)
-  const scripted = local === undefined && scenario ? playScenario(scenario, turn) : undefined
-  const { line, delayMs, later } = scripted ?? { line: lineFor(local ?? '', turn.attempt), delayMs: 0, later: latersFor(local ?? '') }
+  const scripted = local === undefined && scenario ? playScenario(scenario, step) : undefined
+  const { line, delayMs, followUps } = scripted ?? {
+    line: lineFor(local ?? '', step.attempt),
+    delayMs: 0,
+    followUps: latersFor(local ?? ''),
+  }
   const asked = `C: RCPT TO:<${recipient}>`
   if (line === undefined) return { kind: 'timeout', transcript: `${asked}\n(no answer, simulated)`, delayMs }
   const [code, enhanced] = line.split(' ') as [string, string]
   const reply = { code: Number(code), enhanced: /^\d\.\d{1,3}\.\d{1,3}$/.test(enhanced) ? enhanced : null, text: line }
-  return { kind: 'reply', reply, transcript: `${asked}\nS: ${line}`, later, delayMs }
+  return { kind: 'reply', reply, transcript: `${asked}\nS: ${line}`, followUps, delayMs }
 }
 
 const lineFor = (local: string, attempt: number) => (Object.hasOwn(answers, local) ? answers[local]?.(attempt) : accepted)
-const latersFor = (local: string) => (Object.hasOwn(laters, local) ? (laters[local] ?? []) : [])
+const latersFor = (local: string) => (Object.hasOwn(followUpsOf, local) ? (followUpsOf[local] ?? []) : [])

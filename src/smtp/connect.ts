@@ -3,10 +3,10 @@
  * any behaviour of the peer; every stage has a time limit; a password never crosses a network without TLS.
  */
 import { isIP, type Socket } from 'node:net'
-import { type Channel, openChannel } from './channel.ts'
-import { openConnection } from './connection.ts'
-import { type Hello, noExtensions, parseExtensions } from './extensions.ts'
-import { connectingTo, reach } from './reach.ts'
+import { openSmtpConnection } from './connection.ts'
+import { type Hello, noExtensions, parseExtensions } from './ehlo-extensions.ts'
+import { connectingTo, happyEyeballs } from './happy-eyeballs.ts'
+import { type Channel, openChannel } from './reply-channel.ts'
 import { openTranscript, type Transcript } from './transcript.ts'
 import {
   type ConnectOptions,
@@ -61,7 +61,7 @@ export async function connect(options: ConnectOptions): Promise<ConnectResult> {
     const hello = await introduce(setup)
     transcript.note(`greeted after ${greetedMs} ms, ready after ${sinceMs()} ms`)
     const { clock } = options
-    return { ok: true, connection: openConnection({ peer, channel, tls: setup.tls, hello, limits, clock, beginning: transcript.text }) }
+    return { ok: true, connection: openSmtpConnection({ peer, channel, tls: setup.tls, hello, limits, clock, beginning: transcript.text }) }
   } catch (error) {
     const stopped =
       error instanceof Stopped ? error : new Stopped('connect', 'protocol', error instanceof Error ? error.message : 'unknown trouble')
@@ -75,7 +75,7 @@ export async function connect(options: ConnectOptions): Promise<ConnectResult> {
 /** The socket that is already connected, or a new one. */
 async function openSocket({ peer, localAddress, socket, clock, dial }: ConnectOptions, limits: SmtpLimits): Promise<Socket> {
   if (socket) return socket
-  for await (const reached of reach([{ peer, localAddress }], { clock, connectMs: limits.connectMs, dial })) {
+  for await (const reached of happyEyeballs([{ peer, localAddress }], { clock, connectMs: limits.connectMs, dial })) {
     if ('socket' in reached) return reached.socket
     throw new Stopped('connect', reached.failure.kind, reached.failure.message)
   }
@@ -85,7 +85,7 @@ async function openSocket({ peer, localAddress, socket, clock, dial }: ConnectOp
 /** The exact greeting of Postrider's own listeners; another mail server with the same name names its software too. */
 export const ownGreeting = (hostname: string) => `220 ${hostname} ESMTP`
 
-const mostStrayGreetings = 3
+const maxStrayGreetings = 3
 
 /**
  * Some servers greet twice, for example behind a proxy that has greeted. Until EHLO is answered, a 220 cannot be the reply to a command,
@@ -94,7 +94,7 @@ const mostStrayGreetings = 3
 function passOverGreetings({ channel, transcript }: Setup): void {
   let strays = 0
   channel.passOver(({ code, text }) => {
-    if (code !== 220 || strays === mostStrayGreetings) return false
+    if (code !== 220 || strays === maxStrayGreetings) return false
     strays++
     transcript.server(text)
     transcript.note('that answers nothing')
@@ -119,12 +119,12 @@ async function greeting(setup: Setup): Promise<void> {
 /** EHLO, repeated after TLS, because an attacker could have sent the replies before it (RFC 3207 section 4.2). */
 async function introduce(setup: Setup): Promise<Hello> {
   const { options, channel } = setup
-  let hello = await sayHello(setup)
+  let hello = await sendHello(setup)
   channel.passOver(() => false)
   if (!channel.secure && options.tls !== 'none') {
     if (hello.startTls) {
       await startTls(setup)
-      hello = await sayHello(setup)
+      hello = await sendHello(setup)
     } else if (options.tls === 'require' || typeof options.tls === 'object') {
       throw new Stopped('tls', 'tls', 'TLS is required and the peer does not offer STARTTLS')
     }
@@ -134,7 +134,7 @@ async function introduce(setup: Setup): Promise<Hello> {
   return { ...hello, extensions: { ...hello.extensions, pipelining: false } }
 }
 
-async function sayHello(setup: Setup): Promise<Hello> {
+async function sendHello(setup: Setup): Promise<Hello> {
   const { ehloName } = setup.options
   if (!/^[\x21-\x7e]{1,255}$/.test(ehloName)) throw new Stopped('ehlo', 'protocol', 'our own name is not fit for EHLO')
   const ehlo = await command(setup, 'ehlo', `EHLO ${ehloName}`)

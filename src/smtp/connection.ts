@@ -4,10 +4,20 @@
  * after a reply that makes the rest pointless, no more of the message is sent; after a reply out of sequence the connection closes.
  */
 import type { Clock } from '#base'
-import type { Break, Channel } from './channel.ts'
-import type { Hello } from './extensions.ts'
+import type { Hello } from './ehlo-extensions.ts'
+import {
+  checkPending,
+  failTransaction,
+  isOpen,
+  mailCommand,
+  octetsOf,
+  openPendingTransaction,
+  type PendingTransaction,
+  recordTimes,
+  setAllResults,
+} from './pending-transaction.ts'
+import type { Channel, ConnectionLost } from './reply-channel.ts'
 import { openTranscript } from './transcript.ts'
-import { breakTurn, checkTurn, giveAll, isOpen, mailCommand, noteTimes, octetsOf, openTurn, type Turn } from './turn.ts'
 import type { Peer, Reply, SmtpConnection, SmtpLimits, Stage, TlsFacts, Transaction, TransactionResult } from './types.ts'
 
 export interface ConnectionDeps {
@@ -26,10 +36,10 @@ const oneWriteOctets = 262_144
 const blockOctets = 65_536
 const finalDot = Buffer.from('.\r\n')
 
-export function openConnection({ peer, channel, tls, hello, limits, clock, beginning }: ConnectionDeps): SmtpConnection {
+export function openSmtpConnection({ peer, channel, tls, hello, limits, clock, beginning }: ConnectionDeps): SmtpConnection {
   const { extensions } = hello
   /** Started transactions first, in the order of their commands. */
-  const turns: Turn[] = []
+  const allPending: PendingTransaction[] = []
   let isUsable = true
   let isQuitting = false
   let isFirstTurn = true
@@ -38,50 +48,50 @@ export function openConnection({ peer, channel, tls, hello, limits, clock, begin
   /** Resumes sending content when the peer has read a block. */
   let drained: (() => void) | undefined
 
-  const ended = (reason: Break) => {
+  const ended = (reason: ConnectionLost) => {
     isUsable = false
     drained = undefined
-    const left = turns.splice(0)
-    left.forEach((turn, index) => {
-      breakTurn(turn, reason, index === 0)
-      answer(turn)
+    const left = allPending.splice(0)
+    left.forEach((pending, index) => {
+      failTransaction(pending, reason, index === 0)
+      answer(pending)
     })
   }
   channel.listen({ ended, drained: () => drained?.() })
   if (channel.broken) ended(channel.broken)
 
-  const answer = (turn: Turn) => {
-    noteTimes(turn)
-    const transcript = turn.transcript.text
-    for (const failure of turn.failures) failure.transcript = transcript
-    turn.answer({
+  const answer = (pending: PendingTransaction) => {
+    recordTimes(pending)
+    const transcript = pending.transcript.text
+    for (const failure of pending.failures) failure.transcript = transcript
+    pending.answer({
       // An answered transaction has a result for each recipient.
-      recipients: turn.results.filter((result) => result !== undefined),
+      recipients: pending.results.filter((result) => result !== undefined),
       transcript,
-      durationMs: turn.isBegun ? clock.monotonicMs() - turn.beganMs : 0,
-      repliedMs: turn.repliedMs,
+      durationMs: pending.isBegun ? clock.monotonicMs() - pending.beganMs : 0,
+      repliedMs: pending.repliedMs,
     })
   }
 
   /** The peer has completed this transaction. */
-  const finish = (turn: Turn) => {
-    if (turn.isMailOpen) mustReset = true
-    turns.shift()
-    answer(turn)
+  const finish = (pending: PendingTransaction) => {
+    if (pending.isMailOpen) mustReset = true
+    allPending.shift()
+    answer(pending)
     begin()
   }
 
-  const outOfStep = (turn: Turn, stage: Stage, reply: Reply) => {
-    turn.stage = stage
+  const replyOutOfSequence = (pending: PendingTransaction, stage: Stage, reply: Reply) => {
+    pending.stage = stage
     channel.end({ kind: 'protocol', message: `the reply to ${stage.toUpperCase()} is out of step: ${reply.text.slice(0, 200)}` })
   }
 
   /** Expects the reply of one command. 421 ends the connection at any stage (RFC 5321 section 3.8): no further reply will come. */
-  const expectReply = (turn: Turn, stage: Stage, withinMs: number, take: (reply: Reply) => void) => {
+  const expectReply = (pending: PendingTransaction, stage: Stage, withinMs: number, take: (reply: Reply) => void) => {
     channel.expect(`the reply to ${stage.toUpperCase()}`, withinMs, (reply) => {
-      turn.stage = stage
-      turn.repliedMs[stage] = clock.monotonicMs() - turn.beganMs
-      turn.transcript.server(reply.text)
+      pending.stage = stage
+      pending.repliedMs[stage] = clock.monotonicMs() - pending.beganMs
+      pending.transcript.server(reply.text)
       if (reply.code === 421) channel.end({ kind: 'reply', message: `the peer closes: ${reply.text}`, reply })
       else take(reply)
     })
@@ -89,105 +99,106 @@ export function openConnection({ peer, channel, tls, hello, limits, clock, begin
 
   // Each of these functions returns its commands, so that they can leave in the same write as the preceding ones.
 
-  const say = (turn: Turn, line: string) => {
-    turn.transcript.client(line)
+  const say = (pending: PendingTransaction, line: string) => {
+    pending.transcript.client(line)
     return `${line}\r\n`
   }
 
-  const sayReset = (turn: Turn, then: () => void) => {
+  const sendReset = (pending: PendingTransaction, then: () => void) => {
     mustReset = false
-    expectReply(turn, 'mail', limits.commandMs, (reply) => (reply.code < 300 ? then() : outOfStep(turn, 'mail', reply)))
-    return say(turn, 'RSET')
+    expectReply(pending, 'mail', limits.commandMs, (reply) => (reply.code < 300 ? then() : replyOutOfSequence(pending, 'mail', reply)))
+    return say(pending, 'RSET')
   }
 
-  const sayMail = (turn: Turn, then: () => void) => {
-    expectReply(turn, 'mail', limits.commandMs, (reply) => {
-      if (reply.code >= 400) giveAll(turn, { state: 'refused', stage: 'mail', reply })
-      else if (reply.code >= 300) return outOfStep(turn, 'mail', reply)
-      else turn.isMailOpen = true
-      turn.stage = 'rcpt'
+  const sendMail = (pending: PendingTransaction, then: () => void) => {
+    expectReply(pending, 'mail', limits.commandMs, (reply) => {
+      if (reply.code >= 400) setAllResults(pending, { state: 'refused', stage: 'mail', reply })
+      else if (reply.code >= 300) return replyOutOfSequence(pending, 'mail', reply)
+      else pending.isMailOpen = true
+      pending.stage = 'rcpt'
       then()
     })
-    return say(turn, mailCommand(turn.transaction, extensions))
+    return say(pending, mailCommand(pending.transaction, extensions))
   }
 
-  const sayRecipient = (turn: Turn, index: number, then: () => void) => {
-    expectReply(turn, 'rcpt', limits.commandMs, (reply) => {
-      if (reply.code >= 400) turn.results[index] ??= { state: 'refused', stage: 'rcpt', reply }
-      else if (reply.code >= 300) return outOfStep(turn, 'rcpt', reply)
+  const sendRecipient = (pending: PendingTransaction, index: number, then: () => void) => {
+    expectReply(pending, 'rcpt', limits.commandMs, (reply) => {
+      if (reply.code >= 400) pending.results[index] ??= { state: 'refused', stage: 'rcpt', reply }
+      else if (reply.code >= 300) return replyOutOfSequence(pending, 'rcpt', reply)
       then()
     })
-    return say(turn, `RCPT TO:<${turn.transaction.recipients[index] ?? ''}>`)
+    return say(pending, `RCPT TO:<${pending.transaction.recipients[index] ?? ''}>`)
   }
 
-  const sayData = (turn: Turn) => {
-    expectReply(turn, 'data', limits.dataMs, (reply) => {
-      if (reply.code < 300) return outOfStep(turn, 'data', reply)
-      if (reply.code < 400) return sendContent(turn)
-      giveAll(turn, { state: 'refused', stage: 'data', reply })
-      finish(turn)
+  const sendData = (pending: PendingTransaction) => {
+    expectReply(pending, 'data', limits.dataMs, (reply) => {
+      if (reply.code < 300) return replyOutOfSequence(pending, 'data', reply)
+      if (reply.code < 400) return sendContent(pending)
+      setAllResults(pending, { state: 'refused', stage: 'data', reply })
+      finish(pending)
     })
-    return say(turn, 'DATA')
+    return say(pending, 'DATA')
   }
 
   /** Starts the next transaction if its commands can be sent now; returns them. */
-  const sayNext = (): string => {
-    const turn = turns.find((one) => !one.isBegun)
-    if (!turn || channel.broken) return ''
-    const before = turns[0]
-    if (before !== turn && !(extensions.pipelining && before?.isDotWritten && turns[1] === turn)) return ''
-    turn.isBegun = true
-    turn.beganMs = clock.monotonicMs()
-    if (isFirstTurn) turn.transcript = openTranscript(beginning)
+  const sendNext = (): string => {
+    const pending = allPending.find((one) => !one.isBegun)
+    if (!pending || channel.broken) return ''
+    const before = allPending[0]
+    if (before !== pending && !(extensions.pipelining && before?.isDotWritten && allPending[1] === pending)) return ''
+    pending.isBegun = true
+    pending.beganMs = clock.monotonicMs()
+    if (isFirstTurn) pending.transcript = openTranscript(beginning)
     isFirstTurn = false
-    return extensions.pipelining ? sayAtOnce(turn) : sayInTurn(turn)
+    return extensions.pipelining ? sendPipelined(pending) : sendInSequence(pending)
   }
 
-  const openIndexes = (turn: Turn) => [...turn.results.keys()].filter((index) => turn.results[index] === undefined)
+  const openIndexes = (pending: PendingTransaction) => [...pending.results.keys()].filter((index) => pending.results[index] === undefined)
 
-  const sayAtOnce = (turn: Turn): string => {
-    const nothing = () => {}
-    let text = mustReset ? sayReset(turn, nothing) : ''
-    text += sayMail(turn, nothing)
-    const indexes = openIndexes(turn)
-    for (const index of indexes) text += sayRecipient(turn, index, index === indexes.at(-1) ? () => (turn.stage = 'data') : nothing)
-    return text + sayData(turn)
+  const sendPipelined = (pending: PendingTransaction): string => {
+    const emptyBuffer = () => {}
+    let text = mustReset ? sendReset(pending, emptyBuffer) : ''
+    text += sendMail(pending, emptyBuffer)
+    const indexes = openIndexes(pending)
+    for (const index of indexes)
+      text += sendRecipient(pending, index, index === indexes.at(-1) ? () => (pending.stage = 'data') : emptyBuffer)
+    return text + sendData(pending)
   }
 
   /** Without PIPELINING: every command waits for the previous reply, and no pointless command is sent. */
-  const sayInTurn = (turn: Turn): string => {
+  const sendInSequence = (pending: PendingTransaction): string => {
     const write = (text: string) => channel.write(Buffer.from(text))
-    const waiting = openIndexes(turn)
+    const waiting = openIndexes(pending)
     const next = () => {
-      if (!isOpen(turn)) return finish(turn)
+      if (!isOpen(pending)) return finish(pending)
       const index = waiting.shift()
-      turn.stage = index === undefined ? 'data' : 'rcpt'
-      write(index === undefined ? sayData(turn) : sayRecipient(turn, index, next))
+      pending.stage = index === undefined ? 'data' : 'rcpt'
+      write(index === undefined ? sendData(pending) : sendRecipient(pending, index, next))
     }
-    return mustReset ? sayReset(turn, () => write(sayMail(turn, next))) : sayMail(turn, next)
+    return mustReset ? sendReset(pending, () => write(sendMail(pending, next))) : sendMail(pending, next)
   }
 
   const begin = () => {
-    const text = sayNext()
+    const text = sendNext()
     if (text !== '') channel.write(Buffer.from(text))
-    else if (isQuitting && turns.length === 0) channel.quit()
+    else if (isQuitting && allPending.length === 0) channel.quit()
   }
 
-  const sendContent = (turn: Turn) => {
-    turn.stage = 'content'
-    if (!isOpen(turn)) {
+  const sendContent = (pending: PendingTransaction) => {
+    pending.stage = 'content'
+    if (!isOpen(pending)) {
       // RFC 2920 section 3.1: the peer replied 354 although it accepted no recipient. Only the dot is sent, and the results of RCPT stand.
-      sendDot(turn, [])
+      sendDot(pending, [])
       return
     }
-    const { fieldsOnTop, data } = turn.transaction
-    turn.transcript.client(`<${octetsOf(turn.transaction)} octets of message>`)
-    if (data.length <= oneWriteOctets) finishContent(turn, fieldsOnTop ? [fieldsOnTop, data] : [data])
-    else sendBlocks(turn)
+    const { fieldsOnTop, data } = pending.transaction
+    pending.transcript.client(`<${octetsOf(pending.transaction)} octets of message>`)
+    if (data.length <= oneWriteOctets) finishContent(pending, fieldsOnTop ? [fieldsOnTop, data] : [data])
+    else sendBlocks(pending)
   }
 
-  const sendBlocks = (turn: Turn) => {
-    const { fieldsOnTop, data } = turn.transaction
+  const sendBlocks = (pending: PendingTransaction) => {
+    const { fieldsOnTop, data } = pending.transaction
     let at = 0
     if (fieldsOnTop) channel.write(fieldsOnTop)
     drained = () => {
@@ -199,34 +210,34 @@ export function openConnection({ peer, channel, tls, hello, limits, clock, begin
       }
       if (!isTaken || channel.broken) return
       drained = undefined
-      finishContent(turn, [data.subarray(at)])
+      finishContent(pending, [data.subarray(at)])
     }
     drained()
   }
 
   /** The last moment at which this message may still be withheld. */
-  const finishContent = (turn: Turn, last: readonly Buffer[]) => {
-    if (mayFinish(turn.transaction)) {
-      sendDot(turn, last)
+  const finishContent = (pending: PendingTransaction, last: readonly Buffer[]) => {
+    if (mayCommit(pending.transaction)) {
+      sendDot(pending, last)
       return
     }
     const message = 'stopped before the final dot'
-    breakTurn(turn, { kind: 'aborted', message }, true)
+    failTransaction(pending, { kind: 'aborted', message }, true)
     // For the transactions behind it, this is only a lost connection.
     channel.end({ kind: 'dropped', message })
   }
 
-  const sendDot = (turn: Turn, last: readonly Buffer[]) => {
-    turn.stage = 'final'
-    turn.isDotWritten = true
-    turn.isMailOpen = false
-    turn.transcript.client('.')
-    expectReply(turn, 'final', limits.finalReplyMs, (reply) => {
-      if (reply.code >= 300 && reply.code < 400) return outOfStep(turn, 'final', reply)
-      giveAll(turn, reply.code < 300 ? { state: 'accepted', reply } : { state: 'refused', stage: 'final', reply })
-      finish(turn)
+  const sendDot = (pending: PendingTransaction, last: readonly Buffer[]) => {
+    pending.stage = 'final'
+    pending.isDotWritten = true
+    pending.isMailOpen = false
+    pending.transcript.client('.')
+    expectReply(pending, 'final', limits.finalReplyMs, (reply) => {
+      if (reply.code >= 300 && reply.code < 400) return replyOutOfSequence(pending, 'final', reply)
+      setAllResults(pending, reply.code < 300 ? { state: 'accepted', reply } : { state: 'refused', stage: 'final', reply })
+      finish(pending)
     })
-    const next = sayNext()
+    const next = sendNext()
     channel.write(...last, next === '' ? finalDot : Buffer.from(`.\r\n${next}`))
   }
 
@@ -243,21 +254,21 @@ export function openConnection({ peer, channel, tls, hello, limits, clock, begin
     closed: channel.closed,
     transact(transaction: Transaction): Promise<TransactionResult> {
       return new Promise((resolve) => {
-        const turn = openTurn(transaction, resolve)
-        checkTurn(turn, extensions)
-        if (isOpen(turn) && (!isUsable || isQuitting))
-          breakTurn(turn, channel.broken ?? { kind: 'dropped', message: 'the connection is closing' }, false)
-        if (!isOpen(turn)) {
-          answer(turn)
+        const pending = openPendingTransaction(transaction, resolve)
+        checkPending(pending, extensions)
+        if (isOpen(pending) && (!isUsable || isQuitting))
+          failTransaction(pending, channel.broken ?? { kind: 'dropped', message: 'the connection is closing' }, false)
+        if (!isOpen(pending)) {
+          answer(pending)
           return
         }
-        turns.push(turn)
+        allPending.push(pending)
         begin()
       })
     },
     quit() {
       isQuitting = true
-      if (turns.length === 0) channel.quit()
+      if (allPending.length === 0) channel.quit()
     },
     destroy() {
       channel.end({ kind: 'aborted', message: 'the connection was given up' })
@@ -265,9 +276,9 @@ export function openConnection({ peer, channel, tls, hello, limits, clock, begin
   }
 }
 
-function mayFinish(transaction: Transaction): boolean {
+function mayCommit(transaction: Transaction): boolean {
   try {
-    return transaction.mayFinish()
+    return transaction.mayCommitTransaction()
   } catch {
     return false
   }

@@ -4,7 +4,7 @@
  * each recipient gets one result, and `unknown` means exactly that the final dot was handed to the network and its reply never arrived.
  */
 export { connect, ownGreeting } from './connect.ts'
-export { reach, type Target } from './reach.ts'
+export { happyEyeballs, type Target } from './happy-eyeballs.ts'
 export type {
   ConnectOptions,
   ConnectResult,

@@ -9,7 +9,7 @@ export interface Transcript {
   readonly text: string
 }
 
-const mostCharacters = 8192
+const maxCharacters = 8192
 const cutMark = '(cut)'
 
 export function openTranscript(beginning = ''): Transcript {
@@ -19,7 +19,7 @@ export function openTranscript(beginning = ''): Transcript {
 
   const add = (line: string) => {
     if (isCut) return
-    if (size + line.length + 1 > mostCharacters - cutMark.length) {
+    if (size + line.length + 1 > maxCharacters - cutMark.length) {
       isCut = true
       lines.push(cutMark)
       return

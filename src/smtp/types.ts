@@ -53,7 +53,7 @@ export interface ConnectOptions {
   /** The name that Postrider's own server greets with: a peer that greets with it is this server, and mail would loop. */
   ownName?: string | undefined
   localAddress?: string | undefined
-  /** Already connected (see `reach`); the conversation owns it from now on. */
+  /** Already connected (see `happy-eyeballs`); the conversation owns it from now on. */
   socket?: Socket | undefined
   /**
    * `opportunistic`: STARTTLS when offered, any certificate; `old`: the same with TLS 1.0 and weak keys; `none`: never; `implicit`: TLS
@@ -130,7 +130,7 @@ export interface Transaction {
   needs8bit: boolean
   needsSmtpUtf8: boolean
   /** Called right before the write that contains the final dot; if it returns false, the dot is never written. */
-  mayFinish: () => boolean
+  mayCommitTransaction: () => boolean
 }
 
 export type RecipientResult =

@@ -4,7 +4,7 @@
  * claim is committed before sending, so that a crash distinguishes "not started" from "possibly sent".
  */
 import { type Db, type Queryable, sql } from '#db'
-import { aheadOfRow } from './test-clocks.ts'
+import { rowClockOffset } from './test-clocks.ts'
 
 export interface Claimed {
   tenantId: string
@@ -13,33 +13,33 @@ export interface Claimed {
   shard: number
   epoch: number
   recipient: string
-  destination: string
-  failures: number
-  manual: boolean
+  recipientDomain: string
+  attempts: number
+  manualRetry: boolean
   test: boolean
   sizeOctets: number
   /** The hold reason, if the recipient was held until the claim; `released` if it had been released. */
-  heldBecause: string | null
+  holdReason: string | null
   /** Clock offset of the tenant's test clock, for test mail; otherwise 0. */
-  aheadMs: number
+  clockOffsetMs: number
 }
 
 /** The status of an email in the spool, derived from its row. */
-export function statusBefore(row: Pick<Claimed, 'heldBecause' | 'manual' | 'failures'>): 'pending' | 'softfail' | 'held' {
-  if (row.heldBecause === 'released') return 'pending'
-  if (row.heldBecause !== null) return 'held'
-  return row.manual || row.failures === 0 ? 'pending' : 'softfail'
+export function statusBefore(row: Pick<Claimed, 'holdReason' | 'manualRetry' | 'attempts'>): 'pending' | 'softfail' | 'held' {
+  if (row.holdReason === 'released') return 'pending'
+  if (row.holdReason !== null) return 'held'
+  return row.manualRetry || row.attempts === 0 ? 'pending' : 'softfail'
 }
 
 export interface Lane {
   tenantId: string
-  destination: string
+  recipientDomain: string
 }
 
 const claimedColumns = sql.part`
   spool.tenant_id as "tenantId", spool.email_id as "emailId", spool.content_id as "contentId", spool.shard, spool.epoch,
-  spool.recipient, spool.destination, spool.failures, spool.manual, spool.test, spool.size_octets as "sizeOctets",
-  spool.held_because as "heldBecause", ${aheadOfRow} as "aheadMs"`
+  spool.recipient, spool.recipient_domain as "recipientDomain", spool.attempt_count as "attempts", spool.manual_retry as "manualRetry", spool.test, spool.size_octets as "sizeOctets",
+  spool.hold_reason as "holdReason", ${rowClockOffset} as "clockOffsetMs"`
 
 /**
  * The server caches plans. A plan made while the spool was nearly empty assumes that the spool has one row, so that every access path
@@ -77,48 +77,48 @@ const claimReady = sql<Claimed>`
       limit 1
     ) as next
   ),
-  lane (shard, epoch, tenant_id, destination, nth) as (
-    select tenant.shard, tenant.epoch, tenant.tenant_id, first.destination, 1
+  lane (shard, epoch, tenant_id, recipient_domain, nth) as (
+    select tenant.shard, tenant.epoch, tenant.tenant_id, first.recipient_domain, 1
     from tenant
-    left join unnest($3::text[], $4::text[]) as cursor (tenant_id, destination) on cursor.tenant_id = tenant.tenant_id
+    left join unnest($3::text[], $4::text[]) as cursor (tenant_id, recipient_domain) on cursor.tenant_id = tenant.tenant_id
     cross join lateral (
-      select spool.destination
+      select spool.recipient_domain
       from spool
       where state = 'ready' and (spool.shard, spool.tenant_id) <= (tenant.shard, tenant.tenant_id)
-        and (spool.shard, spool.tenant_id, spool.destination) > (tenant.shard, tenant.tenant_id, coalesce(cursor.destination, ''))
-      order by spool.shard, spool.tenant_id, spool.destination
+        and (spool.shard, spool.tenant_id, spool.recipient_domain) > (tenant.shard, tenant.tenant_id, coalesce(cursor.recipient_domain, ''))
+      order by spool.shard, spool.tenant_id, spool.recipient_domain
       limit 1
     ) as first
     union all
-    select lane.shard, lane.epoch, lane.tenant_id, next.destination, lane.nth + 1
+    select lane.shard, lane.epoch, lane.tenant_id, next.recipient_domain, lane.nth + 1
     from lane, lateral (
-      select spool.destination
+      select spool.recipient_domain
       from spool
       where state = 'ready' and (spool.shard, spool.tenant_id) <= (lane.shard, lane.tenant_id)
-        and (spool.shard, spool.tenant_id, spool.destination) > (lane.shard, lane.tenant_id, lane.destination)
-      order by spool.shard, spool.tenant_id, spool.destination
+        and (spool.shard, spool.tenant_id, spool.recipient_domain) > (lane.shard, lane.tenant_id, lane.recipient_domain)
+      order by spool.shard, spool.tenant_id, spool.recipient_domain
       limit 1
     ) as next
     where lane.nth < $5
   ),
   filled as (
-    select lane.shard, lane.epoch, lane.tenant_id, lane.destination, coalesce(known.size, $9) as size,
-           count(*) over (partition by lane.tenant_id, lane.destination) as shards
+    select lane.shard, lane.epoch, lane.tenant_id, lane.recipient_domain, coalesce(known.size, $9) as size,
+           count(*) over (partition by lane.tenant_id, lane.recipient_domain) as shards
     from lane
-    left join unnest($6::text[], $7::text[], $8::integer[]) as known (tenant_id, destination, size)
-      on known.tenant_id = lane.tenant_id and known.destination = lane.destination
-    where lane.destination <> all($11)
+    left join unnest($6::text[], $7::text[], $8::integer[]) as known (tenant_id, recipient_domain, size)
+      on known.tenant_id = lane.tenant_id and known.recipient_domain = lane.recipient_domain
+    where lane.recipient_domain <> all($11)
   ),
   candidate as (
-    select ready.tenant_id, ready.email_id, filled.destination, filled.epoch, filled.size,
-           row_number() over (partition by filled.tenant_id, filled.destination order by ready.content_id, ready.email_id) as nth_in_lane
+    select ready.tenant_id, ready.email_id, filled.recipient_domain, filled.epoch, filled.size,
+           row_number() over (partition by filled.tenant_id, filled.recipient_domain order by ready.content_id, ready.email_id) as nth_in_lane
     from filled
     cross join lateral (
       select spool.tenant_id, spool.content_id, spool.email_id
       from spool
-      where state = 'ready' and (spool.shard, spool.tenant_id, spool.destination) >= (filled.shard, filled.tenant_id, filled.destination)
-        and (spool.shard, spool.tenant_id, spool.destination) <= (filled.shard, filled.tenant_id, filled.destination)
-      order by spool.shard, spool.tenant_id, spool.destination, spool.content_id, spool.email_id
+      where state = 'ready' and (spool.shard, spool.tenant_id, spool.recipient_domain) >= (filled.shard, filled.tenant_id, filled.recipient_domain)
+        and (spool.shard, spool.tenant_id, spool.recipient_domain) <= (filled.shard, filled.tenant_id, filled.recipient_domain)
+      order by spool.shard, spool.tenant_id, spool.recipient_domain, spool.content_id, spool.email_id
       -- Hardly more than its share of each shard, so that a long backlog is not read and sorted to find its beginning.
       limit least(filled.size, 4 + 3 * filled.size / (2 * filled.shards))
     ) as ready
@@ -146,21 +146,21 @@ const claimReady = sql<Claimed>`
 /** Not claimed since then by another process or again by this one. */
 const isStillClaimed = sql.part`
   (spool.tenant_id, spool.email_id) between (given.tenant_id, given.email_id) and (given.tenant_id, given.email_id) and ${isNow} = 'sending'
-  and (spool.epoch, spool.failures) = (given.epoch, given.failures)`
+  and (spool.epoch, spool.attempt_count) = (given.epoch, given.attempt_count)`
 
-const unclaim = sql`
+const requeueClaimed = sql`
   update spool
   set state = 'ready'
-  from unnest($1::text[], $2::text[], $3::bigint[], $4::integer[]) as given (tenant_id, email_id, epoch, failures)
+  from unnest($1::text[], $2::text[], $3::bigint[], $4::integer[]) as given (tenant_id, email_id, epoch, attempt_count)
   where ${isStillClaimed}`
 
-const putOff = sql`
+const postponeClaimed = sql`
   update spool
-  set state = 'deferred', due_at = $5, waits_for = $6
-  from unnest($1::text[], $2::text[], $3::bigint[], $4::integer[]) as given (tenant_id, email_id, epoch, failures)
+  set state = 'deferred', due_at = $5, delay_reason = $6
+  from unnest($1::text[], $2::text[], $3::bigint[], $4::integer[]) as given (tenant_id, email_id, epoch, attempt_count)
   where ${isStillClaimed}`
 
-const interrupted = sql<Claimed>`
+const orphanedClaims = sql<Claimed>`
   select ${claimedColumns}
   from spool
   join unnest($1::smallint[], $2::bigint[]) as owned (shard, epoch) on owned.shard = spool.shard
@@ -223,7 +223,7 @@ export function claim(db: Db, wish: ClaimWish): Promise<Claimed[]> {
     [...wish.cursors.values()],
     wish.lanesPerTenant,
     wish.windows.map((one) => one.tenantId),
-    wish.windows.map((one) => one.destination),
+    wish.windows.map((one) => one.recipientDomain),
     wish.windows.map((one) => one.size),
     wish.freshWindow,
     wish.most,
@@ -231,34 +231,39 @@ export function claim(db: Db, wish: ClaimWish): Promise<Claimed[]> {
   ])
 }
 
-type ClaimKey = Pick<Claimed, 'tenantId' | 'emailId' | 'epoch' | 'failures'>
+type ClaimKey = Pick<Claimed, 'tenantId' | 'emailId' | 'epoch' | 'attempts'>
 
 const columnsOf = (claimed: readonly ClaimKey[]) => [
   claimed.map((one) => one.tenantId),
   claimed.map((one) => one.emailId),
   claimed.map((one) => one.epoch),
-  claimed.map((one) => one.failures),
+  claimed.map((one) => one.attempts),
 ]
 
 /** Requeues recipients that were claimed and never reached a connection. */
-export async function giveBack(on: Queryable, claimed: readonly ClaimKey[]): Promise<void> {
+export async function requeueUnsent(on: Queryable, claimed: readonly ClaimKey[]): Promise<void> {
   if (claimed.length === 0) return
-  await on.run(unclaim, columnsOf(claimed))
+  await on.run(requeueClaimed, columnsOf(claimed))
 }
 
-/** Like `giveBack`, but not to be claimed again before `due`; counts as no attempt. `waitsFor`: the delay reason, for people. */
+/** Like `requeueUnsent`, but not to be claimed again before `due`; counts as no attempt. `delayReason`: the delay reason, for people. */
 export async function postpone(
   on: Queryable,
   claimed: readonly ClaimKey[],
-  { due, waitsFor }: { due: Date; waitsFor: string },
+  { due, delayReason }: { due: Date; delayReason: string },
 ): Promise<void> {
   if (claimed.length === 0) return
-  await on.run(putOff, [...columnsOf(claimed), due, waitsFor])
+  await on.run(postponeClaimed, [...columnsOf(claimed), due, delayReason])
 }
 
-/** Orphaned claims of these shards: recipients that are claimed but not in flight (`heldEmailIds`). They may have been sent. */
-export function findInterrupted(db: Db, shards: readonly OwnedShard[], heldEmailIds: readonly string[], most: number): Promise<Claimed[]> {
-  return db.rows(interrupted, [shards.map((one) => one.shard), shards.map((one) => one.epoch), heldEmailIds, most])
+/** Orphaned claims of these shards: recipients that are claimed but not in flight (`inFlightEmailIds`). They may have been sent. */
+export function findOrphanedClaims(
+  db: Db,
+  shards: readonly OwnedShard[],
+  inFlightEmailIds: readonly string[],
+  most: number,
+): Promise<Claimed[]> {
+  return db.rows(orphanedClaims, [shards.map((one) => one.shard), shards.map((one) => one.epoch), inFlightEmailIds, most])
 }
 
 /** Makes deferred recipients ready when they are due; returns how many. */

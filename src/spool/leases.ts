@@ -4,19 +4,19 @@
  * notices a heartbeat unchanged for one lease period removes its owner, in a transaction that checks the heartbeat once more, and the
  * shards become free. An owner trusts its lease for three quarters of that period after it *started* its last renewal.
  */
-import { type Clock, type Log, metrics, type Reached } from '#base'
+import { type Clock, type Failpoint, type Log, metrics } from '#base'
 import { type Db, type Queryable, type Sql, sql } from '#db'
 import type { OwnedShard } from './claim.ts'
 import { shardCount } from './shards.ts'
 
 const register = sql`
-  insert into delivery_processes (id, beat)
+  insert into delivery_processes (id, heartbeat)
   values ($1, 0)`
 
-const raiseBeat = sql<{ shard: number | null; epoch: number | null }>`
+const renewHeartbeat = sql<{ shard: number | null; epoch: number | null }>`
   with me as (
     update delivery_processes
-    set beat = beat + 1
+    set heartbeat = heartbeat + 1
     where id = $1
     returning id
   )
@@ -24,13 +24,13 @@ const raiseBeat = sql<{ shard: number | null; epoch: number | null }>`
   from me
   left join shard_leases on shard_leases.owner = me.id`
 
-const allBeats = sql<{ id: string; beat: number }>`
-  select id, beat
+const listHeartbeats = sql<{ id: string; heartbeat: number }>`
+  select id, heartbeat
   from delivery_processes`
 
 const removeProcess = sql`
   delete from delivery_processes
-  where id = $1 and beat = $2`
+  where id = $1 and heartbeat = $2`
 
 /** A process that was removed as dead but still runs continues under a longer name. */
 const removeEnded = sql<{ id: string }>`
@@ -71,8 +71,8 @@ export interface Leased {
   /** $1: the process. */
   register: Sql<unknown>
   /** $1: the process. Returns no row if it was removed, otherwise one for each part it owns, or one without a part. */
-  raiseBeat: Sql<{ shard: number | null; epoch: number | null }>
-  allBeats: Sql<{ id: string; beat: number }>
+  renewHeartbeat: Sql<{ shard: number | null; epoch: number | null }>
+  listHeartbeats: Sql<{ id: string; heartbeat: number }>
   /** $1, $2: the process, and the heartbeat it must still have. */
   removeProcess: Sql<unknown>
   /** $1: the start of its names. */
@@ -90,8 +90,8 @@ export interface Leased {
 
 export const shardLeases: Leased = {
   register,
-  raiseBeat,
-  allBeats,
+  renewHeartbeat,
+  listHeartbeats,
   removeProcess,
   removeEnded,
   freeAllOf: freeShardsOf,
@@ -101,18 +101,18 @@ export const shardLeases: Leased = {
   count: () => Promise.resolve(shardCount),
 }
 
-const beatsPerLease = 5
+const heartbeatsPerLease = 5
 /** Short enough that shards change owners quickly when processes start and stop. */
-const longestTurnMs = 400
+const maxTurnMs = 400
 const believedPart = 0.75
 
 export interface Leases {
   /** The shards that may be worked on now; empty when the lease has expired. */
   owned(): readonly OwnedShard[]
   /** Checked right before a final dot, by the monotonic clock. */
-  holds(shard: number, epoch: number): boolean
+  owns(shard: number, epoch: number): boolean
   /** One tick: renew the heartbeat, watch the others, take free shards or give up surplus ones. Rejects if the database is unavailable. */
-  turn(): Promise<void>
+  tick(): Promise<void>
   /** Milliseconds between ticks. */
   everyMs: number
   /** Gives up all shards; no recipient may be in flight any more. */
@@ -131,14 +131,14 @@ export interface LeaseDeps {
   /** Whether the shard has no recipient in flight: a surplus shard is given up once it is idle. */
   isIdle: (shard: number) => boolean
   /** Called where a crash test may inject a failure. */
-  reached?: Reached | undefined
+  failpoint?: Failpoint | undefined
 }
 
 /**
  * Removes a process that has certainly ended, including the later names it continued under, so that its shards need not wait for the lease
  * to expire.
  */
-export async function forgetProcess(db: Db, leased: Leased, processId: string): Promise<void> {
+export async function deregisterProcess(db: Db, leased: Leased, processId: string): Promise<void> {
   await db.transaction(async (tx) => {
     const names = (await tx.rows(leased.removeEnded, [processId])).map((one) => one.id)
     await tx.run(leased.freeAllOf, [[processId, ...names]])
@@ -146,7 +146,7 @@ export async function forgetProcess(db: Db, leased: Leased, processId: string): 
 }
 
 /** The names of the delivery processes that were not removed as dead. */
-export const livingProcesses = async (on: Queryable): Promise<string[]> => (await on.rows(allBeats)).map((one) => one.id)
+export const livingProcesses = async (on: Queryable): Promise<string[]> => (await on.rows(listHeartbeats)).map((one) => one.id)
 
 export async function openLeases(deps: LeaseDeps): Promise<Leases> {
   const { db, clock, log, leaseMs, leased } = deps
@@ -155,41 +155,41 @@ export async function openLeases(deps: LeaseDeps): Promise<Leases> {
   let mine: OwnedShard[] = []
   /** Shards above the fair share: no longer claimed from, and given up once idle. */
   let leaving = new Set<number>()
-  let seen = new Map<string, { beat: number; sinceMs: number }>()
+  let seen = new Map<string, { heartbeat: number; sinceMs: number }>()
   await db.run(leased.register, [processId])
 
   const believed = () => clock.monotonicMs() < believedUntilMs
 
   const watch = async (): Promise<number> => {
     const nowMs = clock.monotonicMs()
-    const beats = await db.rows(leased.allBeats)
+    const heartbeats = await db.rows(leased.listHeartbeats)
     const before = seen
     seen = new Map(
-      beats.map(({ id, beat }) => {
+      heartbeats.map(({ id, heartbeat }) => {
         const known = before.get(id)
-        return [id, known && known.beat === beat ? known : { beat, sinceMs: nowMs }]
+        return [id, known && known.heartbeat === heartbeat ? known : { heartbeat, sinceMs: nowMs }]
       }),
     )
     let living = 0
-    for (const [id, { beat, sinceMs }] of seen) {
+    for (const [id, { heartbeat, sinceMs }] of seen) {
       if (id === processId || nowMs - sinceMs < leaseMs) living++
-      else await remove(id, beat)
+      else await remove(id, heartbeat)
     }
     return Math.max(1, living)
   }
 
-  const remove = async (id: string, beat: number) => {
+  const remove = async (id: string, heartbeat: number) => {
     await db.transaction(async (tx) => {
-      if ((await tx.run(leased.removeProcess, [id, beat])) === 1) {
+      if ((await tx.run(leased.removeProcess, [id, heartbeat])) === 1) {
         await tx.run(leased.freeAllOf, [[id]])
-        log.warn({ process: id }, 'a process stopped beating; what it owned is free')
+        log.warn({ process: id }, 'a process stopped renewing; what it owned is free')
       }
     })
   }
 
-  const beat = async () => {
+  const heartbeat = async () => {
     const beganMs = clock.monotonicMs()
-    const rows = await db.rows(leased.raiseBeat, [processId])
+    const rows = await db.rows(leased.renewHeartbeat, [processId])
     if (rows.length === 0) {
       log.warn({ process: processId }, 'this process was taken for dead; it starts again under a new name')
       mine = []
@@ -203,19 +203,19 @@ export async function openLeases(deps: LeaseDeps): Promise<Leases> {
   }
 
   return {
-    everyMs: Math.min(leaseMs / beatsPerLease, longestTurnMs),
+    everyMs: Math.min(leaseMs / heartbeatsPerLease, maxTurnMs),
     owned: () => (believed() ? mine.filter((one) => !leaving.has(one.shard)) : []),
-    holds: (shard, epoch) => believed() && mine.some((one) => one.shard === shard && one.epoch === epoch),
-    async turn() {
+    owns: (shard, epoch) => believed() && mine.some((one) => one.shard === shard && one.epoch === epoch),
+    async tick() {
       try {
-        await beat()
+        await heartbeat()
         const living = await watch()
         await db.run(leased.freeOrphans)
         const share = Math.ceil((await leased.count(db)) / living)
         if (mine.length < share) {
           leaving.clear()
           const taken = await db.rows(leased.take, [processId, share - mine.length])
-          if (taken.length > 0) deps.reached?.('shards-taken')
+          if (taken.length > 0) deps.failpoint?.('shards-taken')
           mine = [...mine, ...taken]
         } else {
           const idle = [...leaving].filter(deps.isIdle).slice(0, mine.length - share)
@@ -238,7 +238,7 @@ export async function openLeases(deps: LeaseDeps): Promise<Leases> {
     async close() {
       mine = []
       believedUntilMs = 0
-      await forgetProcess(db, leased, processId)
+      await deregisterProcess(db, leased, processId)
     },
   }
 }

@@ -1,67 +1,68 @@
 /**
  * The queue of unfinished work: one row for each recipient without a final status, with its due time and its shard. Owns: spool,
- * queue_changes, queue_stops, shard_leases, delivery_processes, test_clocks, restores. Uses: base, db, limits, events. Used by: accept,
+ * queue_updates, queue_pauses, shard_leases, delivery_processes, test_clocks, restores. Uses: base, db, limits, events. Used by: accept,
  * delivery, returns, webhooks, housekeeping, doctor, http, cli, main. Promises: a claimed recipient belongs to one process until its lease
  * ends; an outcome from a stale owner changes no data; neither a tenant's backlog nor a slow site delays other tenants' mail.
  */
-export {
-  forgetQueueChange,
-  listStill,
-  nextQueueChange,
-  noteDomainDeleted,
-  noteDomainResumed,
-  noteTenantChange,
-  type QueueChange,
-  releaseHeldForTenant,
-  type TenantChange,
-  wake,
-  wakeEmails,
-} from './changes.ts'
+
 export {
   type Claimed,
   claim,
-  findInterrupted,
-  giveBack,
+  findOrphanedClaims,
   type Lane,
   type OwnedShard,
   postpone,
   promote,
   recall,
+  requeueUnsent,
   statusBefore,
 } from './claim.ts'
-export { contentsStillQueued, oldestQueuedMs, releaseWaiting, requeue, takeExpiredHolds } from './holds.ts'
-export { forgetProcess, type Leased, type Leases, livingProcesses, openLeases, shardLeases } from './leases.ts'
+export { contentsStillQueued, oldestQueuedMs, queueRetry, releaseWaiting, takeExpiredHolds } from './held-emails.ts'
+export { deregisterProcess, type Leased, type Leases, livingProcesses, openLeases, shardLeases } from './leases.ts'
 export {
+  addQueuePause,
   countAhead,
   findQueued,
-  flushDeferred,
-  hastenWaiters,
-  listStops,
+  listQueuePauses,
+  makeDeferredDueNow,
+  makeWaitersDueNow,
+  maxAhead,
   measureQueue,
-  mostAhead,
-  openStops,
+  openQueuePauses,
   type Queued,
   type QueuedAt,
   type QueueFilter,
-  type QueueStop,
-  queueByDestination,
+  type QueuePause,
+  queueByRecipientDomain,
   releaseHeld,
   releaseHeldForDomain,
-  removeStopsOfTenant,
+  removeQueued,
+  removeQueuePausesOfTenant,
   resumeQueue,
-  stopQueue,
-  takeQueued,
-} from './operate.ts'
+} from './queue-admin.ts'
+export {
+  deleteQueueUpdate,
+  listStillQueued,
+  nextQueueUpdate,
+  type QueueUpdate,
+  recordDomainDeleted,
+  recordDomainResumed,
+  recordTenantChange,
+  releaseHeldForTenant,
+  type TenantChange,
+  wake,
+  wakeEmails,
+} from './queue-updates.ts'
 export {
   countHeldByRestore,
   findRestore,
   holdRestored,
-  noteHeld,
-  noteRestore,
-  noteResumed,
   type Restore,
+  recordHeld,
+  recordRestore,
+  recordResumed,
   releaseRestored,
-} from './restores.ts'
-export { longestRetryMs, type RetrySchedule, retryDelayMs, wholeScheduleMs } from './retry.ts'
+} from './restore-hold.ts'
+export { maxRetryMs, type RetrySchedule, retryDelayMs, wholeScheduleMs } from './retry-schedule.ts'
 export { shardCount, shardOf } from './shards.ts'
-export { findTestAheadMs, moveTestClock, readTestQueue, removeTestClockOfTenant } from './test-clocks.ts'
+export { getTestClockOffsetMs, moveTestClock, readTestQueue, removeTestClockOfTenant } from './test-clocks.ts'

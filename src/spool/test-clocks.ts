@@ -5,21 +5,21 @@
 import { type Queryable, sql, type Tx } from '#db'
 
 /** The clock offset of a spool row in ms; live mail does not look it up. */
-export const aheadOfRow = sql.part`
-  case when spool.test then coalesce((select ahead_ms from test_clocks where test_clocks.tenant_id = spool.tenant_id), 0) else 0 end`
+export const rowClockOffset = sql.part`
+  case when spool.test then coalesce((select offset_ms from test_clocks where test_clocks.tenant_id = spool.tenant_id), 0) else 0 end`
 
-const aheadOf = sql<{ aheadMs: number }>`
-  select ahead_ms as "aheadMs"
+const aheadOf = sql<{ clockOffsetMs: number }>`
+  select offset_ms as "clockOffsetMs"
   from test_clocks
   where tenant_id = $1`
 
 const moveClock = sql`
-  insert into test_clocks (tenant_id, ahead_ms)
+  insert into test_clocks (tenant_id, offset_ms)
   values ($1, $2)
   on conflict (tenant_id) do update
-  set ahead_ms = test_clocks.ahead_ms + excluded.ahead_ms`
+  set offset_ms = test_clocks.offset_ms + excluded.offset_ms`
 
-const hastenTest = sql`
+const makeTestDueSooner = sql`
   update spool
   set due_at = due_at - $2 * interval '1 millisecond'
   where tenant_id = $1 and test and state in ('deferred', 'held')`
@@ -32,20 +32,20 @@ const readyDue = sql`
 const testQueue = sql<{ busy: number; nextDueAt: Date | null }>`
   select count(*) filter (where state in ('ready', 'sending') or due_at <= $2) as busy, min(due_at) filter (where due_at > $2) as "nextDueAt"
   from spool
-  where tenant_id = $1 and test and state <> 'waiting'`
+  where tenant_id = $1 and test and state <> 'over_limit'`
 
 const dropClock = sql`
   delete from test_clocks
   where tenant_id = $1`
 
 /** The clock offset of a tenant's test clock in ms. */
-export const findTestAheadMs = async (on: Queryable, tenantId: string): Promise<number> =>
-  (await on.first(aheadOf, [tenantId]))?.aheadMs ?? 0
+export const getTestClockOffsetMs = async (on: Queryable, tenantId: string): Promise<number> =>
+  (await on.first(aheadOf, [tenantId]))?.clockOffsetMs ?? 0
 
 /** Advances a tenant's test clock, and makes the test mail due by then ready; the caller advances other due work. */
 export async function moveTestClock(tx: Tx, tenantId: string, forMs: number, nowMs: number): Promise<void> {
   await tx.run(moveClock, [tenantId, forMs])
-  await tx.run(hastenTest, [tenantId, forMs])
+  await tx.run(makeTestDueSooner, [tenantId, forMs])
   await tx.run(readyDue, [tenantId, new Date(nowMs)])
 }
 

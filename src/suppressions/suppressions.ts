@@ -14,7 +14,7 @@ export {
   saveSuppression,
   saveSuppressions,
   suppressionId,
-} from './entries.ts'
+} from './manage-suppressions.ts'
 
 export type AutomaticReason = 'hard fail' | 'too many soft fails' | 'bounce' | 'complaint' | 'unsubscribe'
 
@@ -54,7 +54,7 @@ export async function suppressed(on: Queryable, recipients: readonly Recipient[]
   return (recipient) => found.has(key(recipient))
 }
 
-interface Found extends Recipient {
+interface AutomaticEntry extends Recipient {
   reason: AutomaticReason
   at: Date
   /** The email that caused the entry. */
@@ -62,7 +62,7 @@ interface Found extends Recipient {
 }
 
 /** Adds entries from delivery, reports and links to the lists of tenants that still exist, because mail outlives its tenant. */
-export async function suppress(tx: Tx, found: readonly Found[]): Promise<void> {
+export async function suppress(tx: Tx, found: readonly AutomaticEntry[]): Promise<void> {
   if (found.length === 0) return
   const tenants = await keepTenants(
     tx,

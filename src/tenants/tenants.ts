@@ -5,11 +5,11 @@
  * Promises: a tenant's change is seen by every process within a second.
  */
 
-import { type Clock, type Ids, Refusal, remembered } from '#base'
+import { type Clock, cached, type Ids, Refusal } from '#base'
 import { type Db, type Queryable, sql, type Tx } from '#db'
-import { checkTenant, type TenantMetadata } from './check.ts'
+import { checkTenant, type TenantMetadata } from './validate-tenant.ts'
 
-export type { TenantMetadata } from './check.ts'
+export type { TenantMetadata } from './validate-tenant.ts'
 
 export const tenantStatuses = ['active', 'suspended', 'archived'] as const
 export type TenantStatus = (typeof tenantStatuses)[number]
@@ -21,7 +21,7 @@ export interface Tenant {
   metadata: TenantMetadata
   isDefault: boolean
   /** The reason why its mail is held; null: not paused. */
-  pausedBecause: string | null
+  pauseReason: string | null
   createdAt: Date
   updatedAt: Date
 }
@@ -46,7 +46,7 @@ const saveFingerprint = sql`
   set secret_fingerprint = $1`
 
 const tenantColumns = sql.part`
-  id, name, status, metadata, is_default as "isDefault", paused_because as "pausedBecause", created_at as "createdAt", updated_at as "updatedAt"`
+  id, name, status, metadata, is_default as "isDefault", pause_reason as "pauseReason", created_at as "createdAt", updated_at as "updatedAt"`
 
 const tenantById = sql<Tenant>`
   select ${tenantColumns}
@@ -113,18 +113,18 @@ const saveTenant = sql<Tenant>`
 
 const savePause = sql`
   update tenants
-  set paused_because = $2
+  set pause_reason = $2
   where id = $1`
 
 const endPause = sql`
   update tenants
-  set paused_because = null, resumed_at = $2
+  set pause_reason = null, resumed_at = $2
   where id = $1`
 
-const pausedTenants = sql<{ id: string; because: string }>`
-  select id, paused_because as because
+const pausedTenants = sql<{ id: string; reason: string }>`
+  select id, pause_reason as reason
   from tenants
-  where paused_because is not null`
+  where pause_reason is not null`
 
 const resumedTenants = sql<{ id: string; resumedAt: Date }>`
   select id, resumed_at as "resumedAt"
@@ -165,7 +165,7 @@ export async function findServer(on: Queryable, tenantId: string | null): Promis
 export const saveSecretFingerprint = (tx: Tx, fingerprint: string): Promise<number> => tx.run(saveFingerprint, [fingerprint])
 
 /** Creates the organisation and its default tenant. */
-export async function foundOrganisation(
+export async function createOrganisation(
   tx: Tx,
   facts: { name: string; secretFingerprint: string; nowMs: number; ids: Ids },
 ): Promise<Tenant> {
@@ -234,18 +234,18 @@ export async function changeTenant(tx: Tx, id: string, changes: TenantChanges, n
   return { before, after }
 }
 
-/** Pauses (`because` is the reason shown to people) or resumes (null); returns the tenant as it was. Refuses `not_found`. */
-export async function setPause(tx: Tx, id: string, because: string | null, nowMs: number): Promise<Tenant> {
+/** Pauses (`reason` is the reason shown to people) or resumes (null); returns the tenant as it was. Refuses `not_found`. */
+export async function setPause(tx: Tx, id: string, reason: string | null, nowMs: number): Promise<Tenant> {
   const before = await tx.first(lockToChange, [id])
   if (!before) throw noSuchTenant()
-  if (because === null) await tx.run(endPause, [id, new Date(nowMs)])
-  else await tx.run(savePause, [id, because])
+  if (reason === null) await tx.run(endPause, [id, new Date(nowMs)])
+  else await tx.run(savePause, [id, reason])
   return before
 }
 
 /** The reasons of all paused tenants. */
 export const listPauses = async (on: Queryable): Promise<Map<string, string>> =>
-  new Map((await on.rows(pausedTenants)).map(({ id, because }) => [id, because]))
+  new Map((await on.rows(pausedTenants)).map(({ id, reason }) => [id, reason]))
 
 /** When the tenants among `ids` that were ever paused were last resumed. */
 export async function resumedAt(on: Queryable, ids: readonly string[]): Promise<ReadonlyMap<string, Date>> {
@@ -300,7 +300,7 @@ export interface Tenants {
 }
 
 export function openTenants({ db, clock }: { db: Db; clock: Clock }): Tenants {
-  const known = remembered(clock, (key) => (key === '' ? db.first(defaultTenant) : db.first(tenantById, [key])))
+  const known = cached(clock, (key) => (key === '' ? db.first(defaultTenant) : db.first(tenantById, [key])))
   return {
     find: async (id) => (id === '' ? undefined : known.get(id)),
     async default() {
@@ -308,6 +308,6 @@ export function openTenants({ db, clock }: { db: Db; clock: Clock }): Tenants {
       if (!tenant) throw new Error('the organisation has no default tenant')
       return tenant
     },
-    forget: () => known.forget(),
+    forget: () => known.clear(),
   }
 }

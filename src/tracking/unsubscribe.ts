@@ -4,7 +4,7 @@
 import type { Db } from '#db'
 import { findEmail, isErased } from '#emails'
 import { suppress } from '#suppressions'
-import type { Tracked } from './tokens.ts'
+import type { Tracked } from './link-tokens.ts'
 
 /** Suppresses the email's recipient for its tenant, unless that is already done; false if the recipient is no longer known. */
 export async function unsubscribe(db: Db, { tenantId, emailId }: Tracked, nowMs: number): Promise<boolean> {

@@ -1,21 +1,21 @@
 /**
  * Usage: the number of emails accepted in a period and their outcomes, for the organisation and for each tenant.
- * Owns: tenant_hours, brake_position. Uses: base, db, tenants, events, emails, delivery, returns. Used by: housekeeping, http, cli.
+ * Owns: tenant_hourly_stats, auto_pause_position. Uses: base, db, tenants, events, emails, delivery, returns. Used by: housekeeping, http, cli.
  * Promises: counts are exact at every moment and outlive the retention of the counted emails; an export takes constant memory.
  */
 import type { Clock } from '#base'
 import { type Db, inSnapshot, type Tx } from '#db'
-import { type Counts, countsByTenant, countsIn, countsInBuckets, onlyOf, testCountsByTenant, testCountsInBuckets } from '#emails'
+import { countsByTenant, countsIn, countsInBuckets, type EmailCounts, onlyOf, testCountsByTenant, testCountsInBuckets } from '#emails'
 import { findComplained } from '#returns'
 import { getTenant, listTenantsByName, type Tenant, type TenantStatus } from '#tenants'
-import { bucketsOf, type Granularity, openZone, type Period, readPeriod } from './periods.ts'
+import { bucketsOf, type Granularity, openZone, type Period, readPeriod } from './calendar-periods.ts'
 
-export type { Counts } from '#emails'
-export { applyBrake, type BrakeLimits } from './brake.ts'
-export { type Granularity, granularities, type Period } from './periods.ts'
-export { openRecent } from './recent.ts'
+export type { EmailCounts } from '#emails'
+export { type AutoPauseLimits, applyAutoPause } from './auto-pause.ts'
+export { type Granularity, granularities, type Period } from './calendar-periods.ts'
+export { openRecent } from './recent-stats.ts'
 
-interface Asked {
+interface UsagePeriod {
   period: string
   timezone: string
 }
@@ -29,7 +29,7 @@ interface TenantFilter {
 
 export interface TenantUsage {
   tenant: Tenant
-  counts: Counts
+  counts: EmailCounts
 }
 
 export const sortNames = ['sent', 'delivered', 'bounce_rate', 'delivery_rate', 'tenant_name'] as const
@@ -40,20 +40,20 @@ const tenantsAtOnce = 500
 /** The bucket starts of a period, with their counts. */
 interface Series {
   period: Period
-  buckets: { startMs: number; counts: Counts }[]
+  buckets: { startMs: number; counts: EmailCounts }[]
 }
 
 /** Four decimals; 0 if `whole` is 0. */
 const rate = (part: number, whole: number) => (whole === 0 ? 0 : Math.round((part / whole) * 10_000) / 10_000)
-export const ratesOf = ({ accepted, sent, bounced }: Counts) => ({
+export const ratesOf = ({ accepted, sent, bounced }: EmailCounts) => ({
   delivery_rate: rate(sent, accepted),
   bounce_rate: rate(bounced, accepted),
 })
 
 export interface Usage {
   /** Refuses `validation_error` for an unknown period or time zone. */
-  period(asked: Asked): Period
-  organisation(period: Period): Promise<{ counts: Counts; tenants: { total: number; active: number; withActivity: number } }>
+  period(asked: UsagePeriod): Period
+  organisation(period: Period): Promise<{ counts: EmailCounts; tenants: { total: number; active: number; withActivity: number } }>
   tenant(tenantId: string, period: Period): Promise<TenantUsage>
   /** An ordered page of tenants, and the number of matches. */
   tenants(
@@ -64,12 +64,12 @@ export interface Usage {
   ): Promise<{ items: TenantUsage[]; total: number }>
   /** All matching tenants by name, in batches. */
   all(period: Period, filter: TenantFilter): AsyncGenerator<TenantUsage[]>
-  series(tenantId: string, asked: Asked, granularity: Granularity): Promise<Series & { tenant: Tenant }>
+  series(tenantId: string, asked: UsagePeriod, granularity: Granularity): Promise<Series & { tenant: Tenant }>
   /** For one tenant, or (null) all together; all mail, or only test or live mail. */
-  overTime(tenantId: string | null, asked: Asked & { test?: boolean | undefined }, granularity: Granularity): Promise<Series>
+  overTime(tenantId: string | null, asked: UsagePeriod & { test?: boolean | undefined }, granularity: Granularity): Promise<Series>
 }
 
-const none: Counts = { accepted: 0, test: 0, complained: 0, sent: 0, softfail: 0, hardfail: 0, bounced: 0, held: 0 }
+const none: EmailCounts = { accepted: 0, test: 0, complained: 0, sent: 0, softfail: 0, hardfail: 0, bounced: 0, held: 0 }
 
 export function openUsage({ db, clock }: { db: Db; clock: Clock }): Usage {
   /** One snapshot per batch: a snapshot of the whole export would stay open as long as its reader is slow. */
@@ -81,11 +81,11 @@ export function openUsage({ db, clock }: { db: Db; clock: Clock }): Usage {
       yield found
     }
   }
-  const period = ({ period: text, timezone }: Asked) => readPeriod(text, openZone(timezone), clock.nowMs())
+  const period = ({ period: text, timezone }: UsagePeriod) => readPeriod(text, openZone(timezone), clock.nowMs())
   const seriesOf = async (
     tx: Tx,
     tenantId: string,
-    asked: Asked & { test?: boolean | undefined },
+    asked: UsagePeriod & { test?: boolean | undefined },
     granularity: Granularity,
   ): Promise<Series> => {
     const zone = openZone(asked.timezone)
@@ -137,8 +137,8 @@ async function partOf(
   tx: Tx,
   tenantId: string,
   starts: readonly number[],
-  { all, toMs, test }: { all: readonly Counts[]; toMs: number; test: boolean },
-): Promise<Counts[]> {
+  { all, toMs, test }: { all: readonly EmailCounts[]; toMs: number; test: boolean },
+): Promise<EmailCounts[]> {
   const complained = await findComplained(tx, tenantId || null, starts[0] ?? toMs, toMs)
   const ofTest = await testCountsInBuckets(tx, tenantId, starts, toMs, complained)
   return all.map((counts, index) => onlyOf(counts, ofTest[index] ?? none, test))
@@ -153,7 +153,7 @@ async function someTenants(
 ): Promise<{ found: TenantUsage[]; last: Tenant | undefined }> {
   const tenants = await listTenantsByName(tx, status, after, tenantsAtOnce)
   const ids = tenants.map(({ id }) => id)
-  const sums = ids.length > 0 ? await countsByTenant(tx, fromMs, toMs, ids) : new Map<string, Counts>()
+  const sums = ids.length > 0 ? await countsByTenant(tx, fromMs, toMs, ids) : new Map<string, EmailCounts>()
   const ofTest = test === undefined || ids.length === 0 ? undefined : await testCountsByTenant(tx, fromMs, toMs, ids)
   const found = tenants.map((tenant) => {
     const counts = sums.get(tenant.id) ?? none

@@ -5,17 +5,17 @@
 import { emailIdTimeMs } from '#base'
 import { classification } from '#bounces'
 import type { Queryable } from '#db'
-import { type EmailFacts, findEmailFacts } from '#emails'
-import { type EventKind, type LoggedEvent, toldAt } from '#events'
-import { webhookEvents } from './records.ts'
+import { findWebhookFields, type WebhookFields } from '#emails'
+import { type EventKind, type LoggedEvent, simulatedMs } from '#events'
+import { webhookEvents } from './manage-webhooks.ts'
 
 /** Events sent to webhooks for all events: those that can be subscribed by name, and two of the organisation (contract 13.1). */
-export const toldEvents = [...webhookEvents, 'SendLimitApproaching', 'SendLimitExceeded'] as const
-export type ToldEvent = (typeof toldEvents)[number]
+export const webhookEmailEvents = [...webhookEvents, 'SendLimitApproaching', 'SendLimitExceeded'] as const
+export type WebhookEmailEvent = (typeof webhookEmailEvents)[number]
 
 /** A complete body except its uuid, which differs for each receiver. */
 export interface PreparedBody {
-  event: ToldEvent
+  event: WebhookEmailEvent
   /** The tenant's id, or the organisation's for an event without tenant. */
   tenantId: string
   /** Seconds since the epoch. */
@@ -27,29 +27,29 @@ export interface PreparedBody {
 export type Bodies = (events: readonly LoggedEvent[]) => Promise<(PreparedBody | undefined)[]>
 
 /** Loads the emails of all the events in one query. */
-export function openBodies({ db }: { db: Queryable }): Bodies {
+export function openPayloadBodies({ db }: { db: Queryable }): Bodies {
   return async (events) => {
     const wanted = new Map<string, { tenantId: string; id: string }>()
     for (const { kind, tenantId, emailId } of events) {
-      if (emailId !== null && isTold(kind)) wanted.set(emailId, { tenantId, id: emailId })
+      if (emailId !== null && isWebhookEmailEvent(kind)) wanted.set(emailId, { tenantId, id: emailId })
     }
-    const facts = await findEmailFacts(db, [...wanted.values()])
+    const facts = await findWebhookFields(db, [...wanted.values()])
     return events.map((logged) => {
       const { kind, tenantId, emailId } = logged
-      const at = toldAt(logged)
+      const at = simulatedMs(logged)
       const event = { ...logged, at }
-      if (!isTold(kind)) return undefined
+      if (!isWebhookEmailEvent(kind)) return undefined
       const message = messageOf(emailId ?? '', facts.get(emailId ?? ''), at)
       return { event: kind, tenantId, timestamp: secondsOf(at), payload: payloadOf(kind, event, message) }
     })
   }
 }
 
-const told: ReadonlySet<string> = new Set(toldEvents)
-const isTold = (kind: EventKind): kind is ToldEvent => told.has(kind)
+const told: ReadonlySet<string> = new Set(webhookEmailEvents)
+const isWebhookEmailEvent = (kind: EventKind): kind is WebhookEmailEvent => told.has(kind)
 
-const longestDetails = 250
-const longestOutput = 512
+const maxDetailsLength = 250
+const maxOutputLength = 512
 
 export interface Message {
   id: number
@@ -66,7 +66,7 @@ export interface Message {
 }
 
 /** `at` stands in for the acceptance time if the id does not contain it. */
-export function messageOf(id: string, facts: Omit<EmailFacts, 'tenantId' | 'id'> | undefined, at: Date): Message {
+export function messageOf(id: string, facts: Omit<WebhookFields, 'tenantId' | 'id'> | undefined, at: Date): Message {
   return {
     id: facts?.number ?? 0,
     token: id,
@@ -85,7 +85,7 @@ export function messageOf(id: string, facts: Omit<EmailFacts, 'tenantId' | 'id'>
 type Logged = Pick<LoggedEvent, 'id' | 'at' | 'data'>
 
 /** `message`: the event's email; ignored for an event without one. */
-export function payloadOf(event: ToldEvent, logged: Logged, message: Message): Record<string, unknown> {
+export function payloadOf(event: WebhookEmailEvent, logged: Logged, message: Message): Record<string, unknown> {
   const { data } = logged
   const { metadata } = message
   switch (event) {
@@ -114,8 +114,8 @@ export function payloadOf(event: ToldEvent, logged: Logged, message: Message): R
 const attemptOf = (status: 'Sent' | 'SoftFail' | 'HardFail' | 'Held', { at, data }: Logged, message: Message) => ({
   message,
   status,
-  details: textOf(data.details, longestDetails),
-  output: textOf(data.output, longestOutput),
+  details: textOf(data.details, maxDetailsLength),
+  output: textOf(data.output, maxOutputLength),
   sent_with_ssl: data.secure === true,
   timestamp: secondsOf(at),
   time: numberOf(data.seconds),

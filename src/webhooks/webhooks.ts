@@ -6,14 +6,11 @@
  * Promises: every event is sent at least once, under one id for each webhook, and the events of one email in order; no receiver delays
  * another; requests go only to allowed addresses; secrets and keys are sealed in the database; every request but a test is recorded.
  */
-import { type Clock, type Ids, type Random, Refusal, refuseOddText, type Secrets, type Traces, wrongField } from '#base'
+import { type Clock, type Ids, type Random, Refusal, rejectUnstorableText, type Secrets, type Traces, wrongField } from '#base'
 import type { Db, Tx } from '#db'
 import type { Post, PostOutcome } from '#net'
 import { findOrganisation, type Tenants, tenantForNew } from '#tenants'
-import { bodyFor, samplePayload } from './body.ts'
 import {
-  type Delivery,
-  type DeliveryDetails,
   type DeliveryFilter,
   type DeliveryScope,
   dropDeliveriesOf,
@@ -21,9 +18,10 @@ import {
   listDeliveries,
   listDeliveriesOfEmail,
   recordDeliveries,
-} from './deliveries.ts'
-import { type Jwk, openInstallationKeys, sealedKeysOfWebhooks } from './keys.ts'
-import { addEndpoint, addReplay, forgive, startFollowing, stopFollowing } from './positions.ts'
+  type WebhookDelivery,
+  type WebhookDeliveryDetails,
+} from './delivery-records.ts'
+import { addEndpoint, addReplay, forgive, startFollowing, stopFollowing } from './log-positions.ts'
 import {
   addWebhook,
   changeWebhook,
@@ -42,29 +40,31 @@ import {
   type Webhook,
   type WebhookEvent,
   webhookChanged,
-} from './records.ts'
-import { openSend } from './request.ts'
-import { shownSecret } from './signing.ts'
+} from './manage-webhooks.ts'
+import { bodyFor, samplePayload } from './request-body.ts'
+import { openSend } from './send-request.ts'
+import { shownSecret } from './sign-request.ts'
+import { type Jwk, openInstallationKeys, sealedKeysOfWebhooks } from './signing-keys.ts'
 
 export const sealedOfWebhooks = [sealedSecretsOfWebhooks, sealedKeysOfWebhooks]
 
-export { samplePayload, webhookBody } from './body.ts'
 export {
-  type Delivery,
-  type DeliveryDetails,
   deliveryTables,
   eraseFromDeliveries,
   type NewDelivery,
   recordDeliveries,
-} from './deliveries.ts'
-export { openForward } from './forward.ts'
-export { rotateInstallationKey } from './keys.ts'
-export { forgetSender } from './leases.ts'
-export { type Live, type LiveEvent, type LiveStep, openLive, parsePosition, positionText } from './live.ts'
-export { type Bodies, openBodies, type PreparedBody, type ToldEvent, toldEvents } from './payload.ts'
-export { measureFailing } from './positions.ts'
-export { disabledReasons, listWebhooks, organisationWide, type Webhook, type WebhookEvent, webhookEvents } from './records.ts'
-export { type Sending, startSending } from './sending.ts'
+  type WebhookDelivery,
+  type WebhookDeliveryDetails,
+} from './delivery-records.ts'
+export { type EventStream, openEventStream, parsePosition, positionText, type StreamEvent, type StreamStep } from './event-stream.ts'
+export { openForward } from './forward-to-listener.ts'
+export { measureFailing } from './log-positions.ts'
+export { disabledReasons, listWebhooks, organisationWide, type Webhook, type WebhookEvent, webhookEvents } from './manage-webhooks.ts'
+export { type Bodies, openPayloadBodies, type PreparedBody, type WebhookEmailEvent, webhookEmailEvents } from './payload.ts'
+export { samplePayload, webhookBody } from './request-body.ts'
+export { type Sending, startSending } from './sender-process.ts'
+export { rotateInstallationKey } from './signing-keys.ts'
+export { deregisterSender } from './webhook-leases.ts'
 
 export interface WebhooksDeps {
   db: Db
@@ -120,13 +120,13 @@ export interface Webhooks {
   /** Posts one sample at once, even to a disabled webhook. `marked`: with `_test`. */
   test(id: string, scope: string | null, event: WebhookEvent, marked: boolean): Promise<TestResult>
   /** Requests about one email, newest first, to the webhooks of `ownerId`; null: to all. */
-  deliveriesOfEmail(emailId: string, ownerId: string | null, most: number): Promise<Delivery[]>
+  deliveriesOfEmail(emailId: string, ownerId: string | null, most: number): Promise<WebhookDelivery[]>
   listDeliveries(
     scope: DeliveryScope,
     filter: DeliveryFilter,
     page: { number: number; size: number },
-  ): Promise<{ deliveries: Delivery[]; total: number }>
-  getDelivery(id: string, scope: DeliveryScope): Promise<DeliveryDetails>
+  ): Promise<{ deliveries: WebhookDelivery[]; total: number }>
+  getDelivery(id: string, scope: DeliveryScope): Promise<WebhookDeliveryDetails>
   replay(id: string, scope: DeliveryScope): Promise<Replayed>
   /** Queues the events between two times, both exclusive, to be sent again; returns their number. */
   replayRange(id: string, scope: string | null, range: { after: Date; before: Date }): Promise<number>
@@ -140,7 +140,7 @@ const testWithinMs = 5000
 const noSuchWebhook = () => new Refusal('not_found', { message: 'there is no such webhook' })
 
 /** An API call is answered within 30 seconds, even if the webhook's own timeout is longer. */
-const longestReplayMs = 28_000
+const maxReplayMs = 28_000
 
 export function openWebhooks(deps: WebhooksDeps): Webhooks {
   const { db, clock, ids, random, secrets, tenants, post } = deps
@@ -242,7 +242,7 @@ export function openWebhooks(deps: WebhooksDeps): Webhooks {
       const webhook = await stored(String(original.webhookId), null)
       if (!webhook.enabled) throw new Refusal('webhook_disabled', { message: 'the webhook is disabled' })
       const body = Buffer.from(original.payload)
-      const withinMs = Math.min(webhook.timeoutSeconds * 1000, longestReplayMs)
+      const withinMs = Math.min(webhook.timeoutSeconds * 1000, maxReplayMs)
       const { eventUuid: uuid, event, tenantId } = original
       const { delivery: made } = await send(webhook, { uuid, event, tenantId, attempt: 1, body, withinMs })
       await recordDeliveries(db, [{ ...made, willRetry: false }])
@@ -252,7 +252,7 @@ export function openWebhooks(deps: WebhooksDeps): Webhooks {
     jwks: async () => ({ keys: (await keys()).map(({ jwk }) => jwk) }),
   }
 
-  async function delivery(id: string, scope: DeliveryScope): Promise<DeliveryDetails> {
+  async function delivery(id: string, scope: DeliveryScope): Promise<WebhookDeliveryDetails> {
     const found = await findDelivery(db, id, scope)
     if (!found) throw new Refusal('not_found', { message: 'there is no such delivery' })
     return found
@@ -275,9 +275,9 @@ export async function replayRange(db: Db, id: string, scope: string | null, rang
 
 /** Refuses an invalid URL, or one with an address that is not allowed. A name that does not resolve now is accepted. */
 async function checkTexts({ name, url }: Changes, post: Post): Promise<void> {
-  if (name) refuseOddText('name', name)
+  if (name) rejectUnstorableText('name', name)
   if (!url) return
-  refuseOddText('url', url)
+  rejectUnstorableText('url', url)
   const verdict = await post.look(url)
   if (verdict.kind !== 'malformed' && verdict.kind !== 'refused') return
   throw wrongField('url', verdict.message, verdict.kind === 'refused' ? 'webhook_url_not_allowed' : 'validation_error')

@@ -13,7 +13,7 @@ import { testDatabase, testTimeMs } from '../support/database.ts'
 const ids = openIds(systemRandom)
 const unlimited: SendLimits = { organisation: null, ceilings: new Map() }
 
-interface Wish {
+interface CommitOptions {
   clock?: Clock
   wrap?: (db: Db) => Db
 }
@@ -22,13 +22,20 @@ type Entry = Parameters<ReturnType<typeof openCommit>>[0]
 const entry = (atMs = testTimeMs): Entry => {
   const id = ids.emailId(atMs)
   const emails = [{ id, recipient: parseAddress('ann@one.test') as NonNullable<ReturnType<typeof parseAddress>> }]
-  const text = { fromText: 'shop@one.test', sender: 'shop@one.test', subject: '', tag: null, metadata: null, messageId: `<${id}@one.test>` }
+  const text = {
+    fromHeader: 'shop@one.test',
+    sender: 'shop@one.test',
+    subject: '',
+    tag: null,
+    metadata: null,
+    messageId: `<${id}@one.test>`,
+  }
   const accepted = { id, tenantId: 'shop', messageId: text.messageId, to: [], sandbox: false, emails: [] }
   const facts = { tenantId: 'shop', contentId: id, body: Buffer.from('x'), sizeOctets: 1, credentialId: null, accepted }
-  return { once: undefined, submissions: [{ ...facts, ...text, test: false, acceptedAtMs: atMs, aheadMs: 0, emails }] }
+  return { idempotency: undefined, submissions: [{ ...facts, ...text, test: false, acceptedAtMs: atMs, clockOffsetMs: 0, emails }] }
 }
 
-async function commitWith(send: () => Promise<SendLimits>, { clock = systemClock, wrap = (db: Db) => db }: Wish = {}) {
+async function commitWith(send: () => Promise<SendLimits>, { clock = systemClock, wrap = (db: Db) => db }: CommitOptions = {}) {
   const database = await testDatabase()
   onTestFinished(() => database.close())
   const { db } = database
@@ -68,17 +75,17 @@ test('a database that is away is not asked for each of those who wait in turn', 
 })
 
 test('what stood in line until nobody waited for it any more is not accepted when the database is back', async () => {
-  let aheadMs = 0
+  let clockOffsetMs = 0
   let back = () => {}
   const isBack = new Promise<void>((resolve) => (back = resolve))
-  const clock = { ...systemClock, monotonicMs: () => systemClock.monotonicMs() + aheadMs }
+  const clock = { ...systemClock, monotonicMs: () => systemClock.monotonicMs() + clockOffsetMs }
   const { db, commit } = await commitWith(() => isBack.then(() => unlimited), { clock })
   const first = commit(entry())
   await Promise.resolve()
   const second = commit(entry())
   await Promise.resolve()
   const late = expect(commit(entry())).rejects.toMatchObject({ code: 'internal_error', shouldRetry: true })
-  aheadMs = 40_000
+  clockOffsetMs = 40_000
   const fresh = commit(entry())
   back()
   expect(await Promise.all([first, second, fresh])).toMatchObject(Array(3).fill({ committed: true }))
@@ -98,7 +105,7 @@ test('a request whose key another had first is not taken for accepted, though th
   const { db, commit } = await commitWith(() => Promise.resolve(unlimited), { wrap: losingOneFlush })
   const once = (fingerprint: string) => ({ credentialId: 1, key: 'k', fingerprint: Buffer.from(fingerprint), body: Buffer.from('{}') })
   await db.run(sql`insert into idempotency_keys values (1, 'k', 'other', 200, '{}', $1)`, [new Date(testTimeMs)])
-  const [plain, beaten] = await Promise.all([commit(entry()), commit({ ...entry(), once: once('other') })])
+  const [plain, beaten] = await Promise.all([commit(entry()), commit({ ...entry(), idempotency: once('other') })])
   expect([plain.committed, beaten.committed]).toEqual([true, false])
   expect(await db.rows(sql`select from emails`)).toHaveLength(1)
 })
@@ -117,7 +124,7 @@ type Fate = 'done' | 'done, answer lost' | 'not done, answer lost' | 'refused'
 /** Statements that take send-limit slots or write emails meet the fates in turn. All other and later statements are done. */
 function faulty(db: Db, fates: Fate[]): Db {
   const meet = async <T>(text: string, work: () => Promise<T>): Promise<T> => {
-    const isMeant = /insert into contents|update send_capacity/.test(text)
+    const isMeant = /insert into contents|update send_limit_usage/.test(text)
     const fate = (isMeant && fates.shift()) || 'done'
     if (fate === 'refused') throw Object.assign(new Error('a fault of the server'), { code: '53200' })
     const answer = fate === 'not done, answer lost' ? undefined : await work()
@@ -129,12 +136,12 @@ function faulty(db: Db, fates: Fate[]): Db {
     rows: (statement, parameters) => meet(statement.text, () => db.rows(statement, parameters)),
     first: (statement, parameters) => meet(statement.text, () => db.first(statement, parameters)),
     run: (statement, parameters) => meet(statement.text, () => db.run(statement, parameters)),
-    transaction: (work) => meet('update send_capacity', () => db.transaction(work)),
+    transaction: (work) => meet('update send_limit_usage', () => db.transaction(work)),
   }
 }
 
 /** Deletes instead of truncating: `truncate` would create new files for every day's partition. */
-const forgetAll = ['emails', 'contents', 'spool', 'events', 'idempotency_keys', 'send_capacity']
+const deleteAll = ['emails', 'contents', 'spool', 'events', 'idempotency_keys', 'send_limit_usage']
   .map((one) => `delete from ${one}`)
   .join(';')
 
@@ -161,16 +168,16 @@ test('whatever answers are lost, the slots used are as many as the emails accept
   await ensurePartitions(db, [...emailTables, ...eventTables], atMs, 1)
   await fc.assert(
     fc.asyncProperty(scene, async ({ fates, limits, rounds }) => {
-      await db.script(forgetAll)
+      await db.script(deleteAll)
       const coming = [...fates]
       const limitSettings = { send: () => Promise.resolve(limits), usualRate: () => null, rateOf: () => Promise.resolve(null) }
       const processes = [0, 1].map(() => openCommit({ db: faulty(db, coming), clock: quick, ids, limitSettings }))
       const commitIn = (process: number, given: Entry) => (processes[process] as ReturnType<typeof openCommit>)(given)
       for (const round of rounds) {
         const asked = round.map(({ process, key }) => {
-          const once = key === null ? undefined : { credentialId: 1, key, fingerprint: Buffer.from('f'), body: Buffer.from('{}') }
+          const idempotency = key === null ? undefined : { credentialId: 1, key, fingerprint: Buffer.from('f'), body: Buffer.from('{}') }
           const submissions = entry(atMs).submissions.map((one) => ({ ...one, credentialId: key === null ? null : 1 }))
-          return commitIn(process, { submissions, once })
+          return commitIn(process, { submissions, idempotency })
         })
         await Promise.allSettled(asked)
       }
@@ -181,12 +188,12 @@ test('whatever answers are lost, the slots used are as many as the emails accept
         await pause(systemClock, 1)
       }
       const emails = (await db.rows(sql`select from emails`)).length
-      expect(await db.rows(sql`select subject, used from send_capacity where used <> 0 order by subject`)).toEqual(
+      expect(await db.rows(sql`select scope, used from send_limit_usage where used <> 0 order by scope`)).toEqual(
         limits.organisation === null
-          ? [{ subject: expect.anything(), used: emails }]
+          ? [{ scope: expect.anything(), used: emails }]
           : [
-              { subject: expect.anything(), used: emails },
-              { subject: expect.anything(), used: emails },
+              { scope: expect.anything(), used: emails },
+              { scope: expect.anything(), used: emails },
             ],
       )
     }),

@@ -3,8 +3,8 @@ import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest'
 import { openIds, systemClock, systemRandom } from '#base'
 import { type BackupHeader, type Db, dropPartitions, ensurePartitions, openDb, restoreBackup, sql, writeBackup } from '#db'
 import { findOrganisation } from '#tenants'
-import { databaseAt } from '../support/address.ts'
-import { type House, startHouse } from '../support/house.ts'
+import { databaseAt } from '../support/database-url.ts'
+import { type Service, startService } from '../support/in-process-service.ts'
 
 const ids = openIds(systemRandom)
 
@@ -75,7 +75,7 @@ async function contentOf(db: Db): Promise<Record<string, { rows: number; digest:
 
 const logAsRead = sql<{ ahead: number[]; order: number[] }>`
   select (select array_agg((select count(*) from events where (events.xact, events.id) > (position.xact, position.id)) order by position.name)
-    from (select 'a' as name, xact, id from email_counts_position union all select 'b', xact, id from brake_position) as position) as ahead,
+    from (select 'a' as name, xact, id from email_counts_position union all select 'b', xact, id from auto_pause_position) as position) as ahead,
     (select array_agg(id order by xact, id) from events) as "order"`
 
 const nextEvent = sql<{ id: number; isLast: boolean }>`
@@ -85,16 +85,16 @@ const nextEvent = sql<{ id: number; isLast: boolean }>`
   select id, not exists (select from events where (events.xact, events.id) >= (written.xact, written.id)) as "isLast"
   from written`
 
-let house: House
+let service: Service
 let file: Buffer
 beforeAll(async () => {
-  house = await startHouse({ rateLimit: null, sendLimit: null, roles: ['delivery', 'housekeeping'] })
-  const { db } = house
+  service = await startService({ rateLimit: null, sendLimit: null, roles: ['delivery', 'housekeeping'] })
+  const { db } = service
   for (const to of ['delivered', 'hardfail', 'softfail', 'bounce'])
     expect(
       (
-        await house.call('POST', '/emails', {
-          key: house.testKey,
+        await service.call('POST', '/emails', {
+          key: service.testKey,
           headers: { 'idempotency-key': to },
           body: {
             from: 'a@simulator.test',
@@ -105,25 +105,25 @@ beforeAll(async () => {
         })
       ).status,
     ).toBe(200)
-  await house.call('POST', '/suppressions', { key: house.testKey, body: { address: 'no@example.org', reason: 'test' } })
-  await house.call('POST', '/webhooks', {
-    key: house.testKey,
+  await service.call('POST', '/suppressions', { key: service.testKey, body: { address: 'no@example.org', reason: 'test' } })
+  await service.call('POST', '/webhooks', {
+    key: service.testKey,
     body: { name: 'w', url: 'https://hooks.example.org/', events: ['MessageSent'] },
   })
-  await house.makeTenant('Second')
-  await house.addDomain(house.tenantId, 'shop.example')
+  await service.makeTenant('Second')
+  await service.addDomain(service.tenantId, 'shop.example')
   await db.script(`insert into track_domains (tenant_id, id, domain_id, name, full_name, track_clicks, track_opens, ssl_enabled, created_at)
     select tenant_id, id, id, 'track', 'track.' || name, true, true, true, created_at from domains;
-    insert into queue_stops values ('', 'destination', 'example.org', 'test', '2026-01-01');
+    insert into queue_pauses values ('', 'destination', 'example.org', 'test', '2026-01-01');
     insert into members (address, role, created_at) values ('ann@example.org', 'owner', '2026-01-01')`)
   const statuses = async () => {
-    const { data } = (await house.call('GET', '/emails', { key: house.testKey })).body
+    const { data } = (await service.call('GET', '/emails', { key: service.testKey })).body
     return (data as { status: string }[]).map(({ status }) => status)
   }
   await vi.waitFor(async () => expect(await statuses()).not.toContain('pending'), { timeout: 30_000, interval: 100 })
   file = await backupOf(db)
 })
-afterAll(() => house.stop())
+afterAll(() => service.stop())
 
 describe('a backup', { timeout: 90_000 }, () => {
   test('restored into an empty database has every row of every table, and the log in the same order for its readers', async () => {
@@ -160,13 +160,13 @@ describe('a backup', { timeout: 90_000 }, () => {
   test('is taken at one moment while mail is accepted and delivered: no email without its content, no position past the log', async () => {
     const sending = Promise.all(
       Array.from({ length: 40 }, () =>
-        house.call('POST', '/emails', {
-          key: house.testKey,
+        service.call('POST', '/emails', {
+          key: service.testKey,
           body: { from: 'a@simulator.test', to: ['delivered@simulator.test'], subject: 's', text: 't' },
         }),
       ),
     )
-    const octets = await backupOf(house.db)
+    const octets = await backupOf(service.db)
     await sending
     await using empty = await emptyDatabase()
     await restoreInto(empty.db, octets)
@@ -231,17 +231,17 @@ describe('a backup', { timeout: 90_000 }, () => {
     }
     const newer = withHeader(({ migrations }) => migrations.push({ number: 9999, name: 'from-the-future', sha256: '' }))
     await expect(restoreInto(empty.db, newer)).rejects.toThrow(/the backup has migration 9999.*newer version/)
-    const other = withHeader(({ migrations }) => Object.assign(migrations[2] ?? {}, { sha256: 'another' }))
-    await expect(restoreInto(empty.db, other)).rejects.toThrow(/migration 3 .* was changed after it ran on the backup/)
+    const other = withHeader(({ migrations }) => Object.assign(migrations[0] ?? {}, { sha256: 'another' }))
+    await expect(restoreInto(empty.db, other)).rejects.toThrow(/migration 1 .* was changed after it ran on the backup/)
   })
 
   test('is not restored over anything that is there', async () => {
-    await expect(restoreInto(house.db, file)).rejects.toThrow('this installation is not empty')
+    await expect(restoreInto(service.db, file)).rejects.toThrow('this installation is not empty')
   })
 
   test('holds the secret only when asked to', async () => {
     expect(file.includes('a secret for tests only')).toBe(false)
-    const octets = await backupOf(house.db, 'a secret for tests only')
+    const octets = await backupOf(service.db, 'a secret for tests only')
     let found: BackupHeader | undefined
     await using empty = await emptyDatabase()
     await restoreInto(empty.db, octets, (header) => {

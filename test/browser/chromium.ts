@@ -5,8 +5,8 @@ import { dirname, join } from 'node:path'
 import axe from 'axe-core'
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
 import { expect } from 'vitest'
-import { fromElsewhere } from '../dashboard/browser.ts'
-import { type House, startHouse, type Wish } from '../support/house.ts'
+import { fromElsewhere } from '../dashboard/signed-in-browser.ts'
+import { type Service, type ServiceOptions, startService } from '../support/in-process-service.ts'
 
 const executable = process.env.CHROMIUM ?? '/usr/bin/chromium'
 export const hasChromium = existsSync(executable)
@@ -31,10 +31,10 @@ export interface Look {
 export const startBrowser = (): Promise<Browser> =>
   chromium.launch({ executablePath: executable, args: ['--no-sandbox', '--disable-dev-shm-usage'] })
 
-export async function startDashboardHouse(wish: Wish = {}): Promise<House> {
+export async function startDashboardService(wish: ServiceOptions = {}): Promise<Service> {
   const built = spawnSync(process.execPath, ['tools/build-dashboard.ts'], { stdio: 'inherit' })
   expect(built.status).toBe(0)
-  return startHouse({
+  return startService({
     roles: ['delivery'],
     rateLimit: null,
     sendLimit: null,
@@ -45,8 +45,8 @@ export async function startDashboardHouse(wish: Wish = {}): Promise<House> {
 }
 
 /** A browser in a network of its own: sign-ins on several screens within a second come from different networks. */
-export async function openPage(browser: Browser, house: House, { width, theme, timezone }: Look): Promise<Watched> {
-  const origin = `http://localhost:${house.port}`
+export async function openPage(browser: Browser, service: Service, { width, theme, timezone }: Look): Promise<Watched> {
+  const origin = `http://localhost:${service.port}`
   const context = await browser.newContext({
     baseURL: origin,
     viewport: { width, height: 900 },

@@ -4,17 +4,17 @@ import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { openIds, silentLog, systemClock, systemRandom } from '#base'
 import { type Sending, startSending } from '#webhooks'
-import { invite, password } from '../dashboard/browser.ts'
-import type { House } from '../support/house.ts'
-import { type Receiver, startReceiver } from '../support/receiver.ts'
-import { loopbackPost, plainBodies, sendingConfig } from '../support/sending-parts.ts'
+import { invite, password } from '../dashboard/signed-in-browser.ts'
+import type { Service } from '../support/in-process-service.ts'
 import { startTestDns, type TestDns } from '../support/test-dns.ts'
-import { expectFine, hasChromium, type Look, openPage, startBrowser, startDashboardHouse, type Watched } from './chromium.ts'
+import { type Receiver, startReceiver } from '../support/webhook-receiver.ts'
+import { loopbackPost, plainBodies, sendingConfig } from '../support/webhook-sender-parts.ts'
+import { expectFine, hasChromium, type Look, openPage, startBrowser, startDashboardService, type Watched } from './chromium.ts'
 
 const looks: Look[] = [390, 1440].flatMap((width) => (['light', 'dark'] as const).map((theme) => ({ width, theme })))
 const at = ({ width, theme }: Look) => `${width}-${theme}`
 
-let house: House
+let service: Service
 let browser: Browser
 let dns: TestDns
 let receiver: Receiver
@@ -25,15 +25,15 @@ beforeAll(async () => {
   dns = await startTestDns()
   receiver = await startReceiver()
   receiver.answer = (response) => response.end(attack)
-  house = await startDashboardHouse({
+  service = await startDashboardService({
     settings: { POSTRIDER_DNS: dns.address, POSTRIDER_ALLOWED_NETWORKS: '127.0.0.0/8', POSTRIDER_RELAY: 'smtp://127.0.0.1:1' },
   })
   sending = await startSending({
-    db: house.db,
+    db: service.db,
     clock: systemClock,
     ids: openIds(systemRandom),
     log: silentLog,
-    secrets: house.secrets,
+    secrets: service.secrets,
     post: loopbackPost(),
     bodies: plainBodies,
     config: sendingConfig,
@@ -41,9 +41,9 @@ beforeAll(async () => {
     processId: 'pages',
   })
   browser = await startBrowser()
-  await house.addDomain(house.tenantId, 'shop.test')
-  await house.call('POST', '/emails', {
-    key: house.liveKey,
+  await service.addDomain(service.tenantId, 'shop.test')
+  await service.call('POST', '/emails', {
+    key: service.liveKey,
     body: { from: 'shop@shop.test', to: ['ann@far.test'], subject: 'Waits', text: 'For a relay that is away' },
   })
   for (const [to, subject] of [
@@ -51,8 +51,8 @@ beforeAll(async () => {
     ['hardfail', 'Your invoice'],
     ['softfail', 'Later'],
   ] as const)
-    await house.call('POST', '/emails', {
-      key: house.testKey,
+    await service.call('POST', '/emails', {
+      key: service.testKey,
       body: {
         from: 'shop@simulator.test',
         to: [`${to}@simulator.test`],
@@ -64,7 +64,7 @@ beforeAll(async () => {
       },
     })
   const settled = async () => {
-    const { data } = (await house.call('GET', '/emails', { key: house.testKey })).body
+    const { data } = (await service.call('GET', '/emails', { key: service.testKey })).body
     return (data as { status: string }[]).filter(({ status }) => status === 'pending').length
   }
   await vi.waitUntil(async () => (await settled()) === 0, { timeout: 20_000, interval: 100 })
@@ -73,19 +73,19 @@ afterAll(async () => {
   if (!hasChromium) return
   await browser.close()
   await sending.stop()
-  await house.stop()
+  await service.stop()
   await dns.close()
   await receiver[Symbol.asyncDispose]()
 })
 
 describe.skipIf(!hasChromium)('the first load', () => {
   test('of the first page after signing in, with its charts, is under 200 kB', async () => {
-    const { page, context } = await openPage(browser, house, { width: 1440, theme: 'light' })
+    const { page, context } = await openPage(browser, service, { width: 1440, theme: 'light' })
     let octets = 0
     page.on('requestfinished', (request) => {
       void request.sizes().then(({ responseBodySize }) => (octets += responseBodySize))
     })
-    await page.goto(`/sign-in/${await invite(house, 'first@house.test', 'owner')}`)
+    await page.goto(`/sign-in/${await invite(service, 'first@house.test', 'owner')}`)
     await page.getByLabel('Password').fill(password)
     await page.getByRole('button', { name: 'Sign in' }).click()
     await page.locator('canvas').first().waitFor()
@@ -100,7 +100,7 @@ describe.skipIf(!hasChromium)('the first load', () => {
 describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
   let watched: Watched
   beforeAll(async () => {
-    watched = await openPage(browser, house, look)
+    watched = await openPage(browser, service, look)
   })
   afterAll(() => watched.context.close())
 
@@ -115,7 +115,7 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
   test('the one-time link sets a password, by keyboard alone, and signing out and in again works', async () => {
     const { page } = watched
     const address = `owner-${at(look)}@house.test`
-    const token = await invite(house, address, 'owner')
+    const token = await invite(service, address, 'owner')
     await page.goto(`/sign-in/${token}`)
     await page.getByRole('heading', { name: 'Choose a password' }).waitFor()
     await expect.poll(() => page.getByLabel('Email address').inputValue()).toBe(address)
@@ -219,8 +219,8 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
       .first()
       .waitFor()
     const subject = `Live ${at(look)}`
-    await house.call('POST', '/emails', {
-      key: house.testKey,
+    await service.call('POST', '/emails', {
+      key: service.testKey,
       body: { from: 'shop@simulator.test', to: [`delivered+${at(look)}@simulator.test`], subject, text: 'Now' },
     })
     await page.getByText(subject).waitFor()
@@ -301,7 +301,7 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
   test('an email that waits shows its whole conversation, and is cancelled', async () => {
     const { page } = watched
     const to = `bob-${at(look)}@far.test`
-    await house.call('POST', '/emails', { key: house.liveKey, body: { from: 'shop@shop.test', to: [to], subject: 'Waits', text: 'T' } })
+    await service.call('POST', '/emails', { key: service.liveKey, body: { from: 'shop@shop.test', to: [to], subject: 'Waits', text: 'T' } })
     await go('Emails')
     await page.getByRole('link', { name: to }).click()
     await page.getByText('SMTP transcript').first().click()
@@ -405,7 +405,7 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
     await page.getByRole('heading', { level: 1, name: `sent-${at(look)}` }).waitFor()
     await page.getByText('No deliveries yet.').waitFor()
     const body = { from: 'shop@simulator.test', to: [`delivered+told-${at(look)}@simulator.test`], subject: `Told ${at(look)}`, text: 'T' }
-    expect((await house.call('POST', '/emails', { key: house.testKey, body })).status).toBe(200)
+    expect((await service.call('POST', '/emails', { key: service.testKey, body })).status).toBe(200)
     await page.getByRole('button', { name: 'View' }).first().click()
     await page.getByRole('region', { name: 'Response' }).getByText('window.pwned').waitFor()
     expect(await page.evaluate('window.pwned')).toBeUndefined()
@@ -446,7 +446,7 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
     await row.getByRole('button', { name: 'Revoke' }).click()
     await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click()
     await row.waitFor({ state: 'detached' })
-    expect((await house.call('GET', '/limits', { key })).status).toBe(401)
+    expect((await service.call('GET', '/limits', { key })).status).toBe(401)
   })
 
   test('usage is shown in numbers, as a chart and as a table', async () => {

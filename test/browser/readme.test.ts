@@ -7,16 +7,16 @@ import { join } from 'node:path'
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Clock, systemClock } from '#base'
-import { cookieOf, invite, useLink } from '../dashboard/browser.ts'
+import { cookieOf, invite, useLink } from '../dashboard/signed-in-browser.ts'
 import { type FakeMx, startFakeMx } from '../support/fake-mx.ts'
-import type { House } from '../support/house.ts'
-import { hasChromium, openPage, startBrowser, startDashboardHouse } from './chromium.ts'
+import type { Service } from '../support/in-process-service.ts'
+import { hasChromium, openPage, startBrowser, startDashboardService } from './chromium.ts'
 
 const folder = 'docs/images'
 const isWriting = process.env.POSTRIDER_WRITE_PICTURES === 'yes'
 const hourMs = 3_600_000
 /** Recipients per request. */
-const mostTogether = 25
+const maxTogether = 25
 const beginsMs = Date.UTC(2026, 9, 14, 0, 5)
 /** Emails in each hour of the day. */
 const perHour = [8, 5, 4, 3, 3, 4, 9, 22, 35, 43, 49, 52, 47, 44, 48, 41, 37, 42, 50, 46, 38, 27, 19, 12]
@@ -39,7 +39,7 @@ const recipientOf = (n: number) => {
   return `${part}.${n}@${domains[n % domains.length]}`
 }
 
-let house: House
+let service: Service
 let browser: Browser
 let relay: FakeMx
 let emailId = ''
@@ -56,29 +56,29 @@ beforeAll(async () => {
       return replies[/^<?(\w+)\./.exec(argument)?.[1] ?? '']
     },
   })
-  house = await startDashboardHouse({
+  service = await startDashboardService({
     clock,
     roles: ['delivery'],
     sendLimit: 1000,
     settings: { POSTRIDER_RELAY: `smtp://127.0.0.1:${relay.port}` },
   })
-  await house.addDomain(house.tenantId, 'shop.example')
+  await service.addDomain(service.tenantId, 'shop.example')
   const send = async (subject: string, to: string[]) => {
     const body = { from: 'Shop <orders@shop.example>', to, subject, html: `<p>${subject}. Thank you.</p>`, text: subject, tag: 'orders' }
-    const answer = await house.call('POST', '/emails', { key: house.liveKey, body })
+    const answer = await service.call('POST', '/emails', { key: service.liveKey, body })
     expect(answer.status, answer.text).toBe(200)
     return answer.body.data as { id: string }
   }
   const untilTried = () =>
     vi.waitUntil(
-      async () => ((await house.call('GET', '/emails?status=pending&perPage=1', { key: house.liveKey })).body.total ?? 0) === 0,
+      async () => ((await service.call('GET', '/emails?status=pending&perPage=1', { key: service.liveKey })).body.total ?? 0) === 0,
       { timeout: 30_000, interval: 50 },
     )
   let n = 0
   for (const [hour, count] of perHour.entries()) {
     if (hour === perHour.length - 1) emailId = (await send('Your order 4711 is on its way', ['ann@north.example'])).id
-    for (let left = count - 1; left > 0; left -= mostTogether) {
-      const to = Array.from({ length: Math.min(left, mostTogether) }, () => recipientOf(n++))
+    for (let left = count - 1; left > 0; left -= maxTogether) {
+      const to = Array.from({ length: Math.min(left, maxTogether) }, () => recipientOf(n++))
       await send(`Your order ${4000 + hour}`, to)
     }
     await untilTried()
@@ -86,7 +86,8 @@ beforeAll(async () => {
   }
   movedMs += hourMs / 2
   await vi.waitUntil(
-    async () => ((await house.call('GET', `/emails/${emailId}`, { key: house.liveKey })).body.data as { status: string }).status === 'sent',
+    async () =>
+      ((await service.call('GET', `/emails/${emailId}`, { key: service.liveKey })).body.data as { status: string }).status === 'sent',
     { timeout: 30_000, interval: 50 },
   )
   browser = await startBrowser()
@@ -94,7 +95,7 @@ beforeAll(async () => {
 afterAll(async () => {
   if (!hasChromium) return
   await browser.close()
-  await house.stop()
+  await service.stop()
   await relay.close()
 })
 
@@ -112,9 +113,9 @@ describe.skipIf(!hasChromium)('the picture in README.md of', () => {
   test.each(['overview', 'email'] as const)('%s shows the page as it is, in light and dark', async (name) => {
     for (const theme of ['light', 'dark'] as const) {
       const look = { width: 1280, theme, timezone: 'UTC' }
-      const { page, context, origin } = await openPage(browser, house, look)
+      const { page, context, origin } = await openPage(browser, service, look)
       await page.clock.setFixedTime(clock.nowMs())
-      const session = await useLink(house, await invite(house, `${name}-${theme}@house.test`, 'owner', null, clock.nowMs()))
+      const session = await useLink(service, await invite(service, `${name}-${theme}@house.test`, 'owner', null, clock.nowMs()))
       const [cookie = '', value = ''] = cookieOf(session).split('=')
       await context.addCookies([{ name: cookie, value, url: origin, httpOnly: true, sameSite: 'Strict' }])
       await page.goto(name === 'overview' ? '/?period=today' : `/emails/${emailId}`)

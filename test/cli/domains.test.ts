@@ -2,10 +2,10 @@
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { openIds, openSecrets, readConfig, systemClock, systemRandom } from '#base'
 import { openDomains } from '#domains'
-import type { House } from '#installation'
-import { addTenant, foundOrganisation } from '#tenants'
-import { runHere } from '../support/command.ts'
+import type { Installation } from '#installation'
+import { addTenant, createOrganisation } from '#tenants'
 import { type TestDatabase, testDatabase } from '../support/database.ts'
+import { runHere } from '../support/run-command.ts'
 import { startTestDns, type TestDns } from '../support/test-dns.ts'
 
 let database: TestDatabase
@@ -18,7 +18,7 @@ beforeAll(async () => {
   dns = await startTestDns()
   database = await testDatabase()
   const facts = { nowMs: systemClock.nowMs(), ids }
-  defaultId = (await database.db.transaction((tx) => foundOrganisation(tx, { name: 'Test', secretFingerprint: 'f', ...facts }))).id
+  defaultId = (await database.db.transaction((tx) => createOrganisation(tx, { name: 'Test', secretFingerprint: 'f', ...facts }))).id
   otherId = (await addTenant(database.db, { name: 'Other' }, facts)).id
 })
 afterAll(async () => {
@@ -30,7 +30,7 @@ async function ran(...words: string[]): Promise<{ code: number; text: string; sa
   const printed: string[] = []
   const said: string[] = []
   const error = vi.spyOn(console, 'error').mockImplementation((line) => void said.push(String(line)))
-  const house: House = {
+  const service: Installation = {
     config: readConfig({ POSTRIDER_HOSTNAME: 'mail.example.net', POSTRIDER_DNS: dns.address }),
     db: database.db,
     clock: systemClock,
@@ -39,7 +39,7 @@ async function ran(...words: string[]): Promise<{ code: number; text: string; sa
     secrets,
     version: 'test',
   }
-  const code = await runHere(words, { withHouse: (work) => work(house), print: (text) => void printed.push(text) })
+  const code = await runHere(words, { withInstallation: (work) => work(service), print: (text) => void printed.push(text) })
   error.mockRestore()
   const text = printed.join('\n')
   return { code, text, said: said.join('\n'), json: text.startsWith('{') ? JSON.parse(text) : {} }

@@ -2,21 +2,21 @@
 import { createHmac, createPublicKey, type JsonWebKey, verify } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { openIds, readConfig, systemClock, systemRandom } from '#base'
-import { runHere } from '../support/command.ts'
-import { type House, startHouse } from '../support/house.ts'
+import { type Service, startService } from '../support/in-process-service.ts'
 import { jwksOf } from '../support/jwks.ts'
-import { startReceiver } from '../support/receiver.ts'
+import { runHere } from '../support/run-command.ts'
+import { startReceiver } from '../support/webhook-receiver.ts'
 
-let house: House
+let service: Service
 let everything: ReturnType<typeof listen>
 beforeAll(async () => {
-  house = await startHouse({ rateLimit: null, roles: ['delivery', 'housekeeping'] })
+  service = await startService({ rateLimit: null, roles: ['delivery', 'housekeeping'] })
   everything = listen('--json')
   await until(() => expect(everything.printed).toHaveLength(1))
 })
 afterAll(async () => {
   await everything.end()
-  await house.stop()
+  await service.stop()
 })
 
 /** Runs the command in this process, with the service's own database. */
@@ -27,14 +27,14 @@ function listen(...words: string[]) {
     stop = resolve
   })
   const exit = runHere(['listen', ...words], {
-    withHouse: (work) =>
+    withInstallation: (work) =>
       work({
         config: readConfig({}),
-        db: house.db,
+        db: service.db,
         clock: systemClock,
         ids: openIds(systemRandom),
         random: systemRandom,
-        secrets: house.secrets,
+        secrets: service.secrets,
         version: 'test',
       }),
     untilSignal: () => stopped,
@@ -52,11 +52,11 @@ const send = async (to: string, { raw, ...more }: { raw?: string; [field: string
   const envelope = { from: 'shop@simulator.test', to: [`${to}@simulator.test`] }
   const message = `From: ${envelope.from}\r\n${raw}\r\n\r\nx\r\n`
   const { body } = raw
-    ? await house.call('POST', '/emails/raw', {
-        key: house.testKey,
+    ? await service.call('POST', '/emails/raw', {
+        key: service.testKey,
         body: { ...envelope, rawMessage: Buffer.from(message).toString('base64') },
       })
-    : await house.call('POST', '/emails', { key: house.testKey, body: { ...envelope, subject: `to ${to}`, text: 'x', ...more } })
+    : await service.call('POST', '/emails', { key: service.testKey, body: { ...envelope, subject: `to ${to}`, text: 'x', ...more } })
   const { id } = body.data as { id: string }
   await until(() => expect(everything.printed.join('\n')).toContain(id))
   return id
@@ -80,8 +80,8 @@ describe('postrider listen', () => {
   })
 
   test('prints only what was asked for, of one tenant and of some events', async () => {
-    const other = await house.makeTenant('Other')
-    await house.addDomain(other, 'other.example')
+    const other = await service.makeTenant('Other')
+    await service.addDomain(other, 'other.example')
     const ofTenant = listen('--tenant', other, '--json')
     const ofFailures = listen('--events', 'MessageDeliveryFailed', '--json')
     await until(() => expect([ofTenant.printed, ofFailures.printed]).toEqual([['{"listening":true}'], ['{"listening":true}']]))
@@ -114,7 +114,7 @@ describe('postrider listen', () => {
     ])
     expect(receiver.received).toHaveLength(2)
 
-    const { keys } = await jwksOf(house.port)
+    const { keys } = await jwksOf(service.port)
     for (const { method, path, headers, body } of receiver.received) {
       expect([method, path]).toEqual(['POST', '/hook?a=1'])
       expect(headers).toMatchObject({ 'user-agent': 'Postrider/test', 'x-webhook-event': 'MessageSent', 'x-webhook-attempt': '1' })

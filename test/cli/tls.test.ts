@@ -2,9 +2,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openIds, openSecrets, readConfig, systemClock, systemRandom } from '#base'
 import { readEvents, startOfLog } from '#events'
-import type { House } from '#installation'
-import { runHere } from '../support/command.ts'
+import type { Installation } from '#installation'
 import { type TestDatabase, testDatabase } from '../support/database.ts'
+import { runHere } from '../support/run-command.ts'
 
 let database: TestDatabase
 beforeAll(async () => {
@@ -14,7 +14,7 @@ afterAll(() => database.close())
 
 async function ran(...words: string[]): Promise<{ code: number; text: string }> {
   const printed: string[] = []
-  const house: House = {
+  const service: Installation = {
     config: readConfig({}),
     db: database.db,
     clock: systemClock,
@@ -23,7 +23,7 @@ async function ran(...words: string[]): Promise<{ code: number; text: string }> 
     secrets: openSecrets('a secret for tests only', systemRandom),
     version: 'test',
   }
-  const code = await runHere(words, { withHouse: (work) => work(house), print: (text) => void printed.push(text) })
+  const code = await runHere(words, { withInstallation: (work) => work(service), print: (text) => void printed.push(text) })
   return { code, text: printed.join('\n') }
 }
 
@@ -45,22 +45,22 @@ describe('postrider tls', () => {
         { domain: 'xn--bcher-kva.example', certificate: 'any' },
       ],
     })
-    expect((await ran('tls', 'waive', 'partner.example')).text).toBe('TLS is no longer required for partner.example')
-    expect((await ran('tls', 'waive', 'partner.example')).text).toBe('TLS was not required for partner.example')
+    expect((await ran('tls', 'remove', 'partner.example')).text).toBe('TLS is no longer required for partner.example')
+    expect((await ran('tls', 'remove', 'partner.example')).text).toBe('TLS was not required for partner.example')
     // An event becomes readable once no older transaction of the server is open, those of other tests included.
     const actions = async () => (await readEvents(database.db, startOfLog, 100, null)).map((event) => [event.kind, event.data])
     await expect.poll(actions, { timeout: 20_000 }).toEqual([
-      ['OperatorAction', { action: 'require tls', destination: 'partner.example', certificate: 'valid' }],
-      ['OperatorAction', { action: 'require tls', destination: 'xn--bcher-kva.example', certificate: 'any' }],
-      ['OperatorAction', { action: 'require tls', destination: 'partner.example', certificate: 'any' }],
-      ['OperatorAction', { action: 'waive tls', destination: 'partner.example' }],
+      ['OperatorAction', { action: 'require tls', recipientDomain: 'partner.example', certificate: 'valid' }],
+      ['OperatorAction', { action: 'require tls', recipientDomain: 'xn--bcher-kva.example', certificate: 'any' }],
+      ['OperatorAction', { action: 'require tls', recipientDomain: 'partner.example', certificate: 'any' }],
+      ['OperatorAction', { action: 'remove tls requirement', recipientDomain: 'partner.example' }],
     ])
   })
 
   test.each([
     ['tls', 'require', 'no domain'],
     ['tls', 'require'],
-    ['tls', 'waive', 'a@b'],
+    ['tls', 'remove', 'a@b'],
   ])('%s %s %s is told what is wrong', async (...words) => {
     expect((await ran(...words)).code).toBe(2)
   })

@@ -13,24 +13,24 @@ import {
   TimeoutError,
   ValidationError,
 } from '../../packages/client/src/index.ts'
-import { type House, startHouse } from '../support/house.ts'
+import { type Service, startService } from '../support/in-process-service.ts'
 
 const usual = { from: 'shop@simulator.test', to: ['delivered@simulator.test'], subject: 'Your order' }
 
-let house: House
+let service: Service
 let proxy: Awaited<ReturnType<typeof startProxy>>
 beforeAll(async () => {
-  house = await startHouse({ rateLimit: null, sendLimit: null, roles: ['delivery'] })
-  proxy = await startProxy(house.port)
+  service = await startService({ rateLimit: null, sendLimit: null, roles: ['delivery'] })
+  proxy = await startProxy(service.port)
 })
 afterEach(() => proxy.behave('pass'))
 afterAll(async () => {
   await proxy.stop()
-  await house.stop()
+  await service.stop()
 })
 
 const open = (more: Partial<Settings> = {}) =>
-  new Postrider({ apiKey: house.testKey, baseUrl: `http://127.0.0.1:${proxy.port}/v1`, sleep: async () => undefined, ...more })
+  new Postrider({ apiKey: service.testKey, baseUrl: `http://127.0.0.1:${proxy.port}/v1`, sleep: async () => undefined, ...more })
 
 type Manner = 'pass' | 'lose the answer' | 'be away' | 'stay silent' | { status: number; headers: Record<string, string> }
 
@@ -111,7 +111,7 @@ test('each status of a refusal is a class of its own, with code, suggestion and 
   expect(refused).toMatchObject({ requestId: expect.stringMatching(/^req_/), details: [{ field: 'to[1]' }] })
   await expect(postrider.tenants.retrieve('nobody')).rejects.toBeInstanceOf(NotFoundError)
   await expect(open({ apiKey: 'svc_test_no' }).limits.retrieve()).rejects.toBeInstanceOf(AuthenticationError)
-  const reader = await house.makeKey({ permissions: ['emails:read'] })
+  const reader = await service.makeKey({ permissions: ['emails:read'] })
   await expect(open({ apiKey: reader }).domains.list()).rejects.toBeInstanceOf(PermissionError)
 })
 
@@ -169,7 +169,7 @@ test('a wait of more than a minute, and a no to trying again, are left to the ca
 })
 
 test('the real rate limit is waited out', async () => {
-  await using limited = await startHouse({ rateLimit: 5 })
+  await using limited = await startService({ rateLimit: 5 })
   const postrider = new Postrider({ apiKey: limited.testKey, baseUrl: `http://127.0.0.1:${limited.port}/v1`, maxRetries: 9 })
   const all = await Promise.all(Array.from({ length: 9 }, () => postrider.limits.retrieve()))
   expect(all).toHaveLength(9)

@@ -10,10 +10,10 @@ import {
   type Webhook,
   WebhookVerificationError,
 } from '../../packages/client/src/index.ts'
-import { type House, startHouse } from '../support/house.ts'
-import { type Receiver, startReceiver } from '../support/receiver.ts'
+import { type Service, startService } from '../support/in-process-service.ts'
+import { type Receiver, startReceiver } from '../support/webhook-receiver.ts'
 
-let house: House
+let service: Service
 let receiver: Receiver
 let hook: Webhook
 let headers: IncomingHttpHeaders
@@ -21,20 +21,20 @@ let body: Buffer
 let keys: KeySet
 let secret: string
 beforeAll(async () => {
-  house = await startHouse({ settings: { POSTRIDER_ALLOWED_NETWORKS: '127.0.0.0/8', POSTRIDER_DNS: '127.0.0.1:9' } })
+  service = await startService({ settings: { POSTRIDER_ALLOWED_NETWORKS: '127.0.0.0/8', POSTRIDER_DNS: '127.0.0.1:9' } })
   receiver = await startReceiver()
-  const postrider = new Postrider({ apiKey: house.testKey, baseUrl: `http://127.0.0.1:${house.port}/v1` })
+  const postrider = new Postrider({ apiKey: service.testKey, baseUrl: `http://127.0.0.1:${service.port}/v1` })
   hook = await postrider.webhooks.create({ name: 'orders', url: `${receiver.url}/hook` })
   secret = hook.secret ?? ''
   expect(await postrider.webhooks.test(hook.id, { event: 'MessageSent' })).toMatchObject({ success: true })
   const [request] = receiver.received
   if (!request) throw new Error('nothing was sent')
   ;({ headers, body } = request)
-  keys = (await (await fetch(`http://127.0.0.1:${house.port}/.well-known/jwks.json`)).json()) as KeySet
+  keys = (await (await fetch(`http://127.0.0.1:${service.port}/.well-known/jwks.json`)).json()) as KeySet
 })
 afterAll(async () => {
   await receiver[Symbol.asyncDispose]()
-  await house.stop()
+  await service.stop()
 })
 
 const forged = expect.objectContaining({ name: 'WebhookVerificationError' })

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { sql } from '#db'
-import { type Answer, type Asked, type House, startHouse } from '../support/house.ts'
+import { type Answer, type RequestOptions, type Service, startService } from '../support/in-process-service.ts'
 
 interface Credential {
   id: number
@@ -17,16 +17,16 @@ const stored = sql<{ row: string }>`
   from credentials
   where key_hash = $1`
 
-let house: House
+let service: Service
 let tenantId: string
 beforeAll(async () => {
-  house = await startHouse({ rateLimit: null, settings: { POSTRIDER_REVEAL_KEYS: 'on' } })
-  tenantId = await house.makeTenant('Acme')
+  service = await startService({ rateLimit: null, settings: { POSTRIDER_REVEAL_KEYS: 'on' } })
+  tenantId = await service.makeTenant('Acme')
 })
-afterAll(() => house.stop())
+afterAll(() => service.stop())
 
-const call = (method: string, path: string, body?: object, asked: Asked = {}) =>
-  house.call(method, path, { key: house.liveKey, ...(body ? { body } : {}), ...asked })
+const call = (method: string, path: string, body?: object, asked: RequestOptions = {}) =>
+  service.call(method, path, { key: service.liveKey, ...(body ? { body } : {}), ...asked })
 const credentialIn = (answer: Answer) => answer.body.data as Credential
 const made = async (path = '/credentials', body: object = {}) => {
   const answer = await call('POST', path, { name: 'one', type: 'api', ...body })
@@ -57,7 +57,7 @@ describe('a new credential', () => {
   })
 
   test('is stored as the SHA-256 of its key, and its key nowhere', async () => {
-    await using plain = await startHouse()
+    await using plain = await startService()
     const { key } = credentialIn(await plain.call('POST', '/credentials', { key: plain.liveKey, body: { name: 'x', type: 'api' } }))
     const rows = await plain.db.rows(stored, [
       createHash('sha256')
@@ -116,7 +116,7 @@ describe('a new credential', () => {
   })
 
   test('is refused under an archived tenant', async () => {
-    const archived = await house.makeTenant('Old')
+    const archived = await service.makeTenant('Old')
     await call('PATCH', `/tenants/${archived}`, { status: 'archived' })
     expect(await call('POST', `/tenants/${archived}/credentials`, { name: 'x', type: 'api' })).toMatchObject({
       status: 403,
@@ -127,7 +127,7 @@ describe('a new credential', () => {
 
 describe('the list', () => {
   test('shows one tenant or the organisation, newest first, by type, without keys', async () => {
-    const own = await house.makeTenant('Lister')
+    const own = await service.makeTenant('Lister')
     const api = await made(`/tenants/${own}/credentials`, { name: 'api' })
     const smtp = await made(`/tenants/${own}/credentials`, { name: 'smtp', type: 'smtp' })
     const list = await call('GET', `/tenants/${own}/credentials`)
@@ -179,8 +179,8 @@ describe('an id', () => {
 
   test('of another tenant is not found', async () => {
     const { id } = await made(`/tenants/${tenantId}/credentials`)
-    const other = await house.makeTenant('Other')
-    const key = await house.makeKey({ tenantId: other })
+    const other = await service.makeTenant('Other')
+    const key = await service.makeKey({ tenantId: other })
     for (const method of ['GET', 'DELETE'])
       expect(await call(method, `/tenants/${other}/credentials/${id}`, undefined, { key })).toMatchObject({ status: 404 })
     expect(await call('GET', `/credentials/${id}`)).toMatchObject({ status: 200 })
@@ -190,13 +190,13 @@ describe('an id', () => {
 
 describe('a key of one tenant', () => {
   test('manages the credentials of that tenant by its path only', async () => {
-    const key = await house.makeKey({ tenantId })
+    const key = await service.makeKey({ tenantId })
     expect(await call('GET', `/tenants/${tenantId}/credentials`, undefined, { key })).toMatchObject({ status: 200 })
     for (const path of ['/credentials', `/credentials?tenantId=${tenantId}`])
       expect(await call('GET', path, undefined, { key })).toMatchObject({ status: 403, body: { error: { code: 'permission_denied' } } })
     const mine = await call('POST', `/tenants/${tenantId}/credentials`, { name: 'x', type: 'api' }, { key })
     expect(mine).toMatchObject({ status: 201, body: { data: { tenantId } } })
-    const limited = await house.makeKey({ tenantId, permissions: ['emails:read'] })
+    const limited = await service.makeKey({ tenantId, permissions: ['emails:read'] })
     expect(await call('GET', `/tenants/${tenantId}/credentials`, undefined, { key: limited })).toMatchObject({ status: 403 })
   })
 })
@@ -211,7 +211,7 @@ describe('revealing', () => {
   })
 
   test('answers without the key where not', async () => {
-    await using plain = await startHouse()
+    await using plain = await startService()
     const created = await plain.call('POST', '/credentials', { key: plain.liveKey, body: { name: 'x', type: 'api' } })
     const answer = await plain.call('GET', `/credentials/${credentialIn(created).id}?reveal=true`, { key: plain.liveKey })
     expect(answer.status).toBe(200)

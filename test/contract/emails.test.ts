@@ -3,21 +3,21 @@ import { createHash } from 'node:crypto'
 import fastify from 'fastify'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openApiDocument, pathsOf, routes } from '#http'
-import { halfPastTwelve, handMovedDurations } from '../support/clock.ts'
-import { type Answer, type House, startHouse } from '../support/house.ts'
+import { type Answer, type Service, startService } from '../support/in-process-service.ts'
+import { halfPastTwelve, handMovedDurations } from '../support/test-clock.ts'
 
-let house: House
+let service: Service
 beforeAll(async () => {
-  house = await startHouse({ rateLimit: null, sendLimit: null })
+  service = await startService({ rateLimit: null, sendLimit: null })
 })
-afterAll(() => house.stop())
+afterAll(() => service.stop())
 
 const letter = { from: 'Shop <shop@simulator.test>', to: ['ann@simulator.test'], subject: 'Your order' }
 const isoForm = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/
 
 const post = (path: string, body: object | undefined, more: { key?: string; headers?: Record<string, string> } = {}) =>
-  house.call('POST', path, { key: house.testKey, body, ...more })
-const get = (path: string, key = house.testKey) => house.call('GET', path, { key })
+  service.call('POST', path, { key: service.testKey, body, ...more })
+const get = (path: string, key = service.testKey) => service.call('GET', path, { key })
 const dataOf = (answer: Answer): Record<string, unknown> => {
   expect(answer.body.error).toBe(undefined)
   return answer.body.data as Record<string, unknown>
@@ -30,9 +30,9 @@ describe('every answer', () => {
     ['a refusal', () => post('/emails', {}), 400],
     ['an unknown email', () => get('/emails/nothing'), 404],
     ['an unknown route', () => get('/nothing'), 404],
-    ['an unknown method', () => house.call('PUT', '/emails', { key: house.testKey }), 404],
-    ['no key', () => house.call('GET', '/limits', {}), 401],
-    ['an unknown route without a key', () => house.call('GET', '/nothing', {}), 401],
+    ['an unknown method', () => service.call('PUT', '/emails', { key: service.testKey }), 404],
+    ['no key', () => service.call('GET', '/limits', {}), 401],
+    ['an unknown route without a key', () => service.call('GET', '/nothing', {}), 401],
   ])('carries envelope, request id and rate limit: %s', async (_, ask, status) => {
     const answer = await ask()
     expect(answer.status).toBe(status)
@@ -53,7 +53,7 @@ describe('every answer', () => {
 
 describe('a key', () => {
   const refused = async (authorization: string | undefined, code: string) => {
-    const answer = await house.call('GET', '/limits', { headers: authorization === undefined ? {} : { authorization } })
+    const answer = await service.call('GET', '/limits', { headers: authorization === undefined ? {} : { authorization } })
     expect(answer).toMatchObject({ status: 401, body: { error: { code } } })
   }
 
@@ -65,12 +65,12 @@ describe('a key', () => {
   })
 
   test('is taken with any case of the scheme', async () => {
-    expect(await house.call('GET', '/limits', { headers: { authorization: `bearer ${house.testKey}` } })).toMatchObject({ status: 200 })
+    expect(await service.call('GET', '/limits', { headers: { authorization: `bearer ${service.testKey}` } })).toMatchObject({ status: 200 })
   })
 
   test('limited to reading may not send, and the other way round', async () => {
-    const reader = await house.makeKey({ permissions: ['emails:read'] })
-    const sender = await house.makeKey({ permissions: ['emails:send'] })
+    const reader = await service.makeKey({ permissions: ['emails:read'] })
+    const sender = await service.makeKey({ permissions: ['emails:send'] })
     const { id } = await send()
     expect(await post('/emails', letter, { key: reader })).toMatchObject({ status: 403, body: { error: { code: 'permission_denied' } } })
     expect(await get(`/emails/${id}`, reader)).toMatchObject({ status: 200 })
@@ -80,24 +80,24 @@ describe('a key', () => {
   })
 
   test('is refused for its permission before its body is looked at', async () => {
-    const reader = await house.makeKey({ permissions: ['emails:read'] })
-    expect(await house.call('POST', '/emails', { key: reader, raw: '{broken' })).toMatchObject({ status: 403 })
+    const reader = await service.makeKey({ permissions: ['emails:read'] })
+    expect(await service.call('POST', '/emails', { key: reader, raw: '{broken' })).toMatchObject({ status: 403 })
   })
 
   test('of a tenant neither sees nor infers another tenant, and may not name it', async () => {
-    const other = await house.makeTenant('Other')
-    const key = await house.makeKey({ tenantId: other })
+    const other = await service.makeTenant('Other')
+    const key = await service.makeKey({ tenantId: other })
     const { id } = await send()
     for (const path of [`/emails/${id}`, `/emails/${id}/deliveries`])
       expect(await get(path, key)).toMatchObject({ status: 404, body: { error: { code: 'not_found' } } })
     expect(await post(`/emails/${id}/retry`, undefined, { key })).toMatchObject({ status: 404 })
     expect(await get('/emails', key)).toMatchObject({ status: 200, body: { data: [], total: 0, totalPages: 0 } })
-    expect(await get(`/emails?tenantId=${house.tenantId}`, key)).toMatchObject({
+    expect(await get(`/emails?tenantId=${service.tenantId}`, key)).toMatchObject({
       status: 403,
       body: { error: { code: 'tenant_mismatch' } },
     })
-    expect(await get(`/emails?tenant_id=${house.tenantId}`, key)).toMatchObject({ status: 403 })
-    expect(await post('/emails', { ...letter, tenantId: house.tenantId }, { key })).toMatchObject({
+    expect(await get(`/emails?tenant_id=${service.tenantId}`, key)).toMatchObject({ status: 403 })
+    expect(await post('/emails', { ...letter, tenantId: service.tenantId }, { key })).toMatchObject({
       status: 403,
       body: { error: { code: 'tenant_mismatch', field: 'tenantId' } },
     })
@@ -117,7 +117,7 @@ describe('a send', () => {
     const data = dataOf(answer)
     expect(data).toEqual({
       id: expect.stringMatching(/^[0-9A-Za-z]{20,24}$/),
-      tenantId: house.tenantId,
+      tenantId: service.tenantId,
       messageId: expect.stringMatching(/^<.+@simulator\.test>$/),
       to: ['ann@simulator.test', 'bob@simulator.test'],
       status: 'pending',
@@ -131,7 +131,7 @@ describe('a send', () => {
 
   test('takes the older spelling of the tenant, nulls, and keys it does not know', async () => {
     const data = await send({
-      tenant_id: house.tenantId,
+      tenant_id: service.tenantId,
       cc: null,
       bcc: null,
       replyTo: null,
@@ -143,11 +143,11 @@ describe('a send', () => {
       metadata: null,
       colour: 'red',
     })
-    expect(data.tenantId).toBe(house.tenantId)
+    expect(data.tenantId).toBe(service.tenantId)
   })
 
   test('tells where the send limit stands, refused or not', async () => {
-    const limited = await startHouse({ rateLimit: null, sendLimit: 5, clock: halfPastTwelve })
+    const limited = await startService({ rateLimit: null, sendLimit: 5, clock: halfPastTwelve })
     const ask = (body: object) => limited.call('POST', '/emails', { key: limited.testKey, body })
     const standing = ({ headers }: Answer) => ['limit', 'used', 'remaining', 'reset'].map((name) => headers.get(`x-sendlimit-${name}`))
     const reset = expect.stringMatching(/^\d{10}$/)
@@ -212,7 +212,7 @@ describe('a batch', () => {
       total: 4,
       accepted: 2,
       failed: 2,
-      tenantId: house.tenantId,
+      tenantId: service.tenantId,
       results: [
         { index: 0, status: 'accepted', id: expect.any(String) },
         { index: 1, status: 'failed', error: { code: 'invalid_email_format', field: 'emails[1].to[0]', suggestion: expect.any(String) } },
@@ -300,7 +300,7 @@ describe('an idempotency key', () => {
   })
 
   test('of one credential is none of another', async () => {
-    const key = await house.makeKey({})
+    const key = await service.makeKey({})
     const first = await ask('mine')
     const second = await post('/emails', letter, { key, headers: { 'idempotency-key': 'mine' } })
     expect(second.headers.get('idempotent-replayed')).toBe(null)
@@ -311,7 +311,7 @@ describe('an idempotency key', () => {
 describe('the rate limit', () => {
   test('lets ten requests pass in a second and refuses the eleventh, which passes when it waits as told', async () => {
     const clock = handMovedDurations()
-    const limited = await startHouse({ rateLimit: 10, clock })
+    const limited = await startService({ rateLimit: 10, clock })
     const ask = () => limited.call('GET', '/limits', { key: limited.testKey })
     const answers = await Promise.all(Array.from({ length: 11 }, ask))
     expect(answers.filter((one) => one.status === 200)).toHaveLength(10)
@@ -328,7 +328,7 @@ describe('the rate limit', () => {
   })
 
   test('counts requests without a key by their address, and answers them 401 always', async () => {
-    const limited = await startHouse({ rateLimit: 3, clock: handMovedDurations() })
+    const limited = await startService({ rateLimit: 3, clock: handMovedDurations() })
     const answers = []
     for (let n = 0; n < 5; n++) answers.push(await limited.call('GET', '/limits', {}))
     expect(answers.map((one) => [one.status, one.headers.get('x-ratelimit-remaining')])).toEqual([
@@ -363,7 +363,7 @@ describe('the list', () => {
     expect(await page('from=shop@simulator.test')).toMatchObject({ total: 5 })
     expect(await page('from=other@simulator.test')).toMatchObject({ total: 0, totalPages: 0, data: [] })
     expect(await page('status=bounced')).toMatchObject({ total: 0 })
-    expect(await page(`tenant_id=${house.tenantId}`)).toMatchObject({ total: 5 })
+    expect(await page(`tenant_id=${service.tenantId}`)).toMatchObject({ total: 5 })
     const [{ timestamp, timestampIso }] = (await page('perPage=1')).data as unknown as [{ timestamp: number; timestampIso: string }]
     expect(await page(`after=${timestamp}`)).toMatchObject({ total: 0 })
     expect(await page(`after=${timestamp - 0.001}&perPage=1`)).toMatchObject({ data: [{ id: ids[4] }] })
@@ -376,7 +376,7 @@ describe('the list', () => {
     const [item] = (await get('/emails?tag=fields')).body.data as unknown as [Record<string, unknown>]
     expect(item).toEqual({
       id,
-      tenantId: house.tenantId,
+      tenantId: service.tenantId,
       to: 'ann@simulator.test',
       from: letter.from,
       subject: letter.subject,
@@ -450,7 +450,7 @@ describe('an email in detail', () => {
     expect(Object.keys(data).sort()).toEqual([...always].sort())
     expect(data).toMatchObject({
       id,
-      tenantId: house.tenantId,
+      tenantId: service.tenantId,
       to: 'ann@simulator.test',
       from: letter.from,
       subject: letter.subject,
@@ -545,15 +545,15 @@ describe('clients that send headers on everything', () => {
   test('may send a content type with an empty body', async () => {
     const { id } = await send()
     const headers = { 'content-type': 'application/json' }
-    expect(await house.call('GET', '/limits', { key: house.testKey, headers })).toMatchObject({ status: 200 })
-    const retried = await house.call('POST', `/emails/${id}/retry`, { key: house.testKey, headers })
+    expect(await service.call('GET', '/limits', { key: service.testKey, headers })).toMatchObject({ status: 200 })
+    const retried = await service.call('POST', `/emails/${id}/retry`, { key: service.testKey, headers })
     expect([200, 400]).toContain(retried.status)
     if (retried.status === 400) expect(retried.body.error?.code).toBe('email_not_retryable')
   })
 
   test('may leave the content type out, and end a path with a slash', async () => {
-    const headers = { authorization: `Bearer ${house.testKey}` }
-    const answer = await fetch(`http://127.0.0.1:${house.port}/v1/emails/`, {
+    const headers = { authorization: `Bearer ${service.testKey}` }
+    const answer = await fetch(`http://127.0.0.1:${service.port}/v1/emails/`, {
       method: 'POST',
       headers,
       body: Buffer.from(JSON.stringify(letter)),
@@ -564,7 +564,7 @@ describe('clients that send headers on everything', () => {
 
 describe('the OpenAPI document', () => {
   test('lists every route, and needs no key', async () => {
-    const served = await fetch(`http://127.0.0.1:${house.port}/v1/openapi.json`)
+    const served = await fetch(`http://127.0.0.1:${service.port}/v1/openapi.json`)
     expect(served.status).toBe(200)
     const document = (await served.json()) as { openapi: string; paths: Record<string, Record<string, { operationId: string }>> }
     expect(document).toEqual(JSON.parse(JSON.stringify(await openApiDocument())))

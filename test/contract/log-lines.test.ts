@@ -1,17 +1,17 @@
 /** The service's own log: the facts in a request's line, and those left out. */
 import { pino } from 'pino'
 import { expect, test } from 'vitest'
-import { startHouse } from '../support/house.ts'
+import { startService } from '../support/in-process-service.ts'
 
 test('the line of a request names the first emails that it made, and none when it made none', async () => {
   const lines: string[] = []
   const log = pino({ level: 'info' }, { write: (line: string) => void lines.push(line) })
-  await using house = await startHouse({ log, sendLimit: null })
+  await using service = await startService({ log, sendLimit: null })
   const send = async (count: number, idempotencyKey: string) => {
     const to = Array.from({ length: count }, (_, n) => `delivered+${n}@simulator.test`)
     const body = { from: 'hello@simulator.test', to, subject: 'Hello', text: 'Hello' }
-    const { headers, body: answer } = await house.call('POST', '/emails', {
-      key: house.testKey,
+    const { headers, body: answer } = await service.call('POST', '/emails', {
+      key: service.testKey,
       body,
       headers: { 'idempotency-key': idempotencyKey },
     })

@@ -5,8 +5,8 @@
 
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Endpoint, refusalsOf, routes } from '#http'
-import { type Answer, type House, startHouse } from '../support/house.ts'
-import { attachment, goodBodies, prepare } from './good-bodies.ts'
+import { type Answer, type Service, startService } from '../support/in-process-service.ts'
+import { attachment, goodBodies, prepare } from './valid-bodies.ts'
 
 interface Schema {
   type?: string | string[]
@@ -96,21 +96,25 @@ const cases = withBody.flatMap((endpoint) =>
     .map((one) => ({ endpoint, ...one })),
 )
 
-let house: House
+let service: Service
 beforeAll(async () => {
-  house = await startHouse({ rateLimit: null, sendLimit: null })
-  await prepare(house)
+  service = await startService({ rateLimit: null, sendLimit: null })
+  await prepare(service)
 })
-afterAll(() => house.stop())
+afterAll(() => service.stop())
 
 let bodies = 0
 const good = (name: string): Record<string, unknown> => {
   const found = goodBodies[name]
-  if (!found) throw new Error(`good-bodies.ts has no body for ${name}`)
+  if (!found) throw new Error(`valid-bodies.ts has no body for ${name}`)
   return found.body(++bodies)
 }
 const send = async (endpoint: Endpoint, body: string | Buffer, headers: Record<string, string> = {}) =>
-  house.call(endpoint.method, (await goodBodies[endpoint.name]?.path?.(house)) ?? endpoint.path, { key: house.testKey, raw: body, headers })
+  service.call(endpoint.method, (await goodBodies[endpoint.name]?.path?.(service)) ?? endpoint.path, {
+    key: service.testKey,
+    raw: body,
+    headers,
+  })
 
 test('there are at least two hundred ways to get a body wrong', () => {
   expect(cases.length).toBeGreaterThan(200)
@@ -174,21 +178,21 @@ describe.each(withBody.map((endpoint) => [endpoint.name, endpoint] as const))('%
 })
 
 test('25 MB of html is refused by its name', async () => {
-  const answer = await house.call('POST', '/emails', { key: house.testKey, body: { ...good('emails.send'), html: textOf(25_000_000) } })
+  const answer = await service.call('POST', '/emails', { key: service.testKey, body: { ...good('emails.send'), html: textOf(25_000_000) } })
   expect(answer).toMatchObject({ status: 400, body: { error: { code: 'validation_error', field: 'html' } } })
 })
 
 test('an attachment of 25 MB is refused by its name', async () => {
   const body = { ...good('emails.send'), attachments: [{ ...attachment, content: Buffer.alloc(25_000_000).toString('base64') }] }
-  const answer = await house.call('POST', '/emails', { key: house.testKey, body })
+  const answer = await service.call('POST', '/emails', { key: service.testKey, body })
   expect(answer).toMatchObject({ status: 400, body: { error: { code: 'payload_too_large', field: 'attachments[0].content' } } })
 })
 
 test('every problem of a body is told, up to twenty', async () => {
-  const few = await house.call('POST', '/emails', { key: house.testKey, body: { from: 5, to: 'x', subject: '' } })
+  const few = await service.call('POST', '/emails', { key: service.testKey, body: { from: 5, to: 'x', subject: '' } })
   expect(few.body.error?.details?.map((one) => one.field)).toEqual(['from', 'to', 'subject'])
-  const many = await house.call('POST', '/emails', {
-    key: house.testKey,
+  const many = await service.call('POST', '/emails', {
+    key: service.testKey,
     body: { from: 'a@simulator.test', subject: 'x', to: Array(50).fill(1) },
   })
   expect(many.body.error?.details).toHaveLength(20)
@@ -196,9 +200,9 @@ test('every problem of a body is told, up to twenty', async () => {
 
 test('metadata may have keys that objects inherit', async () => {
   const metadata = { constructor: 'a', toString: 'b', hasOwnProperty: 'c' }
-  const sent = await house.call('POST', '/emails', { key: house.testKey, body: { ...good('emails.send'), metadata } })
+  const sent = await service.call('POST', '/emails', { key: service.testKey, body: { ...good('emails.send'), metadata } })
   expect(sent.status).toBe(200)
-  const read = await house.call('GET', `/emails/${(sent.body.data as { id: string }).id}`, { key: house.testKey })
+  const read = await service.call('GET', `/emails/${(sent.body.data as { id: string }).id}`, { key: service.testKey })
   expect(read.body.data).toMatchObject({ metadata })
 })
 

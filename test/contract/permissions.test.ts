@@ -2,30 +2,30 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { permissions } from '#credentials'
 import { type Endpoint, openApiDocument, pathsOf, routes } from '#http'
-import { missingEndpoints, readContractEndpoints, type ServedDocument } from '../../tools/coverage.ts'
-import { type House, startHouse } from '../support/house.ts'
+import { missingEndpoints, readContractEndpoints, type ServedDocument } from '../../tools/api-coverage.ts'
+import { type Service, startService } from '../support/in-process-service.ts'
 
 const everywhere = routes.flatMap((endpoint) => pathsOf(endpoint).map((path) => [`${endpoint.method} ${path}`, endpoint, path] as const))
 
-let house: House
+let service: Service
 let own: string
 let other: string
 let single: Record<string, string>
 let ofTenant: string
 beforeAll(async () => {
-  house = await startHouse({ rateLimit: null })
-  own = await house.makeTenant('Own')
-  other = await house.makeTenant('Other')
+  service = await startService({ rateLimit: null })
+  own = await service.makeTenant('Own')
+  other = await service.makeTenant('Other')
   single = Object.fromEntries(
-    await Promise.all(permissions.map(async (one) => [one, await house.makeKey({ permissions: [one] })] as const)),
+    await Promise.all(permissions.map(async (one) => [one, await service.makeKey({ permissions: [one] })] as const)),
   )
-  ofTenant = await house.makeKey({ tenantId: own })
+  ofTenant = await service.makeKey({ tenantId: own })
 })
-afterAll(() => house.stop())
+afterAll(() => service.stop())
 
 const call = ({ method }: Endpoint, path: string, key: string, tenantId: string) =>
-  house.call(method, path.replace('{tenantId}', tenantId).replace(/\{\w+\}/g, '0'.repeat(22)), { key })
-const codeOf = (answer: Awaited<ReturnType<House['call']>>) => answer.body.error?.code
+  service.call(method, path.replace('{tenantId}', tenantId).replace(/\{\w+\}/g, '0'.repeat(22)), { key })
+const codeOf = (answer: Awaited<ReturnType<Service['call']>>) => answer.body.error?.code
 
 test('every endpoint of the contract is served', async () => {
   expect(missingEndpoints(readContractEndpoints(), (await openApiDocument()) as ServedDocument)).toEqual([])
@@ -61,8 +61,8 @@ describe.each(everywhere)('%s', (_, endpoint, path) => {
 
   test('lets a key of the organisation with full access pass', async () => {
     // The endpoint that deletes a tenant gets a tenant of its own.
-    const tenantId = endpoint.name === 'tenants.delete' ? await house.makeTenant('Spare') : own
-    const answer = await call(endpoint, path, house.testKey, tenantId)
+    const tenantId = endpoint.name === 'tenants.delete' ? await service.makeTenant('Spare') : own
+    const answer = await call(endpoint, path, service.testKey, tenantId)
     expect(answer.status).not.toBe(401)
     expect(answer.status).not.toBe(403)
   })

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { permissions } from '#credentials'
 import { sql } from '#db'
 import { type Endpoint, pathsOf, routes } from '#http'
-import { type House, startHouse } from '../support/house.ts'
+import { type Service, startService } from '../support/in-process-service.ts'
 
 const statuses = [200, 201, 400, 401, 403, 404, 429, 500]
 const everywhere = routes.flatMap((endpoint) => pathsOf(endpoint).map((path) => [`${endpoint.method} ${path}`, endpoint, path] as const))
@@ -19,26 +19,26 @@ const revokeAll = sql`
   set revoked_at = created_at
   where permissions = '{emails:read,emails:send,webhooks:manage}'`
 
-let house: House
+let service: Service
 let reads: Record<string, string>
 let held: string
 let revoked: string
 beforeAll(async () => {
-  house = await startHouse({ rateLimit: null })
+  service = await startService({ rateLimit: null })
   reads = Object.fromEntries(
     await Promise.all(
-      permissions.map(async (one) => [one, await house.makeKey({ permissions: permissions.filter((other) => other !== one) })]),
+      permissions.map(async (one) => [one, await service.makeKey({ permissions: permissions.filter((other) => other !== one) })]),
     ),
   )
-  held = await house.makeKey({ permissions: ['emails:read', 'emails:send', 'domains:manage'] })
-  revoked = await house.makeKey({ permissions: ['emails:read', 'emails:send', 'webhooks:manage'] })
-  await house.db.run(holdAll)
-  await house.db.run(revokeAll)
+  held = await service.makeKey({ permissions: ['emails:read', 'emails:send', 'domains:manage'] })
+  revoked = await service.makeKey({ permissions: ['emails:read', 'emails:send', 'webhooks:manage'] })
+  await service.db.run(holdAll)
+  await service.db.run(revokeAll)
 })
-afterAll(() => house.stop())
+afterAll(() => service.stop())
 
 const call = ({ method }: Endpoint, path: string, key?: string, more = {}) =>
-  house.call(method, filled(path), { ...(key === undefined ? {} : { key }), ...more })
+  service.call(method, filled(path), { ...(key === undefined ? {} : { key }), ...more })
 
 describe.each(everywhere)('%s', (_, endpoint, path) => {
   test('needs a key', async () => {
@@ -73,7 +73,7 @@ describe.each(everywhere)('%s', (_, endpoint, path) => {
       )
     }
     for (const more of sent) {
-      const answer = await call(endpoint, path, house.testKey, more)
+      const answer = await call(endpoint, path, service.testKey, more)
       expect(statuses.filter((one) => one !== 500)).toContain(answer.status)
       if (endpoint.otherTypes === undefined && !endpoint.streams)
         expect(answer.headers.get('x-request-id')).toBe(answer.body.meta.requestId)
@@ -92,7 +92,7 @@ describe.each(everywhere)('%s', (_, endpoint, path) => {
       '?constructor[prototype]=1',
       '?%',
     ]) {
-      const answer = await call(endpoint, path + query, house.testKey)
+      const answer = await call(endpoint, path + query, service.testKey)
       expect(
         statuses.filter((one) => one !== 500),
         query,
@@ -101,7 +101,7 @@ describe.each(everywhere)('%s', (_, endpoint, path) => {
   })
 
   test('tells an unknown tenant only that it is none', async () => {
-    const answer = await call(endpoint, `${path}?tenantId=nobody`, house.testKey)
+    const answer = await call(endpoint, `${path}?tenantId=nobody`, service.testKey)
     if (endpoint.takesTenant && endpoint.query) expect(answer).toMatchObject({ status: 404, body: { error: { code: 'not_found' } } })
   })
 })

@@ -2,13 +2,13 @@
 import { expect, test } from 'vitest'
 import { openIds, systemClock, systemRandom } from '#base'
 import { createKey } from '#credentials'
-import { type House, startHouse } from '../support/house.ts'
+import { type Service, startService } from '../support/in-process-service.ts'
 
 const email = (from: string) => ({ from, to: ['delivered@simulator.test'], subject: 's', html: '<a href="https://shop.example/">x</a>' })
 
-const liveKeyOf = async (house: House, tenantId: string) =>
+const liveKeyOf = async (service: Service, tenantId: string) =>
   (
-    await house.db.transaction((tx) =>
+    await service.db.transaction((tx) =>
       createKey(
         tx,
         { mode: 'live', name: 'live', tenantId, permissions: null },
@@ -18,52 +18,54 @@ const liveKeyOf = async (house: House, tenantId: string) =>
   ).key
 
 test('a test key of any tenant sends from simulator.test, and reads what arrived', async () => {
-  await using house = await startHouse({ rateLimit: null, roles: ['delivery'] })
-  const tenantId = await house.makeTenant('another')
-  const key = await house.makeKey({ tenantId })
+  await using service = await startService({ rateLimit: null, roles: ['delivery'] })
+  const tenantId = await service.makeTenant('another')
+  const key = await service.makeKey({ tenantId })
   const raw = Buffer.from('From: shop@simulator.test\r\nTo: a@b.example\r\nSubject: raw\r\n\r\nHello\r\n').toString('base64')
   const sent = [
-    await house.call('POST', '/emails', { key, body: email('Shop <shop@simulator.test>') }),
-    await house.call('POST', '/emails/raw', {
+    await service.call('POST', '/emails', { key, body: email('Shop <shop@simulator.test>') }),
+    await service.call('POST', '/emails/raw', {
       key,
       body: { from: 'shop@simulator.test', to: ['delivered+raw@simulator.test'], rawMessage: raw },
     }),
-    await house.call('POST', '/emails', { key: house.testKey, body: { ...email('shop@simulator.test'), tenantId } }),
+    await service.call('POST', '/emails', { key: service.testKey, body: { ...email('shop@simulator.test'), tenantId } }),
   ]
   for (const answer of sent) {
     expect(answer.status, answer.text).toBe(200)
     const { id } = answer.body.data as { id: string }
-    await expect.poll(async () => (await house.call('GET', `/emails/${id}`, { key })).body.data).toMatchObject({ status: 'sent', tenantId })
+    await expect
+      .poll(async () => (await service.call('GET', `/emails/${id}`, { key })).body.data)
+      .toMatchObject({ status: 'sent', tenantId })
   }
-  expect((await house.call('GET', '/test/inbox?to=delivered@simulator.test', { key })).body.total).toBe(2)
-  expect((await house.call('GET', '/domains', { key })).body.data).toEqual({ domains: [] })
+  expect((await service.call('GET', '/test/inbox?to=delivered@simulator.test', { key })).body.total).toBe(2)
+  expect((await service.call('GET', '/domains', { key })).body.data).toEqual({ domains: [] })
 })
 
 test('simulator.test stays closed to live keys, and cannot be added', async () => {
-  await using house = await startHouse({ rateLimit: null })
-  const tenantId = await house.makeTenant('another')
-  for (const key of [house.liveKey, await liveKeyOf(house, tenantId)]) {
-    const refused = await house.call('POST', '/emails', { key, body: email('shop@simulator.test') })
+  await using service = await startService({ rateLimit: null })
+  const tenantId = await service.makeTenant('another')
+  for (const key of [service.liveKey, await liveKeyOf(service, tenantId)]) {
+    const refused = await service.call('POST', '/emails', { key, body: email('shop@simulator.test') })
     expect(refused).toMatchObject({ status: 400, body: { error: { code: 'domain_not_verified', field: 'from' } } })
     expect(refused.body.error?.message).toContain('test keys')
   }
   for (const name of ['simulator.test', 'Simulator.TEST']) {
-    const refused = await house.call('POST', '/domains', { key: house.liveKey, body: { name, tenantId } })
+    const refused = await service.call('POST', '/domains', { key: service.liveKey, body: { name, tenantId } })
     expect(refused).toMatchObject({ status: 400, body: { error: { code: 'validation_error', field: 'name' } } })
     expect(refused.body.error?.message).toContain('test key')
   }
 })
 
 test('a refused sender is told an address that it may send from, if there is one', async () => {
-  const suggestionOf = async (house: House, key: string) => {
-    const refused = await house.call('POST', '/emails', { key, body: email('shop@elsewhere.example') })
+  const suggestionOf = async (service: Service, key: string) => {
+    const refused = await service.call('POST', '/emails', { key, body: email('shop@elsewhere.example') })
     expect(refused).toMatchObject({ status: 400, body: { error: { code: 'domain_not_verified' } } })
     return refused.body.error?.suggestion
   }
-  await using house = await startHouse({ settings: { POSTRIDER_HOSTNAME: 'mail.example.net' } })
-  expect(await suggestionOf(house, house.liveKey)).toContain('sandbox@mail.example.net')
-  expect(await suggestionOf(house, house.testKey)).toContain('simulator.test')
+  await using service = await startService({ settings: { POSTRIDER_HOSTNAME: 'mail.example.net' } })
+  expect(await suggestionOf(service, service.liveKey)).toContain('sandbox@mail.example.net')
+  expect(await suggestionOf(service, service.testKey)).toContain('simulator.test')
   // Mail programs do not accept sandbox@vm as an address, and neither does Postrider.
-  await using alone = await startHouse({ settings: { POSTRIDER_HOSTNAME: 'vm' } })
+  await using alone = await startService({ settings: { POSTRIDER_HOSTNAME: 'vm' } })
   expect(await suggestionOf(alone, alone.liveKey)).not.toMatch(/sandbox/)
 })

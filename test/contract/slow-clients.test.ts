@@ -4,17 +4,17 @@
  */
 import { connect, type Socket } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type House, startHouse } from '../support/house.ts'
+import { type Service, startService } from '../support/in-process-service.ts'
 
 const bounds = { headersMs: 400, requestMs: 800, connectionsPerAddress: 20 }
 /** The server checks its time limits periodically, not to the millisecond. */
 const graceMs = 2000
 
-let house: House
+let service: Service
 beforeAll(async () => {
-  house = await startHouse({ rateLimit: null, bounds })
+  service = await startService({ rateLimit: null, bounds })
 })
-afterAll(() => house.stop())
+afterAll(() => service.stop())
 
 interface Ended {
   text: string
@@ -24,7 +24,7 @@ interface Ended {
 /** Writes `parts` one by one while the connection lives; resolves when the server has ended it. */
 function talk(parts: Iterable<string>, everyMs = 0): Promise<Ended> {
   const startMs = performance.now()
-  const socket: Socket = connect(house.port, '127.0.0.1')
+  const socket: Socket = connect(service.port, '127.0.0.1')
   let text = ''
   const iterator = parts[Symbol.iterator]()
   const writeNext = () => {
@@ -50,7 +50,7 @@ function* drops(first: string, drop: string): Generator<string> {
 }
 
 const head = (more: string) =>
-  `POST /v1/emails HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${house.testKey}\r\nContent-Type: application/json\r\n${more}\r\n`
+  `POST /v1/emails HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${service.testKey}\r\nContent-Type: application/json\r\n${more}\r\n`
 
 describe('a client', () => {
   test('that never ends its headers is cut off', async () => {
@@ -74,7 +74,7 @@ describe('a client', () => {
   })
 
   test('that was answered before its body came hears no second answer when that never comes', async () => {
-    const { text, afterMs } = await talk(drops(head('Content-Length: 100000\r\n').replace(house.testKey, 'none'), 'x'), 50)
+    const { text, afterMs } = await talk(drops(head('Content-Length: 100000\r\n').replace(service.testKey, 'none'), 'x'), 50)
     expect(afterMs).toBeLessThan(bounds.requestMs + graceMs)
     expect(text.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 401'])
   })
@@ -90,7 +90,7 @@ describe('a client', () => {
     const turnedAway = (await Promise.all(idle)).filter(({ text }) => text === '')
     expect(turnedAway.length).toBeGreaterThanOrEqual(bounds.connectionsPerAddress)
     expect(turnedAway.length).toBeLessThan(idle.length)
-    expect(await house.call('GET', '/limits', { key: house.testKey })).toMatchObject({ status: 200 })
+    expect(await service.call('GET', '/limits', { key: service.testKey })).toMatchObject({ status: 200 })
   })
 })
 

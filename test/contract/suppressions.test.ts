@@ -3,19 +3,19 @@
 import { request } from 'node:http'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Answer, type House, startHouse } from '../support/house.ts'
+import { type Answer, type Service, startService } from '../support/in-process-service.ts'
 
-let house: House
+let service: Service
 let tenantId: string
 let tenantKey: string
 beforeAll(async () => {
-  house = await startHouse({ rateLimit: null })
-  tenantId = await house.makeTenant('Shop')
-  tenantKey = await house.makeKey({ tenantId })
+  service = await startService({ rateLimit: null })
+  tenantId = await service.makeTenant('Shop')
+  tenantKey = await service.makeKey({ tenantId })
 })
-afterAll(() => house.stop())
+afterAll(() => service.stop())
 
-const ask = (method: string, path: string, body?: object, key = house.testKey) => house.call(method, path, { key, body })
+const ask = (method: string, path: string, body?: object, key = service.testKey) => service.call(method, path, { key, body })
 const add = (body: object, path = '/suppressions', key?: string) => ask('POST', path, body, key)
 const iso = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
 const addresses = ({ body }: Answer) => (body.data as { address: string }[]).map(({ address }) => address)
@@ -23,7 +23,7 @@ const addresses = ({ body }: Answer) => (body.data as { address: string }[]).map
 /** Sends the path unchanged: fetch would encode unusual characters. */
 const rawGet = (path: string) =>
   new Promise<{ status: number; data: { address: string; suppressed: boolean } }>((resolve, reject) => {
-    const options = { port: house.port, path: `/v1${path}`, headers: { authorization: `Bearer ${house.testKey}` } }
+    const options = { port: service.port, path: `/v1${path}`, headers: { authorization: `Bearer ${service.testKey}` } }
     const asked = request(options, (answer) => {
       const pieces: Buffer[] = []
       answer.on('data', (piece: Buffer) => pieces.push(piece))
@@ -71,8 +71,8 @@ describe('an entry', () => {
 
   test('is taken away once', async () => {
     await add({ address: 'gone@example.org' })
-    const options = { key: house.testKey, headers: { 'content-type': 'application/json' } }
-    const taken = await house.call('DELETE', '/suppressions/GONE%40example.org', options)
+    const options = { key: service.testKey, headers: { 'content-type': 'application/json' } }
+    const taken = await service.call('DELETE', '/suppressions/GONE%40example.org', options)
     expect(taken).toMatchObject({ status: 200, body: { data: { message: expect.stringMatching(/./) } } })
     expect(await ask('DELETE', '/suppressions/gone@example.org')).toMatchObject({ status: 404, body: { error: { code: 'not_found' } } })
     expect(await ask('DELETE', '/suppressions/no-address')).toMatchObject({ status: 404 })
@@ -139,7 +139,7 @@ describe('an address in a path', () => {
 
 describe('the lists', () => {
   test('of tenants and of the organisation are kept apart, whichever path leads to them', async () => {
-    const other = await house.makeTenant('Other')
+    const other = await service.makeTenant('Other')
     const base = `/tenants/${tenantId}/suppressions`
     expect((await add({ address: 'one@example.org' }, base)).body.data).toMatchObject({ tenantId })
     expect((await add({ address: 'two@example.org', tenantId })).body.data).toMatchObject({ tenantId })
@@ -158,11 +158,11 @@ describe('the lists', () => {
 
   test('of another tenant are out of reach of a tenant key', async () => {
     const mismatch = { status: 403, body: { error: { code: 'tenant_mismatch' } } }
-    const path = `/tenants/${house.tenantId}/suppressions`
+    const path = `/tenants/${service.tenantId}/suppressions`
     expect(await ask('GET', path, undefined, tenantKey)).toMatchObject(mismatch)
     expect(await add({ address: 'x@example.org' }, path, tenantKey)).toMatchObject(mismatch)
-    expect(await add({ address: 'x@example.org', tenantId: house.tenantId }, '/suppressions', tenantKey)).toMatchObject(mismatch)
-    expect(await add({ suppressions: [], tenantId: house.tenantId }, '/suppressions/bulk', tenantKey)).toMatchObject(mismatch)
+    expect(await add({ address: 'x@example.org', tenantId: service.tenantId }, '/suppressions', tenantKey)).toMatchObject(mismatch)
+    expect(await add({ suppressions: [], tenantId: service.tenantId }, '/suppressions/bulk', tenantKey)).toMatchObject(mismatch)
     expect(await add({ address: 'x@example.org', tenantId: 'nobody' })).toMatchObject({
       status: 404,
       body: { error: { code: 'not_found' } },
@@ -171,7 +171,7 @@ describe('the lists', () => {
   })
 
   test('are filtered by a part of the address, taken literally, and by the whole reason, and paged', async () => {
-    const filling = await house.makeTenant('Filling')
+    const filling = await service.makeTenant('Filling')
     const base = `/tenants/${filling}/suppressions`
     const suppressions = ['a_b', 'axb', '100%', 'Abc'].map((name) => ({ address: `${name}@example.org`, reason: `for ${name}` }))
     await add({ suppressions }, `${base}/bulk`)

@@ -2,8 +2,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { sql } from '#db'
 import { addSource, assignPool, removeSource } from '#delivery'
-import { setLimits, tenantSubject } from '#limits'
-import { type Answer, type Asked, type House, startHouse } from '../support/house.ts'
+import { setLimits, tenantLimitScope } from '#limits'
+import { type Answer, type RequestOptions, type Service, startService } from '../support/in-process-service.ts'
 
 const domainOf = sql<{ id: number }>`
   select id
@@ -12,30 +12,30 @@ const domainOf = sql<{ id: number }>`
 const leftOf = sql<{ left: number }>`
   select (select count(*) from domains where tenant_id = $1) + (select count(*) from track_domains where tenant_id = $1)
     + (select count(*) from webhooks where tenant_id = $1) + (select count(*) from suppressions where tenant_id = $1)
-    + (select count(*) from pool_assignments where tenant_id = $1) + (select count(*) from limit_settings where subject = 'tenant:' || $1)
+    + (select count(*) from pool_assignments where tenant_id = $1) + (select count(*) from limit_overrides where scope = 'tenant:' || $1)
     + (select count(*) from credentials where tenant_id = $1 and (revoked_at is null or sealed_key is not null)) as left`
 
-let house: House
+let service: Service
 let own: string
 let other: string
 let keys: Record<'organisation' | 'limited' | 'tenant' | 'limitedTenant', string>
 beforeAll(async () => {
-  house = await startHouse({ rateLimit: null, settings: { POSTRIDER_REVEAL_KEYS: 'on' } })
-  own = await house.makeTenant('Own')
-  other = await house.makeTenant('Other')
+  service = await startService({ rateLimit: null, settings: { POSTRIDER_REVEAL_KEYS: 'on' } })
+  own = await service.makeTenant('Own')
+  other = await service.makeTenant('Other')
   keys = {
-    organisation: house.liveKey,
-    limited: await house.makeKey({
+    organisation: service.liveKey,
+    limited: await service.makeKey({
       permissions: ['emails:send', 'emails:read', 'domains:manage', 'webhooks:manage', 'suppressions:manage'],
     }),
-    tenant: await house.makeKey({ tenantId: own }),
-    limitedTenant: await house.makeKey({ tenantId: own, permissions: ['emails:send'] }),
+    tenant: await service.makeKey({ tenantId: own }),
+    limitedTenant: await service.makeKey({ tenantId: own, permissions: ['emails:send'] }),
   }
 })
-afterAll(() => house.stop())
+afterAll(() => service.stop())
 
-const call = (method: string, path: string, body?: object, asked: Asked = {}) =>
-  house.call(method, path, { key: house.liveKey, ...(body ? { body } : {}), ...asked })
+const call = (method: string, path: string, body?: object, asked: RequestOptions = {}) =>
+  service.call(method, path, { key: service.liveKey, ...(body ? { body } : {}), ...asked })
 const idIn = (answer: Answer) => (answer.body.data as { id: number }).id
 const codeOf = (answer: Answer) => answer.body.error?.code ?? answer.status
 const credentialOf = async (tenantId: string | null) =>
@@ -84,7 +84,7 @@ describe('who may do what', () => {
       const there = path
         .replace('{own}', own)
         .replace('{other}', other)
-        .replace('{new}', path.includes('{new}') ? await house.makeTenant('Short') : '')
+        .replace('{new}', path.includes('{new}') ? await service.makeTenant('Short') : '')
         .replace('{id}', path.includes('{id}') ? String(await credentialOf(own)) : '')
       const answer = await call(method, there, body, { key })
       const code = expected[kind as keyof typeof keys]
@@ -174,10 +174,10 @@ describe('a malformed body', () => {
 
 describe('under an archived tenant', () => {
   test('nothing is made, and all that is there can be read, changed and removed', async () => {
-    const id = await house.makeTenant('Archive')
+    const id = await service.makeTenant('Archive')
     const credential = await credentialOf(id)
-    await house.addDomain(id, 'archive.test')
-    const domainId = (await house.db.first(domainOf, [id]))?.id
+    await service.addDomain(id, 'archive.test')
+    const domainId = (await service.db.first(domainOf, [id]))?.id
     await call('POST', `/tenants/${id}/suppressions`, { address: 'a@example.com' })
     await call('PATCH', `/tenants/${id}`, { status: 'archived' })
     for (const [path, body] of [
@@ -203,9 +203,9 @@ describe('under an archived tenant', () => {
 
 describe('a deleted tenant', () => {
   test('leaves no row but its revoked keys, and no copy of those', async () => {
-    const id = await house.makeTenant('Leaving')
-    await house.addDomain(id, 'leaving.example')
-    const domainId = (await house.db.first(domainOf, [id]))?.id
+    const id = await service.makeTenant('Leaving')
+    await service.addDomain(id, 'leaving.example')
+    const domainId = (await service.db.first(domainOf, [id]))?.id
     const track = { domainId, name: 'click' }
     for (const [path, body] of [
       ['tracking', track],
@@ -215,17 +215,17 @@ describe('a deleted tenant', () => {
       ['webhooks', { name: 'x', url: 'https://hooks.example.com/x', events: ['MessageSent'] }],
     ] as const)
       expect((await call('POST', `/tenants/${id}/${path}`, body)).status).toBe(201)
-    await setLimits(house.db, tenantSubject(id), { sendPerHour: 5 })
-    await addSource(house.db, { address: '192.0.2.9', ehloName: null, pool: 'bulk', warmUp: 'none' }, Date.now())
-    await assignPool(house.db, { pool: 'bulk', tenantId: id, tag: '' }, Date.now())
-    expect((await house.db.first(leftOf, [id]))?.left).toBe(8)
+    await setLimits(service.db, tenantLimitScope(id), { sendPerHour: 5 })
+    await addSource(service.db, { address: '192.0.2.9', ehloName: null, pool: 'bulk', warmUp: 'none' }, Date.now())
+    await assignPool(service.db, { pool: 'bulk', tenantId: id, tag: '' }, Date.now())
+    expect((await service.db.first(leftOf, [id]))?.left).toBe(8)
     expect(await call('DELETE', `/tenants/${id}`)).toMatchObject({ status: 200 })
-    expect((await house.db.first(leftOf, [id]))?.left).toBe(0)
-    expect(await removeSource(house.db, '192.0.2.9', Date.now())).toMatchObject({ pool: 'bulk' })
+    expect((await service.db.first(leftOf, [id]))?.left).toBe(0)
+    expect(await removeSource(service.db, '192.0.2.9', Date.now())).toMatchObject({ pool: 'bulk' })
 
     // The names are free again for another tenant.
-    await house.addDomain(other, 'leaving.example')
-    const again = { ...track, domainId: (await house.db.first(domainOf, [other]))?.id }
+    await service.addDomain(other, 'leaving.example')
+    const again = { ...track, domainId: (await service.db.first(domainOf, [other]))?.id }
     expect(await call('POST', `/tenants/${other}/tracking`, again)).toMatchObject({ status: 201 })
   })
 })
@@ -233,7 +233,7 @@ describe('a deleted tenant', () => {
 describe('what happens at the same moment', () => {
   test('no key made while its tenant is deleted outlives it', async () => {
     for (let round = 0; round < 10; round++) {
-      const id = await house.makeTenant('Vanishing')
+      const id = await service.makeTenant('Vanishing')
       const making = Array.from({ length: 6 }, () => call('POST', `/tenants/${id}/credentials`, newKey))
       const [made] = await Promise.all([Promise.all(making), call('DELETE', `/tenants/${id}`)])
       for (const answer of made) {
@@ -247,7 +247,7 @@ describe('what happens at the same moment', () => {
 
   test('nothing else made while its tenant is deleted outlives it', async () => {
     for (let round = 0; round < 8; round++) {
-      const id = await house.makeTenant('Vanishing')
+      const id = await service.makeTenant('Vanishing')
       const make = [
         ['webhooks', { name: 'x', url: 'https://hooks.example.com/x' }],
         ['domains', { name: 'first.example' }],
@@ -260,13 +260,13 @@ describe('what happens at the same moment', () => {
         call('DELETE', `/tenants/${id}`),
       ])
       for (const answer of made) expect([201, 404]).toContain(answer.status)
-      expect((await house.db.first(leftOf, [id]))?.left).toBe(0)
+      expect((await service.db.first(leftOf, [id]))?.left).toBe(0)
     }
   })
 
   test('a webhook that is tried while its tenant is deleted is tried or not found', async () => {
     for (let round = 0; round < 8; round++) {
-      const id = await house.makeTenant('Vanishing')
+      const id = await service.makeTenant('Vanishing')
       const webhook = idIn(await call('POST', `/tenants/${id}/webhooks`, { name: 'x', url: 'https://hooks.example.com/x' }))
       const trying = Array.from({ length: 8 }, () => call('POST', `/webhooks/${webhook}/test`, { event: 'MessageSent' }))
       // A change to a tenant drops the cached tenant.
@@ -278,7 +278,7 @@ describe('what happens at the same moment', () => {
 
   test('a track domain made while its sending domain is deleted is gone with it, or its domain not found', async () => {
     for (let round = 0; round < 8; round++) {
-      await house.addDomain(own, `round${round}.example`)
+      await service.addDomain(own, `round${round}.example`)
       const { domains } = (await call('GET', `/tenants/${own}/domains`)).body.data as { domains: { id: number }[] }
       const domainId = domains[0]?.id
       const making = Array.from({ length: 8 }, (_, n) => call('POST', '/tracking', { domainId, name: `click${n}` }))
@@ -289,7 +289,7 @@ describe('what happens at the same moment', () => {
   })
 
   test('only one of two deletions succeeds', async () => {
-    const id = await house.makeTenant('Twice')
+    const id = await service.makeTenant('Twice')
     const answers = await Promise.all([call('DELETE', `/tenants/${id}`), call('DELETE', `/tenants/${id}`)])
     expect(new Set(answers.map((answer) => answer.status))).toEqual(new Set([200, 404]))
     const credential = await credentialOf(null)
@@ -300,11 +300,11 @@ describe('what happens at the same moment', () => {
 
 describe('paging while rows are added', () => {
   test.each<[string, () => Promise<{ path: string; add: () => Promise<unknown> }>]>([
-    ['tenants', async () => ({ path: '/tenants', add: () => house.makeTenant('Paged') })],
+    ['tenants', async () => ({ path: '/tenants', add: () => service.makeTenant('Paged') })],
     [
       'credentials',
       async () => {
-        const id = await house.makeTenant('Paged')
+        const id = await service.makeTenant('Paged')
         return { path: `/tenants/${id}/credentials`, add: () => credentialOf(id) }
       },
     ],

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { pauseQueue, readQueue } from '#delivery'
-import { neverTwice } from '../support/clock.ts'
-import { type Answer, type Asked, type House, startHouse } from '../support/house.ts'
+import { type Answer, type RequestOptions, type Service, startService } from '../support/in-process-service.ts'
+import { neverTwice } from '../support/test-clock.ts'
 
 interface Tenant {
   id: string
@@ -12,14 +12,14 @@ interface Tenant {
   updatedAt: string
 }
 
-let house: House
+let service: Service
 beforeAll(async () => {
-  house = await startHouse({ rateLimit: null, sendLimit: null, roles: ['delivery', 'housekeeping'], clock: neverTwice() })
+  service = await startService({ rateLimit: null, sendLimit: null, roles: ['delivery', 'housekeeping'], clock: neverTwice() })
 })
-afterAll(() => house.stop())
+afterAll(() => service.stop())
 
-const call = (method: string, path: string, body?: object, asked: Asked = {}) =>
-  house.call(method, path, { key: house.liveKey, ...(body ? { body } : {}), ...asked })
+const call = (method: string, path: string, body?: object, asked: RequestOptions = {}) =>
+  service.call(method, path, { key: service.liveKey, ...(body ? { body } : {}), ...asked })
 const tenantIn = (answer: Answer) => answer.body.data as Tenant
 const made = async (body: object = { name: 'Acme' }) => tenantIn(await call('POST', '/tenants', body))
 
@@ -38,7 +38,7 @@ describe('a new tenant', () => {
       updatedAt: tenant.createdAt,
       created_at: tenant.createdAt,
       updated_at: tenant.createdAt,
-      pausedBecause: null,
+      pauseReason: null,
     })
     expect(tenantIn(await call('GET', `/tenants/${tenant.id}`))).toEqual(tenant)
   })
@@ -152,20 +152,20 @@ describe('a change', () => {
 
   test('never suspends, archives or deletes the default tenant', async () => {
     for (const status of ['suspended', 'archived'])
-      expect(await call('PATCH', `/tenants/${house.tenantId}`, { status })).toMatchObject({
+      expect(await call('PATCH', `/tenants/${service.tenantId}`, { status })).toMatchObject({
         status: 400,
         body: { error: { code: 'default_tenant_protected' } },
       })
-    expect(await call('DELETE', `/tenants/${house.tenantId}`)).toMatchObject({
+    expect(await call('DELETE', `/tenants/${service.tenantId}`)).toMatchObject({
       status: 400,
       body: { error: { code: 'default_tenant_protected' } },
     })
-    expect(await call('PATCH', `/tenants/${house.tenantId}`, { status: 'active' })).toMatchObject({ status: 200 })
+    expect(await call('PATCH', `/tenants/${service.tenantId}`, { status: 'active' })).toMatchObject({ status: 200 })
   })
 
   test('of the status refuses sends at once', async () => {
     const { id } = await made()
-    await house.addDomain(id, 'states.test')
+    await service.addDomain(id, 'states.test')
     const send = () => call('POST', '/emails', { tenantId: id, from: 'a@states.test', to: ['b@simulator.test'], subject: 's', text: 't' })
     expect((await send()).status).toBe(200)
     await call('PATCH', `/tenants/${id}`, { status: 'suspended' })
@@ -181,9 +181,9 @@ describe('a change', () => {
 describe('who may see it', () => {
   test('any key of the tenant itself, whatever its permissions, and no key of another', async () => {
     const { id } = await made()
-    const own = await house.makeKey({ tenantId: id, permissions: ['emails:send'] })
-    const limited = await house.makeKey({ permissions: ['emails:read'] })
-    const other = await house.makeKey({ tenantId: (await made()).id })
+    const own = await service.makeKey({ tenantId: id, permissions: ['emails:send'] })
+    const limited = await service.makeKey({ permissions: ['emails:read'] })
+    const other = await service.makeKey({ tenantId: (await made()).id })
     expect(await call('GET', `/tenants/${id}`, undefined, { key: own })).toMatchObject({ status: 200, body: { data: { id } } })
     expect(await call('GET', `/tenants/${id}`, undefined, { key: limited })).toMatchObject({
       body: { error: { code: 'permission_denied' } },
@@ -205,8 +205,8 @@ describe('who may see it', () => {
 describe('a deleted tenant', () => {
   test('takes its keys, domains and suppressions along, and leaves its emails to the organisation', async () => {
     const { id } = await made()
-    await house.addDomain(id, 'leaving.test')
-    const key = await house.makeKey({ tenantId: id })
+    await service.addDomain(id, 'leaving.test')
+    const key = await service.makeKey({ tenantId: id })
     const sent = await call(
       'POST',
       '/emails',
@@ -215,7 +215,7 @@ describe('a deleted tenant', () => {
     )
     const emailId = (sent.body.data as { id: string }).id
     await call('POST', `/tenants/${id}/suppressions`, { address: 'x@example.com' })
-    await pauseQueue(house.db, { tenantId: id, kind: 'domain', name: 'leaving.test' }, 'a test', Date.now())
+    await pauseQueue(service.db, { tenantId: id, kind: 'domain', name: 'leaving.test' }, 'a test', Date.now())
     expect(await call('DELETE', `/tenants/${id}`)).toMatchObject({ status: 200, body: { data: { deleted: true } } })
 
     expect(await call('GET', '/limits', undefined, { key })).toMatchObject({ status: 401, body: { error: { code: 'expired_api_key' } } })
@@ -225,7 +225,7 @@ describe('a deleted tenant', () => {
       ['GET', `/tenants/${id}/suppressions`],
     ] as const)
       expect(await call(method, path)).toMatchObject({ status: 404, body: { error: { code: 'not_found' } } })
-    expect((await readQueue(house.db, null, 1, Date.now())).stops).toEqual([])
+    expect((await readQueue(service.db, null, 1, Date.now())).pauses).toEqual([])
     const status = async () => (await call('GET', `/emails/${emailId}`)).body.data as { status: string; tenantId: string }
     expect((await status()).tenantId).toBe(id)
     await expect.poll(async () => (await status()).status, { timeout: 10_000, interval: 50 }).toBe('hardfail')

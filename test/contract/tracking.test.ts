@@ -3,7 +3,7 @@ import { systemClock } from '#base'
 import { sql } from '#db'
 import { openResolver } from '#net'
 import { checkDueTrackDomains } from '#tracking'
-import { type Answer, type Asked, type House, startHouse } from '../support/house.ts'
+import { type Answer, type RequestOptions, type Service, startService } from '../support/in-process-service.ts'
 import { startTestDns, type TestDns } from '../support/test-dns.ts'
 
 interface Track {
@@ -14,19 +14,19 @@ interface Track {
 }
 
 let dns: TestDns
-let house: House
+let service: Service
 let tenantId: string
 let domainId: number
 let count = 0
 beforeAll(async () => {
   dns = await startTestDns()
-  house = await startHouse({ rateLimit: null, settings: { POSTRIDER_DNS: dns.address } })
-  tenantId = await house.makeTenant('Tracker')
-  await house.addDomain(tenantId, 'mail.tracker.example')
+  service = await startService({ rateLimit: null, settings: { POSTRIDER_DNS: dns.address } })
+  tenantId = await service.makeTenant('Tracker')
+  await service.addDomain(tenantId, 'mail.tracker.example')
   domainId = await idOf('mail.tracker.example')
 })
 afterAll(async () => {
-  await house.stop()
+  await service.stop()
   await dns.close()
 })
 beforeEach(() => {
@@ -52,9 +52,9 @@ const grow = sql`
   set created_at = created_at - interval '8 days', next_check_at = created_at
   where id = $1`
 
-const idOf = async (name: string) => (await house.db.first(domainByName, [name]))?.id as number
-const call = (method: string, path: string, body?: object, asked: Asked = {}) =>
-  house.call(method, path, { key: house.liveKey, ...(body ? { body } : {}), ...asked })
+const idOf = async (name: string) => (await service.db.first(domainByName, [name]))?.id as number
+const call = (method: string, path: string, body?: object, asked: RequestOptions = {}) =>
+  service.call(method, path, { key: service.liveKey, ...(body ? { body } : {}), ...asked })
 const trackIn = (answer: Answer) => answer.body.data as Track
 const made = async (body: object = {}) => {
   const answer = await call('POST', '/tracking', { domainId, name: `t${count}`, ...body })
@@ -128,8 +128,8 @@ describe('a new track domain', () => {
   })
 
   test('needs a sending domain within reach', async () => {
-    const other = await house.makeTenant('Other')
-    const key = await house.makeKey({ tenantId: other })
+    const other = await service.makeTenant('Other')
+    const key = await service.makeKey({ tenantId: other })
     for (const [body, asked] of [
       [{ domainId: 999_999 }, {}],
       [{ domainId }, { key }],
@@ -188,12 +188,12 @@ describe('verifying', () => {
     const wrong = await made({ name: `w${count}` })
     const old = await made({ name: `o${count}` })
     dns.set(right.fullName, 'CNAME', ['track.house.test'])
-    await house.db.run(makeDue)
-    await house.db.run(grow, [old.id])
-    const resolver = openResolver({ servers: [dns.address], clock: systemClock, ids: { fraction: Math.random } })
-    while ((await checkDueTrackDomains({ db: house.db, clock: systemClock, resolver, hostname: 'house.test' })) > 0);
+    await service.db.run(makeDue)
+    await service.db.run(grow, [old.id])
+    const resolver = openResolver({ servers: [dns.address], clock: systemClock, ids: { random: Math.random } })
+    while ((await checkDueTrackDomains({ db: service.db, clock: systemClock, resolver, hostname: 'house.test' })) > 0);
     expect(trackIn(await call('GET', `/tracking/${right.id}`)).dnsOk).toBe(true)
-    const minutes = async (id: string) => (await house.db.first(nextCheck, [id]))?.minutes
+    const minutes = async (id: string) => (await service.db.first(nextCheck, [id]))?.minutes
     expect(await minutes(right.id)).toBeCloseTo(60, 0)
     expect(await minutes(wrong.id)).toBeCloseTo(10, 0)
     expect(await minutes(old.id)).toBe(null)
@@ -216,15 +216,15 @@ describe('going', () => {
   })
 
   test('happens with the sending domain', async () => {
-    await house.addDomain(tenantId, 'gone.tracker.example')
+    await service.addDomain(tenantId, 'gone.tracker.example')
     const { id } = await made({ domainId: await idOf('gone.tracker.example') })
-    await house.db.run(dropDomain, ['gone.tracker.example'])
+    await service.db.run(dropDomain, ['gone.tracker.example'])
     expect(await call('GET', `/tracking/${id}`)).toMatchObject({ status: 404 })
   })
 
   test('is nothing another tenant can do', async () => {
     const { id } = await made()
-    const key = await house.makeKey({ tenantId: await house.makeTenant('Stranger') })
+    const key = await service.makeKey({ tenantId: await service.makeTenant('Stranger') })
     for (const method of ['GET', 'DELETE']) expect(await call(method, `/tracking/${id}`, undefined, { key })).toMatchObject({ status: 404 })
     expect((await call('GET', '/tracking', undefined, { key })).body.data).toEqual({ trackDomains: [] })
     expect(await call('GET', `/tracking/${id}`)).toMatchObject({ status: 200 })

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { halfPastTwelve } from '../support/clock.ts'
-import { type Answer, type Asked, type House, startHouse } from '../support/house.ts'
+import { type Answer, type RequestOptions, type Service, startService } from '../support/in-process-service.ts'
+import { halfPastTwelve } from '../support/test-clock.ts'
 
 interface Counts {
   sent: number
@@ -12,14 +12,14 @@ interface Counts {
   test: number
 }
 
-let house: House
+let service: Service
 let acme: string
 let zulu: string
 beforeAll(async () => {
-  house = await startHouse({ rateLimit: null, sendLimit: 1000, roles: ['delivery', 'housekeeping'], clock: halfPastTwelve })
+  service = await startService({ rateLimit: null, sendLimit: 1000, roles: ['delivery', 'housekeeping'], clock: halfPastTwelve })
   acme = await tenant('Acme, "the" best', { externalId: 4711 })
   zulu = await tenant(' =Zulu', { external_id: 'z-1' })
-  await house.addDomain(acme, 'acme.test')
+  await service.addDomain(acme, 'acme.test')
   const ids = await Promise.all(
     ['delivered', 'delivered', 'delivered', 'hardfail', 'softfail'].map((how) =>
       send({ tenantId: acme, from: 'a@acme.test', to: [`${how}@simulator.test`] }),
@@ -29,14 +29,18 @@ beforeAll(async () => {
   const settled = ['sent', 'sent', 'sent', 'hardfail', 'softfail']
   await vi.waitFor(async () => expect(await statuses()).toEqual(settled), { timeout: 15_000, interval: 50 })
 })
-afterAll(() => house.stop())
+afterAll(() => service.stop())
 
-const get = (path: string, asked: Asked = {}) => house.call('GET', path, { key: house.liveKey, ...asked })
+const get = (path: string, asked: RequestOptions = {}) => service.call('GET', path, { key: service.liveKey, ...asked })
 const dataIn = (answer: Answer) => answer.body.data
 const tenant = async (name: string, metadata: object) =>
-  ((await house.call('POST', '/tenants', { key: house.liveKey, body: { name, metadata } })).body.data as { id: string }).id
+  ((await service.call('POST', '/tenants', { key: service.liveKey, body: { name, metadata } })).body.data as { id: string }).id
 const send = async (body: object) =>
-  ((await house.call('POST', '/emails', { key: house.testKey, body: { subject: 's', text: 't', ...body } })).body.data as { id: string }).id
+  (
+    (await service.call('POST', '/emails', { key: service.testKey, body: { subject: 's', text: 't', ...body } })).body.data as {
+      id: string
+    }
+  ).id
 
 const acmeCounts: Counts = { sent: 5, delivered: 3, soft_failed: 1, hard_failed: 1, bounced: 0, held: 0, test: 5 }
 const nothing: Counts = { sent: 0, delivered: 0, soft_failed: 0, hard_failed: 0, bounced: 0, held: 0, test: 0 }
@@ -67,8 +71,8 @@ describe('GET /usage', () => {
   })
 
   test('is for organisation-level keys that may read emails', async () => {
-    const own = await house.makeKey({ tenantId: acme })
-    const sender = await house.makeKey({ permissions: ['emails:send'] })
+    const own = await service.makeKey({ tenantId: acme })
+    const sender = await service.makeKey({ permissions: ['emails:send'] })
     for (const path of ['/usage', '/usage/tenants', '/usage/export'])
       for (const key of [own, sender])
         expect(await get(path, { key })).toMatchObject({ status: 403, body: { error: { code: 'permission_denied' } } })
@@ -86,8 +90,8 @@ describe('GET /usage/tenants', () => {
       emails: acmeCounts,
       rates: { delivery_rate: 0.6, bounce_rate: 0 },
     })
-    expect((await items('sort=tenant_name')).map((one) => one.tenantId)).toEqual([zulu, acme, house.tenantId])
-    expect((await items('sort=-tenant_name')).map((one) => one.tenantId)).toEqual([house.tenantId, acme, zulu])
+    expect((await items('sort=tenant_name')).map((one) => one.tenantId)).toEqual([zulu, acme, service.tenantId])
+    expect((await items('sort=-tenant_name')).map((one) => one.tenantId)).toEqual([service.tenantId, acme, zulu])
     expect(await items('minSent=1')).toHaveLength(1)
     expect(await items('status=archived')).toEqual([])
     expect((await get('/usage/tenants?perPage=2&page=2')).body).toMatchObject({ page: 2, perPage: 2, total: 3, totalPages: 2, data: [{}] })
@@ -103,8 +107,8 @@ describe('GET /usage/export', () => {
   const [start, end] = [`${day}T00:00:00.000Z`, `${day}T23:59:59.999Z`]
 
   test('is CSV with a byte order mark by default, quoted and harmless in a spreadsheet', async () => {
-    const answer = await fetch(`http://127.0.0.1:${house.port}/v1/usage/export?period=today&minSent=0`, {
-      headers: { authorization: `Bearer ${house.liveKey}` },
+    const answer = await fetch(`http://127.0.0.1:${service.port}/v1/usage/export?period=today&minSent=0`, {
+      headers: { authorization: `Bearer ${service.liveKey}` },
     })
     const octets = Buffer.from(await answer.arrayBuffer())
     expect(answer.headers.get('content-type')).toBe('text/csv; charset=utf-8')
@@ -114,7 +118,7 @@ describe('GET /usage/export', () => {
       head,
       `${zulu},' =Zulu,z-1,active,0,0,0,0,0,0,0,0,${start},${end}`,
       `${acme},"Acme, ""the"" best",4711,active,5,3,1,1,0,0,0.6,0,${start},${end}`,
-      `${house.tenantId},Default,,active,0,0,0,0,0,0,0,0,${start},${end}`,
+      `${service.tenantId},Default,,active,0,0,0,0,0,0,0,0,${start},${end}`,
       '',
     ])
   })
@@ -152,8 +156,8 @@ describe('GET /usage/export', () => {
 
 describe('the usage of a tenant', () => {
   test('is told to its own keys and to the organisation', async () => {
-    const own = await house.makeKey({ tenantId: acme })
-    for (const key of [own, house.liveKey])
+    const own = await service.makeKey({ tenantId: acme })
+    for (const key of [own, service.liveKey])
       expect(dataIn(await get(`/tenants/${acme}/usage?period=today`, { key }))).toEqual({
         tenant_id: acme,
         tenant_name: 'Acme, "the" best',
@@ -186,11 +190,11 @@ describe('the usage of a tenant', () => {
   })
 
   test('follows a retry', async () => {
-    await house.addDomain(zulu, 'zulu.test')
+    await service.addDomain(zulu, 'zulu.test')
     const id = await send({ tenantId: zulu, from: 'a@zulu.test', to: ['softfail@simulator.test'] })
     const counts = async () => (dataIn(await get(`/tenants/${zulu}/usage?period=today`)) as { emails: Counts }).emails
     await expect.poll(counts, { timeout: 10_000, interval: 50 }).toMatchObject({ sent: 1, soft_failed: 1, delivered: 0 })
-    await house.call('POST', `/emails/${id}/retry`, { key: house.testKey })
+    await service.call('POST', `/emails/${id}/retry`, { key: service.testKey })
     await expect.poll(counts, { timeout: 10_000, interval: 50 }).toMatchObject({ sent: 1 })
   })
 })

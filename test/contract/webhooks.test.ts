@@ -7,28 +7,28 @@ import { appendEvents } from '#events'
 import { openGuard, openPost, openResolver } from '#net'
 import { openTenants } from '#tenants'
 import { type NewDelivery, openWebhooks, recordDeliveries, removeWebhooksOfTenant, webhookEvents } from '#webhooks'
-import { runHere } from '../support/command.ts'
-import { type House, startHouse } from '../support/house.ts'
+import { type Service, startService } from '../support/in-process-service.ts'
 import { type Jwk, jwksOf } from '../support/jwks.ts'
-import { type Received, type Receiver, startReceiver } from '../support/receiver.ts'
+import { runHere } from '../support/run-command.ts'
+import { type Received, type Receiver, startReceiver } from '../support/webhook-receiver.ts'
 
 const ids = openIds(systemRandom)
-let house: House
+let service: Service
 let receiver: Receiver
 let tenantId: string
 let tenantKey: string
 beforeAll(async () => {
-  house = await startHouse({ rateLimit: null, settings: { POSTRIDER_ALLOWED_NETWORKS: '127.0.0.0/8', POSTRIDER_DNS: '127.0.0.1:9' } })
+  service = await startService({ rateLimit: null, settings: { POSTRIDER_ALLOWED_NETWORKS: '127.0.0.0/8', POSTRIDER_DNS: '127.0.0.1:9' } })
   receiver = await startReceiver()
-  tenantId = await house.makeTenant('Shop')
-  tenantKey = await house.makeKey({ tenantId })
+  tenantId = await service.makeTenant('Shop')
+  tenantKey = await service.makeKey({ tenantId })
 })
 beforeEach(() => {
   receiver.answer = (response) => response.end('thanks')
 })
 afterAll(async () => {
   await receiver[Symbol.asyncDispose]()
-  await house.stop()
+  await service.stop()
 })
 
 interface Hook {
@@ -42,7 +42,7 @@ interface Hook {
   updatedAt: string
 }
 
-const ask = (method: string, path: string, body?: object, key = house.testKey) => house.call(method, path, { key, body })
+const ask = (method: string, path: string, body?: object, key = service.testKey) => service.call(method, path, { key, body })
 const dataOf = async <T = Hook>(answer: ReturnType<typeof ask>) => (await answer).body.data as T
 const wanted = (more: object = {}) => ({ name: 'orders', url: `${receiver.url}/hook`, ...more })
 const make = (more: object = {}, path = '/webhooks', key?: string) => dataOf(ask('POST', path, wanted(more), key))
@@ -62,7 +62,7 @@ async function verified({ headers, body }: Received, secrets: readonly string[],
     const text = `${headers['webhook-id']}.${headers['webhook-timestamp']}.`
     return signatures.includes(`v1,${createHmac('sha256', key).update(text).update(body).digest('base64')}`)
   })
-  const { keys } = await jwksOf(house.port)
+  const { keys } = await jwksOf(service.port)
   const jwk = keys.find(({ kid }) => kid === headers[`${header}-kid`]) as Jwk
   const publicKey = createPublicKey({ key: jwk as unknown as JsonWebKey, format: 'jwk' })
   expect(verify('RSA-SHA256', body, publicKey, Buffer.from(String(headers[header]), 'base64'))).toBe(true)
@@ -83,7 +83,7 @@ describe('a webhook', () => {
       allEvents: true,
       enabled: true,
       disabledAt: null,
-      disabledBecause: null,
+      disabledReason: null,
       timeoutSeconds: 5,
       failingSince: null,
       createdAt: iso,
@@ -96,7 +96,7 @@ describe('a webhook', () => {
     expect(await dataOf(ask('GET', `/webhooks/${made.id}?reveal=true`))).toEqual({ ...rest, secret })
     const { webhooks } = await dataOf<{ webhooks: Hook[] }>(ask('GET', '/webhooks'))
     expect(webhooks).toContainEqual(rest)
-    const stored = await house.db.script(
+    const stored = await service.db.script(
       `do $$ begin assert not exists (select from webhooks where encode(secret, 'escape') like '%whsec_%'); end $$`,
     )
     expect(stored).toBeUndefined()
@@ -133,21 +133,21 @@ describe('a webhook', () => {
     for (const body of [{}, nothing, { rotateSecret: false, other: 1 }])
       expect(await dataOf(ask('PATCH', `/webhooks/${made.id}`, body))).toEqual({ ...rest, updatedAt: iso })
     const changed = { name: 'n', url: `${receiver.url}/other`, enabled: false, timeoutSeconds: 30 }
-    const off = { disabledAt: iso, disabledBecause: 'asked' }
+    const off = { disabledAt: iso, disabledReason: 'requested' }
     expect(await dataOf(ask('PATCH', `/webhooks/${made.uuid}`, changed))).toEqual({ ...rest, ...changed, ...off, updatedAt: iso })
   })
 
   test('tells since when it is disabled, and no more once it is enabled', async () => {
     const born = await make({ enabled: false })
-    expect(born).toMatchObject({ disabledAt: born.createdAt, disabledBecause: 'asked' })
+    expect(born).toMatchObject({ disabledAt: born.createdAt, disabledReason: 'requested' })
     const { id } = await make()
     const change = (body: object, path = '/webhooks') => dataOf(ask('PATCH', `${path}/${id}`, body))
     const { disabledAt } = await change({ enabled: false })
     for (const path of ['/webhooks', '/platform/webhooks'])
       for (const body of [{ name: 'still off' }, { enabled: false }])
-        expect(await change(body, path)).toMatchObject({ enabled: false, disabledAt, disabledBecause: 'asked' })
-    expect(await change({ enabled: true })).toMatchObject({ enabled: true, disabledAt: null, disabledBecause: null })
-    expect(await change({ name: 'still on' })).toMatchObject({ disabledAt: null, disabledBecause: null })
+        expect(await change(body, path)).toMatchObject({ enabled: false, disabledAt, disabledReason: 'requested' })
+    expect(await change({ enabled: true })).toMatchObject({ enabled: true, disabledAt: null, disabledReason: null })
+    expect(await change({ name: 'still on' })).toMatchObject({ disabledAt: null, disabledReason: null })
   })
 
   test('is deleted once', async () => {
@@ -206,7 +206,7 @@ describe('the views', () => {
   })
 
   test('of a tenant show its own records only', async () => {
-    const other = await house.makeTenant('Other')
+    const other = await service.makeTenant('Other')
     const foreign = await make({}, `/tenants/${other}/webhooks`)
     const organisation = await make()
     const own = await make({}, `/tenants/${tenantId}/webhooks`)
@@ -239,16 +239,16 @@ describe('the views', () => {
   })
 
   test('of an archived tenant take no new webhook', async () => {
-    const archived = await house.makeTenant('Archived')
-    await house.db.script(`update tenants set status = 'archived' where id = '${archived}'`)
+    const archived = await service.makeTenant('Archived')
+    await service.db.script(`update tenants set status = 'archived' where id = '${archived}'`)
     expect(await ask('POST', `/tenants/${archived}/webhooks`, wanted())).toMatchObject(refused(403, 'tenant_archived'))
   })
 
   test('of a tenant that is removed have nothing left', async () => {
-    const gone = await house.makeTenant('Gone')
+    const gone = await service.makeTenant('Gone')
     const hook = await make({}, `/tenants/${gone}/webhooks`)
     const { id } = await deliver(hook, { tenantId: gone })
-    await house.db.transaction((tx) => removeWebhooksOfTenant(tx, gone))
+    await service.db.transaction((tx) => removeWebhooksOfTenant(tx, gone))
     expect(await ask('GET', `/webhooks/${hook.id}`)).toMatchObject(refused(404, 'not_found'))
     expect(await ask('GET', `/webhooks/${hook.id}/deliveries/${id}`)).toMatchObject(refused(404, 'not_found'))
   })
@@ -276,7 +276,7 @@ describe('a test', () => {
     })
     const body = JSON.parse(request.body.toString()) as { uuid: string; payload: Record<string, unknown>; timestamp: number }
     expect(Object.keys(body)).toEqual(['event', 'timestamp', 'uuid', 'tenant_id', 'payload'])
-    expect(body).toMatchObject({ event, tenant_id: house.tenantId, uuid: request.headers['webhook-id'] })
+    expect(body).toMatchObject({ event, tenant_id: service.tenantId, uuid: request.headers['webhook-id'] })
     expect(Math.abs(body.timestamp - Number(request.headers['webhook-timestamp']))).toBeLessThan(2)
     if (event === 'DomainDNSError') expect(body.payload).toHaveProperty('server.organization')
     else {
@@ -328,7 +328,7 @@ describe('a rotated secret', () => {
     const test = () => ask('POST', `/webhooks/${hook.id}/test`, { event: 'MessageSent' })
     await test()
     expect(await verified(lastRequest(), [secret, hook.secret])).toEqual([0, 1])
-    await house.db.script(
+    await service.db.script(
       `update webhooks set old_secrets = jsonb_set(old_secrets, '{0,until}', '"2020-01-01T00:00:00.000Z"') where id = ${hook.id}`,
     )
     await test()
@@ -342,7 +342,7 @@ async function deliver(hook: Hook, more: Partial<NewDelivery> = {}): Promise<New
   const made: NewDelivery = {
     id: ids.uuid(),
     webhookId: Number(hook.id),
-    tenantId: house.tenantId,
+    tenantId: service.tenantId,
     eventUuid,
     event: 'MessageSent',
     url: 'https://old.example.com/',
@@ -357,14 +357,14 @@ async function deliver(hook: Hook, more: Partial<NewDelivery> = {}): Promise<New
       event: 'MessageSent',
       timestamp: 1,
       uuid: eventUuid,
-      tenant_id: house.tenantId,
+      tenant_id: service.tenantId,
       payload: { subject: 'é\u0000😀' },
     }),
     responseBody: 'later',
     error: null,
     ...more,
   }
-  await recordDeliveries(house.db, [made])
+  await recordDeliveries(service.db, [made])
   return made
 }
 
@@ -386,7 +386,7 @@ describe('deliveries', () => {
     expect(((await list()).body.data as object[])[2]).toEqual({
       id: first.id,
       webhookId: hook.id,
-      tenantId: house.tenantId,
+      tenantId: service.tenantId,
       event: 'MessageSent',
       url: 'https://old.example.com/',
       attempt: 2,
@@ -430,8 +430,8 @@ describe('deliveries', () => {
   test('are replayed with the same octets, a fresh signature and a record of their own', async () => {
     const hook = await make()
     const made = await deliver(hook)
-    const options = { key: house.testKey, headers: { 'content-type': 'application/json' } }
-    const answer = await house.call('POST', `/webhooks/${hook.id}/deliveries/${made.id}/replay`, options)
+    const options = { key: service.testKey, headers: { 'content-type': 'application/json' } }
+    const answer = await service.call('POST', `/webhooks/${hook.id}/deliveries/${made.id}/replay`, options)
     const replayed = answer.body.data as { newDeliveryId: string; duration: number; timestamp: string }
     expect(replayed).toEqual({
       success: true,
@@ -506,7 +506,7 @@ describe('deliveries', () => {
 
 describe('a part of the log', () => {
   const happen = (ofTenant: string, second: number, count: number) =>
-    house.db.transaction((tx) =>
+    service.db.transaction((tx) =>
       appendEvents(
         tx,
         Array.from({ length: count }, () => ({
@@ -521,7 +521,7 @@ describe('a part of the log', () => {
 
   test('is queued to be sent again, in both families: as many events as the webhook hears of between two moments', async () => {
     const second = Math.floor(Date.now() / 1000)
-    await happen(house.tenantId, second, 2)
+    await happen(service.tenantId, second, 2)
     await happen(tenantId, second, 3)
     await happen(tenantId, second - 10, 5)
     const range = { after: second - 1, before: second + 1 }
@@ -561,10 +561,10 @@ describe('a part of the log', () => {
     const printed: string[] = []
     const run = (given: string[]) =>
       runHere(given, {
-        withHouse: (work) =>
+        withInstallation: (work) =>
           work({
             config: readConfig({}),
-            db: house.db,
+            db: service.db,
             clock: systemClock,
             ids,
             random: systemRandom,
@@ -583,10 +583,10 @@ describe('a part of the log', () => {
 
 describe('the published keys', () => {
   test('are one RSA key, made once, whoever asks first, and cacheable', async () => {
-    await using fresh = await startHouse()
+    await using fresh = await startService()
     const clock = systemClock
     const secrets = openSecrets('a secret for tests only', systemRandom)
-    const resolver = openResolver({ servers: ['127.0.0.1:9'], clock, ids: { fraction: Math.random } })
+    const resolver = openResolver({ servers: ['127.0.0.1:9'], clock, ids: { random: Math.random } })
     const post = openPost({ resolver, guard: openGuard([]), openedNetworks: [], clock })
     const tenants = openTenants({ db: fresh.db, clock })
     const config = { webhookSignatureHeader: 'X-Webhook-Signature' }
@@ -602,7 +602,7 @@ describe('the published keys', () => {
   })
 
   test('go by the header that the operator has chosen', async () => {
-    await using other = await startHouse({
+    await using other = await startService({
       settings: { POSTRIDER_ALLOWED_NETWORKS: '127.0.0.0/8', POSTRIDER_WEBHOOK_SIGNATURE_HEADER: 'X-Vendor-Signature' },
     })
     const asked = (method: string, path: string, body: object) => other.call(method, path, { key: other.testKey, body })

@@ -3,12 +3,12 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openIds, type Refusal, systemClock, systemRandom } from '#base'
 import { sql } from '#db'
 import { dropOldFailures, openSessions, resetMember, type Sessions } from '#members'
-import { handMovedDurations } from '../support/clock.ts'
-import { type House, startHouse } from '../support/house.ts'
-import { ask, cookieOf, elsewhere, fromOurPages, invite, password, signedIn, useLink } from './browser.ts'
+import { type Service, startService } from '../support/in-process-service.ts'
+import { handMovedDurations } from '../support/test-clock.ts'
+import { ask, cookieOf, elsewhere, fromOurPages, invite, password, signedIn, useLink } from './signed-in-browser.ts'
 
 const keptPasswords = sql<{ password: string | null; signInHash: Buffer | null }>`
-  select password, sign_in_hash as "signInHash"
+  select password, sign_in_token_hash as "signInHash"
   from members
   where address = $1`
 
@@ -21,53 +21,53 @@ const membersOf = sql`
   from members
   where tenant_id = $1`
 
-let house: House
+let service: Service
 beforeAll(async () => {
-  house = await startHouse({ rateLimit: null, sendLimit: null, settings: { POSTRIDER_TRUSTED_PROXIES: '127.0.0.0/8' } })
+  service = await startService({ rateLimit: null, sendLimit: null, settings: { POSTRIDER_TRUSTED_PROXIES: '127.0.0.0/8' } })
 })
-afterAll(() => house.stop())
+afterAll(() => service.stop())
 
 const signIn = (address: string, chosen = password, headers = elsewhere()) =>
-  ask(house, 'POST', '/dashboard/api/sign-in', headers, { address, password: chosen })
-const limits = (headers: Record<string, string>) => ask(house, 'GET', '/v1/limits', headers)
+  ask(service, 'POST', '/dashboard/api/sign-in', headers, { address, password: chosen })
+const limits = (headers: Record<string, string>) => ask(service, 'GET', '/v1/limits', headers)
 
 describe('a sign-in link', () => {
   test('sets the password and signs in, once', async () => {
-    const token = await invite(house, 'Once@House.test', 'owner')
-    expect((await ask(house, 'POST', '/dashboard/api/sign-in-link', elsewhere(), { token })).data).toEqual({
+    const token = await invite(service, 'Once@House.test', 'owner')
+    expect((await ask(service, 'POST', '/dashboard/api/sign-in-link', elsewhere(), { token })).data).toEqual({
       address: 'once@house.test',
       needsCode: false,
     })
-    const first = await useLink(house, token)
+    const first = await useLink(service, token)
     expect(first).toMatchObject({ status: 200, data: { member: { address: 'once@house.test', role: 'owner', tenantId: null } } })
     expect((await limits({ ...fromOurPages, cookie: cookieOf(first) })).status).toBe(200)
-    expect(await useLink(house, token)).toMatchObject({ status: 404, code: 'not_found' })
+    expect(await useLink(service, token)).toMatchObject({ status: 404, code: 'not_found' })
   })
 
   test('is refused after 24 hours', async () => {
-    const token = await invite(house, 'late@house.test', 'owner', null, Date.now() - 24 * 3_600_000 - 1000)
-    expect(await useLink(house, token)).toMatchObject({ status: 404 })
+    const token = await invite(service, 'late@house.test', 'owner', null, Date.now() - 24 * 3_600_000 - 1000)
+    expect(await useLink(service, token)).toMatchObject({ status: 404 })
   })
 
   test('stays good while the password chosen is too weak', async () => {
-    const token = await invite(house, 'weak@house.test', 'owner')
-    expect(await useLink(house, token, 'short')).toMatchObject({ status: 400, code: 'validation_error' })
-    expect(await useLink(house, token, 'weak@house.test')).toMatchObject({ status: 400 })
-    expect((await useLink(house, token)).status).toBe(200)
+    const token = await invite(service, 'weak@house.test', 'owner')
+    expect(await useLink(service, token, 'short')).toMatchObject({ status: 400, code: 'validation_error' })
+    expect(await useLink(service, token, 'weak@house.test')).toMatchObject({ status: 400 })
+    expect((await useLink(service, token)).status).toBe(200)
   })
 })
 
 describe('a password', () => {
   test('is kept as argon2id only, and signs in', async () => {
-    await signedIn(house, 'kept@house.test', 'viewer')
-    const [row] = await house.db.rows(keptPasswords, ['kept@house.test'])
+    await signedIn(service, 'kept@house.test', 'viewer')
+    const [row] = await service.db.rows(keptPasswords, ['kept@house.test'])
     expect(row?.password).toMatch(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$/)
     expect(row?.signInHash).toBeNull()
     expect((await signIn('KEPT@house.test')).status).toBe(200)
   })
 
   test('that is wrong is refused in the same words as an unknown address', async () => {
-    await signedIn(house, 'words@house.test', 'viewer')
+    await signedIn(service, 'words@house.test', 'viewer')
     const [wrong, unknown] = [await signIn('words@house.test', 'not this one'), await signIn('nobody@house.test')]
     expect(wrong).toMatchObject({ status: 401, code: 'authentication_required' })
     const told = ({ text }: { text: string }) => (JSON.parse(text) as { error: object }).error
@@ -77,8 +77,8 @@ describe('a password', () => {
 
   test('cannot be guessed from one network more than ten times, and the member gets in from another', async () => {
     const clock = { ...systemClock }
-    const sessions = openSessions({ db: house.db, clock, ids: openIds(systemRandom), secrets: house.secrets })
-    await signedIn(house, 'guessed@house.test', 'viewer')
+    const sessions = openSessions({ db: service.db, clock, ids: openIds(systemRandom), secrets: service.secrets })
+    await signedIn(service, 'guessed@house.test', 'viewer')
     const guess = (word: string, network: string) => sessions.signIn({ address: 'guessed@house.test', password: word, network })
     for (let index = 0; index < 10; index++)
       await expect(guess('wrong', '192.0.2.1')).rejects.toMatchObject({ code: 'authentication_required' })
@@ -90,9 +90,9 @@ describe('a password', () => {
 
   test('can be guessed ten times in all at many processes, of however many guesses at once', async () => {
     const processes = Array.from({ length: 4 }, () =>
-      openSessions({ db: house.db, clock: systemClock, ids: openIds(systemRandom), secrets: house.secrets }),
+      openSessions({ db: service.db, clock: systemClock, ids: openIds(systemRandom), secrets: service.secrets }),
     )
-    await signedIn(house, 'many@house.test', 'viewer')
+    await signedIn(service, 'many@house.test', 'viewer')
     const guess = (word: string) => (sessions: Sessions) =>
       sessions.signIn({ address: 'many@house.test', password: word, network: '192.0.2.3' })
     const told = await Promise.allSettled([...processes, ...processes, ...processes, ...processes].map(guess('wrong')))
@@ -104,17 +104,17 @@ describe('a password', () => {
 
   test('is counted for a quarter of an hour, and then nothing of it is left', async () => {
     // Sign-ins by clocks that are ahead have been counted here.
-    await dropOldFailures(house.db, Date.now() + 365 * 86_400_000)
-    const sessions = openSessions({ db: house.db, clock: systemClock, ids: openIds(systemRandom), secrets: house.secrets })
+    await dropOldFailures(service.db, Date.now() + 365 * 86_400_000)
+    const sessions = openSessions({ db: service.db, clock: systemClock, ids: openIds(systemRandom), secrets: service.secrets })
     const guess = sessions.signIn({ address: 'left@house.test', password: 'wrong', network: '192.0.2.4' })
     await expect(guess).rejects.toMatchObject({ code: 'authentication_required' })
-    expect(await house.db.rows(failuresKept)).not.toEqual([])
-    await dropOldFailures(house.db, Date.now() + 15 * 60_000)
-    expect(await house.db.rows(failuresKept)).toEqual([])
+    expect(await service.db.rows(failuresKept)).not.toEqual([])
+    await dropOldFailures(service.db, Date.now() + 15 * 60_000)
+    expect(await service.db.rows(failuresKept)).toEqual([])
   })
 
   test('cannot be tried faster than five times a second from one network', async () => {
-    await using still = await startHouse({ settings: { POSTRIDER_TRUSTED_PROXIES: '127.0.0.0/8' }, clock: handMovedDurations() })
+    await using still = await startService({ settings: { POSTRIDER_TRUSTED_PROXIES: '127.0.0.0/8' }, clock: handMovedDurations() })
     const [headers, tried] = [elsewhere(), { address: 'nobody@house.test', password: 'wrong' }]
     const attempt = async () => (await ask(still, 'POST', '/dashboard/api/sign-in', headers, tried)).status
     const told = await Promise.all(Array.from({ length: 12 }, attempt))
@@ -124,7 +124,7 @@ describe('a password', () => {
 
 describe('the cookie', () => {
   test('is out of reach of scripts, other sites and other hosts', async () => {
-    await signedIn(house, 'cookie@house.test', 'viewer')
+    await signedIn(service, 'cookie@house.test', 'viewer')
     const set = (await signIn('cookie@house.test')).headers.get('set-cookie') ?? ''
     expect(set).toMatch(/; HttpOnly(;|$)/)
     expect(set).toMatch(/; SameSite=Strict(;|$)/)
@@ -134,19 +134,19 @@ describe('the cookie', () => {
   })
 
   test('of the plain name is believed over http only, for a sibling host can set it', async () => {
-    const { cookie = '' } = await signedIn(house, 'plain@house.test', 'owner')
+    const { cookie = '' } = await signedIn(service, 'plain@house.test', 'owner')
     const secure = cookie.replace(/^postrider=/, '__Host-postrider=')
     const overHttps = { ...fromOurPages, 'x-forwarded-proto': 'https' }
     const member = async (headers: Record<string, string>) =>
-      ((await ask(house, 'GET', '/dashboard/api/session', headers)).data as { member: unknown }).member
+      ((await ask(service, 'GET', '/dashboard/api/session', headers)).data as { member: unknown }).member
     expect(await member({ ...fromOurPages, cookie })).toMatchObject({ address: 'plain@house.test' })
     expect(await member({ ...overHttps, cookie })).toBeNull()
     expect(await limits({ ...overHttps, cookie })).toMatchObject({ status: 401 })
     expect(await member({ ...overHttps, cookie: secure })).toMatchObject({ address: 'plain@house.test' })
     expect(await member({ ...overHttps, cookie: `postrider=x; ${secure}` })).toMatchObject({ address: 'plain@house.test' })
     const frame = { 'sec-fetch-site': 'same-origin', 'sec-fetch-dest': 'iframe', 'x-forwarded-proto': 'https' }
-    expect((await ask(house, 'GET', '/dashboard/api/emails/x/preview', { ...frame, cookie })).status).toBe(401)
-    expect((await ask(house, 'GET', '/dashboard/api/emails/x/preview', { ...frame, cookie: secure })).status).not.toBe(401)
+    expect((await ask(service, 'GET', '/dashboard/api/emails/x/preview', { ...frame, cookie })).status).toBe(401)
+    expect((await ask(service, 'GET', '/dashboard/api/emails/x/preview', { ...frame, cookie: secure })).status).not.toBe(401)
   })
 
   test.each<[string, Record<string, string>]>([
@@ -162,15 +162,15 @@ describe('the cookie', () => {
     ['from an opaque origin', { 'x-postrider-session': '1', origin: 'null' }],
     ['from nowhere that is told', { 'x-postrider-session': '1' }],
   ])('is not believed %s', async (what, headers) => {
-    const { cookie = '' } = await signedIn(house, `${what.replaceAll(' ', '-')}@house.test`, 'owner')
+    const { cookie = '' } = await signedIn(service, `${what.replaceAll(' ', '-')}@house.test`, 'owner')
     for (const [method, path] of [
       ['GET', '/v1/limits'],
       ['POST', '/v1/suppressions'],
     ] as const)
-      expect(await ask(house, method, path, { ...headers, cookie })).toMatchObject({ status: 401, code: 'authentication_required' })
-    expect((await ask(house, 'GET', '/dashboard/api/members', { ...headers, cookie })).status).toBe(403)
+      expect(await ask(service, method, path, { ...headers, cookie })).toMatchObject({ status: 401, code: 'authentication_required' })
+    expect((await ask(service, 'GET', '/dashboard/api/members', { ...headers, cookie })).status).toBe(403)
     const attempt = await ask(
-      house,
+      service,
       'POST',
       '/dashboard/api/sign-in',
       { ...headers, 'x-forwarded-for': '203.0.113.7' },
@@ -180,22 +180,22 @@ describe('the cookie', () => {
   })
 
   test('is believed by the Origin of our own host where a browser says no more', async () => {
-    const { cookie = '' } = await signedIn(house, 'origin@house.test', 'owner')
-    const headers = { cookie, 'x-postrider-session': '1', origin: `http://127.0.0.1:${house.port}` }
+    const { cookie = '' } = await signedIn(service, 'origin@house.test', 'owner')
+    const headers = { cookie, 'x-postrider-session': '1', origin: `http://127.0.0.1:${service.port}` }
     const answer = await limits(headers)
     expect(answer.status).toBe(200)
     expect(answer.headers.get('cache-control')).toBe('no-store')
   })
 
   test('counts for nothing beside a key', async () => {
-    const headers = await signedIn(house, 'beside@house.test', 'owner')
+    const headers = await signedIn(service, 'beside@house.test', 'owner')
     expect(await limits({ ...headers, authorization: 'Bearer svc_live_x' })).toMatchObject({ status: 401, code: 'invalid_api_key' })
   })
 })
 
 describe('a session', () => {
   test('has a rate of its own, 50 a second', async () => {
-    await using still = await startHouse({ settings: { POSTRIDER_TRUSTED_PROXIES: '127.0.0.0/8' }, clock: handMovedDurations() })
+    await using still = await startService({ settings: { POSTRIDER_TRUSTED_PROXIES: '127.0.0.0/8' }, clock: handMovedDurations() })
     const headers = await signedIn(still, 'rate@house.test', 'viewer')
     const many = await Promise.all(Array.from({ length: 70 }, () => ask(still, 'GET', '/v1/limits', headers)))
     expect(many[0]?.headers.get('x-ratelimit-limit')).toBe('50')
@@ -203,24 +203,24 @@ describe('a session', () => {
   })
 
   test('ends with signing out, with a new link, and after a day without use or seven days', async () => {
-    const out = await signedIn(house, 'out@house.test', 'viewer')
-    await ask(house, 'POST', '/dashboard/api/sign-out', out)
+    const out = await signedIn(service, 'out@house.test', 'viewer')
+    await ask(service, 'POST', '/dashboard/api/sign-out', out)
     expect(await limits(out)).toMatchObject({ status: 401, code: 'authentication_required' })
 
-    const reset = await signedIn(house, 'reset@house.test', 'viewer')
+    const reset = await signedIn(service, 'reset@house.test', 'viewer')
     const facts = { nowMs: Date.now(), ids: openIds(systemRandom) }
-    const { signInToken } = await house.db.transaction((tx) => resetMember(tx, 'reset@house.test', null, facts))
+    const { signInToken } = await service.db.transaction((tx) => resetMember(tx, 'reset@house.test', null, facts))
     await expect.poll(async () => (await limits(reset)).status).toBe(401)
     expect((await signIn('reset@house.test')).status).toBe(401)
-    expect((await useLink(house, signInToken)).status).toBe(200)
+    expect((await useLink(service, signInToken)).status).toBe(200)
 
     const clock = { ...systemClock }
-    const sessions = openSessions({ db: house.db, clock, ids: openIds(systemRandom), secrets: house.secrets })
+    const sessions = openSessions({ db: service.db, clock, ids: openIds(systemRandom), secrets: service.secrets })
     const after = (delayMs: number) => {
       clock.nowMs = () => systemClock.nowMs() + delayMs
       clock.monotonicMs = () => systemClock.monotonicMs() + delayMs
     }
-    await signedIn(house, 'long@house.test', 'viewer')
+    await signedIn(service, 'long@house.test', 'viewer')
     const { token } = await sessions.signIn({ address: 'long@house.test', password, network: '192.0.2.9' })
     const hour = 3_600_000
     for (let passed = 0; passed < 168; passed += 23) {
@@ -236,11 +236,11 @@ describe('a session', () => {
   })
 
   test('does not exist on track domains', async () => {
-    const headers = await signedIn(house, 'track@house.test', 'owner')
-    await house.addDomain(house.tenantId, 'tracked.test')
-    const { domains } = (await ask(house, 'GET', '/v1/domains', headers)).data as { domains: { id: number; name: string }[] }
+    const headers = await signedIn(service, 'track@house.test', 'owner')
+    await service.addDomain(service.tenantId, 'tracked.test')
+    const { domains } = (await ask(service, 'GET', '/v1/domains', headers)).data as { domains: { id: number; name: string }[] }
     const domainId = domains.find(({ name }) => name === 'tracked.test')?.id
-    const made = await ask(house, 'POST', '/v1/tracking', headers, { domainId, name: 'click' })
+    const made = await ask(service, 'POST', '/v1/tracking', headers, { domainId, name: 'click' })
     expect(made.status).toBe(201)
     const there = { ...headers, 'x-forwarded-host': 'click.tracked.test' }
     for (const [method, path] of [
@@ -249,122 +249,123 @@ describe('a session', () => {
       ['POST', '/dashboard/api/sign-in'],
       ['GET', '/'],
     ] as const)
-      expect((await ask(house, method, path, there)).status).toBe(404)
+      expect((await ask(service, method, path, there)).status).toBe(404)
   })
 })
 
 describe('a role', () => {
   test('viewer reads everything but secrets, and changes nothing', async () => {
-    const viewer = await signedIn(house, 'viewer@house.test', 'viewer')
+    const viewer = await signedIn(service, 'viewer@house.test', 'viewer')
     for (const path of ['/emails', '/credentials', '/domains', '/webhooks', '/logs', '/usage', '/tenants', '/suppressions'])
-      expect((await ask(house, 'GET', `/v1${path}`, viewer)).status, path).toBe(200)
+      expect((await ask(service, 'GET', `/v1${path}`, viewer)).status, path).toBe(200)
     const changes = [
       ['POST', '/suppressions', { address: 'a@b.test' }],
       ['POST', '/credentials', { name: 'k', type: 'api' }],
       ['POST', '/emails', {}],
     ] as const
     for (const [method, path, body] of changes)
-      expect(await ask(house, method, `/v1${path}`, viewer, body), path).toMatchObject({ status: 403, code: 'permission_denied' })
-    expect(await ask(house, 'GET', '/v1/webhooks/1?reveal=true', viewer)).toMatchObject({ status: 403 })
-    expect(await ask(house, 'GET', '/dashboard/api/members', viewer)).toMatchObject({ status: 403, code: 'permission_denied' })
+      expect(await ask(service, method, `/v1${path}`, viewer, body), path).toMatchObject({ status: 403, code: 'permission_denied' })
+    expect(await ask(service, 'GET', '/v1/webhooks/1?reveal=true', viewer)).toMatchObject({ status: 403 })
+    expect(await ask(service, 'GET', '/dashboard/api/members', viewer)).toMatchObject({ status: 403, code: 'permission_denied' })
   })
 
   test('admin changes everything but members', async () => {
-    const admin = await signedIn(house, 'admin@house.test', 'admin')
-    expect((await ask(house, 'POST', '/v1/suppressions', admin, { address: 'a@b.test' })).status).toBe(201)
-    expect((await ask(house, 'POST', '/v1/tenants', admin, { name: 'By an admin' })).status).toBe(201)
+    const admin = await signedIn(service, 'admin@house.test', 'admin')
+    expect((await ask(service, 'POST', '/v1/suppressions', admin, { address: 'a@b.test' })).status).toBe(201)
+    expect((await ask(service, 'POST', '/v1/tenants', admin, { name: 'By an admin' })).status).toBe(201)
     for (const path of ['', '/reset', '/remove'])
-      expect(await ask(house, 'POST', `/dashboard/api/members${path}`, admin, { address: 'x@y.test', role: 'owner' })).toMatchObject({
+      expect(await ask(service, 'POST', `/dashboard/api/members${path}`, admin, { address: 'x@y.test', role: 'owner' })).toMatchObject({
         status: 403,
       })
   })
 
   test('owner adds, resets and removes members, but not themselves', async () => {
-    const owner = await signedIn(house, 'owner@house.test', 'owner')
-    const added = await ask(house, 'POST', '/dashboard/api/members', owner, { address: 'new@house.test', role: 'viewer' })
+    const owner = await signedIn(service, 'owner@house.test', 'owner')
+    const added = await ask(service, 'POST', '/dashboard/api/members', owner, { address: 'new@house.test', role: 'viewer' })
     const { signInUrl } = added.data as { signInUrl: string }
-    const session = await useLink(house, signInUrl.slice(signInUrl.lastIndexOf('/') + 1))
+    const session = await useLink(service, signInUrl.slice(signInUrl.lastIndexOf('/') + 1))
     expect(session.status).toBe(200)
     const theirs = { ...fromOurPages, cookie: cookieOf(session) }
-    expect((await ask(house, 'POST', '/dashboard/api/members/remove', owner, { address: 'new@house.test' })).status).toBe(200)
+    expect((await ask(service, 'POST', '/dashboard/api/members/remove', owner, { address: 'new@house.test' })).status).toBe(200)
     expect((await limits(theirs)).status).toBe(401)
-    expect((await ask(house, 'POST', '/dashboard/api/members/remove', owner, { address: 'owner@house.test' })).status).toBe(400)
+    expect((await ask(service, 'POST', '/dashboard/api/members/remove', owner, { address: 'owner@house.test' })).status).toBe(400)
   })
 })
 
 describe('a member of a tenant', () => {
   test('made while the tenant is deleted goes with it, or is not made', async () => {
-    const owner = await signedIn(house, 'makes@house.test', 'owner')
+    const owner = await signedIn(service, 'makes@house.test', 'owner')
     for (let round = 0; round < 8; round++) {
-      const tenantId = await house.makeTenant('Vanishing')
+      const tenantId = await service.makeTenant('Vanishing')
       const make = [1, 2, 3].map((n) =>
-        ask(house, 'POST', '/dashboard/api/members', owner, { address: `m${n}-${round}@vanishing.test`, role: 'viewer', tenantId }),
+        ask(service, 'POST', '/dashboard/api/members', owner, { address: `m${n}-${round}@vanishing.test`, role: 'viewer', tenantId }),
       )
-      const [made] = await Promise.all([Promise.all(make), house.call('DELETE', `/tenants/${tenantId}`, { key: house.testKey })])
+      const [made] = await Promise.all([Promise.all(make), service.call('DELETE', `/tenants/${tenantId}`, { key: service.testKey })])
       for (const { status } of made) expect([200, 404]).toContain(status)
-      expect(await house.db.rows(membersOf, [tenantId])).toEqual([])
+      expect(await service.db.rows(membersOf, [tenantId])).toEqual([])
     }
-    const tenantId = await house.makeTenant('Archived')
-    await house.call('PATCH', `/tenants/${tenantId}`, { key: house.testKey, body: { status: 'archived' } })
+    const tenantId = await service.makeTenant('Archived')
+    await service.call('PATCH', `/tenants/${tenantId}`, { key: service.testKey, body: { status: 'archived' } })
     const wanted = { address: 'late@archived.test', role: 'viewer', tenantId }
-    expect(await ask(house, 'POST', '/dashboard/api/members', owner, wanted)).toMatchObject({ code: 'tenant_archived' })
-    expect(await ask(house, 'POST', '/dashboard/api/members', owner, { ...wanted, tenantId: 'none' })).toMatchObject({ status: 404 })
+    expect(await ask(service, 'POST', '/dashboard/api/members', owner, wanted)).toMatchObject({ code: 'tenant_archived' })
+    expect(await ask(service, 'POST', '/dashboard/api/members', owner, { ...wanted, tenantId: 'none' })).toMatchObject({ status: 404 })
   })
 
   test('sees that tenant only, whatever the request names', async () => {
-    const other = await house.makeTenant('Other')
-    const otherKey = await house.makeKey({ tenantId: other })
-    await house.call('POST', '/suppressions', { key: otherKey, body: { address: 'theirs@example.org' } })
-    await house.call('POST', '/suppressions', { key: house.testKey, body: { address: 'ours@example.org', tenantId: house.tenantId } })
-    const member = await signedIn(house, 'member@other.test', 'owner', other)
-    const listed = await ask(house, 'GET', '/v1/suppressions', member)
+    const other = await service.makeTenant('Other')
+    const otherKey = await service.makeKey({ tenantId: other })
+    await service.call('POST', '/suppressions', { key: otherKey, body: { address: 'theirs@example.org' } })
+    await service.call('POST', '/suppressions', { key: service.testKey, body: { address: 'ours@example.org', tenantId: service.tenantId } })
+    const member = await signedIn(service, 'member@other.test', 'owner', other)
+    const listed = await ask(service, 'GET', '/v1/suppressions', member)
     expect(listed.text).toContain('theirs@example.org')
     expect(listed.text).not.toContain('ours@example.org')
-    expect(await ask(house, 'GET', `/v1/suppressions?tenantId=${house.tenantId}`, member)).toMatchObject({
+    expect(await ask(service, 'GET', `/v1/suppressions?tenantId=${service.tenantId}`, member)).toMatchObject({
       status: 403,
       code: 'tenant_mismatch',
     })
-    expect((await ask(house, 'GET', '/v1/tenants', member)).status).toBe(403)
-    const members = await ask(house, 'GET', '/dashboard/api/members', member)
+    expect((await ask(service, 'GET', '/v1/tenants', member)).status).toBe(403)
+    const members = await ask(service, 'GET', '/dashboard/api/members', member)
     expect((members.data as { members: { address: string }[] }).members.map(({ address }) => address)).toEqual(['member@other.test'])
     expect(
-      (await ask(house, 'POST', '/dashboard/api/members', member, { address: 'x@y.test', role: 'owner', tenantId: house.tenantId })).status,
+      (await ask(service, 'POST', '/dashboard/api/members', member, { address: 'x@y.test', role: 'owner', tenantId: service.tenantId }))
+        .status,
     ).toBe(403)
-    expect((await ask(house, 'POST', '/dashboard/api/members/reset', member, { address: 'owner@house.test' })).status).toBe(404)
+    expect((await ask(service, 'POST', '/dashboard/api/members/reset', member, { address: 'owner@house.test' })).status).toBe(404)
   })
 
   test("cannot preview another tenant's mail, and is signed out when the tenant goes", async () => {
-    const own = await house.makeTenant('Going')
-    await house.addDomain(own, 'going.test')
-    const key = await house.makeKey({ tenantId: own })
+    const own = await service.makeTenant('Going')
+    await service.addDomain(own, 'going.test')
+    const key = await service.makeKey({ tenantId: own })
     const send = async (sender: string, from: string) => {
-      const answer = await house.call('POST', '/emails', {
+      const answer = await service.call('POST', '/emails', {
         key: sender,
         body: { from, to: ['delivered@simulator.test'], subject: 'A', html: '<p>secret of the mail</p>' },
       })
       return (answer.body.data as { id: string }).id
     }
-    const [theirs, ours] = [await send(key, 'a@going.test'), await send(house.testKey, 'a@simulator.test')]
-    const member = await signedIn(house, 'member@going.test', 'admin', own)
+    const [theirs, ours] = [await send(key, 'a@going.test'), await send(service.testKey, 'a@simulator.test')]
+    const member = await signedIn(service, 'member@going.test', 'admin', own)
     const frame = { cookie: member.cookie ?? '', 'sec-fetch-site': 'same-origin', 'sec-fetch-dest': 'iframe' }
-    const shown = await ask(house, 'GET', `/dashboard/api/emails/${theirs}/preview`, frame)
+    const shown = await ask(service, 'GET', `/dashboard/api/emails/${theirs}/preview`, frame)
     expect(shown.text).toContain('secret of the mail')
     expect(shown.headers.get('content-security-policy')).toMatch(/^sandbox; default-src 'none'/)
-    expect((await ask(house, 'GET', `/dashboard/api/emails/${ours}/preview`, frame)).status).toBe(404)
+    expect((await ask(service, 'GET', `/dashboard/api/emails/${ours}/preview`, frame)).status).toBe(404)
     for (const other of [{ 'sec-fetch-site': 'cross-site' }, { 'sec-fetch-dest': 'document' }])
-      expect((await ask(house, 'GET', `/dashboard/api/emails/${theirs}/preview`, { ...frame, ...other })).status).toBe(401)
-    expect((await house.call('DELETE', `/tenants/${own}`, { key: house.testKey })).status).toBe(200)
+      expect((await ask(service, 'GET', `/dashboard/api/emails/${theirs}/preview`, { ...frame, ...other })).status).toBe(401)
+    expect((await service.call('DELETE', `/tenants/${own}`, { key: service.testKey })).status).toBe(200)
     await expect.poll(async () => (await limits(member)).status).toBe(401)
   })
 })
 
 describe('the request log', () => {
   test('keeps what a person changed, and not what they looked at', async () => {
-    const admin = await signedIn(house, 'logged@house.test', 'admin')
-    await ask(house, 'GET', '/v1/suppressions', admin)
-    await ask(house, 'POST', '/v1/suppressions', admin, { address: 'logged@example.org' })
+    const admin = await signedIn(service, 'logged@house.test', 'admin')
+    await ask(service, 'GET', '/v1/suppressions', admin)
+    await ask(service, 'POST', '/v1/suppressions', admin, { address: 'logged@example.org' })
     const logged = async () =>
-      ((await ask(house, 'GET', '/v1/logs?perPage=100', admin)).data as { method: string; credential: { keyPrefix: string } }[]).filter(
+      ((await ask(service, 'GET', '/v1/logs?perPage=100', admin)).data as { method: string; credential: { keyPrefix: string } }[]).filter(
         ({ credential }) => credential.keyPrefix === 'session',
       )
     await expect.poll(async () => (await logged()).length).toBeGreaterThan(0)

@@ -3,11 +3,11 @@ import { expect, onTestFinished, test } from 'vitest'
 import { type Clock, systemClock } from '#base'
 import { sql } from '#db'
 import { startFakeMx } from '../support/fake-mx.ts'
-import { startHouse } from '../support/house.ts'
+import { startService } from '../support/in-process-service.ts'
 import { startTestDns } from '../support/test-dns.ts'
 
-const waiting = sql<{ waitsFor: string | null; dueAt: Date | null }>`
-  select waits_for as "waitsFor", due_at as "dueAt"
+const waiting = sql<{ delayReason: string | null; dueAt: Date | null }>`
+  select delay_reason as "delayReason", due_at as "dueAt"
   from spool
   where email_id = $1`
 
@@ -21,9 +21,9 @@ interface Shown {
 test('mail at its last attempt that is not offered ends a day after its retry schedule, and suppresses nobody', async () => {
   const mx = await startFakeMx({ script: ({ stage }) => (stage === 'ehlo' ? '501 5.5.2 what?' : undefined) })
   const dns = await startTestDns({ 'one.test': { MX: ['10 mx.one.test'] }, 'mx.one.test': { A: ['127.0.0.1'] } })
-  let aheadMs = 0
-  const clock: Clock = { ...systemClock, nowMs: () => systemClock.nowMs() + aheadMs }
-  const house = await startHouse({
+  let clockOffsetMs = 0
+  const clock: Clock = { ...systemClock, nowMs: () => systemClock.nowMs() + clockOffsetMs }
+  const service = await startService({
     clock,
     rateLimit: null,
     roles: ['delivery'],
@@ -37,34 +37,36 @@ test('mail at its last attempt that is not offered ends a day after its retry sc
     },
   })
   onTestFinished(async () => {
-    for (const one of [house, mx, dns]) await one[Symbol.asyncDispose]()
+    for (const one of [service, mx, dns]) await one[Symbol.asyncDispose]()
   })
-  await house.addDomain(house.tenantId, 'shop.test')
+  await service.addDomain(service.tenantId, 'shop.test')
   const send = async (to: string) => {
     const content = { from: 'hi@shop.test', to: [to], subject: 'Hello', text: 'Hello' }
-    const { body } = await house.call('POST', '/emails', { key: house.liveKey, body: content })
+    const { body } = await service.call('POST', '/emails', { key: service.liveKey, body: content })
     return (body.data as Shown).id
   }
-  const shown = async (id: string) => (await house.call('GET', `/emails/${id}`, { key: house.liveKey })).body.data as Shown
+  const shown = async (id: string) => (await service.call('GET', `/emails/${id}`, { key: service.liveKey })).body.data as Shown
 
   await send('first@one.test')
   await expect.poll(() => mx.connections, { timeout: 10_000 }).toBe(1)
   const id = await send('ann@one.test')
-  await expect.poll(() => house.db.first(waiting, [id]), { timeout: 15_000 }).toMatchObject({ waitsFor: expect.stringContaining('501') })
+  await expect
+    .poll(() => service.db.first(waiting, [id]), { timeout: 15_000 })
+    .toMatchObject({ delayReason: expect.stringContaining('501') })
   expect((await shown(id)).status).toBe('softfail')
 
-  aheadMs = dayMs / 2
+  clockOffsetMs = dayMs / 2
   // It was claimed and postponed once more.
-  const dueMs = async () => (await house.db.first(waiting, [id]))?.dueAt?.getTime()
+  const dueMs = async () => (await service.db.first(waiting, [id]))?.dueAt?.getTime()
   await expect.poll(dueMs, { timeout: 15_000 }).toBeGreaterThan(clock.nowMs())
   expect((await shown(id)).status).toBe('softfail')
-  aheadMs = dayMs + 60_000
+  clockOffsetMs = dayMs + 60_000
   await expect.poll(async () => (await shown(id)).status, { timeout: 15_000 }).toBe('hardfail')
-  const { body } = await house.call('GET', `/emails/${id}/deliveries`, { key: house.liveKey })
+  const { body } = await service.call('GET', `/emails/${id}/deliveries`, { key: service.liveKey })
   expect(JSON.stringify(body.data)).toMatch(
     /expired more than a day after its last attempt was due at the latest: it was not offered, because mx\.one\.test answered the connection made for another email with 501 5\.5\.2/,
   )
-  const { body: suppressions } = await house.call('GET', '/suppressions?all=true', { key: house.liveKey })
+  const { body: suppressions } = await service.call('GET', '/suppressions?all=true', { key: service.liveKey })
   expect(suppressions.data).toEqual([])
   expect(mx.connections).toBe(1)
 }, 60_000)

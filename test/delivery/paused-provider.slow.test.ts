@@ -2,17 +2,17 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { openIds, openSecrets, readConfig, systemClock, systemRandom } from '#base'
 import { sql } from '#db'
-import { runHere } from '../support/command.ts'
 import { startFakeMx } from '../support/fake-mx.ts'
-import { type House, startHouse } from '../support/house.ts'
+import { type Service, startService } from '../support/in-process-service.ts'
+import { runHere } from '../support/run-command.ts'
 import { startTestDns } from '../support/test-dns.ts'
 
-const run = async (house: House, ...words: string[]) => {
+const run = async (service: Service, ...words: string[]) => {
   const config = readConfig({})
   const shared = { config, clock: systemClock, ids: openIds(systemRandom), random: systemRandom, version: 'test' }
   let printed = ''
   const code = await runHere(words, {
-    withHouse: (work) => work({ ...shared, db: house.db, secrets: openSecrets('a secret for tests only', systemRandom) }),
+    withInstallation: (work) => work({ ...shared, db: service.db, secrets: openSecrets('a secret for tests only', systemRandom) }),
     print: (text) => {
       printed += text
     },
@@ -29,31 +29,31 @@ test('its mail stays queued without an attempt and says why, other mail goes, an
     '*.mail.example': { A: ['127.0.0.1'] },
     'mx.c.test': { A: ['127.0.0.1'] },
   })
-  const house = await startHouse({
+  const service = await startService({
     rateLimit: null,
     roles: ['delivery'],
     settings: { POSTRIDER_DNS: dns.address, POSTRIDER_MX_PORT: String(mx.port), POSTRIDER_ALLOWED_NETWORKS: '127.0.0.0/8' },
   })
   onTestFinished(async () => {
-    for (const one of [house, mx, dns]) await one[Symbol.asyncDispose]()
+    for (const one of [service, mx, dns]) await one[Symbol.asyncDispose]()
   })
-  await house.addDomain(house.tenantId, 'shop.test')
+  await service.addDomain(service.tenantId, 'shop.test')
   const send = async (to: string) => {
     const content = { from: 'hi@shop.test', to: [to], subject: 'Hello', text: 'Hello' }
-    return ((await house.call('POST', '/emails', { key: house.liveKey, body: content })).body.data as { id: string }).id
+    return ((await service.call('POST', '/emails', { key: service.liveKey, body: content })).body.data as { id: string }).id
   }
   const details = async (id: string) => {
-    const { body } = await house.call('GET', `/emails/${id}?expand=deliveries`, { key: house.liveKey })
+    const { body } = await service.call('GET', `/emails/${id}?expand=deliveries`, { key: service.liveKey })
     return body.data as { status: string; explanation: { now: string }; deliveries: unknown[] }
   }
 
-  expect(await run(house, 'queue', 'pause', '--provider', 'mail.example', '--because', 'they asked')).toEqual({
+  expect(await run(service, 'queue', 'pause', '--provider', 'mail.example', '--reason', 'they asked')).toEqual({
     code: 0,
     printed: 'provider mail.example is paused',
   })
   // Backdates the pause by an hour.
-  await house.db.run(sql`update queue_stops set at = at - interval '1 hour'`)
-  await house.wait(1100)
+  await service.db.run(sql`update queue_pauses set at = at - interval '1 hour'`)
+  await service.wait(1100)
   const kept = [await send('ann@a.test'), await send('bob@b.test'), await send('cid@b.test')]
   await send('dan@c.test')
   expect((await mx.waitFor(1, 10_000)).map(({ recipients }) => recipients)).toEqual([['dan@c.test']])
@@ -65,25 +65,25 @@ test('its mail stays queued without an attempt and says why, other mail goes, an
         explanation: { now: expect.stringMatching(/^It is due and waits: mail\.example is paused by the operator: they asked/) },
         deliveries: [],
       })
-  expect((await run(house, 'queue')).printed).toContain('paused: provider mail.example (they asked)')
+  expect((await run(service, 'queue')).printed).toContain('paused: provider mail.example (they asked)')
   // The rows are not claimed and requeued again every few seconds, however many there are.
   const due = async () =>
     (
-      await house.db.rows(sql<{ inS: number }>`
+      await service.db.rows(sql<{ inS: number }>`
     select extract(epoch from due_at - clock_timestamp())::double precision as "inS" from spool where state = 'deferred'`)
     ).map(({ inS }) => inS > 30)
   await expect.poll(due, { timeout: 10_000 }).toEqual([true, true, true])
   // After this wait no backoff remains. Resuming makes the mail due at once, even for a process that has not yet noticed the resume.
-  await house.wait(5500)
+  await service.wait(5500)
 
-  expect((await run(house, 'queue', 'resume', '--provider', 'mail.example')).printed).toBe('provider mail.example goes on')
+  expect((await run(service, 'queue', 'resume', '--provider', 'mail.example')).printed).toBe('provider mail.example goes on')
   expect(await mx.waitFor(4, 10_000)).toHaveLength(4)
 }, 40_000)
 
 test('a rule of providers.json is found by its name and by a domain of its mail servers, and nothing else is', async () => {
-  await using house = await startHouse()
+  await using service = await startService()
   for (const given of ['gmail', 'Google.com', 'aspmx.l.google.com'])
-    expect((await run(house, 'queue', 'pause', '--provider', given)).printed).toBe('provider gmail is paused')
-  expect((await run(house, 'queue', 'pause', '--provider', 'googel')).code).toBe(2)
-  expect((await run(house, 'queue', 'pause', '--provider', 'gmail', '--domain', 'a.test')).code).toBe(2)
+    expect((await run(service, 'queue', 'pause', '--provider', given)).printed).toBe('provider gmail is paused')
+  expect((await run(service, 'queue', 'pause', '--provider', 'googel')).code).toBe(2)
+  expect((await run(service, 'queue', 'pause', '--provider', 'gmail', '--domain', 'a.test')).code).toBe(2)
 })

@@ -5,10 +5,10 @@
 import { createServer, type Server } from 'node:https'
 import { createSecureContext, getCACertificates, setDefaultCACertificates, type TLSSocketOptions } from 'node:tls'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { requireTls, waiveTls } from '#delivery'
-import { type Issued, makeAuthority, tlsaOf } from '../support/authority.ts'
+import { removeTlsRequirement, requireTls } from '#delivery'
+import { type Issued, makeAuthority, tlsaOf } from '../support/certificate-authority.ts'
 import { type FakeMx, startFakeMx } from '../support/fake-mx.ts'
-import { type House, startHouse } from '../support/house.ts'
+import { type Service, startService } from '../support/in-process-service.ts'
 import { startTestDns, type TestDns } from '../support/test-dns.ts'
 
 const authority = makeAuthority()
@@ -18,7 +18,7 @@ const server: { tls: TLSSocketOptions | undefined } = { tls: undefined }
 let dns: TestDns
 let mx: FakeMx
 let web: Server
-let house: House
+let service: Service
 let policyText = ''
 let webAnswers = true
 
@@ -44,7 +44,7 @@ beforeAll(async () => {
   )
   await new Promise<void>((resolve) => web.listen(0, '127.0.0.1', resolve))
   const at = web.address()
-  house = await startHouse({
+  service = await startService({
     rateLimit: null,
     sendLimit: null,
     roles: ['delivery'],
@@ -55,11 +55,11 @@ beforeAll(async () => {
       POSTRIDER_ALLOWED_NETWORKS: '127.0.0.0/8',
     },
   })
-  await house.addDomain(house.tenantId, 'shop.test')
+  await service.addDomain(service.tenantId, 'shop.test')
 })
 afterAll(async () => {
   setDefaultCACertificates(before)
-  await house.stop()
+  await service.stop()
   web.closeAllConnections()
   await Promise.all([mx.close(), dns.close(), new Promise((resolve) => web.close(resolve))])
 })
@@ -99,17 +99,23 @@ interface Delivery {
   details: string
   remoteHost: string | null
   sentWithSsl: boolean
-  tls: { version: string | null; cipher: string | null; certificate: string | null; policy: string; wouldFail: string | null } | null
+  tls: {
+    version: string | null
+    cipher: string | null
+    certificate: string | null
+    policy: string
+    mtaStsTestingFailure: string | null
+  } | null
 }
 
 /** Sends one email to the domain and returns its delivery. */
 async function send(domain: string): Promise<Delivery> {
   const body = { from: 'a@shop.test', to: [`ada@${domain}`], subject: 's', text: 't' }
-  const sent = await house.call('POST', '/emails', { key: house.liveKey, body })
+  const sent = await service.call('POST', '/emails', { key: service.liveKey, body })
   const { id } = sent.body.data as { id: string }
   let last: Delivery | undefined
   const look = async () => {
-    const { data } = (await house.call('GET', `/emails/${id}?expand=deliveries`, { key: house.liveKey })).body
+    const { data } = (await service.call('GET', `/emails/${id}?expand=deliveries`, { key: service.liveKey })).body
     last = (data as { deliveries: Delivery[] }).deliveries[0]
     return last !== undefined
   }
@@ -121,7 +127,7 @@ const kept = { status: 'softfail', classification: 'tls_required', sentWithSsl: 
 const sent = (policy: string, certificate: string) => ({
   status: 'sent',
   sentWithSsl: true,
-  tls: { version: 'TLSv1.3', cipher: 'TLS_AES_256_GCM_SHA384', certificate, policy, wouldFail: null },
+  tls: { version: 'TLSv1.3', cipher: 'TLS_AES_256_GCM_SHA384', certificate, policy, mtaStsTestingFailure: null },
 })
 
 describe('without a policy', () => {
@@ -130,7 +136,7 @@ describe('without a policy', () => {
     expect(await send(domain)).toMatchObject({
       status: 'sent',
       sentWithSsl: false,
-      tls: { version: null, cipher: null, certificate: null, policy: 'opportunistic', wouldFail: null },
+      tls: { version: null, cipher: null, certificate: null, policy: 'opportunistic', mtaStsTestingFailure: null },
     })
     const another = newDomain()
     shows(selfMade(`mx.${another}`))
@@ -330,16 +336,22 @@ describe('MTA-STS', () => {
     expect(await send(domain)).toMatchObject({
       status: 'sent',
       sentWithSsl: false,
-      tls: { policy: 'mta-sts testing', wouldFail: 'there is no TLS' },
+      tls: { policy: 'mta-sts testing', mtaStsTestingFailure: 'there is no TLS' },
     })
     const another = newDomain()
     publishSts(another, 'testing', [`mx.${another}`])
     shows(selfMade(`mx.${another}`))
-    expect(await send(another)).toMatchObject({ status: 'sent', tls: { wouldFail: 'the certificate does not do: of an unknown issuer' } })
+    expect(await send(another)).toMatchObject({
+      status: 'sent',
+      tls: { mtaStsTestingFailure: 'the certificate does not do: of an unknown issuer' },
+    })
     const unlisted = newDomain()
     publishSts(unlisted, 'testing', ['other.test'])
     shows(certificateFor(`mx.${unlisted}`))
-    expect(await send(unlisted)).toMatchObject({ status: 'sent', tls: { wouldFail: 'the policy does not name this mail server' } })
+    expect(await send(unlisted)).toMatchObject({
+      status: 'sent',
+      tls: { mtaStsTestingFailure: 'the policy does not name this mail server' },
+    })
     const fine = newDomain()
     publishSts(fine, 'testing', [`mx.${fine}`])
     shows(certificateFor(`mx.${fine}`))
@@ -373,16 +385,16 @@ describe('what the operator requires', () => {
 
   test('is TLS with a valid certificate, or with any, until it is waived', async () => {
     const domain = newDomain()
-    await requireTls(house.db, domain, 'valid', Date.now())
+    await requireTls(service.db, domain, 'valid', Date.now())
     await becomes(domain, kept)
     shows(selfMade(`mx.${domain}`))
     const strange = newDomain()
-    await requireTls(house.db, strange, 'valid', Date.now())
+    await requireTls(service.db, strange, 'valid', Date.now())
     await becomes(strange, { ...kept, tls: { policy: 'required', certificate: 'of an unknown issuer' } })
-    await requireTls(house.db, strange, 'any', Date.now())
+    await requireTls(service.db, strange, 'any', Date.now())
     await becomes(strange, sent('required', 'of an unknown issuer'))
-    expect(await waiveTls(house.db, strange, Date.now())).toBe(true)
-    expect(await waiveTls(house.db, strange, Date.now())).toBe(false)
+    expect(await removeTlsRequirement(service.db, strange, Date.now())).toBe(true)
+    expect(await removeTlsRequirement(service.db, strange, Date.now())).toBe(false)
     await becomes(strange, { status: 'sent', tls: { policy: 'opportunistic' } })
   }, 60_000)
 })

@@ -1,9 +1,9 @@
 /** A new address's daily warm-up limit, over several processes. */
 import { expect, onTestFinished, test } from 'vitest'
 import { silentLog, systemClock } from '#base'
-import { addSource, openWarmUp, tellWarmUps } from '#delivery'
+import { addSource, notifyWarmUps, openWarmUp } from '#delivery'
 import { readEvents, startOfLog } from '#events'
-import { prepareDays } from '#housekeeping'
+import { ensureUpcomingPartitions } from '#housekeeping'
 import { testDatabase } from '../support/database.ts'
 
 const dayMs = 86_400_000
@@ -20,7 +20,7 @@ test('processes together take exactly what the day allows, whatever each asks fo
     taken += some.reduce((sum, one) => sum + one, 0)
   }
   expect(taken).toBe(50)
-  for (const one of processes) expect(one.restMs).toBeGreaterThan(dayMs - 120_000)
+  for (const one of processes) expect(one.backoffMs).toBeGreaterThan(dayMs - 120_000)
   const nextDay = openWarmUp({ db: database.db, clock: { ...systemClock, nowMs: () => key.fromMs + dayMs }, log: silentLog }, key)
   expect(await nextDay.take(10)).toBe(10)
 })
@@ -31,13 +31,13 @@ test('each step of the ceiling is told in the event log once, whoever looks and 
   const { db } = database
   const beganMs = systemClock.nowMs() - 40 * dayMs
   const source = { address: '192.0.2.1', ehloName: null, pool: 'default', warmUp: 'from now' as const }
-  for (let days = 0; days <= 40; days += 7) await prepareDays(db, beganMs + days * dayMs)
+  for (let days = 0; days <= 40; days += 7) await ensureUpcomingPartitions(db, beganMs + days * dayMs)
   await addSource(db, source, beganMs)
   await addSource(db, { ...source, address: '192.0.2.2', warmUp: 'none' }, beganMs)
-  const lookAt = (days: number) => Promise.all([1, 2, 3].map(() => tellWarmUps(db, beganMs + days * dayMs)))
+  const lookAt = (days: number) => Promise.all([1, 2, 3].map(() => notifyWarmUps(db, beganMs + days * dayMs)))
   for (const days of [0.5, 1, 1.5, 4, 29, 30, 31]) await lookAt(days)
   const told = async () =>
-    (await readEvents(db, startOfLog, 100)).filter((event) => event.kind === 'DeliveryShaped').map(({ data }) => data)
+    (await readEvents(db, startOfLog, 100)).filter((event) => event.kind === 'TrafficLimitChanged').map(({ data }) => data)
   const step = (from: number, to: number | null, cause: string) => ({
     provider: 'each',
     source: '192.0.2.1',

@@ -8,20 +8,20 @@ import { join } from 'node:path'
 import fastify from 'fastify'
 import { parse } from 'parse5'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type House, startHouse } from '../support/house.ts'
+import { type Service, startService } from '../support/in-process-service.ts'
 
-let house: House
+let service: Service
 beforeAll(async () => {
-  house = await startHouse()
+  service = await startService()
 })
-afterAll(() => house.stop())
+afterAll(() => service.stop())
 
-const get = (path: string, headers: Record<string, string> = {}) => fetch(`http://127.0.0.1:${house.port}${path}`, { headers })
+const get = (path: string, headers: Record<string, string> = {}) => fetch(`http://127.0.0.1:${service.port}${path}`, { headers })
 
 /** A plain request, because fetch would normalise the path. */
 const statusOf = (path: string) =>
   new Promise((resolve, reject) => {
-    request({ port: house.port, host: '127.0.0.1', path }, (answer) => resolve(answer.resume().statusCode))
+    request({ port: service.port, host: '127.0.0.1', path }, (answer) => resolve(answer.resume().statusCode))
       .on('error', reject)
       .end()
   })

@@ -9,8 +9,8 @@ import { tmpdir } from 'node:os'
 import { dirname, join, relative, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Received, type Receiver, startReceiver } from '../support/receiver.ts'
-import { freePort, type Service, startService } from '../support/service.ts'
+import { freePort, type ServiceProcess, startServiceProcess } from '../support/spawned-service.ts'
+import { type Received, type Receiver, startReceiver } from '../support/webhook-receiver.ts'
 
 const run = promisify(execFile)
 const docs = readdirSync('docs', { recursive: true, encoding: 'utf8' }).map((name) => `docs/${name.replaceAll('\\', '/')}`)
@@ -36,13 +36,13 @@ const blocks: Block[] = pages.flatMap((page) =>
 )
 const blocksIn = (page: string, language: string) => blocks.filter((one) => one.page === page && one.language === language)
 
-let service: Service
+let service: ServiceProcess
 let receiver: Receiver
 let folder: string
 let environment: Record<string, string>
 let tenantId: string
 beforeAll(async () => {
-  service = await startService({
+  service = await startServiceProcess({
     POSTRIDER_RATE_LIMIT: 'unlimited',
     POSTRIDER_SEND_LIMIT: 'unlimited',
     POSTRIDER_ALLOWED_NETWORKS: '127.0.0.0/8',

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type Service, startService } from '../support/service.ts'
+import { type ServiceProcess, startServiceProcess } from '../support/spawned-service.ts'
 
 const page = await readFile(new URL('../../docs/testing-your-email.md', import.meta.url), 'utf8')
 
@@ -24,11 +24,11 @@ const isThere = (program: string): boolean => {
   }
 }
 
-let service: Service
+let service: ServiceProcess
 let folder: string
 beforeAll(async () => {
   const settings = [...page.matchAll(/\b(POSTRIDER_\w+_LIMIT)=(\w+)/g)].map(([, name, value]) => [name, value])
-  service = await startService(Object.fromEntries(settings))
+  service = await startServiceProcess(Object.fromEntries(settings))
   folder = await mkdtemp(join(tmpdir(), 'postrider-page-'))
 })
 afterAll(async () => {

@@ -7,13 +7,13 @@ import { createServer, type Server } from 'node:tls'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { openIds, readConfig, systemClock, systemRandom } from '#base'
 import { addSource, removeSource } from '#delivery'
-import { type DoctorDeps, examine, type Finding } from '#doctor'
+import { type CheckResult, type DoctorDeps, runChecks } from '#doctor'
 import { ensurePlatformKey, platformRecords } from '#domains'
 import { openResolver } from '#net'
 import { testCertificate } from '../support/certificate.ts'
-import { runHere } from '../support/command.ts'
 import { type FakeMx, startFakeMx } from '../support/fake-mx.ts'
-import { type House, startHouse } from '../support/house.ts'
+import { type Service, startService } from '../support/in-process-service.ts'
+import { runHere } from '../support/run-command.ts'
 import { startTestDns, type TestDns } from '../support/test-dns.ts'
 
 const hostname = 'mail.postrider-host.com'
@@ -22,7 +22,7 @@ const ids = openIds(systemRandom)
 let dns: TestDns
 let mx: FakeMx
 let https: Server
-let house: House
+let service: Service
 let folder: string
 let greeting: string | undefined
 /** Both act as Postrider's own SMTP listeners, in the clear and over TLS. */
@@ -39,11 +39,11 @@ beforeAll(async () => {
   await new Promise<void>((resolve) => plain.listen(0, '127.0.0.1', resolve))
   https = createServer(testCertificate, speak)
   await new Promise<void>((resolve) => https.listen(0, '127.0.0.1', resolve))
-  house = await startHouse()
+  service = await startService()
   folder = await mkdtemp(join(tmpdir(), 'postrider-doctor-'))
 })
 afterAll(async () => {
-  await house.stop()
+  await service.stop()
   await mx.close()
   await new Promise((resolve) => https.close(resolve))
   await new Promise((resolve) => plain.close(resolve))
@@ -68,15 +68,15 @@ const configOf = () => ({
 
 async function depsOf(): Promise<DoctorDeps> {
   const config = configOf()
-  const resolver = openResolver({ servers: [dns.address], clock: systemClock, ids: { fraction: Math.random } })
-  const key = await ensurePlatformKey(house.db, hostname, { nowMs: systemClock.nowMs(), ids, secrets: house.secrets })
+  const resolver = openResolver({ servers: [dns.address], clock: systemClock, ids: { random: Math.random } })
+  const key = await ensurePlatformKey(service.db, hostname, { nowMs: systemClock.nowMs(), ids, secrets: service.secrets })
   const records = await platformRecords({ resolver, hostname, key, ownAddresses: ['203.0.113.9'] })
-  return { db: house.db, clock: systemClock, config, resolver, records, ownAddresses: ['203.0.113.9'], httpsPort: portOf(https) }
+  return { db: service.db, clock: systemClock, config, resolver, records, ownAddresses: ['203.0.113.9'], httpsPort: portOf(https) }
 }
 
 /** Check results by name. The test does not depend on those of the machine. */
-const found = async (change: Partial<DoctorDeps> = {}): Promise<Record<string, Finding>> =>
-  Object.fromEntries((await examine({ ...(await depsOf()), ...change })).map((one) => [one.name, one]))
+const found = async (change: Partial<DoctorDeps> = {}): Promise<Record<string, CheckResult>> =>
+  Object.fromEntries((await runChecks({ ...(await depsOf()), ...change })).map((one) => [one.check, one]))
 
 /** Sets everything to a healthy state. */
 beforeEach(async () => {
@@ -102,7 +102,7 @@ describe('the doctor', () => {
     await writeFile(join(folder, 'smtp-certificate.pem'), testCertificate.cert)
     const all = await found()
     // The tests' certificate and PostgreSQL settings are not fit for production.
-    const others = Object.values(all).filter(({ name }) => !/^(certificate of SMTP|PostgreSQL|disk)/.test(name))
+    const others = Object.values(all).filter(({ check }) => !/^(certificate of SMTP|PostgreSQL|disk)/.test(check))
     expect(others.filter(({ status }) => status !== 'ok')).toEqual([])
     expect(Object.keys(all)).toEqual(
       expect.arrayContaining([
@@ -127,7 +127,7 @@ describe('the doctor', () => {
         'PostgreSQL',
       ]),
     )
-    expect(all['MTA-STS of the return path']).toMatchObject({ found: 'none (optional)' })
+    expect(all['MTA-STS of the return path']).toMatchObject({ detail: 'none (optional)' })
   })
 
   test('names each record that is missing or says something else, with what to publish', async () => {
@@ -138,11 +138,11 @@ describe('the doctor', () => {
     dns.set(`track.${hostname}`, 'CNAME', [])
     dns.set('_dmarc.postrider-host.com', 'TXT', [])
     const all = await found()
-    expect(all['PTR 9.113.0.203.in-addr.arpa']).toMatchObject({ status: 'problem', do: expect.stringContaining('hoster') })
-    expect(all['SPF of the platform']).toMatchObject({ status: 'problem', do: expect.stringContaining('v=spf1 ip4:203.0.113.9 ~all') })
-    expect(all['return path, MX']).toMatchObject({ status: 'problem', do: expect.stringContaining(`10 ${hostname}`) })
+    expect(all['PTR 9.113.0.203.in-addr.arpa']).toMatchObject({ status: 'problem', remedy: expect.stringContaining('hoster') })
+    expect(all['SPF of the platform']).toMatchObject({ status: 'problem', remedy: expect.stringContaining('v=spf1 ip4:203.0.113.9 ~all') })
+    expect(all['return path, MX']).toMatchObject({ status: 'problem', remedy: expect.stringContaining(`10 ${hostname}`) })
     expect(all['tracking name']?.status).toBe('warning')
-    expect(all[`DMARC of ${hostname}`]).toMatchObject({ status: 'warning', do: expect.stringContaining('_dmarc.postrider-host.com') })
+    expect(all[`DMARC of ${hostname}`]).toMatchObject({ status: 'warning', remedy: expect.stringContaining('_dmarc.postrider-host.com') })
   })
 
   test('warns of a machine that its name does not lead to: another installation may have that name', async () => {
@@ -151,43 +151,43 @@ describe('the doctor', () => {
     expect((await found({ ownAddresses: [] }))[name]).toBeUndefined()
     expect((await found({ ownAddresses: ['198.51.100.7'] }))[name]).toMatchObject({
       status: 'warning',
-      found: `${hostname} leads to 203.0.113.9, and this machine has 198.51.100.7`,
-      do: expect.stringContaining('POSTRIDER_HOSTNAME of its own'),
+      detail: `${hostname} leads to 203.0.113.9, and this machine has 198.51.100.7`,
+      remedy: expect.stringContaining('POSTRIDER_HOSTNAME of its own'),
     })
     await addSource(
-      house.db,
+      service.db,
       { address: '198.51.100.7', pool: 'default', ehloName: 'two.postrider-host.com', warmUp: 'none' },
       systemClock.nowMs(),
     )
     expect((await found({ ownAddresses: ['198.51.100.7'] }))[name]).toBeUndefined()
-    await removeSource(house.db, '198.51.100.7', systemClock.nowMs())
+    await removeSource(service.db, '198.51.100.7', systemClock.nowMs())
   })
 
   test('tells a list that refuses the resolver, or does not answer, from one that lists the address, and that from a policy', async () => {
     const name = `blocklist ${zen}: 203.0.113.9`
     dns.set(`9.113.0.203.${zen}`, 'A', ['127.0.0.4'])
-    expect((await found())[name]).toMatchObject({ status: 'problem', found: 'listed (127.0.0.4)' })
+    expect((await found())[name]).toMatchObject({ status: 'problem', detail: 'listed (127.0.0.4)' })
     dns.set(`9.113.0.203.${zen}`, 'A', ['127.0.0.10'])
-    expect((await found())[name]).toMatchObject({ status: 'problem', found: expect.stringContaining('by policy') })
+    expect((await found())[name]).toMatchObject({ status: 'problem', detail: expect.stringContaining('by policy') })
     dns.set(`9.113.0.203.${zen}`, 'A', ['127.255.255.254'])
-    expect((await found())[name]).toMatchObject({ status: 'unknown', do: expect.stringContaining('POSTRIDER_DNS') })
+    expect((await found())[name]).toMatchObject({ status: 'unknown', remedy: expect.stringContaining('POSTRIDER_DNS') })
     dns.set(`2.0.0.127.${zen}`, 'A', ['127.255.255.254'])
-    expect((await found())[name]).toMatchObject({ status: 'unknown', found: expect.stringContaining('refuses this resolver') })
+    expect((await found())[name]).toMatchObject({ status: 'unknown', detail: expect.stringContaining('refuses this resolver') })
     dns.set(`2.0.0.127.${zen}`, 'A', [])
     dns.set(`9.113.0.203.${zen}`, 'A', [])
-    expect((await found())[name]).toMatchObject({ status: 'unknown', found: expect.stringContaining('does not answer') })
+    expect((await found())[name]).toMatchObject({ status: 'unknown', detail: expect.stringContaining('does not answer') })
   })
 
   test('tells a closed port from servers that do not want the address, and both from a resolver that fails', async () => {
     const name = `port ${mx.port} out`
     greeting = '554 5.7.1 Your address is not welcome'
-    expect((await found())[name]).toMatchObject({ status: 'problem', found: expect.stringContaining('not welcome') })
+    expect((await found())[name]).toMatchObject({ status: 'problem', detail: expect.stringContaining('not welcome') })
     dns.set('mx.gmail.com', 'A', ['127.0.0.99'])
-    expect((await found())[name]).toMatchObject({ status: 'problem', do: expect.stringContaining('POSTRIDER_RELAY') })
+    expect((await found())[name]).toMatchObject({ status: 'problem', remedy: expect.stringContaining('POSTRIDER_RELAY') })
     for (const domain of ['gmail.com', 'outlook.com', 'yahoo.com']) dns.fail(domain, 'SERVFAIL')
     const all = await found()
     expect(all[name]?.status).toBe('unknown')
-    expect(all.resolver).toMatchObject({ status: 'problem', do: expect.stringContaining('POSTRIDER_DNS') })
+    expect(all.resolver).toMatchObject({ status: 'problem', remedy: expect.stringContaining('POSTRIDER_DNS') })
   })
 
   test('tells a taken port of our SMTP listeners from one where nothing answers, and names the setting', async () => {
@@ -200,45 +200,48 @@ describe('the doctor', () => {
     ] as const)
       expect(taken[name]).toMatchObject({
         status: 'problem',
-        found: expect.stringContaining('ESMTP Postfix'),
-        do: expect.stringContaining(setting),
+        detail: expect.stringContaining('ESMTP Postfix'),
+        remedy: expect.stringContaining(setting),
       })
     spoken = `220 ${hostname} ESMTP\r\n`
     const config = { ...configOf(), smtpPort: 9 }
     const silent = await found({ config })
-    expect(silent['SMTP listener of incoming mail']).toMatchObject({ status: 'problem', found: '127.0.0.1:9: nothing answers' })
+    expect(silent['SMTP listener of incoming mail']).toMatchObject({ status: 'problem', detail: '127.0.0.1:9: nothing answers' })
     expect(silent['SMTP listener of submission']).toBeUndefined()
     // One port is taken, so neither port opens: reported once.
     const inClear = await found({ config: { ...config, submissionTlsPort: portOf(plain) } })
     expect(Object.keys(inClear).filter((name) => name.startsWith('SMTP'))).toEqual(['SMTP listener of submission over TLS'])
-    expect(inClear['SMTP listener of submission over TLS']).toMatchObject({ found: expect.not.stringContaining('\n') })
+    expect(inClear['SMTP listener of submission over TLS']).toMatchObject({ detail: expect.not.stringContaining('\n') })
     spoken = '220 other.example.com ESMTP\r\n'
     expect((await found())['SMTP listeners']).toMatchObject({
       status: 'problem',
-      found: `answers as other.example.com, and POSTRIDER_HOSTNAME is ${hostname} here`,
-      do: expect.stringContaining('settings of the service'),
+      detail: `answers as other.example.com, and POSTRIDER_HOSTNAME is ${hostname} here`,
+      remedy: expect.stringContaining('settings of the service'),
     })
     const stopped = await found({ config: { ...configOf(), smtpPort: 9, submissionPort: 9, submissionTlsPort: 9 } })
     expect(Object.keys(stopped).filter((name) => name.startsWith('SMTP'))).toEqual(['SMTP listeners'])
-    expect(stopped['SMTP listeners']).toMatchObject({ status: 'problem', do: expect.stringContaining('Start the service') })
+    expect(stopped['SMTP listeners']).toMatchObject({ status: 'problem', remedy: expect.stringContaining('Start the service') })
     spoken = '421 4.7.0 Too many connections\r\n'
-    expect((await found())['SMTP listener of submission']).toMatchObject({ status: 'unknown', do: expect.stringContaining('try again') })
+    expect((await found())['SMTP listener of submission']).toMatchObject({
+      status: 'unknown',
+      remedy: expect.stringContaining('try again'),
+    })
     spoken = `220 ${hostname} ESMTP\r\n`
     expect(Object.keys(await found({ config: { ...config, roles: ['api'] } })).filter((name) => name.startsWith('SMTP'))).toEqual([])
   })
 
   test('makes one finding of a host name that the internet does not know, with what follows from it, and none of what rests on it', async () => {
     const resting = /platform records|address of the host|return path|PTR|SPF|tracking name|DKIM|DMARC|MTA-STS|TLS-RPT|dbl\.spamhaus/
-    const restingOf = (all: Record<string, Finding>) => Object.keys(all).filter((name) => resting.test(name))
+    const restingOf = (all: Record<string, CheckResult>) => Object.keys(all).filter((name) => resting.test(name))
     const wanted = {
       status: 'problem',
-      found: expect.stringContaining('bounces do not come back'),
-      do: expect.stringContaining('POSTRIDER_HOSTNAME'),
+      detail: expect.stringContaining('bounces do not come back'),
+      remedy: expect.stringContaining('POSTRIDER_HOSTNAME'),
     }
 
     const recordsOf = async (name: string, ownAddresses: string[]) => {
       const { resolver } = await depsOf()
-      const key = await ensurePlatformKey(house.db, name, { nowMs: systemClock.nowMs(), ids, secrets: house.secrets })
+      const key = await ensurePlatformKey(service.db, name, { nowMs: systemClock.nowMs(), ids, secrets: service.secrets })
       return platformRecords({ resolver, hostname: name, key, ownAddresses })
     }
     const named = (name: string) => ({ ...configOf(), hostname: name, sandboxSender: `sandbox@${name}` })
@@ -251,7 +254,7 @@ describe('the doctor', () => {
     // A typing error: a name on the internet without DNS records. The PTR name of the address is shown as a hint.
     const slip = 'mial.postrider-host.com'
     const wrong = await found({ config: named(slip), records: await recordsOf(slip, ['203.0.113.9']) })
-    expect(wrong['EHLO name']).toMatchObject({ ...wanted, do: expect.stringContaining(`(its address is called ${hostname})`) })
+    expect(wrong['EHLO name']).toMatchObject({ ...wanted, remedy: expect.stringContaining(`(its address is called ${hostname})`) })
     expect(restingOf(wrong)).toEqual([])
     expect(wrong[`blocklist ${zen}: 203.0.113.9`]?.status).toBe('ok')
 
@@ -266,7 +269,7 @@ describe('the doctor', () => {
   test('makes one finding of a DNS that can be asked for no record of the platform', async () => {
     const records = (await depsOf()).records.map((record) => ({ ...record, status: null, found: null }))
     const all = await found({ records })
-    expect(all['platform records']).toMatchObject({ status: 'unknown', do: expect.stringContaining('resolver') })
+    expect(all['platform records']).toMatchObject({ status: 'unknown', remedy: expect.stringContaining('resolver') })
     expect(Object.keys(all).filter((name) => /^(PTR|SPF|DKIM|return path,|address of)/.test(name))).toEqual([])
   })
 
@@ -278,19 +281,19 @@ describe('the doctor', () => {
     const later = { ...systemClock, nowMs: () => systemClock.nowMs() + 200 * 365 * 86_400_000 }
     expect((await found({ clock: later }))['certificate of SMTP']).toMatchObject({
       status: 'problem',
-      found: expect.stringContaining('ended'),
+      detail: expect.stringContaining('ended'),
     })
     const config = { ...configOf(), tlsCert: join(folder, 'none.pem') }
     expect((await found({ config }))['certificate of SMTP']?.status).toBe('problem')
 
-    await house.addDomain(house.tenantId, 'shop.example')
-    await house.db.script(`insert into track_domains (tenant_id, id, domain_id, name, full_name, track_clicks, track_opens, ssl_enabled, created_at, dns_status)
+    await service.addDomain(service.tenantId, 'shop.example')
+    await service.db.script(`insert into track_domains (tenant_id, id, domain_id, name, full_name, track_clicks, track_opens, ssl_enabled, created_at, dns_status)
       select tenant_id, 1, id, 'track', 'track.shop.example', true, true, true, created_at, 'ok' from domains where name = 'shop.example'`)
     expect((await found())['certificate of track.shop.example']?.status).toBe('unknown')
     dns.set('track.shop.example', 'A', ['127.0.0.1'])
     const shown = (await found())['certificate of track.shop.example']
     expect(shown?.status).not.toBe('ok')
-    expect(shown?.do).toContain('docs/tracking-https.md')
+    expect(shown?.remedy).toContain('docs/tracking-https.md')
   })
 
   test('measures the clock against the database, and warns where PostgreSQL may lose mail', async () => {
@@ -298,26 +301,26 @@ describe('the doctor', () => {
     expect((await found({ clock: wrong(-60_000) })).clock).toMatchObject({ status: 'warning' })
     expect((await found({ clock: wrong(3_600_000) })).clock).toMatchObject({
       status: 'problem',
-      do: expect.stringContaining('time service'),
+      remedy: expect.stringContaining('time service'),
     })
     // The tests' PostgreSQL server runs without fsync.
-    expect((await found())['PostgreSQL, durability']).toMatchObject({ status: 'problem', do: expect.stringMatching(/^Set \w+ = on/) })
+    expect((await found())['PostgreSQL, durability']).toMatchObject({ status: 'problem', remedy: expect.stringMatching(/^Set \w+ = on/) })
   })
 
   test('says what a restore holds', async () => {
-    await house.db.script(`insert into restores (backup_made_at, at, held_at) values ('2026-01-02', '2026-01-03', '2026-01-03')`)
-    expect((await found())['restored backup']).toMatchObject({ status: 'warning', do: expect.stringContaining('restore --resume') })
-    await house.db.script('delete from restores')
+    await service.db.script(`insert into restores (backup_made_at, at, held_at) values ('2026-01-02', '2026-01-03', '2026-01-03')`)
+    expect((await found())['restored backup']).toMatchObject({ status: 'warning', remedy: expect.stringContaining('restore --resume') })
+    await service.db.script('delete from restores')
   })
 
   test('by its command prints every finding, and ends with 1 when there is a problem', async () => {
-    const { db, secrets } = house
+    const { db, secrets } = service
     const given = { clock: systemClock, ids, random: systemRandom, secrets, version: 'test', db, config: configOf() }
     let printed = ''
-    const run = (...words: string[]) => runHere(words, { withHouse: (work) => work(given), print: (text) => void (printed = text) })
+    const run = (...words: string[]) => runHere(words, { withInstallation: (work) => work(given), print: (text) => void (printed = text) })
     expect(await run('doctor', '--json')).toBe(1)
-    const findings = JSON.parse(printed) as Finding[]
-    expect(findings.every((one) => Object.keys(one).join() === 'name,status,found,do')).toBe(true)
+    const findings = JSON.parse(printed) as CheckResult[]
+    expect(findings.every((one) => Object.keys(one).join() === 'check,status,detail,remedy')).toBe(true)
     expect(await run('doctor')).toBe(1)
     expect(printed).toContain('\n         → ')
   })

@@ -13,7 +13,7 @@ const runs = Number(process.env.POSTRIDER_CRASH_TEST_RUNS ?? 0)
 /** Longer than the command's: a busy machine makes processes lose a short lease, and then it takes long until all is delivered. */
 const leaseMs = 2000
 const withinMs = 300_000 + runs * 30_000
-const mostStrikes = 10
+const maxStrikes = 10
 
 interface Change {
   file: string
@@ -44,7 +44,7 @@ async function crashTest(script: string, only: FaultKind[] | undefined, most: nu
 
 /** Whether what the broken build does shows, is a matter of milliseconds: it is struck until it does. */
 async function isCaught(script: string, only: FaultKind, broken: keyof Verdict['counts']): Promise<boolean> {
-  for (let seed = 7; seed < 7 + mostStrikes; seed++) {
+  for (let seed = 7; seed < 7 + maxStrikes; seed++) {
     const { counts } = await crashTest(script, [only], 1, seed)
     if (counts[broken] > 0) return true
   }
@@ -71,9 +71,9 @@ test(
   async () => {
     const script = built({
       file: 'src/accept/accept.ts',
-      line: 'const committed = await commit({ submissions, once: key && { ...key, body } })',
-      instead: `const committed = { committed: true as const, standing: await standing(test) }
-      setImmediate(() => void commit({ submissions, once: key && { ...key, body } }).catch(() => undefined))`,
+      line: 'const committed = await commit({ submissions, idempotency: key && { ...key, body } })',
+      instead: `const committed = { committed: true as const, sendLimitUsage: await sendLimitUsage(test) }
+      setImmediate(() => void commit({ submissions, idempotency: key && { ...key, body } }).catch(() => undefined))`,
     })
     expect(await isCaught(script, 'accept uncommitted', 'lost')).toBe(true)
   },
@@ -85,8 +85,8 @@ test(
   async () => {
     const script = built({
       file: 'src/spool/leases.ts',
-      line: 'holds: (shard, epoch) => believed() && mine.some((one) => one.shard === shard && one.epoch === epoch),',
-      instead: 'holds: () => true,',
+      line: 'owns: (shard, epoch) => believed() && mine.some((one) => one.shard === shard && one.epoch === epoch),',
+      instead: 'owns: () => true,',
     })
     expect(await isCaught(script, 'freeze', 'duplicatesUnexplained')).toBe(true)
   },
@@ -97,8 +97,8 @@ test(
   'a build that records outcomes without looking at the epoch records those of a lost owner, and is caught',
   async () => {
     const script = built({
-      file: 'src/delivery/record.ts',
-      line: ' and (spool.epoch, spool.failures) = (outcome.epoch, outcome.tried)',
+      file: 'src/delivery/record-outcomes.ts',
+      line: ' and (spool.epoch, spool.attempt_count) = (outcome.epoch, outcome.attempts)',
       instead: '',
       times: 2,
     })

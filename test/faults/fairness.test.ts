@@ -4,9 +4,9 @@
  */
 import { createServer, type Server, type Socket } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { type MxDns, startMxDns } from '../support/mx-dns.ts'
-import { type Service, startService } from '../support/service.ts'
-import { type Peer, startPeer } from '../support/slow-peer.ts'
+import { type MxDns, startMxDns } from '../support/simple-dns.ts'
+import { type Peer, startPeer } from '../support/smtp-server-peer.ts'
+import { type ServiceProcess, startServiceProcess } from '../support/spawned-service.ts'
 
 const backlog = Number(process.env['FAIRNESS_BACKLOG'] ?? 2000)
 const batchSize = 100
@@ -19,7 +19,7 @@ const messages = 20
 const unlimited = { POSTRIDER_RATE_LIMIT: 'unlimited', POSTRIDER_SEND_LIMIT: 'unlimited' }
 
 /** Sends one message and resolves with the time from its acceptance to its arrival. */
-async function timeToArrive(service: Service, peer: Peer, from: string, to: string, key = service.liveKey): Promise<number> {
+async function timeToArrive(service: ServiceProcess, peer: Peer, from: string, to: string, key = service.liveKey): Promise<number> {
   const { status } = await service.call('POST', '/emails', { from, to: [to], subject: 'Alone', text: 'Hello' }, key)
   const acceptedMs = performance.now()
   expect(status).toBe(200)
@@ -27,7 +27,7 @@ async function timeToArrive(service: Service, peer: Peer, from: string, to: stri
   return arrived.atMs - acceptedMs
 }
 
-async function queue(service: Service, from: string, count: number, recipientOf: (index: number) => string): Promise<void> {
+async function queue(service: ServiceProcess, from: string, count: number, recipientOf: (index: number) => string): Promise<void> {
   for (let first = 0; first < count; first += batchSize) {
     const emails = Array.from({ length: Math.min(batchSize, count - first) }, (_, at) => ({
       to: [recipientOf(first + at)],
@@ -41,10 +41,10 @@ async function queue(service: Service, from: string, count: number, recipientOf:
 
 describe('a tenant with a long queue', () => {
   let peer: Peer
-  let service: Service
+  let service: ServiceProcess
   beforeAll(async () => {
     peer = await startPeer({ replyAfterMs: 100 })
-    service = await startService({ ...unlimited, POSTRIDER_RELAY: `smtp://127.0.0.1:${peer.port}` })
+    service = await startServiceProcess({ ...unlimited, POSTRIDER_RELAY: `smtp://127.0.0.1:${peer.port}` })
   })
   afterAll(async () => {
     await service[Symbol.asyncDispose]()
@@ -66,7 +66,7 @@ describe('a tenant with a long queue', () => {
 
 describe('a destination that hangs at the banner and one that tarpits', () => {
   let healthy: Peer
-  let service: Service
+  let service: ServiceProcess
   let dns: MxDns
   const servers: Server[] = []
   const sockets = new Set<Socket>()
@@ -94,7 +94,7 @@ describe('a destination that hangs at the banner and one that tarpits', () => {
       mx: Object.fromEntries(Object.keys(names).map((name) => [`${name}.example`, [`mx.${name}.example`]])),
       a: Object.fromEntries(Object.entries(names).map(([name, address]) => [`mx.${name}.example`, [address]])),
     })
-    service = await startService({
+    service = await startServiceProcess({
       ...unlimited,
       POSTRIDER_DNS: dns.address,
       POSTRIDER_MX_PORT: String(healthy.port),

@@ -6,8 +6,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, inject, test } from 'vitest'
 import { openDb, sql } from '#db'
-import { databaseAt } from '../support/address.ts'
-import { type House, startHouse } from '../support/house.ts'
+import { databaseAt } from '../support/database-url.ts'
+import { type Service, startService } from '../support/in-process-service.ts'
 
 const serverProcess = sql<{ pid: number }>`
   select pg_backend_pid() as pid`
@@ -60,29 +60,29 @@ const email = {
   text: randomBytes(150_000).toString('base64'),
 }
 
-const readiness = async (house: House) => {
-  const answer = await fetch(`http://127.0.0.1:${house.port}/readyz`)
+const readiness = async (service: Service) => {
+  const answer = await fetch(`http://127.0.0.1:${service.port}/readyz`)
   return { status: answer.status, ...((await answer.json()) as object) }
 }
 
 test.skipIf(process.getuid?.() !== 0)(
   'a full disk is told as not ready before a request fails on it, and as ready once there is room',
   async () => {
-    const house = await startHouse({ rateLimit: null, sendLimit: null })
+    const service = await startService({ rateLimit: null, sendLimit: null })
     const disk = await smallDisk()
     try {
-      for (const { name } of await house.db.rows(partitionsOfContents))
-        await house.db.script(`alter table ${name} set tablespace ${disk.name}`)
+      for (const { name } of await service.db.rows(partitionsOfContents))
+        await service.db.script(`alter table ${name} set tablespace ${disk.name}`)
       // Of sessions from now on.
-      const own = (await house.db.first(ownName))?.name
-      await house.db.script(`alter database ${own} set default_tablespace = ${disk.name}`)
+      const own = (await service.db.first(ownName))?.name
+      await service.db.script(`alter database ${own} set default_tablespace = ${disk.name}`)
       await disk.admin.script(`select pg_terminate_backend(pid) from pg_stat_activity where datname = '${own}'`)
-      const post = () => house.call('POST', '/emails', { key: house.testKey, body: email })
+      const post = () => service.call('POST', '/emails', { key: service.testKey, body: email })
       expect((await post()).status).toBe(200)
-      expect(await readiness(house)).toMatchObject({ status: 'ready', database: 'reachable' })
+      expect(await readiness(service)).toMatchObject({ status: 'ready', database: 'reachable' })
 
       disk.fill()
-      await expect.poll(() => readiness(house)).toMatchObject({ status: 'not ready', database: 'full' })
+      await expect.poll(() => readiness(service)).toMatchObject({ status: 'not ready', database: 'full' })
       const refused = await post()
       expect(refused).toMatchObject({ status: 500, body: { error: { code: 'internal_error' } } })
       expect(refused.body.error?.message).toContain('disk')
@@ -90,10 +90,10 @@ test.skipIf(process.getuid?.() !== 0)(
       expect(refused.headers.get('x-should-retry')).toBe('true')
 
       disk.free()
-      await expect.poll(() => readiness(house)).toMatchObject({ status: 'ready', database: 'reachable' })
+      await expect.poll(() => readiness(service)).toMatchObject({ status: 'ready', database: 'reachable' })
       expect((await post()).status).toBe(200)
     } finally {
-      await house.stop()
+      await service.stop()
       await disk.remove()
     }
   },

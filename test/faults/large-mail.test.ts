@@ -5,15 +5,15 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { SMTPServer } from 'smtp-server'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { testCertificate } from '../support/certificate.ts'
-import { type MxDns, startMxDns } from '../support/mx-dns.ts'
-import { type Service, startService } from '../support/service.ts'
+import { type MxDns, startMxDns } from '../support/simple-dns.ts'
+import { type ServiceProcess, startServiceProcess } from '../support/spawned-service.ts'
 
 const mebibyte = 1_048_576
 const domains = Array.from({ length: 50 }, (_, n) => `d${n}.example`)
 const recipients = domains.map((name) => `ann@${name}`)
 /** What a process holds at once, the messages of 64 MiB and what making one of them takes, and the heap around it; 550 is ordinary. */
-const mostPeakMib = 700
-const mostKeptMib = 150
+const maxPeakMib = 700
+const maxKeptMib = 150
 const settleWithinMs = 60_000
 
 let received = 0
@@ -31,7 +31,7 @@ const server = new SMTPServer({
   },
 })
 let dns: MxDns
-let service: Service
+let service: ServiceProcess
 let delivery: number[]
 
 beforeAll(async () => {
@@ -43,7 +43,7 @@ beforeAll(async () => {
     mx: Object.fromEntries(domains.map((name) => [name, [`mx.${name}`]])),
     a: Object.fromEntries(domains.map((name) => [`mx.${name}`, ['127.0.0.1']])),
   })
-  service = await startService({
+  service = await startServiceProcess({
     POSTRIDER_RATE_LIMIT: 'unlimited',
     POSTRIDER_SEND_LIMIT: 'unlimited',
     POSTRIDER_DELIVERY_PROCESSES: '1',
@@ -85,11 +85,11 @@ test('10 MB to 50 domains take a bounded part of memory, and give it back within
   const after = await memory('VmRSS')
   const returnedBy = performance.now() + settleWithinMs
   let settled = after
-  while (settled - before >= mostKeptMib && performance.now() < returnedBy) {
+  while (settled - before >= maxKeptMib && performance.now() < returnedBy) {
     await wait(500)
     settled = await memory('VmRSS')
   }
   console.log(`large mail: ${before} MiB before, ${peak} at most, ${after} at its end, ${settled} then`)
-  expect(peak - before).toBeLessThan(mostPeakMib)
-  expect(settled - before).toBeLessThan(mostKeptMib)
+  expect(peak - before).toBeLessThan(maxPeakMib)
+  expect(settled - before).toBeLessThan(maxKeptMib)
 }, 300_000)

@@ -4,11 +4,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { embeddedUrlIfRunning } from '#db'
-import { notAtTheEndOfAnHour } from '../support/clock.ts'
 import { type FakeMx, startFakeMx } from '../support/fake-mx.ts'
-import { startMxDns } from '../support/mx-dns.ts'
-import { type Service, startService } from '../support/service.ts'
-import { type Peer, startPeer } from '../support/slow-peer.ts'
+import { startMxDns } from '../support/simple-dns.ts'
+import { type Peer, startPeer } from '../support/smtp-server-peer.ts'
+import { type ServiceProcess, startServiceProcess } from '../support/spawned-service.ts'
+import { notAtTheEndOfAnHour } from '../support/test-clock.ts'
 
 const open: AsyncDisposable[] = []
 afterEach(async () => {
@@ -20,12 +20,12 @@ const kept = <T extends AsyncDisposable>(one: T): T => {
 }
 
 /** `count` processes with the role api on one database, the first of which has all other roles too. */
-async function startApis(count: number, environment: Record<string, string>): Promise<[Service, ...Service[]]> {
-  const first = kept(await startService(environment))
+async function startApis(count: number, environment: Record<string, string>): Promise<[ServiceProcess, ...ServiceProcess[]]> {
+  const first = kept(await startServiceProcess(environment))
   const url = (await embeddedUrlIfRunning(first.folder)) as string
   const secret = (await readFile(join(first.folder, 'secret'), 'utf8')).trim()
   const shared = { ...environment, DATABASE_URL: url, POSTRIDER_SECRET: secret, POSTRIDER_ROLES: 'api' }
-  const others = await Promise.all(Array.from({ length: count - 1 }, async () => kept(await startService(shared))))
+  const others = await Promise.all(Array.from({ length: count - 1 }, async () => kept(await startServiceProcess(shared))))
   return [first, ...others]
 }
 
@@ -40,7 +40,7 @@ describe.each([1, 2, 4])('%i processes that serve the API', (count) => {
 })
 
 /** Each asks for more than the limit, so that a place that becomes free is taken. */
-async function refusesOverItsRate(apis: [Service, ...Service[]]): Promise<void> {
+async function refusesOverItsRate(apis: [ServiceProcess, ...ServiceProcess[]]): Promise<void> {
   // Few enough for a busy machine to ask for more.
   const perSecond = 10
   const seconds = 4
@@ -49,7 +49,7 @@ async function refusesOverItsRate(apis: [Service, ...Service[]]): Promise<void> 
   await settingsAreRead()
   const beganMs = performance.now()
   let passed = 0
-  const ask = async (api: Service) => {
+  const ask = async (api: ServiceProcess) => {
     while (performance.now() < beganMs + seconds * 1000) {
       const { status } = await api.call('GET', '/limits', undefined, key)
       expect([200, 429]).toContain(status)
@@ -65,12 +65,12 @@ async function refusesOverItsRate(apis: [Service, ...Service[]]): Promise<void> 
   expect(passed).toBeGreaterThanOrEqual(0.95 * perSecond * seconds)
 }
 
-async function givesOutItsHour(apis: [Service, ...Service[]], peer: Peer): Promise<void> {
+async function givesOutItsHour(apis: [ServiceProcess, ...ServiceProcess[]], peer: Peer): Promise<void> {
   const perHour = 150
   await notAtTheEndOfAnHour()
   await apis[0].command('limits', 'set', '--send', String(perHour))
   await settingsAreRead()
-  const send = (api: Service, name: string) =>
+  const send = (api: ServiceProcess, name: string) =>
     api.call('POST', '/emails', { from: 'a@shop.example.com', to: [`${name}@one.example`], subject: 'One', text: 'Hello' }, apis[0].liveKey)
   const statuses = await Promise.all(
     apis.map(async (api, at) => {
@@ -95,14 +95,14 @@ describe.each([1, 2, 4])('%i delivery processes', (count) => {
   test('keep to the connections and the rate of a provider, and use them', async () => {
     const [connections, rate, seconds] = [3, 10, 10]
     const standing = new Set<number>()
-    let mostStanding = 0
+    let maxStanding = 0
     const takenAtMs: number[] = []
     const mx: FakeMx = kept(
       await startFakeMx({
         script: ({ stage, session }) => {
           if (stage === 'connect') standing.add(session)
           // Only now it is sure that whoever went before has been seen to go.
-          if (stage === 'ehlo') mostStanding = Math.max(mostStanding, standing.size)
+          if (stage === 'ehlo') maxStanding = Math.max(maxStanding, standing.size)
           if (stage === 'mail') takenAtMs.push(performance.now())
           return undefined
         },
@@ -125,9 +125,9 @@ describe.each([1, 2, 4])('%i delivery processes', (count) => {
     const tookMs = (takenAtMs.at(-1) as number) - beganMs
     const perSecond = ((counted - 1) * 1000) / tookMs
     console.log(
-      `limits: ${count} delivery processes: ${perSecond.toFixed(1)} of ${rate} messages a second, at most ${Math.max(...inWindow)} within one, ${mostStanding} of ${connections} connections`,
+      `limits: ${count} delivery processes: ${perSecond.toFixed(1)} of ${rate} messages a second, at most ${Math.max(...inWindow)} within one, ${maxStanding} of ${connections} connections`,
     )
-    expect(mostStanding).toBeLessThanOrEqual(connections)
+    expect(maxStanding).toBeLessThanOrEqual(connections)
     expect(perSecond).toBeLessThanOrEqual(rate * 1.01)
     expect(perSecond).toBeGreaterThanOrEqual(rate * 0.95)
     // Each goes at its time or a little later, never before: so many may come late on a busy machine and meet the next ones.
@@ -157,13 +157,13 @@ test('a connection of few is kept while nobody else wants it', async () => {
 }, 60_000)
 
 /** Delivery processes that send straight to `mx`, of which the rules say so. */
-async function startToward(mx: FakeMx, rule: { connections: number; rate?: number }, processes: number): Promise<Service> {
+async function startToward(mx: FakeMx, rule: { connections: number; rate?: number }, processes: number): Promise<ServiceProcess> {
   const dns = kept(await startMxDns({ mx: { 'one.example': ['mx.one.example'] }, a: { 'mx.one.example': ['127.0.0.1'] } }))
   const folder = await mkdtemp(join(tmpdir(), 'postrider-rules-'))
   kept({ [Symbol.asyncDispose]: () => rm(folder, { recursive: true }) })
   const rules = join(folder, 'rules.json')
   await writeFile(rules, JSON.stringify({ providers: [{ name: 'strict', mx: ['one.example'], ...rule }] }))
-  const service = await startService({
+  const service = await startServiceProcess({
     POSTRIDER_RATE_LIMIT: 'unlimited',
     POSTRIDER_SEND_LIMIT: 'unlimited',
     POSTRIDER_DELIVERY_PROCESSES: String(processes),

@@ -4,12 +4,12 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { FakeMx } from '../support/fake-mx.ts'
-import { type House, startHouse } from '../support/house.ts'
-import { bounds, maxAttempts, retryBaseMs } from './remote/bounds.ts'
-import { expectedOf, isLeftAlone, type Told, wrongWithEmail, wrongWithPeer } from './remote/judge.ts'
-import { type Case, startOutside } from './remote/outside.ts'
-import { type Call, read, send, senderDomain, sendRow } from './remote/send.ts'
+import { type Service, startService } from '../support/in-process-service.ts'
+import { type Case, startOutside } from './remote/remote-world.ts'
+import { type Call, read, send, senderDomain, sendRow } from './remote/send-rows.ts'
 import { rows } from './remote/table.ts'
+import { bounds, maxAttempts, retryBaseMs } from './remote/time-limits.ts'
+import { type EmailState, expectedOf, isLeftAlone, wrongWithEmail, wrongWithPeer } from './remote/verdict.ts'
 
 /** Two attempts, the longest time limits of each, and the wait between them; most take a second or two. */
 const eachWithinS = 25
@@ -18,19 +18,19 @@ const allWithinMs = 60_000
 const healthyWithinMs = 2000
 const timesQuiet = 10
 /** 140 MB of it are the two threads on which the API reads and encodes the body of 6 MB; a thread ends when it idles. */
-const mostGrownOctets = 550_000_000
+const maxGrownOctets = 550_000_000
 
 const closing = new AsyncDisposableStack()
-const cases: (Case & { emails: Map<string, { id: string; told?: Told }> })[] = []
+const cases: (Case & { emails: Map<string, { id: string; told?: EmailState }> })[] = []
 const healthyMs: number[] = []
 
-let house: House
+let service: Service
 let grownOctets = 0
 
 beforeAll(async () => {
   const outside = closing.use(await startOutside())
   for (const row of rows) cases.push({ ...closing.use(await outside.add(row)), emails: new Map() })
-  house = await startHouse({
+  service = await startService({
     rateLimit: null,
     sendLimit: null,
     roles: ['delivery'],
@@ -41,8 +41,8 @@ beforeAll(async () => {
     },
     deliveryBounds: bounds,
   })
-  closing.use(house)
-  await house.addDomain(house.tenantId, senderDomain)
+  closing.use(service)
+  await service.addDomain(service.tenantId, senderDomain)
   await misbehave(outside.healthy)
 }, 120_000)
 afterAll(() => closing.disposeAsync())
@@ -86,7 +86,7 @@ async function misbehave(healthy: FakeMx): Promise<void> {
 }
 
 const call: Call = async (method, path, body) => {
-  const answer = await house.call(method, path, { key: house.liveKey, ...(body ? { body } : {}) })
+  const answer = await service.call(method, path, { key: service.liveKey, ...(body ? { body } : {}) })
   expect([answer.status, answer.body.error]).toEqual([200, undefined])
   return answer.body.data
 }
@@ -121,7 +121,7 @@ test('a server that does nothing wrong has its mail at once meanwhile', () => {
 })
 
 test('memory stays bounded, whatever is poured in', () => {
-  expect(grownOctets).toBeLessThan(mostGrownOctets)
+  expect(grownOctets).toBeLessThan(maxGrownOctets)
 })
 
 test('only what is the fault of the recipient, or was given up, suppresses', async () => {
@@ -136,7 +136,9 @@ test('only what is the fault of the recipient, or was given up, suppresses', asy
   )
   const found: string[] = []
   for (let page = 1; ; page++) {
-    const { body } = await house.call('GET', `/tenants/${house.tenantId}/suppressions?perPage=100&page=${page}`, { key: house.liveKey })
+    const { body } = await service.call('GET', `/tenants/${service.tenantId}/suppressions?perPage=100&page=${page}`, {
+      key: service.liveKey,
+    })
     const entries = body.data as { address: string }[]
     found.push(...entries.map((one) => one.address))
     if (entries.length < 100) break

@@ -11,7 +11,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { embeddedUrlIfRunning, openDb } from '#db'
 import { listAudit } from '#members'
 import { type FakeMx, startFakeMx } from '../support/fake-mx.ts'
-import { type Service, startService } from '../support/service.ts'
+import { type ServiceProcess, startServiceProcess } from '../support/spawned-service.ts'
 
 const queued = 1000
 const batchSize = 100
@@ -21,13 +21,13 @@ const soon = { timeout: 40_000, interval: 50 }
 let peer: FakeMx
 /** While it is not, nobody at the old places is delivered to. */
 let isOpen = false
-let service: Service
+let service: ServiceProcess
 let folder: string
 beforeAll(async () => {
   const old = ({ stage, argument }: { stage: string; argument: string }) => stage === 'rcpt' && !argument.includes('new@')
   peer = await startFakeMx({ script: (event) => (old(event) && !isOpen ? '450 4.2.1 The mailbox is busy' : undefined) })
   folder = await mkdtemp(join(tmpdir(), 'postrider-restore-'))
-  service = await startService({
+  service = await startServiceProcess({
     POSTRIDER_RELAY: `smtp://127.0.0.1:${peer.port}`,
     POSTRIDER_DELIVERY_PROCESSES: '1',
     POSTRIDER_RETRY_BASE_SECONDS: '600',
@@ -61,7 +61,7 @@ async function restoresInAuditLog(): Promise<Awaited<ReturnType<typeof listAudit
     applicationName: 'test',
   })
   try {
-    return (await listAudit(db, { tenantId: null, act: 'restore' }, { number: 1, size: 10 })).entries
+    return (await listAudit(db, { tenantId: null, action: 'restore' }, { number: 1, size: 10 })).entries
   } finally {
     await db.close()
   }
@@ -69,7 +69,7 @@ async function restoresInAuditLog(): Promise<Awaited<ReturnType<typeof listAudit
 
 describe('restoring a backup', () => {
   test('sends nothing of what was queued until it is resumed, and takes and sends new mail meanwhile', async () => {
-    const queue = async () => ((await service.command('queue')) as { destinations: Record<string, unknown>[] }).destinations
+    const queue = async () => ((await service.command('queue')) as { recipientDomains: Record<string, unknown>[] }).recipientDomains
     for (let batch = 0; batch < queued / batchSize; batch++)
       expect((await send(Array.from({ length: batchSize }, (_, at) => `n${batch}-${at}@one.example`))).status).toBe(200)
     await vi.waitFor(async () => expect(await queue()).toMatchObject([{ deferred: queued }]), soon)
@@ -85,7 +85,7 @@ describe('restoring a backup', () => {
     await vi.waitFor(() => expect(peer.messages).toHaveLength(queued), soon)
     await service.stop()
 
-    // Another machine: an empty state folder, then with a wrong secret, then with the right one.
+    // Another machine: an empty data directory, then with a wrong secret, then with the right one.
     service.environment.POSTRIDER_DATA = join(folder, 'data')
     expect(await refusal('restore', file)).toMatch(/^2: .*does not hold its installation's POSTRIDER_SECRET/)
     service.environment.POSTRIDER_SECRET = 'a secret of somebody else, long enough'

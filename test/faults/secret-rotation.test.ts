@@ -7,7 +7,7 @@ import { promisify } from 'node:util'
 import { describe, expect, test, vi } from 'vitest'
 import { openSecrets, pause, systemClock, systemRandom } from '#base'
 import { embeddedUrlIfRunning } from '#db'
-import { type Service, startService } from '../support/service.ts'
+import { type ServiceProcess, startServiceProcess } from '../support/spawned-service.ts'
 
 // Several starts of the whole program each.
 vi.setConfig({ testTimeout: 480_000 })
@@ -15,7 +15,7 @@ vi.setConfig({ testTimeout: 480_000 })
 const script = join(process.cwd(), 'bin/postrider.js')
 const run = promisify(execFile)
 
-const kept = async (service: Service) => (await readFile(join(service.folder, 'secret'), 'utf8')).trim()
+const kept = async (service: ServiceProcess) => (await readFile(join(service.folder, 'secret'), 'utf8')).trim()
 
 /** Every process that this one has started, and those have. */
 async function descendantsOf(parent: number): Promise<number[]> {
@@ -35,7 +35,7 @@ async function descendantsOf(parent: number): Promise<number[]> {
 }
 
 /** Sends one email after another until it is told to end; says how many were not accepted. */
-function sending(service: Service) {
+function sending(service: ServiceProcess) {
   let [ended, sent] = [false, 0]
   const refused: unknown[] = []
   const ids: string[] = []
@@ -63,12 +63,12 @@ function sending(service: Service) {
   }
 }
 
-const statusOf = async (service: Service, id: string) =>
+const statusOf = async (service: ServiceProcess, id: string) =>
   ((await service.call('GET', `/emails/${id}`, undefined, service.testKey)).body.data as { status: string }).status
 
 describe.skipIf(process.platform !== 'linux')('secrets', () => {
   test('stand in the environment of no process that the service has started, nor does the address of the database', async () => {
-    await using service = await startService({
+    await using service = await startServiceProcess({
       POSTRIDER_METRICS_TOKEN: 'metrics-token-of-the-test',
       POSTRIDER_RELAY: 'smtp://user:relay-password-of-the-test@127.0.0.1:9',
       POSTRIDER_SECRET: 'a-secret-of-the-test-itself',
@@ -97,7 +97,7 @@ describe.skipIf(process.platform !== 'linux')('secrets', () => {
 
 describe('postrider secret rotate', () => {
   test('while the service runs fails no send, and from then on the new secret starts it and the old one does not', async () => {
-    await using service = await startService({ POSTRIDER_SEND_LIMIT: 'unlimited', POSTRIDER_RATE_LIMIT: 'unlimited' })
+    await using service = await startServiceProcess({ POSTRIDER_SEND_LIMIT: 'unlimited', POSTRIDER_RATE_LIMIT: 'unlimited' })
     const old = await kept(service)
     const load = sending(service)
     const told = await service.command('secret', 'rotate')
@@ -137,13 +137,13 @@ describe('postrider secret rotate', () => {
   })
 
   test('that is killed goes on when it is called again, and the service runs and starts in between', async () => {
-    await using service = await startService({ POSTRIDER_SEND_LIMIT: 'unlimited', POSTRIDER_RATE_LIMIT: 'unlimited' })
-    const fuses = await mkdtemp(join(tmpdir(), 'postrider-fuses-'))
+    await using service = await startServiceProcess({ POSTRIDER_SEND_LIMIT: 'unlimited', POSTRIDER_RATE_LIMIT: 'unlimited' })
+    const failpoints = await mkdtemp(join(tmpdir(), 'postrider-fuses-'))
     const old = await kept(service)
     const load = sending(service)
     for (const place of ['announced', 'domains.rsa_private', 'kept']) {
-      await writeFile(join(fuses, place), '')
-      const env = { ...service.environment, POSTRIDER_CRASH_POINTS: fuses } as NodeJS.ProcessEnv
+      await writeFile(join(failpoints, place), '')
+      const env = { ...service.environment, POSTRIDER_FAILPOINTS: failpoints } as NodeJS.ProcessEnv
       const killed = spawn(process.execPath, [script, 'secret', 'rotate'], { env, stdio: 'ignore' })
       expect(await new Promise((resolve) => killed.once('exit', (_code, signal) => resolve(signal)))).toBe('SIGKILL')
       expect((await kept(service)) === old).toBe(place !== 'kept')
@@ -156,12 +156,12 @@ describe('postrider secret rotate', () => {
     await service.stop()
     await service.start()
     expect((await service.call('GET', '/domains', undefined)).status).toBe(200)
-    await rm(fuses, { recursive: true, force: true })
+    await rm(failpoints, { recursive: true, force: true })
   })
 
   test('with the secret given as a setting takes the new one beside it, which starts the service before and after', async () => {
     const [old, next] = ['the-old-secret-of-the-test', 'the-new-secret-of-the-test']
-    await using service = await startService({ POSTRIDER_SECRET: old })
+    await using service = await startServiceProcess({ POSTRIDER_SECRET: old })
     await expect(service.command('secret', 'rotate')).rejects.toThrow('POSTRIDER_SECRET_NEW')
     await service.stop()
     service.environment.POSTRIDER_SECRET_NEW = next
@@ -180,10 +180,10 @@ describe('postrider secret rotate', () => {
 
   test('with the secret given as a setting does not go on without the new one, which nobody might have any more', async () => {
     const [old, next] = ['the-old-secret-of-the-test', 'the-new-secret-of-the-test']
-    await using service = await startService({ POSTRIDER_SECRET: old })
-    const fuses = await mkdtemp(join(tmpdir(), 'postrider-fuses-'))
-    await writeFile(join(fuses, 'announced'), '')
-    const env = { ...service.environment, POSTRIDER_SECRET_NEW: next, POSTRIDER_CRASH_POINTS: fuses } as NodeJS.ProcessEnv
+    await using service = await startServiceProcess({ POSTRIDER_SECRET: old })
+    const failpoints = await mkdtemp(join(tmpdir(), 'postrider-fuses-'))
+    await writeFile(join(failpoints, 'announced'), '')
+    const env = { ...service.environment, POSTRIDER_SECRET_NEW: next, POSTRIDER_FAILPOINTS: failpoints } as NodeJS.ProcessEnv
     const killed = spawn(process.execPath, [script, 'secret', 'rotate'], { env, stdio: 'ignore' })
     expect(await new Promise((resolve) => killed.once('exit', (_code, signal) => resolve(signal)))).toBe('SIGKILL')
 
@@ -192,6 +192,6 @@ describe('postrider secret rotate', () => {
     await service.start()
     service.environment.POSTRIDER_SECRET_NEW = next
     expect(await service.command('secret', 'rotate')).toMatchObject({ resumed: true, secretKept: false })
-    await rm(fuses, { recursive: true, force: true })
+    await rm(failpoints, { recursive: true, force: true })
   })
 })

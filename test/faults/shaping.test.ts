@@ -4,13 +4,13 @@
  */
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { type FakeMx, type MxAnswer, startFakeMx } from '../support/fake-mx.ts'
-import { type Service, startService } from '../support/service.ts'
+import { type ServiceProcess, startServiceProcess } from '../support/spawned-service.ts'
 
 const seconds = Number(process.env['SHAPING_SECONDS'] ?? 40)
 /**
  * What is promised holds after convergence, on a machine that is not busy with other tests: from 120 seconds on. The short run shows that limits
  * are found and followed, in the best ten seconds, for other tests run beside it; that they are found well is shown without a machine, in
- * src/delivery/shaping/learn.test.ts.
+ * src/delivery/shaping/adaptive-limits.test.ts.
  */
 const isShort = seconds < 120
 const bounds = isShort ? { used: 0.7, refused: 0.05 } : { used: 0.9, refused: 0.01 }
@@ -26,7 +26,7 @@ function strictReceiver(allowed: () => Allowed) {
   const standing = new Set<number>()
   const rows = new Map<number, { taken: number; refused: number }>()
   let connectionsRefused = 0
-  let mostStanding = 0
+  let maxStanding = 0
   const beganMs = performance.now()
   const row = () => {
     const second = Math.floor((performance.now() - beganMs) / 1000)
@@ -41,7 +41,7 @@ function strictReceiver(allowed: () => Allowed) {
         return { reply: '421 4.7.0 Too many concurrent connections from your host', close: true }
       }
       standing.add(session)
-      mostStanding = Math.max(mostStanding, standing.size)
+      maxStanding = Math.max(maxStanding, standing.size)
     }
     if (stage !== 'mail') return undefined
     const now = row()
@@ -66,14 +66,14 @@ function strictReceiver(allowed: () => Allowed) {
     get connectionsRefused() {
       return connectionsRefused
     },
-    get mostStanding() {
-      return mostStanding
+    get maxStanding() {
+      return maxStanding
     },
     secondNow: () => Math.floor((performance.now() - beganMs) / 1000),
   }
 }
 
-let service: Service | undefined
+let service: ServiceProcess | undefined
 let mx: FakeMx | undefined
 afterEach(async () => {
   await service?.[Symbol.asyncDispose]()
@@ -83,7 +83,7 @@ afterEach(async () => {
 async function load(messages: number): Promise<void> {
   for (let first = 0; first < messages; first += 100) {
     const emails = Array.from({ length: 100 }, (_, at) => ({ to: [`n${first + at}@one.example`], subject: 'One of many', text: 'Hello' }))
-    const { status } = await (service as Service).call('POST', '/emails/batch', { from: 'a@shop.example.com', emails })
+    const { status } = await (service as ServiceProcess).call('POST', '/emails/batch', { from: 'a@shop.example.com', emails })
     expect(status).toBe(200)
   }
 }
@@ -102,7 +102,7 @@ describe('a receiver that allows 3 connections and 20 messages a second, then 40
     let allowed: Allowed = { connections: 3, perSecond: 20 }
     const receiver = strictReceiver(() => allowed)
     mx = await startFakeMx(receiver.options)
-    service = await startService({
+    service = await startServiceProcess({
       POSTRIDER_RATE_LIMIT: 'unlimited',
       POSTRIDER_SEND_LIMIT: 'unlimited',
       POSTRIDER_DELIVERY_PROCESSES: '2',
@@ -126,7 +126,7 @@ describe('a receiver that allows 3 connections and 20 messages a second, then 40
       expect.soft(used, figures).toBeGreaterThanOrEqual(bounds.used)
       expect.soft(refused, figures).toBeLessThan(bounds.refused * sent)
     }
-    expect(receiver.mostStanding).toBeLessThanOrEqual(allowed.connections)
+    expect(receiver.maxStanding).toBeLessThanOrEqual(allowed.connections)
     expect(receiver.connectionsRefused).toBeLessThan(100)
   }, 3_600_000)
 })

@@ -3,11 +3,11 @@ import { createHash } from 'node:crypto'
 import { createServer } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Log, openTraces, readConfig, silentLog, systemClock, systemRandom } from '#base'
-import { type CollectedSpan, spansAt, startCollector } from '../support/collector.ts'
 import { type FakeMx, startFakeMx } from '../support/fake-mx.ts'
-import { type Receiver, startReceiver } from '../support/receiver.ts'
-import { freePort, type Service, startService } from '../support/service.ts'
+import { type CollectedSpan, spansAt, startCollector } from '../support/otlp-collector.ts'
 import { loggedIn } from '../support/smtp-client.ts'
+import { freePort, type ServiceProcess, startServiceProcess } from '../support/spawned-service.ts'
+import { type Receiver, startReceiver } from '../support/webhook-receiver.ts'
 
 const caller = { traceId: '0af7651916cd43dd8448eb211c80319c', spanId: 'b7ad6b7169203331' }
 const traceparent = `00-${caller.traceId}-${caller.spanId}-01`
@@ -40,7 +40,7 @@ interface Sent {
   data: { messages: Record<string, { id: string }> }
 }
 
-async function post(service: Service, path: string, body: object, headers: Record<string, string> = {}): Promise<Response> {
+async function post(service: ServiceProcess, path: string, body: object, headers: Record<string, string> = {}): Promise<Response> {
   return fetch(`${service.url}/v1${path}`, {
     method: 'POST',
     headers: { authorization: `Bearer ${service.liveKey}`, 'content-type': 'application/json', ...headers },
@@ -59,7 +59,7 @@ describe('a service with a collector', () => {
   let collector: Receiver
   let hooks: Receiver
   let mx: FakeMx
-  let service: Service
+  let service: ServiceProcess
   let spans: CollectedSpan[]
   let exported: string
   let ids: { good: string; unknown: string; bySmtp: string }
@@ -79,7 +79,7 @@ describe('a service with a collector', () => {
       stage === 'rcpt' && argument.includes(confidential.unknown)
     mx = await startFakeMx({ script: (event) => (isUnknown(event) ? '550 5.1.1 no such user' : undefined) })
     const submissionPort = await freePort()
-    service = await startService({
+    service = await startServiceProcess({
       OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
       OTEL_EXPORTER_OTLP_HEADERS: 'x-of-the-operator=yes',
       OTEL_RESOURCE_ATTRIBUTES: 'deployment.environment.name=test',
@@ -169,7 +169,7 @@ describe('a service with a collector', () => {
       'postrider.outcome': 'sent',
       'postrider.attempt': 1,
       'postrider.mode': 'live',
-      'postrider.destination': 'one.example',
+      'postrider.recipient_domain': 'one.example',
       'postrider.smtp.code': 250,
       'server.address': '127.0.0.1',
     })
@@ -235,7 +235,7 @@ describe.each(['never answers', 'answers 500', 'is not there'] as const)('a coll
     failing.answer = (response) => response.writeHead(500).end()
     const silent = server?.address()
     const port = typeof silent === 'object' && silent ? silent.port : how === 'answers 500' ? failing.port : await freePort()
-    await using service = await startService({
+    await using service = await startServiceProcess({
       OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `http://127.0.0.1:${port}/traces`,
       OTEL_EXPORTER_OTLP_TIMEOUT: '1000',
       POSTRIDER_RATE_LIMIT: 'unlimited',
@@ -267,7 +267,7 @@ describe.each(['never answers', 'answers 500', 'is not there'] as const)('a coll
 
 describe('without a collector', () => {
   test('nothing of OpenTelemetry is loaded', async () => {
-    await using service = await startService({ NODE_OPTIONS: watching })
+    await using service = await startServiceProcess({ NODE_OPTIONS: watching })
     const sent = await service.call(
       'POST',
       '/emails',
@@ -281,7 +281,11 @@ describe('without a collector', () => {
 })
 
 test('a service that is to export traces and cannot says what to install, and starts without', async () => {
-  await using service = await startService({ NODE_OPTIONS: watching, HIDDEN: 'yes', OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9' })
+  await using service = await startServiceProcess({
+    NODE_OPTIONS: watching,
+    HIDDEN: 'yes',
+    OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9',
+  })
   expect(service.output()).toContain('asked for @opentelemetry/')
   expect(service.output()).toMatch(
     /no traces: they need packages that are not installed here; run: npm install --no-save --save-prod( @opentelemetry\/[a-z-]+@\d+\.\d+\.\d+){4}"/,

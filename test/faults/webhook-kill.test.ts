@@ -8,14 +8,14 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { openIds, silentLog, systemRandom } from '#base'
 import { embeddedUrlIfRunning, openDb, sql } from '#db'
 import { appendEvents } from '#events'
-import { forgetSender, organisationWide } from '#webhooks'
-import { type Receiver, startReceiver } from '../support/receiver.ts'
-import { type SendingHouse, startSendingHouse } from '../support/sending.ts'
-import { startService } from '../support/service.ts'
+import { deregisterSender, organisationWide } from '#webhooks'
+import { startServiceProcess } from '../support/spawned-service.ts'
+import { type SendingService, startSendingService } from '../support/webhook-fixture.ts'
+import { type Receiver, startReceiver } from '../support/webhook-receiver.ts'
 
 const kills = Number(process.env['POSTRIDER_TEST_WEBHOOK_KILLS'] ?? 5)
 const events = Number(process.env['POSTRIDER_TEST_WEBHOOK_EVENTS'] ?? 3000)
-const longestMs = 60_000 + events * 5
+const maxMs = 60_000 + events * 5
 const processes = 2
 const batch = 50
 const emails = 400
@@ -23,7 +23,7 @@ const kinds = ['MessageSent', 'MessageDelayed', 'MessageHeld', 'MessageBounced']
 const script = new URL('../support/webhooks-process.ts', import.meta.url).pathname
 const ids = openIds(systemRandom)
 
-let house: SendingHouse
+let service: SendingService
 let receiver: Receiver
 /** For each event: the ids it came under, and how often it came. */
 const seen = new Map<number, { ids: Set<string>; times: number }>()
@@ -37,11 +37,11 @@ let killed = 0
 
 function startProcess(): void {
   const name = `killed-${ids.label(10)}`
-  const child = fork(script, [house.url, name], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
+  const child = fork(script, [service.url, name], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
   running.add(child)
   const end = new Promise<void>((resolve) => child.once('exit', () => resolve())).then(() => {
     running.delete(child)
-    return forgetSender(house.db, name)
+    return deregisterSender(service.db, name)
   })
   ends.add(end)
 }
@@ -57,22 +57,22 @@ async function killAll(): Promise<void> {
 /** More of them on their way than the processes have sent. */
 async function flow(): Promise<void> {
   for (let from = 0; from < events; from += batch) {
-    await vi.waitUntil(() => from - seen.size < 5000, { timeout: longestMs, interval: 5 })
+    await vi.waitUntil(() => from - seen.size < 5000, { timeout: maxMs, interval: 5 })
     const made = Array.from({ length: Math.min(batch, events - from) }, (_, index) => {
       const n = from + index
       const kind = kinds[n % kinds.length] as (typeof kinds)[number]
-      return { tenantId: house.tenantId, kind, emailId: `${kind}-${Math.floor(n / kinds.length) % emails}`, at: new Date(), data: { n } }
+      return { tenantId: service.tenantId, kind, emailId: `${kind}-${Math.floor(n / kinds.length) % emails}`, at: new Date(), data: { n } }
     })
-    await house.db.transaction((tx) => appendEvents(tx, made))
+    await service.db.transaction((tx) => appendEvents(tx, made))
   }
 }
 
 beforeAll(async () => {
-  house = await startSendingHouse()
+  service = await startSendingService()
   receiver = await startReceiver()
   const secrets = new Map<string, string>()
   for (const kind of kinds) {
-    const { secret = '' } = await house.webhooks.create(organisationWide, {
+    const { secret = '' } = await service.webhooks.create(organisationWide, {
       name: kind,
       url: `${receiver.url}/${kind}`,
       allEvents: false,
@@ -106,15 +106,15 @@ beforeAll(async () => {
   for (let round = 0; round <= kills; round++) {
     for (let n = 0; n < processes; n++) startProcess()
     const enough = Math.min(events, Math.floor(share * (round + 1)))
-    await vi.waitUntil(() => seen.size >= enough, { timeout: longestMs, interval: 1 })
+    await vi.waitUntil(() => seen.size >= enough, { timeout: maxMs, interval: 1 })
     if (round < kills) await killAll()
   }
   await flowing
-}, longestMs + 30_000)
+}, maxMs + 30_000)
 afterAll(async () => {
   await killAll()
   await receiver[Symbol.asyncDispose]()
-  await house[Symbol.asyncDispose]()
+  await service[Symbol.asyncDispose]()
 })
 
 describe(`after all processes that send were killed ${kills} times while ${events} events flowed`, () => {
@@ -147,7 +147,7 @@ describe('a process that sends, of a running service', () => {
 
   test('leaves its webhooks at once to the one that is started in its place when it is killed', async () => {
     const leaseMs = 60_000
-    await using service = await startService({ POSTRIDER_ROLES: 'api,webhooks', POSTRIDER_LEASE_MS: String(leaseMs) })
+    await using service = await startServiceProcess({ POSTRIDER_ROLES: 'api,webhooks', POSTRIDER_LEASE_MS: String(leaseMs) })
     const db = await openDb({
       url: (await embeddedUrlIfRunning(service.folder)) as string,
       poolSize: 1,

@@ -6,12 +6,12 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { createTransport } from 'nodemailer'
 import { expect } from 'vitest'
+import { bothPass, lineFaults, publishedOf, signatureVerdicts } from '../support/captured.ts'
 import { type FakeMxOptions, startFakeMx } from '../support/fake-mx.ts'
-import { startHouse } from '../support/house.ts'
-import { startMxDns } from '../support/mx-dns.ts'
-import { bothPass, lineFaults, publishedOf, signatureVerdicts } from '../support/received.ts'
+import { startService } from '../support/in-process-service.ts'
+import { startMxDns } from '../support/simple-dns.ts'
 import { loggedIn } from '../support/smtp-client.ts'
-import { letters, signedLetter } from './letters.ts'
+import { letters, signedLetter } from './sample-messages.ts'
 
 export const from = 'shop@shop.test'
 const to = 'ann@example.test'
@@ -19,29 +19,29 @@ const to = 'ann@example.test'
 export async function startWorld(options: FakeMxOptions = {}) {
   const mx = await startFakeMx({ extensions: ['PIPELINING', '8BITMIME', 'SMTPUTF8', 'SIZE'], ...options })
   const dns = await startMxDns({ mx: { 'example.test': ['mx.example.test'] }, a: { 'mx.example.test': ['127.0.0.1'] } })
-  const house = await startHouse({
+  const service = await startService({
     roles: ['inbound', 'delivery'],
     rateLimit: null,
     sendLimit: null,
     settings: { POSTRIDER_DNS: dns.address, POSTRIDER_MX_PORT: String(mx.port), POSTRIDER_ALLOWED_NETWORKS: '127.0.0.0/8' },
   })
-  await house.addDomain(house.tenantId, 'shop.test')
-  const domains = await house.call('GET', '/domains', { key: house.liveKey })
+  await service.addDomain(service.tenantId, 'shop.test')
+  const domains = await service.call('GET', '/domains', { key: service.liveKey })
   const { id } = (domains.body.data as { domains: { id: number; name: string }[] }).domains.find((one) => one.name === 'shop.test') as {
     id: number
   }
-  const shown = await house.call('GET', `/domains/${id}`, { key: house.liveKey })
-  const made = await house.call('POST', `/tenants/${house.tenantId}/credentials`, {
-    key: house.liveKey,
+  const shown = await service.call('GET', `/domains/${id}`, { key: service.liveKey })
+  const made = await service.call('POST', `/tenants/${service.tenantId}/credentials`, {
+    key: service.liveKey,
     body: { name: 'mailer', type: 'smtp' },
   })
   const { key, smtpUsername: user } = made.body.data as { key: string; smtpUsername: string }
   const stop = async () => {
-    await house.stop()
+    await service.stop()
     await dns[Symbol.asyncDispose]()
     await mx.close()
   }
-  return { mx, house, user, key, published: publishedOf(shown.body.data as Record<string, unknown>), [Symbol.asyncDispose]: stop }
+  return { mx, service, user, key, published: publishedOf(shown.body.data as Record<string, unknown>), [Symbol.asyncDispose]: stop }
 }
 export type World = Awaited<ReturnType<typeof startWorld>>
 
@@ -55,10 +55,10 @@ export function withoutOurs(octets: Buffer): Buffer {
   return found === undefined ? Buffer.from('not ours') : octets.subarray(found.length)
 }
 
-export const byNodemailer = async ({ house, user, key }: World, messages: readonly Buffer[]) => {
+export const byNodemailer = async ({ service, user, key }: World, messages: readonly Buffer[]) => {
   const transport = createTransport({
     host: '127.0.0.1',
-    port: house.ports.submission,
+    port: service.ports.submission,
     requireTLS: true,
     pool: true,
     maxMessages: Infinity,
@@ -92,12 +92,12 @@ async function inFiles(messages: readonly Buffer[], use: (files: string[]) => Pr
   }
 }
 
-export const byPython = ({ house, user, key }: World, messages: readonly Buffer[]) =>
-  inFiles(messages, (files) => promisify(execFile)('python3', ['-c', script, String(house.ports.submissionTls), user, key, ...files]))
+export const byPython = ({ service, user, key }: World, messages: readonly Buffer[]) =>
+  inFiles(messages, (files) => promisify(execFile)('python3', ['-c', script, String(service.ports.submissionTls), user, key, ...files]))
 
 /** swaks would end the message with an extra empty line, so it gets the complete wire form. */
-export const bySwaks = ({ house, user, key }: World, messages: readonly Buffer[]) => {
-  const common = ['--server', '127.0.0.1', '--port', String(house.ports.submission), '--tls', '--auth', 'LOGIN', '--auth-user', user]
+export const bySwaks = ({ service, user, key }: World, messages: readonly Buffer[]) => {
+  const common = ['--server', '127.0.0.1', '--port', String(service.ports.submission), '--tls', '--auth', 'LOGIN', '--auth-user', user]
   const wires = messages.map((message) => Buffer.concat([stuffed(message), Buffer.from('.')]))
   return inFiles(wires, async (files) => {
     for (const file of files) {
@@ -109,8 +109,8 @@ export const bySwaks = ({ house, user, key }: World, messages: readonly Buffer[]
 
 const stuffed = (message: Buffer) => Buffer.from(message.toString('latin1').replace(/^\./gm, '..'), 'latin1')
 
-export async function byHand({ house, user, key }: World, messages: readonly Buffer[]): Promise<void> {
-  await using client = await loggedIn(house.ports.submission, user, key)
+export async function byHand({ service, user, key }: World, messages: readonly Buffer[]): Promise<void> {
+  await using client = await loggedIn(service.ports.submission, user, key)
   for (const message of messages) {
     client.write(`MAIL FROM:<${from}> BODY=8BITMIME SMTPUTF8\r\nRCPT TO:<${to}>\r\nDATA\r\n`)
     for (const code of ['250', '250', '354']) expect((await client.reply()).slice(0, 3)).toBe(code)

@@ -4,9 +4,9 @@
  */
 import { execFileSync } from 'node:child_process'
 import { expect, test } from 'vitest'
-import { bothPass, signatureVerdicts } from '../support/received.ts'
+import { bothPass, signatureVerdicts } from '../support/captured.ts'
 import { byHand, byNodemailer, byPython, expectFaithful, from, startWorld, withoutOurs } from './fidelity-world.ts'
-import { letters } from './letters.ts'
+import { letters } from './sample-messages.ts'
 
 const isPresent = (program: string) => {
   try {

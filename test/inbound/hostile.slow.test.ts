@@ -5,26 +5,26 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { systemClock } from '#base'
-import { type House, startHouse } from '../support/house.ts'
+import { type Service, startService } from '../support/in-process-service.ts'
 import { loggedIn, plainToken, type SmtpClient, smtpClient } from '../support/smtp-client.ts'
 
-let house: House
+let service: Service
 let user: string
 let key: string
 
-const loginOf = async (of: House) => {
+const loginOf = async (of: Service) => {
   await of.addDomain(of.tenantId, 'shop.test')
   const made = await of.call('POST', `/tenants/${of.tenantId}/credentials`, { key: of.liveKey, body: { name: 'mailer', type: 'smtp' } })
   const { key, smtpUsername } = made.body.data as { key: string; smtpUsername: string }
   return { user: smtpUsername, key }
 }
-const emailsOf = async (of: House) => (await of.call('GET', '/emails?perPage=1', { key: of.liveKey })).body.total ?? -1
+const emailsOf = async (of: Service) => (await of.call('GET', '/emails?perPage=1', { key: of.liveKey })).body.total ?? -1
 
 beforeAll(async () => {
-  house = await startHouse({ roles: ['inbound'], rateLimit: null, sendLimit: null })
-  ;({ user, key } = await loginOf(house))
+  service = await startService({ roles: ['inbound'], rateLimit: null, sendLimit: null })
+  ;({ user, key } = await loginOf(service))
 })
-afterAll(() => house.stop())
+afterAll(() => service.stop())
 
 const head = 'From: shop@shop.test\r\nSubject: x\r\n\r\n'
 const envelope = async (client: SmtpClient) => {
@@ -57,31 +57,31 @@ describe('smuggling', () => {
 
   test.each(ends)('%j ends no message, and nothing behind it is one', async (end) => {
     for (const pieces of ['at once', 'octet by octet'] as const) {
-      const before = await emailsOf(house)
-      const client = await loggedIn(house.ports.submission, user, key)
+      const before = await emailsOf(service)
+      const client = await loggedIn(service.ports.submission, user, key)
       await envelope(client)
       const octets = `${head}body${end}${smuggled}`
       if (pieces === 'at once') client.write(octets)
       else for (const octet of octets) client.write(octet)
       expect(await allReplies(client)).toEqual(['550 5.6.0 Message has a bare CR or LF, lines end with CRLF'])
-      expect(await emailsOf(house)).toBe(before)
+      expect(await emailsOf(service)).toBe(before)
     }
   })
 
   test.each(['\r\n\0.\r\n', '\r\n.\0\r\n', '\r\n..\r\n', '\r\n. \r\n', '\r\n\u2028.\r\n'])('%j is text', async (text) => {
-    const before = await emailsOf(house)
-    await using client = await loggedIn(house.ports.submission, user, key)
+    const before = await emailsOf(service)
+    await using client = await loggedIn(service.ports.submission, user, key)
     await envelope(client)
     client.write(`${head}body${text}${smuggled}`)
     expect(await client.reply()).toMatch(/^250 2\.6\.0/)
     expect(await client.say('NOOP')).toMatch(/^250/)
-    expect(await emailsOf(house)).toBe(before + 1)
+    expect(await emailsOf(service)).toBe(before + 1)
   })
 
   test.each(['EHLO x\nNOOP\r\n', 'EHLO x\rNOOP\r\n', 'EHLO x\r\nMAIL FROM:<shop@shop.test>\n'])(
     'the commands %j are refused',
     async (commands) => {
-      await using client = await smtpClient(house.ports.submissionTls, 'implicit')
+      await using client = await smtpClient(service.ports.submissionTls, 'implicit')
       await client.reply()
       client.write(commands)
       expect(await allReplies(client)).toEqual(['500 5.5.2 Command has a bare CR or LF, lines end with CRLF'])
@@ -89,15 +89,15 @@ describe('smuggling', () => {
   )
 
   test('a message that comes before it was asked for is refused', async () => {
-    const before = await emailsOf(house)
-    await using client = await loggedIn(house.ports.submission, user, key)
+    const before = await emailsOf(service)
+    await using client = await loggedIn(service.ports.submission, user, key)
     client.write(`MAIL FROM:<shop@shop.test>\r\nRCPT TO:<ann@example.net>\r\nDATA\r\n${head}body\r\n.\r\n`)
     expect((await allReplies(client)).at(-1)).toBe('503 5.5.0 Content came before it was asked for')
-    expect(await emailsOf(house)).toBe(before)
+    expect(await emailsOf(service)).toBe(before)
   })
 
   test('what was said before TLS is forgotten', async () => {
-    await using client = await smtpClient(house.ports.submission)
+    await using client = await smtpClient(service.ports.submission)
     await client.reply()
     await client.say('EHLO client.test')
     client.write(`STARTTLS\r\nEHLO evil.test\r\nAUTH PLAIN ${plainToken(user, key)}\r\n`)
@@ -150,8 +150,8 @@ test('garbled conversations end in time, whatever is said, and break nothing', a
     fc.asyncProperty(talk, fc.boolean(), fc.constantFrom('smtp', 'submission', 'submissionTls', 'loggedIn'), async (lines, isCut, port) => {
       const client =
         port === 'loggedIn'
-          ? await loggedIn(house.ports.submission, user, key)
-          : await smtpClient(house.ports[port as 'smtp'], port === 'submissionTls' && !isCut ? 'implicit' : undefined)
+          ? await loggedIn(service.ports.submission, user, key)
+          : await smtpClient(service.ports[port as 'smtp'], port === 'submissionTls' && !isCut ? 'implicit' : undefined)
       const began = performance.now()
       for (const [text, lineEnd] of lines) client.write(Buffer.from(text + lineEnd))
       client.write('\r\n.\r\nQUIT\r\n')
@@ -162,16 +162,16 @@ test('garbled conversations end in time, whatever is said, and break nothing', a
     }),
     { numRuns: 500 },
   )
-  await using client = await loggedIn(house.ports.submission, user, key)
+  await using client = await loggedIn(service.ports.submission, user, key)
   await envelope(client)
   client.write(`${head}still here\r\n.\r\n`)
   expect(await client.reply()).toMatch(/^250/)
 }, 120_000)
 
 test('two hundred clients at once lose nothing', async () => {
-  const before = await emailsOf(house)
+  const before = await emailsOf(service)
   const one = async (port: 'submission' | 'submissionTls') => {
-    const client = await loggedIn(house.ports[port], user, key, port === 'submissionTls' ? 'implicit' : undefined)
+    const client = await loggedIn(service.ports[port], user, key, port === 'submissionTls' ? 'implicit' : undefined)
     for (let n = 0; n < 5; n++) {
       await envelope(client)
       client.write(`${head}${'x'.repeat(70)}\r\n.\r\n`)
@@ -180,12 +180,12 @@ test('two hundred clients at once lose nothing', async () => {
     client.destroy()
   }
   await Promise.all(Array.from({ length: 200 }, (_, n) => one(n % 2 === 0 ? 'submission' : 'submissionTls')))
-  expect(await emailsOf(house)).toBe(before + 1000)
+  expect(await emailsOf(service)).toBe(before + 1000)
 }, 60_000)
 
 describe('bounds', () => {
   test('connections of one address, slow clients, errors and large messages are bounded', async () => {
-    await using small = await startHouse({
+    await using small = await startService({
       roles: ['inbound'],
       smtpBounds: { connectionsPerNetwork: 3, firstMs: 300, stepMs: 300, errors: 5, messageMs: 500 },
     })
@@ -219,7 +219,7 @@ describe('bounds', () => {
   })
 
   test('a connection counts as long as it is open, with STARTTLS too', async () => {
-    await using small = await startHouse({ roles: ['inbound'], smtpBounds: { connectionsPerNetwork: 3 } })
+    await using small = await startService({ roles: ['inbound'], smtpBounds: { connectionsPerNetwork: 3 } })
     const { user, key } = await loginOf(small)
     for (const port of ['submission', 'submissionTls'] as const) {
       for (let n = 0; n < 6; n++) {
@@ -235,7 +235,7 @@ describe('bounds', () => {
   })
 
   test('wrong logins bar no right one of their network, and from the 21st on are answered late', async () => {
-    await using other = await startHouse({ roles: ['inbound'] })
+    await using other = await startService({ roles: ['inbound'] })
     const { user, key } = await loginOf(other)
     const log = async (name: string, word: string) => {
       const beganMs = systemClock.monotonicMs()
@@ -260,7 +260,7 @@ describe('bounds', () => {
 })
 
 test('an orderly stop answers the messages that have been told, and says 421 to all else', async () => {
-  const stopped = await startHouse({ roles: ['inbound'] })
+  const stopped = await startService({ roles: ['inbound'] })
   const { user, key } = await loginOf(stopped)
   const [idle, telling] = [await loggedIn(stopped.ports.submission, user, key), await loggedIn(stopped.ports.submission, user, key)]
   await envelope(telling)

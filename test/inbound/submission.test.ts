@@ -1,14 +1,14 @@
 /** Contract section 15 over real connections: logins, envelope rules, control fields, reply codes. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type House, startHouse } from '../support/house.ts'
+import { type Service, startService } from '../support/in-process-service.ts'
 import { loggedIn, plainToken, type SmtpClient, smtpClient } from '../support/smtp-client.ts'
 
-let house: House
+let service: Service
 let login: { id: number; name: string; key: string; user: string }
 
 const makeLogin = async (tenantId: string, name: string, permissions: string[] | null = null) => {
-  const { body, text } = await house.call('POST', `/tenants/${tenantId}/credentials`, {
-    key: house.liveKey,
+  const { body, text } = await service.call('POST', `/tenants/${tenantId}/credentials`, {
+    key: service.liveKey,
     body: { name, type: 'smtp', permissions },
   })
   const data = body.data as { id: number; key: string; smtpUsername: string } | undefined
@@ -17,11 +17,11 @@ const makeLogin = async (tenantId: string, name: string, permissions: string[] |
 }
 
 beforeAll(async () => {
-  house = await startHouse({ roles: ['inbound'], rateLimit: null, sendLimit: null })
-  await house.addDomain(house.tenantId, 'shop.test')
-  login = await makeLogin(house.tenantId, 'mailer')
+  service = await startService({ roles: ['inbound'], rateLimit: null, sendLimit: null })
+  await service.addDomain(service.tenantId, 'shop.test')
+  login = await makeLogin(service.tenantId, 'mailer')
 })
-afterAll(() => house.stop())
+afterAll(() => service.stop())
 
 const letter = (...fields: string[]) => `${['From: Shop <shop@shop.test>', 'Subject: Hello', ...fields].join('\r\n')}\r\n\r\nIt works.\r\n`
 
@@ -36,11 +36,11 @@ async function submit(client: SmtpClient, message: string, { from = 'shop@shop.t
 
 const idIn = (reply: string) => /^250 2\.6\.0 Ok: queued as ([0-9A-Za-z]{22})$/.exec(reply)?.[1] ?? reply
 const detailsOf = async (id: string) =>
-  (await house.call('GET', `/emails/${id}?expand=full`, { key: house.liveKey })).body.data as Record<string, unknown>
+  (await service.call('GET', `/emails/${id}?expand=full`, { key: service.liveKey })).body.data as Record<string, unknown>
 
 describe('logins', () => {
   test('AUTH is neither offered nor taken before TLS, nor is mail', async () => {
-    await using client = await smtpClient(house.ports.submission)
+    await using client = await smtpClient(service.ports.submission)
     expect(await client.reply()).toMatch(/^220 house\.test ESMTP/)
     const offered = await client.say('EHLO client.test')
     expect(offered).toMatch(/STARTTLS/)
@@ -64,11 +64,11 @@ describe('logins', () => {
   test.each(['submission', 'submissionTls'] as const)(
     'every form of the user name logs in, by PLAIN and by LOGIN, on the port %s',
     async (port) => {
-      for (const user of [login.user, `${house.tenantId}/${login.name}`, house.tenantId]) {
+      for (const user of [login.user, `${service.tenantId}/${login.name}`, service.tenantId]) {
         const tls = port === 'submissionTls' ? 'implicit' : undefined
-        const plain = await loggedIn(house.ports[port], user, login.key, tls)
+        const plain = await loggedIn(service.ports[port], user, login.key, tls)
         plain.destroy()
-        await using client = await smtpClient(house.ports[port], tls)
+        await using client = await smtpClient(service.ports[port], tls)
         await client.reply()
         await client.say('EHLO client.test')
         if (!tls) {
@@ -83,50 +83,50 @@ describe('logins', () => {
   )
 
   test('whatever else is said for a login is refused with 535, API keys and other tenants too', async () => {
-    const other = await house.makeTenant('Other')
-    const reader = await makeLogin(house.tenantId, 'reader', ['emails:read'])
+    const other = await service.makeTenant('Other')
+    const reader = await makeLogin(service.tenantId, 'reader', ['emails:read'])
     const wrong: [string, string][] = [
       [login.user, `${login.key.slice(0, -1)}!`],
       [`${other}/${login.key}`, login.key],
       [other, login.key],
       ['', login.key],
-      [`${house.tenantId}/somebody`, login.key],
-      [house.tenantId, house.liveKey],
+      [`${service.tenantId}/somebody`, login.key],
+      [service.tenantId, service.liveKey],
       [reader.user, reader.key],
     ]
-    await using client = await smtpClient(house.ports.submissionTls, 'implicit')
+    await using client = await smtpClient(service.ports.submissionTls, 'implicit')
     await client.reply()
     await client.say('EHLO client.test')
     for (const [user, key] of wrong) expect(await client.say(`AUTH PLAIN ${plainToken(user, key)}`), user).toMatch(/^535 5\.7\.8/)
   })
 
   test('a login that is held or revoked ends within a second, in conversations too', async () => {
-    const short = await makeLogin(house.tenantId, 'short')
-    const client = await loggedIn(house.ports.submission, short.user, short.key)
+    const short = await makeLogin(service.tenantId, 'short')
+    const client = await loggedIn(service.ports.submission, short.user, short.key)
     expect(idIn(await submit(client, letter()))).toHaveLength(22)
-    await house.call('PATCH', `/tenants/${house.tenantId}/credentials/${short.id}`, { key: house.liveKey, body: { hold: true } })
-    await house.wait(1000)
+    await service.call('PATCH', `/tenants/${service.tenantId}/credentials/${short.id}`, { key: service.liveKey, body: { hold: true } })
+    await service.wait(1000)
     expect(await client.say('MAIL FROM:<shop@shop.test>')).toMatch(/^530 5\.7\.0/)
     await client.closed
-    await expect(loggedIn(house.ports.submission, short.user, short.key)).rejects.toThrow('535 5.7.8 this SMTP login is on hold')
-    await house.call('DELETE', `/tenants/${house.tenantId}/credentials/${short.id}`, { key: house.liveKey })
-    await house.wait(1000)
-    await expect(loggedIn(house.ports.submission, short.user, short.key)).rejects.toThrow('535 5.7.8 Authentication credentials invalid')
+    await expect(loggedIn(service.ports.submission, short.user, short.key)).rejects.toThrow('535 5.7.8 this SMTP login is on hold')
+    await service.call('DELETE', `/tenants/${service.tenantId}/credentials/${short.id}`, { key: service.liveKey })
+    await service.wait(1000)
+    await expect(loggedIn(service.ports.submission, short.user, short.key)).rejects.toThrow('535 5.7.8 Authentication credentials invalid')
   })
 })
 
 describe('messages', () => {
   test('an accepted message is an email for each recipient, repeated ones once, and the reply names the first', async () => {
-    await using client = await loggedIn(house.ports.submission, login.user, login.key)
+    await using client = await loggedIn(service.ports.submission, login.user, login.key)
     const message = letter('To: ann@example.net', 'Bcc: bob@example.net')
     const id = idIn(await submit(client, message, { to: ['ann@example.net', 'bob@example.net', 'ANN@example.net'] }))
     expect(await detailsOf(id)).toMatchObject({ id, to: 'ANN@example.net', from: 'shop@shop.test', subject: 'Hello', status: 'pending' })
-    const listed = await house.call('GET', `/emails?perPage=2`, { key: house.liveKey })
+    const listed = await service.call('GET', `/emails?perPage=2`, { key: service.liveKey })
     expect((listed.body.data as { to: string }[]).map((one) => one.to).sort()).toEqual(['ANN@example.net', 'bob@example.net'].sort())
   })
 
   test('control fields become tag and metadata and are gone from the message, others of that name too', async () => {
-    await using client = await loggedIn(house.ports.submission, login.user, login.key)
+    await using client = await loggedIn(service.ports.submission, login.user, login.key)
     const message = letter(
       'X-Postrider-Tag: =?utf-8?q?Gr=C3=BC=C3=9Fe?=',
       'X-Postrider-Metadata: {"order":"4711",',
@@ -149,13 +149,13 @@ describe('messages', () => {
     ['a long tag', `X-Postrider-Tag: ${'tag '.repeat(260)}`],
     ['an idempotency key with a space', 'X-Postrider-Idempotency-Key: a b'],
   ])('%s is refused with 554', async (_, field) => {
-    await using client = await loggedIn(house.ports.submission, login.user, login.key)
+    await using client = await loggedIn(service.ports.submission, login.user, login.key)
     expect(await submit(client, letter(field))).toMatch(/^554 5\.6\.0/)
     expect(idIn(await submit(client, letter()))).toHaveLength(22)
   })
 
   test('the same idempotency key sends once, and is refused for another message', async () => {
-    await using client = await loggedIn(house.ports.submission, login.user, login.key)
+    await using client = await loggedIn(service.ports.submission, login.user, login.key)
     const message = letter('X-Postrider-Idempotency-Key: order-4711')
     const first = await submit(client, message)
     expect(idIn(first)).toHaveLength(22)
@@ -164,7 +164,7 @@ describe('messages', () => {
   })
 
   test('only verified domains may send, in the envelope and in the message', async () => {
-    await using client = await loggedIn(house.ports.submission, login.user, login.key)
+    await using client = await loggedIn(service.ports.submission, login.user, login.key)
     for (const from of ['shop@other.test', 'shop@simulator.test', 'sandbox@house.test'])
       expect(await client.say(`MAIL FROM:<${from}>`), from).toMatch(/^550 5\.7\.1/)
     expect(await submit(client, letter().replace('shop@shop.test', 'shop@other.test'))).toMatch(/^550 5\.7\.1/)
@@ -180,17 +180,17 @@ describe('messages', () => {
     ['two From', 'From: a@shop.test\r\nFrom: b@shop.test\r\n\r\nBody\r\n'],
     ['a line that is no field', 'From: a@shop.test\r\nnonsense\r\n\r\nBody\r\n'],
   ])('a message with %s is refused with 550 5.6.0', async (_, message) => {
-    await using client = await loggedIn(house.ports.submission, login.user, login.key)
+    await using client = await loggedIn(service.ports.submission, login.user, login.key)
     expect(await submit(client, message)).toMatch(/^550 5\.6\.0/)
   })
 
   test('a message that has been relayed fifty times and more is refused as a loop', async () => {
-    await using client = await loggedIn(house.ports.submission, login.user, login.key)
+    await using client = await loggedIn(service.ports.submission, login.user, login.key)
     expect(await submit(client, letter(...Array.from({ length: 51 }, () => 'Received: by x.test; now')))).toMatch(/^554 5\.4\.6/)
   })
 
   test('recipients are refused one by one, and after fifty', async () => {
-    await using client = await loggedIn(house.ports.submission, login.user, login.key)
+    await using client = await loggedIn(service.ports.submission, login.user, login.key)
     expect(await client.say('MAIL FROM:<shop@shop.test>')).toMatch(/^250/)
     for (const address of [
       'postmaster',
@@ -210,14 +210,14 @@ describe('messages', () => {
   })
 
   test('a message over 14 MB is refused with 552, announced or not', async () => {
-    await using client = await loggedIn(house.ports.submissionTls, login.user, login.key, 'implicit')
+    await using client = await loggedIn(service.ports.submissionTls, login.user, login.key, 'implicit')
     expect(await client.say('MAIL FROM:<shop@shop.test> SIZE=14680065')).toMatch(/^552 5\.3\.4/)
     expect(await submit(client, letter() + `${'x'.repeat(998)}\r\n`.repeat(14_700))).toMatch(/^552 5\.3\.4/)
     expect(idIn(await submit(client, letter()))).toHaveLength(22)
   })
 
   test('parameters of DSN, 8BITMIME, SMTPUTF8 and SIZE are taken, and so are pipelined commands', async () => {
-    await using client = await loggedIn(house.ports.submission, login.user, login.key)
+    await using client = await loggedIn(service.ports.submission, login.user, login.key)
     client.write(
       'MAIL FROM:<shop@shop.test> BODY=8BITMIME SMTPUTF8 SIZE=1000 RET=HDRS ENVID=order+2B1\r\n' +
         'RCPT TO:<jörg@exämple.test> NOTIFY=SUCCESS,FAILURE ORCPT=rfc822;a@example.net\r\nRCPT TO:<b@c> NOTIFY=NEVER\r\nDATA\r\n',
@@ -232,7 +232,7 @@ describe('messages', () => {
 
   test.each(['smtp', 'submission'] as const)('parameters that nobody offered are refused, not forgotten, on %s', async (port) => {
     await using client =
-      port === 'submission' ? await loggedIn(house.ports.submission, login.user, login.key) : await smtpClient(house.ports.smtp)
+      port === 'submission' ? await loggedIn(service.ports.submission, login.user, login.key) : await smtpClient(service.ports.smtp)
     if (port === 'smtp') await client.reply()
     await client.say('EHLO client.test')
     for (const parameter of ['REQUIRETLS', 'HOLDFOR=3600', 'MT-PRIORITY=9', 'X', 'constructor=1'])
@@ -246,15 +246,15 @@ describe('messages', () => {
   })
 
   test('mail to a suppressed address is accepted, and a suspended tenant sends nothing', async () => {
-    const tenantId = await house.makeTenant('Paused')
-    await house.addDomain(tenantId, 'paused.test')
+    const tenantId = await service.makeTenant('Paused')
+    await service.addDomain(tenantId, 'paused.test')
     const paused = await makeLogin(tenantId, 'paused')
-    await house.call('POST', '/suppressions', { key: house.liveKey, body: { address: 'gone@example.net', tenantId } })
-    await using client = await loggedIn(house.ports.submission, paused.user, paused.key)
+    await service.call('POST', '/suppressions', { key: service.liveKey, body: { address: 'gone@example.net', tenantId } })
+    await using client = await loggedIn(service.ports.submission, paused.user, paused.key)
     const message = letter().replace('shop@shop.test', 'a@paused.test')
     expect(idIn(await submit(client, message, { from: 'a@paused.test', to: ['gone@example.net'] }))).toHaveLength(22)
-    await house.call('PATCH', `/tenants/${tenantId}`, { key: house.liveKey, body: { status: 'suspended' } })
-    await house.wait(1000)
+    await service.call('PATCH', `/tenants/${tenantId}`, { key: service.liveKey, body: { status: 'suspended' } })
+    await service.wait(1000)
     expect(await client.say('MAIL FROM:<a@paused.test>')).toMatch(/^550 5\.7\.1/)
   })
 })

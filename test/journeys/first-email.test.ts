@@ -3,15 +3,15 @@ import { exec, spawnSync } from 'node:child_process'
 import { promisify } from 'node:util'
 import PostalMime from 'postal-mime'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { bothPass, lineFaults, publishedOf, signatureVerdicts } from '../support/captured.ts'
 import { type FakeMx, type MxMessage, startFakeMx } from '../support/fake-mx.ts'
-import { bothPass, lineFaults, publishedOf, signatureVerdicts } from '../support/received.ts'
-import { type Service, startService } from '../support/service.ts'
+import { type ServiceProcess, startServiceProcess } from '../support/spawned-service.ts'
 
 let mx: FakeMx
-let service: Service
+let service: ServiceProcess
 beforeAll(async () => {
   mx = await startFakeMx()
-  service = await startService({ POSTRIDER_RELAY: `smtp://127.0.0.1:${mx.port}` })
+  service = await startServiceProcess({ POSTRIDER_RELAY: `smtp://127.0.0.1:${mx.port}` })
 })
 afterAll(async () => {
   await service[Symbol.asyncDispose]()

@@ -2,13 +2,13 @@
 import { type TOTP, URI } from 'otpauth'
 import { expect, onTestFinished, test } from 'vitest'
 import { openIds, readConfig, systemClock, systemRandom } from '#base'
-import { ask, cookieOf, elsewhere, fromOurPages, password, signedIn, useLink } from '../dashboard/browser.ts'
-import { runHere } from '../support/command.ts'
-import { type House, startHouse } from '../support/house.ts'
-import { startService } from '../support/service.ts'
+import { ask, cookieOf, elsewhere, fromOurPages, password, signedIn, useLink } from '../dashboard/signed-in-browser.ts'
+import { type Service, startService } from '../support/in-process-service.ts'
+import { runHere } from '../support/run-command.ts'
+import { startServiceProcess } from '../support/spawned-service.ts'
 
 test("the first start prints where the dashboard is and the owner's sign-in link, which works", { timeout: 90_000 }, async () => {
-  const service = await startService()
+  const service = await startServiceProcess()
   onTestFinished(() => service[Symbol.asyncDispose]())
   expect(service.output()).toContain(`Dashboard http://localhost:${new URL(service.url).port},`)
   const token = /\/sign-in\/(\w{43}) /.exec(service.output())?.[1]
@@ -19,48 +19,48 @@ test("the first start prints where the dashboard is and the owner's sign-in link
   expect(await answer.json()).toMatchObject({ data: { member: { address: 'owner@mail.postrider.test', role: 'owner' } } })
 })
 
-function commandsOf({ db, secrets }: House) {
+function commandsOf({ db, secrets }: Service) {
   const printed: string[] = []
   const ids = openIds(systemRandom)
   const given = { config: readConfig({}), db, secrets, clock: systemClock, ids, random: systemRandom, version: 'test' }
   const run = (...words: string[]) =>
-    runHere(words, { withHouse: (work) => work(given), print: (text) => printed.push(text), environment: { USER: 'ann' } })
+    runHere(words, { withInstallation: (work) => work(given), print: (text) => printed.push(text), environment: { USER: 'ann' } })
   return { run, printed }
 }
 
 test('postrider member reset ends the sessions of a member and prints a link that works', async () => {
-  await using house = await startHouse({ settings: { POSTRIDER_TRUSTED_PROXIES: '127.0.0.0/8' } })
-  const before = await signedIn(house, 'lost@house.test', 'admin')
-  const { run, printed } = commandsOf(house)
+  await using service = await startService({ settings: { POSTRIDER_TRUSTED_PROXIES: '127.0.0.0/8' } })
+  const before = await signedIn(service, 'lost@house.test', 'admin')
+  const { run, printed } = commandsOf(service)
   expect(await run('member', 'reset', 'LOST@house.test', '--json')).toBe(0)
   const { signInUrl, role } = JSON.parse(printed[0] ?? '') as { signInUrl: string; role: string }
   expect(role).toBe('admin')
-  await expect.poll(async () => (await ask(house, 'GET', '/v1/limits', before)).status).toBe(401)
-  const again = await useLink(house, signInUrl.slice(signInUrl.lastIndexOf('/') + 1))
-  expect((await ask(house, 'GET', '/v1/limits', { ...fromOurPages, cookie: cookieOf(again) })).status).toBe(200)
+  await expect.poll(async () => (await ask(service, 'GET', '/v1/limits', before)).status).toBe(401)
+  const again = await useLink(service, signInUrl.slice(signInUrl.lastIndexOf('/') + 1))
+  expect((await ask(service, 'GET', '/v1/limits', { ...fromOurPages, cookie: cookieOf(again) })).status).toBe(200)
   expect(await run('member', 'reset', 'nobody@house.test')).toBe(2)
 })
 
 test('postrider member reset-totp lets a member in with the password alone, ends their sessions, and is in the audit log', async () => {
-  await using house = await startHouse({ settings: { POSTRIDER_TRUSTED_PROXIES: '127.0.0.0/8' } })
-  const before = await signedIn(house, 'app@house.test', 'owner')
-  const begun = await ask(house, 'POST', '/dashboard/api/second-factor/begin', before, { password })
+  await using service = await startService({ settings: { POSTRIDER_TRUSTED_PROXIES: '127.0.0.0/8' } })
+  const before = await signedIn(service, 'app@house.test', 'owner')
+  const begun = await ask(service, 'POST', '/dashboard/api/second-factor/begin', before, { password })
   const app = URI.parse((begun.data as { uri: string }).uri) as TOTP
-  expect((await ask(house, 'POST', '/dashboard/api/second-factor/confirm', before, { code: app.generate() })).status).toBe(200)
-  const signIn = () => ask(house, 'POST', '/dashboard/api/sign-in', elsewhere(), { address: 'app@house.test', password })
+  expect((await ask(service, 'POST', '/dashboard/api/second-factor/confirm', before, { code: app.generate() })).status).toBe(200)
+  const signIn = () => ask(service, 'POST', '/dashboard/api/sign-in', elsewhere(), { address: 'app@house.test', password })
   expect((await signIn()).status).toBe(401)
-  const { run, printed } = commandsOf(house)
+  const { run, printed } = commandsOf(service)
   expect(await run('member', 'reset-totp', 'APP@house.test')).toBe(0)
   expect(printed[0]).toContain('app@house.test')
-  await expect.poll(async () => (await ask(house, 'GET', '/v1/limits', before)).status).toBe(401)
+  await expect.poll(async () => (await ask(service, 'GET', '/v1/limits', before)).status).toBe(401)
   const again = await signIn()
   expect(again.status).toBe(200)
-  const audit = await ask(house, 'GET', '/dashboard/api/audit', { ...fromOurPages, cookie: cookieOf(again) })
+  const audit = await ask(service, 'GET', '/dashboard/api/audit', { ...fromOurPages, cookie: cookieOf(again) })
   const [signedInAgain, reset] = audit.data as object[]
-  expect(signedInAgain).toMatchObject({ act: 'sessions.begin', data: { by: 'password' } })
+  expect(signedInAgain).toMatchObject({ action: 'sessions.begin', data: { by: 'password' } })
   expect(reset).toMatchObject({
     actor: { kind: 'command', name: 'ann' },
-    act: 'member.reset-totp',
+    action: 'member.reset-totp',
     data: { words: ['APP@house.test'] },
   })
   expect(await run('member', 'reset-totp', 'nobody@house.test')).toBe(2)

@@ -3,16 +3,16 @@ import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { promisify } from 'node:util'
 import { describe, expect, test } from 'vitest'
-import type { ReturnEnvelope, Returns } from '#inbound'
+import type { ReturnEnvelope, ReturnHandler } from '#inbound'
 import { startFakeMx } from '../support/fake-mx.ts'
-import { type House, startHouse } from '../support/house.ts'
-import { startMxDns } from '../support/mx-dns.ts'
+import { type Service, startService } from '../support/in-process-service.ts'
+import { startMxDns } from '../support/simple-dns.ts'
 import { type SmtpClient, smtpClient } from '../support/smtp-client.ts'
 
 /** Part of Debian's package postfix. */
 const smtpSource = '/usr/sbin/smtp-source'
 
-function keepingReturns(): Returns & { taken: { envelope: ReturnEnvelope; octets: string }[] } {
+function keepingReturns(): ReturnHandler & { taken: { envelope: ReturnEnvelope; octets: string }[] } {
   const taken: { envelope: ReturnEnvelope; octets: string }[] = []
   return {
     taken,
@@ -24,8 +24,8 @@ function keepingReturns(): Returns & { taken: { envelope: ReturnEnvelope; octets
   }
 }
 
-async function greeted(house: House): Promise<SmtpClient> {
-  const client = await smtpClient(house.ports.smtp)
+async function greeted(service: Service): Promise<SmtpClient> {
+  const client = await smtpClient(service.ports.smtp)
   expect(await client.reply()).toMatch(/^220 house\.test/)
   await client.say('EHLO mx.example.net')
   return client
@@ -44,8 +44,8 @@ const report = 'From: MAILER-DAEMON@mx.example.net\r\nSubject: Undelivered\r\n\r
 describe('what comes back', () => {
   test('mail to return paths is taken as it came, with or without TLS, and answered when it is safe', async () => {
     const returns = keepingReturns()
-    await using house = await startHouse({ roles: ['inbound'], returns })
-    await using client = await greeted(house)
+    await using service = await startService({ roles: ['inbound'], returns })
+    await using client = await greeted(service)
     expect(await mail(client, '', ['b-1@rp.house.test', 'b-2@rp.house.test'], `${report}\r\n..`)).toBe('250 2.6.0 Ok')
     await client.startTls()
     await client.say('EHLO mx.example.net')
@@ -61,7 +61,7 @@ describe('what comes back', () => {
   })
 
   test('nothing else is taken: no relay in any form, no login, no postmaster that nobody reads', async () => {
-    await using house = await startHouse({ roles: ['inbound'], returns: keepingReturns() })
+    await using service = await startService({ roles: ['inbound'], returns: keepingReturns() })
     const forms = [
       'victim@example.net',
       'victim%example.net@house.test',
@@ -83,7 +83,7 @@ describe('what comes back', () => {
       'postmaster@example.net',
     ]
     for (const from of ['', 'victim@example.net', 'postmaster@house.test']) {
-      await using client = await greeted(house)
+      await using client = await greeted(service)
       expect(await client.say('AUTH PLAIN AGEAYg==')).toMatch(/^500/)
       expect(await client.say(`MAIL FROM:<${from}>`)).toMatch(/^250/)
       for (const form of forms) expect(await client.say(`RCPT TO:<${form}>`), form).toMatch(/^55[03] 5\.1\.[13]/)
@@ -92,10 +92,10 @@ describe('what comes back', () => {
   })
 
   test('who talks before the greeting, and who guesses addresses, is sent away', async () => {
-    await using house = await startHouse({ roles: ['inbound'] })
-    await using early = await smtpClient(house.ports.smtp)
+    await using service = await startService({ roles: ['inbound'] })
+    await using early = await smtpClient(service.ports.smtp)
     expect(await early.say('EHLO early.test')).toMatch(/^421/)
-    await using guesser = await greeted(house)
+    await using guesser = await greeted(service)
     await guesser.say('MAIL FROM:<>')
     const replies: string[] = []
     for (let n = 0; n < 21; n++) replies.push(await guesser.say(`RCPT TO:<b-${n}x@rp.example.net>`))
@@ -107,13 +107,13 @@ describe('what comes back', () => {
     "two hundred of Postfix's clients at once lose nothing",
     async () => {
       let count = 0
-      const returns: Returns = {
+      const returns: ReturnHandler = {
         accepts: async () => 'ours',
         async take() {
           count++
         },
       }
-      await using house = await startHouse({ roles: ['inbound'], returns })
+      await using service = await startService({ roles: ['inbound'], returns })
       const words = [
         '-s',
         '200',
@@ -127,7 +127,7 @@ describe('what comes back', () => {
         'b-1@rp.house.test',
         '-M',
         'mx.example.net',
-        `127.0.0.1:${house.ports.smtp}`,
+        `127.0.0.1:${service.ports.smtp}`,
       ]
       await promisify(execFile)(smtpSource, words, { timeout: 60_000 })
       expect(count).toBe(2000)
@@ -136,8 +136,8 @@ describe('what comes back', () => {
   )
 
   test('loops and unreadable headers are refused', async () => {
-    await using house = await startHouse({ roles: ['inbound'], returns: keepingReturns() })
-    await using client = await greeted(house)
+    await using service = await startService({ roles: ['inbound'], returns: keepingReturns() })
+    await using client = await greeted(service)
     expect(await mail(client, '', ['b-1@rp.house.test'], `${'Received: by x; now\r\n'.repeat(51)}${report}`)).toMatch(/^554 5\.4\.6/)
     expect(await mail(client, '', ['b-1@rp.house.test'], 'nonsense\r\n\r\nx')).toMatch(/^550 5\.6\.0/)
   })
@@ -146,7 +146,7 @@ describe('what comes back', () => {
 test('mail for postmaster@ and abuse@ of our names goes to the operator as it came, from nobody', async () => {
   await using mx = await startFakeMx()
   await using dns = await startMxDns({ mx: { 'operator.test': ['mx.operator.test'] }, a: { 'mx.operator.test': ['127.0.0.1'] } })
-  await using house = await startHouse({
+  await using service = await startService({
     roles: ['inbound', 'delivery'],
     returns: keepingReturns(),
     settings: {
@@ -156,8 +156,8 @@ test('mail for postmaster@ and abuse@ of our names goes to the operator as it ca
       POSTRIDER_ALLOWED_NETWORKS: '127.0.0.0/8',
     },
   })
-  await house.addDomain(house.tenantId, 'shop.test')
-  await using client = await greeted(house)
+  await service.addDomain(service.tenantId, 'shop.test')
+  await using client = await greeted(service)
   const message =
     'From: Reader <reader@example.net>\r\nDate: Sat, 21 Nov 2026 08:00:00 +0000\r\nMessage-ID: <1@example.net>\r\nMIME-Version: 1.0\r\nSubject: Please stop\r\n\r\nHello'
   // The sender retries, so no recipient has received it yet.
@@ -175,8 +175,8 @@ test('mail for postmaster@ and abuse@ of our names goes to the operator as it ca
 
 test('mail that would come to our own port under a name we do not know is not sent in a circle', async () => {
   await using dns = await startMxDns({ mx: { 'other.test': ['gateway.test'] }, a: { 'gateway.test': ['127.0.0.1'] } })
-  await using receiving = await startHouse({ roles: ['inbound'] })
-  await using sending = await startHouse({
+  await using receiving = await startService({ roles: ['inbound'] })
+  await using sending = await startService({
     roles: ['delivery'],
     settings: {
       POSTRIDER_DNS: dns.address,

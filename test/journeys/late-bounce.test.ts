@@ -5,15 +5,15 @@ import { sql } from '#db'
 import { lateReport } from '#simulator'
 import { connect, type SmtpConnection } from '#smtp'
 import { type FakeMx, startFakeMx } from '../support/fake-mx.ts'
-import { type House, startHouse } from '../support/house.ts'
+import { type Service, startService } from '../support/in-process-service.ts'
 
 let mx: FakeMx
 const marks = sql<{ simulated: boolean | null }>`
   select (data -> 'simulated')::boolean as simulated
   from events
-  where email_id = $1 and kind in ('MessageBounced', 'EmailComplained')`
+  where email_id = $1 and kind in ('MessageBounced', 'ComplaintReceived')`
 
-let house: House
+let service: Service
 let back: SmtpConnection
 /** Sends a message to a return path; returns the reply to the final dot, or the refusal of the recipient. */
 let mailBack: (to: string, octets: Buffer) => Promise<string>
@@ -29,38 +29,45 @@ beforeAll(async () => {
       return undefined
     },
   })
-  house = await startHouse({
+  service = await startService({
     rateLimit: null,
     sendLimit: null,
     roles: ['delivery', 'inbound'],
     settings: { POSTRIDER_RELAY: `smtp://127.0.0.1:${mx.port}` },
   })
-  await house.addDomain(house.tenantId, 'shop.example.com')
-  const port = house.ports.smtp
+  await service.addDomain(service.tenantId, 'shop.example.com')
+  const port = service.ports.smtp
   const peer = { host: 'localhost', address: '127.0.0.1', port }
   const connected = await connect({ peer, ehloName: 'mx.example.org', tls: 'none', auth: undefined, clock: systemClock })
   if (!connected.ok) throw new Error(connected.failure.message)
   back = connected.connection
   mailBack = async (to, octets) => {
-    const transaction = { returnPath: '', recipients: [to], data: octets, needs8bit: false, needsSmtpUtf8: false, mayFinish: () => true }
+    const transaction = {
+      returnPath: '',
+      recipients: [to],
+      data: octets,
+      needs8bit: false,
+      needsSmtpUtf8: false,
+      mayCommitTransaction: () => true,
+    }
     const [result] = (await back.transact(transaction)).recipients
     return result && 'reply' in result ? result.reply.text : ''
   }
 })
 afterAll(async () => {
   back.quit()
-  await house.stop()
+  await service.stop()
   await mx.close()
 })
 
-const call = async <T>(path: string, key = house.liveKey) => (await house.call('GET', path, { key })).body.data as T
+const call = async <T>(path: string, key = service.liveKey) => (await service.call('GET', path, { key })).body.data as T
 const statusOf = async (id: string) => (await call<{ status: string }>(`/emails/${id}`)).status
 const becomes = (id: string, status: string) => expect.poll(() => statusOf(id), { timeout: 15_000, interval: 50 }).toBe(status)
 const suppressionOf = async (address: string) =>
-  (await call<{ reason: string | null }>(`/tenants/${house.tenantId}/suppressions/${address}`)).reason
+  (await call<{ reason: string | null }>(`/tenants/${service.tenantId}/suppressions/${address}`)).reason
 
-async function send(from: string, to: string[], key = house.liveKey): Promise<Record<string, { id: string }>> {
-  const answer = await house.call('POST', '/emails', { key, body: { from, to, subject: 's', text: 't' } })
+async function send(from: string, to: string[], key = service.liveKey): Promise<Record<string, { id: string }>> {
+  const answer = await service.call('POST', '/emails', { key, body: { from, to, subject: 's', text: 't' } })
   return (answer.body.data as { messages: Record<string, { id: string }> }).messages
 }
 
@@ -121,7 +128,7 @@ test("a bounce message of the caller's own has the null reverse-path, once for a
   const to = ['eve@one.example', 'fay@one.example']
   const before = mx.messages.length
   const body = { from: 'mailer-daemon@shop.example.com', to, rawMessage: Buffer.from(raw).toString('base64'), bounce: true }
-  expect((await house.call('POST', '/emails/raw', { key: house.liveKey, body })).status).toBe(200)
+  expect((await service.call('POST', '/emails/raw', { key: service.liveKey, body })).status).toBe(200)
   await mx.waitFor(before + 1, 15_000)
   const [only, ...others] = mx.messages.slice(before)
   expect([only?.from, only?.recipients.toSorted(), others]).toEqual(['', to, []])
@@ -132,10 +139,10 @@ test.each([
   ['complaint', 'sent', 'complaint'],
 ])('the simulator’s %s ends as %s, suppressed for a %s', async (local, status, reason) => {
   const to = `${local}+journey@simulator.test`
-  const messages = await send('hello@simulator.test', [to], house.testKey)
+  const messages = await send('hello@simulator.test', [to], service.testKey)
   await expect.poll(() => suppressionOf(encodeURIComponent(to)), { timeout: 15_000, interval: 50 }).toBe(reason)
   const id = messages[to]?.id ?? ''
   expect(await statusOf(id)).toBe(status)
   // The automatic pause does not count test mail.
-  expect(await house.db.rows(marks, [id])).toEqual([{ simulated: true }])
+  expect(await service.db.rows(marks, [id])).toEqual([{ simulated: true }])
 })

@@ -1,10 +1,10 @@
 /** The metrics of a running service: one page for all its processes. Counts of a process that dies are kept. */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { type Service, startService } from '../support/service.ts'
+import { type ServiceProcess, startServiceProcess } from '../support/spawned-service.ts'
 
-let service: Service
+let service: ServiceProcess
 beforeAll(async () => {
-  service = await startService({ POSTRIDER_DELIVERY_PROCESSES: '2', POSTRIDER_SEND_LIMIT: 'unlimited', POSTRIDER_LEASE_MS: '1000' })
+  service = await startServiceProcess({ POSTRIDER_DELIVERY_PROCESSES: '2', POSTRIDER_SEND_LIMIT: 'unlimited', POSTRIDER_LEASE_MS: '1000' })
 })
 afterAll(() => service[Symbol.asyncDispose]())
 
@@ -31,7 +31,7 @@ const send = async () =>
 
 describe('the metrics page', () => {
   test('adds up what delivery processes count, keeps it when they are killed, and tells the state of the installation', async () => {
-    const sent = 'postrider_attempts_total{outcome="sent"}'
+    const sent = 'postrider_delivery_attempts_total{outcome="sent"}'
     await send()
     await vi.waitFor(async () => expect(await value(sent)).toBe(1), soon)
     const { delivery } = await service.processes()
@@ -41,8 +41,8 @@ describe('the metrics page', () => {
     await vi.waitFor(async () => expect(await value('postrider_shards_unowned')).toBe(0), soon)
     expect(await value('postrider_disk_free_bytes')).toBeGreaterThan(0)
     expect(await value('postrider_queue_recipients{state="held"}')).toBe(0)
-    expect(Math.abs(await value('postrider_clock_difference_seconds'))).toBeLessThan(5)
-    expect(await value('postrider_restore_waiting')).toBe(0)
+    expect(Math.abs(await value('postrider_clock_skew_seconds'))).toBeLessThan(5)
+    expect(await value('postrider_restore_pending')).toBe(0)
     expect(await value('postrider_webhooks_failing')).toBe(0)
     expect((await page()).match(/^postrider_shards_owned /gm)).toHaveLength(1)
   }, 90_000)

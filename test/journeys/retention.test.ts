@@ -3,14 +3,14 @@ import { openIds, readConfig, silentLog, systemRandom } from '#base'
 import { ensurePartitions, sql } from '#db'
 import { cancelQueued } from '#delivery'
 import { emailTables, rollUpCounts } from '#emails'
-import { applyRetention, eraseAddress, prepareDays, startHousekeeping } from '#housekeeping'
+import { applyRetention, ensureUpcomingPartitions, eraseAddress, startHousekeeping } from '#housekeeping'
 import { openLimitSettings } from '#limits'
 import { openResolver } from '#net'
 import { logTables } from '#request-logs'
-import { nextQueueChange, noteTenantChange } from '#spool'
-import { halfPastTwelve } from '../support/clock.ts'
+import { nextQueueUpdate, recordTenantChange } from '#spool'
 import { testDatabase } from '../support/database.ts'
-import { type House, startHouse } from '../support/house.ts'
+import { type Service, startService } from '../support/in-process-service.ts'
+import { halfPastTwelve } from '../support/test-clock.ts'
 
 const dayMs = 86_400_000
 const keep = { keepContentDays: 30, keepEmailDays: 90, keepLogDays: 90, keepWebhookDays: 30 }
@@ -25,20 +25,20 @@ const detaching = sql<{ pid: number }>`
   from pg_stat_activity
   where datname = current_database() and state = 'active' and query like '%detach partition%' and pid <> pg_backend_pid()`
 
-let house: House
+let service: Service
 beforeAll(async () => {
-  house = await startHouse({ rateLimit: null, sendLimit: null, roles: ['delivery'], clock: halfPastTwelve })
+  service = await startService({ rateLimit: null, sendLimit: null, roles: ['delivery'], clock: halfPastTwelve })
 })
-afterAll(() => house.stop())
+afterAll(() => service.stop())
 
 const nowMs = () => halfPastTwelve.nowMs()
-const get = async (path: string) => (await house.call('GET', path, { key: house.testKey })).body.data as Record<string, unknown>
+const get = async (path: string) => (await service.call('GET', path, { key: service.testKey })).body.data as Record<string, unknown>
 const statusOf = async (id: string) => (await get(`/emails/${id}`)).status
 const becomes = (id: string, status: string) => expect.poll(() => statusOf(id), { timeout: 15_000, interval: 50 }).toBe(status)
 
 async function send(more: object): Promise<Record<string, { id: string }>> {
   const body = { from: 'a@simulator.test', subject: 's', text: 't', ...more }
-  const sent = await house.call('POST', '/emails', { key: house.testKey, body })
+  const sent = await service.call('POST', '/emails', { key: service.testKey, body })
   expect(sent.status, sent.text).toBe(200)
   return (sent.body.data as { messages: Record<string, { id: string }> }).messages
 }
@@ -46,9 +46,9 @@ async function send(more: object): Promise<Record<string, { id: string }>> {
 /** Tables that contain the word in any column, as text or as bytes. */
 async function tablesWith(word: string): Promise<string[]> {
   const found: string[] = []
-  const session = await house.db.session()
+  const session = await service.db.session()
   try {
-    for (const { name } of await house.db.rows(tables)) {
+    for (const { name } of await service.db.rows(tables)) {
       try {
         await session.script(`do $$ begin
           if exists (select from ${name} as t where strpos(lower(t::text), '${word}') > 0 or strpos(lower(t::text), '${Buffer.from(word).toString('hex')}') > 0)
@@ -80,7 +80,7 @@ describe('erasing a person', () => {
     expect(await tablesWith(word)).toEqual(expect.arrayContaining(['emails', 'contents', 'attempts', 'events', 'spool']))
 
     for (const kind of ['delivered', 'hardfail', 'softfail'])
-      await eraseAddress(house, `${kind}+${word.toUpperCase()}@simulator.test`, null, nowMs(), () => undefined)
+      await eraseAddress(service, `${kind}+${word.toUpperCase()}@simulator.test`, null, nowMs(), () => undefined)
     expect([...new Set(await tablesWith(word))]).toEqual(['suppressions'])
     expect(await statusOf(cancelled)).toBe('hardfail')
     expect(await get(`/emails/${gone}?expand=full`)).toMatchObject({ to: 'erased@erased.invalid', subject: '', status: 'sent' })
@@ -91,13 +91,13 @@ describe('erasing a person', () => {
     const other = messages['softfail+other@simulator.test']?.id as string
     await becomes(messages['delivered+quorra@simulator.test']?.id as string, 'sent')
     await becomes(other, 'softfail')
-    const erased = await eraseAddress(house, 'delivered+quorra@simulator.test', null, nowMs(), () => undefined)
+    const erased = await eraseAddress(service, 'delivered+quorra@simulator.test', null, nowMs(), () => undefined)
     expect(erased).toEqual({ emails: 1, contents: 0, kept: 1 })
-    await house.call('POST', `/emails/${other}/retry`, { key: house.testKey })
+    await service.call('POST', `/emails/${other}/retry`, { key: service.testKey })
     await becomes(other, 'softfail')
 
-    await cancelQueued(house.db, { emailId: other }, 'no longer wanted', nowMs())
-    const again = await eraseAddress(house, 'delivered+quorra@simulator.test', null, nowMs(), () => undefined)
+    await cancelQueued(service.db, { emailId: other }, 'no longer wanted', nowMs())
+    const again = await eraseAddress(service, 'delivered+quorra@simulator.test', null, nowMs(), () => undefined)
     expect(again).toEqual({ emails: 0, contents: 1, kept: 0 })
     expect(await tablesWith('quorra')).toEqual([])
   })
@@ -106,11 +106,11 @@ describe('erasing a person', () => {
     const word = 'castor'
     const messages = await send({ to: [`delivered+${word}@simulator.test`], subject: `For ${word}` })
     await becomes(messages[`delivered+${word}@simulator.test`]?.id as string, 'sent')
-    await house.db.script(`create function refuse() returns trigger language plpgsql as $$ begin raise 'away'; end $$;
+    await service.db.script(`create function refuse() returns trigger language plpgsql as $$ begin raise 'away'; end $$;
       create trigger away before update on events for each row execute function refuse()`)
-    const erase = () => eraseAddress(house, `delivered+${word}@simulator.test`, null, nowMs(), () => undefined)
+    const erase = () => eraseAddress(service, `delivered+${word}@simulator.test`, null, nowMs(), () => undefined)
     await expect(erase()).rejects.toThrow('away')
-    await house.db.script('drop trigger away on events')
+    await service.db.script('drop trigger away on events')
     await erase()
     expect(await tablesWith(word)).toEqual([])
   })
@@ -119,41 +119,41 @@ describe('erasing a person', () => {
     const messages = await send({ to: ['delivered+tiberius@simulator.test'] })
     const id = messages['delivered+tiberius@simulator.test']?.id as string
     await becomes(id, 'sent')
-    const elsewhere = await house.makeTenant('Elsewhere')
-    await eraseAddress(house, 'delivered+tiberius@simulator.test', elsewhere, nowMs(), () => undefined)
+    const elsewhere = await service.makeTenant('Elsewhere')
+    await eraseAddress(service, 'delivered+tiberius@simulator.test', elsewhere, nowMs(), () => undefined)
     expect(await get(`/emails/${id}`)).toMatchObject({ to: 'delivered+tiberius@simulator.test' })
   })
 })
 
 test('erasing a person forgets logs and answers that have the domain in letters of its own', async () => {
   const asked = {
-    key: house.testKey,
+    key: service.testKey,
     body: { from: 'a@simulator.test', to: ['ida@bücher.example'], subject: 'x', tag: 'letters' },
     headers: { 'idempotency-key': 'letters' },
   }
-  const first = await house.call('POST', '/emails', asked)
+  const first = await service.call('POST', '/emails', asked)
   const { id } = first.body.data as { id: string }
   await becomes(id, 'sent')
-  const log = () => house.call('GET', `/logs/${first.body.meta.requestId}`, { key: house.testKey })
+  const log = () => service.call('GET', `/logs/${first.body.meta.requestId}`, { key: service.testKey })
   await expect.poll(async () => (await log()).status, { timeout: 10_000, interval: 50 }).toBe(200)
-  await eraseAddress(house, 'ida@xn--bcher-kva.example', null, nowMs(), () => undefined)
+  await eraseAddress(service, 'ida@xn--bcher-kva.example', null, nowMs(), () => undefined)
   expect(await log()).toMatchObject({ status: 404 })
-  expect((await house.call('POST', '/emails', asked)).headers.get('idempotent-replayed')).toBe(null)
+  expect((await service.call('POST', '/emails', asked)).headers.get('idempotent-replayed')).toBe(null)
 })
 
 describe('erasing a person from the request logs', () => {
   const logged = async (endpoint: string) => {
-    const { data } = (await house.call('GET', `/logs?perPage=100&endpoint=${endpoint}`, { key: house.testKey })).body
+    const { data } = (await service.call('GET', `/logs?perPage=100&endpoint=${endpoint}`, { key: service.testKey })).body
     return (data as { requestId: string }[]).map(({ requestId }) => requestId)
   }
   const ask = async (method: string, path: string, body?: object | string) => {
     const asked = typeof body === 'string' ? { raw: body } : { body }
-    return (await house.call(method, path, { key: house.testKey, ...asked })).body.meta.requestId
+    return (await service.call(method, path, { key: service.testKey, ...asked })).body.meta.requestId
   }
 
   test('deletes what names them in path, query or bodies, however it is written, and keeps the rest', async () => {
     const address = 'wilhelmina@example.com'
-    const elsewhere = await house.makeTenant('Elsewhere again')
+    const elsewhere = await service.makeTenant('Elsewhere again')
     const inBody = await ask('POST', '/suppressions', { address: address.toUpperCase() })
     const escaped = await ask('POST', '/suppressions', '{"address":"wilhelmina\\u0040example.com","tenantId":null}')
     const broken = await ask('POST', '/suppressions', `{"address":"${address}"`)
@@ -170,10 +170,10 @@ describe('erasing a person from the request logs', () => {
     const traces = [inBody, escaped, broken, inPath, inQuery, cutOff]
     await expect.poll(all, { timeout: 10_000, interval: 50 }).toEqual(expect.arrayContaining([...traces, ofTenant, other]))
 
-    await eraseAddress(house, address, elsewhere, nowMs(), () => undefined)
+    await eraseAddress(service, address, elsewhere, nowMs(), () => undefined)
     expect(await all()).toEqual(expect.arrayContaining([...traces, other]))
     expect(await all()).not.toContain(ofTenant)
-    await eraseAddress(house, address, null, nowMs(), () => undefined)
+    await eraseAddress(service, address, null, nowMs(), () => undefined)
     expect((await all()).filter((id) => traces.includes(id))).toEqual([])
     expect(await all()).toContain(other)
   })
@@ -181,7 +181,7 @@ describe('erasing a person from the request logs', () => {
 
 describe('retention', () => {
   test('drops contents, then emails, by whole days, and never what the spool still needs', async () => {
-    await using aged = await startHouse({ rateLimit: null, sendLimit: null, roles: ['delivery'], clock: halfPastTwelve, ages: true })
+    await using aged = await startService({ rateLimit: null, sendLimit: null, roles: ['delivery'], clock: halfPastTwelve, ages: true })
     const read = async (path: string) => aged.call('GET', path, { key: aged.testKey })
     const letter = (to: string) => ({ from: 'a@simulator.test', to: [to], subject: 's', text: 'hello' })
     const idOf = async (to: string) =>
@@ -199,7 +199,7 @@ describe('retention', () => {
     expect(late.filter((name) => /^(contents|emails|attempts)_/.test(name) && name.endsWith(today))).toEqual([])
     expect((await read(`/emails/${waiting}?expand=content`)).body.data).toMatchObject({ plainBody: 'hello' })
 
-    await prepareDays(aged.db, nowMs())
+    await ensureUpcomingPartitions(aged.db, nowMs())
     await eraseAddress(aged, 'softfail@simulator.test', null, nowMs(), () => undefined)
     const dropped = await applyRetention(aged.db, keep, nowMs() + 32 * dayMs)
     expect(dropped.some((name) => name.startsWith('contents_'))).toBe(true)
@@ -209,12 +209,12 @@ describe('retention', () => {
 
     expect(await applyRetention(aged.db, keep, nowMs() + 92 * dayMs)).toContainEqual(expect.stringMatching(/^emails_/))
     expect((await read(`/emails/${done}`)).status).toBe(404)
-    await prepareDays(aged.db, nowMs())
+    await ensureUpcomingPartitions(aged.db, nowMs())
     expect((await idOf('delivered@simulator.test')).length).toBe(22)
   })
 
   test('leaves usage as it was, and drops no event that is not counted yet', async () => {
-    await using aged = await startHouse({ rateLimit: null, sendLimit: null, roles: ['delivery'], clock: halfPastTwelve, ages: true })
+    await using aged = await startService({ rateLimit: null, sendLimit: null, roles: ['delivery'], clock: halfPastTwelve, ages: true })
     const read = async (path: string) => (await aged.call('GET', path, { key: aged.liveKey })).body
     const usage = async () => ((await read('/usage?period=last_7_days')).data as { emails: object }).emails
     for (const to of ['delivered', 'delivered', 'hardfail'])
@@ -276,8 +276,8 @@ describe('retention', () => {
     })
     try {
       await expect.poll(() => db.rows(detaching), { timeout: 5000, interval: 20 }).toHaveLength(1)
-      await db.transaction((tx) => noteTenantChange(tx, 'somebody', 'stopped', nowMs() - 5000))
-      await expect.poll(() => nextQueueChange(db, nowMs()), { timeout: 5000, interval: 20 }).toBe(undefined)
+      await db.transaction((tx) => recordTenantChange(tx, 'somebody', 'paused', nowMs() - 5000))
+      await expect.poll(() => nextQueueUpdate(db, nowMs()), { timeout: 5000, interval: 20 }).toBe(undefined)
       expect(await ensurePartitions(db, logTables, nowMs() + 20 * dayMs, 1)).toHaveLength(1)
       expect(await db.rows(detaching)).toHaveLength(1)
       await reader.close()

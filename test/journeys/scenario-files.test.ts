@@ -3,7 +3,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { startHouse } from '../support/house.ts'
+import { startService } from '../support/in-process-service.ts'
 
 const page = await readFile(new URL('../../docs/testing-your-email.md', import.meta.url), 'utf8')
 const documented = /^```json\n([\s\S]*?)^```$/m.exec(page)?.[1] as string
@@ -21,10 +21,10 @@ async function history(): Promise<Record<string, { status: string; attempts: str
   onTestFinished(() => rm(folder, { recursive: true }))
   const file = join(folder, 'scenario.json')
   await writeFile(file, documented)
-  const settings = { POSTRIDER_SCENARIO: file }
-  await using house = await startHouse({ rateLimit: null, sendLimit: null, roles: ['delivery'], settings })
+  const settings = { POSTRIDER_SIMULATOR_SCENARIO: file }
+  await using service = await startService({ rateLimit: null, sendLimit: null, roles: ['delivery'], settings })
   const call = async (method: string, path: string, body?: object) => {
-    const answer = await house.call(method, path, { key: house.testKey, body })
+    const answer = await service.call(method, path, { key: service.testKey, body })
     if (answer.status !== 200) throw new Error(answer.text)
     return answer.body.data
   }
@@ -71,5 +71,7 @@ test('a scenario that cannot be read stops the start, with the place of what is 
   onTestFinished(() => rm(folder, { recursive: true }))
   const file = join(folder, 'scenario.json')
   await writeFile(file, '{"seed":1,"hosts":{"a.example":{"replies":[]}}}')
-  await expect(startHouse({ roles: ['delivery'], settings: { POSTRIDER_SCENARIO: file } })).rejects.toThrow('hosts.a.example.replies')
+  await expect(startService({ roles: ['delivery'], settings: { POSTRIDER_SIMULATOR_SCENARIO: file } })).rejects.toThrow(
+    'hosts.a.example.replies',
+  )
 })

@@ -2,14 +2,14 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { freePort, startService } from '../support/service.ts'
+import { freePort, startServiceProcess } from '../support/spawned-service.ts'
 
 const keys = /svc_(live|test)_[0-9A-Za-z]{32}/g
 const links = /\/sign-in\/\w{43}/g
 const found = (text: string, form: RegExp) => new Set(text.match(form)).size
 
 test('the first start prints two keys and a sign-in link once; from then on logs carry no keys, subjects or bodies', async () => {
-  await using service = await startService({ POSTRIDER_LOG_LEVEL: 'debug', POSTRIDER_RELAY: `smtp://127.0.0.1:${await freePort()}` })
+  await using service = await startServiceProcess({ POSTRIDER_LOG_LEVEL: 'debug', POSTRIDER_RELAY: `smtp://127.0.0.1:${await freePort()}` })
   const first = service.output()
   expect([found(first, keys), found(first, links)]).toEqual([2, 1])
   const [word, body] = ['unmistakable-subject', { from: 'a@simulator.test', to: ['delivered@simulator.test'], text: 'unmistakable-body' }]
@@ -31,7 +31,7 @@ test('the first start prints two keys and a sign-in link once; from then on logs
 }, 120_000)
 
 test('a quiet first start prints no key and no sign-in link', async () => {
-  await using service = await startService({ POSTRIDER_FIRST_START: 'quiet' })
+  await using service = await startServiceProcess({ POSTRIDER_FIRST_START: 'quiet' })
   expect(existsSync(join(service.folder, 'secret'))).toBe(true)
   expect([found(service.output(), keys), found(service.output(), links)]).toEqual([0, 0])
 }, 120_000)

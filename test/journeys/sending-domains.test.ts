@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { systemClock } from '#base'
 import { sql } from '#db'
 import { removeDomainsOfTenant } from '#domains'
-import { type House, startHouse } from '../support/house.ts'
+import { type Service, startService } from '../support/in-process-service.ts'
 import { startTestDns, type TestDns } from '../support/test-dns.ts'
 
 const setTenantStatus = sql`
@@ -20,7 +20,7 @@ const makeOld = sql`
   set created_at = created_at - interval '8 days', next_check_at = $2
   where uuid = $1`
 const standing = sql<{ next: Date | null; failures: number; checked: Date | null }>`
-  select next_check_at as next, failures, checked_at as checked
+  select next_check_at as next, failed_checks as failures, checked_at as checked
   from domains
   where uuid = $1`
 const errorsOf = sql<{ data: Record<string, unknown>; emailId: string | null }>`
@@ -54,29 +54,29 @@ interface Domain {
 }
 
 let dns: TestDns
-let house: House
+let service: Service
 let other: string
 /** Added to the clock, so that periods end sooner. */
-let aheadMs = 0
+let clockOffsetMs = 0
 let otherKey: string
 beforeAll(async () => {
   dns = await startTestDns()
-  house = await startHouse({
+  service = await startService({
     rateLimit: null,
     sendLimit: null,
     roles: ['housekeeping', 'delivery'],
     settings: { POSTRIDER_DNS: dns.address },
-    clock: { ...systemClock, monotonicMs: () => systemClock.monotonicMs() + aheadMs },
+    clock: { ...systemClock, monotonicMs: () => systemClock.monotonicMs() + clockOffsetMs },
   })
-  other = await house.makeTenant('Other')
-  otherKey = await house.makeKey({ tenantId: other })
+  other = await service.makeTenant('Other')
+  otherKey = await service.makeKey({ tenantId: other })
 })
 afterAll(async () => {
-  await house.stop()
+  await service.stop()
   await dns.close()
 })
 
-const call = (method: string, path: string, body?: object, key = house.testKey) => house.call(method, path, { key, body })
+const call = (method: string, path: string, body?: object, key = service.testKey) => service.call(method, path, { key, body })
 const dataOf = async (answer: Promise<{ body: { data?: unknown } }>) => (await answer).body.data as Domain
 let count = 0
 const freshName = () => `d${++count}.lab${count}.test`
@@ -108,8 +108,8 @@ describe('POST /domains', () => {
       name: 'mail.example.com',
       verified: false,
       verifiedAt: null,
-      tenantId: house.tenantId,
-      tenant_id: house.tenantId,
+      tenantId: service.tenantId,
+      tenant_id: service.tenantId,
       tenant_name: 'Default',
       dnsCheckedAt: null,
       dnsRecords: {
@@ -177,9 +177,9 @@ describe('POST /domains', () => {
     expect(await dataOf(call('POST', '/domains', { name: freshName() }, otherKey))).toMatchObject({ tenantId: other })
     for (const [path, key] of [
       ['/domains', otherKey],
-      [`/tenants/${other}/domains`, house.testKey],
+      [`/tenants/${other}/domains`, service.testKey],
     ] as const)
-      expect(await call('POST', path, { name: freshName(), tenantId: house.tenantId }, key)).toMatchObject({
+      expect(await call('POST', path, { name: freshName(), tenantId: service.tenantId }, key)).toMatchObject({
         status: 403,
         body: { error: { code: 'tenant_mismatch' } },
       })
@@ -187,8 +187,8 @@ describe('POST /domains', () => {
   })
 
   test('refuses an archived tenant', async () => {
-    const archived = await house.makeTenant('Archived')
-    await house.db.run(setTenantStatus, [archived, 'archived'])
+    const archived = await service.makeTenant('Archived')
+    await service.db.run(setTenantStatus, [archived, 'archived'])
     expect(await call('POST', '/domains', { name: freshName(), tenantId: archived })).toMatchObject({
       status: 403,
       body: { error: { code: 'tenant_archived' } },
@@ -205,7 +205,7 @@ describe('a domain', () => {
       `/tenants/${other}/domains/${domain.id}`,
       `/domains/${domain.id}?tenant_id=${other}`,
     ])
-      for (const key of [house.testKey, otherKey]) expect((await call('GET', path, undefined, key)).body.data).toEqual(domain)
+      for (const key of [service.testKey, otherKey]) expect((await call('GET', path, undefined, key)).body.data).toEqual(domain)
   })
 
   test('of another tenant is answered as one that does not exist', async () => {
@@ -220,7 +220,7 @@ describe('a domain', () => {
       ] as const)
         expect(await call(method, path + below, undefined, otherKey)).toMatchObject({ status: 404, body: { error: missing.body.error } })
     expect(await call('GET', `/tenants/${other}/domains/${id}`)).toMatchObject({ status: 404 })
-    expect(await call('GET', `/domains/${id}?tenantId=${house.tenantId}`, undefined, otherKey)).toMatchObject({ status: 403 })
+    expect(await call('GET', `/domains/${id}?tenantId=${service.tenantId}`, undefined, otherKey)).toMatchObject({ status: 403 })
   })
 
   test.each(['0', '-1', '1.0', '01', '1e3', 'x', '9'.repeat(30), '00000000-0000-4000-8000-000000000000', "1'--"])(
@@ -233,7 +233,7 @@ describe('a domain', () => {
   test('is listed with its tenant: all to the organisation, its own to a tenant', async () => {
     const mine = await add()
     const theirs = await add(freshName(), { tenantId: other })
-    const list = async (path: string, key = house.testKey) =>
+    const list = async (path: string, key = service.testKey) =>
       ((await call('GET', path, undefined, key)).body.data as { domains: Record<string, unknown>[] }).domains
     const { id, name, createdAt } = theirs
     const expected = { id, name, verified: false, tenant_id: other, tenant_name: 'Other', tenantId: other, createdAt }
@@ -273,11 +273,11 @@ describe('POST /domains/{id}/verify', () => {
     expect(await send()).toBe(400)
     publish(domain)
     await verify(domain)
-    aheadMs += 950
+    clockOffsetMs += 950
     expect(await send()).toBe(200)
     dns.set(domain.dnsRecords.returnPath.fullName, 'CNAME', [])
     expect(await verify(domain)).toMatchObject({ verified: false, verifiedAt: null })
-    aheadMs += 950
+    clockOffsetMs += 950
     expect(await send()).toBe(400)
   })
 
@@ -401,7 +401,7 @@ describe('POST /domains/{id}/verify', () => {
 
   test('never takes a trusted domain or simulator.test out of use', async () => {
     const name = freshName()
-    await house.addDomain(house.tenantId, name)
+    await service.addDomain(service.tenantId, name)
     const { domains } = (await call('GET', '/domains')).body.data as unknown as { domains: Domain[] }
     for (const wanted of [name, 'simulator.test']) {
       const domain = domains.find((one) => one.name === wanted) as Domain
@@ -417,17 +417,17 @@ describe('POST /domains/{id}/verify', () => {
 describe('the background check', () => {
   const at = () => new Date()
   const standingOf = async ({ uuid }: Domain) =>
-    (await house.db.first(standing, [uuid])) as { next: Date | null; failures: number; checked: Date | null }
+    (await service.db.first(standing, [uuid])) as { next: Date | null; failures: number; checked: Date | null }
   /** Makes a domain due and waits for its check. */
   async function checkedOnce(domain: Domain): Promise<Domain> {
     const before = (await standingOf(domain)).checked
-    await house.db.run(makeDue, [domain.uuid, at()])
+    await service.db.run(makeDue, [domain.uuid, at()])
     await expect
       .poll(async () => (await standingOf(domain)).checked?.getTime(), { timeout: 10_000, interval: 50 })
       .not.toBe(before?.getTime())
     return get(domain)
   }
-  const errors = ({ uuid }: Domain) => house.db.rows(errorsOf, [uuid])
+  const errors = ({ uuid }: Domain) => service.db.rows(errorsOf, [uuid])
   const minutesToNext = async (domain: Domain) => {
     const { next } = await standingOf(domain)
     return next && Math.round((next.getTime() - at().getTime()) / 60_000)
@@ -446,7 +446,7 @@ describe('the background check', () => {
 
   test('gives up on a domain that is still unverified after seven days', async () => {
     const domain = await add()
-    await house.db.run(makeOld, [domain.uuid, at()])
+    await service.db.run(makeOld, [domain.uuid, at()])
     await expect.poll(async () => (await standingOf(domain)).next, { timeout: 10_000, interval: 50 }).toBeNull()
   })
 
@@ -470,7 +470,7 @@ describe('the background check', () => {
         mx_error: null,
         return_path_status: 'OK',
         return_path_error: null,
-        server: { uuid: house.tenantId, name: 'Default', permalink: house.tenantId, organization: 'default' },
+        server: { uuid: service.tenantId, name: 'Default', permalink: service.tenantId, organization: 'default' },
       },
     })
     expect(await checkedOnce(domain)).toMatchObject({ verified: true })
@@ -499,7 +499,7 @@ describe('the background check', () => {
 
   test('keeps a trusted domain verified, whatever it finds, and tells nobody', async () => {
     const name = freshName()
-    await house.addDomain(house.tenantId, name)
+    await service.addDomain(service.tenantId, name)
     const { domains } = (await call('GET', '/domains')).body.data as unknown as { domains: Domain[] }
     const domain = await get(domains.find((one) => one.name === name) as Domain)
     for (let time = 0; time < 3; time++) expect(await checkedOnce(domain)).toMatchObject({ verified: true })
@@ -529,10 +529,10 @@ describe('DELETE /domains/{id}', () => {
 })
 
 test('all domains of a tenant go at once, and no others', async () => {
-  const gone = await house.makeTenant('Gone')
+  const gone = await service.makeTenant('Gone')
   const mine = await add()
   const theirs = await add(freshName(), { tenantId: gone })
-  await house.db.transaction((tx) => removeDomainsOfTenant(tx, gone))
+  await service.db.transaction((tx) => removeDomainsOfTenant(tx, gone))
   expect(await call('GET', `/domains/${theirs.id}`)).toMatchObject({ status: 404 })
   expect(await call('GET', `/domains/${mine.id}`)).toMatchObject({ status: 200 })
 })

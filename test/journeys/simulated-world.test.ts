@@ -1,13 +1,13 @@
 /** The simulated world for a user: the behaviour of each address, the inbox, and the clock that makes days pass in seconds. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openEventStream } from '../support/event-stream.ts'
-import { type House, startHouse } from '../support/house.ts'
+import { type Service, startService } from '../support/in-process-service.ts'
 
-let house: House
+let service: Service
 beforeAll(async () => {
-  house = await startHouse({ rateLimit: null, sendLimit: null, roles: ['delivery', 'housekeeping'] })
+  service = await startService({ rateLimit: null, sendLimit: null, roles: ['delivery', 'housekeeping'] })
 })
-afterAll(() => house.stop())
+afterAll(() => service.stop())
 
 interface Details {
   status: string
@@ -33,12 +33,12 @@ const hoursOf = (from: string, to: string) => (Date.parse(to) - Date.parse(from)
 
 /** Makes a tenant with a test key of its own, so that one test's clock does not affect another's. */
 async function tenant() {
-  const tenantId = await house.makeTenant('Rehearsal')
-  const key = await house.makeKey({ tenantId })
-  await house.addDomain(tenantId, `d${tenantId}.example`)
+  const tenantId = await service.makeTenant('Rehearsal')
+  const key = await service.makeKey({ tenantId })
+  await service.addDomain(tenantId, `d${tenantId}.example`)
   const from = `shop@d${tenantId}.example`
   const call = async <T>(method: string, path: string, body?: object) => {
-    const answer = await house.call(method, path, { key, body })
+    const answer = await service.call(method, path, { key, body })
     if (answer.status !== 200) throw new Error(answer.text)
     return { ...answer.body, data: answer.body.data as T }
   }
@@ -175,8 +175,12 @@ describe('the test clock', () => {
     const live = async () => {
       const body = { from: own.from, to: ['timeout@simulator.test'], subject: 's', text: 't' }
       return (
-        (await house.call('POST', `/emails?tenantId=${own.tenantId}`, { key: house.liveKey, body: { ...body, tenantId: own.tenantId } }))
-          .body.data as { id: string }
+        (
+          await service.call('POST', `/emails?tenantId=${own.tenantId}`, {
+            key: service.liveKey,
+            body: { ...body, tenantId: own.tenantId },
+          })
+        ).body.data as { id: string }
       ).id
     }
     const liveId = await live()
@@ -186,7 +190,8 @@ describe('the test clock', () => {
     const order = (await own.inbox()).map((one) => Date.parse(one.receivedAt))
     expect(order).toEqual(order.toSorted((one, two) => two - one))
     await expect.poll(async () => (await other.read(theirs)).deliveries.length, { timeout: 10_000, interval: 50 }).toBe(1)
-    const ofLive = async () => (await house.call('GET', `/emails/${liveId}?expand=deliveries`, { key: house.liveKey })).body.data as Details
+    const ofLive = async () =>
+      (await service.call('GET', `/emails/${liveId}?expand=deliveries`, { key: service.liveKey })).body.data as Details
     await expect.poll(ofLive, { timeout: 10_000, interval: 50 }).toMatchObject({ test: false, status: 'softfail' })
     expect((await ofLive()).deliveries).toHaveLength(1)
   }, 60_000)
@@ -194,7 +199,7 @@ describe('the test clock', () => {
   test('is the time of the events too, as webhooks and the stream tell them', async () => {
     const own = await tenant()
     const moved = Date.parse(await own.advance(5 * 86_400))
-    await using stream = await openEventStream(house.port, '/events/stream?after=0-0', own.key)
+    await using stream = await openEventStream(service.port, '/events/stream?after=0-0', own.key)
     await own.send('softfail@simulator.test')
     await own.send('clicked@simulator.test')
     await own.send('bounce@simulator.test')
@@ -210,7 +215,7 @@ describe('the test clock', () => {
   }, 60_000)
 
   test.each([0, -1, 1.5, 2_592_001, '60', null])('refuses %j seconds', async (seconds) => {
-    const answer = await house.call('POST', '/test/advance', { key: house.testKey, body: { seconds } })
+    const answer = await service.call('POST', '/test/advance', { key: service.testKey, body: { seconds } })
     expect(answer).toMatchObject({ status: 400, body: { error: { code: 'validation_error', field: 'seconds' } } })
   })
 })
@@ -231,11 +236,11 @@ describe('the inbox', () => {
   test('waits for mail that comes, and not longer than it was told', async () => {
     const own = await tenant()
     const waiting = own.inbox('?to=late@customer.example&wait=20')
-    await house.wait(300)
+    await service.wait(300)
     const id = await own.send('late@customer.example')
     expect((await waiting).map((one) => one.id)).toEqual([id])
     expect(await own.inbox('?to=nobody@customer.example&wait=1')).toEqual([])
-    const tooLong = await house.call('GET', '/test/inbox?wait=26', { key: house.testKey })
+    const tooLong = await service.call('GET', '/test/inbox?wait=26', { key: service.testKey })
     expect(tooLong).toMatchObject({ status: 400, body: { error: { field: 'wait' } } })
   })
 
@@ -244,7 +249,7 @@ describe('the inbox', () => {
     const older = await own.send('again@customer.example')
     await own.advance(1)
     const waiting = own.inbox('?to=again@customer.example&wait=20')
-    await house.wait(500)
+    await service.wait(500)
     const newer = await own.send('again@customer.example')
     expect((await waiting).map(({ id }) => id)).toEqual([newer, older])
     const beganMs = Date.now()
@@ -258,7 +263,7 @@ describe('the inbox', () => {
       const own = await tenant()
       const older = await own.send('since@customer.example')
       await own.advance(1)
-      await house.wait(5)
+      await service.wait(5)
       const now = new Date()
       const waited = how === 'the id of an email' ? undefined : how === 'a time' ? now.toISOString() : String(now.getTime() / 1000)
       const newer = await own.send('since@customer.example')
@@ -268,7 +273,7 @@ describe('the inbox', () => {
       expect((await own.inbox(`?to=since@customer.example&since=${since}&wait=20`)).map(({ id }) => id)).toEqual([newer])
       expect(Date.now() - beganMs).toBeLessThan(10_000)
       expect((await own.inbox(`?since=${older}`)).map(({ id }) => id)).toEqual([newer, older])
-      const odd = await house.call('GET', '/test/inbox?since=yesterday', { key: house.testKey })
+      const odd = await service.call('GET', '/test/inbox?since=yesterday', { key: service.testKey })
       expect(odd).toMatchObject({ status: 400, body: { error: { code: 'validation_error', field: 'since' } } })
     },
   )
@@ -316,9 +321,9 @@ describe('the inbox', () => {
     expect(await other.inbox()).toEqual([])
     expect((await other.call('DELETE', '/test/inbox')).data).toEqual({ deleted: 0 })
     expect((await own.inbox()).map((one) => one.id)).toEqual([id])
-    const named = await house.call('GET', `/test/inbox?tenantId=${own.tenantId}`, { key: other.key })
+    const named = await service.call('GET', `/test/inbox?tenantId=${own.tenantId}`, { key: other.key })
     expect(named).toMatchObject({ status: 403, body: { error: { code: 'tenant_mismatch' } } })
-    const all = await house.call('GET', `/test/inbox?tenantId=${own.tenantId}`, { key: house.testKey })
+    const all = await service.call('GET', `/test/inbox?tenantId=${own.tenantId}`, { key: service.testKey })
     expect(all.body).toMatchObject({ total: 1, data: [{ id }] })
   })
 
@@ -329,7 +334,7 @@ describe('the inbox', () => {
     ).toString('base64')
     await own.call('POST', '/emails/raw', { from: own.from, to: ['raw@customer.example'], rawMessage })
     const live = { from: own.from, to: ['delivered@simulator.test'], subject: 's', text: 't', tenantId: own.tenantId }
-    await house.call('POST', '/emails', { key: house.liveKey, body: live })
+    await service.call('POST', '/emails', { key: service.liveKey, body: live })
     expect(await own.inbox('?wait=10&to=raw@customer.example')).toMatchObject([{ subject: 'raw', links: ['https://raw.example/'] }])
     await own.advance(5)
     expect((await own.inbox()).map((one) => one.to)).toEqual(['raw@customer.example'])
@@ -341,23 +346,23 @@ test.each([
   ['DELETE', '/test/inbox', undefined],
   ['POST', '/test/advance', { seconds: 1 }],
 ])('%s %s is for test keys only', async (method, path, body) => {
-  const answer = await house.call(method, path, { key: house.liveKey, body })
+  const answer = await service.call(method, path, { key: service.liveKey, body })
   expect(answer).toMatchObject({ status: 403, body: { error: { code: 'permission_denied' } } })
 })
 
 describe('promotion', () => {
-  const promote = (id: string, key = house.liveKey, headers = {}) => house.call('POST', `/emails/${id}/promote`, { key, headers })
+  const promote = (id: string, key = service.liveKey, headers = {}) => service.call('POST', `/emails/${id}/promote`, { key, headers })
 
   test('sends a rehearsed email for real, once for an idempotency key, and the test email stays a test', async () => {
     const own = await tenant()
     const more = { html: '<b>Hi</b>', tag: 'promoted', metadata: { order: '1' }, headers: { 'X-Order': '1' }, cc: ['cc@simulator.test'] }
     const id = await own.send('delivered+promoted@simulator.test', more)
-    const first = await promote(id, house.liveKey, { 'idempotency-key': 'promote-1' })
+    const first = await promote(id, service.liveKey, { 'idempotency-key': 'promote-1' })
     expect(first).toMatchObject({ status: 200, body: { data: { tenantId: own.tenantId, to: ['delivered+promoted@simulator.test'] } } })
-    const again = await promote(id, house.liveKey, { 'idempotency-key': 'promote-1' })
+    const again = await promote(id, service.liveKey, { 'idempotency-key': 'promote-1' })
     expect(again.text).toBe(first.text)
     const liveId = (first.body.data as { id: string }).id
-    const live = await house.call('GET', `/emails/${liveId}?expand=full`, { key: house.liveKey })
+    const live = await service.call('GET', `/emails/${liveId}?expand=full`, { key: service.liveKey })
     expect(live.body.data).toMatchObject({
       test: false,
       subject: 'Hello',
@@ -366,7 +371,7 @@ describe('promotion', () => {
       metadata: { order: '1' },
     })
     expect(live.body.data).toMatchObject({ headers: { 'X-Order': '1', To: 'delivered+promoted@simulator.test' } })
-    expect((await house.call('GET', `/emails/${id}`, { key: own.key })).body.data).toMatchObject({ test: true })
+    expect((await service.call('GET', `/emails/${id}`, { key: own.key })).body.data).toMatchObject({ test: true })
   })
 
   test('is refused to a test key, for live mail, and from a domain that only test keys may use', async () => {
@@ -376,7 +381,7 @@ describe('promotion', () => {
     const liveId = ((await promote(id)).body.data as { id: string }).id
     expect(await promote(liveId)).toMatchObject({ status: 400, body: { error: { code: 'validation_error', field: 'emailId' } } })
     const body = { from: 'hello@simulator.test', to: ['delivered@simulator.test'], subject: 's', text: 't' }
-    const first = ((await house.call('POST', '/emails', { key: house.testKey, body })).body.data as { id: string }).id
+    const first = ((await service.call('POST', '/emails', { key: service.testKey, body })).body.data as { id: string }).id
     expect(await promote(first)).toMatchObject({ status: 400, body: { error: { code: 'domain_not_verified' } } })
   })
 })

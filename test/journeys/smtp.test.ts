@@ -5,18 +5,18 @@ import { promisify } from 'node:util'
 import { createTransport } from 'nodemailer'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { type FakeMx, startFakeMx } from '../support/fake-mx.ts'
-import { freePort, type Service, startService } from '../support/service.ts'
 import { loggedIn, smtpClient } from '../support/smtp-client.ts'
+import { freePort, type ServiceProcess, startServiceProcess } from '../support/spawned-service.ts'
 
 let mx: FakeMx
-let service: Service
+let service: ServiceProcess
 let ports: { smtp: number; submission: number; submissionTls: number }
 let login: { user: string; pass: string }
 
 beforeAll(async () => {
   mx = await startFakeMx()
   ports = { smtp: await freePort(), submission: await freePort(), submissionTls: await freePort() }
-  service = await startService({
+  service = await startServiceProcess({
     POSTRIDER_RELAY: `smtp://127.0.0.1:${mx.port}`,
     POSTRIDER_SMTP_PORT: String(ports.smtp),
     POSTRIDER_SUBMISSION_PORT: String(ports.submission),

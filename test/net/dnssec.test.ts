@@ -13,7 +13,7 @@ afterEach(async () => {
 async function asked(zones: Zones, signed: string[] = []) {
   dns = await startTestDns(zones)
   for (const zone of signed) dns.sign(zone)
-  const dnssec = openDnssec({ servers: [dns.address], trusted: [], clock: systemClock, fraction: Math.random })
+  const dnssec = openDnssec({ servers: [dns.address], trusted: [], clock: systemClock, random: Math.random })
   if (!dnssec) throw new Error('a loopback resolver is not believed')
   return { dns, dnssec }
 }
@@ -74,12 +74,12 @@ describe('a resolver', () => {
     [['[::1]'], [], true],
     [['192.0.2.53', '127.0.0.53'], [], true],
   ])('%j with %j trusted is believed: %s', (servers, trusted, expected) => {
-    expect(openDnssec({ servers, trusted, clock, fraction: Math.random }) !== undefined).toBe(expected)
+    expect(openDnssec({ servers, trusted, clock, random: Math.random }) !== undefined).toBe(expected)
   })
 
   test('that is not believed is never asked', async () => {
     const { dns } = await asked(zones)
-    const dnssec = openDnssec({ servers: ['192.0.2.53', dns.address], trusted: [], clock, fraction: Math.random })
+    const dnssec = openDnssec({ servers: ['192.0.2.53', dns.address], trusted: [], clock, random: Math.random })
     expect(await dnssec?.mx('example.org')).toMatchObject({ kind: 'found' })
   })
 })

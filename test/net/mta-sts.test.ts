@@ -6,7 +6,7 @@ import ipaddr from 'ipaddr.js'
 import { afterEach, describe, expect, test } from 'vitest'
 import { systemClock } from '#base'
 import { fetchStsPolicy, findStsId, isListedMx, openGuard, openPost, openResolver } from '#net'
-import { type Issued, makeAuthority } from '../support/authority.ts'
+import { type Issued, makeAuthority } from '../support/certificate-authority.ts'
 import { startTestDns } from '../support/test-dns.ts'
 
 const endings: (() => Promise<unknown>)[] = []
@@ -17,7 +17,7 @@ afterEach(async () => {
 const enforced = 'version: STSv1\nmode: enforce\nmx: mx.example.org\nmx: *.Mail.example.org\nmax_age: 604800\n'
 const authority = makeAuthority()
 
-interface Given {
+interface PolicyServerOptions {
   answer?: (response: ServerResponse) => void
   certificate?: Issued
   address?: string
@@ -29,7 +29,7 @@ const plainText =
     response.writeHead(status, { 'content-type': type }).end(text)
   }
 
-async function fetched({ answer = plainText(enforced), certificate, address = '127.0.0.1' }: Given) {
+async function fetched({ answer = plainText(enforced), certificate, address = '127.0.0.1' }: PolicyServerOptions) {
   const issued = certificate ?? authority.issue({ names: ['mta-sts.example.org'] })
   const asked: string[] = []
   const server = createHttps({ cert: issued.cert, key: issued.key }, (request, response) => {
@@ -44,7 +44,7 @@ async function fetched({ answer = plainText(enforced), certificate, address = '1
   const dns = await startTestDns({ 'mta-sts.example.org': { A: [address] } })
   endings.push(() => dns.close())
   const openedNetworks = [ipaddr.parseCIDR('127.0.0.0/8')] as const
-  const resolver = openResolver({ servers: [dns.address], clock: systemClock, ids: { fraction: Math.random } })
+  const resolver = openResolver({ servers: [dns.address], clock: systemClock, ids: { random: Math.random } })
   const { get } = openPost({ resolver, guard: openGuard(openedNetworks), openedNetworks, clock: systemClock, trusted: authority.cert })
   const at = server.address()
   return { asked, policy: await fetchStsPolicy('example.org', typeof at === 'object' && at ? at.port : 0, get) }
@@ -71,7 +71,7 @@ describe('a policy', () => {
     expect((await fetched({ answer: plainText(text) })).policy).toEqual({ mode: 'none', mx: [], maxAgeSeconds: 86_400 })
   })
 
-  test.each<[string, Given, RegExp]>([
+  test.each<[string, PolicyServerOptions, RegExp]>([
     ['is not followed elsewhere', { answer: (response) => response.writeHead(301, { location: '/elsewhere' }).end() }, /answered 301/],
     ['is not an error page', { answer: plainText(enforced, 404) }, /answered 404/],
     ['is text', { answer: plainText(enforced, 200, 'text/html') }, /not text\/plain/],
@@ -111,7 +111,7 @@ describe('a policy', () => {
     const dns = await startTestDns({ 'mta-sts.example.org': { A: ['127.0.0.1'] } })
     endings.push(() => dns.close())
     const openedNetworks = [ipaddr.parseCIDR('127.0.0.0/8')] as const
-    const resolver = openResolver({ servers: [dns.address], clock: systemClock, ids: { fraction: Math.random } })
+    const resolver = openResolver({ servers: [dns.address], clock: systemClock, ids: { random: Math.random } })
     const { get } = openPost({ resolver, guard: openGuard(openedNetworks), openedNetworks, clock: systemClock })
     const at = server.address()
     expect(await fetchStsPolicy('example.org', typeof at === 'object' && at ? at.port : 0, get)).toMatch(/SSL|TLS|packet/i)
@@ -133,7 +133,7 @@ describe('a record', () => {
     const dns = await startTestDns({ '_mta-sts.example.org': { TXT: texts } })
     endings.push(() => dns.close())
     expect(
-      await findStsId('example.org', openResolver({ servers: [dns.address], clock: systemClock, ids: { fraction: Math.random } })),
+      await findStsId('example.org', openResolver({ servers: [dns.address], clock: systemClock, ids: { random: Math.random } })),
     ).toEqual(expected)
   })
 })

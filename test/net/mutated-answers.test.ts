@@ -6,7 +6,7 @@ import { type Answer, decode, encode, type RecordType } from 'dns-packet'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Clock, systemClock } from '#base'
 import { openDnssec, openResolver } from '#net'
-import { randomFrom } from '../support/mutate.ts'
+import { randomFrom } from '../support/mutate-message.ts'
 
 const answers = Number(process.env['DNS_ANSWERS'] ?? 1000)
 const atOnce = 50
@@ -63,8 +63,8 @@ afterAll(() => new Promise<void>((resolve) => void server.close(resolve)))
 
 test('always: whatever is answered, each question ends with an answer of the four kinds, and nothing is kept', async () => {
   const servers = [`127.0.0.1:${server.address().port}`]
-  const resolver = openResolver({ servers, clock: systemClock, ids: { fraction: Math.random }, queryMs: 100 })
-  const dnssec = openDnssec({ servers, trusted: [], clock: impatient, fraction: random })
+  const resolver = openResolver({ servers, clock: systemClock, ids: { random: Math.random }, queryMs: 100 })
+  const dnssec = openDnssec({ servers, trusted: [], clock: impatient, random })
   if (!dnssec) throw new Error('a loopback resolver is not believed')
   const questions: ((name: string) => Promise<{ kind: string }>)[] = [
     (name) => resolver.mx(name),

@@ -1,6 +1,6 @@
 import { describe, expect, test, vi } from 'vitest'
 import { type Misbehaviour, startTestDns, type TestDns } from '../support/test-dns.ts'
-import { asking } from './ask.ts'
+import { asking } from './test-resolver.ts'
 
 const asked = (dns: TestDns, type: string) => dns.questions.filter((question) => question.type === type).length
 

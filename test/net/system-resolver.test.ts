@@ -23,7 +23,7 @@ test.each([
 ])('%s: mail servers and texts are found all the same', async (_, told) => {
   await using dns = await startTestDns({ 'a.test': { MX: ['10 mx.a.test'], TXT: [['v=spf1 ', '-all']] } })
   Object.assign(system, { told, address: dns.address })
-  const resolver = openResolver({ servers: [], clock: systemClock, ids: { fraction: Math.random } })
+  const resolver = openResolver({ servers: [], clock: systemClock, ids: { random: Math.random } })
   expect(await resolver.mx('a.test')).toEqual({ kind: 'found', value: [{ exchange: 'mx.a.test', priority: 10 }] })
   expect(await resolver.txt('a.test')).toEqual({ kind: 'found', value: ['v=spf1 -all'] })
   expect(await resolver.mx('b.test')).toEqual({ kind: 'nxdomain' })

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { daneComplaint, type TlsaRecord, usableTlsa } from '#net'
-import { clientAuth, makeAuthority, tlsaOf } from '../support/authority.ts'
+import { clientAuth, makeAuthority, tlsaOf } from '../support/certificate-authority.ts'
 
 const nowMs = Date.now()
 const dayMs = 86_400_000

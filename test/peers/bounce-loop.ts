@@ -2,8 +2,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { readEvents, startOfLog } from '#events'
 import { type FakeMx, startFakeMx } from '../support/fake-mx.ts'
-import { type House, startHouse } from '../support/house.ts'
-import { freePort } from '../support/service.ts'
+import { type Service, startService } from '../support/in-process-service.ts'
+import { freePort } from '../support/spawned-service.ts'
 
 const withinMs = 20_000
 
@@ -33,7 +33,7 @@ interface Attempt {
 
 export function testBounceLoop({ name, missing, start, warned, statuses = {} }: BounceLoop): void {
   describe.skipIf(missing !== undefined)(`what ${name} takes and cannot deliver${missing === undefined ? '' : ` (${missing})`}`, () => {
-    let house: House
+    let service: Service
     let server: BounceServer
     /** The next hop, and its refusals by domain. */
     let next: FakeMx
@@ -46,30 +46,30 @@ export function testBounceLoop({ name, missing, start, warned, statuses = {} }: 
     beforeAll(async () => {
       next = await startFakeMx({ script: ({ stage, argument }) => (stage === 'rcpt' ? refusals[argument.split('@')[1] ?? ''] : undefined) })
       const port = await freePort()
-      house = await startHouse({
+      service = await startService({
         rateLimit: null,
         sendLimit: null,
         roles: ['delivery', 'inbound'],
         settings: { POSTRIDER_RELAY: `smtp://127.0.0.1:${port}` },
       })
       const toNext = Object.fromEntries(Object.keys(refusals).map((domain) => [domain, next.port]))
-      server = await start(port, { ...toNext, 'rp.house.test': house.ports.smtp })
-      await house.addDomain(house.tenantId, 'shop.example.com')
+      server = await start(port, { ...toNext, 'rp.house.test': service.ports.smtp })
+      await service.addDomain(service.tenantId, 'shop.example.com')
     })
     afterAll(async () => {
-      await house?.stop()
+      await service?.stop()
       await server?.[Symbol.asyncDispose]()
       await next?.close()
     })
 
-    const call = async <T>(path: string) => (await house.call('GET', path, { key: house.liveKey })).body.data as T
+    const call = async <T>(path: string) => (await service.call('GET', path, { key: service.liveKey })).body.data as T
     const statusOf = async (id: string) => (await call<{ status: string }>(`/emails/${id}`)).status
     const send = async (to: string) => {
       const body = { from: 'shop@shop.example.com', to: [to], subject: 'Your order', text: 'x' }
-      return ((await house.call('POST', '/emails', { key: house.liveKey, body })).body.data as { id: string }).id
+      return ((await service.call('POST', '/emails', { key: service.liveKey, body })).body.data as { id: string }).id
     }
     const suppressionOf = async (address: string) =>
-      (await call<{ reason: string | null }>(`/tenants/${house.tenantId}/suppressions/${address}`)).reason
+      (await call<{ reason: string | null }>(`/tenants/${service.tenantId}/suppressions/${address}`)).reason
 
     test.each([
       ['an unknown user', 'nobody-here@local.example', '5.1.1', ['invalid_recipient', 'no_mailbox'], 'bounce'],
@@ -84,7 +84,7 @@ export function testBounceLoop({ name, missing, start, warned, statuses = {} }: 
       expect(deliveries[1]).toMatchObject({ smtpEnhancedCode: statuses[to.split('@')[1] ?? ''] ?? status, remoteHost: 'mx.local.example' })
       if (Array.isArray(classifications)) expect(classifications).toContain(deliveries[1]?.classification)
       expect(await suppressionOf(to)).toBe(reason)
-      const events = await readEvents(house.db, startOfLog, 1000)
+      const events = await readEvents(service.db, startOfLog, 1000)
       expect(events.filter((one) => one.emailId === id && one.kind === 'MessageBounced')).toHaveLength(1)
     })
 

@@ -7,13 +7,13 @@ import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { testCertificate } from '../support/certificate.ts'
-import { type House, startHouse } from '../support/house.ts'
-import { type Received, type Receiver, startReceiver } from '../support/receiver.ts'
+import { type Service, startService } from '../support/in-process-service.ts'
+import { type Received, type Receiver, startReceiver } from '../support/webhook-receiver.ts'
 
 const run = promisify(execFile)
 const domain = 'shop.example'
 
-let house: House
+let service: Service
 let receiver: Receiver
 let folder: string
 let environment: Record<string, string>
@@ -23,7 +23,7 @@ beforeAll(async () => {
   const certificate = join(folder, 'certificate.pem')
   await writeFile(certificate, testCertificate.cert)
   await writeFile(join(folder, 'key.pem'), testCertificate.key)
-  house = await startHouse({
+  service = await startService({
     rateLimit: null,
     roles: ['inbound'],
     settings: {
@@ -33,8 +33,8 @@ beforeAll(async () => {
       POSTRIDER_TLS_KEY: join(folder, 'key.pem'),
     },
   })
-  await house.addDomain(house.tenantId, domain)
-  const login = await ask('POST', `/tenants/${house.tenantId}/credentials`, { name: 'shop', type: 'smtp' }, house.liveKey)
+  await service.addDomain(service.tenantId, domain)
+  const login = await ask('POST', `/tenants/${service.tenantId}/credentials`, { name: 'shop', type: 'smtp' }, service.liveKey)
   receiver = await startReceiver()
   const made = await ask('POST', '/webhooks', { name: 'example', url: `${receiver.url}/` })
   await ask('POST', `/webhooks/${made.id}/test`, { event: 'MessageSent' })
@@ -42,11 +42,11 @@ beforeAll(async () => {
   if (!request) throw new Error('no webhook came')
   hook = { secret: made.secret as string, request }
   environment = {
-    POSTRIDER_URL: `http://127.0.0.1:${house.port}`,
-    POSTRIDER_KEY: house.testKey,
-    POSTRIDER_SMTP: `localhost:${house.ports.submissionTls}`,
+    POSTRIDER_URL: `http://127.0.0.1:${service.port}`,
+    POSTRIDER_KEY: service.testKey,
+    POSTRIDER_SMTP: `localhost:${service.ports.submissionTls}`,
     POSTRIDER_SMTP_HOST: 'localhost',
-    POSTRIDER_SMTP_PORT: String(house.ports.submission),
+    POSTRIDER_SMTP_PORT: String(service.ports.submission),
     POSTRIDER_SMTP_USER: login.smtpUsername as string,
     POSTRIDER_SMTP_KEY: login.key as string,
     MAIL_FROM: `orders@${domain}`,
@@ -61,16 +61,16 @@ beforeAll(async () => {
 })
 afterAll(async () => {
   await receiver[Symbol.asyncDispose]()
-  await house.stop()
+  await service.stop()
   await rm(folder, { recursive: true })
 })
 
-async function ask(method: string, path: string, body?: object, key = house.testKey): Promise<Record<string, unknown>> {
-  return (await house.call(method, path, { key, body })).body.data as Record<string, unknown>
+async function ask(method: string, path: string, body?: object, key = service.testKey): Promise<Record<string, unknown>> {
+  return (await service.call(method, path, { key, body })).body.data as Record<string, unknown>
 }
 
 const idsOf = async (query = '') =>
-  ((await house.call('GET', `/emails?perPage=100${query}`, { key: house.testKey })).body.data as { id: string }[]).map(({ id }) => id)
+  ((await service.call('GET', `/emails?perPage=100${query}`, { key: service.testKey })).body.data as { id: string }[]).map(({ id }) => id)
 
 /** Where every program must be installed (`.ci/run`), a test that would be skipped fails. */
 function need(program: string, skip: (why: string) => void, how: readonly string[] = ['--version']): void {

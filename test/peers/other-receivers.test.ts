@@ -3,20 +3,20 @@
  * their refusals.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { missingAiosmtpd, startAiosmtpd, type Taken } from '../support/aiosmtpd.ts'
+import { missingAiosmtpd, type ReceivedMessage, startAiosmtpd } from '../support/aiosmtpd.ts'
 import { startFakeMx } from '../support/fake-mx.ts'
-import { type House, startHouse } from '../support/house.ts'
+import { type Service, startService } from '../support/in-process-service.ts'
 import { missingOpensmtpd, startOpensmtpd } from '../support/opensmtpd.ts'
-import { freePort } from '../support/service.ts'
+import { freePort } from '../support/spawned-service.ts'
 import { startTestDns } from '../support/test-dns.ts'
 
-const mostOctets = 200_000
+const maxOctets = 200_000
 const many = 30
 
 interface Receiver extends AsyncDisposable {
-  taken(): readonly Taken[]
+  taken(): readonly ReceivedMessage[]
 }
-type Where = { host: string; port: number; mostOctets: number }
+type Where = { host: string; port: number; maxOctets: number }
 
 const receivers = [
   {
@@ -48,34 +48,34 @@ const receivers = [
 describe.each(receivers)('$name', ({ missing, refused, isSecure, start }) => {
   describe.skipIf(missing !== undefined)(`takes our mail${missing === undefined ? '' : ` (${missing})`}`, () => {
     const closing = new AsyncDisposableStack()
-    let house: House
+    let service: Service
     let receiver: Receiver
 
     beforeAll(async () => {
       const [host, port] = ['127.0.6.21', await freePort()]
-      receiver = closing.use(await start({ host, port, mostOctets }))
+      receiver = closing.use(await start({ host, port, maxOctets }))
       const domains = ['peer.example', 'elsewhere.example']
       const dns = closing.use(await startTestDns(Object.fromEntries(domains.map((domain) => [domain, { MX: ['10 mx.peer.example'] }]))))
       dns.set('mx.peer.example', 'A', [host])
-      house = closing.use(
-        await startHouse({
+      service = closing.use(
+        await startService({
           rateLimit: null,
           sendLimit: null,
           roles: ['delivery'],
           settings: { POSTRIDER_DNS: dns.address, POSTRIDER_MX_PORT: String(port), POSTRIDER_ALLOWED_NETWORKS: '127.0.0.0/8' },
         }),
       )
-      await house.addDomain(house.tenantId, 'shop.example.com')
+      await service.addDomain(service.tenantId, 'shop.example.com')
     })
     afterAll(() => closing.disposeAsync())
 
     const send = async (emails: readonly object[]) => {
-      const answer = await house.call('POST', '/emails/batch', { key: house.liveKey, body: { from: 'a@shop.example.com', emails } })
+      const answer = await service.call('POST', '/emails/batch', { key: service.liveKey, body: { from: 'a@shop.example.com', emails } })
       expect([answer.status, answer.body.error]).toEqual([200, undefined])
       return (answer.body.data as { results: { id: string }[] }).results.map(({ id }) => id)
     }
     const read = async (id: string) => {
-      const { body } = await house.call('GET', `/emails/${id}?expand=deliveries,raw`, { key: house.liveKey })
+      const { body } = await service.call('GET', `/emails/${id}?expand=deliveries,raw`, { key: service.liveKey })
       return body.data as { status: string; to: string; rawMessage: string; deliveries: { sentWithSsl: boolean }[] }
     }
     const ended = async (id: string, status: string) => {
@@ -119,7 +119,7 @@ describe.each(receivers)('$name', ({ missing, refused, isSecure, start }) => {
     test('or says why not: a recipient that it has not, a message that is too large', async () => {
       const [noUser = '', large = ''] = await send([
         { to: [refused], subject: 's', text: 't' },
-        { to: ['cid@peer.example'], subject: 's', text: 'x\r\n'.repeat(mostOctets / 2) },
+        { to: ['cid@peer.example'], subject: 's', text: 'x\r\n'.repeat(maxOctets / 2) },
       ])
       expect(await ended(noUser, 'hardfail')).toMatchObject({ deliveries: [{ code: 550 }] })
       expect(await ended(large, 'hardfail')).toMatchObject({

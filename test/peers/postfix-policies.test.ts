@@ -5,16 +5,16 @@
 import { createServer, type Server } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type FakeMx, startFakeMx } from '../support/fake-mx.ts'
-import { type House, startHouse } from '../support/house.ts'
+import { type Service, startService } from '../support/in-process-service.ts'
 import { missingPostfix, type Postfix, startPostfix } from '../support/postfix.ts'
-import { freePort } from '../support/service.ts'
+import { freePort } from '../support/spawned-service.ts'
 import { startTestDns } from '../support/test-dns.ts'
 
 const missing = missingPostfix()
 const arriveWithinMs = 150_000
 const greyForMs = 2000
 /** Connections to one site before the first refusal. */
-const mostAtFirst = 10
+const maxAtFirst = 10
 /** Messages in flight at the time of the first refusal arrive within this time. */
 const knownAfterSeconds = 3
 
@@ -34,7 +34,7 @@ const domains = Object.keys(policies) as Domain[]
 describe.skipIf(missing !== undefined)(`Postfix with policies${missing === undefined ? '' : ` (${missing})`}`, () => {
   const closing = new AsyncDisposableStack()
   const postfixes = new Map<Domain, Postfix>()
-  let house: House
+  let service: Service
   /** The next hop behind all of them. */
   let next: FakeMx
 
@@ -59,8 +59,8 @@ describe.skipIf(missing !== undefined)(`Postfix with policies${missing === undef
       }
       postfixes.set(domain, closing.use(await startPostfix(port, 'local.example', { [domain]: next.port }, { host, settings })))
     }
-    house = closing.use(
-      await startHouse({
+    service = closing.use(
+      await startService({
         rateLimit: null,
         sendLimit: null,
         roles: ['delivery'],
@@ -72,8 +72,8 @@ describe.skipIf(missing !== undefined)(`Postfix with policies${missing === undef
         },
       }),
     )
-    await house.addDomain(house.tenantId, 'shop.example.com')
-    for (const domain of domains) await send(house, domain, policies[domain].messages)
+    await service.addDomain(service.tenantId, 'shop.example.com')
+    for (const domain of domains) await send(service, domain, policies[domain].messages)
     await next.waitFor(
       domains.reduce((sum, domain) => sum + policies[domain].messages, 0),
       arriveWithinMs,
@@ -87,7 +87,7 @@ describe.skipIf(missing !== undefined)(`Postfix with policies${missing === undef
     const arrived = next.messages.flatMap((one) => one.recipients).filter((one) => one.endsWith(`@${domain}`))
     expect(arrived.length).toBe(policies[domain].messages)
     expect(new Set(arrived).size).toBe(policies[domain].messages)
-    const totalOf = async (query: string) => (await house.call('GET', `/emails?perPage=1${query}`, { key: house.liveKey })).body.total
+    const totalOf = async (query: string) => (await service.call('GET', `/emails?perPage=1${query}`, { key: service.liveKey })).body.total
     await expect.poll(() => totalOf('&status=sent'), { timeout: 10_000 }).toBe(await totalOf(''))
   })
 
@@ -98,22 +98,22 @@ describe.skipIf(missing !== undefined)(`Postfix with policies${missing === undef
   })
 
   test('of three connections allowed no more stood, and none but the first ones too many was tried', () => {
-    const { mostStanding, refusedConnections } = figures('three-connections.example')
-    expect(mostStanding).toBeLessThanOrEqual(3)
-    expect(refusedConnections).toBeLessThanOrEqual(mostAtFirst - 3)
+    const { maxStanding, refusedConnections } = figures('three-connections.example')
+    expect(maxStanding).toBeLessThanOrEqual(3)
+    expect(refusedConnections).toBeLessThanOrEqual(maxAtFirst - 3)
   })
 
   test('of six new connections in ten seconds no more were taken, and hardly another was tried', () => {
     const { connections, refusedConnections, seconds } = figures('few-new-connections.example')
     expect(connections - refusedConnections).toBeLessThanOrEqual(6 * (1 + Math.floor(seconds / 10)))
-    expect(refusedConnections).toBeLessThanOrEqual(mostAtFirst)
+    expect(refusedConnections).toBeLessThanOrEqual(maxAtFirst)
   })
 
   test('of twenty messages a second hardly more were tried once it was known, and few were refused', () => {
-    const { refusedMessages, mostAskedOnceKnown } = figures('twenty-a-second.example')
-    expect(mostAskedOnceKnown).toBeGreaterThan(0)
+    const { refusedMessages, maxAskedOnceKnown } = figures('twenty-a-second.example')
+    expect(maxAskedOnceKnown).toBeGreaterThan(0)
     // Postrider probes for a higher limit with one message now and then, and a probe may be late by a moment.
-    expect(mostAskedOnceKnown).toBeLessThanOrEqual(22)
+    expect(maxAskedOnceKnown).toBeLessThanOrEqual(22)
     // Most of them before the limit was known; from then on only a probe now and then (test/faults/shaping.test.ts).
     expect(refusedMessages).toBeLessThan(policies['twenty-a-second.example'].messages / 4)
   })
@@ -127,28 +127,28 @@ describe.skipIf(missing !== undefined)('Postfix as the relay of all mail, with t
     const port = await freePort()
     const settings = { smtpd_client_event_limit_exceptions: '', smtpd_client_connection_count_limit: '3' }
     await using postfix = await startPostfix(port, 'local.example', { 'away.example': next.port }, { settings })
-    await using house = await startHouse({
+    await using service = await startService({
       rateLimit: null,
       sendLimit: null,
       roles: ['delivery'],
       settings: { POSTRIDER_RELAY: `smtp://127.0.0.1:${port}`, POSTRIDER_RETRY_BASE_SECONDS: '1' },
     })
-    await house.addDomain(house.tenantId, 'shop.example.com')
-    await send(house, 'away.example', messages)
+    await service.addDomain(service.tenantId, 'shop.example.com')
+    await send(service, 'away.example', messages)
     await next.waitFor(messages, 100_000)
     expect(new Set(next.messages.flatMap((one) => one.recipients)).size).toBe(messages)
     expect(next.messages).toHaveLength(messages)
-    const { mostStanding, refusedConnections } = figuresOf(postfix.log())
-    expect(mostStanding).toBeLessThanOrEqual(3)
-    expect(refusedConnections).toBeLessThanOrEqual(mostAtFirst - 3)
+    const { maxStanding, refusedConnections } = figuresOf(postfix.log())
+    expect(maxStanding).toBeLessThanOrEqual(3)
+    expect(refusedConnections).toBeLessThanOrEqual(maxAtFirst - 3)
   }, 120_000)
 })
 
-async function send(house: House, domain: string, messages: number): Promise<void> {
+async function send(service: Service, domain: string, messages: number): Promise<void> {
   for (let first = 0; first < messages; first += 100) {
     const count = Math.min(100, messages - first)
     const emails = Array.from({ length: count }, (_, at) => ({ to: [`n${first + at}@${domain}`], subject: 'One of many', text: 'Hello' }))
-    const answer = await house.call('POST', '/emails/batch', { key: house.liveKey, body: { from: 'a@shop.example.com', emails } })
+    const answer = await service.call('POST', '/emails/batch', { key: service.liveKey, body: { from: 'a@shop.example.com', emails } })
     expect([answer.status, answer.body.error]).toEqual([200, undefined])
   }
 }
@@ -156,7 +156,7 @@ async function send(house: House, domain: string, messages: number): Promise<voi
 /** Counts from Postfix's log: a session is identified by the process that serves it. */
 function figuresOf(log: string) {
   const open = new Set<string>()
-  const figures = { connections: 0, mostStanding: 0, refusedConnections: 0, refusedMessages: 0, seconds: 0, mostAskedOnceKnown: 0 }
+  const figures = { connections: 0, maxStanding: 0, refusedConnections: 0, refusedMessages: 0, seconds: 0, maxAskedOnceKnown: 0 }
   let [begunAt, knownAt] = [Infinity, Infinity]
   const asked = new Map<number, number>()
   for (const line of log.split('\n')) {
@@ -177,10 +177,10 @@ function figuresOf(log: string) {
     if ((isTaken || isRefused) && second >= knownAt) {
       const count = (asked.get(second) ?? 0) + 1
       asked.set(second, count)
-      figures.mostAskedOnceKnown = Math.max(figures.mostAskedOnceKnown, count)
+      figures.maxAskedOnceKnown = Math.max(figures.maxAskedOnceKnown, count)
     }
     if (said.startsWith('disconnect from')) open.delete(pid)
-    figures.mostStanding = Math.max(figures.mostStanding, open.size)
+    figures.maxStanding = Math.max(figures.maxStanding, open.size)
   }
   return figures
 }

@@ -9,8 +9,8 @@ import { connect } from 'node:tls'
 import { promisify } from 'node:util'
 import { describe, expect, test, vi } from 'vitest'
 import { type FakeMx, startFakeMx } from '../support/fake-mx.ts'
-import { startMxDns } from '../support/mx-dns.ts'
-import { freePort, startService } from '../support/service.ts'
+import { startMxDns } from '../support/simple-dns.ts'
+import { freePort, startServiceProcess } from '../support/spawned-service.ts'
 
 const program = '/usr/sbin/smtp-source'
 const missing = existsSync(program) ? undefined : 'smtp-source is not installed (Debian package postfix)'
@@ -71,7 +71,7 @@ describe.skipIf(missing !== undefined)(
         a: Object.fromEntries(domains.map((domain) => [`mx.${domain}`, ['127.0.0.1']])),
       })
       const submission = await freePort()
-      await using service = await startService({
+      await using service = await startServiceProcess({
         POSTRIDER_DNS: dns.address,
         POSTRIDER_MX_PORT: String(mx.port),
         POSTRIDER_ALLOWED_NETWORKS: '127.0.0.0/8',

@@ -1,8 +1,8 @@
 /** DANE with a real validating resolver: unbound over zones that the test signs; one of them is broken afterwards. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { makeAuthority, tlsaOf } from '../support/authority.ts'
+import { makeAuthority, tlsaOf } from '../support/certificate-authority.ts'
 import { type FakeMx, startFakeMx } from '../support/fake-mx.ts'
-import { type House, startHouse } from '../support/house.ts'
+import { type Service, startService } from '../support/in-process-service.ts'
 import { missingUnbound, startUnbound, type Unbound } from '../support/unbound.ts'
 
 const missing = missingUnbound()
@@ -11,7 +11,7 @@ describe.skipIf(missing !== undefined)(`DANE by unbound${missing === undefined ?
   const shown = makeAuthority('Own').issue({ names: ['whatever.test'] })
   const right = tlsaOf(shown, 3)
   const wrong = tlsaOf(makeAuthority('Other').issue({ names: ['x.test'] }), 3)
-  let house: House
+  let service: Service
   let unbound: Unbound
   let mx: FakeMx
 
@@ -32,26 +32,26 @@ describe.skipIf(missing !== undefined)(`DANE by unbound${missing === undefined ?
       },
       { name: 'unsigned.test', signed: false, records: records('a', wrong) },
     ])
-    house = await startHouse({
+    service = await startService({
       rateLimit: null,
       sendLimit: null,
       roles: ['delivery'],
       settings: { POSTRIDER_DNS: unbound.address, POSTRIDER_MX_PORT: String(mx.port), POSTRIDER_ALLOWED_NETWORKS: '127.0.0.0/8' },
     })
-    await house.addDomain(house.tenantId, 'shop.test')
+    await service.addDomain(service.tenantId, 'shop.test')
   })
   afterAll(async () => {
-    await house?.stop()
+    await service?.stop()
     await unbound?.[Symbol.asyncDispose]()
     await mx?.close()
   })
 
   const send = async (domain: string) => {
     const body = { from: 'a@shop.test', to: [`ada@${domain}`], subject: 's', text: 't' }
-    const { id } = (await house.call('POST', '/emails', { key: house.liveKey, body })).body.data as { id: string }
+    const { id } = (await service.call('POST', '/emails', { key: service.liveKey, body })).body.data as { id: string }
     let attempt: unknown
     const look = async () => {
-      const { data } = (await house.call('GET', `/emails/${id}?expand=deliveries`, { key: house.liveKey })).body
+      const { data } = (await service.call('GET', `/emails/${id}?expand=deliveries`, { key: service.liveKey })).body
       attempt = (data as { deliveries: unknown[] }).deliveries[0]
       return attempt !== undefined
     }

@@ -5,35 +5,35 @@ import { dnsText, makeEd25519Key, readPrivateKey, type SigningKey, signatureFiel
 import { openReturnPaths } from '#emails'
 import { eraseAddress } from '#housekeeping'
 import type { DnsAnswer } from '#net'
-import { feedbackAddress, openReturns, type Report, type Returns, readHere } from '#returns'
+import { feedbackAddress, openReturns, type ReceivedReport, type Returns, readHere } from '#returns'
 import { openTenants } from '#tenants'
-import { type House, startHouse } from '../support/house.ts'
+import { type Service, startService } from '../support/in-process-service.ts'
 
 const dayMs = 86_400_000
 const hostname = 'house.test'
 const clock = systemClock
 const ids = openIds(systemRandom)
 
-let house: House
+let service: Service
 let returns: Returns
 let markOf: (emailId: string) => string
 /** TXT records. */
 const published = new Map<string, DnsAnswer<string[]>>()
 let addressOf: (emailId: string, atMs?: number) => string
 beforeAll(async () => {
-  house = await startHouse({ rateLimit: null, sendLimit: null, roles: ['delivery', 'housekeeping'] })
-  const { db, secrets } = house
+  service = await startService({ rateLimit: null, sendLimit: null, roles: ['delivery', 'housekeeping'] })
+  const { db, secrets } = service
   const resolver = { txt: (name: string) => Promise.resolve(published.get(name) ?? { kind: 'nxdomain' as const }) }
-  const readReport = (octets: Uint8Array) => JSON.parse(Buffer.from(octets).toString().split('\r\n\r\n')[1] ?? '') as Report
+  const readReport = (octets: Uint8Array) => JSON.parse(Buffer.from(octets).toString().split('\r\n\r\n')[1] ?? '') as ReceivedReport
   const tenants = openTenants({ db, clock })
   returns = openReturns({ db, clock, ids, log: silentLog, secrets, tenants, resolver, hostname, read: readHere(readReport) })
   const paths = openReturnPaths(secrets)
-  markOf = (emailId) => paths.mark(emailId, clock.nowMs())
+  markOf = (emailId) => paths.traceHeader(emailId, clock.nowMs())
   addressOf = (emailId, atMs = clock.nowMs()) => paths.make(emailId, `rp.${hostname}`, atMs)
 })
-afterAll(() => house.stop())
+afterAll(() => service.stop())
 
-const unread: Report = {
+const unread: ReceivedReport = {
   kind: 'other',
   recipient: null,
   status: null,
@@ -44,7 +44,7 @@ const unread: Report = {
   originalMessageId: null,
   reason: null,
 }
-const noMailbox: Report = {
+const noMailbox: ReceivedReport = {
   ...unread,
   kind: 'bounce',
   status: '5.1.1',
@@ -54,11 +54,11 @@ const noMailbox: Report = {
   permanent: true,
   reason: '550 5.1.1 <ann@example.org>: no such user',
 }
-const complaint: Report = { ...unread, kind: 'complaint' }
+const complaint: ReceivedReport = { ...unread, kind: 'complaint' }
 
 let reports = 0
 /** A DSN whose body is the report for the reader, and a text. */
-const reportOf = (report: Report, { id = `r${++reports}@mx.example.org`, text = '' } = {}) =>
+const reportOf = (report: ReceivedReport, { id = `r${++reports}@mx.example.org`, text = '' } = {}) =>
   Buffer.from(
     `From: Mail Delivery System <mailer-daemon@mx.example.org>\r\nSubject: Undelivered =?utf-8?q?f=C3=BCr?= you\r\n` +
       `Message-ID: <${id}>\r\n\r\n${JSON.stringify(report)}\r\n\r\n${text}`,
@@ -80,7 +80,7 @@ interface Email {
   messageId: string
   deliveries: Attempt[]
 }
-const call = async <T>(method: string, path: string) => (await house.call(method, path, { key: house.testKey })).body.data as T
+const call = async <T>(method: string, path: string) => (await service.call(method, path, { key: service.testKey })).body.data as T
 const emailOf = (id: string) => call<Email>('GET', `/emails/${id}?expand=deliveries`)
 const becomes = (id: string, status: string) =>
   expect.poll(async () => (await emailOf(id)).status, { timeout: 15_000, interval: 30 }).toBe(status)
@@ -88,14 +88,14 @@ const becomes = (id: string, status: string) =>
 let emails = 0
 async function sent(to = `someone-${++emails}@example.org`) {
   const body = { from: 'shop@simulator.test', to: [to], subject: 's', text: 't' }
-  const answer = await house.call('POST', '/emails', { key: house.testKey, body })
+  const answer = await service.call('POST', '/emails', { key: service.testKey, body })
   const { id } = answer.body.data as { id: string }
   await becomes(id, 'sent')
   return { id, to, address: addressOf(id) }
 }
 
 const suppressionOf = async (address: string) =>
-  (await call<{ reason: string | null; suppressed: boolean }>('GET', `/tenants/${house.tenantId}/suppressions/${address}`)).reason
+  (await call<{ reason: string | null; suppressed: boolean }>('GET', `/tenants/${service.tenantId}/suppressions/${address}`)).reason
 
 const eventsOfEmail = sql<{ kind: string; data: Record<string, unknown> }>`
   select kind, data
@@ -103,7 +103,7 @@ const eventsOfEmail = sql<{ kind: string; data: Record<string, unknown> }>`
   where email_id = $1
   order by id`
 const eventsOf = (id: string, kind: string) =>
-  house.db.rows(eventsOfEmail, [id]).then((rows) => rows.filter((row) => row.kind === kind).map((row) => row.data))
+  service.db.rows(eventsOfEmail, [id]).then((rows) => rows.filter((row) => row.kind === kind).map((row) => row.data))
 
 describe('a bounce to the return path of an email', () => {
   test('makes it bounced, shows why as its last delivery, is told once, and suppresses a recipient who does not exist', async () => {
@@ -121,7 +121,7 @@ describe('a bounce to the return path of an email', () => {
       smtpEnhancedCode: '5.1.1',
     })
     expect(await suppressionOf(to)).toBe('bounce')
-    const listed = await call<{ emailId: string }[]>('GET', `/tenants/${house.tenantId}/suppressions?address=${to}`)
+    const listed = await call<{ emailId: string }[]>('GET', `/tenants/${service.tenantId}/suppressions?address=${to}`)
     expect(listed.map((one) => one.emailId)).toEqual([id])
     expect(await eventsOf(id, 'MessageBounced')).toEqual([
       expect.objectContaining({
@@ -161,7 +161,7 @@ describe('a bounce to the return path of an email', () => {
     expect((await emailOf(id)).deliveries.map((one) => one.status)).toEqual(['sent', 'bounced', 'sent', 'bounced'])
   })
 
-  test.each<[string, Partial<Report>]>([
+  test.each<[string, Partial<ReceivedReport>]>([
     ['a full mailbox', { classification: 'mailbox_full', classificationCode: 20, status: '5.2.2' }],
     ['one that gave up after trying for days', { permanent: false, status: '4.4.1' }],
     ['what is not the recipient’s fault', { fault: 'reputation' }],
@@ -192,7 +192,7 @@ describe('a bounce to the return path of an email', () => {
 
   test('of a recipient who was erased names nobody and suppresses nobody', async () => {
     const { id, to, address } = await sent()
-    await eraseAddress(house, to, null, clock.nowMs(), () => {})
+    await eraseAddress(service, to, null, clock.nowMs(), () => {})
     expect(await returns.takeReport(address, reportOf(noMailbox))).toBe('bounced')
     expect((await emailOf(id)).deliveries[1]).toMatchObject({ status: 'bounced', details: '', output: '' })
     expect(await suppressionOf('erased@erased.invalid')).toBeNull()
@@ -202,7 +202,7 @@ describe('a bounce to the return path of an email', () => {
 
   test('of an email that is not sent changes nothing', async () => {
     const body = { from: 'shop@simulator.test', to: ['hardfail+report@simulator.test'], subject: 's', text: 't' }
-    const { id } = (await house.call('POST', '/emails', { key: house.testKey, body })).body.data as { id: string }
+    const { id } = (await service.call('POST', '/emails', { key: service.testKey, body })).body.data as { id: string }
     await becomes(id, 'hardfail')
     expect(await returns.takeReport(addressOf(id), reportOf(noMailbox))).toBe('nothing follows')
     expect((await emailOf(id)).status).toBe('hardfail')
@@ -245,7 +245,7 @@ describe('a complaint', () => {
     expect(await returns.takeReport(address, reportOf(complaint))).toBe('repeated')
     expect((await emailOf(id)).status).toBe('sent')
     expect(await suppressionOf(to)).toBe('complaint')
-    expect(await eventsOf(id, 'EmailComplained')).toHaveLength(1)
+    expect(await eventsOf(id, 'ComplaintReceived')).toHaveLength(1)
   })
 
   const arf = (address: string) => `Feedback-Type: abuse\r\nOriginal-Mail-From: <${address}>\r\n\r\nReturn-Path: <${address}>\r\nSubject: s`
@@ -288,7 +288,7 @@ describe('a complaint', () => {
     expect(await returns.takeReport(feedback, reportOf(complaint, { text }))).toBe('complaint')
     expect(await returns.takeReport(feedback, reportOf(complaint, { text }))).toBe('repeated')
     expect(await suppressionOf(to)).toBe('complaint')
-    expect(await eventsOf(id, 'EmailComplained')).toHaveLength(1)
+    expect(await eventsOf(id, 'ComplaintReceived')).toHaveLength(1)
   })
 
   test('that names two of our marks complains about neither, and a mark is no address that bounces could be sent to', async () => {
@@ -320,7 +320,7 @@ describe('a complaint', () => {
     for (const [dkim, make] of Object.entries(verdicts)) {
       const { id, to, address } = await sent()
       expect(await returns.takeReport(address, await make(reportOf(complaint))), dkim).toBe('complaint')
-      expect(await eventsOf(id, 'EmailComplained'), dkim).toEqual([expect.objectContaining({ dkim })])
+      expect(await eventsOf(id, 'ComplaintReceived'), dkim).toEqual([expect.objectContaining({ dkim })])
       expect(await suppressionOf(to)).toBe('complaint')
     }
   })
@@ -332,7 +332,7 @@ describe('a complaint', () => {
     expect(await returns.takeReport(feedbackAddress(hostname), report)).toBe('noted')
     expect(await returns.takeReport(feedbackAddress(hostname), report)).toBe('repeated')
     expect(await suppressionOf(to)).toBeNull()
-    expect(await eventsOf(id, 'EmailComplained')).toEqual([])
+    expect(await eventsOf(id, 'ComplaintReceived')).toEqual([])
   })
 
   test('is all that the address of feedback loops takes: a bounce there changes nothing', async () => {
@@ -349,7 +349,7 @@ const restoreReports = 'insert into reports select * from kept; drop table kept'
 test('an email from before the table of reports has its report taken all the same', async () => {
   const { address } = await sent()
   const day = new Date(clock.nowMs()).toISOString().slice(0, 10).replaceAll('-', '')
-  await house.db.script(dropReports(`reports_${day}`))
+  await service.db.script(dropReports(`reports_${day}`))
   expect(await returns.takeReport(address, reportOf(noMailbox))).toBe('bounced')
-  await house.db.script(restoreReports)
+  await service.db.script(restoreReports)
 })

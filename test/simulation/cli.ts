@@ -13,8 +13,8 @@ const { values } = parseArgs({
   },
 })
 if (values.mutant !== undefined) (await import('./mutants.ts')).breakEngine(values.mutant)
-const { openStore, startServer } = await import('./store.ts')
-const { simulate } = await import('./run.ts')
+const { openStore, startServer } = await import('./seed-databases.ts')
+const { simulate } = await import('./run-seed.ts')
 
 const server = await startServer()
 const store = await openStore(server.url)

@@ -1,12 +1,12 @@
 /** Who hands mail in: each request once, again under its key until it is answered, and never again without one. */
 import { createHash } from 'node:crypto'
 import { Refusal } from '#base'
-import type { Chance } from '#crash-test'
-import type { Asked, Ledger } from './ledger.ts'
+import type { SeededRandom } from '#crash-test'
+import type { Ledger, SubmittedRequest } from './ledger.ts'
 import type { Api } from './processes.ts'
 import type { Doing } from './scenario.ts'
-import type { Tenancy } from './store.ts'
-import type { Life, Time } from './time.ts'
+import type { Tenancy } from './seed-databases.ts'
+import type { Life, Time } from './virtual-time.ts'
 
 type Sending = Extract<Doing, { kind: 'send' }>
 
@@ -21,7 +21,7 @@ const againMs = 400
 const credentialId = 1
 
 export function openClients(deps: {
-  chance: Chance
+  chance: SeededRandom
   time: Time
   self: Life
   ledger: Ledger
@@ -34,7 +34,7 @@ export function openClients(deps: {
   let open = 0
   let nth = 0
 
-  const ask = (request: Asked, tenancy: Tenancy, over: () => void) => {
+  const ask = (request: SubmittedRequest, tenancy: Tenancy, over: () => void) => {
     const api = chance.pick(deps.apis())
     if (!api) {
       clock.after(againMs, () => ask(request, tenancy, over))
@@ -64,7 +64,7 @@ export function openClients(deps: {
       text: `${canary}\n${'All is well. '.repeat(20)}`,
     }
     const render = (result: unknown) => Buffer.from(JSON.stringify(result))
-    const plan = { render, ...(key === undefined ? {} : { once: { key, fingerprint } }) }
+    const plan = { render, ...(key === undefined ? {} : { idempotency: { key, fingerprint } }) }
     api.accept.send(tenancy.tenantId, submission, { credentialId, tenantId: null, mode: request.test ? 'test' : 'live' }, plan).then(
       ({ body }) =>
         end(() => {
@@ -93,7 +93,7 @@ export function openClients(deps: {
       const tenancy = tenants[tenant] as Tenancy
       const canary = `canary-${(++nth).toString(36)}${chance.between(0, 36 ** 6).toString(36)}-end`
       const key = hasKey ? canary : undefined
-      const request: Asked = {
+      const request: SubmittedRequest = {
         tenantId: tenancy.tenantId,
         key,
         recipients,

@@ -1,6 +1,6 @@
 /** The database of one seed, as it is reached: connections that can be ended and made again, to it or to a copy of it. */
 import { type Db, openDb } from '#db'
-import type { Store } from './store.ts'
+import type { Store } from './seed-databases.ts'
 
 export interface Databases {
   /** Planned as delivery processes have them, and as all others do. */

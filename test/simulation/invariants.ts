@@ -3,8 +3,8 @@
  * the world has. Each returns sentences; every sentence is a broken promise.
  */
 import { shardCount } from '#spool'
-import type { Ledger, Taken } from './ledger.ts'
-import type { QueueState, SeenAttempt, SeenEvent, Watch } from './watch.ts'
+import type { AcceptedMessage, Ledger } from './ledger.ts'
+import type { Observer, QueueState, SeenAttempt, SeenEvent } from './observer.ts'
 
 export type Status = 'pending' | 'sent' | 'softfail' | 'hardfail' | 'bounced' | 'held'
 
@@ -61,10 +61,10 @@ export function openHistories(): { states: Map<string, Status>; take(events: rea
 }
 
 /** G2, at every step: nothing lies without a time at which it goes on, and none of these times is further away than the schedule goes. */
-export function g2Queue(queue: QueueState, { wallMs, longestMs }: { wallMs: number; longestMs: number }): string[] {
+export function g2Queue(queue: QueueState, { wallMs, maxMs }: { wallMs: number; maxMs: number }): string[] {
   const broken: string[] = []
   if (queue.withoutDue > 0) broken.push(`G2: ${queue.withoutDue} emails are put off without a time`)
-  if (queue.lastDueMs !== null && queue.lastDueMs > wallMs + longestMs)
+  if (queue.lastDueMs !== null && queue.lastDueMs > wallMs + maxMs)
     broken.push(`G2: an email is put off until ${new Date(queue.lastDueMs).toISOString()}, further than the schedule goes`)
   return broken
 }
@@ -84,14 +84,14 @@ export function g2Records(emails: readonly Email[], states: ReadonlyMap<string, 
 
 /** G2: the waits between attempts are those of the schedule, with its jitter. */
 export function g2Waits(
-  waits: readonly { emailId: string; failures: number; waitMs: number }[],
-  { baseMs, mostMs }: { baseMs: number; mostMs: number },
+  waits: readonly { emailId: string; attempts: number; waitMs: number }[],
+  { baseMs, maxMs }: { baseMs: number; maxMs: number },
 ): string[] {
-  return waits.flatMap(({ emailId, failures, waitMs }) => {
-    const exactMs = Math.min(1.3 ** failures * baseMs, mostMs)
+  return waits.flatMap(({ emailId, attempts, waitMs }) => {
+    const exactMs = Math.min(1.3 ** attempts * baseMs, maxMs)
     return waitMs >= exactMs * 0.9 - 2 && waitMs <= exactMs * 1.1 + 2
       ? []
-      : [`G2: ${emailId} waits ${Math.round(waitMs / 1000)} s after failure ${failures}, and ${Math.round(exactMs / 1000)} s were due`]
+      : [`G2: ${emailId} waits ${Math.round(waitMs / 1000)} s after failure ${attempts}, and ${Math.round(exactMs / 1000)} s were due`]
   })
 }
 
@@ -128,7 +128,7 @@ export function g2Ends(ledger: Ledger, emails: readonly Email[]): string[] {
  * G3: a copy is one that an attempt recorded, or one that was on its way when its outcome was declared unknown. Each of the latter needs a
  * declaration of its own, made after it arrived; and what is declared unknown needs a reason.
  */
-export function g3Copies(recipient: string, copies: readonly Taken[], attempts: readonly SeenAttempt[]): string[] {
+export function g3Copies(recipient: string, copies: readonly AcceptedMessage[], attempts: readonly SeenAttempt[]): string[] {
   const broken: string[] = []
   if (new Set(copies.map(({ messageId }) => messageId)).size > 1) broken.push(`G3: copies for ${recipient} have different Message-IDs`)
   const recorded = new Set(attempts.map(({ output }) => answerIn(output)))
@@ -142,7 +142,7 @@ export function g3Copies(recipient: string, copies: readonly Taken[], attempts: 
   return broken
 }
 
-export function g3Stale(recipient: string, copies: readonly Taken[], attempts: readonly SeenAttempt[]): string[] {
+export function g3Stale(recipient: string, copies: readonly AcceptedMessage[], attempts: readonly SeenAttempt[]): string[] {
   const sent = attempts.filter(({ status }) => status === 'sent').length
   const declaredMs = attempts.find((one) => one.outcomeUnknown)?.seenMs ?? Infinity
   const stale = attempts.some(({ output, seenMs }) =>
@@ -160,7 +160,7 @@ export function g3Reasons(fresh: readonly SeenAttempt[], ledger: Ledger, canLose
     if (!outcomeUnknown) return []
     const isOurs = details.includes('the delivering process was lost')
     return isOurs
-      ? ledger.strikes.length > 0
+      ? ledger.faults.length > 0
         ? []
         : [`G3: ${emailId}: its process was lost, and nothing was done to any`]
       : canLoseAnswers
@@ -172,7 +172,7 @@ export function g3Reasons(fresh: readonly SeenAttempt[], ledger: Ledger, canLose
 const ofAttempts: ReadonlySet<string> = new Set(['MessageSent', 'MessageDelayed', 'MessageDeliveryFailed', 'MessageHeld'])
 
 /** G4: one event for each attempt; and one more for each that failed without one, because nobody let it go. */
-export function g4Events({ events, attempts }: Watch): string[] {
+export function g4Events({ events, attempts }: Observer): string[] {
   const told = Map.groupBy(
     events.filter(
       ({ kind, emailId, was }) => emailId !== null && ofAttempts.has(kind) && !(kind === 'MessageDeliveryFailed' && was === 'held'),
@@ -221,7 +221,7 @@ export function g6Slots(taken: ReadonlyMap<number, number>, limit: number | null
 }
 
 export function g6Connections(ledger: Ledger, most: number): string[] {
-  return [...ledger.mostOpen].flatMap(([provider, open]) =>
+  return [...ledger.maxOpen].flatMap(([provider, open]) =>
     open > most ? [`G6: ${open} connections to ${provider} at once; ${most} are allowed`] : [],
   )
 }
@@ -250,12 +250,12 @@ export function g7Turns(claims: readonly Claim[], firstTenant: string, others: M
   return broken
 }
 
-const mostPerClaim = 400
-const mostInHand = 2000
+const maxPerClaim = 400
+const maxInFlight = 2000
 
 /** G8: what a process has in its hands does not grow with the backlog. */
 export const g8Hands = (claim: Claim, sending: number, processes: number): string[] => [
-  ...(claim.rows.length > mostPerClaim ? [`G8: ${claim.rows.length} emails in one claim`] : []),
-  ...(sending > mostInHand * Math.max(1, processes) ? [`G8: ${sending} emails are in the hands of ${processes} processes`] : []),
+  ...(claim.rows.length > maxPerClaim ? [`G8: ${claim.rows.length} emails in one claim`] : []),
+  ...(sending > maxInFlight * Math.max(1, processes) ? [`G8: ${sending} emails are in the hands of ${processes} processes`] : []),
   ...(claim.rows.some(({ shard }) => shard >= shardCount) ? ['G8: a shard that is none'] : []),
 ]

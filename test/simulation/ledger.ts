@@ -3,10 +3,10 @@
  * and what was done to its processes. The invariants compare this with what the engine says of itself.
  */
 import { createHash } from 'node:crypto'
-import type { Host } from './peers.ts'
-import type { Life, Time } from './time.ts'
+import type { Host } from './mail-servers.ts'
+import type { Life, Time } from './virtual-time.ts'
 
-export interface Asked {
+export interface SubmittedRequest {
   tenantId: string
   key: string | undefined
   recipients: readonly string[]
@@ -21,7 +21,7 @@ export interface Asked {
   answer: string
 }
 
-export interface Taken {
+export interface AcceptedMessage {
   /** Stands in the reply, and so in the attempt that recorded it. */
   id: string
   recipient: string
@@ -53,10 +53,10 @@ export interface Strike {
 }
 
 export interface Ledger {
-  readonly requests: Asked[]
-  readonly copies: Map<string, Taken[]>
+  readonly requests: SubmittedRequest[]
+  readonly copies: Map<string, AcceptedMessage[]>
   readonly heard: Heard[]
-  readonly strikes: Strike[]
+  readonly faults: Strike[]
   /** Recipients that a mail server has refused for good, by chance. */
   readonly refusals: Set<string>
   /** For the history of a run: what happened, in order. */
@@ -64,7 +64,7 @@ export interface Ledger {
   /** Grows with everything that crosses a connection. */
   readonly steps: number
   /** The most connections at once of lives that were well, by provider. */
-  readonly mostOpen: Map<string, number>
+  readonly maxOpen: Map<string, number>
   /** Times (monotonic) at which messages were begun, by provider. */
   readonly begun: Map<string, number[]>
   tell(what: string): void
@@ -81,17 +81,17 @@ export interface Ledger {
 
 export function openLedger(time: Time): Ledger {
   const open = new Map<string, Map<number, Life>>()
-  const byId = new Map<string, Taken[]>()
+  const byId = new Map<string, AcceptedMessage[]>()
   let steps = 0
   let messages = 0
   const ledger: Ledger = {
     requests: [],
     copies: new Map(),
     heard: [],
-    strikes: [],
+    faults: [],
     refusals: new Set(),
     history: [],
-    mostOpen: new Map(),
+    maxOpen: new Map(),
     begun: new Map(),
     get steps() {
       return steps
@@ -100,7 +100,7 @@ export function openLedger(time: Time): Ledger {
       ledger.history.push(`${new Date(time.wallMs).toISOString()} ${Math.round(time.monotonicMs)} ${what}`)
     },
     strike(kind, life) {
-      ledger.strikes.push({ kind, life: life.name, atMs: time.monotonicMs })
+      ledger.faults.push({ kind, life: life.name, atMs: time.monotonicMs })
       ledger.tell(`${kind}: ${life.name}`)
     },
     connected(host, session, life) {
@@ -108,7 +108,7 @@ export function openLedger(time: Time): Ledger {
       const here = open.get(host.provider) ?? new Map<number, Life>()
       open.set(host.provider, here.set(session, life))
       const well = [...here.values()].filter((one) => !one.isFrozen && !one.isOver).length
-      ledger.mostOpen.set(host.provider, Math.max(well, ledger.mostOpen.get(host.provider) ?? 0))
+      ledger.maxOpen.set(host.provider, Math.max(well, ledger.maxOpen.get(host.provider) ?? 0))
     },
     disconnected(host, session) {
       steps++

@@ -14,43 +14,43 @@ interface Change {
 export const mutants: Readonly<Record<string, Change>> = {
   'commit after reply': {
     file: 'src/accept/accept.ts',
-    line: 'const committed = await commit({ submissions, once: key && { ...key, body } })',
-    instead: `const committed = { committed: true as const, standing: await standing(test) }
-      setImmediate(() => void commit({ submissions, once: key && { ...key, body } }).catch(() => undefined))`,
+    line: 'const committed = await commit({ submissions, idempotency: key && { ...key, body } })',
+    instead: `const committed = { committed: true as const, sendLimitUsage: await sendLimitUsage(test) }
+      setImmediate(() => void commit({ submissions, idempotency: key && { ...key, body } }).catch(() => undefined))`,
   },
   'lease not fenced': {
     file: 'src/spool/leases.ts',
-    line: 'holds: (shard, epoch) => believed() && mine.some((one) => one.shard === shard && one.epoch === epoch),',
-    instead: 'holds: () => true,',
+    line: 'owns: (shard, epoch) => believed() && mine.some((one) => one.shard === shard && one.epoch === epoch),',
+    instead: 'owns: () => true,',
   },
   'completion without epoch check': {
-    file: 'src/delivery/record.ts',
-    line: "and spool.state || '' = 'sending' and (spool.epoch, spool.failures) = (outcome.epoch, outcome.tried)",
+    file: 'src/delivery/record-outcomes.ts',
+    line: "and spool.state || '' = 'sending' and (spool.epoch, spool.attempt_count) = (outcome.epoch, outcome.attempts)",
     instead: "and spool.state || '' <> ''",
     times: 2,
   },
   'jitter out of bounds': {
-    file: 'src/spool/retry.ts',
-    line: '(1 - jitter + 2 * jitter * fraction)',
-    instead: '(1 - jitter + 3 * jitter * fraction)',
+    file: 'src/spool/retry-schedule.ts',
+    line: '(1 - jitter + 2 * jitter * random)',
+    instead: '(1 - jitter + 3 * jitter * random)',
   },
   'hold not released': {
-    file: 'src/spool/changes.ts',
-    line: "where tenant_id = $1 and state = 'held' and held_because = 'tenant'",
-    instead: "where tenant_id = $1 and state = 'held' and held_because = 'tenant' and failures > 0",
+    file: 'src/spool/queue-updates.ts',
+    line: "where tenant_id = $1 and state = 'held' and hold_reason = 'tenant'",
+    instead: "where tenant_id = $1 and state = 'held' and hold_reason = 'tenant' and attempt_count > 0",
   },
   'usage counted twice': {
-    file: 'src/emails/counts.ts',
+    file: 'src/emails/email-counts.ts',
     line: "if (kind === 'EmailsAccepted') return { accepted: count, test: test ? count : 0 }",
     instead: "if (kind === 'EmailsAccepted') return { accepted: count === 3 ? 6 : count, test: test ? count : 0 }",
   },
   'event dropped': {
-    file: 'src/delivery/record.ts',
-    line: `|| case when told_at is null then '{}'::jsonb else jsonb_build_object('simulatedAt', extract(epoch from told_at) * 1000) end
+    file: 'src/delivery/record-outcomes.ts',
+    line: `|| case when simulated_at is null then '{}'::jsonb else jsonb_build_object('simulatedAt', extract(epoch from simulated_at) * 1000) end
     from recorded`,
-    instead: `|| case when told_at is null then '{}'::jsonb else jsonb_build_object('simulatedAt', extract(epoch from told_at) * 1000) end
+    instead: `|| case when simulated_at is null then '{}'::jsonb else jsonb_build_object('simulatedAt', extract(epoch from simulated_at) * 1000) end
     from recorded
-    where failures <> 3`,
+    where attempt_number <> 3`,
   },
   'unfair order': {
     file: 'src/spool/claim.ts',

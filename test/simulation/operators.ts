@@ -1,14 +1,14 @@
 /** Who runs the processes: starts them, starts them again when they die, changes their number, and gives the operator's orders. */
-import type { Chance } from '#crash-test'
+import type { SeededRandom } from '#crash-test'
 import type { Db } from '#db'
 import { pauseQueue, pauseTenant, resumePaused, resumeTenant } from '#delivery'
-import type { Gate } from './gate.ts'
 import type { Ledger } from './ledger.ts'
 import type { Api, Process, Processes } from './processes.ts'
-import type { Receivers } from './receivers.ts'
 import type { Doing, Scenario } from './scenario.ts'
-import type { Tenancy } from './store.ts'
-import type { Life, Time } from './time.ts'
+import type { Tenancy } from './seed-databases.ts'
+import type { Gate } from './serial-database.ts'
+import type { Life, Time } from './virtual-time.ts'
+import type { Receivers } from './webhook-receivers.ts'
 
 export interface Operators {
   processes: () => readonly Process[]
@@ -28,7 +28,7 @@ export interface Operators {
 }
 
 export interface OperatorsDeps {
-  chance: Chance
+  chance: SeededRandom
   time: Time
   /** The world's. */
   self: Life
@@ -81,7 +81,7 @@ export function openOperators(deps: OperatorsDeps): Operators {
   const replace = (process: Process) => {
     all = all.filter((one) => one !== process)
     // A supervisor that lives on tells the others at once; else they find out.
-    if (chance.fraction() < 0.5) later(1, () => order(() => deps.processes.forget(process, db)))
+    if (chance.random() < 0.5) later(1, () => order(() => deps.processes.forget(process, db)))
     const living = all.filter(({ kind }) => kind === 'delivery').length
     if (process.kind === 'delivery' && living >= wanted) return
     later(chance.between(50, 3000), () => start(process.kind))
@@ -146,7 +146,7 @@ export function openOperators(deps: OperatorsDeps): Operators {
           ledger.tell(`${doing.kind} ${tenantId}`)
           const isPause = doing.kind === 'pause tenant'
           order(async () => {
-            if (isPause) await pauseTenant(db, tenantId, { because: 'to see', by: 'operator' }, nowMs)
+            if (isPause) await pauseTenant(db, tenantId, { reason: 'to see', by: 'operator' }, nowMs)
             else await resumeTenant(db, tenantId, nowMs)
             if (isPause) pausedTenants.add(tenantId)
             else pausedTenants.delete(tenantId)

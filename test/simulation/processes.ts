@@ -4,7 +4,7 @@
  */
 import { type Commit, openAccept, openCommit } from '#accept'
 import { type Clock, type Config, type Ids, openIds, openSecrets, type Random, type Secrets, silentLog } from '#base'
-import type { Chance } from '#crash-test'
+import type { SeededRandom } from '#crash-test'
 import type { Db } from '#db'
 import { type Delivery, startDelivery } from '#delivery'
 import { openDomains } from '#domains'
@@ -12,18 +12,18 @@ import { startHousekeeping } from '#housekeeping'
 import { openLimitSettings } from '#limits'
 import type { Post, Resolver } from '#net'
 import type { Dial } from '#smtp'
-import { forgetProcess, shardLeases } from '#spool'
+import { deregisterProcess, shardLeases } from '#spool'
 import { openTenants } from '#tenants'
 import { openTracks } from '#tracking'
-import { forgetSender, openBodies, startSending } from '#webhooks'
-import type { Gate } from './gate.ts'
-import { type Life, openLife, type Time } from './time.ts'
+import { deregisterSender, openPayloadBodies, startSending } from '#webhooks'
+import type { Gate } from './serial-database.ts'
+import { type Life, openLife, type Time } from './virtual-time.ts'
 
 /** Bytes drawn from a chance. */
 export const randomOf =
-  (chance: Chance): Random =>
+  (chance: SeededRandom): Random =>
   (target) => {
-    for (let at = 0; at < target.length; at++) target[at] = Math.floor(chance.fraction() * 256)
+    for (let at = 0; at < target.length; at++) target[at] = Math.floor(chance.random() * 256)
     return target
   }
 
@@ -33,14 +33,14 @@ export interface ProcessDeps {
   config: Config
   time: Time
   gate: Gate
-  chance: Chance
+  chance: SeededRandom
   /** Connections as delivery processes have them, and as all others have. */
   real: { delivery: Db; other: Db }
   resolver: Resolver
   dialOf(life: Life): Dial
   postOf(life: Life): Post
   /** A named place of the code was reached. */
-  reached(place: string, life: Life): void
+  failpoint(place: string, life: Life): void
 }
 
 export interface Process {
@@ -84,8 +84,8 @@ export function openProcesses(deps: ProcessDeps) {
     startApi(): Api {
       const { life, clock, db, kind } = begin('api', real.other)
       const limitSettings = openLimitSettings({ db, clock, config })
-      const reached = (place: string) => deps.reached(place, life)
-      const commit: Commit = openCommit({ db, clock, ids, limitSettings, reached })
+      const failpoint = (place: string) => deps.failpoint(place, life)
+      const commit: Commit = openCommit({ db, clock, ids, limitSettings, failpoint })
       const accept = openAccept({
         db,
         clock,
@@ -115,7 +115,7 @@ export function openProcesses(deps: ProcessDeps) {
         tenants: openTenants({ db, clock }),
         config,
         processId: life.name,
-        reached: (place) => deps.reached(place, life),
+        failpoint: (place) => deps.failpoint(place, life),
         outside: outsideOf(life),
         bounds: { smtp: smtpBounds },
       }).then(
@@ -173,7 +173,7 @@ export function openProcesses(deps: ProcessDeps) {
         log: silentLog,
         secrets,
         post,
-        bodies: openBodies({ db }),
+        bodies: openPayloadBodies({ db }),
         config,
         version: 'simulation',
         processId: life.name,
@@ -194,8 +194,8 @@ export function openProcesses(deps: ProcessDeps) {
 
     /** What a supervisor does that lives on: the ended process need not be waited for. */
     async forget({ kind, life }: Process, on: Db): Promise<void> {
-      if (kind === 'delivery') await forgetProcess(on, shardLeases, life.name)
-      if (kind === 'webhooks') await forgetSender(on, life.name)
+      if (kind === 'delivery') await deregisterProcess(on, shardLeases, life.name)
+      if (kind === 'webhooks') await deregisterSender(on, life.name)
     },
   }
 }

@@ -1,7 +1,7 @@
 /** A handful of seeds of the simulation. `npm run simulate -- --seeds 1000` plays more; the mutants and more seeds are in seeds.long.ts. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { simulate } from './run.ts'
-import { openStore, type Store, startServer } from './store.ts'
+import { simulate } from './run-seed.ts'
+import { openStore, type Store, startServer } from './seed-databases.ts'
 
 let server: Awaited<ReturnType<typeof startServer>>
 let store: Store

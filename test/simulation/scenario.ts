@@ -1,7 +1,7 @@
 /** A scenario drawn from a seed: who sends what and when, what kind of mail servers there are, and what goes wrong. */
-import type { Chance } from '#crash-test'
-import type { Host, Temper } from './peers.ts'
-import { startMs, type Tenancy } from './store.ts'
+import type { SeededRandom } from '#crash-test'
+import type { Host, Temper } from './mail-servers.ts'
+import { startMs, type Tenancy } from './seed-databases.ts'
 
 const secondMs = 1000
 const minuteMs = 60_000
@@ -62,9 +62,9 @@ export interface Scenario {
   restoresAtMs: number | null
 }
 
-export function drawScenario(chance: Chance, tenants: readonly Tenancy[]): Scenario {
-  const { between, fraction, pick } = chance
-  const some = (part: number) => fraction() < part
+export function drawScenario(chance: SeededRandom, tenants: readonly Tenancy[]): Scenario {
+  const { between, random, pick } = chance
+  const some = (part: number) => random() < part
   const floods = some(0.12)
   const hosts = drawHosts(chance, floods ? 300 : between(4, 30))
   const missing = ['nowhere-1.example', 'nowhere-2.example']
@@ -98,15 +98,15 @@ export function drawScenario(chance: Chance, tenants: readonly Tenancy[]): Scena
   const scale = pick([1, 1, 1, 1, 1, 1, 2, 2, 8]) as number
   const bursts = between(2, floods ? 4 : 4 + 2 * scale)
   for (let burst = 0; burst < bursts; burst++) {
-    const atMs = startMs + Math.floor(fraction() ** 2 * (healsAtMs - startMs))
-    const messages = Math.ceil(fraction() ** 3 * 14 * (floods ? 1 : scale))
+    const atMs = startMs + Math.floor(random() ** 2 * (healsAtMs - startMs))
+    const messages = Math.ceil(random() ** 3 * 14 * (floods ? 1 : scale))
     for (let n = 0; n < messages; n++) {
-      send(atMs + Math.floor(fraction() * 3 * secondMs), between(0, tenants.length - 1), some(0.8) ? 1 : between(2, 8))
+      send(atMs + Math.floor(random() * 3 * secondMs), between(0, tenants.length - 1), some(0.8) ? 1 : between(2, 8))
     }
   }
 
-  const strikes = some(0.1) ? 0 : between(2, 14)
-  for (let n = 0; n < strikes; n++) plan.push(drawStrike(chance, plan, healsAtMs))
+  const faults = some(0.1) ? 0 : between(2, 14)
+  for (let n = 0; n < faults; n++) plan.push(drawStrike(chance, plan, healsAtMs))
   // Right before mail of its own is handed in, so that there is something to hold.
   const sends = plan.flatMap(({ atMs, doing }) => (doing.kind === 'send' ? [{ atMs, tenant: doing.tenant }] : []))
   for (let n = floods ? 0 : between(0, 2); n > 0; n--) {
@@ -115,13 +115,13 @@ export function drawScenario(chance: Chance, tenants: readonly Tenancy[]): Scena
     plan.push({ atMs: atMs + between(1, 20) * hourMs, doing: { kind: 'resume tenant', tenant } })
   }
   if (some(0.3)) {
-    const atMs = startMs + fraction() * (healsAtMs - startMs)
+    const atMs = startMs + random() * (healsAtMs - startMs)
     const domain = pick(domains) as string
     plan.push({ atMs, doing: { kind: 'pause destination', domain } })
     plan.push({ atMs: atMs + between(1, 10) * hourMs, doing: { kind: 'resume destination', domain } })
   }
   for (let n = between(0, 2); n > 0; n--)
-    plan.push({ atMs: startMs + fraction() * (healsAtMs - startMs), doing: { kind: 'scale', count: between(1, 4) } })
+    plan.push({ atMs: startMs + random() * (healsAtMs - startMs), doing: { kind: 'scale', count: between(1, 4) } })
 
   const sendLimit = !floods && some(0.4) ? between(20, 150) : null
   return {
@@ -145,10 +145,10 @@ export function drawScenario(chance: Chance, tenants: readonly Tenancy[]): Scena
 }
 
 /** Most strike where something is going on: right after mail was handed in. */
-function drawStrike({ fraction, pick }: Chance, plan: readonly Planned[], healsAtMs: number): Planned {
+function drawStrike({ random, pick }: SeededRandom, plan: readonly Planned[], healsAtMs: number): Planned {
   const sends = plan.filter(({ doing }) => doing.kind === 'send')
-  const near = fraction() < 0.75 ? pick(sends) : undefined
-  const atMs = near ? near.atMs + Math.floor(fraction() ** 2 * 2 * hourMs) : startMs + fraction() * (healsAtMs - startMs)
+  const near = random() < 0.75 ? pick(sends) : undefined
+  const atMs = near ? near.atMs + Math.floor(random() ** 2 * 2 * hourMs) : startMs + random() * (healsAtMs - startMs)
   const what = pick<StrikeKind>([
     'dies before',
     'dies inside',
@@ -176,7 +176,7 @@ function drawStrike({ fraction, pick }: Chance, plan: readonly Planned[], healsA
     kind: 'strike',
     what,
     victim: pick(['api', 'delivery', 'delivery', 'delivery', 'webhooks', 'housekeeping'] as const) as 'api',
-    after: Math.floor(fraction() ** 2 * 40),
+    after: Math.floor(random() ** 2 * 40),
     forMs: pick([500, 3000, 12_000, 12_000, 20_000]) as number,
     place: pick([
       'accept-uncommitted',
@@ -190,16 +190,16 @@ function drawStrike({ fraction, pick }: Chance, plan: readonly Planned[], healsA
   return { atMs: Math.min(atMs, healsAtMs - minuteMs), doing }
 }
 
-function drawHosts({ between, fraction, pick }: Chance, count: number): Host[] {
-  const some = (part: number) => fraction() < part
-  const rarely = (chance: number, part = 0.25) => (some(part) ? chance * fraction() : 0)
+function drawHosts({ between, random, pick }: SeededRandom, count: number): Host[] {
+  const some = (part: number) => random() < part
+  const rarely = (chance: number, part = 0.25) => (some(part) ? chance * random() : 0)
   return Array.from({ length: count }, (_, n): Host => {
     const temper: Temper = {
       latencyMs: pick([1, 1, 5, 20, 80]) as number,
       finalMs: pick([1, 5, 30, 120, 700]) as number,
       pipelining: some(0.8),
       greylistMs: some(0.12) ? between(1, 60) * minuteMs : 0,
-      mostConnections: some(0.1) ? between(1, 3) : 0,
+      maxConnections: some(0.1) ? between(1, 3) : 0,
       temporary: rarely(0.5),
       permanent: rarely(0.2),
       refusesConnection: rarely(0.4),
@@ -211,8 +211,8 @@ function drawHosts({ between, fraction, pick }: Chance, count: number): Host[] {
     }
     const times = (part: number): [number, number][] => {
       if (!some(part)) return []
-      const from = startMs + fraction() * 3 * dayMs
-      return [[from, from + fraction() ** 2 * 30 * hourMs]]
+      const from = startMs + random() * 3 * dayMs
+      return [[from, from + random() ** 2 * 30 * hourMs]]
     }
     return {
       name: `mx.p${n}.example`,

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { mutants } from './mutants.ts'
 
 const seeds = Number(process.env.POSTRIDER_SIMULATION_SEEDS ?? 12)
-const mostSeeds = 50
+const maxSeeds = 50
 /** From the first seed on these are noticed by the 52nd and the 60th, which takes minutes more. */
 const firstSeeds: Record<string, number> = { 'unfair order': 51, 'completion without epoch check': 58 }
 
@@ -28,12 +28,12 @@ test(`${seeds} seeds break no promise`, { timeout: 60_000 + seeds * 60_000 }, as
 })
 
 describe('an engine that breaks a promise is noticed within 50 seeds:', () => {
-  test.each(Object.keys(mutants))('%s', { timeout: mostSeeds * 60_000 }, async (name) => {
+  test.each(Object.keys(mutants))('%s', { timeout: maxSeeds * 60_000 }, async (name) => {
     const { code, output } = await play(
       '--mutant',
       name,
       '--seeds',
-      String(mostSeeds),
+      String(maxSeeds),
       '--from',
       String(firstSeeds[name] ?? 1),
       '--until-broken',

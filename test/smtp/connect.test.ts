@@ -3,9 +3,9 @@ import { connect, createServer, type Server, type Socket } from 'node:net'
 import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 import { afterEach, describe, expect, test } from 'vitest'
 import type { TlsDemand } from '#smtp'
-import { makeAuthority, type Wanted } from '../support/authority.ts'
+import { makeAuthority, type Wanted } from '../support/certificate-authority.ts'
 import { type FakeMxOptions, type MxEvent, startFakeMx } from '../support/fake-mx.ts'
-import { message, open, outcomes, tryConnect } from './ask.ts'
+import { message, open, outcomes, tryConnect } from './send-message.ts'
 
 const endings: (() => Promise<void>)[] = []
 afterEach(async () => {

@@ -1,7 +1,7 @@
 /** The result of each reply for each recipient, over real sockets. */
 import { afterEach, describe, expect, test } from 'vitest'
 import { type FakeMx, type FakeMxOptions, startFakeMx } from '../support/fake-mx.ts'
-import { message, open, outcomes } from './ask.ts'
+import { message, open, outcomes } from './send-message.ts'
 
 const running: FakeMx[] = []
 afterEach(async () => {
@@ -149,7 +149,7 @@ describe.each([
     for (const octets of [100, 600_000]) {
       const mx = await peer(base)
       const connection = await open(mx)
-      const held = connection.transact(message({ data: bytes(octets), mayFinish: () => false }))
+      const held = connection.transact(message({ data: bytes(octets), mayCommitTransaction: () => false }))
       const behind = connection.transact(message())
       expect(outcomes(await held)).toEqual(['failed content aborted'])
       expect(outcomes(await behind)).toEqual(['failed mail dropped'])

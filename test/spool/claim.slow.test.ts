@@ -1,14 +1,14 @@
 import fc from 'fast-check'
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { type Db, sql } from '#db'
-import { type Claimed, claim, findInterrupted, giveBack, longestRetryMs, promote, recall, retryDelayMs } from '#spool'
+import { type Claimed, claim, findOrphanedClaims, maxRetryMs, promote, recall, requeueUnsent, retryDelayMs } from '#spool'
 import { testDatabase, testTimeMs } from '../support/database.ts'
 
 const addRows = sql`
-  insert into spool (tenant_id, email_id, content_id, shard, recipient, destination, state, epoch, test, size_octets, due_at)
-  select tenant_id, email_id, email_id, shard, email_id || '@' || destination, destination, state, epoch, false, 100, due_at
+  insert into spool (tenant_id, email_id, content_id, shard, recipient, recipient_domain, state, epoch, test, size_octets, due_at)
+  select tenant_id, email_id, email_id, shard, email_id || '@' || "recipientDomain", "recipientDomain", state, epoch, false, 100, due_at
   from json_to_recordset($1::json) as given (
-    tenant_id text, email_id text, shard smallint, destination text, state text, epoch bigint, due_at timestamptz)`
+    tenant_id text, email_id text, shard smallint, "recipientDomain" text, state text, epoch bigint, due_at timestamptz)`
 
 const stateOf = sql<{ emailId: string; state: string; epoch: number; dueAt: Date | null }>`
   select email_id as "emailId", state, epoch, due_at as "dueAt"
@@ -17,11 +17,11 @@ const stateOf = sql<{ emailId: string; state: string; epoch: number; dueAt: Date
 
 const countAttempt = sql`
   update spool
-  set failures = failures + 1`
+  set attempt_count = attempt_count + 1`
 
 interface Wanted {
   tenant?: string
-  destination?: string
+  recipientDomain?: string
   shard?: number
   state?: string
   epoch?: number
@@ -38,12 +38,12 @@ beforeEach(async () => {
 })
 
 async function add(count: number, wanted: Wanted = {}): Promise<string[]> {
-  const { tenant = 'large', destination = 'example.org', shard = 1, state = 'ready', epoch = 0, dueAtMs } = wanted
+  const { tenant = 'large', recipientDomain = 'example.org', shard = 1, state = 'ready', epoch = 0, dueAtMs } = wanted
   const rows = Array.from({ length: count }, () => ({
     tenant_id: tenant,
     email_id: `email${String(next++).padStart(6, '0')}`,
     shard,
-    destination,
+    recipientDomain,
     state,
     epoch,
     due_at: dueAtMs === undefined ? null : new Date(dueAtMs),
@@ -66,10 +66,10 @@ const countOf = (claimed: readonly Claimed[], tenantId: string) => claimed.filte
 
 describe('a claim', () => {
   test('takes nothing for a paused destination, and what is for others', async () => {
-    await add(3, { destination: 'paused.example' })
-    await add(2, { destination: 'open.example' })
+    await add(3, { recipientDomain: 'paused.example' })
+    await add(2, { recipientDomain: 'open.example' })
     const claimed = await claim(db, { ...wish, paused: ['paused.example'] })
-    expect(claimed.map((one) => one.destination)).toEqual(['open.example', 'open.example'])
+    expect(claimed.map((one) => one.recipientDomain)).toEqual(['open.example', 'open.example'])
     expect(await claim(db, wish)).toHaveLength(3)
   })
 
@@ -89,24 +89,28 @@ describe('a claim', () => {
   })
 
   test("a tenant's destinations share its turns", async () => {
-    await add(500, { destination: 'a.example' })
-    await add(2, { destination: 'b.example' })
+    await add(500, { recipientDomain: 'a.example' })
+    await add(2, { recipientDomain: 'b.example' })
     const claimed = await claim(db, { ...wish, most: 10 })
-    expect(claimed.filter((one) => one.destination === 'b.example')).toHaveLength(2)
+    expect(claimed.filter((one) => one.recipientDomain === 'b.example')).toHaveLength(2)
   })
 
   test('a lane whose window is 0 is passed over, others are not', async () => {
-    await add(3, { destination: 'hanging.example' })
-    const others = await add(2, { destination: 'example.org' })
-    const claimed = await claim(db, { ...wish, windows: [{ tenantId: 'large', destination: 'hanging.example', size: 0 }] })
+    await add(3, { recipientDomain: 'hanging.example' })
+    const others = await add(2, { recipientDomain: 'example.org' })
+    const claimed = await claim(db, { ...wish, windows: [{ tenantId: 'large', recipientDomain: 'hanging.example', size: 0 }] })
     expect(idsOf(claimed)).toEqual(others)
   })
 
   test('a lane gives no more than its window', async () => {
-    await add(20, { destination: 'known.example' })
-    await add(20, { destination: 'fresh.example' })
-    const claimed = await claim(db, { ...wish, freshWindow: 4, windows: [{ tenantId: 'large', destination: 'known.example', size: 9 }] })
-    const counts = ['known.example', 'fresh.example'].map((name) => claimed.filter((one) => one.destination === name).length)
+    await add(20, { recipientDomain: 'known.example' })
+    await add(20, { recipientDomain: 'fresh.example' })
+    const claimed = await claim(db, {
+      ...wish,
+      freshWindow: 4,
+      windows: [{ tenantId: 'large', recipientDomain: 'known.example', size: 9 }],
+    })
+    const counts = ['known.example', 'fresh.example'].map((name) => claimed.filter((one) => one.recipientDomain === name).length)
     expect(counts).toEqual([9, 4])
   })
 
@@ -124,15 +128,15 @@ describe('a claim', () => {
   })
 
   test('a tenant with a cursor is taken from behind it', async () => {
-    await add(1, { destination: 'a.example' })
-    const behind = await add(1, { destination: 'b.example' })
+    await add(1, { recipientDomain: 'a.example' })
+    const behind = await add(1, { recipientDomain: 'b.example' })
     expect(idsOf(await claim(db, { ...wish, cursors: new Map([['large', 'a.example']]) }))).toEqual(behind)
   })
 
   test('takes only what is ready in its own shards', async () => {
     const mine = await add(1)
     await add(1, { shard: 2 })
-    for (const state of ['sending', 'deferred', 'waiting', 'held']) await add(1, { state })
+    for (const state of ['sending', 'deferred', 'over_limit', 'held']) await add(1, { state })
     expect(idsOf(await claim(db, wish))).toEqual(mine)
   })
 
@@ -154,14 +158,14 @@ describe('a claim', () => {
 describe('what was claimed and not sent', () => {
   test('is ready again once it is given back', async () => {
     const ids = await add(2)
-    await giveBack(db, await claim(db, wish))
+    await requeueUnsent(db, await claim(db, wish))
     expect(idsOf(await claim(db, wish))).toEqual(ids)
   })
 
   test('is not given back by an owner of an older epoch', async () => {
     await add(1)
     const [claimed] = await claim(db, wish)
-    await giveBack(db, [{ ...(claimed as Claimed), epoch: 4 }])
+    await requeueUnsent(db, [{ ...(claimed as Claimed), epoch: 4 }])
     expect(await db.rows(stateOf)).toMatchObject([{ state: 'sending', epoch: 5 }])
   })
 })
@@ -171,7 +175,7 @@ describe('what was claimed, lost and claimed again', () => {
     await add(1)
     const [claimed] = await claim(db, wish)
     await db.run(countAttempt)
-    await giveBack(db, [claimed as Claimed])
+    await requeueUnsent(db, [claimed as Claimed])
     expect(await db.rows(stateOf)).toMatchObject([{ state: 'sending', epoch: 5 }])
   })
 })
@@ -181,24 +185,24 @@ describe('what an earlier owner left', () => {
     const ids = await add(2, { state: 'sending', epoch: 4 })
     await add(1, { state: 'sending', epoch: 4, shard: 2 })
     await add(1)
-    const found = await findInterrupted(db, wish.shards, [], 100)
+    const found = await findOrphanedClaims(db, wish.shards, [], 100)
     expect(idsOf(found)).toEqual(ids)
     expect(found.map((one) => one.epoch)).toEqual([4, 4])
   })
 
   test('is not what the owner has in its hands', async () => {
     const [held, lost] = (await add(2, { state: 'sending', epoch: 5 })) as [string, string]
-    expect(idsOf(await findInterrupted(db, wish.shards, [held], 100))).toEqual([lost])
+    expect(idsOf(await findOrphanedClaims(db, wish.shards, [held], 100))).toEqual([lost])
   })
 
   test('is not looked for under a newer epoch than the own', async () => {
     await add(1, { state: 'sending', epoch: 6 })
-    expect(await findInterrupted(db, wish.shards, [], 100)).toEqual([])
+    expect(await findOrphanedClaims(db, wish.shards, [], 100)).toEqual([])
   })
 
   test('is found in bounded portions', async () => {
     await add(5, { state: 'sending', epoch: 4 })
-    expect(await findInterrupted(db, wish.shards, [], 3)).toHaveLength(3)
+    expect(await findOrphanedClaims(db, wish.shards, [], 3)).toHaveLength(3)
   })
 })
 
@@ -227,19 +231,19 @@ describe('a deferred recipient', () => {
 
 describe('a due time', () => {
   test('that is further off than the schedule allows is brought back; what the schedule made and what is held stays', async () => {
-    const schedule = { baseMs: 300_000, mostMs: 21_600_000, maxAttempts: 18 }
+    const schedule = { baseMs: 300_000, maxMs: 21_600_000, maxAttempts: 18 }
     const delays = fc.tuple(fc.integer({ min: 1, max: 40 }), fc.double({ min: 0, max: 1, noNaN: true, maxExcluded: true }))
-    fc.assert(fc.property(delays, ([failures, fraction]) => retryDelayMs(failures, schedule, fraction) <= longestRetryMs(schedule)))
+    fc.assert(fc.property(delays, ([failures, random]) => retryDelayMs(failures, schedule, random) <= maxRetryMs(schedule)))
     const day = 86_400_000
     const [stranded] = await add(1, { state: 'deferred', dueAtMs: testTimeMs + 40 * day })
-    const [stays] = await add(1, { state: 'deferred', dueAtMs: testTimeMs + longestRetryMs(schedule) })
+    const [stays] = await add(1, { state: 'deferred', dueAtMs: testTimeMs + maxRetryMs(schedule) })
     const [held] = await add(1, { state: 'held', dueAtMs: testTimeMs + 7 * day })
     await add(1, { state: 'deferred', shard: 2, dueAtMs: testTimeMs + 40 * day })
-    expect(await recall(db, wish.shards, testTimeMs + longestRetryMs(schedule), testTimeMs, 100)).toBe(1)
+    expect(await recall(db, wish.shards, testTimeMs + maxRetryMs(schedule), testTimeMs, 100)).toBe(1)
     const at = new Map((await db.rows(stateOf)).map((one) => [one.emailId, one.dueAt?.getTime()]))
     expect([stranded, stays, held].map((id) => at.get(id ?? ''))).toEqual([
       testTimeMs,
-      testTimeMs + longestRetryMs(schedule),
+      testTimeMs + maxRetryMs(schedule),
       testTimeMs + 7 * day,
     ])
     expect(await promote(db, wish.shards, testTimeMs, 100)).toBe(1)

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { type Clock, silentLog } from '#base'
 import { type Db, sql } from '#db'
-import { forgetProcess, type Leases, openLeases, shardCount, shardLeases } from '#spool'
+import { deregisterProcess, type Leases, openLeases, shardCount, shardLeases } from '#spool'
 import { testDatabase } from '../support/database.ts'
 
 const leaseMs = 1000
@@ -47,14 +47,14 @@ const shardsOf = (leases: Leases) => leases.owned().map((one) => one.shard)
 /** Runs turns of both until they share the shards. */
 async function startTwo(): Promise<[Leases, Leases]> {
   const one = await start('one')
-  await one.turn()
+  await one.tick()
   const other = await start('other')
-  for (let turn = 0; turn < 3; turn++) {
-    await other.turn()
-    await one.turn()
+  for (let tick = 0; tick < 3; tick++) {
+    await other.tick()
+    await one.tick()
   }
   // Each has now seen the other's last heartbeat.
-  await other.turn()
+  await other.tick()
   return [one, other]
 }
 
@@ -62,7 +62,7 @@ describe('leases', () => {
   test('a process alone owns every shard after one turn', async () => {
     const one = await start('one')
     expect(one.owned()).toEqual([])
-    await one.turn()
+    await one.tick()
     expect(one.owned()).toHaveLength(shardCount)
   })
 
@@ -75,17 +75,17 @@ describe('leases', () => {
   test('a shard that is still being worked on goes on being claimed from, and is given up once it is idle', async () => {
     let busy = true
     const one = await start('one', () => !busy)
-    await one.turn()
+    await one.tick()
     const other = await start('other')
-    await other.turn()
-    await one.turn()
-    await other.turn()
+    await other.tick()
+    await one.tick()
+    await other.tick()
     const held = await db.rows(owners)
     expect([one.owned().length, other.owned().length, held]).toEqual([64, 0, [{ owner: 'one', shards: 64 }]])
     busy = false
-    await one.turn()
-    await one.turn()
-    await other.turn()
+    await one.tick()
+    await one.tick()
+    await other.tick()
     expect([one.owned().length, other.owned().length]).toEqual([32, 32])
   })
 
@@ -93,9 +93,9 @@ describe('leases', () => {
     const [one, other] = await startTwo()
     const [shard] = other.owned()
     expect(shard?.epoch).toBe(2)
-    expect(other.holds(shard?.shard ?? -1, 2)).toBe(true)
-    expect(other.holds(shard?.shard ?? -1, 1)).toBe(false)
-    expect(one.holds(shard?.shard ?? -1, 1)).toBe(false)
+    expect(other.owns(shard?.shard ?? -1, 2)).toBe(true)
+    expect(other.owns(shard?.shard ?? -1, 1)).toBe(false)
+    expect(one.owns(shard?.shard ?? -1, 1)).toBe(false)
   })
 
   test('a process whose beat stands still stops believing in its lease before another takes its shards', async () => {
@@ -107,12 +107,12 @@ describe('leases', () => {
       [999, false],
     ] as const) {
       clock.moveMs(passedMs - clock.monotonicMs())
-      await living.turn()
-      expect([still.holds(shard, epoch), living.owned().length], `after ${passedMs} ms`).toEqual([believes, 32])
+      await living.tick()
+      expect([still.owns(shard, epoch), living.owned().length], `after ${passedMs} ms`).toEqual([believes, 32])
     }
     expect(still.owned()).toEqual([])
     clock.moveMs(1)
-    await living.turn()
+    await living.tick()
     expect(living.owned()).toHaveLength(shardCount)
     expect(living.owned().find((one) => one.shard === shard)?.epoch).toBe(epoch + 1)
   })
@@ -120,18 +120,18 @@ describe('leases', () => {
   test('a process that comes back after it was taken for dead starts under a new name and is given its share again', async () => {
     const [still, living] = await startTwo()
     const before = still.owned()
-    for (let turn = 0; turn < 2; turn++) {
+    for (let tick = 0; tick < 2; tick++) {
       clock.moveMs(leaseMs / 2)
-      await living.turn()
+      await living.tick()
     }
-    await still.turn()
+    await still.tick()
     expect((await db.rows(processes)).map((one) => one.id)).toEqual(['one-again', 'other'])
-    for (let turn = 0; turn < 2; turn++) {
-      await living.turn()
-      await still.turn()
+    for (let tick = 0; tick < 2; tick++) {
+      await living.tick()
+      await still.tick()
     }
     expect([still.owned().length, living.owned().length]).toEqual([32, 32])
-    expect(before.some(({ shard, epoch }) => still.holds(shard, epoch))).toBe(false)
+    expect(before.some(({ shard, epoch }) => still.owns(shard, epoch))).toBe(false)
   })
 
   test('the lease counts from the moment the beat was begun, not from its answer', async () => {
@@ -154,7 +154,7 @@ describe('leases', () => {
       leased: shardLeases,
       isIdle: () => true,
     })
-    await leases.turn()
+    await leases.tick()
     slow.moveMs(749 - slow.monotonicMs())
     expect(leases.owned()).toHaveLength(shardCount)
     slow.moveMs(1)
@@ -168,14 +168,14 @@ describe('leases', () => {
     const both = await startTwo()
     const [one, other] = both
     // It has seen the other's last heartbeat, which will no longer change.
-    await one.turn()
+    await one.tick()
     const before = [one.owned(), other.owned()]
     away = true
     clock.moveMs(leaseMs * 3)
-    for (const leases of both) await expect(leases.turn()).rejects.toThrow('away')
+    for (const leases of both) await expect(leases.tick()).rejects.toThrow('away')
     expect([one.owned(), other.owned()]).toEqual([[], []])
     away = false
-    for (const leases of both) await leases.turn()
+    for (const leases of both) await leases.tick()
     expect([one.owned(), other.owned()]).toEqual(before)
   })
 
@@ -183,25 +183,25 @@ describe('leases', () => {
     const [one, other] = await startTwo()
     await one.close()
     expect(one.owned()).toEqual([])
-    await other.turn()
+    await other.tick()
     expect(other.owned()).toHaveLength(shardCount)
   })
 
   test('a process that certainly has ended is forgotten under its later names too', async () => {
     const one = await start('one')
-    await one.turn()
-    await forgetProcess(db, shardLeases, 'one')
-    await one.turn()
-    await one.turn()
+    await one.tick()
+    await deregisterProcess(db, shardLeases, 'one')
+    await one.tick()
+    await one.tick()
     expect(await db.rows(owners)).toEqual([{ owner: 'one-again', shards: 64 }])
-    await forgetProcess(db, shardLeases, 'one')
+    await deregisterProcess(db, shardLeases, 'one')
     expect(await db.rows(owners)).toEqual([{ owner: null, shards: 64 }])
   })
 
   test('shards of an owner that is not registered become free', async () => {
     await db.script("update shard_leases set owner = 'nobody' where shard < 10")
     const one = await start('one')
-    await one.turn()
+    await one.tick()
     expect(one.owned()).toHaveLength(shardCount)
   })
 })

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { testCertificate } from './certificate.ts'
-import { untilItGreets } from './greets.ts'
+import { waitForBanner } from './wait-for-banner.ts'
 
 /** Debian's, whatever other is installed. */
 const program = '/usr/bin/python3'
@@ -20,17 +20,17 @@ export function missingAiosmtpd(): string | undefined {
   }
 }
 
-export interface Taken {
+export interface ReceivedMessage {
   recipients: string[]
   octets: Buffer
 }
 
-export async function startAiosmtpd(given: { host: string; port: number; mostOctets: number }) {
+export async function startAiosmtpd(given: { host: string; port: number; maxOctets: number }) {
   const folder = mkdtempSync(join(tmpdir(), 'postrider-aiosmtpd-'))
   const [cert, key] = ['cert.pem', 'key.pem'].map((name) => join(folder, name)) as [string, string]
   writeFileSync(cert, testCertificate.cert)
   writeFileSync(key, testCertificate.key)
-  const child = spawn(program, [script, given.host, String(given.port), String(given.mostOctets), cert, key], {
+  const child = spawn(program, [script, given.host, String(given.port), String(given.maxOctets), cert, key], {
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   let [printed, said] = ['', '']
@@ -41,9 +41,9 @@ export async function startAiosmtpd(given: { host: string; port: number; mostOct
     said += octets.toString()
   })
   const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()))
-  await untilItGreets(given, () => (child.exitCode === null ? undefined : `aiosmtpd does not run: ${said}`))
+  await waitForBanner(given, () => (child.exitCode === null ? undefined : `aiosmtpd does not run: ${said}`))
   return {
-    taken: (): Taken[] =>
+    taken: (): ReceivedMessage[] =>
       printed
         .split('\n')
         .slice(0, -1)

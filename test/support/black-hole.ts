@@ -16,7 +16,7 @@ const program = `
   })`
 /** As long as this without an answer: the queue is full. */
 const silentMs = 300
-const mostFillers = 20
+const maxFillers = 20
 
 /** `port` 0: any. */
 export async function startBlackHole(host: string, port = 0): Promise<BlackHole> {
@@ -37,7 +37,7 @@ export async function startBlackHole(host: string, port = 0): Promise<BlackHole>
         resolve(true)
       })
     })
-  while (await isTaken()) if (fillers.length > mostFillers) throw new Error('the queue of connections is never full')
+  while (await isTaken()) if (fillers.length > maxFillers) throw new Error('the queue of connections is never full')
   return {
     port: listening,
     async [Symbol.asyncDispose]() {

@@ -12,7 +12,7 @@ export interface Picture {
 }
 
 export interface Chromium extends AsyncDisposable {
-  /** The first `height` pixels of the document, or all that it has up to `mostHeight`. */
+  /** The first `height` pixels of the document, or all that it has up to `maxHeight`. */
   picture(html: string, height?: number): Promise<Picture>
 }
 
@@ -23,7 +23,7 @@ interface Answer {
 }
 
 const width = 700
-const mostHeight = 12_000
+const maxHeight = 12_000
 
 export async function startChromium(path = '/usr/bin/chromium'): Promise<Chromium> {
   const folder = await mkdtemp(join(tmpdir(), 'postrider-chromium-'))
@@ -72,7 +72,7 @@ export async function startChromium(path = '/usr/bin/chromium'): Promise<Chromiu
       await tell('Page.setDocumentContent', { frameId: frameTree.frame.id, html })
       const { cssContentSize } = await tell<{ cssContentSize: { height: number } }>('Page.getLayoutMetrics')
       const height = Math.ceil(cssContentSize.height)
-      const clip = { x: 0, y: 0, width, height: Math.min(wanted ?? height, mostHeight), scale: 1 }
+      const clip = { x: 0, y: 0, width, height: Math.min(wanted ?? height, maxHeight), scale: 1 }
       const { data } = await tell<{ data: string }>('Page.captureScreenshot', { format: 'png', captureBeyondViewport: true, clip })
       return { height, png: Buffer.from(data, 'base64') }
     },

@@ -2,7 +2,7 @@
 import { inject } from 'vitest'
 import { openIds, systemRandom } from '#base'
 import { type Db, openDb } from '#db'
-import { databaseAt } from './address.ts'
+import { databaseAt } from './database-url.ts'
 
 /** The time of tests with a clock of their own: noon of 20 November 2026, UTC. */
 export const testTimeMs = Date.UTC(2026, 10, 20, 12)

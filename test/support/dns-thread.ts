@@ -5,7 +5,7 @@ import { startTestDns, type TestDns } from './test-dns.ts'
 
 const role = 'DNS for tests'
 
-type Told = { set: Parameters<TestDns['set']> } | { fail: Parameters<TestDns['fail']> } | 'answer'
+type ThreadCommand = { set: Parameters<TestDns['set']> } | { fail: Parameters<TestDns['fail']> } | 'answer'
 
 export interface ThreadedDns extends Pick<TestDns, 'address' | 'set' | 'fail'>, AsyncDisposable {
   /** Resolves when all that was told before is so. */
@@ -15,7 +15,7 @@ export interface ThreadedDns extends Pick<TestDns, 'address' | 'set' | 'fail'>, 
 export async function startThreadedDns(): Promise<ThreadedDns> {
   const thread = new Worker(new URL(import.meta.url), { workerData: role })
   const [address] = (await once(thread, 'message')) as [string]
-  const tell = (told: Told) => thread.postMessage(told)
+  const tell = (told: ThreadCommand) => thread.postMessage(told)
   return {
     address,
     set: (...set) => tell({ set }),
@@ -33,7 +33,7 @@ if (workerData === role && parentPort) {
   const port = parentPort
   // As resolvers have it: what three processes ask at once is answered late on a busy machine, but answered.
   const dns = await startTestDns({}, 2_000_000)
-  port.on('message', (told: Told) => {
+  port.on('message', (told: ThreadCommand) => {
     if (told === 'answer') port.postMessage('settled')
     else if ('set' in told) dns.set(...told.set)
     else dns.fail(...told.fail)

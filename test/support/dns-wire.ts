@@ -24,7 +24,7 @@ export interface Query {
   /** It asks for the verdict of DNSSEC: the DO bit. */
   wantsDnssec: boolean
   /** What the asker takes over UDP (RFC 6891). */
-  mostOctets: number
+  maxOctets: number
 }
 
 export function readQuery(octets: Buffer): Query | undefined {
@@ -47,7 +47,7 @@ export function readQuery(octets: Buffer): Query | undefined {
     type: Object.entries(types).find(([, code]) => code === number)?.[0] ?? `TYPE${number}`,
     hasEdns: hasOpt,
     wantsDnssec: hasOpt && end + 9 <= octets.length && (octets.readUInt16BE(end + 7) & 0x8000) !== 0,
-    mostOctets: Math.max(smallestUdp, hasOpt ? octets.readUInt16BE(end + 3) : 0),
+    maxOctets: Math.max(smallestUdp, hasOpt ? octets.readUInt16BE(end + 3) : 0),
   }
 }
 

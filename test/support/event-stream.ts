@@ -1,6 +1,6 @@
 /** A reader of server-sent events: connects, reads when asked, and keeps what came. */
 
-export interface Told {
+export interface StreamedEvent {
   id: string
   event: string
   data: { event: string; timestamp: number; uuid: string; tenant_id: string; payload: Record<string, never> }
@@ -10,7 +10,7 @@ export interface EventStream extends AsyncDisposable {
   status: number
   headers: Headers
   text: () => string
-  told: () => Told[]
+  told: () => StreamedEvent[]
   /** The id to go on from, whether an event had it or not. */
   lastId: () => string
   /** Resolves when the server ended it: 'end', or what went wrong. */
@@ -49,7 +49,8 @@ export async function openEventStream(port: number, path: string, key: string, h
     status: answer.status,
     headers: answer.headers,
     text: () => text,
-    told: () => blocks().flatMap(({ id, event, data }) => (data === undefined ? [] : [{ id, event, data: JSON.parse(data) } as Told])),
+    told: () =>
+      blocks().flatMap(({ id, event, data }) => (data === undefined ? [] : [{ id, event, data: JSON.parse(data) } as StreamedEvent])),
     lastId: () => blocks().findLast(({ id }) => id !== undefined)?.id ?? '',
     ended,
     close,

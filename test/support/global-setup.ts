@@ -8,8 +8,8 @@ import { join } from 'node:path'
 import type { TestProject } from 'vitest/node'
 import { openIds, silentLog, systemClock, systemRandom } from '#base'
 import { embeddedUrlIfRunning, ensurePartitions, migrate, openDb, type PartitionedTable, sql, startEmbedded } from '#db'
-import { databaseAt } from './address.ts'
 import { testTimeMs } from './database.ts'
+import { databaseAt } from './database-url.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {

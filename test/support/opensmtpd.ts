@@ -6,7 +6,7 @@ import { execFileSync, spawn } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { untilItGreets } from './greets.ts'
+import { waitForBanner } from './wait-for-banner.ts'
 
 const program = '/usr/local/lib/opensmtpd-peer/usr/sbin/smtpd'
 const users = ['opensmtpd', 'opensmtpq']
@@ -25,19 +25,19 @@ export function missingOpensmtpd(): string | undefined {
   }
 }
 
-/** Takes mail for `domain`, messages up to `mostOctets`, and passes it on to `next` on 127.0.0.1. Without TLS: every handshake with that of Debian 12 fails. */
+/** Takes mail for `domain`, messages up to `maxOctets`, and passes it on to `next` on 127.0.0.1. Without TLS: every handshake with that of Debian 12 fails. */
 export async function startOpensmtpd(given: {
   host: string
   port: number
   domain: string
   next: number
-  mostOctets: number
+  maxOctets: number
 }): Promise<AsyncDisposable> {
   const folder = mkdtempSync(join(tmpdir(), 'postrider-opensmtpd-'))
   const config = join(folder, 'smtpd.conf')
   writeFileSync(
     config,
-    `smtp max-message-size ${given.mostOctets}
+    `smtp max-message-size ${given.maxOctets}
 listen on ${given.host} port ${given.port} hostname mx.${given.domain}
 action "on" relay host "smtp+notls://127.0.0.1:${given.next}"
 match from any for domain "${given.domain}" action "on"
@@ -51,7 +51,7 @@ match from any for domain "${given.domain}" action "on"
     said += octets.toString()
   })
   const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()))
-  await untilItGreets(given, () => (child.exitCode === null ? undefined : `OpenSMTPD does not run: ${said}`))
+  await waitForBanner(given, () => (child.exitCode === null ? undefined : `OpenSMTPD does not run: ${said}`))
   return {
     async [Symbol.asyncDispose]() {
       child.kill()

@@ -56,7 +56,7 @@ interface Records {
   ttlS: number
 }
 
-const longestChain = 64
+const maxChain = 64
 
 /** `bufferOctets`: how much of what was asked may lie unread. */
 export async function startTestDns(zones: Zones = {}, bufferOctets?: number): Promise<TestDns> {
@@ -105,7 +105,7 @@ export async function startTestDns(zones: Zones = {}, bufferOctets?: number): Pr
     const answers: Buffer[] = []
     let at = name
     let authentic = isSigned(at)
-    for (let step = 0; step < longestChain; step++) {
+    for (let step = 0; step < maxChain; step++) {
       const records = recordsOf(at)
       if (!records) return { rcode: exists(at) ? rcodes.NOERROR : rcodes.NXDOMAIN, answers, authentic }
       const alias = type === 'CNAME' ? undefined : records.get('CNAME')
@@ -159,7 +159,7 @@ export async function startTestDns(zones: Zones = {}, bufferOctets?: number): Pr
       case 'garbage':
         return [{ octets: Buffer.concat([query.subarray(0, 2), Buffer.alloc(40, 0xff)]) }]
       case undefined:
-        return [over === 'udp' && truth.octets.length > asked.mostOctets ? cut : truth]
+        return [over === 'udp' && truth.octets.length > asked.maxOctets ? cut : truth]
     }
   }
 

@@ -2,7 +2,7 @@
 import { openIds, silentLog, systemClock, systemRandom } from '#base'
 import { openDb } from '#db'
 import { startSending } from '#webhooks'
-import { loopbackPost, plainBodies, sendingConfig, sendingSecrets } from './sending-parts.ts'
+import { loopbackPost, plainBodies, sendingConfig, sendingSecrets } from './webhook-sender-parts.ts'
 
 const [, , url = '', processId = ''] = process.argv
 const db = await openDb({ url, poolSize: 4, applicationName: 'test webhooks', log: silentLog })

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { openIds, openSecrets, systemRandom } from '#base'
 import { openTokens, trackHtml } from '#tracking'
 import { corpus } from '../corpus/html/corpus.ts'
-import { faultsOf } from '../support/html.ts'
+import { faultsOf } from '../support/parse-html.ts'
 
 const ids = openIds(systemRandom)
 const tokens = openTokens(openSecrets('a secret of tests', systemRandom))

@@ -6,11 +6,11 @@ import type { Db } from '#db'
 import { listAudit } from '#members'
 import { openTenants } from '#tenants'
 import { openForward, openWebhooks, rotateInstallationKey } from '#webhooks'
-import { type HandMoved, handMoved } from '../support/clock.ts'
-import { runHere } from '../support/command.ts'
 import { type TestDatabase, testDatabase } from '../support/database.ts'
-import { type Received, type Receiver, startReceiver } from '../support/receiver.ts'
-import { loopbackPost, sendingSecrets as secrets, sendingConfig } from '../support/sending-parts.ts'
+import { runHere } from '../support/run-command.ts'
+import { type HandMoved, handMoved } from '../support/test-clock.ts'
+import { type Received, type Receiver, startReceiver } from '../support/webhook-receiver.ts'
+import { loopbackPost, sendingSecrets as secrets, sendingConfig } from '../support/webhook-sender-parts.ts'
 
 const ids = openIds(systemRandom)
 const minuteMs = 60_000
@@ -127,7 +127,8 @@ describe('a key that replaces another', () => {
     clock.moveMs(dayMs)
     const code = await runHere(['webhook', 'rotate-key', '--json'], {
       environment: { USER: 'ann' },
-      withHouse: (work) => work({ config: readConfig({}), db: database.db, clock, ids, random: systemRandom, secrets, version: 'test' }),
+      withInstallation: (work) =>
+        work({ config: readConfig({}), db: database.db, clock, ids, random: systemRandom, secrets, version: 'test' }),
       print: (text) => printed.push(text),
     })
     expect(code).toBe(0)
@@ -135,7 +136,7 @@ describe('a key that replaces another', () => {
     expect(Date.parse(signsFrom)).toBe(clock.nowMs() + 2 * hourMs)
     expect(kidsOf(await openProcess().published())).toEqual([old, kid])
     const { entries } = await listAudit(database.db, { tenantId: null }, { number: 1, size: 10 })
-    expect(entries).toMatchObject([{ act: 'webhook.rotate-key', actor: { kind: 'command', name: 'ann' } }])
+    expect(entries).toMatchObject([{ action: 'webhook.rotate-key', actor: { kind: 'command', name: 'ann' } }])
   })
 })
 

@@ -2,14 +2,14 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
-import { get, post, remove } from '../api.ts'
-import { Badge, Button, Code, Copy, Empty, Field, Heading, Problem, Time } from '../parts/basics.tsx'
-import { Confirm, FormDialog } from '../parts/dialogs.tsx'
-import { BackTo, RowLink, Waiting } from '../parts/listing.tsx'
-import { useParam } from '../parts/params.ts'
+import { get, post, remove } from '../api-client.ts'
+import type { DnsRecord, Domain, DomainItem } from '../api-types.ts'
+import { Confirm, FormDialog } from '../parts/action-dialogs.tsx'
+import { Badge, Button, Code, Copy, Empty, Field, Heading, Problem, Time } from '../parts/basic-components.tsx'
+import { BackTo, RowLink, Waiting } from '../parts/paged-lists.tsx'
+import { useParam } from '../parts/url-params.ts'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
-import type { DnsRecord, Domain, DomainItem } from '../types.ts'
 
 const words = texts.domains
 

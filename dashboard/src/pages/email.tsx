@@ -2,17 +2,17 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { useState } from 'react'
-import { get, post } from '../api.ts'
-import { Badge, Button, Copy, Heading, Problem, Sentence, StatusBadge, Time } from '../parts/basics.tsx'
-import { Confirm } from '../parts/dialogs.tsx'
-import { Activity, MadeBy, WebhooksTold } from '../parts/email-around.tsx'
+import { get, post } from '../api-client.ts'
+import type { EmailDetails, EmailMore } from '../api-types.ts'
+import { Confirm } from '../parts/action-dialogs.tsx'
+import { Badge, Button, Copy, Heading, Problem, Sentence, StatusBadge, Time } from '../parts/basic-components.tsx'
 import { EmailContent } from '../parts/email-content.tsx'
+import { Activity, MadeBy, WebhooksTold } from '../parts/email-related.tsx'
 import { Timeline } from '../parts/email-timeline.tsx'
-import { BackTo, Waiting } from '../parts/listing.tsx'
-import { useParam } from '../parts/params.ts'
+import { BackTo, Waiting } from '../parts/paged-lists.tsx'
+import { useParam } from '../parts/url-params.ts'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
-import type { EmailDetails, EmailMore } from '../types.ts'
 
 const everyMs = 3000
 const retryable = ['softfail', 'hardfail', 'bounced', 'held']
@@ -75,7 +75,7 @@ export function EmailPage() {
       <div className="rounded-md border border-line bg-sheet p-4">
         <p className="flex flex-wrap items-center gap-2">
           <StatusBadge status={email.status} /> {email.test && <Badge tone="none">{words.test}</Badge>}{' '}
-          {explanation.cause && <Badge tone="none">{explanation.cause.replaceAll('_', ' ')}</Badge>}
+          {explanation.blockedBy && <Badge tone="none">{explanation.blockedBy.replaceAll('_', ' ')}</Badge>}
           <span>
             <Sentence>{explanation.now}</Sentence>
           </span>

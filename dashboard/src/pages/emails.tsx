@@ -2,21 +2,21 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { type FormEvent, useState } from 'react'
-import { getPage } from '../api.ts'
-import { Badge, Button, Empty, Field, Heading, Pager, Problem, Select, StatusBadge, Time } from '../parts/basics.tsx'
+import { getPage } from '../api-client.ts'
+import { type Email, type Key, statuses } from '../api-types.ts'
+import { Badge, Button, Empty, Field, Heading, Pager, Problem, Select, StatusBadge, Time } from '../parts/basic-components.tsx'
 import { ChooseMail } from '../parts/chart.tsx'
-import { SaveList } from '../parts/files.tsx'
-import { useList } from '../parts/listing.tsx'
-import { useNews } from '../parts/live.ts'
-import { mailOf, testOf, useFilters } from '../parts/params.ts'
+import { useNews } from '../parts/event-stream.ts'
+import { SaveList } from '../parts/file-transfer.tsx'
+import { useList } from '../parts/paged-lists.tsx'
+import { mailOf, testOf, useFilters } from '../parts/url-params.ts'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
-import { type Email, type Key, statuses } from '../types.ts'
 
 /** For changes that are not in the event stream: emails that are accepted but not yet attempted. */
 const everyMs = 5000
 /** The most that the API counts in a search. */
-const mostCounted = 1000
+const maxCounted = 1000
 const words = texts.emails
 const filterNames = ['to', 'from', 'subject', 'status', 'tag', 'domain', 'credentialId', 'metadata', 'after', 'before'] as const
 const typed = ['to', 'from', 'subject', 'tag', 'domain', 'metadata', 'after', 'before'] as const
@@ -74,7 +74,7 @@ export function EmailsPage() {
       {data && (
         <Pager
           {...data}
-          isAtLeast={data.total === mostCounted && isSearch && !filters.to && !filters.from && !filters.tag}
+          isAtLeast={data.total === maxCounted && isSearch && !filters.to && !filters.from && !filters.tag}
           onPage={(page) => change({ page: String(page) })}
         />
       )}

@@ -1,14 +1,14 @@
 /** API keys and SMTP logins: created (shown once), held, revoked. */
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
-import { patch, post, remove } from '../api.ts'
-import { Badge, Button, Field, Heading, Select, Time } from '../parts/basics.tsx'
-import { Confirm, FormDialog, Once, Several } from '../parts/dialogs.tsx'
-import { Listing, useList } from '../parts/listing.tsx'
-import { useFilters } from '../parts/params.ts'
+import { patch, post, remove } from '../api-client.ts'
+import { type Key, permissions } from '../api-types.ts'
+import { Confirm, FormDialog, Once, Several } from '../parts/action-dialogs.tsx'
+import { Badge, Button, Field, Heading, Select, Time } from '../parts/basic-components.tsx'
+import { Listing, useList } from '../parts/paged-lists.tsx'
+import { useFilters } from '../parts/url-params.ts'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
-import { type Key, permissions } from '../types.ts'
 
 const words = texts.keys
 

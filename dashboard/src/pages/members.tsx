@@ -1,12 +1,12 @@
 /** Members: added with a sign-in link, given a new link, removed. For owners. */
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
-import { get, post } from '../api.ts'
-import { Badge, Button, Field, Heading, Problem, Select, Table } from '../parts/basics.tsx'
-import { Confirm, FormDialog, Once } from '../parts/dialogs.tsx'
+import { get, post } from '../api-client.ts'
+import type { Member } from '../api-types.ts'
+import { Confirm, FormDialog, Once } from '../parts/action-dialogs.tsx'
+import { Badge, Button, Field, Heading, Problem, Select, Table } from '../parts/basic-components.tsx'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
-import type { Member } from '../types.ts'
 
 type Listed = Member & { hasPassword: boolean; hasSecondFactor: boolean }
 type What = 'reset' | 'reset-second-factor' | 'remove'

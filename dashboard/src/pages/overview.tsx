@@ -1,8 +1,9 @@
 /** Overview of the mail: volume, outcomes, delivery time, failing domains, use of the send limit, and system health. */
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
-import { get, withQuery } from '../api.ts'
-import { Badge, Empty, Heading, Problem, Section, Table, Time } from '../parts/basics.tsx'
+import { get, withQuery } from '../api-client.ts'
+import type { Health, Recent, SendLimit, Tenant } from '../api-types.ts'
+import { Badge, Empty, Heading, Problem, Section, Table, Time } from '../parts/basic-components.tsx'
 import {
   Chart,
   ChooseMail,
@@ -16,10 +17,9 @@ import {
   sumOf,
   useOverTime,
 } from '../parts/chart.tsx'
-import { mailOf, testOf, useFilters } from '../parts/params.ts'
+import { mailOf, testOf, useFilters } from '../parts/url-params.ts'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
-import type { Health, Recent, SendLimit, Tenant } from '../types.ts'
 
 const everyMs = 15_000
 const words = texts.overview
@@ -40,8 +40,8 @@ function usePaused() {
     refetchInterval: everyMs,
   })
   const looked = member.tenantId === null ? tenants : own.data ? [own.data] : []
-  return looked.flatMap(({ id, name, pausedBecause: because }) =>
-    because !== null && (tenantId === undefined || tenantId === id) ? [{ id, name, because }] : [],
+  return looked.flatMap(({ id, name, pauseReason: reason }) =>
+    reason !== null && (tenantId === undefined || tenantId === id) ? [{ id, name, reason }] : [],
   )
 }
 
@@ -69,9 +69,9 @@ export function OverviewPage() {
         <ChoosePeriod period={period} onChange={(next) => change({ period: next })} />
       </Heading>
       <Problem error={series.error ?? recent.error} />
-      {paused.map(({ id, name, because }) => (
+      {paused.map(({ id, name, reason }) => (
         <div key={id} role="alert" className="mb-3 rounded-md bg-bad-back p-3 text-sm text-bad">
-          <p className="font-semibold">{words.paused(name, because)}</p>
+          <p className="font-semibold">{words.paused(name, reason)}</p>
           <p>{words.resume}</p>
         </div>
       ))}
@@ -126,8 +126,8 @@ const FailingTable = ({ recent }: { recent: Recent }) => (
     ) : (
       <Table label={words.failing} columns={words.failingColumns}>
         {recent.failing.map((one) => (
-          <tr key={one.destination}>
-            <td className="min-w-36 font-medium [overflow-wrap:anywhere]">{one.destination}</td>
+          <tr key={one.recipientDomain}>
+            <td className="min-w-36 font-medium [overflow-wrap:anywhere]">{one.recipientDomain}</td>
             <td>{one.deferred}</td>
             <td>{one.failed}</td>
             <td>{one.bounced}</td>
@@ -164,11 +164,11 @@ function HealthTable() {
   return (
     <Section title={words.health}>
       <Table label={words.health} columns={words.healthColumns}>
-        {findings.map(([name, isWell, said]) => (
+        {findings.map(([name, isHealthy, said]) => (
           <tr key={name}>
             <td className="font-medium">{name}</td>
             <td>
-              <Badge tone={isWell ? 'good' : 'bad'}>{isWell ? words.well : words.notWell}</Badge>
+              <Badge tone={isHealthy ? 'good' : 'bad'}>{isHealthy ? words.healthy : words.degraded}</Badge>
             </td>
             <td>{said}</td>
           </tr>

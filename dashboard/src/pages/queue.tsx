@@ -1,12 +1,12 @@
 /** Queued mail by recipient domain, with pause, resume and retry. For owners of the organisation. */
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
-import { get, post, withQuery } from '../api.ts'
-import { Badge, Button, Empty, Field, Heading, Problem, Section, Table, Time } from '../parts/basics.tsx'
-import { Confirm, FormDialog } from '../parts/dialogs.tsx'
+import { get, post, withQuery } from '../api-client.ts'
+import type { Queue, QueuePause } from '../api-types.ts'
+import { Confirm, FormDialog } from '../parts/action-dialogs.tsx'
+import { Badge, Button, Empty, Field, Heading, Problem, Section, Table, Time } from '../parts/basic-components.tsx'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
-import type { Queue, Stop } from '../types.ts'
 
 const everyMs = 5000
 const words = texts.queue
@@ -38,37 +38,37 @@ export function QueuePage() {
       <p aria-live="polite" className="mb-2 text-sm empty:mb-0">
         {flush.data && words.flushed(flush.data.emails)}
       </p>
-      {data?.destinations.length === 0 && <Empty>{words.empty}</Empty>}
-      {data && data.destinations.length > 0 && (
+      {data?.recipientDomains.length === 0 && <Empty>{words.empty}</Empty>}
+      {data && data.recipientDomains.length > 0 && (
         <Table label={texts.pages.queue} columns={words.columns}>
-          {data.destinations.map((one) => (
-            <tr key={one.destination}>
+          {data.recipientDomains.map((one) => (
+            <tr key={one.recipientDomain}>
               <td className="font-medium">
-                {one.destination} {one.pausedBecause !== null && <Badge tone="wait">{words.paused}</Badge>}
+                {one.recipientDomain} {one.pauseReason !== null && <Badge tone="wait">{words.paused}</Badge>}
                 <span className="mt-2 flex gap-2">
                   <Button
-                    aria-label={words.flushOf(one.destination)}
+                    aria-label={words.flushOf(one.recipientDomain)}
                     disabled={flush.isPending || one.deferred === 0}
-                    onClick={() => flush.mutate(one.destination)}
+                    onClick={() => flush.mutate(one.recipientDomain)}
                   >
                     {words.flush}
                   </Button>
-                  {one.pausedBecause === null ? (
-                    <Button aria-label={words.pauseOf(one.destination)} onClick={() => setPausing(one.destination)}>
+                  {one.pauseReason === null ? (
+                    <Button aria-label={words.pauseOf(one.recipientDomain)} onClick={() => setPausing(one.recipientDomain)}>
                       {words.pause}
                     </Button>
                   ) : (
                     <Button
-                      aria-label={words.resumeOf(one.destination)}
+                      aria-label={words.resumeOf(one.recipientDomain)}
                       disabled={resume.isPending}
-                      onClick={() => resume.mutate({ destination: one.destination })}
+                      onClick={() => resume.mutate({ destination: one.recipientDomain })}
                     >
                       {words.resume}
                     </Button>
                   )}
                 </span>
               </td>
-              <td className="tabular-nums">{(one.ready + one.waiting).toLocaleString()}</td>
+              <td className="tabular-nums">{(one.ready + one.overLimit).toLocaleString()}</td>
               <td className="tabular-nums">{one.sending.toLocaleString()}</td>
               <td className="tabular-nums">
                 {one.deferred.toLocaleString()}
@@ -84,13 +84,13 @@ export function QueuePage() {
               </td>
               <td className="tabular-nums">{one.perMinute.toLocaleString()}</td>
               <td className="min-w-40 [overflow-wrap:anywhere]">
-                {(one.waitsFor ?? one.lastReply?.output ?? one.lastReply?.details ?? '').slice(0, 200) || one.lastReply?.details}
+                {(one.delayReason ?? one.lastReply?.output ?? one.lastReply?.details ?? '').slice(0, 200) || one.lastReply?.details}
               </td>
             </tr>
           ))}
         </Table>
       )}
-      {data && data.stops.length > 0 && <Stops stops={data.stops} onResume={(place) => resume.mutate(place)} />}
+      {data && data.pauses.length > 0 && <Stops pauses={data.pauses} onResume={(place) => resume.mutate(place)} />}
       {data && <InForce queue={data} />}
       {pausing !== undefined && <PauseDialog destination={pausing} onClose={() => setPausing(undefined)} onDone={refresh} />}
       {flushing && (
@@ -110,18 +110,18 @@ export function QueuePage() {
   )
 }
 
-function Stops({ stops, onResume }: { stops: readonly Stop[]; onResume: (place: Place) => void }) {
+function Stops({ pauses, onResume }: { pauses: readonly QueuePause[]; onResume: (place: Place) => void }) {
   const { tenants } = useHere()
   return (
-    <Section title={words.stops}>
-      <Table label={words.stops} columns={words.stopColumns}>
-        {stops.map((one) => (
+    <Section title={words.pauses}>
+      <Table label={words.pauses} columns={words.stopColumns}>
+        {pauses.map((one) => (
           <tr key={`${one.tenantId} ${one.kind} ${one.name}`}>
             <td className="font-medium">{one.name}</td>
             <td>
               {words.kinds[one.kind]} {tenants.find(({ id }) => id === one.tenantId)?.name}
             </td>
-            <td className="min-w-40 [overflow-wrap:anywhere]">{one.because}</td>
+            <td className="min-w-40 [overflow-wrap:anywhere]">{one.reason}</td>
             <td>
               <Time at={one.at} />
             </td>
@@ -150,13 +150,13 @@ const InForce = ({ queue: { providers, warmUps } }: { queue: Queue }) => (
             <td className="font-medium">{one.provider}</td>
             <td>{one.source || '–'}</td>
             <td className="tabular-nums">
-              {one.open} / {one.connections}
+              {one.connectionsOpen} / {one.connections}
             </td>
             <td>
               {one.rate === null ? words.anyRate : words.rate(one.rate.toFixed(1))}
-              {one.restsUntilMs !== null && one.restsUntilMs > Date.now() && (
+              {one.backoffUntilMs !== null && one.backoffUntilMs > Date.now() && (
                 <span className="block text-soft">
-                  {words.rests} <Time at={new Date(one.restsUntilMs).toISOString()} />
+                  {words.backsOff} <Time at={new Date(one.backoffUntilMs).toISOString()} />
                 </span>
               )}
             </td>
@@ -176,12 +176,12 @@ const InForce = ({ queue: { providers, warmUps } }: { queue: Queue }) => (
 
 function PauseDialog({ destination, onClose, onDone }: { destination: string; onClose: () => void; onDone: () => Promise<void> }) {
   const [name, setName] = useState(destination)
-  const [because, setBecause] = useState('')
+  const [reason, setBecause] = useState('')
   return (
     <FormDialog
       title={words.pauseTitle}
       action={words.pause}
-      run={() => post('/dashboard/api/queue/pause', { destination: name.trim(), ...(because ? { because } : {}) })}
+      run={() => post('/dashboard/api/queue/pause', { destination: name.trim(), ...(reason ? { reason } : {}) })}
       onDone={async () => {
         onClose()
         await onDone()
@@ -189,7 +189,7 @@ function PauseDialog({ destination, onClose, onDone }: { destination: string; on
       onClose={onClose}
     >
       <Field label={words.destination} help={words.pauseHelp} required value={name} onChange={(event) => setName(event.target.value)} />
-      <Field label={words.because} maxLength={200} value={because} onChange={(event) => setBecause(event.target.value)} />
+      <Field label={words.reason} maxLength={200} value={reason} onChange={(event) => setBecause(event.target.value)} />
     </FormDialog>
   )
 }

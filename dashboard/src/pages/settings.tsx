@@ -1,11 +1,11 @@
 /** The person's two-factor authentication; for owners of the organisation also the doctor's check results and the settings in force. */
 import { useMutation, useQuery } from '@tanstack/react-query'
-import { get, post } from '../api.ts'
-import { Badge, Button, Heading, Problem, Section } from '../parts/basics.tsx'
-import { Waiting } from '../parts/listing.tsx'
+import { get, post } from '../api-client.ts'
+import { Badge, Button, Heading, Problem, Section } from '../parts/basic-components.tsx'
+import { Waiting } from '../parts/paged-lists.tsx'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
-import { SecondFactor } from './second-factor.tsx'
+import { SecondFactor } from './two-factor.tsx'
 
 export function SettingsPage() {
   const { member } = useHere()
@@ -26,11 +26,11 @@ export function SettingsPage() {
   )
 }
 
-interface Finding {
-  name: string
+interface CheckResult {
+  check: string
   status: 'ok' | 'warning' | 'problem' | 'unknown'
-  found: string
-  do: string | null
+  detail: string
+  remedy: string | null
 }
 
 const tones = { ok: 'good', warning: 'wait', problem: 'bad', unknown: 'none' } as const
@@ -39,7 +39,7 @@ const order = ['problem', 'warning', 'unknown', 'ok'] as const
 
 function Doctor() {
   const { doctor: words } = texts
-  const examine = useMutation({ mutationFn: () => post<{ findings: Finding[] }>('/dashboard/api/doctor') })
+  const examine = useMutation({ mutationFn: () => post<{ findings: CheckResult[] }>('/dashboard/api/doctor') })
   const findings = examine.data?.findings ?? []
   return (
     <Section title={words.title}>
@@ -63,14 +63,14 @@ function Doctor() {
         <ul aria-label={words.title} className="divide-y divide-line rounded-md border border-line">
           {order
             .flatMap((status) => findings.filter((one) => one.status === status))
-            .map(({ name, status, found, do: todo }, index) => (
+            .map(({ check, status, detail, remedy: todo }, index) => (
               // biome-ignore lint/suspicious/noArrayIndexKey: findings may share a name, and never move
               <li key={index} className="flex flex-col gap-1 p-3 text-sm [overflow-wrap:anywhere]">
                 <p className="flex flex-wrap items-center gap-2">
                   <Badge tone={tones[status]}>{words.status[status]}</Badge>
-                  <span className="font-medium">{name}</span>
+                  <span className="font-medium">{check}</span>
                 </p>
-                <p>{found}</p>
+                <p>{detail}</p>
                 {todo !== null && <p className="text-soft">{todo}</p>}
               </li>
             ))}

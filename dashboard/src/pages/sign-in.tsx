@@ -2,8 +2,8 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { type FormEvent, useState } from 'react'
-import { ApiError, post } from '../api.ts'
-import { Button, Field, PasswordField, Problem, Select, useTitle } from '../parts/basics.tsx'
+import { ApiError, post } from '../api-client.ts'
+import { Button, Field, PasswordField, Problem, Select, useTitle } from '../parts/basic-components.tsx'
 import { texts } from '../texts.ts'
 
 const { signIn: words } = texts

@@ -2,16 +2,16 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { type FormEvent, useState } from 'react'
-import { post, remove, withQuery } from '../api.ts'
-import { Badge, Button, Dialog, Field, Heading, Problem, Time } from '../parts/basics.tsx'
+import { post, remove, withQuery } from '../api-client.ts'
+import type { Suppression } from '../api-types.ts'
+import { Confirm, FormDialog } from '../parts/action-dialogs.tsx'
+import { Badge, Button, Dialog, Field, Heading, Problem, Time } from '../parts/basic-components.tsx'
 import { readCsv } from '../parts/csv.ts'
-import { Confirm, FormDialog } from '../parts/dialogs.tsx'
-import { Progress, SaveList } from '../parts/files.tsx'
-import { Listing, useList } from '../parts/listing.tsx'
-import { useFilters } from '../parts/params.ts'
+import { Progress, SaveList } from '../parts/file-transfer.tsx'
+import { Listing, useList } from '../parts/paged-lists.tsx'
+import { useFilters } from '../parts/url-params.ts'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
-import type { Suppression } from '../types.ts'
 
 const words = texts.suppressions
 
@@ -175,13 +175,13 @@ function Import({ onClose, onDone }: { onClose: () => void; onDone: () => Promis
   )
 }
 
-const longestReason = 500
+const maxReasonLength = 500
 
 function entriesOf(text: string): { address: string; reason?: string }[] {
   const rows = readCsv(text)
   if (!rows[0]?.[0]?.includes('@')) rows.shift()
   return rows.map(([address = '', reason = '']) => ({
     address: address.trim(),
-    ...(reason.trim() ? { reason: reason.trim().slice(0, longestReason) } : {}),
+    ...(reason.trim() ? { reason: reason.trim().slice(0, maxReasonLength) } : {}),
   }))
 }

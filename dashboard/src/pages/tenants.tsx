@@ -2,14 +2,14 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { useState } from 'react'
-import { get, patch, post, remove, withQuery } from '../api.ts'
-import { Badge, Button, Field, Heading, Select, Time } from '../parts/basics.tsx'
-import { Confirm, FormDialog } from '../parts/dialogs.tsx'
-import { Listing, useList } from '../parts/listing.tsx'
-import { useFilters } from '../parts/params.ts'
+import { get, patch, post, remove, withQuery } from '../api-client.ts'
+import type { Tenant } from '../api-types.ts'
+import { Confirm, FormDialog } from '../parts/action-dialogs.tsx'
+import { Badge, Button, Field, Heading, Select, Time } from '../parts/basic-components.tsx'
+import { Listing, useList } from '../parts/paged-lists.tsx'
+import { useFilters } from '../parts/url-params.ts'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
-import type { Tenant } from '../types.ts'
 
 const words = texts.tenants
 const statuses = Object.entries(words.status).map(([value, label]) => ({ value, label }))
@@ -18,7 +18,7 @@ interface Standing {
   ceilings: Record<string, number>
   paused: Record<string, string>
 }
-type Asked = { what: 'edit' | 'pause' | 'resume' | 'remove'; tenant: Tenant }
+type TenantDialog = { what: 'edit' | 'pause' | 'resume' | 'remove'; tenant: Tenant }
 
 /** A changed limit is in force, and reported, after a second. */
 const lookEveryMs = 2000
@@ -27,7 +27,7 @@ export function TenantsPage() {
   const { choose } = useHere()
   const [filters, change] = useFilters()
   const [adding, setAdding] = useState(false)
-  const [asked, setAsked] = useState<Asked>()
+  const [asked, setAsked] = useState<TenantDialog>()
   const client = useQueryClient()
   const list = useList<Tenant>('tenants', withQuery('/v1/tenants', { status: filters.status, page: filters.page, perPage: 50 }))
   const standing = useQuery({
@@ -40,7 +40,7 @@ export function TenantsPage() {
     setAsked(undefined)
     await client.invalidateQueries({ queryKey: ['tenants'] })
   }
-  const because = (id: string) => standing.data?.paused[id]
+  const reason = (id: string) => standing.data?.paused[id]
   const ceiling = (id: string) => standing.data?.ceilings[id]
   return (
     <>
@@ -69,8 +69,8 @@ export function TenantsPage() {
             </td>
             <td>
               <Badge tone={one.status === 'active' ? 'good' : 'wait'}>{words.status[one.status]}</Badge>{' '}
-              {because(one.id) !== undefined && <Badge tone="wait">{words.paused}</Badge>}
-              {because(one.id) !== undefined && <span className="mt-1 block text-soft">{because(one.id)}</span>}
+              {reason(one.id) !== undefined && <Badge tone="wait">{words.paused}</Badge>}
+              {reason(one.id) !== undefined && <span className="mt-1 block text-soft">{reason(one.id)}</span>}
             </td>
             <td className="tabular-nums">{ceiling(one.id)?.toLocaleString() ?? words.noCeiling}</td>
             <td>
@@ -90,8 +90,8 @@ export function TenantsPage() {
                 <Button aria-label={words.editOf(one.name)} onClick={() => setAsked({ what: 'edit', tenant: one })}>
                   {words.edit}
                 </Button>
-                <Button onClick={() => setAsked({ what: because(one.id) === undefined ? 'pause' : 'resume', tenant: one })}>
-                  {because(one.id) === undefined ? words.pause : words.resume}
+                <Button onClick={() => setAsked({ what: reason(one.id) === undefined ? 'pause' : 'resume', tenant: one })}>
+                  {reason(one.id) === undefined ? words.pause : words.resume}
                 </Button>
                 {!one.isDefault && (
                   <Button
@@ -183,17 +183,17 @@ function EditTenant({ tenant, ceiling, onClose, onDone }: Doing & { tenant: Tena
 }
 
 function PauseTenant({ tenant, onClose, onDone }: Doing & { tenant: Tenant }) {
-  const [because, setBecause] = useState('')
+  const [reason, setBecause] = useState('')
   return (
     <FormDialog
       title={words.pauseTitle(tenant.name)}
       action={words.pause}
-      run={() => post(`/dashboard/api/tenants/${tenant.id}/pause`, because ? { because } : {})}
+      run={() => post(`/dashboard/api/tenants/${tenant.id}/pause`, reason ? { reason } : {})}
       onDone={onDone}
       onClose={onClose}
     >
       <p className="text-sm">{words.pauseText}</p>
-      <Field label={words.because} maxLength={200} value={because} onChange={(event) => setBecause(event.target.value)} />
+      <Field label={words.reason} maxLength={200} value={reason} onChange={(event) => setBecause(event.target.value)} />
     </FormDialog>
   )
 }

@@ -1,13 +1,13 @@
 /** Track domains: their settings for opens and clicks, the required DNS record, and the served paths. */
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
-import { get, patch, post, remove } from '../api.ts'
-import { Badge, Button, Code, Copy, Empty, Field, Heading, Problem, Select, Time } from '../parts/basics.tsx'
-import { Confirm, FormDialog } from '../parts/dialogs.tsx'
-import { Waiting } from '../parts/listing.tsx'
+import { get, patch, post, remove } from '../api-client.ts'
+import type { DomainItem } from '../api-types.ts'
+import { Confirm, FormDialog } from '../parts/action-dialogs.tsx'
+import { Badge, Button, Code, Copy, Empty, Field, Heading, Problem, Select, Time } from '../parts/basic-components.tsx'
+import { Waiting } from '../parts/paged-lists.tsx'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
-import type { DomainItem } from '../types.ts'
 
 const { tracking: words } = texts
 

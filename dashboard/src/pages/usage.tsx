@@ -1,7 +1,8 @@
 /** Usage: volume and outcomes as numbers, over time, by tenant, and as files. */
 import { useMutation, useQuery } from '@tanstack/react-query'
-import { download, get, withQuery } from '../api.ts'
-import { Button, Heading, Problem, Section } from '../parts/basics.tsx'
+import { download, get, withQuery } from '../api-client.ts'
+import type { Counts, Point, SendLimit } from '../api-types.ts'
+import { Button, Heading, Problem, Section } from '../parts/basic-components.tsx'
 import {
   Chart,
   ChooseMail,
@@ -18,11 +19,10 @@ import {
   useOverTime,
 } from '../parts/chart.tsx'
 import { saveCsv } from '../parts/csv.ts'
-import { Listing, useList } from '../parts/listing.tsx'
-import { mailOf, testOf, useFilters } from '../parts/params.ts'
+import { Listing, useList } from '../parts/paged-lists.tsx'
+import { mailOf, testOf, useFilters } from '../parts/url-params.ts'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
-import type { Counts, Point, SendLimit } from '../types.ts'
 
 const words = texts.usage
 const everyMs = 15_000

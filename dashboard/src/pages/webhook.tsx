@@ -2,15 +2,15 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
-import { get, patch, post, remove } from '../api.ts'
-import { Badge, Button, Code, Copy, Dialog, Heading, Pre, Problem, Section, Select, Time } from '../parts/basics.tsx'
-import { Confirm } from '../parts/dialogs.tsx'
-import { BackTo, Listing, useList, Waiting } from '../parts/listing.tsx'
-import { useFilters, useParam } from '../parts/params.ts'
+import { get, patch, post, remove } from '../api-client.ts'
+import { type Webhook, type WebhookDelivery, type WebhookDeliveryDetails, webhookEvents } from '../api-types.ts'
+import { Confirm } from '../parts/action-dialogs.tsx'
+import { Badge, Button, Code, Copy, Dialog, Heading, Pre, Problem, Section, Select, Time } from '../parts/basic-components.tsx'
+import { BackTo, Listing, useList, Waiting } from '../parts/paged-lists.tsx'
+import { useFilters, useParam } from '../parts/url-params.ts'
 import { WebhookBadge, WebhookState } from '../parts/webhook-state.tsx'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
-import { type Webhook, type WebhookDelivery, type WebhookDeliveryDetails, webhookEvents } from '../types.ts'
 
 const words = texts.webhook
 const lookEveryMs = 10_000

@@ -2,14 +2,14 @@
 import { useQuery } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
-import { get, post } from '../api.ts'
-import { Button, Empty, Field, Heading, Problem } from '../parts/basics.tsx'
-import { FormDialog, Several } from '../parts/dialogs.tsx'
-import { RowLink } from '../parts/listing.tsx'
+import { get, post } from '../api-client.ts'
+import { type Webhook, webhookEvents } from '../api-types.ts'
+import { FormDialog, Several } from '../parts/action-dialogs.tsx'
+import { Button, Empty, Field, Heading, Problem } from '../parts/basic-components.tsx'
+import { RowLink } from '../parts/paged-lists.tsx'
 import { WebhookBadge, WebhookState } from '../parts/webhook-state.tsx'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
-import { type Webhook, webhookEvents } from '../types.ts'
 
 const words = texts.webhooks
 

@@ -1,14 +1,14 @@
 /** Charts of counts over time, for a tenant or all; their library is loaded when the first one is shown. */
 import { useQuery } from '@tanstack/react-query'
 import { lazy, Suspense, useMemo } from 'react'
-import { get, withQuery } from '../api.ts'
+import { get, withQuery } from '../api-client.ts'
+import type { OverTime, Point } from '../api-types.ts'
 import { texts } from '../texts.ts'
-import type { OverTime, Point } from '../types.ts'
-import { Button, Empty, Select, Table } from './basics.tsx'
-import { testOf } from './params.ts'
-import type { Drawing } from './plot.tsx'
+import { Button, Empty, Select, Table } from './basic-components.tsx'
+import type { Drawing } from './line-plot.tsx'
+import { testOf } from './url-params.ts'
 
-const Plot = lazy(() => import('./plot.tsx'))
+const Plot = lazy(() => import('./line-plot.tsx'))
 
 export const counted = [
   ['sent', texts.counts.sent, '#2563eb'],

@@ -1,5 +1,5 @@
 /** Reads and writes CSV (RFC 4180). Written cells are escaped so that a spreadsheet does not run them as formulas. */
-import { save } from '../api.ts'
+import { save } from '../api-client.ts'
 
 const cell = (value: string | number): string => {
   const text = typeof value === 'string' && /^[=+\-@\t\r]/.test(value) ? `'${value}` : String(value)

@@ -1,10 +1,10 @@
 /** An email's content in several forms. The HTML is shown in a frame that cannot run scripts, load resources or reach the page. */
 import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
-import { get, save } from '../api.ts'
+import { get, save } from '../api-client.ts'
+import type { EmailDetails } from '../api-types.ts'
 import { texts } from '../texts.ts'
-import type { EmailDetails } from '../types.ts'
-import { Button, Empty, Pre, Problem, Section } from './basics.tsx'
+import { Button, Empty, Pre, Problem, Section } from './basic-components.tsx'
 import { type MimePart, mimeTree } from './mime.ts'
 
 const forms = ['preview', 'text', 'html', 'headers', 'raw', 'parts', 'attachments'] as const

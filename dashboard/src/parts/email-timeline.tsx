@@ -1,8 +1,8 @@
 /** The timeline of one email: acceptance, every attempt with its details, and the next step. */
 
+import type { Attempt, EmailDetails, EmailMore } from '../api-types.ts'
 import { texts } from '../texts.ts'
-import type { Attempt, EmailDetails, EmailMore } from '../types.ts'
-import { Badge, Pre, Section, StatusBadge, Time } from './basics.tsx'
+import { Badge, Pre, Section, StatusBadge, Time } from './basic-components.tsx'
 
 const words = texts.email
 
@@ -92,7 +92,7 @@ function OneAttempt({ attempt, number, more }: { attempt: Attempt; number: numbe
       </p>
       {tls && (
         <p className="mt-1 text-soft [overflow-wrap:anywhere]">
-          {[tls.cipher, tls.certificate && words.certificate(tls.certificate), words.policy(tls.policy), tls.wouldFail]
+          {[tls.cipher, tls.certificate && words.certificate(tls.certificate), words.policy(tls.policy), tls.mtaStsTestingFailure]
             .filter((one) => one !== null && one !== '')
             .join(' · ')}
         </p>

@@ -7,11 +7,11 @@ export interface MimePart {
   parts: MimePart[]
 }
 
-const mostDepth = 20
-const mostParts = 200
+const maxDepth = 20
+const maxParts = 200
 
 /** `message`: octets as latin1 text. */
-export const mimeTree = (message: string): MimePart => readPart(message, 0, { left: mostParts })
+export const mimeTree = (message: string): MimePart => readPart(message, 0, { left: maxParts })
 
 function readPart(text: string, depth: number, budget: { left: number }): MimePart {
   budget.left--
@@ -31,7 +31,7 @@ function readPart(text: string, depth: number, budget: { left: number }): MimePa
     parts: [],
   }
   const mark = boundary?.[1] ?? boundary?.[2]
-  if (!part.type.startsWith('multipart/') || mark === undefined || depth >= mostDepth) return part
+  if (!part.type.startsWith('multipart/') || mark === undefined || depth >= maxDepth) return part
   const between = `\n${body}`.split(`\n--${mark}`).slice(1)
   for (const one of between) {
     if (one.startsWith('--') || budget.left <= 0) break

@@ -1,7 +1,8 @@
 /** A webhook's state: enabled, failing since a time, or disabled with the reason. */
+
+import type { Webhook } from '../api-types.ts'
 import { texts } from '../texts.ts'
-import type { Webhook } from '../types.ts'
-import { Badge, Time } from './basics.tsx'
+import { Badge, Time } from './basic-components.tsx'
 
 export function WebhookBadge({ webhook: { enabled, failingSince } }: { webhook: Webhook }) {
   if (!enabled) return <Badge tone="wait">{texts.webhook.off}</Badge>
@@ -9,11 +10,11 @@ export function WebhookBadge({ webhook: { enabled, failingSince } }: { webhook: 
 }
 
 /** Renders no element if there is no state to report. */
-export function WebhookState({ webhook: { failingSince, disabledAt, disabledBecause } }: { webhook: Webhook }) {
-  if (disabledAt && disabledBecause) {
+export function WebhookState({ webhook: { failingSince, disabledAt, disabledReason } }: { webhook: Webhook }) {
+  if (disabledAt && disabledReason) {
     return (
       <span className="block text-soft">
-        {texts.webhook.disabled[disabledBecause]} <Time at={disabledAt} />
+        {texts.webhook.disabled[disabledReason]} <Time at={disabledAt} />
       </span>
     )
   }

@@ -36,7 +36,7 @@ export interface SendOptions extends Options {
 }
 
 type Query = object
-interface Asked {
+interface RequestInput {
   body?: object
   query?: Query
   options: Options
@@ -65,12 +65,12 @@ export class Api {
   }
 
   /** Returns `data`. */
-  async ask<Data>(method: string, path: string, asked: Asked): Promise<Data> {
+  async ask<Data>(method: string, path: string, asked: RequestInput): Promise<Data> {
     const text = await this.#request(method, path, asked, method === 'GET', textOf)
     return (JSON.parse(text) as { data: Data }).data
   }
 
-  async send<Data>(path: string, { options, ...asked }: Asked & { options: SendOptions }): Promise<Data> {
+  async send<Data>(path: string, { options, ...asked }: RequestInput & { options: SendOptions }): Promise<Data> {
     const headers = { 'idempotency-key': options.idempotencyKey ?? (await randomUuid()) }
     const text = await this.#request('POST', path, { ...asked, options, headers }, true, textOf)
     return (JSON.parse(text) as { data: Data }).data
@@ -99,7 +99,7 @@ export class Api {
   async #request<Read>(
     method: string,
     path: string,
-    asked: Asked,
+    asked: RequestInput,
     isRepeatable: boolean,
     read: (answer: Response) => Promise<Read>,
   ): Promise<Read> {
@@ -119,7 +119,7 @@ export class Api {
   async #once<Read>(
     method: string,
     path: string,
-    { body, query, options, headers }: Asked,
+    { body, query, options, headers }: RequestInput,
     read: (answer: Response) => Promise<Read>,
   ): Promise<{ read: Read } | { answer: Response; text: string } | { error: ConnectionError }> {
     const { apiKey, timeoutMs: usual = usualTimeoutMs, fetch: ask = fetch } = this.#settings

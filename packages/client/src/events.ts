@@ -31,7 +31,7 @@ interface Attempted<Status extends string> extends WithMetadata {
   time: number
 }
 
-interface Failed<Status extends string> extends Attempted<Status> {
+interface FailedAttempt<Status extends string> extends Attempted<Status> {
   classification: string
   classification_code: number
   smtp_enhanced_code: string | null
@@ -64,8 +64,8 @@ interface LimitReached {
 
 export interface EventPayloads {
   MessageSent: Attempted<'Sent'>
-  MessageDelayed: Failed<'SoftFail'>
-  MessageDeliveryFailed: Failed<'HardFail'>
+  MessageDelayed: FailedAttempt<'SoftFail'>
+  MessageDeliveryFailed: FailedAttempt<'HardFail'>
   MessageHeld: Attempted<'Held'>
   MessageBounced: WithMetadata & { original_message: EventMessage; bounce: EventMessage }
   MessageLoaded: Loaded

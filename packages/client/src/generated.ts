@@ -237,8 +237,8 @@ export interface Email {
     now: string
     next: string
     nextAt: string | null
-    cause: string | null
-    ahead: number | null
+    blockedBy: string | null
+    queuePosition: number | null
   }
   metadata?: Record<string, string>
   /** expand: content */
@@ -274,7 +274,7 @@ export interface Email {
       /** `dane`, `mta-sts`, `mta-sts testing`, `required` or `opportunistic` */
       policy: string
       /** What an MTA-STS policy in testing would not have let pass */
-      wouldFail: string | null
+      mtaStsTestingFailure: string | null
     }
     /** Our address it was sent from, where sources are set up */
     sourceAddress?: string
@@ -370,7 +370,7 @@ export interface EmailDeliveries {
       /** `dane`, `mta-sts`, `mta-sts testing`, `required` or `opportunistic` */
       policy: string
       /** What an MTA-STS policy in testing would not have let pass */
-      wouldFail: string | null
+      mtaStsTestingFailure: string | null
     }
     /** Our address it was sent from, where sources are set up */
     sourceAddress?: string
@@ -415,7 +415,7 @@ export interface Tenant {
   /** Emails without a tenantId are sent from it */
   isDefault: boolean
   /** Why its mail is held, by an operator or by the abuse brake; null: it is not paused */
-  pausedBecause: string | null
+  pauseReason: string | null
 }
 
 export interface TenantsListQuery {
@@ -819,8 +819,8 @@ export interface Webhook {
   enabled: boolean
   /** null: it is enabled, or was disabled before this was kept */
   disabledAt: string | null
-  /** `gone`: its receiver answered 410; `asked`: over the API or in the dashboard */
-  disabledBecause: 'gone' | 'asked' | null
+  /** `endpoint_gone`: its receiver answered 410; `requested`: over the API or in the dashboard */
+  disabledReason: 'endpoint_gone' | 'requested' | null
   timeoutSeconds: number
   /** null: it does not fail, or it is off */
   failingSince: string | null
@@ -851,8 +851,8 @@ export interface WebhooksListData {
     enabled: boolean
     /** null: it is enabled, or was disabled before this was kept */
     disabledAt: string | null
-    /** `gone`: its receiver answered 410; `asked`: over the API or in the dashboard */
-    disabledBecause: 'gone' | 'asked' | null
+    /** `endpoint_gone`: its receiver answered 410; `requested`: over the API or in the dashboard */
+    disabledReason: 'endpoint_gone' | 'requested' | null
     timeoutSeconds: number
     /** null: it does not fail, or it is off */
     failingSince: string | null
@@ -1022,8 +1022,8 @@ export interface PlatformWebhooksCreateData {
   enabled: boolean
   /** null: it is enabled, or was disabled before this was kept */
   disabledAt: string | null
-  /** `gone`: its receiver answered 410; `asked`: over the API or in the dashboard */
-  disabledBecause: 'gone' | 'asked' | null
+  /** `endpoint_gone`: its receiver answered 410; `requested`: over the API or in the dashboard */
+  disabledReason: 'endpoint_gone' | 'requested' | null
   timeoutSeconds: number
   /** null: it does not fail, or it is off */
   failingSince: string | null
@@ -1534,8 +1534,8 @@ export const organisationApi = (api: Api) => ({
       enabled: boolean
       /** null: it is enabled, or was disabled before this was kept */
       disabledAt: string | null
-      /** `gone`: its receiver answered 410; `asked`: over the API or in the dashboard */
-      disabledBecause: 'gone' | 'asked' | null
+      /** `endpoint_gone`: its receiver answered 410; `requested`: over the API or in the dashboard */
+      disabledReason: 'endpoint_gone' | 'requested' | null
       timeoutSeconds: number
       /** null: it does not fail, or it is off */
       failingSince: string | null

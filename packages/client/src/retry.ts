@@ -1,9 +1,9 @@
 /** Decides whether a request is retried, and after which delay. */
 
 /** The caller decides about longer delays. */
-const longestWaitMs = 60_000
+const maxWaitMs = 60_000
 const firstPauseMs = 500
-const longestPauseMs = 8000
+const maxPauseMs = 8000
 
 /** The delay requested by the response, in milliseconds; undefined if absent. */
 export function waitAsked(headers: Headers, nowMs: number): number | undefined {
@@ -28,6 +28,6 @@ export function pauseAfter(
   const may = answer ? answer.status === 429 || answer.status === 503 || (answer.status >= 500 && isRepeatable) : isRepeatable
   if (wish === 'false' || (!may && wish !== 'true')) return undefined
   const asked = answer && waitAsked(answer.headers, nowMs)
-  if (asked !== undefined) return asked > longestWaitMs ? undefined : asked
-  return Math.min(longestPauseMs, firstPauseMs * 2 ** tries) * (0.5 + random() / 2)
+  if (asked !== undefined) return asked > maxWaitMs ? undefined : asked
+  return Math.min(maxPauseMs, firstPauseMs * 2 ** tries) * (0.5 + random() / 2)
 }

@@ -42,8 +42,8 @@ describe('the provider of a mail server', () => {
 describe('the provider of a domain', () => {
   const route = (...hosts: string[]) => {
     const [firstHost = ''] = hosts
-    const destination = firstHost.split('.').slice(-2).join('.')
-    return { hosts: hosts.map((host) => ({ host, preference: 10 })), firstHost, destination }
+    const site = firstHost.split('.').slice(-2).join('.')
+    return { hosts: hosts.map((host) => ({ host, preference: 10 })), firstHost, site }
   }
 
   test.each([
@@ -57,7 +57,7 @@ describe('the provider of a domain', () => {
   })
 
   test('without MX records is the domain itself', () => {
-    const itself = { hosts: [{ host: 'mail.a.test', preference: 0 }], firstHost: 'mail.a.test', destination: 'mail.a.test' }
+    const itself = { hosts: [{ host: 'mail.a.test', preference: 0 }], firstHost: 'mail.a.test', site: 'mail.a.test' }
     expect(providers.ofRoute(itself).name).toBe('mail.a.test')
   })
 

@@ -4,17 +4,17 @@
 import { readFileSync } from 'node:fs'
 import { ConfigError } from '#base'
 import { classify, type GivenReply } from '#bounces'
-import { destinationOf, type Route } from '#net'
-import type { Bounds } from './learn.ts'
+import { mailSiteOf, type Route } from '#net'
+import type { ProviderLimits } from './adaptive-limits.ts'
 
-export interface Provider extends Bounds {
+export interface Provider extends ProviderLimits {
   name: string
   /** A rule names the provider, a shipped one or the operator's. */
   isNamed: boolean
 }
 
 /** Maximum number of providers in the name of a mixture. */
-const mostNamed = 3
+const maxNamed = 3
 
 interface Rule {
   name: string
@@ -24,16 +24,16 @@ interface Rule {
   throttled?: string[]
 }
 
-type HostsRoute = Pick<Extract<Route, { kind: 'hosts' }>, 'hosts' | 'firstHost' | 'destination'>
+type HostsRoute = Pick<Extract<Route, { kind: 'hosts' }>, 'hosts' | 'firstHost' | 'site'>
 
 export interface Providers {
-  /** The providers named by a rule; any other provider is named by the `destination` passed to `of`. */
+  /** The providers named by a rule; any other provider is named by the `site` passed to `of`. */
   readonly names: ReadonlySet<string>
   /**
-   * The provider of a mail server, by the most specific rule for its name or a parent domain; without a rule, `destination` is the
+   * The provider of a mail server, by the most specific rule for its name or a parent domain; without a rule, `site` is the
    * provider's name.
    */
-  of(host: string, destination: string): Provider
+  of(host: string, site: string): Provider
   /** The providers of a domain's mail servers, the same for the same servers. */
   among(route: HostsRoute): readonly Provider[]
   /**
@@ -68,13 +68,13 @@ export function openProviders(file: string | undefined): Providers {
     }
     return undefined
   }
-  const of: Providers['of'] = (host, destination) => {
+  const of: Providers['of'] = (host, site) => {
     const rule = ruleFor(host)
     const isNamed = rule !== undefined
-    return { isNamed, name: rule?.name ?? destination, connections: rule?.connections ?? usualConnections, rate: rule?.rate ?? null }
+    return { isNamed, name: rule?.name ?? site, connections: rule?.connections ?? usualConnections, rate: rule?.rate ?? null }
   }
-  const among: Providers['among'] = ({ hosts, firstHost, destination }) => {
-    const each = hosts.map(({ host }) => of(host, host === firstHost ? destination : destinationOf(host)))
+  const among: Providers['among'] = ({ hosts, firstHost, site }) => {
+    const each = hosts.map(({ host }) => of(host, host === firstHost ? site : mailSiteOf(host)))
     return [...new Map(each.map((one) => [one.name, one])).values()].sort((a, b) => (a.name < b.name ? -1 : 1))
   }
   return {
@@ -85,8 +85,8 @@ export function openProviders(file: string | undefined): Providers {
       const all = among(route)
       const [only] = all
       if (only && all.length === 1) return only
-      const names = all.slice(0, mostNamed).map(({ name }) => name)
-      const name = [...names, ...(all.length > mostNamed ? ['others'] : [])].join('+')
+      const names = all.slice(0, maxNamed).map(({ name }) => name)
+      const name = [...names, ...(all.length > maxNamed ? ['others'] : [])].join('+')
       return { isNamed: false, name, connections: usualConnections, rate: null }
     },
     isThrottle(reply, provider) {

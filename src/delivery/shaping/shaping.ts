@@ -1,54 +1,54 @@
 /**
  * Traffic shaping: limits the connections to a provider and the message rate, over all processes together. A connection first acquires a
- * lease in the provider's row; where a rate applies, messages reserve their send times there. Refusals change the row (learn.ts) and are
+ * lease in the provider's row; where a rate applies, messages reserve their send times there. Refusals change the row (adaptive-limits.ts) and are
  * recorded in the event log. A provider without refusals costs two statements for each connection.
  */
 import { type Clock, type Log, startLoop } from '#base'
 import type { GivenReply } from '#bounces'
 import { type Db, type Queryable, sql, type Tx } from '#db'
 import { appendEvents } from '#events'
-import { afterRefusedConnection, afterSuccess, afterThrottle, type Learned, unlearned } from './learn.ts'
-import { awaitTime, type Paced } from './pace.ts'
+import { type AdaptiveLimits, afterRefusedConnection, afterSuccess, afterThrottle, initialLimits } from './adaptive-limits.ts'
+import { type ConnectionLease, type LeaseHolder, openConnectionLeases } from './connection-leases.ts'
 import type { Provider, Providers } from './providers.ts'
-import { openSlots, type Slot, type SlotsHeld } from './slots.ts'
+import { type RateLimited, waitForPermit } from './send-rate.ts'
 
 interface Row {
-  open: number
-  learned: Learned | null
-  slotAt: Date | null
-  second: number
+  connectionsOpen: number
+  learned: AdaptiveLimits | null
+  nextSendAt: Date | null
+  windowStart: number
   accepted: number
-  acceptedBefore: number
+  previousAccepted: number
 }
 
 const lockRow = sql<Row>`
-  select open, learned, slot_at as "slotAt", second, accepted, accepted_before as "acceptedBefore"
+  select connections_open as "connectionsOpen", learned, next_send_at as "nextSendAt", window_start as "windowStart", window_accepted as "accepted", previous_accepted as "previousAccepted"
   from shaping
   where source = $1 and provider = $2
   for update`
 
 const saveRow = sql`
   update shaping
-  set learned = $3, connections = $4, rate = $5, second = $6, accepted = $7, accepted_before = $8,
+  set learned = $3, connections = $4, rate = $5, window_start = $6, window_accepted = $7, previous_accepted = $8,
     cause = coalesce($9, cause), changed_at = case when $9::text is null then changed_at else $10 end
   where source = $1 and provider = $2`
 
 const inForce = sql<InForce>`
-  select source, provider, open, connections, rate, (learned ->> 'backoffUntilMs')::double precision as "restsUntilMs", cause,
+  select source, provider, connections_open as "connectionsOpen", connections, rate, (learned ->> 'backoffUntilMs')::double precision as "backoffUntilMs", cause,
     changed_at as "changedAt"
   from shaping
-  where open > 0 or learned is not null
+  where connections_open > 0 or learned is not null
   order by provider, source`
 
 export interface InForce {
   source: string
   provider: string
-  open: number
+  connectionsOpen: number
   connections: number
   /** Messages a second; null: unlimited. */
   rate: number | null
   /** End of the backoff, in clock ms. */
-  restsUntilMs: number | null
+  backoffUntilMs: number | null
   /** Reason of the last change. */
   cause: string | null
   changedAt: Date | null
@@ -58,37 +58,37 @@ export interface InForce {
 export const listShaping = (on: Queryable): Promise<InForce[]> => on.rows(inForce)
 
 /** The path limits: one source address toward one provider. */
-export interface Shape {
+export interface PathLimiter {
   /** Undefined: no connection lease available now. */
-  connect(): Promise<Slot | undefined>
+  connect(): Promise<ConnectionLease | undefined>
   /** Resolves when the next message may be sent; at once if no rate applies. */
-  turn(): Promise<void>
+  acquireSendPermit(): Promise<void>
   /** Whether another process waits for a connection. */
-  isWanted(): Promise<boolean>
-  /** Whether `turn` may wait. */
-  readonly isPaced: boolean
+  isContended(): Promise<boolean>
+  /** Whether `acquireSendPermit` may wait. */
+  readonly isRateLimited: boolean
   /** No message may be sent before this monotonic time in ms; 0: now. */
-  readonly restMs: number
+  readonly backoffMs: number
   /** Maximum number of messages in memory waiting to be sent. */
-  readonly mostWaiting: number
+  readonly maxWaiting: number
   accepted(messages: number): void
-  throttled(cause: string): void
+  rateLimited(cause: string): void
   /** The provider blocked Postrider's address for its reputation: sending stops until the limits have been adapted. */
-  distrusted(cause: string): void
+  blocked(cause: string): void
   /** The provider refused a connection that had a lease. */
-  refused(cause: string): void
+  connectionRefused(cause: string): void
   /** So few connections are allowed that processes must take turns with them. */
-  readonly isScarce: boolean
+  readonly hasFewConnections: boolean
   /** Whether a refusal concerns the amount or speed of sending, and so changes the limits. */
   isThrottle(reply: GivenReply): boolean
 }
 
-export interface Shaper {
-  shape(source: string, provider: Provider): Shape
+export interface TrafficShaper {
+  limiterFor(source: string, provider: Provider): PathLimiter
   stop(): Promise<void>
 }
 
-export interface ShaperDeps {
+export interface TrafficShaperDeps {
   db: Db
   clock: Clock
   log: Log
@@ -97,34 +97,34 @@ export interface ShaperDeps {
 }
 
 const tellEveryMs = 500
-const mostWaitingUnpaced = 2000
+const maxWaitingUnpaced = 2000
 const waitingSeconds = 5
-const leastWaiting = 20
+const minWaiting = 20
 const causeLength = 300
-const scarceConnections = 4
+const fewConnections = 4
 /** After this time all processes have read the new limits. */
 const haltMs = 2 * tellEveryMs
 
-interface State extends SlotsHeld, Paced {
+interface State extends LeaseHolder, RateLimited {
   isLearned: boolean
   /** Messages accepted since the last report. */
   accepted: number
   throttle: string | undefined
-  refusal: { cause: string; standing: number } | undefined
+  refusal: { cause: string; otherConnections: number } | undefined
   /** No message is sent before this clock time in ms, regardless of the adapted limits. */
   haltUntilMs: number
 }
 
-export function openShaper({ db, clock, log, processId, providers }: ShaperDeps): Shaper {
+export function openTrafficShaper({ db, clock, log, processId, providers }: TrafficShaperDeps): TrafficShaper {
   const states = new Map<string, State>()
   let isStopped = false
 
-  const learn = (state: State, learned: Learned | null) => {
+  const learn = (state: State, learned: AdaptiveLimits | null) => {
     state.isLearned = learned !== null
-    state.learned = learned ?? unlearned(state.provider)
+    state.learned = learned ?? initialLimits(state.provider)
   }
-  const slots = openSlots({ db, clock, log, processId }, learn)
-  const pace = { db, clock, log, isStopped: () => isStopped }
+  const leases = openConnectionLeases({ db, clock, log, processId }, learn)
+  const sendRate = { db, clock, log, isStopped: () => isStopped }
 
   /** Writes this process's results to the row, and reads the limits adapted by all processes. */
   const tell = async (state: State) => {
@@ -137,23 +137,23 @@ export function openShaper({ db, clock, log, processId, providers }: ShaperDeps)
       if (!row) return
       const nowMs = clock.nowMs()
       const counted = count(row, accepted, nowMs)
-      const before = { ...unlearned(state.provider), ...row.learned }
+      const before = { ...initialLimits(state.provider), ...row.learned }
       let after = before
-      if (throttle !== undefined) after = afterThrottle(after, Math.max(counted.accepted, counted.acceptedBefore), nowMs)
-      if (refusal !== undefined) after = afterRefusedConnection(after, Math.max(refusal.standing, row.open), nowMs)
+      if (throttle !== undefined) after = afterThrottle(after, Math.max(counted.accepted, counted.previousAccepted), nowMs)
+      if (refusal !== undefined) after = afterRefusedConnection(after, Math.max(refusal.otherConnections, row.connectionsOpen), nowMs)
       if (accepted > 0 && throttle === undefined && refusal === undefined)
-        after = afterSuccess(after, state.provider, Math.max(counted.accepted, counted.acceptedBefore), nowMs)
+        after = afterSuccess(after, state.provider, Math.max(counted.accepted, counted.previousAccepted), nowMs)
       const cause = changeBetween(before, after) ? (throttle ?? refusal?.cause ?? 'nothing was refused for a while') : null
-      const { second, accepted: acceptedNow, acceptedBefore } = counted
+      const { windowStart, accepted: acceptedNow, previousAccepted } = counted
       const stored = row.learned === null && cause === null ? null : after
       await tx.run(saveRow, [
         ...key,
         stored && JSON.stringify(stored),
         after.connections,
         after.rate,
-        second,
+        windowStart,
         acceptedNow,
-        acceptedBefore,
+        previousAccepted,
         cause?.slice(0, causeLength) ?? null,
         new Date(nowMs),
       ])
@@ -163,14 +163,19 @@ export function openShaper({ db, clock, log, processId, providers }: ShaperDeps)
     })
   }
 
-  const announce = (tx: Tx, state: State, { before, after, cause }: { before: Learned; after: Learned; cause: string }, nowMs: number) => {
-    const shown = ({ connections, rate, backoffUntilMs }: Learned) => ({
+  const announce = (
+    tx: Tx,
+    state: State,
+    { before, after, cause }: { before: AdaptiveLimits; after: AdaptiveLimits; cause: string },
+    nowMs: number,
+  ) => {
+    const shown = ({ connections, rate, backoffUntilMs }: AdaptiveLimits) => ({
       connections,
       rate,
-      restsUntil: backoffUntilMs === null ? null : new Date(backoffUntilMs).toISOString(),
+      backoffUntil: backoffUntilMs === null ? null : new Date(backoffUntilMs).toISOString(),
     })
     const data = { provider: state.provider.name, source: state.source, from: shown(before), to: shown(after), cause }
-    return appendEvents(tx, [{ tenantId: '', kind: 'DeliveryShaped', emailId: null, at: new Date(nowMs), data }])
+    return appendEvents(tx, [{ tenantId: '', kind: 'TrafficLimitChanged', emailId: null, at: new Date(nowMs), data }])
   }
 
   const hasNews = (one: State) =>
@@ -195,12 +200,12 @@ export function openShaper({ db, clock, log, processId, providers }: ShaperDeps)
       state = {
         source,
         provider,
-        learned: unlearned(provider),
+        learned: initialLimits(provider),
         isLearned: false,
         accepted: 0,
         throttle: undefined,
         refusal: undefined,
-        held: 0,
+        leasedConnections: 0,
         haltUntilMs: 0,
         times: [],
         staleAtMs: 0,
@@ -212,38 +217,38 @@ export function openShaper({ db, clock, log, processId, providers }: ShaperDeps)
   }
 
   return {
-    shape(source, provider) {
+    limiterFor(source, provider) {
       const state = stateFor(source, provider)
       return {
-        connect: () => slots.take(state),
-        turn: () => awaitTime(state, pace),
-        isWanted: () => slots.isWanted(state),
-        get isPaced() {
+        connect: () => leases.acquire(state),
+        acquireSendPermit: () => waitForPermit(state, sendRate),
+        isContended: () => leases.isContended(state),
+        get isRateLimited() {
           return state.learned.rate !== null
         },
-        get restMs() {
+        get backoffMs() {
           return Math.max(0, Math.max(state.learned.backoffUntilMs ?? 0, state.haltUntilMs) - clock.nowMs())
         },
-        get mostWaiting() {
+        get maxWaiting() {
           const { rate } = state.learned
-          if (!state.isLearned && rate === null) return mostWaitingUnpaced
-          return Math.max(leastWaiting, Math.ceil((rate ?? 100) * waitingSeconds))
+          if (!state.isLearned && rate === null) return maxWaitingUnpaced
+          return Math.max(minWaiting, Math.ceil((rate ?? 100) * waitingSeconds))
         },
         accepted(messages) {
           state.accepted += messages
         },
-        throttled(cause) {
+        rateLimited(cause) {
           state.throttle = cause
         },
-        distrusted(cause) {
+        blocked(cause) {
           state.throttle = cause
           state.haltUntilMs = clock.nowMs() + haltMs
         },
-        refused(cause) {
-          state.refusal = { cause, standing: Math.max(0, state.held - 1) }
+        connectionRefused(cause) {
+          state.refusal = { cause, otherConnections: Math.max(0, state.leasedConnections - 1) }
         },
-        get isScarce() {
-          return state.learned.connections <= scarceConnections
+        get hasFewConnections() {
+          return state.learned.connections <= fewConnections
         },
         isThrottle: (reply) => providers.isThrottle(reply, provider.name),
       }
@@ -251,17 +256,17 @@ export function openShaper({ db, clock, log, processId, providers }: ShaperDeps)
     async stop() {
       isStopped = true
       await telling.stop()
-      await slots.stop()
+      await leases.stop()
     },
   }
 }
 
 /** Messages accepted in the current second and in the one before. */
-function count(row: Row, accepted: number, nowMs: number): Pick<Row, 'second' | 'accepted' | 'acceptedBefore'> {
-  const second = Math.floor(nowMs / 1000)
-  if (second === row.second) return { second, accepted: row.accepted + accepted, acceptedBefore: row.acceptedBefore }
-  return { second, accepted, acceptedBefore: second === row.second + 1 ? row.accepted : 0 }
+function count(row: Row, accepted: number, nowMs: number): Pick<Row, 'windowStart' | 'accepted' | 'previousAccepted'> {
+  const windowStart = Math.floor(nowMs / 1000)
+  if (windowStart === row.windowStart) return { windowStart, accepted: row.accepted + accepted, previousAccepted: row.previousAccepted }
+  return { windowStart, accepted, previousAccepted: windowStart === row.windowStart + 1 ? row.accepted : 0 }
 }
 
-const changeBetween = (before: Learned, after: Learned) =>
+const changeBetween = (before: AdaptiveLimits, after: AdaptiveLimits) =>
   before.connections !== after.connections || before.rate !== after.rate || before.backoffUntilMs !== after.backoffUntilMs

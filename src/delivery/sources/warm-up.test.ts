@@ -22,8 +22,8 @@ describe('always', () => {
 
   test('days are counted from the moment when the warm-up began', () => {
     fc.assert(
-      fc.property(fc.nat(1e12), fc.nat(60), fc.nat(dayMs - 1), (fromMs, days, restMs) => {
-        expect(warmUpDay(fromMs, fromMs + days * dayMs + restMs)).toBe(days)
+      fc.property(fc.nat(1e12), fc.nat(60), fc.nat(dayMs - 1), (fromMs, days, backoffMs) => {
+        expect(warmUpDay(fromMs, fromMs + days * dayMs + backoffMs)).toBe(days)
       }),
     )
   })

@@ -10,7 +10,7 @@ import { appendEvents } from '#events'
 
 const dayMs = 86_400_000
 /** Maximum taken at once: a process that crashes loses at most this many. */
-const mostAtOnce = 50
+const maxAtOnce = 50
 
 const { messages: schedule } = JSON.parse(readFileSync(new URL('./warm-up.json', import.meta.url), 'utf8')) as { messages: number[] }
 
@@ -34,40 +34,40 @@ const takeAllowance = sql<{ granted: number }>`
 const listTaken = sql<{ source: string; provider: string; day: number; taken: number; warmUpFrom: Date }>`
   select source, provider, day, taken, warm_up_from as "warmUpFrom"
   from warm_up_days
-  join source_addresses on source_addresses.address = warm_up_days.source
+  join egress_sources on egress_sources.address = warm_up_days.source
   where warm_up_from is not null
   order by source, provider`
 
-const forgetTaken = sql`
+const deleteTaken = sql`
   delete from warm_up_days
   where source = $1`
 
-const warmingUp = sql<{ address: string; warmUpFrom: Date; told: number }>`
-  select address, warm_up_from as "warmUpFrom", warm_up_told as told
-  from source_addresses
+const warmingUp = sql<{ address: string; warmUpFrom: Date; notifiedDay: number }>`
+  select address, warm_up_from as "warmUpFrom", warm_up_notified_day as "notifiedDay"
+  from egress_sources
   where warm_up_from is not null
   order by address
   for update`
 
-const noteTold = sql`
-  update source_addresses
-  set warm_up_told = $2
+const recordNotified = sql`
+  update egress_sources
+  set warm_up_notified_day = $2
   where address = $1`
 
 /** Records each scheduled change of a ceiling in the event log, once; the last entry says that the ceiling has ended. */
-export function tellWarmUps(db: Db, nowMs: number): Promise<number> {
+export function notifyWarmUps(db: Db, nowMs: number): Promise<number> {
   return db.transaction(async (tx) => {
     const stepped = (await tx.rows(warmingUp))
       .map((one) => ({ ...one, day: Math.min(schedule.length, warmUpDay(one.warmUpFrom.getTime(), nowMs)) }))
-      .filter(({ day, told }) => day > told)
-    for (const { address, day } of stepped) await tx.run(noteTold, [address, day])
+      .filter(({ day, notifiedDay }) => day > notifiedDay)
+    for (const { address, day } of stepped) await tx.run(recordNotified, [address, day])
     const shown = (day: number) => ({ messagesADay: warmUpCeiling(day) ?? null })
     const causeOf = (day: number) => (day === schedule.length ? 'its warm-up is over' : `day ${day + 1} of its warm-up`)
     await appendEvents(
       tx,
-      stepped.map(({ address, told, day }) => {
-        const data = { provider: 'each', source: address, from: shown(told), to: shown(day), cause: causeOf(day) }
-        return { tenantId: '', kind: 'DeliveryShaped' as const, emailId: null, at: new Date(nowMs), data }
+      stepped.map(({ address, notifiedDay, day }) => {
+        const data = { provider: 'each', source: address, from: shown(notifiedDay), to: shown(day), cause: causeOf(day) }
+        return { tenantId: '', kind: 'TrafficLimitChanged' as const, emailId: null, at: new Date(nowMs), data }
       }),
     )
     return stepped.length
@@ -94,14 +94,14 @@ export async function listWarmUps(on: Queryable, nowMs: number): Promise<WarmUpL
 }
 
 /** Resets the count of an address. */
-export const forgetWarmUp = (on: Queryable, source: string): Promise<number> => on.run(forgetTaken, [source])
+export const deleteWarmUp = (on: Queryable, source: string): Promise<number> => on.run(deleteTaken, [source])
 
 /** The warm-up of one address toward one provider. */
 export interface WarmUp {
   /** Ms until the next day begins, once today's ceiling is reached; 0: more may be sent. */
-  readonly restMs: number
+  readonly backoffMs: number
   /** The reason for the backoff, for people. */
-  readonly because: string
+  readonly reason: string
   /** Makes sure that there is an allowance for at least one message; false if today's is used up. */
   ready(wanted: number): Promise<boolean>
   /** Returns how many of `wanted` messages may be sent; `after`: how many more wait behind them. */
@@ -133,7 +133,7 @@ export function openWarmUp(
     return warmUpCeiling(day)
   }
   const ask = async (ceiling: number, wanted: number) => {
-    const asked = Math.min(mostAtOnce, ceiling, Math.max(1, wanted))
+    const asked = Math.min(maxAtOnce, ceiling, Math.max(1, wanted))
     const row = await db.first(takeAllowance, [source, provider, day, asked, ceiling])
     left += row?.granted ?? 0
     isReached = left === 0
@@ -156,10 +156,10 @@ export function openWarmUp(
     }
   }
   return {
-    get restMs() {
+    get backoffMs() {
       return today() !== undefined && isReached && left === 0 ? fromMs + (day + 1) * dayMs - clock.nowMs() : 0
     },
-    get because() {
+    get reason() {
       return `the warm-up of ${source} allows ${warmUpCeiling(day) ?? 'any number of'} messages to ${provider} on its day ${day + 1}`
     },
     ready,

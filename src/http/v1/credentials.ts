@@ -13,9 +13,9 @@ import {
   permissions,
   revokeCredential,
 } from '#credentials'
-import { query } from './query.ts'
-import { type ApiDeps, listRoute, route } from './route.ts'
-import { allParameter, nullable, optional, pageFields, tenantFields, tenantNamedIn, tenantParameter } from './wire.ts'
+import { allParameter, nullable, optional, pageFields, tenantFields, tenantNamedIn, tenantParameter } from './common-schemas.ts'
+import { type ApiDeps, listRoute, route } from './define-endpoint.ts'
+import { query } from './query-parameters.ts'
 
 const manages = { permission: 'full access', scope: 'organisation, or the tenant in the path', families: 'both' } as const
 

@@ -2,10 +2,10 @@
 
 import Type, { type Static } from 'typebox'
 import { deleteDomain } from '#delivery'
-import type { DnsRecord, Domain, ShownDomain } from '#domains'
-import { query } from './query.ts'
-import { route } from './route.ts'
-import { nullable, tenantFields, tenantNamedIn, tenantParameter } from './wire.ts'
+import type { DnsRecord, Domain, DomainView } from '#domains'
+import { nullable, tenantFields, tenantNamedIn, tenantParameter } from './common-schemas.ts'
+import { route } from './define-endpoint.ts'
+import { query } from './query-parameters.ts'
 
 const manages = { permission: 'domains:manage', scope: 'organisation or tenant', families: 'both' } as const
 
@@ -140,7 +140,7 @@ const summaryToWire = ({ id, name, verified, tenantId, tenantName, createdAt }: 
   createdAt: createdAt.toISOString(),
 })
 
-const domainToWire = (domain: ShownDomain): Static<typeof DomainObject> => ({
+const domainToWire = (domain: DomainView): Static<typeof DomainObject> => ({
   ...summaryToWire(domain),
   uuid: domain.uuid,
   verifiedAt: domain.verifiedAt?.toISOString() ?? null,

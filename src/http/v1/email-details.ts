@@ -18,10 +18,10 @@ import {
 } from '#emails'
 import { readMessage, textFromHtml } from '#mail'
 import { listHits, openTokens, type Tokens } from '#tracking'
-import { Delivery, deliveryToWire } from './delivery.ts'
-import { query } from './query.ts'
-import { route } from './route.ts'
-import { instantFields, instantOf, knownEmailId, nullable, tenantParameter } from './wire.ts'
+import { instantFields, instantOf, knownEmailId, nullable, tenantParameter } from './common-schemas.ts'
+import { route } from './define-endpoint.ts'
+import { AttemptSchema, deliveryToWire } from './delivery-schema.ts'
+import { query } from './query-parameters.ts'
 
 const Open = Type.Object({
   ipAddress: Type.String(),
@@ -64,8 +64,8 @@ const EmailDetails = Type.Object({
       now: Type.String(),
       next: Type.String(),
       nextAt: nullable(Type.String({ format: 'date-time' })),
-      cause: nullable(Type.String()),
-      ahead: nullable(Type.Integer()),
+      blockedBy: nullable(Type.String()),
+      queuePosition: nullable(Type.Integer()),
     },
     { description: 'Where the email is and why, and what comes next' },
   ),
@@ -75,7 +75,7 @@ const EmailDetails = Type.Object({
   headers: Type.Optional(
     Type.Unsafe<Record<string, string>>({ type: 'object', additionalProperties: { type: 'string' }, description: 'expand: headers' }),
   ),
-  deliveries: Type.Optional(Type.Array(Delivery, { description: 'expand: deliveries' })),
+  deliveries: Type.Optional(Type.Array(AttemptSchema, { description: 'expand: deliveries' })),
   activity: Type.Optional(
     Type.Object(
       { opens: Type.Array(Open), clicks: Type.Array(Click), counts: Type.Object({ opens: HitCounts, clicks: HitCounts }) },
@@ -128,7 +128,7 @@ export const retrieveEmail = route({
       id: email.id,
       tenantId: email.tenantId,
       to: email.recipient,
-      from: email.fromText,
+      from: email.fromHeader,
       subject: email.subject,
       status: email.status,
       scope: 'outgoing' as const,
@@ -153,8 +153,8 @@ export const retrieveEmail = route({
   },
 })
 
-function activityToWire({ hits, counts }: Awaited<ReturnType<typeof listHits>>) {
-  const toWire = ({ ipAddress, userAgent, at, source, reason }: (typeof hits)[number]) => ({
+function activityToWire({ trackingEvents, counts }: Awaited<ReturnType<typeof listHits>>) {
+  const toWire = ({ ipAddress, userAgent, at, source, reason }: (typeof trackingEvents)[number]) => ({
     ipAddress,
     userAgent,
     ...instantOf(at),
@@ -162,8 +162,8 @@ function activityToWire({ hits, counts }: Awaited<ReturnType<typeof listHits>>) 
     reason,
   })
   return {
-    opens: hits.filter((one) => one.kind === 'open').map(toWire),
-    clicks: hits.filter((one) => one.kind === 'click').map((one) => ({ url: one.url, ...toWire(one) })),
+    opens: trackingEvents.filter((one) => one.kind === 'open').map(toWire),
+    clicks: trackingEvents.filter((one) => one.kind === 'click').map((one) => ({ url: one.url, ...toWire(one) })),
     counts: { opens: counts.open, clicks: counts.click },
   }
 }

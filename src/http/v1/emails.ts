@@ -3,13 +3,13 @@
 import Type, { type Static } from 'typebox'
 import { Refusal, wrongField } from '#base'
 import { inSnapshot } from '#db'
-import { type Email, emailStatuses, findEmail, hasContent, listAttempts, listEmails, mostCounted, queuedStatuses } from '#emails'
+import { type Email, emailStatuses, findEmail, hasContent, listAttempts, listEmails, maxCounted, queuedStatuses } from '#emails'
 import { parseAddress } from '#mail'
 import { findQueued, type Queued } from '#spool'
-import { Delivery, deliveryToWire } from './delivery.ts'
-import { query } from './query.ts'
-import { listRoute, route } from './route.ts'
-import { instantFields, instantOf, knownEmailId, nullable, pageFields, readInstant, tenantParameter } from './wire.ts'
+import { instantFields, instantOf, knownEmailId, nullable, pageFields, readInstant, tenantParameter } from './common-schemas.ts'
+import { listRoute, route } from './define-endpoint.ts'
+import { AttemptSchema, deliveryToWire } from './delivery-schema.ts'
+import { query } from './query-parameters.ts'
 
 const EmailStatus = Type.Unsafe<(typeof emailStatuses)[number]>({ type: 'string', enum: emailStatuses })
 
@@ -26,7 +26,7 @@ const EmailItem = Type.Object({
   messageId: Type.String(),
 })
 
-const countsTo = `with it, total counts to ${mostCounted.toLocaleString('en')}`
+const countsTo = `with it, total counts to ${maxCounted.toLocaleString('en')}`
 
 export const listEmailsRoute = listRoute({
   method: 'GET',
@@ -90,11 +90,11 @@ const Deliveries = Type.Object({
   tenantId: Type.String(),
   status: EmailStatus,
   canRetryManually: Type.Boolean({ description: 'The content is still stored' }),
-  deliveries: Type.Array(Delivery),
+  deliveries: Type.Array(AttemptSchema),
   retryState: nullable(RetryState),
 })
 
-export const listDeliveries = route({
+export const listDeliveriesEndpoint = route({
   method: 'GET',
   path: '/emails/{emailId}/deliveries',
   name: 'emails.retrieveDeliveries',
@@ -153,11 +153,11 @@ function addressOf(field: string, text: string): string {
   return address.text
 }
 
-const mostWords = 10
+const maxWords = 10
 
 function wordsIn(text: string): string[] | undefined {
   const words = text.split(/\s+/).filter((word) => word !== '')
-  if (words.length > mostWords) throw wrongField('subject', `has more than ${mostWords} words`)
+  if (words.length > maxWords) throw wrongField('subject', `has more than ${maxWords} words`)
   return words.length === 0 ? undefined : words
 }
 
@@ -178,7 +178,7 @@ function itemToWire(email: Email): Static<typeof EmailItem> {
     id: email.id,
     tenantId: email.tenantId,
     to: email.recipient,
-    from: email.fromText,
+    from: email.fromHeader,
     subject: email.subject,
     status: email.status,
     test: email.test,
@@ -190,14 +190,14 @@ function itemToWire(email: Email): Static<typeof EmailItem> {
 
 const hourMs = 3_600_000
 
-function retryStateOf({ state, failures, manual, dueAt }: Queued, maxAttempts: number, nowMs: number): Static<typeof RetryState> {
-  const due = state === 'waiting' ? new Date((Math.floor(nowMs / hourMs) + 1) * hourMs) : state === 'deferred' ? dueAt : null
+function retryStateOf({ state, attempts, manualRetry, dueAt }: Queued, maxAttempts: number, nowMs: number): Static<typeof RetryState> {
+  const due = state === 'over_limit' ? new Date((Math.floor(nowMs / hourMs) + 1) * hourMs) : state === 'deferred' ? dueAt : null
   const next = due && due.getTime() > nowMs ? due : null
   return {
-    attempt: failures,
+    attempt: attempts,
     maxAttempts,
-    attemptsRemaining: Math.max(0, maxAttempts - failures),
-    manual,
+    attemptsRemaining: Math.max(0, maxAttempts - attempts),
+    manual: manualRetry,
     processing: state === 'sending',
     nextRetryAt: next && instantOf(next).timestamp,
     nextRetryAtIso: next && instantOf(next).timestampIso,

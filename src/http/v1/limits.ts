@@ -1,8 +1,8 @@
 /** GET /limits (contract section 16): current use and limits of the caller's key and the organisation. */
 import Type from 'typebox'
-import { within } from './deadline.ts'
-import { type ApiDeps, type Call, route } from './route.ts'
-import { nullable } from './wire.ts'
+import { nullable } from './common-schemas.ts'
+import { type ApiDeps, type Call, route } from './define-endpoint.ts'
+import { within } from './response-deadline.ts'
 
 const standingWithinMs = 2000
 
@@ -49,10 +49,10 @@ export async function limitsFor(
   { rate, credential }: Pick<Call<string, unknown, unknown>, 'rate' | 'credential'>,
   { accept, clock }: ApiDeps,
 ) {
-  const standing = await within(accept.standing(credential.mode === 'test'), standingWithinMs, clock).catch(() => null)
+  const sendLimitUsage = await within(accept.sendLimitUsage(credential.mode === 'test'), standingWithinMs, clock).catch(() => null)
   return {
     rateLimit: { limit: rate.limit, remaining: rate.remaining, reset: rate.resetSeconds, period: 'second' as const },
-    sendLimit: standing && sendLimitOf(standing),
+    sendLimit: sendLimitUsage && sendLimitOf(sendLimitUsage),
     billing: null,
   }
 }

@@ -3,9 +3,9 @@
 import Type, { type Static } from 'typebox'
 import { Refusal } from '#base'
 import { findLog, type LogBody, type LogEntry, listLogs } from '#request-logs'
-import { query } from './query.ts'
-import { listRoute, route } from './route.ts'
-import { nullable, pageFields, readInstant, tenantParameter } from './wire.ts'
+import { nullable, pageFields, readInstant, tenantParameter } from './common-schemas.ts'
+import { listRoute, route } from './define-endpoint.ts'
+import { query } from './query-parameters.ts'
 
 const reads = { permission: 'full access', scope: 'organisation or tenant', families: 'organisation' } as const
 

@@ -2,10 +2,10 @@
 
 import Type, { type Static } from 'typebox'
 import { organisationWide, type Shown, type WebhookEvent } from '#webhooks'
-import { query } from './query.ts'
-import { route } from './route.ts'
+import { optional } from './common-schemas.ts'
+import { route } from './define-endpoint.ts'
+import { query } from './query-parameters.ts'
 import { Event, fieldsToWire, Name, rotateSecret, Secret, settableFields, testFields, testToWire, Url, webhookFields } from './webhooks.ts'
-import { optional } from './wire.ts'
 
 const manages = { permission: 'webhooks:manage', scope: 'organisation', families: 'organisation' } as const
 const byId = { ...manages, refuses: ['not_found'] } as const

@@ -2,10 +2,10 @@
 import type { Submission } from '#accept'
 import { Refusal } from '#base'
 import { decodeContent, type Email, findContentBody, findEmail, type PartsContent } from '#emails'
-import { query } from './query.ts'
-import { sendRoute } from './route.ts'
-import { callerOf, plan, SentEmail, sendRefusals, sentToWire } from './send.ts'
-import { knownEmailId, tenantParameter } from './wire.ts'
+import { knownEmailId, tenantParameter } from './common-schemas.ts'
+import { sendRoute } from './define-endpoint.ts'
+import { query } from './query-parameters.ts'
+import { callerOf, responseFor, SentEmail, sendRefusals, sentToWire } from './send-emails.ts'
 
 export const promoteEmail = sendRoute({
   method: 'POST',
@@ -29,10 +29,10 @@ export const promoteEmail = sendRoute({
     const body = await findContentBody(db, email)
     if (!body) throw new Refusal('email_content_expired')
     const { message } = decodeContent(body)
-    const planned = plan(call, `/v1/emails/${id}/promote`, sentToWire)
+    const planned = responseFor(call, `/v1/emails/${id}/promote`, sentToWire)
     const caller = callerOf(credential)
     if (message.kind === 'parts') return accept.send(email.tenantId, submissionOf(message, email), caller, planned)
-    const { fromText: from, recipient, tag, metadata } = email
+    const { fromHeader: from, recipient, tag, metadata } = email
     return accept.sendRaw(email.tenantId, { from, to: [recipient], rawMessage: message.raw, tag, metadata }, caller, planned)
   },
 })

@@ -10,9 +10,9 @@ import {
   saveSuppressions,
   suppressionId,
 } from '#suppressions'
-import { query } from './query.ts'
-import { ensureRoute, listRoute, route } from './route.ts'
-import { allParameter, nullable, optional, pageFields, tenantFields, tenantNamedIn, tenantParameter } from './wire.ts'
+import { allParameter, nullable, optional, pageFields, tenantFields, tenantNamedIn, tenantParameter } from './common-schemas.ts'
+import { ensureRoute, listRoute, route } from './define-endpoint.ts'
+import { query } from './query-parameters.ts'
 
 const manages = { permission: 'suppressions:manage', scope: 'organisation or tenant', families: 'both' } as const
 

@@ -4,9 +4,9 @@ import Type, { type Static } from 'typebox'
 import { Refusal } from '#base'
 import { updateTenant as changeTenant, deleteTenant as closeTenant } from '#housekeeping'
 import { addTenant, getTenant, listTenants, type Tenant, type TenantMetadata, tenantStatuses } from '#tenants'
-import { query } from './query.ts'
-import { listRoute, route } from './route.ts'
-import { nullable, optional, pageFields } from './wire.ts'
+import { nullable, optional, pageFields } from './common-schemas.ts'
+import { listRoute, route } from './define-endpoint.ts'
+import { query } from './query-parameters.ts'
 
 const manages = { permission: 'full access', scope: 'organisation', families: 'organisation' } as const
 
@@ -32,9 +32,7 @@ const TenantObject = Type.Object({
   created_at: Type.String({ format: 'date-time', description: 'Older spelling of createdAt' }),
   updated_at: Type.String({ format: 'date-time', description: 'Older spelling of updatedAt' }),
   isDefault: Type.Boolean({ description: 'Emails without a tenantId are sent from it' }),
-  pausedBecause: nullable(
-    Type.String({ description: 'Why its mail is held, by an operator or by the abuse brake; null: it is not paused' }),
-  ),
+  pauseReason: nullable(Type.String({ description: 'Why its mail is held, by an operator or by the abuse brake; null: it is not paused' })),
 })
 
 const Name = Type.String({ minLength: 1, maxLength: 100 })
@@ -80,7 +78,7 @@ export const retrieveTenant = route({
   handle: async ({ params }, { db }) => tenantToWire(await getTenant(db, params.tenantId)),
 })
 
-export const updateTenant = route({
+export const updateTenantEndpoint = route({
   method: 'PATCH',
   path: '/tenants/{tenantId}',
   name: 'tenants.update',
@@ -105,7 +103,7 @@ export const updateTenant = route({
   },
 })
 
-export const deleteTenant = route({
+export const deleteTenantEndpoint = route({
   method: 'DELETE',
   path: '/tenants/{tenantId}',
   name: 'tenants.delete',
@@ -122,7 +120,7 @@ export const deleteTenant = route({
 
 function tenantToWire(tenant: Tenant): Static<typeof TenantObject> {
   const [createdAt, updatedAt] = [tenant.createdAt.toISOString(), tenant.updatedAt.toISOString()]
-  const { id, name, status, metadata, isDefault, pausedBecause } = tenant
+  const { id, name, status, metadata, isDefault, pauseReason } = tenant
   const older = { created_at: createdAt, updated_at: updatedAt }
-  return { id, name, status, metadata, createdAt, updatedAt, ...older, isDefault, pausedBecause }
+  return { id, name, status, metadata, createdAt, updatedAt, ...older, isDefault, pauseReason }
 }

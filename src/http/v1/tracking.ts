@@ -11,9 +11,9 @@ import {
   type TrackDomain,
   verifyTrackDomain,
 } from '#tracking'
-import { query } from './query.ts'
-import { route } from './route.ts'
-import { nullable, optional, tenantFields, tenantNamedIn, tenantParameter } from './wire.ts'
+import { nullable, optional, tenantFields, tenantNamedIn, tenantParameter } from './common-schemas.ts'
+import { route } from './define-endpoint.ts'
+import { query } from './query-parameters.ts'
 
 const manages = { permission: 'domains:manage', scope: 'organisation or tenant', families: 'both' } as const
 

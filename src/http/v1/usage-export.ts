@@ -1,5 +1,5 @@
 /** Formats of the usage export (contract section 14.4): CSV, JSON Lines or a bare JSON array, written piece by piece. */
-import type { File } from './route.ts'
+import type { File } from './define-endpoint.ts'
 
 export const exportFormats = ['csv', 'jsonl', 'json'] as const
 type Format = (typeof exportFormats)[number]

@@ -3,7 +3,7 @@
 import Type, { type Static } from 'typebox'
 import { type Tenant, tenantStatuses } from '#tenants'
 import {
-  type Counts,
+  type EmailCounts,
   externalIdOf,
   type Granularity,
   granularities,
@@ -13,11 +13,11 @@ import {
   sortNames,
   type TenantUsage,
 } from '#usage'
+import { nullable, pageFields } from './common-schemas.ts'
+import { fileRoute, listRoute, route } from './define-endpoint.ts'
 import { limitsFields, limitsFor } from './limits.ts'
-import { query } from './query.ts'
-import { fileRoute, listRoute, route } from './route.ts'
+import { query } from './query-parameters.ts'
 import { exportFormats, exportOf } from './usage-export.ts'
-import { nullable, pageFields } from './wire.ts'
 
 const periodFields = {
   period: Type.String({
@@ -226,7 +226,7 @@ export const retrieveTenantSeries = route({
 
 const periodToWire = ({ fromMs, toMs }: Period) => ({ start: new Date(fromMs).toISOString(), end: new Date(toMs - 1).toISOString() })
 
-const countsToWire = ({ accepted, sent, softfail, hardfail, bounced, held, test }: Counts): Static<typeof CountsObject> => ({
+const countsToWire = ({ accepted, sent, softfail, hardfail, bounced, held, test }: EmailCounts): Static<typeof CountsObject> => ({
   sent: accepted,
   delivered: sent,
   soft_failed: softfail,

@@ -1,11 +1,11 @@
 /** Records of webhook requests, and repeating one (contract 13.6, 13.7), in both views. */
 
 import Type, { type Static } from 'typebox'
-import { type Delivery, type DeliveryDetails, organisationWide, type Replayed } from '#webhooks'
-import { query } from './query.ts'
-import { listRoute, route } from './route.ts'
+import { organisationWide, type Replayed, type WebhookDelivery, type WebhookDeliveryDetails } from '#webhooks'
+import { nullable, pageFields, tenantFields, tenantNamedIn, tenantParameter } from './common-schemas.ts'
+import { listRoute, route } from './define-endpoint.ts'
+import { query } from './query-parameters.ts'
 import { Event } from './webhooks.ts'
-import { nullable, pageFields, tenantFields, tenantNamedIn, tenantParameter } from './wire.ts'
 
 const manages = { permission: 'webhooks:manage', scope: 'organisation or tenant', families: 'both' } as const
 const platform = { permission: 'webhooks:manage', scope: 'organisation', families: 'organisation' } as const
@@ -179,12 +179,12 @@ export const replayPlatformDelivery = route({
     replayToWire(params.deliveryId, await webhooks.replay(params.deliveryId, { ownerId: organisationWide })),
 })
 
-function itemToWire(delivery: Delivery): Static<typeof DeliveryItem> {
+function itemToWire(delivery: WebhookDelivery): Static<typeof DeliveryItem> {
   const { id, webhookId, tenantId, event, url, attempt, success, statusCode, willRetry, at } = delivery
   return { id, webhookId: String(webhookId), tenantId, event, url, attempt, success, statusCode, willRetry, timestamp: at.toISOString() }
 }
 
-function detailsToWire(delivery: DeliveryDetails): Static<typeof Details> {
+function detailsToWire(delivery: WebhookDeliveryDetails): Static<typeof Details> {
   const { webhookName, requestHeaders, payload, statusCode, responseBody, durationMs, error } = delivery
   return {
     ...itemToWire(delivery),

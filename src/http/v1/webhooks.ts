@@ -2,9 +2,9 @@
 
 import Type, { type Static } from 'typebox'
 import { disabledReasons, organisationWide, type Shown, type TestResult, type WebhookEvent, webhookEvents } from '#webhooks'
-import { query } from './query.ts'
-import { route } from './route.ts'
-import { allParameter, nullable, optional, tenantFields, tenantNamedIn, tenantParameter } from './wire.ts'
+import { allParameter, nullable, optional, tenantFields, tenantNamedIn, tenantParameter } from './common-schemas.ts'
+import { route } from './define-endpoint.ts'
+import { query } from './query-parameters.ts'
 
 const manages = { permission: 'webhooks:manage', scope: 'organisation or tenant', families: 'both' } as const
 
@@ -22,10 +22,10 @@ export const webhookFields = {
   allEvents: Type.Boolean(),
   enabled: Type.Boolean(),
   disabledAt: nullable(Type.String({ format: 'date-time', description: 'null: it is enabled, or was disabled before this was kept' })),
-  disabledBecause: Type.Unsafe<(typeof disabledReasons)[number] | null>({
+  disabledReason: Type.Unsafe<(typeof disabledReasons)[number] | null>({
     type: ['string', 'null'],
     enum: [...disabledReasons, null],
-    description: '`gone`: its receiver answered 410; `asked`: over the API or in the dashboard',
+    description: '`endpoint_gone`: its receiver answered 410; `requested`: over the API or in the dashboard',
   }),
   timeoutSeconds: Type.Integer({ minimum: 1, maximum: 30 }),
   failingSince: nullable(Type.String({ format: 'date-time', description: 'null: it does not fail, or it is off' })),
@@ -169,7 +169,7 @@ export const fieldsToWire = ({ webhook, secret }: Shown) => ({
   allEvents: webhook.allEvents,
   enabled: webhook.enabled,
   disabledAt: webhook.disabledAt?.toISOString() ?? null,
-  disabledBecause: webhook.disabledBecause,
+  disabledReason: webhook.disabledReason,
   timeoutSeconds: webhook.timeoutSeconds,
   failingSince: webhook.failingSince?.toISOString() ?? null,
   createdAt: webhook.createdAt.toISOString(),

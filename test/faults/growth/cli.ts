@@ -9,7 +9,7 @@ const help = `npm run growth -- [--minutes N] [--reader NAME] [--seed N] [--list
 
 Searches every reader of outside octets for an input that costs it more than ${most.msPer100Kb} ms of processor time for 100 KB, or more than
 ${most.growth} times as much for twice as much. Each find is made as small as it goes and printed with what
-test/faults/growth/kept.json is to keep.
+test/faults/growth/known-findings.json is to keep.
 
   --minutes N      for all readers together, 20
   --reader NAME    only those whose name contains NAME

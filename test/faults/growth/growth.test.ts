@@ -1,16 +1,16 @@
 /** No reader of outside octets costs more than their length: what was found once, a short search anew, and that the search finds. */
 import { afterAll, describe, expect, test } from 'vitest'
-import { openChance } from './chance.ts'
-import { everyExport, readersBySource } from './completeness.ts'
-import { kept } from './kept.ts'
+import { cook, draw } from './input-recipe.ts'
+import { kept } from './known-findings.ts'
 import { openMeasure } from './measure.ts'
-import { readers as planted } from './planted.ts'
+import { readers as planted } from './planted-faults.ts'
+import { everyExport, readersBySource } from './reader-coverage.ts'
 import { noReaders, readers } from './readers.ts'
-import { cook, draw } from './recipe.ts'
 import { judge, search, told } from './search.ts'
+import { openSeededRandom } from './seeded-random.ts'
 
 /** Each test has far more time than it needs: only processor time is judged, and the machine may be busy. */
-const longestMs = 120_000
+const maxMs = 120_000
 const searchMs = 1_200
 const shrinkMs = 2_000
 const seed = Number(process.env.GROWTH_SEED ?? Math.floor(Math.random() * 2 ** 31))
@@ -25,14 +25,14 @@ const readerOf = (name: string) => {
 }
 
 describe('the search', () => {
-  const measurePlanted = openMeasure(new URL('./planted.ts', import.meta.url).href)
+  const measurePlanted = openMeasure(new URL('./planted-faults.ts', import.meta.url).href)
   afterAll(() => measurePlanted.close())
 
   test.for([
     ['looks behind each comma to the end', /times as long|took/],
     ['backtracks without end', /took over|took \d+ ms/],
     ['costs much for each octet', /took \d+ ms/],
-  ] as const)('finds a reader that %s', { timeout: longestMs }, async ([name, why]) => {
+  ] as const)('finds a reader that %s', { timeout: maxMs }, async ([name, why]) => {
     const reader = planted.find((one) => one.name === name)
     const endMs = performance.now() + 60_000
     const { find } = await search(reader ?? readerOf(name), {
@@ -44,7 +44,7 @@ describe('the search', () => {
     expect(find?.why).toMatch(why)
   })
 
-  test.for(['is sound', 'begins late'])('finds nothing in a reader that %s', { timeout: longestMs }, async (name) => {
+  test.for(['is sound', 'begins late'])('finds nothing in a reader that %s', { timeout: maxMs }, async (name) => {
     const reader = planted.find((one) => one.name === name)
     const endMs = performance.now() + 2_000
     const { find, tried } = await search(reader ?? readerOf(name), {
@@ -60,7 +60,7 @@ describe('the search', () => {
   test('tries the same inputs for the same seed, and reaches what each reader reads at its usual length', () => {
     for (const reader of readers) {
       const drawn = () => {
-        const chance = openChance(7)
+        const chance = openSeededRandom(7)
         return Array.from({ length: 20 }, () => draw(reader, chance))
       }
       expect(drawn()).toEqual(drawn())
@@ -80,14 +80,14 @@ describe('every reader of outside octets', () => {
 
   test.for(kept.map((one, at) => ({ ...one, at })))(
     'is quick with what was found in $reader ($at)',
-    { timeout: longestMs },
+    { timeout: maxMs },
     async ({ reader, recipe }) => {
       const why = await judge(readerOf(reader), recipe, measure)
       expect(why && told({ reader, recipe, why })).toBeUndefined()
     },
   )
 
-  test.for(readers.map(({ name }) => name))(`costs no more than its length: %s, seed ${seed}`, { timeout: longestMs }, async (name) => {
+  test.for(readers.map(({ name }) => name))(`costs no more than its length: %s, seed ${seed}`, { timeout: maxMs }, async (name) => {
     const endMs = performance.now() + searchMs
     const { find } = await search(readerOf(name), { seed, measure, isOver: () => performance.now() > endMs, shrinkMs })
     expect(find && told(find)).toBeUndefined()

@@ -3,8 +3,8 @@
  * meanwhile: the time is the whole process's, as Linux tells that of one thread in steps of milliseconds only.
  */
 import { parentPort, workerData } from 'node:worker_threads'
+import { cook, type Recipe } from './input-recipe.ts'
 import type { Reader } from './reader.ts'
-import { cook, type Recipe } from './recipe.ts'
 
 export interface Job {
   reader: string

@@ -10,7 +10,7 @@ export interface Measure {
 
 /** Of processor time, not on the wall: a busy machine ends nothing. So many times what is too dear is no matter of measuring. */
 const givenUpTimes = 8
-const leastMs = 2_000
+const minMs = 2_000
 const lookEveryMs = 250
 
 /** `module` exports `readers`. */
@@ -41,7 +41,7 @@ export function openMeasure(module: string): Measure {
         }
         const look = async () => {
           const ms = (await cpuMs(worker)) - from
-          if (ms < leastMs + givenUpTimes * job.runs * job.dearMs) return
+          if (ms < minMs + givenUpTimes * job.runs * job.dearMs) return
           settle()
           thread = undefined
           await worker.terminate()

@@ -1,6 +1,6 @@
 /** A reader of outside octets, as the search needs it. */
 import { readFileSync } from 'node:fs'
-import type { Grammar } from './recipe.ts'
+import type { Grammar } from './input-recipe.ts'
 
 export interface Reader extends Grammar {
   name: string
@@ -8,7 +8,7 @@ export interface Reader extends Grammar {
   longest: number
   /** Where more than `most.msPer100Kb` is allowed. */
   msPer100Kb?: number
-  /** The exported functions that it stands for: `src/mail/read.ts readMessage`. */
+  /** The exported functions that it stands for: `src/mail/read-message.ts readMessage`. */
   reads: readonly string[]
   /** What throws has refused. */
   read(octets: Buffer): unknown

@@ -2,11 +2,12 @@
  * Looks for inputs that cost a reader more than their length: more than 50 ms of processor time for 100 KB, or more than 2.6 times as
  * much for twice as much. Half of what is tried is new, half is a step away from the dearest so far.
  */
-import { type Chance, openChance } from './chance.ts'
+
+import { draw, mutate, type Recipe, shown, smaller } from './input-recipe.ts'
 import type { Measure } from './measure.ts'
 import type { Costs, Job } from './measure-worker.ts'
 import type { Reader } from './reader.ts'
-import { draw, mutate, type Recipe, shown, smaller } from './recipe.ts'
+import { openSeededRandom, type SeededRandom } from './seeded-random.ts'
 
 export interface Find {
   reader: string
@@ -19,7 +20,7 @@ export const most = { msPer100Kb: 50, growth: 2.6 }
 
 const hundredKb = 102_400
 /** Below it a time says nothing. */
-const leastMs = 5
+const minMs = 5
 const largestUsual = 262_144
 const usualSizes = [1_024, 4_096, 16_384, 65_536, largestUsual]
 const largestOfAll = 1_048_576
@@ -47,7 +48,7 @@ const dearMsOf = (sizes: readonly number[], times: number) =>
 /** How the cost grows when the length is doubled, from one size to the next larger one. */
 function growthOf(costs: Costs): number {
   const [small, large] = costs.slice(-2)
-  if (!small || !large || large.ms < leastMs || large.size < small.size * 1.5) return 1
+  if (!small || !large || large.ms < minMs || large.size < small.size * 1.5) return 1
   const doublings = Math.log2(large.size / small.size)
   return (large.ms / Math.max(small.ms, 0.05)) ** (1 / doublings)
 }
@@ -101,7 +102,7 @@ async function climb(reader: Reader, job: Omit<Job, 'sizes'>, from: number, meas
     size *= 2
     const now = await costAt(size)
     const ratio = now.ms / Math.max(before.ms, 0.05)
-    if (now.ms < leastMs) ratios.length = 0
+    if (now.ms < minMs) ratios.length = 0
     else {
       if (ratio <= most.growth) return undefined
       ratios.push(ratio)
@@ -118,7 +119,7 @@ export async function search(
   reader: Reader,
   { seed, measure, isOver, shrinkMs }: { seed: number; measure: Measure; isOver: () => boolean; shrinkMs: number },
 ): Promise<Looked> {
-  const chance = openChance(seed)
+  const chance = openSeededRandom(seed)
   const best: { dear: Scored[]; growing: Scored[] } = { dear: [], growing: [] }
   let tried = 0
   while (!isOver()) {
@@ -157,7 +158,7 @@ function keep(list: Scored[], one: Scored): void {
   list.length = Math.min(list.length, kept)
 }
 
-function next(reader: Reader, { dear, growing }: { dear: Scored[]; growing: Scored[] }, chance: Chance): Recipe {
+function next(reader: Reader, { dear, growing }: { dear: Scored[]; growing: Scored[] }, chance: SeededRandom): Recipe {
   const from = chance.below(0.5) ? dear : growing
   if (from.length < 2 || chance.below(0.5)) return draw(reader, chance)
   return mutate(chance.of(from).recipe, reader, chance)

@@ -6,14 +6,14 @@ import { systemClock, systemRandom } from '#base'
 import { ensureCertificate } from '#inbound'
 
 function certificateFor(hostname: string, madeAtMs: number) {
-  const dataFolder = mkdtempSync(join(tmpdir(), 'postrider-certificate-'))
+  const dataDirectory = mkdtempSync(join(tmpdir(), 'postrider-certificate-'))
   try {
-    const settings = { dataFolder, hostname, tlsCert: undefined, tlsKey: undefined }
+    const settings = { dataDirectory, hostname, tlsCert: undefined, tlsKey: undefined }
     ensureCertificate(settings, { clock: { ...systemClock, nowMs: () => madeAtMs }, random: systemRandom })
-    const read = (name: string) => readFileSync(join(dataFolder, name), 'utf8')
+    const read = (name: string) => readFileSync(join(dataDirectory, name), 'utf8')
     return { cert: read('smtp-certificate.pem'), key: read('smtp-key.pem') }
   } finally {
-    rmSync(dataFolder, { recursive: true })
+    rmSync(dataDirectory, { recursive: true })
   }
 }
 

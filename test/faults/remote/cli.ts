@@ -3,12 +3,12 @@
  * with 1 when anything is not as the table says.
  */
 import { parseArgs } from 'node:util'
-import { runAlone } from './alone.ts'
-import { bounds, boundsAmongMany, retryBaseAmongManyMs, retryBaseMs } from './bounds.ts'
-import { type Measurements, read, write } from './measured.ts'
+import { runAlone } from './isolated.ts'
+import { type Measurements, read, write } from './measurements.ts'
 import { runMixed } from './mixed.ts'
-import { type Manner, type Running, startRunning } from './running.ts'
+import { type Manner, type Running, startRunning } from './service-under-test.ts'
 import { rows } from './table.ts'
+import { bounds, boundsAmongMany, retryBaseAmongManyMs, retryBaseMs } from './time-limits.ts'
 
 const help = `npm run misbehaviours -- [--rows NAME] [--write] [--json]
 npm run misbehaviours -- --mixed [--peers N] [--messages N] [--processes N] [--seed N] [--rows NAME] [--json]
@@ -17,7 +17,7 @@ Runs the table of docs/remote-misbehaviour.md against a real service. Linux.
 
 Each row alone, one after the other (about five minutes), with its time and the memory of the delivery process:
   --rows NAME      only those whose name contains NAME
-  --write          keep what was measured in test/faults/remote/measured.json; then: npm run golden
+  --write          keep what was measured in test/faults/remote/measurements.json; then: npm run golden
 
 Many peers at once that play random rows:
   --mixed
@@ -83,10 +83,10 @@ async function alone(running: Running): Promise<boolean> {
   const measured = Object.values(found)
   const most = (key: 'seconds' | 'grownMib') => Math.max(...measured.map((one) => one[key]))
   const median = measured.map((one) => one.seconds).sort((a, b) => a - b)[measured.length >> 1] ?? 0
-  const summary = { rows: chosen.length, medianSeconds: median, mostSeconds: most('seconds'), mostGrownMib: most('grownMib') }
+  const summary = { rows: chosen.length, medianSeconds: median, maxSeconds: most('seconds'), maxGrownMib: most('grownMib') }
   if (values.json) console.log(JSON.stringify({ ...summary, wrong, measured: found }))
   else {
-    console.log(`${chosen.length} rows: median ${median} s, at most ${summary.mostSeconds} s and ${summary.mostGrownMib} MiB more`)
+    console.log(`${chosen.length} rows: median ${median} s, at most ${summary.maxSeconds} s and ${summary.maxGrownMib} MiB more`)
     console.log(wrong.length === 0 ? 'all as the table says' : `${wrong.length} wrong:\n${wrong.join('\n')}`)
   }
   if (values.write && wrong.length === 0) write({ ...read(), ...found })

@@ -1,5 +1,5 @@
 /** What DNS does wrong, or oddly. */
-import { type Row, untilGivenUp } from './row.ts'
+import { type Row, untilGivenUp } from './row-type.ts'
 
 const mx = (domain: string, ...addresses: string[]) => ({
   [domain]: { MX: [`10 mx.${domain}`] },
@@ -28,19 +28,19 @@ const chain = (domain: string, ip: string) => ({
 })
 
 export const dnsRows: Row[] = [
-  { name: 'NXDOMAIN for the domain', dns: () => ({}), comesTo: ['hardfail invalid_recipient 5.1.2'], mostConnections: 0 },
+  { name: 'NXDOMAIN for the domain', dns: () => ({}), comesTo: ['hardfail invalid_recipient 5.1.2'], maxConnections: 0 },
   { name: 'no MX, but an address', dns: ({ domain, ip }) => ({ [domain]: { A: [ip] } }), comesTo: ['sent'] },
   {
     name: 'neither MX nor address',
     dns: ({ domain }) => ({ [domain]: { TXT: ['v=spf1 -all'] } }),
     comesTo: ['hardfail dns_error 5.4.4'],
-    mostConnections: 0,
+    maxConnections: 0,
   },
   {
     name: 'a null MX',
     dns: ({ domain, ip }) => ({ [domain]: { MX: ['0 .'], A: [ip] } }),
     comesTo: ['hardfail not_accepting_mail 5.1.10'],
-    mostConnections: 0,
+    maxConnections: 0,
   },
   {
     name: 'a null MX beside a real one',
@@ -53,7 +53,7 @@ export const dnsRows: Row[] = [
       prepare: (dns, { domain }) => dns.fail(domain, how),
       comesTo: untilGivenUp('dns_error 4.4.3'),
       ...(how === 'silence' ? { waits: unanswered } : {}),
-      mostConnections: 0,
+      maxConnections: 0,
     }),
   ),
   ...(['truncated', 'forged id first', 'forged question first', 'forged source first'] as const).map(
@@ -110,7 +110,7 @@ export const dnsRows: Row[] = [
     name: 'an MX with a NUL in its name',
     dns: ({ domain, ip }) => ({ [domain]: { MX: [`10 a\0b.${domain}`] }, [`a\0b.${domain}`]: { A: [ip] } }),
     comesTo: ['hardfail dns_error 5.4.4'],
-    mostConnections: 0,
+    maxConnections: 0,
   },
   {
     name: 'an MX with a NUL in its name, a second one that works',
@@ -126,7 +126,7 @@ export const dnsRows: Row[] = [
     name: 'another name of Postrider as the only MX',
     peer: { rude: { connect: '220 house.test ESMTP\r\n' } },
     comesTo: ['hardfail protocol_error 5.4.6'],
-    mostConnections: 1,
+    maxConnections: 1,
   },
   {
     name: 'Postrider as the first of two MX hosts',
@@ -137,7 +137,7 @@ export const dnsRows: Row[] = [
     }),
     peer: { rude: { connect: '220 house.test ESMTP\r\n' } },
     comesTo: ['hardfail protocol_error 5.4.6'],
-    mostConnections: 1,
+    maxConnections: 1,
   },
   {
     name: 'Postrider as the second of two MX hosts, no server at the first',
@@ -179,7 +179,7 @@ export const dnsRows: Row[] = [
       [`m9.${domain}`]: { A: [ip] },
     }),
     comesTo: ['sent'],
-    mostConnections: 1,
+    maxConnections: 1,
   },
   {
     name: '1,000 MX hosts, all down',

@@ -3,14 +3,14 @@
  * arrives twice without a reason, no process ends, and memory does not grow from the first half to the second.
  */
 import { setTimeout as wait } from 'node:timers/promises'
-import { openChance } from '#crash-test'
+import { openSeededRandom } from '#crash-test'
 import { sql } from '#db'
-import { complaints, type Told } from './judge.ts'
-import { mayWait, wrongAmongMany, wrongWithTaken } from './judge-many.ts'
-import type { Case } from './outside.ts'
-import type { Row } from './row.ts'
-import type { Running } from './running.ts'
-import { batch, messageOf, read, recipientsOf, send } from './send.ts'
+import type { Case } from './remote-world.ts'
+import type { Row } from './row-type.ts'
+import { batch, messageOf, read, recipientsOf, send } from './send-rows.ts'
+import type { Running } from './service-under-test.ts'
+import { complaints, type EmailState } from './verdict.ts'
+import { mayWait, wrongAmongMany, wrongWithTaken } from './verdict-many.ts'
 
 export interface MixedWish {
   peers: number
@@ -40,7 +40,7 @@ interface OneOfMany {
   /** In its subject, so that the peer's copy can be told from others. */
   mark: number
   to: string
-  told?: Told
+  told?: EmailState
 }
 
 const batchSize = 100
@@ -55,13 +55,13 @@ const healthyMedianMs = 500
  * What one process may need at its peak, and how much more may be in use after the second half than after the first:
  * some large messages of providers that are left alone may lie ready. A leak of 10 KB for each message would be more.
  */
-const mostPeakMib = 700
-const mostGrownMib = 64
+const maxPeakMib = 700
+const maxGrownMib = 64
 
-const unfinished = sql<{ destination: string; waiting: number; untried: number }>`
-  select destination, count(*)::integer as waiting, (count(*) filter (where failures = 0))::integer as untried
+const unfinished = sql<{ recipientDomain: string; waiting: number; untried: number }>`
+  select recipient_domain as "recipientDomain", count(*)::integer as waiting, (count(*) filter (where attempt_count = 0))::integer as untried
   from spool
-  group by destination`
+  group by recipient_domain`
 
 type ManyAtOne = Case & { emails: OneOfMany[] }
 
@@ -69,7 +69,7 @@ export async function runMixed(running: Running, wish: MixedWish): Promise<Mixed
   const { outside, deliveries } = running
   const { progress } = wish
   const beganMs = performance.now()
-  const chance = openChance(wish.seed)
+  const chance = openSeededRandom(wish.seed)
   await using closing = new AsyncDisposableStack()
   const cases: ManyAtOne[] = []
   const inOrder = chance.shuffled(wish.rows)
@@ -124,8 +124,8 @@ const wrongWithMemory = (memoryMib: Mixed['memoryMib']): string[] =>
     const peak = Math.max(first?.peak ?? 0, second?.peak ?? 0)
     const grown = (second?.used ?? 0) - (first?.used ?? 0)
     return [
-      ...(peak > mostPeakMib ? [`delivery process ${at + 1} had ${peak} MiB resident; ${mostPeakMib} are allowed`] : []),
-      ...(grown > mostGrownMib ? [`delivery process ${at + 1} grew by ${grown} MiB from half to half; ${mostGrownMib} are allowed`] : []),
+      ...(peak > maxPeakMib ? [`delivery process ${at + 1} had ${peak} MiB resident; ${maxPeakMib} are allowed`] : []),
+      ...(grown > maxGrownMib ? [`delivery process ${at + 1} grew by ${grown} MiB from half to half; ${maxGrownMib} are allowed`] : []),
     ]
   })
 
@@ -182,7 +182,7 @@ async function untilDone(
   let toldAtMs = performance.now()
   while (performance.now() < untilMs) {
     if (deliveries.some((one) => one.hasEnded)) throw new Error('a delivery process ended')
-    const waiting = new Map((await db.rows(unfinished)).map((one) => [one.destination, one]))
+    const waiting = new Map((await db.rows(unfinished)).map((one) => [one.recipientDomain, one]))
     const open = cases.filter(({ row, place, emails }) => {
       const here = waiting.get(place.domain)
       if (!here) return false

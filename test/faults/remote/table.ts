@@ -1,12 +1,13 @@
 /** The table of remote misbehaviours, in the order of a conversation. */
+
+import { connectRows } from './connect-phase.ts'
 import { dnsRows } from './dns.ts'
-import { doorRows } from './door.ts'
-import type { Row } from './row.ts'
-import { talkRows } from './talk.ts'
+import type { Row } from './row-type.ts'
+import { talkRows } from './smtp-phase.ts'
 
 export const sections: readonly { title: string; rows: readonly Row[] }[] = [
   { title: 'DNS', rows: dnsRows },
-  { title: 'Connection, greeting, EHLO, TLS', rows: doorRows },
+  { title: 'Connection, greeting, EHLO, TLS', rows: connectRows },
   { title: 'From MAIL to QUIT', rows: talkRows },
 ]
 

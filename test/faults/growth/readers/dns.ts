@@ -4,11 +4,11 @@ import { checkDomain } from '#domains'
 import { type DnsAnswer, daneComplaint, fetchStsPolicy, findRoute, findStsId, isListedMx, openGuard, type Resolver, usableTlsa } from '#net'
 import { looksLikeKey, parseKeyRecord } from '../../../../src/domains/dkim-record.ts'
 import { countLookups, isSpf, parseSpf } from '../../../../src/domains/spf.ts'
-import { answersIn, decodeAnswer, isName } from '../../../../src/net/question.ts'
+import { answersIn, decodeAnswer, isName } from '../../../../src/net/dns-query.ts'
 import { type Reader, reader } from '../reader.ts'
 
-const longestAnswer = 65_535
-const longestPolicy = 65_536
+const maxAnswer = 65_535
+const maxPolicy = 65_536
 
 const found = <T>(value: T): DnsAnswer<T> => ({ kind: 'found', value })
 const resolver = (given: Partial<Resolver>): Resolver => {
@@ -34,9 +34,9 @@ const label = `\x3f${'a'.repeat(63)}`
 export const dnsReaders: Reader[] = [
   reader({
     name: 'DNS answer',
-    longest: longestAnswer,
+    longest: maxAnswer,
     encoding: 'latin1',
-    reads: ['src/net/question.ts decodeAnswer', 'src/net/question.ts answersIn', 'src/net/question.ts isName'],
+    reads: ['src/net/dns-query.ts decodeAnswer', 'src/net/dns-query.ts answersIn', 'src/net/dns-query.ts isName'],
     frames: [
       [head + question, ''],
       [`${head}\x01b\x07example\0\0\x10\0\x01`, ''],
@@ -74,8 +74,8 @@ export const dnsReaders: Reader[] = [
   }),
   reader({
     name: 'route by MX',
-    longest: longestAnswer,
-    reads: ['src/net/route.ts findRoute'],
+    longest: maxAnswer,
+    reads: ['src/net/mail-route.ts findRoute'],
     units: ['mx{i}.b.example\n', 'mx.b.example.\n', '\n', '.', 'a.', '-', 'xn--a', '192.0.2.1\n', 'co.uk', 'example', '_', '\0'],
     read: (octets) =>
       findRoute(
@@ -84,12 +84,12 @@ export const dnsReaders: Reader[] = [
           mx: async () => found(linesOf(octets).map((exchange, at) => ({ exchange, priority: at % 3 }))),
           addresses: async () => found(['192.0.2.1']),
         }),
-        { ownNames: ['mail.example.com'], fraction: () => 0.5, guard: openGuard([]) },
+        { ownNames: ['mail.example.com'], random: () => 0.5, guard: openGuard([]) },
       ),
   }),
   reader({
     name: 'TXT of MTA-STS',
-    longest: longestAnswer,
+    longest: maxAnswer,
     reads: ['src/net/mta-sts.ts findStsId'],
     words: ['src/net/mta-sts.ts'],
     frames: [
@@ -102,7 +102,7 @@ export const dnsReaders: Reader[] = [
   }),
   reader({
     name: 'policy of MTA-STS',
-    longest: longestPolicy,
+    longest: maxPolicy,
     reads: ['src/net/mta-sts.ts fetchStsPolicy', 'src/net/mta-sts.ts isListedMx'],
     frames: [
       ['version: STSv1\nmode: enforce\nmax_age: 86400\n', ''],
@@ -141,8 +141,8 @@ export const dnsReaders: Reader[] = [
   }),
   reader({
     name: 'TXT of a sending domain',
-    longest: longestAnswer,
-    reads: ['src/domains/spf.ts parseSpf', 'src/domains/dkim-record.ts parseKeyRecord', 'src/domains/verify.ts checkDomain'],
+    longest: maxAnswer,
+    reads: ['src/domains/spf.ts parseSpf', 'src/domains/dkim-record.ts parseKeyRecord', 'src/domains/verify-records.ts checkDomain'],
     frames: [
       ['v=spf1 ', ' -all'],
       ['v=DKIM1; p=', ''],
@@ -214,7 +214,7 @@ export const dnsReaders: Reader[] = [
   }),
   reader({
     name: 'TLSA records',
-    longest: longestAnswer,
+    longest: maxAnswer,
     encoding: 'latin1',
     reads: ['src/net/tlsa.ts daneComplaint', 'src/net/tlsa.ts usableTlsa'],
     units: [`\x03\x01\x01${'a'.repeat(32)}\n`, `\x02\0\0\x30\x82\n`, `\x02\x01\0\x30\x59\x30\x13\n`, '\x30\x80', '\xff', '\0', '\n', 'a'],

@@ -4,36 +4,36 @@ import { emailIdTimeMs, networkOf, openSecrets, systemRandom } from '#base'
 import { openGuard } from '#net'
 import { openTokens } from '#tracking'
 import { parsePosition } from '#webhooks'
-import { checkSubmission } from '../../../../src/accept/check.ts'
-import { parseTraceparent } from '../../../../src/base/span.ts'
-import { boundsOf } from '../../../../src/http/body-bounds.ts'
-import { locationOf } from '../../../../src/http/links.ts'
+import { checkSubmission } from '../../../../src/accept/validate-submission.ts'
+import { parseTraceparent } from '../../../../src/base/trace-context.ts'
+import { boundsOf } from '../../../../src/http/body-limits.ts'
+import { sessionCookie } from '../../../../src/http/dashboard-session.ts'
+import { previewDocument } from '../../../../src/http/email-preview.ts'
 import { parseJson } from '../../../../src/http/parse-json.ts'
-import { previewDocument } from '../../../../src/http/preview.ts'
-import { sessionCookie } from '../../../../src/http/session.ts'
-import { hostNameOf, refuseBadHost, routable } from '../../../../src/http/target.ts'
-import { fingerprint } from '../../../../src/http/v1/fingerprint.ts'
-import { queryReader } from '../../../../src/http/v1/query.ts'
-import { routes } from '../../../../src/http/v1/routes.ts'
-import { shapeOf } from '../../../../src/http/v1/shape.ts'
-import { readInstant } from '../../../../src/http/v1/wire.ts'
-import { findTarget } from '../../../../src/net/target.ts'
+import { hostNameOf, refuseBadHost, routable } from '../../../../src/http/request-target.ts'
+import { locationOf } from '../../../../src/http/tracking-endpoints.ts'
+import { readInstant } from '../../../../src/http/v1/common-schemas.ts'
+import { routes } from '../../../../src/http/v1/endpoints.ts'
+import { queryReader } from '../../../../src/http/v1/query-parameters.ts'
+import { fingerprint } from '../../../../src/http/v1/request-fingerprint.ts'
+import { compileSchema } from '../../../../src/http/v1/validate.ts'
+import { findTarget } from '../../../../src/net/resolve-url.ts'
 import { holdBody, keptOf } from '../../../../src/request-logs/redact.ts'
-import { isPrefetch, judge } from '../../../../src/tracking/machines.ts'
-import { openZone, readPeriod } from '../../../../src/usage/periods.ts'
-import { readRetryAfter } from '../../../../src/webhooks/schedule.ts'
+import { classifyRequest, isPrefetch } from '../../../../src/tracking/bot-detection.ts'
+import { openZone, readPeriod } from '../../../../src/usage/calendar-periods.ts'
+import { readRetryAfter } from '../../../../src/webhooks/retry-schedule.ts'
 import { type Reader, reader } from '../reader.ts'
 
 /** Of a header, or of all of them (Node's limit). */
-const longestHeaders = 16_384
+const maxHeaders = 16_384
 /** Of a URL in a token. */
-const longestTrackedUrl = 2000
-const longestBody = 67_108_864
+const maxTrackedUrl = 2000
+const maxBody = 67_108_864
 
 const tokens = openTokens(openSecrets('0123456789abcdef0123456789abcdef', systemRandom))
 const token = tokens.make({ kind: 'click', tenantId: 'main'.padEnd(25, '0'), emailId: '0'.repeat(22), url: 'https://a.example/' })
 
-const bodies = routes.flatMap(({ name, body }) => (body ? [{ name, problemsOf: shapeOf(body) }] : []))
+const bodies = routes.flatMap(({ name, body }) => (body ? [{ name, problemsOf: compileSchema(body) }] : []))
 /** The widest there are. */
 const bounds = boundsOf(routes.find(({ name }) => name === 'emails.sendBatch'))
 const utc = openZone('UTC')
@@ -108,12 +108,12 @@ const refuses = (work: () => unknown): unknown => {
 export const httpReaders: Reader[] = [
   reader({
     name: 'JSON body',
-    longest: longestBody,
+    longest: maxBody,
     reads: [
       'src/http/parse-json.ts parseJson',
-      'src/http/json-bounds.ts passedBound',
-      'src/http/v1/shape.ts shapeOf',
-      'src/http/v1/fingerprint.ts canonicalJson',
+      'src/http/json-limits.ts passedBound',
+      'src/http/v1/validate.ts compileSchema',
+      'src/http/v1/request-fingerprint.ts canonicalJson',
     ],
     frames: [
       ['{', '}'],
@@ -137,7 +137,7 @@ export const httpReaders: Reader[] = [
   reader({
     name: 'submission',
     longest: 14_680_064,
-    reads: ['src/accept/check.ts checkSubmission'],
+    reads: ['src/accept/validate-submission.ts checkSubmission'],
     frames: [
       [`${send}"text":"`, '"}'],
       [`${send}"tag":"`, '"}'],
@@ -171,7 +171,7 @@ export const httpReaders: Reader[] = [
   }),
   reader({
     name: 'body for the request log',
-    longest: longestBody,
+    longest: maxBody,
     reads: ['src/request-logs/redact.ts holdBody', 'src/request-logs/redact.ts keptOf', 'src/request-logs/redact.ts unescaped'],
     frames: [
       ['{', '}'],
@@ -188,12 +188,12 @@ export const httpReaders: Reader[] = [
   }),
   reader({
     name: 'query string',
-    longest: longestHeaders,
+    longest: maxHeaders,
     reads: [
-      'src/http/v1/query.ts queryReader',
-      'src/http/v1/wire.ts readInstant',
-      'src/usage/periods.ts readPeriod',
-      'src/usage/periods.ts openZone',
+      'src/http/v1/query-parameters.ts queryReader',
+      'src/http/v1/common-schemas.ts readInstant',
+      'src/usage/calendar-periods.ts readPeriod',
+      'src/usage/calendar-periods.ts openZone',
     ],
     units: [
       'period=2026-03-01..2026-03-15&',
@@ -229,14 +229,14 @@ export const httpReaders: Reader[] = [
   }),
   reader({
     name: 'headers of a request',
-    longest: longestHeaders,
+    longest: maxHeaders,
     reads: [
-      'src/http/session.ts sessionCookie',
-      'src/http/target.ts refuseBadHost',
-      'src/http/target.ts hostNameOf',
-      'src/base/span.ts parseTraceparent',
-      'src/webhooks/live.ts parsePosition',
-      'src/base/networks.ts networkOf',
+      'src/http/dashboard-session.ts sessionCookie',
+      'src/http/request-target.ts refuseBadHost',
+      'src/http/request-target.ts hostNameOf',
+      'src/base/trace-context.ts parseTraceparent',
+      'src/webhooks/event-stream.ts parsePosition',
+      'src/base/ip-networks.ts networkOf',
     ],
     frames: [
       ['', ''],
@@ -281,9 +281,9 @@ export const httpReaders: Reader[] = [
   }),
   reader({
     name: 'who follows a link',
-    longest: longestHeaders,
-    reads: ['src/tracking/machines.ts judge', 'src/tracking/machines.ts isPrefetch'],
-    words: ['src/tracking/machine-rules.ts'],
+    longest: maxHeaders,
+    reads: ['src/tracking/bot-detection.ts classifyRequest', 'src/tracking/bot-detection.ts isPrefetch'],
+    words: ['src/tracking/bot-rules.ts'],
     frames: [
       ['Mozilla/5.0 (', ') AppleWebKit'],
       ['', ''],
@@ -312,16 +312,16 @@ export const httpReaders: Reader[] = [
       const userAgent = octets.toString('latin1')
       isPrefetch({ purpose: userAgent, 'sec-purpose': userAgent })
       const asked = { kind: 'open' as const, atMs: 100_000, ipAddress: '192.0.2.1', userAgent, isHead: false, isPrefetch: false }
-      return judge(asked, { deliveredAtMs: 0, isOneOfSeveral: false, isAfterHead: false })
+      return classifyRequest(asked, { deliveredAtMs: 0, isOneOfSeveral: false, isAfterHead: false })
     },
   }),
   reader({
     name: 'path and its token',
-    longest: longestHeaders,
+    longest: maxHeaders,
     reads: [
-      'src/tracking/tokens.ts openTokens',
-      'src/http/target.ts routable',
-      'src/http/links.ts locationOf',
+      'src/tracking/link-tokens.ts openTokens',
+      'src/http/request-target.ts routable',
+      'src/http/tracking-endpoints.ts locationOf',
       'src/base/ids.ts emailIdTimeMs',
     ],
     frames: [
@@ -358,7 +358,7 @@ export const httpReaders: Reader[] = [
       const text = octets.toString()
       return [
         refuses(() => routable(text)),
-        refuses(() => locationOf(text.slice(0, longestTrackedUrl))),
+        refuses(() => locationOf(text.slice(0, maxTrackedUrl))),
         tokens.read(text, 'click'),
         tokens.read(text.slice(0, 4096), 'open'),
         emailIdTimeMs(text),
@@ -368,7 +368,7 @@ export const httpReaders: Reader[] = [
   reader({
     name: 'URL of a webhook',
     longest: 2048,
-    reads: ['src/net/target.ts findTarget'],
+    reads: ['src/net/resolve-url.ts findTarget'],
     frames: [
       ['https://', '/a'],
       ['', ''],
@@ -410,16 +410,16 @@ export const httpReaders: Reader[] = [
   }),
   reader({
     name: "header of a webhook's answer",
-    longest: longestHeaders,
-    reads: ['src/webhooks/schedule.ts readRetryAfter'],
+    longest: maxHeaders,
+    reads: ['src/webhooks/retry-schedule.ts readRetryAfter'],
     units: ['Wed, 21 Oct 2026 07:28:00 GMT', '1', '(', ')', ' ', '-', '+', ':', 'Jan', ',', '0', 'T', 'Z', '.'],
     nests: [['(', ')']],
     read: (octets) => readRetryAfter(octets.toString('latin1'), 0),
   }),
   reader({
     name: 'html for the preview',
-    longest: longestBody,
-    reads: ['src/http/preview.ts previewDocument'],
+    longest: maxBody,
+    reads: ['src/http/email-preview.ts previewDocument'],
     units: ['<', '</', '<script', '<link', '<meta ', '<a', '<x-', 'script', '/', ' ', '>', '&'],
     read(octets) {
       const text = octets.toString()

@@ -21,13 +21,13 @@ import {
   withoutFields,
 } from '#mail'
 import { openTokens, trackHtml, trackHtmlOctets } from '#tracking'
-import { parseFields } from '../../../../src/mail/fields.ts'
 import { isMailboxListField, parseMailboxField } from '../../../../src/mail/mailbox-field.ts'
 import { readOriginators } from '../../../../src/mail/originators.ts'
+import { parseFields } from '../../../../src/mail/parse-fields.ts'
 import { type Reader, reader } from '../reader.ts'
 
-const longestMessage = 26_214_400
-const longestHtml = 5_242_880
+const maxMessage = 26_214_400
+const maxHtml = 5_242_880
 
 const tokens = openTokens(openSecrets('0123456789abcdef0123456789abcdef', systemRandom))
 const tracking = { origin: 'https://track.example.com', clicks: true, opens: true, excluded: ['b.example'] }
@@ -208,15 +208,15 @@ const address = [
 export const mailReaders: Reader[] = [
   reader({
     name: 'message',
-    longest: longestMessage,
+    longest: maxMessage,
     reads: [
-      'src/mail/read.ts readMessage',
-      'src/mail/read.ts partsOf',
-      'src/mail/read.ts decodeBody',
-      'src/mail/fields.ts splitMessage',
-      'src/mail/fields.ts parseFields',
+      'src/mail/read-message.ts readMessage',
+      'src/mail/read-message.ts partsOf',
+      'src/mail/read-message.ts decodeBody',
+      'src/mail/parse-fields.ts splitMessage',
+      'src/mail/parse-fields.ts parseFields',
     ],
-    words: ['src/mail/fields.ts'],
+    words: ['src/mail/parse-fields.ts'],
     frames: [message, multipart, htmlMessage, ['', '']],
     units: [...fields, ...parts],
     nests: nestedParts,
@@ -224,7 +224,7 @@ export const mailReaders: Reader[] = [
   }),
   reader({
     name: 'message for seven bits',
-    longest: longestMessage,
+    longest: maxMessage,
     reads: ['src/mail/seven-bit.ts toSevenBit'],
     frames: [
       ['From: é@b.example\r\n', '\r\n\r\né\r\n'],
@@ -237,9 +237,14 @@ export const mailReaders: Reader[] = [
   }),
   reader({
     name: 'message as a tenant wrote it',
-    longest: longestMessage,
-    reads: ['src/mail/raw.ts readRaw', 'src/mail/raw.ts readFields', 'src/mail/raw.ts prepareRaw', 'src/mail/raw.ts withoutFields'],
-    words: ['src/mail/fields.ts', 'src/mail/lines.ts'],
+    longest: maxMessage,
+    reads: [
+      'src/mail/raw-message.ts readRaw',
+      'src/mail/raw-message.ts readFields',
+      'src/mail/raw-message.ts prepareRaw',
+      'src/mail/raw-message.ts withoutFields',
+    ],
+    words: ['src/mail/parse-fields.ts', 'src/mail/line-endings.ts'],
     frames: [
       message,
       multipart,
@@ -264,11 +269,11 @@ export const mailReaders: Reader[] = [
     name: 'field of a message',
     longest: 262_144,
     reads: [
-      'src/mail/fields.ts fieldText',
-      'src/mail/fields.ts structured',
-      'src/mail/fields.ts parseFields',
-      'src/mail/fields.ts splitMessage',
-      'src/mail/fields.ts decodeCharset',
+      'src/mail/parse-fields.ts fieldText',
+      'src/mail/parse-fields.ts structured',
+      'src/mail/parse-fields.ts parseFields',
+      'src/mail/parse-fields.ts splitMessage',
+      'src/mail/parse-fields.ts decodeCharset',
     ],
     frames: [
       ['', ''],
@@ -290,8 +295,8 @@ export const mailReaders: Reader[] = [
   }),
   reader({
     name: 'body in a transfer encoding',
-    longest: longestMessage,
-    reads: ['src/mail/read.ts decodeBody', 'src/mail/read.ts partsOf'],
+    longest: maxMessage,
+    reads: ['src/mail/read-message.ts decodeBody', 'src/mail/read-message.ts partsOf'],
     units: parts,
     read(octets) {
       decodeBody(octets, 'quoted-printable')
@@ -359,7 +364,7 @@ export const mailReaders: Reader[] = [
   }),
   reader({
     name: 'html made into text',
-    longest: longestHtml,
+    longest: maxHtml,
     reads: ['src/mail/html-text.ts textFromHtml'],
     units: html,
     nests: htmlNests,
@@ -367,9 +372,9 @@ export const mailReaders: Reader[] = [
   }),
   reader({
     name: 'html with tracking',
-    longest: longestHtml,
-    reads: ['src/tracking/rewrite.ts trackHtml', 'src/tracking/scan.ts scanHtml'],
-    words: ['src/tracking/rewrite.ts'],
+    longest: maxHtml,
+    reads: ['src/tracking/rewrite-html.ts trackHtml', 'src/tracking/html-scanner.ts scanHtml'],
+    words: ['src/tracking/rewrite-html.ts'],
     frames: [
       ['', ''],
       ['<a href="https://a.example/', '">'],
@@ -381,8 +386,8 @@ export const mailReaders: Reader[] = [
   }),
   reader({
     name: 'html of a message',
-    longest: longestMessage,
-    reads: ['src/mail/change-html.ts changeHtml', 'src/tracking/rewrite.ts trackHtmlOctets'],
+    longest: maxMessage,
+    reads: ['src/mail/replace-html.ts changeHtml', 'src/tracking/rewrite-html.ts trackHtmlOctets'],
     frames: [multipart, htmlMessage, ['From: a@b.example\r\nContent-Type: text/html\r\n\r\n', '']],
     units: [...parts, ...html],
     nests: [...nestedParts, ...htmlNests],
@@ -390,7 +395,7 @@ export const mailReaders: Reader[] = [
   }),
   reader({
     name: 'links of a message',
-    longest: longestHtml,
+    longest: maxHtml,
     reads: ['src/mail/links.ts linksOf'],
     frames: [
       ['', ''],

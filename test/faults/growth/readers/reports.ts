@@ -1,22 +1,22 @@
 /** What comes back by mail: reports of every kind, and the marks and signatures in them. */
 import { openSecrets, systemClock, systemRandom } from '#base'
 import { classify, readReport } from '#bounces'
-import { judge, unjudged } from '#dkim'
+import { unjudged, verifySignatures } from '#dkim'
 import { openReturnPaths } from '#emails'
-import type { Report } from '#returns'
-import { readingOf } from '../../../../src/returns/reading.ts'
-import { headingOf } from '../../../../src/returns/report.ts'
+import type { ReceivedReport } from '#returns'
+import { readingOf } from '../../../../src/returns/read-returned-mail.ts'
+import { headingOf } from '../../../../src/returns/report-summary.ts'
 import { type Reader, reader } from '../reader.ts'
 
-const longestMessage = 26_214_400
+const maxMessage = 26_214_400
 const all = (...names: string[]) => names.map((name) => `src/bounces/${name}.ts`)
-const readsReport = ['src/bounces/report.ts readReport']
+const readsReport = ['src/bounces/parse-report.ts readReport']
 
 const secrets = openSecrets('0123456789abcdef0123456789abcdef', systemRandom)
 const returnPaths = openReturnPaths(secrets)
 const emailId = `${'0'.repeat(8)}${'A'.repeat(14)}`
 const returnPath = returnPaths.make(emailId, 'rp.example.com', systemClock.nowMs())
-const mark = returnPaths.mark(emailId, systemClock.nowMs())
+const mark = returnPaths.traceHeader(emailId, systemClock.nowMs())
 
 const program = 'From: MAILER-DAEMON@mx.example.org\r\nSubject: Undelivered Mail Returned to Sender\r\n'
 const person = 'From: Ann <ann@example.org>\r\nSubject: Fwd: Undelivered\r\n'
@@ -24,7 +24,7 @@ const html = 'Content-Type: text/html\r\n'
 const part = (type: string) =>
   `MIME-Version: 1.0\r\nContent-Type: multipart/report; boundary=b\r\n\r\n--b\r\n\r\nSorry\r\n--b\r\nContent-Type: ${type}\r\n\r\n`
 
-const aComplaint = (): Report => ({
+const aComplaint = (): ReceivedReport => ({
   kind: 'complaint',
   recipient: null,
   status: null,
@@ -78,7 +78,7 @@ const header = [
 export const reportReaders: Reader[] = [
   reader({
     name: 'report in words',
-    longest: longestMessage,
+    longest: maxMessage,
     reads: readsReport,
     words: all('told', 'worded', 'original', 'meaning', 'reported', 'addresses', 'wordings', 'automatic'),
     frames: [
@@ -97,7 +97,7 @@ export const reportReaders: Reader[] = [
   }),
   reader({
     name: 'report forwarded',
-    longest: longestMessage,
+    longest: maxMessage,
     reads: readsReport,
     words: all('forwarded'),
     frames: [
@@ -129,7 +129,7 @@ export const reportReaders: Reader[] = [
   }),
   reader({
     name: 'delivery status',
-    longest: longestMessage,
+    longest: maxMessage,
     reads: readsReport,
     words: all('delivery-status', 'stated', 'meaning'),
     frames: [
@@ -166,7 +166,7 @@ export const reportReaders: Reader[] = [
   }),
   reader({
     name: 'feedback report',
-    longest: longestMessage,
+    longest: maxMessage,
     reads: readsReport,
     words: all('feedback', 'original'),
     frames: [
@@ -191,8 +191,8 @@ export const reportReaders: Reader[] = [
   }),
   reader({
     name: 'report in parts',
-    longest: longestMessage,
-    reads: [...readsReport, 'src/bounces/parts.ts readParts', 'src/bounces/parts.ts readFields'],
+    longest: maxMessage,
+    reads: [...readsReport, 'src/bounces/mime-parts.ts readParts', 'src/bounces/mime-parts.ts readPartFields'],
     words: all('parts', 'automatic'),
     frames: [
       ['MIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n', '\r\n--b--'],
@@ -234,9 +234,9 @@ export const reportReaders: Reader[] = [
   }),
   reader({
     name: 'heading of a report',
-    longest: longestMessage,
-    reads: ['src/returns/report.ts headingOf'],
-    words: ['src/mail/fields.ts'],
+    longest: maxMessage,
+    reads: ['src/returns/report-summary.ts headingOf'],
+    words: ['src/mail/parse-fields.ts'],
     frames: [
       ['', '\r\n\r\n'],
       ['Message-ID: ', '\r\n\r\n'],
@@ -252,8 +252,8 @@ export const reportReaders: Reader[] = [
   }),
   reader({
     name: 'whose complaint it is',
-    longest: longestMessage,
-    reads: ['src/returns/reading.ts readingOf', 'src/emails/return-path.ts openReturnPaths'],
+    longest: maxMessage,
+    reads: ['src/returns/read-returned-mail.ts readingOf', 'src/emails/return-path.ts openReturnPaths'],
     frames: [['From: a@b.example\r\n', '']],
     units: [
       returnPath,
@@ -276,13 +276,18 @@ export const reportReaders: Reader[] = [
     read(octets) {
       const { complaint } = readingOf(octets, 0, aComplaint)
       const { fields = [], texts = [] } = complaint?.names ?? {}
-      return [...fields, ...texts].map((text) => [returnPaths.readAll(text, 0), returnPaths.readMarks(text, 0)])
+      return [...fields, ...texts].map((text) => [returnPaths.readAll(text, 0), returnPaths.readTraceHeaders(text, 0)])
     },
   }),
   reader({
     name: 'DKIM signature',
-    longest: longestMessage,
-    reads: ['src/dkim/verify.ts judge', 'src/dkim/verify.ts unjudged', 'src/dkim/verify.ts verify', 'src/dkim/canonical.ts headerFields'],
+    longest: maxMessage,
+    reads: [
+      'src/dkim/verify.ts verifySignatures',
+      'src/dkim/verify.ts unjudged',
+      'src/dkim/verify.ts verify',
+      'src/dkim/canonical.ts headerFields',
+    ],
     words: ['src/dkim/canonical.ts'],
     frames: [
       ['From: a@b.example\r\nDKIM-Signature: v=1; a=rsa-sha256; c=relaxed/relaxed; d=b.example; s=s; h=from', '; bh=; b=\r\n\r\n'],
@@ -311,19 +316,19 @@ export const reportReaders: Reader[] = [
       'b=',
       '. ',
     ],
-    read: (octets) => judge(unjudged(octets, 'b.example', 0), async () => [rsaKey]),
+    read: (octets) => verifySignatures(unjudged(octets, 'b.example', 0), async () => [rsaKey]),
   }),
   reader({
     name: 'DKIM key',
     longest: 65_535,
-    reads: ['src/dkim/verify.ts judge', 'src/dkim/verify.ts unjudged', 'src/dkim/verify.ts verify'],
+    reads: ['src/dkim/verify.ts verifySignatures', 'src/dkim/verify.ts unjudged', 'src/dkim/verify.ts verify'],
     frames: [
       ['v=DKIM1; p=', ''],
       ['v=DKIM1; ', '; p=AA'],
     ],
     units: ['v=DKIM1', ';', '=', ' ', 'k=rsa; ', 'p=AA', 'h=sha256:', 's=email:*', 't=y:s', 'a{i}=', ':', '\t'],
     read: (octets) =>
-      judge(
+      verifySignatures(
         unjudged(
           Buffer.from(
             'From: a@b.example\r\nDKIM-Signature: v=1; a=rsa-sha256; d=b.example; s=s; h=from; bh=frcCV1k9oG9oKj3dpUqdJg1PxRT2RSN/XKdLCPjaYaY=; b=AA\r\n\r\n\r\n',
@@ -337,7 +342,7 @@ export const reportReaders: Reader[] = [
   reader({
     name: 'classification of a reply',
     longest: 65_536,
-    reads: ['src/bounces/classify.ts classify'],
+    reads: ['src/bounces/classify-reply.ts classify'],
     words: all('reply-words', 'reply-patterns', 'rules-content', 'rules-recipient', 'rules-sender', 'rules-providers', 'rules-codes'),
     frames: [
       ['550 5.1.1 ', ''],

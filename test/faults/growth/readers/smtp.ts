@@ -5,13 +5,13 @@ import { classify } from '#bounces'
 import { readFields } from '#mail'
 import { readControlFields } from '../../../../src/inbound/control-fields.ts'
 import { StrictStream } from '../../../../src/inbound/strict-stream.ts'
-import { parseExtensions } from '../../../../src/smtp/extensions.ts'
-import { openReplyReader } from '../../../../src/smtp/reply-reader.ts'
+import { parseExtensions } from '../../../../src/smtp/ehlo-extensions.ts'
+import { openReplyReader } from '../../../../src/smtp/reply-parser.ts'
 import { defaultLimits, type Reply } from '../../../../src/smtp/types.ts'
 import { type Reader, reader } from '../reader.ts'
 
-const longestMessage = 26_214_400
-const longestCommand = 16_384
+const maxMessage = 26_214_400
+const maxCommand = 16_384
 /** As the network cuts what comes. */
 const packetOctets = 1_448
 
@@ -22,7 +22,7 @@ const parser = Object.assign(Object.create(Connection.prototype) as SMTPConnecti
 
 async function stream(octets: Buffer, isData: boolean): Promise<unknown> {
   let refused = false
-  const to = new StrictStream(longestCommand, () => {
+  const to = new StrictStream(maxCommand, () => {
     refused = true
   })
   to.oncommand = (command, next) => {
@@ -51,7 +51,7 @@ async function stream(octets: Buffer, isData: boolean): Promise<unknown> {
 export const smtpReaders: Reader[] = [
   reader({
     name: 'SMTP commands',
-    longest: longestMessage,
+    longest: maxMessage,
     reads: ['src/inbound/strict-stream.ts StrictStream'],
     frames: [
       ['EHLO a\r\n', ''],
@@ -92,7 +92,7 @@ export const smtpReaders: Reader[] = [
   }),
   reader({
     name: 'SMTP data',
-    longest: longestMessage,
+    longest: maxMessage,
     reads: ['src/inbound/strict-stream.ts StrictStream'],
     units: ['.', '..', '\r\n.', '\r\n..', '\r\n', 'a', 'a\r\n', '\r\n.\r', '.\r\n', ' '],
     read: (octets) => stream(octets, true),
@@ -101,7 +101,7 @@ export const smtpReaders: Reader[] = [
     name: 'control fields of a submission',
     longest: 262_144,
     reads: ['src/inbound/control-fields.ts readControlFields'],
-    words: ['src/mail/fields.ts'],
+    words: ['src/mail/parse-fields.ts'],
     frames: [
       ['X-Postrider-Tag: ', '\r\n\r\n'],
       ['X-Postrider-Metadata: {', '}\r\n\r\n'],
@@ -117,9 +117,9 @@ export const smtpReaders: Reader[] = [
   }),
   reader({
     name: 'SMTP replies',
-    longest: longestMessage,
-    reads: ['src/smtp/reply-reader.ts openReplyReader', 'src/smtp/extensions.ts parseExtensions'],
-    words: ['src/smtp/extensions.ts'],
+    longest: maxMessage,
+    reads: ['src/smtp/reply-parser.ts openReplyReader', 'src/smtp/ehlo-extensions.ts parseExtensions'],
+    words: ['src/smtp/ehlo-extensions.ts'],
     frames: [
       ['250-mx.example.org\r\n', '250 a\r\n'],
       ['', ''],

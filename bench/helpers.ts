@@ -1,0 +1,134 @@
+/** Shared parts of the benchmarks: processes, load, a sink, medians. Bound to loopback, bounded in number and time. */
+import { type ChildProcess, fork } from 'node:child_process'
+import { setTimeout as wait } from 'node:timers/promises'
+import { type BenchRequest, openAsking } from './client.ts'
+
+const here = (name: string) => new URL(name, import.meta.url).pathname
+const maxMs = 120_000
+
+/** A child process that answers messages; ended by its disconnect or `stop`. */
+export async function startChild<First>(
+  name: string,
+  environment: Record<string, string | undefined> = {},
+): Promise<{ child: ChildProcess; first: First }> {
+  const child = fork(here(name), [], {
+    env: { ...process.env, ...environment } as NodeJS.ProcessEnv,
+    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+  })
+  const first = await new Promise<First>((resolve, reject) => {
+    child.once('message', (message) => resolve(message as First))
+    child.once('exit', (code) => reject(new Error(`${name} ended with ${code}`)))
+  })
+  return { child, first }
+}
+
+export const endChild = (child: ChildProcess): Promise<void> =>
+  new Promise((resolve) => {
+    child.once('exit', () => resolve())
+    child.kill('SIGTERM')
+  })
+
+export interface Sink {
+  port: number
+  count(): Promise<number>
+  reset(): void
+  /** The time (performance.now, ms) at which it had this many. */
+  until(messages: number): Promise<number>
+  stop(): Promise<void>
+}
+
+/** `smtp-sink.ts` accepts SMTP, `http-sink.ts` HTTP. */
+export async function startSink(name = 'smtp-sink.ts'): Promise<Sink> {
+  const { child, first } = await startChild<{ port: number }>(name)
+  const count = () =>
+    new Promise<number>((resolve) => {
+      child.once('message', (message) => resolve((message as { messages: number }).messages))
+      child.send('count')
+    })
+  return {
+    port: first.port,
+    count,
+    reset: () => child.send('reset'),
+    async until(messages) {
+      const untilMs = performance.now() + maxMs
+      while (performance.now() < untilMs) {
+        if ((await count()) >= messages) return performance.now()
+        await wait(10)
+      }
+      throw new Error(`the sink has ${await count()} of ${messages} messages after ${maxMs / 1000} s`)
+    },
+    stop: () => endChild(child),
+  }
+}
+
+export interface Load {
+  port: number
+  key: string
+  body: Buffer
+  connections: number
+}
+
+/** The `turn` of evenly spaced requests at this rate. */
+export function paced(perSecond: number): (nth: number) => Promise<void> {
+  const beganMs = performance.now()
+  return async (nth) => {
+    const waitMs = beganMs + (nth / perSecond) * 1000 - performance.now()
+    if (waitMs > 0) await wait(waitMs)
+  }
+}
+
+/**
+ * Sends requests in a closed loop until `enough` returns true, each after its `turn`; returns the number of responses. Throws at the first
+ * unexpected response.
+ */
+export async function askInLoop(
+  { port, connections }: Pick<Load, 'port' | 'connections'>,
+  next: (nth: number) => BenchRequest,
+  enough: (sent: number) => boolean,
+  turn: (nth: number) => Promise<void> = () => Promise.resolve(),
+): Promise<number> {
+  let sent = 0
+  let answered = 0
+  const worker = async () => {
+    const asking = openAsking(port)
+    while (!enough(sent)) {
+      const nth = sent++
+      await turn(nth)
+      await asking.ask(next(nth))
+      answered++
+    }
+    asking.close()
+  }
+  await Promise.all(Array.from({ length: connections }, worker))
+  return answered
+}
+
+/** Sends the same email again and again. */
+export function load(
+  { port, key, body, connections }: Load,
+  enough: (sent: number) => boolean,
+  turn?: (nth: number) => Promise<void>,
+): Promise<number> {
+  const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json', 'content-length': body.length }
+  const asked: BenchRequest = { method: 'POST', path: '/v1/emails', headers, body, status: 200 }
+  return askInLoop({ port, connections }, () => asked, enough, turn)
+}
+
+/** About 10 KB of html and text with 12 links, as measured in performance.md. */
+export function typicalBody(from: string, to: string): Buffer {
+  const paragraph = 'Your order has been packed and leaves our warehouse today; here is what it holds and where it goes. '
+  const html = `<html><body>${Array.from({ length: 12 }, (_, n) => `<p>${paragraph.repeat(5)}<a href="https://shop.example.com/orders/${n}?id=${n}">see it</a></p>`).join('\n')}</body></html>`
+  return Buffer.from(
+    JSON.stringify({
+      from,
+      to: [to],
+      subject: 'Your order 4711 is on its way',
+      html,
+      text: `${paragraph}\n`.repeat(25),
+      tag: 'order',
+      metadata: { order_id: '4711' },
+    }),
+  )
+}
+
+export const median = (values: readonly number[]): number => [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] as number

@@ -1,0 +1,189 @@
+/** The test inbox: mail of test keys received by the simulator, which can be searched, read, cleared and sent for real. */
+import { keepPreviousData, useQuery, useQueryClient } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
+import { type FormEvent, useState } from 'react'
+import { getPage, post, remove } from '../api-client.ts'
+import { Confirm } from '../parts/action-dialogs.tsx'
+import { Button, Copy, Empty, Field, Heading, Pager, Problem, Section, Time } from '../parts/basic-components.tsx'
+import { EmailContent } from '../parts/email-content.tsx'
+import { Waiting } from '../parts/paged-lists.tsx'
+import { useFilters } from '../parts/url-params.ts'
+import { useHere } from '../session.tsx'
+import { texts } from '../texts.ts'
+
+const { inbox: words } = texts
+const lookEveryMs = 3000
+/** Each comes with its content. */
+const perPage = 15
+
+interface Received {
+  emailId: string
+  to: string
+  from: string
+  subject: string
+  links: string[]
+  receivedAt: string
+}
+
+export function InboxPage() {
+  const { scoped, mayChange } = useHere()
+  const [filters, change] = useFilters()
+  const [search, setSearch] = useState(filters.search ?? '')
+  const [clearing, setClearing] = useState(false)
+  const client = useQueryClient()
+  const path = scoped('/v1/test/inbox', { search: filters.search, page: filters.page, perPage })
+  const { data, error } = useQuery({
+    queryKey: ['inbox', path],
+    queryFn: () => getPage<Received>(path),
+    placeholderData: keepPreviousData,
+    refetchInterval: lookEveryMs,
+  })
+  const open = data?.items.find(({ emailId }) => emailId === filters.open)
+  const submit = (event: FormEvent) => {
+    event.preventDefault()
+    change({ search: search.trim(), open: undefined })
+  }
+  return (
+    <>
+      <Heading title={texts.pages.inbox}>
+        {mayChange && (
+          <Button disabled={!data?.total} onClick={() => setClearing(true)}>
+            {words.clear}
+          </Button>
+        )}
+      </Heading>
+      <p className="mb-4 text-sm text-soft">{words.kept}</p>
+      <search className="mb-4 block">
+        <form onSubmit={submit} className="flex items-end gap-2">
+          <div className="grow md:max-w-sm">
+            <Field label={words.search} value={search} onChange={(event) => setSearch(event.target.value)} />
+          </div>
+          <Button type="submit">{texts.actions.search}</Button>
+        </form>
+      </search>
+      {!data && <Waiting error={error} />}
+      {data && <Problem error={error} />}
+      {data?.total === 0 && <Empty>{words.empty}</Empty>}
+      {data && data.total > 0 && (
+        <div className="grid gap-6 xl:grid-cols-[20rem_1fr]">
+          <div className={open ? 'hidden xl:block' : ''}>
+            <ul aria-label={texts.pages.inbox} className="divide-y divide-line rounded-md border border-line">
+              {data.items.map((one) => (
+                <li key={one.emailId}>
+                  <Link
+                    to="."
+                    search={{ ...filters, open: one.emailId } as never}
+                    {...(one.emailId === filters.open ? { 'aria-current': 'true' } : {})}
+                    className="flex flex-col gap-0.5 border-l-4 border-transparent p-3 text-sm hover:bg-sheet aria-[current=true]:border-accent aria-[current=true]:bg-sheet [overflow-wrap:anywhere]"
+                  >
+                    <span className="font-medium">{one.subject || texts.emails.noSubject}</span>
+                    <span>{one.to}</span>
+                    <span className="text-soft">
+                      <Time at={one.receivedAt} />
+                    </span>
+                  </Link>
+                </li>
+              ))}
+            </ul>
+            <Pager {...data} onPage={(page) => change({ page: String(page) })} />
+          </div>
+          {open ? (
+            <Reader key={open.emailId} mail={open} onBack={() => change({ open: undefined, page: filters.page })} />
+          ) : (
+            <p className="hidden text-soft xl:block">{words.none}</p>
+          )}
+        </div>
+      )}
+      {clearing && (
+        <Confirm
+          title={words.clearAsk}
+          text={words.clearText}
+          action={words.clear}
+          run={() => remove(scoped('/v1/test/inbox'))}
+          onDone={async () => {
+            setClearing(false)
+            change({ open: undefined })
+            await client.invalidateQueries({ queryKey: ['inbox'] })
+          }}
+          onClose={() => setClearing(false)}
+        />
+      )}
+    </>
+  )
+}
+
+function Reader({ mail, onBack }: { mail: Received; onBack: () => void }) {
+  const { mayChange } = useHere()
+  const [promoting, setPromoting] = useState(false)
+  const [promoted, setPromoted] = useState<string>()
+  return (
+    <article aria-labelledby="subject" className="min-w-0">
+      <Button className="mb-3 xl:hidden" onClick={onBack}>
+        {texts.pages.inbox}
+      </Button>
+      <div className="flex flex-wrap items-start justify-between gap-3">
+        <h2 id="subject" className="min-w-0 text-lg font-semibold [overflow-wrap:anywhere]">
+          {mail.subject || texts.emails.noSubject}
+        </h2>
+        {mayChange && <Button onClick={() => setPromoting(true)}>{words.promote}</Button>}
+      </div>
+      <dl className="mt-2 grid grid-cols-[auto_1fr] gap-x-4 gap-y-1 text-sm [&_dd]:[overflow-wrap:anywhere] [&_dt]:text-soft">
+        <dt>{words.from}</dt>
+        <dd>{mail.from}</dd>
+        <dt>{words.to}</dt>
+        <dd>{mail.to}</dd>
+        <dt>{words.received}</dt>
+        <dd>
+          <Time at={mail.receivedAt} />
+        </dd>
+        <dt>{words.email}</dt>
+        <dd>
+          <EmailLink id={mail.emailId} />
+        </dd>
+      </dl>
+      {promoted && (
+        <p role="status" className="mt-3 rounded-md bg-good-back p-3 text-sm text-good">
+          {words.promoted} <EmailLink id={promoted} />
+        </p>
+      )}
+      <EmailContent id={mail.emailId} />
+      <Section title={words.links}>
+        {mail.links.length === 0 && <Empty>{words.noLinks}</Empty>}
+        <ul className="flex flex-col gap-2 text-sm">
+          {mail.links.map((link) => (
+            <li key={link} className="flex flex-wrap items-center gap-2">
+              <Copy text={link} />
+              {/* Followed only on a click, without a Referer header. */}
+              {/^https?:\/\//i.test(link) ? (
+                <a href={link} target="_blank" rel="noopener noreferrer" className="min-w-0 text-accent underline [overflow-wrap:anywhere]">
+                  {link}
+                </a>
+              ) : (
+                <span className="min-w-0 [overflow-wrap:anywhere]">{link}</span>
+              )}
+            </li>
+          ))}
+        </ul>
+      </Section>
+      {promoting && (
+        <Confirm
+          title={words.promoteAsk}
+          text={words.promoteText(mail.to)}
+          action={words.promote}
+          run={() => post<{ id: string }>(`/v1/emails/${mail.emailId}/promote`)}
+          onDone={({ id }) => {
+            setPromoting(false)
+            setPromoted(id)
+          }}
+          onClose={() => setPromoting(false)}
+        />
+      )}
+    </article>
+  )
+}
+
+const EmailLink = ({ id }: { id: string }) => (
+  <Link to="/emails/$emailId" params={{ emailId: id }} search={{}} className="font-mono text-accent underline">
+    {id}
+  </Link>
+)

@@ -1,0 +1,199 @@
+/**
+ * Two-factor authentication of the signed-in person: an authenticator app is added by QR code and a first code, and recovery codes are
+ * shown once.
+ */
+import { useQuery, useQueryClient } from '@tanstack/react-query'
+import { useState } from 'react'
+import { encode } from 'uqr'
+import { get, post, save } from '../api-client.ts'
+import { FormDialog } from '../parts/action-dialogs.tsx'
+import { Badge, Button, Code, Copy, Dialog, Field, PasswordField, Pre, Section, Time } from '../parts/basic-components.tsx'
+import { Waiting } from '../parts/paged-lists.tsx'
+import { texts } from '../texts.ts'
+
+const { secondFactor: words } = texts
+const api = '/dashboard/api/second-factor'
+
+interface Standing {
+  isOn: boolean
+  since: string | null
+  recoveryCodesLeft: number
+}
+interface Begun {
+  secret: string
+  uri: string
+}
+interface Codes {
+  recoveryCodes: string[]
+}
+
+type Doing = 'begin' | 'renew' | 'remove' | undefined
+
+export function SecondFactor() {
+  const client = useQueryClient()
+  const [doing, setDoing] = useState<Doing>()
+  const [begun, setBegun] = useState<Begun>()
+  const [codes, setCodes] = useState<string[]>()
+  const { data, error } = useQuery({ queryKey: ['second-factor'], queryFn: () => get<Standing>(api) })
+  const refresh = () => client.invalidateQueries({ queryKey: ['second-factor'] })
+  const close = () => setDoing(undefined)
+  const showCodes = async ({ recoveryCodes }: Codes) => {
+    setBegun(undefined)
+    close()
+    setCodes(recoveryCodes)
+    await refresh()
+  }
+  return (
+    <Section title={words.title}>
+      {!data && <Waiting error={error} />}
+      {data && (
+        <div className="flex flex-wrap items-center justify-between gap-3 rounded-md border border-line p-3 text-sm">
+          <div className="flex flex-col gap-1">
+            <p>
+              <Badge tone={data.isOn ? 'good' : 'wait'}>{data.isOn ? words.isOn : words.isOff}</Badge> {data.isOn ? words.on : words.off}
+            </p>
+            {data.since !== null && (
+              <p className="text-soft">
+                {words.since} <Time at={data.since} />, {words.left(data.recoveryCodesLeft)}
+              </p>
+            )}
+          </div>
+          <div className="flex flex-wrap gap-2">
+            {data.isOn ? (
+              <>
+                <Button onClick={() => setDoing('renew')}>{words.renew}</Button>
+                <Button kind="danger" onClick={() => setDoing('remove')}>
+                  {words.turnOff}
+                </Button>
+              </>
+            ) : (
+              <Button kind="main" onClick={() => setDoing('begin')}>
+                {words.turnOn}
+              </Button>
+            )}
+          </div>
+        </div>
+      )}
+      {doing === 'begin' && (
+        <Prove<Begun>
+          title={words.turnOn}
+          path="/begin"
+          onClose={close}
+          onDone={(made) => {
+            close()
+            setBegun(made)
+          }}
+        />
+      )}
+      {begun && <Enrol begun={begun} onClose={() => setBegun(undefined)} onDone={showCodes} />}
+      {doing === 'renew' && <Prove<Codes> title={words.renew} path="/recovery-codes" withCode onClose={close} onDone={showCodes} />}
+      {doing === 'remove' && (
+        <Prove
+          title={words.turnOff}
+          path="/remove"
+          withCode
+          onClose={close}
+          onDone={async () => {
+            close()
+            await refresh()
+          }}
+        />
+      )}
+      {codes && <RecoveryCodes codes={codes} onClose={() => setCodes(undefined)} />}
+    </Section>
+  )
+}
+
+/** Asks for the password again, and for a code if two-factor authentication is on. */
+function Prove<Made>(props: { title: string; path: string; withCode?: boolean; onDone: (made: Made) => unknown; onClose: () => void }) {
+  const [password, setPassword] = useState('')
+  const [code, setCode] = useState('')
+  return (
+    <FormDialog
+      title={props.title}
+      action={props.title}
+      run={() => post<Made>(`${api}${props.path}`, { password, ...(props.withCode ? { code } : {}) })}
+      onDone={props.onDone}
+      onClose={props.onClose}
+    >
+      <PasswordField
+        label={words.passwordAgain}
+        autoComplete="current-password"
+        required
+        value={password}
+        onChange={(event) => setPassword(event.target.value)}
+      />
+      {props.withCode && <CodeField code={code} onCode={setCode} help={texts.signIn.codeHelp} />}
+    </FormDialog>
+  )
+}
+
+const CodeField = (props: { code: string; onCode: (code: string) => void; help?: string }) => (
+  <Field
+    label={texts.signIn.code}
+    {...(props.help ? { help: props.help } : {})}
+    autoComplete="one-time-code"
+    required
+    value={props.code}
+    onChange={(event) => props.onCode(event.target.value)}
+  />
+)
+
+function Enrol({ begun: { secret, uri }, onDone, onClose }: { begun: Begun; onDone: (made: Codes) => unknown; onClose: () => void }) {
+  const [code, setCode] = useState('')
+  return (
+    <FormDialog
+      title={words.scanTitle}
+      action={words.turnOn}
+      run={() => post<Codes>(`${api}/confirm`, { code })}
+      onDone={onDone}
+      onClose={onClose}
+    >
+      <p className="text-sm">{words.scan}</p>
+      <QrCode text={uri} label={words.qr} />
+      <div className="flex flex-col gap-1">
+        <p className="text-sm font-medium">{words.secret}</p>
+        <Code>{secret}</Code>
+      </div>
+      <CodeField code={code} onCode={setCode} />
+    </FormDialog>
+  )
+}
+
+const quietZone = 4
+
+/** Dark on white in both themes, because scanners expect it. */
+function QrCode({ text, label }: { text: string; label: string }) {
+  const { data, size } = encode(text, { ecc: 'M', border: quietZone })
+  const modules = data.flatMap((row, y) => row.flatMap((isDark, x) => (isDark ? [`M${x} ${y}h1v1h-1z`] : [])))
+  return (
+    <svg
+      role="img"
+      aria-label={label}
+      viewBox={`0 0 ${size} ${size}`}
+      shapeRendering="crispEdges"
+      className="size-56 max-w-full self-center rounded-md bg-[#fff]"
+    >
+      <path d={modules.join('')} fill="#000" />
+    </svg>
+  )
+}
+
+function RecoveryCodes({ codes, onClose }: { codes: string[]; onClose: () => void }) {
+  const text = codes.join('\n')
+  return (
+    <Dialog title={words.codesTitle} onClose={onClose}>
+      <p className="mb-3 text-sm">{words.codesText}</p>
+      <Pre label={words.codesTitle}>{text}</Pre>
+      <div className="mt-4 flex flex-wrap justify-end gap-2">
+        <Button onClick={() => save('postrider-recovery-codes.txt', new Blob([`${text}\n`], { type: 'text/plain' }))}>
+          {texts.actions.download}
+        </Button>
+        <Copy text={text} label={words.copyCodes} />
+        <Button kind="main" onClick={onClose}>
+          {texts.actions.done}
+        </Button>
+      </div>
+    </Dialog>
+  )
+}

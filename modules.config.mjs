@@ -1,0 +1,16 @@
+/**
+ * The house, ground floor first: the one place where direction is stated. A room may use the rooms before it in this list, never
+ * those after it. Changing the list needs a decision record (docs/decisions/).
+ */
+export const modules = `base mail dkim net smtp bounces simulator db tenants members credentials limits
+  suppressions domains events emails spool request-logs tracking accept delivery returns webhooks
+  usage housekeeping installation crash-test doctor inbound http cli`.split(/\s+/)
+
+/** RFCs as code: no tables, no tenants, no environment. */
+export const libraries = ['mail', 'dkim', 'net', 'smtp', 'bounces', 'simulator']
+
+/** Translate and decide nothing; only main.ts may open them, and they do not know each other. */
+export const entryPoints = ['inbound', 'http', 'cli']
+
+/** The two hot commits, which alone may write several rooms' tables. */
+export const commonCommits = ['src/accept/commit.ts', 'src/delivery/record-outcomes.ts']

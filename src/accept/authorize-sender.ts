@@ -1,0 +1,114 @@
+/**
+ * Sender authorisation: the tenant of a submission, and the sending domain or sandbox sender of its From address.
+ */
+import { Refusal, type RefusalCode } from '#base'
+import type { Db } from '#db'
+import { type Domains, returnPathDomainOf } from '#domains'
+import type { DkimSigning, Tracking } from '#emails'
+import { takeSandboxSlots } from '#limits'
+import { type Address, parseAddress } from '#mail'
+import { membersAmong } from '#members'
+import { simulatorDomain } from '#simulator'
+import type { Tenant, Tenants } from '#tenants'
+import type { Tracks } from '#tracking'
+import type { Caller } from './submission.ts'
+
+/** The tenantId rules of spec section 2.3. */
+export async function tenantFor(wanted: string | null | undefined, caller: Caller, tenants: Tenants): Promise<Tenant> {
+  if (caller.tenantId !== null && wanted != null && wanted !== caller.tenantId) {
+    throw new Refusal('tenant_mismatch', { field: 'tenantId', message: 'tenantId names another tenant than the one this key belongs to' })
+  }
+  const id = caller.tenantId ?? wanted
+  const tenant = id == null ? await tenants.default() : await tenants.find(id)
+  if (!tenant) throw new Refusal('not_found', { field: 'tenantId', message: `tenantId: there is no tenant ${id}` })
+  return tenant
+}
+
+export function refuseUnlessActive(tenant: Tenant): void {
+  if (tenant.status === 'suspended') throw new Refusal('tenant_suspended', { message: `the tenant ${tenant.id} is suspended` })
+  if (tenant.status === 'archived') throw new Refusal('tenant_archived', { message: `the tenant ${tenant.id} is archived` })
+}
+
+export interface Sender {
+  sandbox: boolean
+  /** null: test mail from the simulator's domain, for which most tenants have no keys. */
+  signing: DkimSigning | null
+  /** The domain of generated Message-IDs. */
+  messageIdDomain: string
+  /** The domain of the return path: the sending domain's own once its record was verified, otherwise the installation's. */
+  returnPathDomain: string
+  /** By the sending domain's track domain, if one is verified. */
+  tracking: Tracking | undefined
+}
+
+export interface SenderDeps {
+  domains: Domains
+  tracks: Tracks
+  sandboxSender: string
+  hostname: string
+}
+
+/** The position of the address in the request, and its header in a raw message. */
+type Place = { field: 'from' } | { field: 'rawMessage'; header: string }
+
+export async function senderFor(
+  address: Address,
+  tenant: Tenant,
+  caller: Caller,
+  deps: SenderDeps,
+  place: Place = { field: 'from' },
+): Promise<Sender> {
+  const { field } = place
+  const platform = { messageIdDomain: deps.hostname, returnPathDomain: returnPathDomainOf(deps.hostname) }
+  if (address.text.toLowerCase() === deps.sandboxSender && field === 'from')
+    return { sandbox: true, signing: { platform: address.domain }, tracking: undefined, ...platform }
+  const domain = await deps.domains.find(tenant.id, address.domain)
+  const isSimulators = address.domain === simulatorDomain
+  if (isSimulators && caller.mode === 'test' && !domain?.verified)
+    return { sandbox: false, signing: null, tracking: undefined, ...platform, messageIdDomain: simulatorDomain }
+  if (!domain?.verified || (domain.testOnly && caller.mode !== 'test')) {
+    const why =
+      domain?.testOnly || isSimulators
+        ? 'is for test keys only'
+        : domain
+          ? 'is not verified yet'
+          : `is not a sending domain of the tenant ${tenant.id}`
+    const code: RefusalCode = field === 'from' ? 'domain_not_verified' : 'invalid_raw_message'
+    throw new Refusal(code, {
+      field,
+      message: `${field}: the domain ${address.domain}${'header' in place ? ` of its header ${place.header}` : ''} ${why}`,
+      ...(code === 'domain_not_verified' ? { suggestion: insteadOf(caller, deps.sandboxSender) } : {}),
+    })
+  }
+  return {
+    sandbox: false,
+    signing: { domainId: domain.id, withEd25519: domain.trusted || domain.dkimEd25519Status === 'OK' },
+    messageIdDomain: domain.name,
+    returnPathDomain: domain.returnPathStatus === 'OK' ? returnPathDomainOf(domain.name) : platform.returnPathDomain,
+    tracking: await deps.tracks.find(tenant.id, domain.id),
+  }
+}
+
+/** A suggestion that the caller can follow at once. A sandbox sender at a host name without a dot is not an email address. */
+function insteadOf(caller: Caller, sandboxSender: string): string {
+  if (caller.mode === 'test') return `Send from an address at ${simulatorDomain}, which needs no domain, or add and verify the domain`
+  return parseAddress(sandboxSender)
+    ? `Add and verify the domain, or send to members of the organisation from ${sandboxSender}`
+    : 'Add and verify the domain'
+}
+
+/** The sandbox sender may write only to members of the organisation, ten emails a UTC day. */
+export async function obeySandboxRules(db: Db, envelope: readonly Address[], nowMs: number): Promise<void> {
+  const members = await membersAmong(
+    db,
+    envelope.map((address) => address.text),
+  )
+  const stranger = envelope.find((address) => !members.has(address.text.toLowerCase()))
+  if (stranger) {
+    throw new Refusal('sandbox_recipient_not_allowed', {
+      field: 'to',
+      message: `to: ${stranger.text} is not a member of the organisation, so the sandbox sender may not write to it`,
+    })
+  }
+  await takeSandboxSlots(db, envelope.length, nowMs)
+}

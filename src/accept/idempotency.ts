@@ -1,0 +1,114 @@
+/**
+ * Idempotency (contract section 5): one key sends once in 24 hours, by elapsed time and by the clock. The key is one unique row written
+ * with the emails, so there is no reservation that could expire half-way. A duplicate in the same process waits for the first request; one
+ * in another process waits on the row.
+ */
+import { type Clock, Refusal } from '#base'
+import { type Db, type Queryable, sql } from '#db'
+import { beforeMarks, idempotencyTtlMs } from './elapsed-time.ts'
+
+const twinWaitMs = 30_000
+
+const storedAnswer = sql<{ fingerprint: Buffer; body: Buffer }>`
+  select fingerprint, body
+  from idempotency_keys
+  where credential_id = $1 and key = $2 and accepted_at > least($3::timestamptz, ${beforeMarks})`
+
+const deleteExpired = sql`
+  delete from idempotency_keys
+  where (credential_id, key) in (
+    select credential_id, key
+    from idempotency_keys
+    where accepted_at <= least($1::timestamptz, ${beforeMarks})
+    order by accepted_at
+    limit 10000
+  )`
+
+export interface IdempotencyKey {
+  credentialId: number
+  key: string
+  fingerprint: Buffer
+}
+
+/** The stored response of this key, or undefined; refuses `idempotency_key_reused` if it belongs to a different request. */
+async function findAnswer(on: Queryable, idempotency: IdempotencyKey, nowMs: number): Promise<Buffer | undefined> {
+  const stored = await on.first(storedAnswer, [idempotency.credentialId, idempotency.key, new Date(nowMs - idempotencyTtlMs)])
+  if (!stored) return undefined
+  if (!stored.fingerprint.equals(idempotency.fingerprint)) {
+    throw new Refusal('idempotency_key_reused', {
+      message: 'Idempotency-Key: this key was used for a different request',
+      field: 'Idempotency-Key',
+    })
+  }
+  return stored.body
+}
+
+/** Deletes up to 10,000 expired keys; returns how many. */
+export function deleteExpiredKeys(db: Db, nowMs: number): Promise<number> {
+  return db.run(deleteExpired, [new Date(nowMs - idempotencyTtlMs)])
+}
+
+export interface IdempotencyStore {
+  /**
+   * Runs `attempt` unless the key has a response. `attempt` returns undefined if another process used the key first. Refuses
+   * `idempotency_key_reused`, and `idempotency_in_progress` after waiting 30 s for a duplicate.
+   */
+  run<T extends { body: Buffer }>(idempotency: IdempotencyKey, attempt: () => Promise<T | undefined>): Promise<T | { replay: Buffer }>
+}
+
+export function openIdempotencyStore({ db, clock }: { db: Db; clock: Clock }): IdempotencyStore {
+  const running = new Map<string, Promise<unknown>>()
+  return {
+    async run(idempotency, attempt) {
+      const name = `${idempotency.credentialId} ${idempotency.key}`
+      const deadlineMs = clock.monotonicMs() + twinWaitMs
+      for (;;) {
+        const twin = running.get(name)
+        if (!twin) break
+        if (!(await settledBefore(twin, deadlineMs, clock))) throw stillRunning()
+      }
+      const own = (async () => {
+        const stored = await findAnswer(db, idempotency, clock.nowMs())
+        if (stored) return { replay: stored }
+        const answer = await attempt()
+        if (answer) return answer
+        const winner = await findAnswer(db, idempotency, clock.nowMs())
+        if (!winner) throw stillRunning()
+        return { replay: winner }
+      })()
+      running.set(name, own)
+      try {
+        return await own
+      } finally {
+        running.delete(name)
+      }
+    },
+  }
+}
+
+const stillRunning = () =>
+  new Refusal('idempotency_in_progress', {
+    field: 'Idempotency-Key',
+    message: 'a request with this Idempotency-Key is still being processed after 30 seconds',
+    retryAfterSeconds: 1,
+    shouldRetry: true,
+  })
+
+/** Whether `twin` settled before the deadline. */
+function settledBefore(twin: Promise<unknown>, deadlineMs: number, clock: Clock): Promise<boolean> {
+  return new Promise((resolve) => {
+    const cancel = clock.after(deadlineMs - clock.monotonicMs(), () => resolve(false))
+    const settled = () => {
+      cancel()
+      resolve(true)
+    }
+    twin.then(settled, settled)
+  })
+}
+
+const deleteMentions = sql`
+  delete from idempotency_keys
+  where position($1 in lower(convert_from(body, 'UTF8'))) > 0`
+
+/** Deletes stored responses that name this address (lower case): repeating such a request would send again. */
+export const deleteResponsesWith = (on: Queryable, address: string): Promise<number> => on.run(deleteMentions, [address])

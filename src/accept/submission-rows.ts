@@ -1,0 +1,269 @@
+/**
+ * Converts a validated submission to the rows of acceptance: one content, and one email for each envelope recipient.
+ */
+
+import { type Ids, Refusal } from '#base'
+import type { Content, ContentEncoder, PartsContent, Tracking } from '#emails'
+import { type Address, type Mailbox, type Originator, readRaw } from '#mail'
+import type { Tenant } from '#tenants'
+import type { Sender } from './authorize-sender.ts'
+import type { AcceptedSubmission, RawSubmission } from './submission.ts'
+import {
+  base64Octets,
+  type CheckedRecipient,
+  type CheckedSubmission,
+  checkMetadata,
+  checkSender,
+  checkTag,
+  largestMessageOctets,
+  type Recipients,
+} from './validate-submission.ts'
+
+export interface NewEmail {
+  id: string
+  recipient: Address
+}
+
+interface SubmittedEmail extends NewEmail {
+  recipient: CheckedRecipient
+}
+
+/** One submission, ready to be written. */
+export interface Prepared {
+  tenantId: string
+  contentId: string
+  body: Buffer
+  sizeOctets: number
+  fromHeader: string
+  sender: string
+  subject: string
+  tag: string | null
+  metadata: Record<string, string> | null
+  messageId: string
+  test: boolean
+  /** null: submitted by Postrider itself. */
+  credentialId: number | null
+  acceptedAtMs: number
+  /** Clock offset of the tenant's test clock, for test mail, used for the email's times; otherwise 0. */
+  clockOffsetMs: number
+  emails: NewEmail[]
+  accepted: AcceptedSubmission
+}
+
+export interface PrepareFacts {
+  tenant: Tenant
+  sender: Sender
+  test: boolean
+  credentialId: number
+  nowMs: number
+  clockOffsetMs: number
+  ids: Ids
+  publicUrl: string
+  encoder: ContentEncoder
+}
+
+export function prepareSubmission(
+  checked: CheckedSubmission,
+  given: { from: string; to: readonly string[] },
+  facts: PrepareFacts,
+): Promise<Prepared> {
+  const emails = newEmails(checked.recipients, facts)
+  const id = (emails[0] as NewEmail).id
+  const messageId = `<${id}@${facts.sender.messageIdDomain}>`
+  const message: PartsContent = {
+    kind: 'parts',
+    from: given.from,
+    to: checked.recipients.to.map((address) => address.text),
+    cc: checked.recipients.cc.map((address) => address.text),
+    ...(checked.replyTo ? { replyTo: checked.replyTo.text } : {}),
+    subject: checked.subject,
+    ...(checked.html === undefined ? {} : { html: checked.html }),
+    ...(checked.text === undefined ? {} : { text: checked.text }),
+    headers: checked.headers,
+    attachments: checked.attachments.map(({ content, contentType, filename, contentId }) => ({
+      filename,
+      contentType,
+      content,
+      ...(contentId == null ? {} : { contentId }),
+    })),
+  }
+  const content: Content = {
+    message,
+    messageId,
+    acceptedAtMs: facts.nowMs + facts.clockOffsetMs,
+    returnPathDomain: facts.sender.returnPathDomain,
+    marked: true,
+    signing: facts.sender.signing,
+    ...(checked.html ? trackingFor(facts.sender) : {}),
+    ...(checked.unsubscribe ? { unsubscribe: unsubscribeOrigin(facts) } : {}),
+  }
+  return finish(content, checked.from, {
+    ...facts,
+    emails,
+    messageId,
+    to: given.to,
+    fromHeader: given.from,
+    subject: checked.subject,
+    tag: checked.tag,
+    metadata: checked.metadata,
+    sizeOctets: checked.sizeOctets,
+  })
+}
+
+/** Part of the content only if opens or clicks are counted. */
+function trackingFor({ tracking }: Sender): { tracking?: Tracking } {
+  return tracking && (tracking.clicks || tracking.opens) ? { tracking } : {}
+}
+
+/** The sender's own track domain if it has one; but RFC 8058 section 3.1 requires https, if either origin offers it. */
+function unsubscribeOrigin({ sender, publicUrl }: PrepareFacts): string {
+  const own = sender.tracking?.origin ?? publicUrl
+  return [own, publicUrl].find((origin) => origin.startsWith('https:')) ?? own
+}
+
+export interface CheckedRaw {
+  octets: number
+  /** The fields that identify the sender, From first; `field` is the name. */
+  originators: Originator[]
+  subject: string
+  messageId: string | undefined
+  tag: string | null
+  metadata: Record<string, string> | null
+}
+
+const originatorForms =
+  'Write one address as name@example.com or "Name" <name@example.com>, and the header once; put quotes around names with signs such as , : ; @'
+
+const carriageReturn = 0x0d
+const lineFeed = 0x0a
+
+/** By index, because millions of regular expression matches or iterator steps take seconds; undefined if it is not ASCII. */
+function withoutLineEnds(text: string): string | undefined {
+  if (!text.includes('\n') && !text.includes('\r')) return text
+  const octets = Buffer.from(text)
+  if (octets.length !== text.length) return undefined
+  let length = 0
+  for (let at = 0; at < octets.length; at++) {
+    const octet = octets[at] as number
+    if (octet !== carriageReturn && octet !== lineFeed) octets[length++] = octet
+  }
+  return octets.toString('latin1', 0, length)
+}
+
+/** The facts in a raw message; refuses `invalid_raw_message` and `payload_too_large`. */
+export function checkRaw(submission: RawSubmission): CheckedRaw {
+  const refuse = (message: string, suggestion?: string): never => {
+    throw new Refusal('invalid_raw_message', {
+      field: 'rawMessage',
+      message: `rawMessage ${message}`,
+      ...(suggestion === undefined ? {} : { suggestion }),
+    })
+  }
+  checkSender(submission.from)
+  const compact = withoutLineEnds(submission.rawMessage)
+  const tooLarge = () => new Refusal('payload_too_large', { field: 'rawMessage', message: 'rawMessage is larger than 14 MB' })
+  if (compact === undefined) return refuse('is not standard base64')
+  // Longer base64 is refused without decoding.
+  if (compact.length > largestMessageOctets * 1.5) throw tooLarge()
+  const octets = base64Octets(compact) ?? refuse('is not standard base64')
+  if (octets > largestMessageOctets) throw tooLarge()
+  const facts = readRaw(Buffer.from(compact, 'base64'))
+  if (typeof facts === 'string') {
+    const problems: Record<typeof facts, string> = {
+      'no-header-block': 'has no header block',
+      'no-from': 'has no From header',
+      'several-from': 'has more than one From header',
+      'bad-from': 'has a From header that is not exactly one address to every reader',
+      'header-line-malformed': 'has a line in its header block that is not a header',
+    }
+    return refuse(problems[facts], facts === 'bad-from' ? originatorForms : undefined)
+  }
+  if ('unreadable' in facts.originators)
+    return refuse(`has a ${facts.originators.unreadable} header that is not the same to every reader`, originatorForms)
+  return {
+    octets,
+    originators: [{ field: 'From', address: facts.from.address }, ...facts.originators],
+    subject: facts.subject,
+    messageId: facts.messageId,
+    tag: checkTag(submission.tag),
+    metadata: checkMetadata(submission.metadata),
+  }
+}
+
+export function prepareRawSubmission(
+  submission: RawSubmission,
+  checked: CheckedRaw,
+  recipients: Recipients,
+  facts: PrepareFacts,
+): Promise<Prepared> {
+  const emails = newEmails(recipients, facts)
+  const id = (emails[0] as NewEmail).id
+  const messageId = checked.messageId ?? `<${id}@${facts.sender.messageIdDomain}>`
+  const content: Content = {
+    message: { kind: 'raw', raw: submission.rawMessage },
+    messageId,
+    acceptedAtMs: facts.nowMs + facts.clockOffsetMs,
+    returnPathDomain: submission.bounce ? null : facts.sender.returnPathDomain,
+    signing: facts.sender.signing,
+    ...(submission.bounce ? {} : { marked: true, ...trackingFor(facts.sender) }),
+  }
+  const from = checkSender(submission.from)
+  return finish(content, from, {
+    ...facts,
+    emails,
+    messageId,
+    to: submission.to,
+    fromHeader: submission.from,
+    subject: storableSubject(checked.subject),
+    tag: checked.tag,
+    metadata: checked.metadata,
+    sizeOctets: checked.octets,
+  })
+}
+
+/** A raw message's subject may contain characters that a text column cannot store. */
+export const storableSubject = (text: string) => text.toWellFormed().replaceAll('\0', '').slice(0, 998)
+
+const newEmails = (recipients: Recipients, facts: PrepareFacts): SubmittedEmail[] =>
+  recipients.envelope.map((recipient) => ({ id: facts.ids.emailId(facts.nowMs), recipient }))
+
+interface FinishFacts extends PrepareFacts {
+  emails: SubmittedEmail[]
+  messageId: string
+  to: readonly string[]
+  fromHeader: string
+  subject: string
+  tag: string | null
+  metadata: Record<string, string> | null
+  sizeOctets: number
+}
+
+async function finish(content: Content, from: Mailbox, facts: FinishFacts): Promise<Prepared> {
+  const { tenant, sender, test, credentialId, nowMs, clockOffsetMs, emails, messageId } = facts
+  const contentId = (emails[0] as NewEmail).id
+  return {
+    tenantId: tenant.id,
+    contentId,
+    body: await facts.encoder.encode(content, { tenantId: tenant.id, sizeOctets: facts.sizeOctets }),
+    sizeOctets: facts.sizeOctets,
+    fromHeader: facts.fromHeader,
+    sender: from.address.text.toLowerCase(),
+    subject: facts.subject,
+    tag: facts.tag,
+    metadata: facts.metadata,
+    messageId,
+    test,
+    credentialId,
+    acceptedAtMs: nowMs,
+    clockOffsetMs,
+    emails,
+    accepted: {
+      id: contentId,
+      tenantId: tenant.id,
+      messageId,
+      to: facts.to,
+      sandbox: sender.sandbox,
+      emails: emails.map((email) => ({ id: email.id, recipient: email.recipient.given })),
+    },
+  }
+}

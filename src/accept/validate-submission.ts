@@ -1,0 +1,259 @@
+/**
+ * Validates the content of a submission, the same for every entry point: addresses, header names, metadata, attachments, sizes, text. Each
+ * refusal names the field by its JSON path.
+ */
+import { type RefusalCode, rejectUnstorableText, wrongField } from '#base'
+import { type Address, isMailboxListField, type Mailbox, parseAddress, parseSender, traceHeaderField } from '#mail'
+import type { Submission, SubmittedAttachment } from './submission.ts'
+
+const mebibyte = 1_048_576
+export const largestMessageOctets = 14 * mebibyte
+const largestAttachmentOctets = 10 * mebibyte
+/** In base64 with padding; longer values are refused without decoding. */
+const maxAttachmentLength = Math.ceil(largestAttachmentOctets / 3) * 4
+const maxAttachments = 100
+const maxRecipientsPerField = 50
+const maxHeaders = 50
+const headerNameLength = 76
+const headerValueLength = 998
+const metadataOctets = 4096
+
+/** Header fields that Postrider writes, or that could change the meaning of the message. */
+const reservedHeaders = new Set([
+  traceHeaderField.toLowerCase(),
+  'from',
+  'to',
+  'cc',
+  'bcc',
+  'subject',
+  'date',
+  'message-id',
+  'sender',
+  'return-path',
+  'reply-to',
+  'received',
+  'mime-version',
+  'dkim-signature',
+])
+
+/** Header fields that servers on the way add, or that describe a resent message. */
+const headersOfOthers = /^(?:resent-|arc-|authentication-results$)/
+
+const refuse = (field: string, message: string, code: RefusalCode = 'validation_error', suggestion?: string): never => {
+  throw wrongField(field, message, code, suggestion)
+}
+
+const controlCharacters = /[\u0000-\u001f\u007f]/
+/** A tab is white space; the others change the displayed text, end the line, or are lost on the way. */
+const unfitForHeader = /[\u0000-\u0008\u000a-\u001f\u007f-\u009f\u2028\u2029]/
+
+function checkLine(field: string, text: string): void {
+  rejectUnstorableText(field, text)
+  if (/[\r\n]/.test(text)) refuse(field, 'must be one line, without CR or LF')
+  if (unfitForHeader.test(text)) refuse(field, 'has a control character or a line separator')
+}
+
+const senderForms =
+  'Write name@example.com, Name <name@example.com> or "Name" <name@example.com>, with no other address beside it but in quotes'
+
+export function checkSender(from: string): Mailbox {
+  checkLine('from', from)
+  return parseSender(from) ?? refuse('from', 'is not exactly one email address', 'invalid_email_format', senderForms)
+}
+
+function checkReplyTo(text: string): Address {
+  const address = checkAddress('replyTo', text)
+  return isMailboxListField(Buffer.from(address.text).toString('latin1'))
+    ? address
+    : refuse('replyTo', 'is an address that some programs would read as another', 'invalid_email_format')
+}
+
+function checkAddress(field: string, text: string): Address {
+  return parseAddress(text) ?? refuse(field, 'is not an email address', 'invalid_email_format')
+}
+
+export interface CheckedRecipient extends Address {
+  /** As the caller wrote it. */
+  given: string
+}
+
+export interface Recipients {
+  to: Address[]
+  cc: Address[]
+  /** To, cc and bcc in this order, each address once. */
+  envelope: CheckedRecipient[]
+}
+
+export function checkRecipients(submission: Pick<Submission, 'to' | 'cc' | 'bcc'>): Recipients {
+  const parse = (field: string, list: readonly string[] | null | undefined) => {
+    if ((list?.length ?? 0) > maxRecipientsPerField) refuse(field, `has more than ${maxRecipientsPerField} addresses`)
+    return (list ?? []).map((given, index) => ({ ...checkAddress(`${field}[${index}]`, given), given }))
+  }
+  const to = parse('to', submission.to)
+  if (to.length === 0) refuse('to', 'must have at least one address')
+  const cc = parse('cc', submission.cc)
+  const idempotency = new Map<string, CheckedRecipient>()
+  for (const address of [...to, ...cc, ...parse('bcc', submission.bcc)]) {
+    const key = address.text.toLowerCase()
+    if (!idempotency.has(key)) idempotency.set(key, address)
+  }
+  return { to, cc, envelope: [...idempotency.values()] }
+}
+
+/** A header field name (RFC 5322 section 3.6.8): printable US-ASCII without colon. */
+const headerName = /^[!-9;-~]+$/
+
+function checkHeaders(headers: Readonly<Record<string, string>> | null | undefined): [string, string][] {
+  const entries = Object.entries(headers ?? {})
+  if (entries.length > maxHeaders) refuse('headers', `has more than ${maxHeaders} entries`)
+  for (const [name, value] of entries) {
+    const field = `headers.${name.slice(0, headerNameLength)}`
+    if (!headerName.test(name) || name.length > headerNameLength)
+      refuse(field, `is not a header name of 1 to ${headerNameLength} characters`)
+    const lower = name.toLowerCase()
+    if (reservedHeaders.has(lower) || lower.startsWith('content-'))
+      refuse(
+        field,
+        'is a header that Postrider writes itself',
+        'validation_error',
+        'Leave it out; use the field of the request that is meant for it',
+      )
+    if (headersOfOthers.test(lower))
+      refuse(
+        field,
+        'is a header of messages on their way, which a new message does not have',
+        'validation_error',
+        'Leave it out; to tell your own programs something, use a name that begins with X-',
+      )
+    if ([...value].length > headerValueLength) refuse(field, `is longer than ${headerValueLength} characters`)
+    checkLine(field, value)
+  }
+  return entries
+}
+
+/** The link unsubscribes one address, and a message can have only one such field. */
+function checkUnsubscribe({ envelope }: Recipients, headers: readonly [string, string][]): void {
+  if (envelope.length > 1) refuse('unsubscribe', `needs a message of one recipient, and this has ${envelope.length}`)
+  const own = headers.find(([name]) => /^list-unsubscribe(?:-post)?$/i.test(name))
+  if (own) refuse('unsubscribe', `writes the header ${own[0]}, which headers gives as well`)
+}
+
+/** The empty string means no tag. */
+export function checkTag(tag: string | null | undefined): string | null {
+  if (tag != null) rejectUnstorableText('tag', tag)
+  return tag || null
+}
+
+const metadataKey = /^[a-zA-Z][a-zA-Z0-9_]{0,39}$/
+
+export function checkMetadata(metadata: Readonly<Record<string, string>> | null | undefined): Record<string, string> | null {
+  if (!metadata) return null
+  const entries = Object.entries(metadata)
+  if (entries.length > 10) refuse('metadata', 'has more than 10 keys')
+  for (const [key, value] of entries) {
+    const field = `metadata.${key.slice(0, 40)}`
+    if (!metadataKey.test(key)) refuse(field, 'is not a key of 1 to 40 letters, digits and _, beginning with a letter')
+    rejectUnstorableText(field, value)
+    const length = [...value].length
+    if (length < 1 || length > 500) refuse(field, 'must have 1 to 500 characters')
+    if (controlCharacters.test(value)) refuse(field, 'has a control character')
+  }
+  if (Buffer.byteLength(JSON.stringify(metadata)) > metadataOctets) refuse('metadata', `is larger than ${metadataOctets} octets as JSON`)
+  return entries.length === 0 ? null : Object.fromEntries(entries)
+}
+
+/**
+ * Decoded size of base64 text in octets; undefined if it is not base64 (padding is optional). Decoding is ten times as fast as a regular
+ * expression over megabytes: the decoder skips invalid characters, and the size is then wrong.
+ */
+export function base64Octets(text: string): number | undefined {
+  const digits = text.endsWith('==') ? text.length - 2 : text.endsWith('=') ? text.length - 1 : text.length
+  if (digits % 4 === 1 || (text.length !== digits && text.length % 4 !== 0)) return undefined
+  const octets = Math.floor((digits * 3) / 4)
+  // The decoder also accepts the digits of base64url, and the low octet of a character beyond ASCII.
+  if (text.includes('-') || text.includes('_') || Buffer.byteLength(text) !== text.length) return undefined
+  return Buffer.from(text, 'base64').length === octets ? octets : undefined
+}
+
+const mediaType = /^[A-Za-z0-9!#$&^_.+-]+\/[A-Za-z0-9!#$&^_.+-]+(\s*;[\x20-\x7e]*)?$/
+
+function checkAttachments(attachments: readonly SubmittedAttachment[] | null | undefined): { list: SubmittedAttachment[]; octets: number } {
+  const list = [...(attachments ?? [])]
+  if (list.length > maxAttachments) refuse('attachments', `has more than ${maxAttachments} elements`)
+  let octets = 0
+  for (const [index, one] of list.entries()) {
+    const field = `attachments[${index}]`
+    const size = one.content.length > maxAttachmentLength ? one.content.length : base64Octets(one.content)
+    if (size === undefined) return refuse(`${field}.content`, 'is not standard base64')
+    if (size > largestAttachmentOctets) refuse(`${field}.content`, 'is larger than 10 MB', 'payload_too_large')
+    octets += size
+    rejectUnstorableText(`${field}.filename`, one.filename)
+    if (one.filename.length < 1 || [...one.filename].length > 255) refuse(`${field}.filename`, 'must have 1 to 255 characters')
+    if (/[/\\\t]/.test(one.filename) || unfitForHeader.test(one.filename))
+      refuse(`${field}.filename`, 'must not have path separators or control characters')
+    if (one.contentType.length > 255 || !mediaType.test(one.contentType))
+      refuse(`${field}.contentType`, 'is not a media type such as application/pdf')
+    if (one.contentId != null && !/^[!-;=?-~]{1,250}$/.test(one.contentId))
+      refuse(`${field}.contentId`, 'must be 1 to 250 printable characters without spaces or angle brackets')
+  }
+  return { list, octets }
+}
+
+export interface CheckedSubmission {
+  from: Mailbox
+  recipients: Recipients
+  replyTo: Address | undefined
+  subject: string
+  tag: string | null
+  metadata: Record<string, string> | null
+  headers: [string, string][]
+  attachments: SubmittedAttachment[]
+  html: string | undefined
+  text: string | undefined
+  unsubscribe: boolean
+  /** UTF-8 octets of html and text, decoded attachments, headers. */
+  sizeOctets: number
+}
+
+export function checkSubmission(submission: Submission): CheckedSubmission {
+  const from = checkSender(submission.from)
+  const recipients = checkRecipients(submission)
+  const replyTo = submission.replyTo == null ? undefined : checkReplyTo(submission.replyTo)
+  checkLine('subject', submission.subject)
+  if (submission.subject.length < 1 || [...submission.subject].length > 998) refuse('subject', 'must have 1 to 998 characters')
+  const tag = checkTag(submission.tag)
+  const headers = checkHeaders(submission.headers)
+  const unsubscribe = submission.unsubscribe === true
+  if (unsubscribe) checkUnsubscribe(recipients, headers)
+  const metadata = checkMetadata(submission.metadata)
+  const attachments = checkAttachments(submission.attachments)
+  const html = submission.html ?? undefined
+  const text = submission.text ?? undefined
+  if (html !== undefined) rejectUnstorableText('html', html)
+  if (text !== undefined) rejectUnstorableText('text', text)
+  const headerOctets = headers.reduce((sum, [name, value]) => sum + name.length + Buffer.byteLength(value) + 4, 0)
+  const sizeOctets =
+    Buffer.byteLength(html ?? '') +
+    Buffer.byteLength(text ?? '') +
+    attachments.octets +
+    headerOctets +
+    Buffer.byteLength(submission.subject)
+  if (sizeOctets > largestMessageOctets) {
+    const largest = attachments.list.length > 0 ? 'attachments' : html === undefined ? 'text' : 'html'
+    refuse(largest, 'too large: a message has at most 14 MB in all', 'payload_too_large')
+  }
+  return {
+    from,
+    recipients,
+    replyTo,
+    subject: submission.subject,
+    tag,
+    metadata,
+    headers,
+    attachments: attachments.list,
+    html,
+    text,
+    unsubscribe,
+    sizeOctets,
+  }
+}

@@ -1,0 +1,61 @@
+import { expect, test } from 'vitest'
+import { cached } from './cached.ts'
+import { type Clock, systemClock } from './clock.ts'
+
+/** A source whose results the test provides, and a clock moved by hand. */
+function scene() {
+  let monotonicMs = 1000
+  const clock: Clock = { ...systemClock, monotonicMs: () => monotonicMs }
+  const asked: ((value: string) => void)[] = []
+  const memory = cached(clock, () => new Promise<string>((resolve) => asked.push(resolve)))
+  return {
+    memory,
+    asked,
+    pass: (ms: number) => {
+      monotonicMs += ms
+    },
+  }
+}
+
+test('those who ask at the same time share one look-up', async () => {
+  const { memory, asked } = scene()
+  const both = Promise.all([memory.get('a'), memory.get('a')])
+  asked[0]?.('one')
+  expect(await both).toEqual(['one', 'one'])
+  expect(asked).toHaveLength(1)
+})
+
+test('an answer is kept for less than a second', async () => {
+  const { memory, asked, pass } = scene()
+  const first = memory.get('a')
+  asked[0]?.('old')
+  await first
+  pass(800)
+  expect(await memory.get('a')).toBe('old')
+  pass(150)
+  const second = memory.get('a')
+  asked[1]?.('new')
+  expect(await second).toBe('new')
+})
+
+test('forgetting fails no look-up under way, and none that begins later gets what that one found', async () => {
+  const { memory, asked } = scene()
+  const before = memory.get('a')
+  memory.clear()
+  const after = memory.get('a')
+  asked[1]?.('new')
+  asked[0]?.('old')
+  expect([await before, await after]).toEqual(['old', 'new'])
+  expect(await memory.get('a')).toBe('new')
+})
+
+test('a look-up that fails is not kept', async () => {
+  let failing = true
+  const memory = cached(systemClock, async () => {
+    if (failing) throw new Error('no database')
+    return 'found'
+  })
+  await expect(memory.get('a')).rejects.toThrow('no database')
+  failing = false
+  expect(await memory.get('a')).toBe('found')
+})

@@ -1,0 +1,39 @@
+/**
+ * Cache for frequent lookups: one query at a time per key, kept for less than the second within which a change must be in force in every
+ * process.
+ */
+import { LRUCache } from 'lru-cache'
+import type { Clock } from './clock.ts'
+
+const keptMs = 900
+const maxEntries = 10_000
+
+export interface Cached<Value> {
+  get(key: string): Promise<Value>
+  /** Later callers get the database's current value; lookups in progress still complete. */
+  clear(): void
+}
+
+export function cached<Value>(clock: Clock, load: (key: string) => Promise<Value>): Cached<Value> {
+  const empty = () =>
+    new LRUCache<string, { value: Value }>({
+      max: maxEntries,
+      ttl: keptMs,
+      // Reads the clock each time: a clock moved by hand may pass a second within a millisecond.
+      ttlResolution: 0,
+      perf: { now: () => clock.monotonicMs() },
+      fetchMethod: async (key) => ({ value: await load(key) }),
+    })
+  let cache = empty()
+  return {
+    async get(key) {
+      const found = await cache.fetch(key)
+      if (!found) throw new Error('a look-up came to nothing')
+      return found.value
+    },
+    // Not clear(), which would fail every lookup in progress.
+    clear() {
+      cache = empty()
+    },
+  }
+}

@@ -1,0 +1,107 @@
+/** Child processes of this program: started, restarted when they die, stopped in order. */
+import { type ChildProcess, fork } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { collectFromChild } from './aggregate-metrics.ts'
+import { type Clock, pause } from './clock.ts'
+import { partedEnvironment } from './config.ts'
+import type { Log } from './log.ts'
+
+export interface ChildrenOptions {
+  /** The program's script. */
+  script: string
+  /** Arguments of the child with this name. */
+  argumentsFor(name: string): string[]
+  /** Called at each start. Secret variables are sent to the child through a pipe, which it reads with `readFromParent`. */
+  environment(): Record<string, string | undefined>
+  count: number
+  /** A unique name for each start of a child, never reused. */
+  newName(): string
+  /** Called when the child has certainly ended. */
+  ended(name: string): Promise<void>
+  /** Aborts when the program is stopping: a signal to all of its processes ends the children before `stop` is called. */
+  ending: AbortSignal
+  clock: Clock
+  log: Log
+}
+
+/** Marks in a child's environment that the rest of it arrives on standard input. */
+const settingsByPipe = 'POSTRIDER_SETTINGS_BY_PIPE'
+
+const firstBackoffMs = 100
+const maxBackoffMs = 5000
+/** A child that lived this long is restarted at once. */
+const healthyMs = 10_000
+const stopWithinMs = 35_000
+
+export interface Children {
+  /** How many live children have called `signalReady`. */
+  readonly ready: number
+  /** Called after `ending` has aborted. */
+  stop(): Promise<void>
+}
+
+/** In a child: reports that it is ready. Elsewhere: no effect. */
+export const signalReady = (): void => void process.send?.({ ready: true })
+
+/** In a child: returns the variables that its parent kept out of its environment. Elsewhere: returns an empty object. */
+export function readFromParent(environment: Record<string, string | undefined>): Record<string, string> {
+  return environment[settingsByPipe] === undefined ? {} : (JSON.parse(readFileSync(0, 'utf8')) as Record<string, string>)
+}
+
+export function startChildren(options: ChildrenOptions): Children {
+  const { clock, log, ending } = options
+  const living = new Set<ChildProcess>()
+  const ready = new Set<ChildProcess>()
+  const ends = new Set<Promise<void>>()
+
+  const start = (backoffMs: number) => {
+    // A signal to all processes has already come, which the new child would miss.
+    if (ending.aborted) return
+    const name = options.newName()
+    const startedMs = clock.monotonicMs()
+    const { open, secret } = partedEnvironment(options.environment())
+    const child = fork(options.script, options.argumentsFor(name), {
+      env: { ...open, [settingsByPipe]: '1' } as NodeJS.ProcessEnv,
+      stdio: ['pipe', 'inherit', 'inherit', 'ipc'],
+    })
+    // The exit event covers a child that ends before reading all its input.
+    child.stdin?.on('error', () => undefined)
+    child.stdin?.end(JSON.stringify(secret))
+    living.add(child)
+    collectFromChild(child)
+    child.on('message', (message) => {
+      if (typeof message === 'object' && 'ready' in message) ready.add(child)
+    })
+    const end = new Promise<void>((resolve) =>
+      child.once('exit', (code, signal) => {
+        living.delete(child)
+        ready.delete(child)
+        options
+          .ended(name)
+          .catch((error) => log.warn({ err: error, child: name }, 'an ended process could not be forgotten; its lease runs out'))
+          .finally(resolve)
+        if (ending.aborted) return
+        log.warn({ child: name, code, signal }, 'a child process ended; another is started')
+        const nextMs = clock.monotonicMs() - startedMs > healthyMs ? firstBackoffMs : Math.min(backoffMs * 2, maxBackoffMs)
+        void pause(clock, nextMs, ending).then(() => start(nextMs))
+      }),
+    )
+    ends.add(end)
+    void end.finally(() => ends.delete(end))
+  }
+
+  for (let index = 0; index < options.count; index++) start(firstBackoffMs)
+  return {
+    get ready() {
+      return ready.size
+    },
+    async stop() {
+      for (const child of living) child.kill('SIGTERM')
+      const cancel = clock.after(stopWithinMs, () => {
+        for (const child of living) child.kill('SIGKILL')
+      })
+      await Promise.all(ends)
+      cancel()
+    },
+  }
+}

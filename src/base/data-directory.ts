@@ -1,0 +1,24 @@
+/**
+ * Creates the data directory if missing. Node's recursive `mkdir` never returns if a file system answers ENOENT below an existing folder,
+ * as /proc and automounters do.
+ */
+import { existsSync, mkdirSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
+import { ConfigError } from './config.ts'
+
+/** Created folders, including parents, are accessible only to their owner. Throws ConfigError. */
+export function makeDataDirectory(folder: string): void {
+  const missing: string[] = []
+  for (let at = resolve(folder); !existsSync(at); at = dirname(at)) missing.push(at)
+  for (const one of missing.reverse()) {
+    try {
+      mkdirSync(one, { mode: 0o700 })
+    } catch (error) {
+      // Another process may have created it meanwhile.
+      if (existsSync(one)) continue
+      throw new ConfigError(
+        `POSTRIDER_DATA: the folder ${folder} cannot be made (${(error as Error).message}): name one that this user may make, or make it for them`,
+      )
+    }
+  }
+}

@@ -1,0 +1,88 @@
+import { describe, expect, test } from 'vitest'
+import { systemClock } from './clock.ts'
+import { openThread, TookTooLong } from './worker-threads.ts'
+
+/** A thread that runs this code. */
+const fileOf = (code: string) => new URL(`data:text/javascript,${encodeURIComponent(code)}`)
+const served = (work: string) =>
+  fileOf(`import { parentPort } from 'node:worker_threads'
+    const work = ${work}
+    parentPort.on('message', (task) => {
+      try { parentPort.postMessage({ result: work(task) }) } catch (error) { parentPort.postMessage({ error: error.message }) }
+    })
+    parentPort.postMessage('ready')`)
+const bounds = { clock: systemClock, deadlineMs: 60_000, idleMs: 100 }
+
+describe('a thread', () => {
+  test('answers those who ask in turns, however many tasks one of them has', async () => {
+    const thread = openThread<string, string>(served('(task) => task'), bounds)
+    const order: string[] = []
+    const asked = ['a1', 'a2', 'a3', 'b1', 'b2', 'c1'].map(async (task) => void order.push(await thread.run(task.slice(0, 1), task)))
+    await Promise.all(asked)
+    expect(order).toEqual(['a1', 'b1', 'a2', 'c1', 'b2', 'a3'].sort((one, other) => order.indexOf(one) - order.indexOf(other)))
+    expect(order.indexOf('b1')).toBeLessThan(order.indexOf('a3'))
+    expect(order.indexOf('c1')).toBeLessThan(order.indexOf('a3'))
+  })
+
+  test('that overruns its deadline ends, and the next task has a new one', async () => {
+    const thread = openThread<string, string>(served("(task) => { while (task === 'endless') {} return task }"), {
+      ...bounds,
+      deadlineMs: 3000,
+    })
+    const endless = thread.run('a', 'endless')
+    const next = thread.run('b', 'next')
+    await expect(endless).rejects.toBeInstanceOf(TookTooLong)
+    expect(await next).toBe('next')
+  })
+
+  test('that fails or ends fails its task alone', async () => {
+    const work = "(task) => { if (task === 'throw') throw new Error('thrown'); if (task === 'end') process.exit(3); return task }"
+    const thread = openThread<string, string>(served(work), bounds)
+    const asked = ['throw', 'end', 'fine'].map((task) => thread.run('a', task))
+    const settled = await Promise.allSettled(asked)
+    expect(settled.map((one) => (one.status === 'fulfilled' ? one.value : String(one.reason)))).toEqual([
+      'Error: thrown',
+      'Error: a thread ended with 3',
+      'fine',
+    ])
+  })
+
+  test('that idled and ended is started again', async () => {
+    const thread = openThread<number, number>(served('(task) => process.pid + task'), bounds)
+    await thread.run('a', 1)
+    await new Promise<void>((resolve) => void systemClock.after(500, resolve))
+    expect(await thread.run('a', 1)).toBe(process.pid + 1)
+  })
+  test('has no setting and no secret, and no more heap than it may', async () => {
+    const seen = openThread<string, number>(served('() => Object.keys(process.env).length'), bounds)
+    expect(await seen.run('a', '')).toBe(0)
+    const filling = "(task) => { const held = []; while (task === 'fill') held.push({ at: held.length }); return task }"
+    const thread = openThread<string, string>(served(filling), { ...bounds, maxHeapMebibytes: 32 })
+    await expect(thread.run('a', 'fill')).rejects.toThrow(/memory|ended/)
+    expect(await thread.run('a', 'next')).toBe('next')
+  }, 60_000)
+
+  test('that is stopped rejects what runs, what waits and what comes', async () => {
+    const thread = openThread<string, string>(served("(task) => { while (task === 'endless') {} return task }"), bounds)
+    const asked = ['endless', 'waits'].map((task) => thread.run('a', task))
+    const settled = Promise.allSettled(asked)
+    thread.stop()
+    expect((await settled).map(({ status }) => status)).toEqual(['rejected', 'rejected'])
+    await expect(thread.run('a', 'late')).rejects.toThrow('stopped')
+  })
+
+  test('takes a task out of a long queue as quickly as out of a short one', async () => {
+    const costOf = async (tasks: number) => {
+      const thread = openThread<number, number>(served('(task) => task'), bounds)
+      await thread.run('a', 0)
+      const before = process.cpuUsage()
+      const asked = Array.from({ length: tasks }, (_, at) => thread.run('a', at))
+      await Promise.all(asked)
+      const { user, system } = process.cpuUsage(before)
+      return (user + system) / tasks
+    }
+    await costOf(1_000)
+    const short = await costOf(2_000)
+    expect(await costOf(40_000)).toBeLessThan(4 * short)
+  }, 120_000)
+})

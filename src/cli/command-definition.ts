@@ -1,0 +1,92 @@
+/** Command definition and shared helpers: arguments, help, output. */
+import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
+import { type Clock, Refusal } from '#base'
+import type { Installation, Installations } from '#installation'
+import { openTenants, type Tenant } from '#tenants'
+
+/** A command opens the database on demand. */
+export interface CommandDeps extends Installations {
+  environment: Record<string, string | undefined>
+  /** The program's version. */
+  version: string
+  clock: Clock
+  /** Resolves when the command shall stop. If it is not called, Ctrl-C ends the command immediately. */
+  untilSignal(): Promise<void>
+  /** Runs the service until it is stopped. */
+  serve(): Promise<void>
+  /** Runs one delivery process under the name given by its parent. */
+  deliver(processId: string): Promise<void>
+  /** Runs the SMTP listeners. */
+  receive(): Promise<void>
+  /** Runs one webhook sender process under the name given by its parent. */
+  sendWebhooks(processId: string): Promise<void>
+  print(text: string): void
+  /** For tests that end a command halfway. */
+  failpoint?: ((place: string) => void) | undefined
+}
+
+export interface Command {
+  /** Words after `postrider`. */
+  name: string
+  summary: string
+  help: string
+  options: ParseArgsOptionsConfig
+  /** Names of positional arguments, in order. A last one that ends with `?` is optional; one that ends with `...` takes one or more. */
+  positionals?: readonly string[]
+  hidden?: boolean
+  /** Successful calls go into the audit log; `unnamed`: without arguments, because they name a person to be erased. */
+  audited?: true | 'unnamed'
+  run(given: CommandArguments, deps: CommandDeps): Promise<void>
+}
+
+export interface CommandArguments {
+  options: Readonly<Record<string, string | boolean | undefined>>
+  positionals: readonly string[]
+}
+
+/** A usage error; its message contains the correct call. */
+export class UsageError extends Error {}
+
+export function parseCall(command: Command, words: readonly string[]): CommandArguments {
+  const { values, positionals } = parseArgs({ args: [...words], options: command.options, allowPositionals: true, strict: true })
+  const wanted = command.positionals ?? []
+  const least = wanted.at(-1)?.endsWith('?') ? wanted.length - 1 : wanted.length
+  const fits = positionals.length >= least && (wanted.at(-1)?.endsWith('...') || positionals.length <= wanted.length)
+  if (!fits) {
+    const wrong = wanted.length === 0 ? 'takes no arguments besides its options' : `needs ${wanted.join(', ')}`
+    throw new UsageError(`${command.name} ${wrong}\n\n${command.help.split('\n\n')[0]}`)
+  }
+  return { options: values as CommandArguments['options'], positionals }
+}
+
+export const text = (given: CommandArguments, name: string): string | undefined => {
+  const value = given.options[name]
+  return typeof value === 'string' ? value : undefined
+}
+
+export function needed(given: CommandArguments, name: string): string {
+  const value = text(given, name)
+  if (value === undefined || value === '') throw new UsageError(`--${name} is needed`)
+  return value
+}
+
+/** The tenant with this id, or the default tenant; refuses `not_found`. */
+export async function tenantOf(installation: Installation, id: string | undefined): Promise<Tenant> {
+  const tenants = openTenants(installation)
+  const tenant = id === undefined ? await tenants.default() : await tenants.find(id)
+  if (!tenant) throw new Refusal('not_found', { message: `there is no tenant ${id}`, suggestion: 'postrider tenant list shows all' })
+  return tenant
+}
+
+/** The id from --tenant, of an existing tenant; undefined without the option. */
+export async function givenTenant(given: CommandArguments, installation: Installation): Promise<string | undefined> {
+  const id = text(given, 'tenant')
+  return id === undefined ? undefined : (await tenantOf(installation, id)).id
+}
+
+/** Prints JSON with --json, otherwise text lines. */
+export function printed(given: CommandArguments, deps: CommandDeps, record: Record<string, unknown>, lines: string): void {
+  deps.print(given.options.json === true ? JSON.stringify(record) : lines)
+}
+
+export const jsonOption = { json: { type: 'boolean' } } as const

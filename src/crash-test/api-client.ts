@@ -1,0 +1,153 @@
+/** Queries the service over its API only: emails, their attempts, and the event log. */
+import { type Clock, pause } from '#base'
+import type { ReportedAttempt } from './ledger.ts'
+
+const answerWithinMs = 20_000
+const perPage = 100
+const maxTries = 20
+const tryAgainMs = 250
+const asksAtOnce = 8
+const unfinished = ['pending', 'softfail', 'held'] as const
+const pollMs = 200
+const told = ['MessageSent', 'MessageDelayed', 'MessageDeliveryFailed', 'MessageHeld', 'MessageBounced']
+const maxEventLength = 1_048_576
+
+interface ListedEmail {
+  id: string
+  to: string
+  status: string
+}
+
+export interface ApiClient {
+  /** Resolves to true when no email is queued or in flight, to false after `withinMs`. */
+  untilQuiet(withinMs: number): Promise<boolean>
+  listEmails(afterMs: number): Promise<ListedEmail[]>
+  attempts(emailIds: readonly string[]): Promise<Map<string, ReportedAttempt[]>>
+  /** The events since the last call, by email: until `isComplete`, or until no event came for a while. */
+  events(isComplete: (byEmail: ReadonlyMap<string, string[]>) => boolean): Promise<Map<string, string[]>>
+}
+
+export function openApiClient({ clock, url, key }: { clock: Clock; url: string; key: string }): ApiClient {
+  let position = '0-0'
+
+  /** Retries while the service cannot answer: it may be starting. */
+  const get = async <T>(path: string): Promise<T> => {
+    let failure: unknown
+    for (let attempt = 0; attempt < maxTries; attempt++) {
+      const late = new AbortController()
+      const cancel = clock.after(answerWithinMs, () => late.abort())
+      try {
+        const answer = await fetch(`${url}/v1${path}`, { headers: { authorization: `Bearer ${key}` }, signal: late.signal })
+        const body = await answer.text()
+        if (answer.status === 200) return JSON.parse(body) as T
+        failure = body.slice(0, 300)
+      } catch (error) {
+        failure = error
+      } finally {
+        cancel()
+      }
+      await pause(clock, tryAgainMs)
+    }
+    throw new Error(`GET ${path} was not answered`, { cause: failure })
+  }
+
+  const count = async (status: string) => (await get<{ total: number }>(`/emails?status=${status}&perPage=1`)).total
+
+  return {
+    async untilQuiet(withinMs) {
+      const untilMs = clock.monotonicMs() + withinMs
+      for (;;) {
+        const left = (await Promise.all(unfinished.map(count))).reduce((sum, one) => sum + one, 0)
+        if (left === 0) return true
+        if (clock.monotonicMs() > untilMs) return false
+        await pause(clock, pollMs)
+      }
+    },
+
+    async listEmails(afterMs) {
+      const after = encodeURIComponent(new Date(afterMs).toISOString())
+      const emails: ListedEmail[] = []
+      for (let page = 1; ; page++) {
+        const { data } = await get<{ data: ListedEmail[] }>(`/emails?perPage=${perPage}&page=${page}&after=${after}`)
+        emails.push(...data)
+        if (data.length < perPage) return emails
+      }
+    },
+
+    async attempts(emailIds) {
+      const found = new Map<string, ReportedAttempt[]>()
+      const left = [...emailIds]
+      const askOne = async () => {
+        for (let id = left.pop(); id !== undefined; id = left.pop()) {
+          const { data } = await get<{ data: { deliveries: Delivery[] } }>(`/emails/${id}/deliveries`)
+          found.set(id, data.deliveries.sort((a, b) => Number(a.id) - Number(b.id)).map(attemptOf))
+        }
+      }
+      await Promise.all(Array.from({ length: asksAtOnce }, askOne))
+      return found
+    },
+
+    async events(isComplete) {
+      const byEmail = new Map<string, string[]>()
+      const stopped = new AbortController()
+      const quietMs = 17_000
+      let cancel = clock.after(quietMs, () => stopped.abort())
+      try {
+        const path = `/v1/events/stream?after=${position}&events=${told.join(',')}`
+        const answer = await fetch(url + path, { headers: { authorization: `Bearer ${key}` }, signal: stopped.signal })
+        if (answer.status !== 200 || !answer.body) throw new Error(`the stream of events answered ${answer.status}`)
+        for await (const block of blocksOf(answer.body)) {
+          const field = (name: string) => new RegExp(`^${name}: (.*)$`, 'm').exec(block)?.[1]
+          position = field('id') ?? position
+          const event = field('event')
+          if (event !== undefined) {
+            const { payload } = JSON.parse(field('data') ?? '{}') as EventBody
+            const id = (payload.message ?? payload.original_message)?.token ?? ''
+            byEmail.set(id, [...(byEmail.get(id) ?? []), event])
+            cancel()
+            cancel = clock.after(quietMs, () => stopped.abort())
+          }
+          if (block.startsWith(': quiet') || isComplete(byEmail)) break
+        }
+      } catch (error) {
+        if (!stopped.signal.aborted) throw error
+      } finally {
+        cancel()
+        stopped.abort()
+      }
+      return byEmail
+    },
+  }
+}
+
+interface Delivery {
+  id: string
+  status: string
+  timestampIso: string
+  output: string
+  outcomeUnknown?: boolean
+}
+
+interface EventBody {
+  payload: { message?: { token: string }; original_message?: { token: string } }
+}
+
+const attemptOf = ({ status, output, outcomeUnknown, timestampIso }: Delivery): ReportedAttempt => ({
+  status,
+  output,
+  outcomeUnknown: outcomeUnknown === true,
+  atMs: Date.parse(timestampIso),
+})
+
+/** Splits server-sent events into blocks, each followed by an empty line. */
+async function* blocksOf(body: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
+  const decoder = new TextDecoder()
+  let text = ''
+  for await (const piece of body) {
+    text += decoder.decode(piece, { stream: true })
+    if (text.length > maxEventLength) throw new Error('an event of the stream is too long')
+    const blocks = text.split('\n\n')
+    text = blocks.pop() ?? ''
+    yield* blocks
+  }
+}

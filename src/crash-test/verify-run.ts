@@ -1,0 +1,196 @@
+/**
+ * The checker: compares requests and responses, the relay's messages, and the service's own records. Pure, so that it is tested on ledgers
+ * with known errors. Every sentence it returns is a broken guarantee.
+ */
+import type { AcceptedMessage, InjectedFault, ReportedAttempt, ReportedEmail, SendRequest } from './ledger.ts'
+
+export interface Facts {
+  requests: readonly SendRequest[]
+  taken: ReadonlyMap<string, readonly AcceptedMessage[]>
+  /** By recipient; more than one of a recipient is an error. */
+  emails: ReadonlyMap<string, readonly ReportedEmail[]>
+  faults: readonly InjectedFault[]
+}
+
+export interface RunCounts {
+  requests: number
+  /** Recipients of acknowledged requests. */
+  acknowledged: number
+  /** Acknowledged recipients whose message the relay took exactly once. */
+  deliveredOnce: number
+  /** Acknowledged recipients that the relay refused permanently, as the test intended. */
+  refused: number
+  /** Recipients of requests without response and without key, for which both outcomes are correct. */
+  unanswered: number
+  /** Copies beyond the first that an attempt with unknown outcome explains. */
+  duplicatesExplained: number
+  /** Explained copies without a fault at the time: the process was only too slow to keep its lease. */
+  duplicatesUnprovoked: number
+  duplicatesUnexplained: number
+  /** Acknowledged, but neither taken nor refused by the relay. */
+  lost: number
+  /** Not final although no fault prevented it. */
+  stuck: number
+  /** Taken by the relay but never requested, or two emails for one request. */
+  invented: number
+  /** Arrived with changed text, or copies with different Message-IDs. */
+  altered: number
+  /** The outcome of an attempt recorded after the attempt was declared unknown. */
+  stale: number
+  eventsMissing: number
+}
+
+export const noRunCounts = (): RunCounts => ({
+  requests: 0,
+  acknowledged: 0,
+  deliveredOnce: 0,
+  refused: 0,
+  unanswered: 0,
+  duplicatesExplained: 0,
+  duplicatesUnprovoked: 0,
+  duplicatesUnexplained: 0,
+  lost: 0,
+  stuck: 0,
+  invented: 0,
+  altered: 0,
+  stale: 0,
+  eventsMissing: 0,
+})
+
+type Broken = 'duplicatesUnexplained' | 'lost' | 'stuck' | 'invented' | 'altered' | 'stale' | 'eventsMissing'
+
+export interface RunCheck {
+  counts: RunCounts
+  violations: string[]
+}
+
+/** Messages in flight this long before a fault may still have been unrecorded when it struck. */
+const inFlightMs = 5000
+
+/** Delay between sending a final dot and noticing it here, on a busy machine. */
+const arrivalSlackMs = 250
+
+const isFinal = (status: string) => status === 'sent' || status === 'hardfail' || status === 'bounced'
+
+/** Whether the attempts are needed; otherwise the list and the event log suffice. */
+export const needsCloseLook = (email: Omit<ReportedEmail, 'attempts'>, copies: number): boolean => copies !== 1 || email.events.length !== 1
+
+export function reconcile({ requests, taken, emails, faults }: Facts): RunCheck {
+  const counts = noRunCounts()
+  const violations: string[] = []
+  const broken = (kind: Broken, sentence: string, times = 1) => {
+    counts[kind] += times
+    violations.push(sentence)
+  }
+  const known = new Set<string>()
+
+  for (const request of requests) {
+    counts.requests++
+    if (request.state === 'refused') violations.push(`a request was refused: ${request.answer.slice(0, 200)}`)
+    for (const [recipient, text] of request.texts) {
+      known.add(recipient)
+      const copies = taken.get(recipient) ?? []
+      const told = emails.get(recipient) ?? []
+      const [email] = told
+      if (told.length > 1) broken('invented', `${recipient}: ${told.length} emails of one request`)
+      if (copies.some((one) => one.text !== text)) broken('altered', `${recipient}: its text is not the one that was sent`)
+      if (new Set(copies.map((one) => one.messageId)).size > 1) broken('altered', `${recipient}: copies have different Message-IDs`)
+      if (request.state === 'acknowledged') {
+        counts.acknowledged++
+        const id = request.emails.get(recipient)
+        if (id === undefined) violations.push(`${recipient}: its request was accepted without it`)
+        else if (email?.id !== id) broken('lost', `${recipient}: accepted as ${id}, which the API does not know`)
+      } else if (request.state === 'unanswered') counts.unanswered++
+      if (!email) {
+        if (copies.length > 0 && request.state !== 'acknowledged') broken('invented', `${recipient}: arrived, and the API does not know it`)
+        continue
+      }
+      checkEmail(email, copies, request.state === 'acknowledged')
+    }
+  }
+  for (const recipient of taken.keys()) if (!known.has(recipient)) broken('invented', `${recipient}: arrived, and nobody sent it`)
+  return { counts, violations }
+
+  function checkEmail(email: ReportedEmail, copies: readonly AcceptedMessage[], isAcknowledged: boolean): void {
+    const { recipient, status } = email
+    if (!isFinal(status)) return broken('stuck', `${recipient}: still ${status}`)
+    const isRefused = recipient.startsWith('refused')
+    if (isRefused ? status !== 'hardfail' : status !== 'sent')
+      return broken('lost', `${recipient}: ended as ${status}, and the relay took it ${copies.length} times`)
+    // The relay refuses it, so there is no copy, even if the response to the request was lost.
+    if (isRefused) counts.refused += isAcknowledged ? 1 : 0
+    else if (copies.length === 0) broken('lost', `${recipient}: is ${status}, and the relay never took it`)
+    else if (copies.length === 1 && isAcknowledged) counts.deliveredOnce++
+    checkCopies(email, copies)
+    checkEvents(email)
+  }
+
+  /**
+   * A copy is correct if an attempt recorded it, or if it was in flight when its owner was declared lost. Each copy of the latter kind
+   * needs an own attempt with unknown outcome, ended after the copy arrived. A copy sent after that declaration was sent without a lease.
+   */
+  function checkCopies({ recipient, attempts }: ReportedEmail, copies: readonly AcceptedMessage[]): void {
+    if (copies.length < 2 || !attempts) return
+    const unrecorded = copies.filter(({ id }) => !attempts.some(({ output }) => answerIn(output) === id))
+    const declaredMs = attempts.filter((one) => one.outcomeUnknown).map((one) => one.atMs)
+    // The latest copy has the fewest declarations after it, so it is matched first.
+    const explained = unrecorded
+      .toSorted((a, b) => b.atMs - a.atMs)
+      .filter(({ atMs }) => {
+        const index = declaredMs.findIndex((oneMs) => oneMs >= atMs - arrivalSlackMs)
+        if (index >= 0) declaredMs.splice(index, 1)
+        return index >= 0
+      })
+    const extra = Math.min(explained.length, copies.length - 1)
+    counts.duplicatesExplained += extra
+    const isStruck = ({ atMs }: AcceptedMessage) => faults.some((one) => atMs >= one.beganMs - inFlightMs && atMs <= one.endedMs)
+    counts.duplicatesUnprovoked += explained.slice(0, extra).filter((one) => !isStruck(one)).length
+    const unexplained = copies.length - 1 - extra
+    if (unexplained > 0)
+      broken(
+        'duplicatesUnexplained',
+        `${recipient}: arrived ${copies.length} times, of which ${unexplained} without a reason (${timelineOf(copies, attempts)})`,
+        unexplained,
+      )
+    for (const [index, { outcomeUnknown, atMs }] of attempts.entries()) {
+      const later = outcomeUnknown ? attempts.slice(index + 1) : []
+      const stale = later.some(({ output }) => copies.some((copy) => copy.id === answerIn(output) && copy.atMs < atMs))
+      if (stale) broken('stale', `${recipient}: an attempt declared unknown was recorded after all, by an owner that had lost it`)
+    }
+  }
+
+  /** One event of the right kind for each attempt, and exactly one final event. */
+  function checkEvents({ recipient, status, events, attempts }: ReportedEmail): void {
+    const end = status === 'sent' ? 'MessageSent' : 'MessageDeliveryFailed'
+    const times = (name: string) => events.filter((one) => one === name).length
+    if (times(end) !== 1) broken('eventsMissing', `${recipient}: ${times(end)} events ${end}`)
+    const delays = attempts?.filter((one) => one.status === 'softfail').length
+    if (delays !== undefined && times('MessageDelayed') !== delays)
+      broken('eventsMissing', `${recipient}: ${times('MessageDelayed')} events MessageDelayed of ${delays} attempts that did not succeed`)
+  }
+}
+
+/** For debugging: arrivals and records, in milliseconds after the first copy. */
+function timelineOf(copies: readonly AcceptedMessage[], attempts: readonly ReportedAttempt[]): string {
+  const beganMs = copies[0]?.atMs ?? 0
+  const rows = [
+    ...copies.map(({ id, atMs }) => ({ atMs, what: `${id} arrived` })),
+    ...attempts.map(({ atMs, status, output, outcomeUnknown }) => ({
+      atMs,
+      what: outcomeUnknown ? 'declared unknown' : `${answerIn(output) ?? ''} recorded as ${status}`,
+    })),
+  ]
+  return rows
+    .toSorted((a, b) => a.atMs - b.atMs)
+    .map(({ atMs, what }) => `${atMs - beganMs} ${what}`)
+    .join(', ')
+}
+
+/** The relay's message number, from its reply. */
+const answerIn = (output: string): string | undefined => /taken as (t\d+)/.exec(output)?.[1]
+
+export function added(a: RunCounts, b: RunCounts): RunCounts {
+  const sum = noRunCounts()
+  for (const name of Object.keys(sum) as (keyof RunCounts)[]) sum[name] = a[name] + b[name]
+  return sum
+}

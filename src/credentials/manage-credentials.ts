@@ -1,0 +1,223 @@
+/** Credential management: create, list, change, revoke. A revoked credential stays as a tombstone that no query returns. */
+import { createHash } from 'node:crypto'
+import { type Ids, Refusal, rejectUnstorableText, type Secrets, wrongField } from '#base'
+import { type Queryable, sealedColumn, sql, type Tx } from '#db'
+import { tenantForNew } from '#tenants'
+
+export const permissions = ['emails:send', 'emails:read', 'domains:manage', 'webhooks:manage', 'suppressions:manage'] as const
+export type Permission = (typeof permissions)[number]
+
+export const credentialTypes = ['api', 'smtp'] as const
+export type CredentialType = (typeof credentialTypes)[number]
+
+export interface CredentialRecord {
+  id: number
+  /** null: organisation-level. */
+  tenantId: string | null
+  name: string
+  type: CredentialType
+  mode: 'live' | 'test'
+  hold: boolean
+  /** null: full access. */
+  permissions: Permission[] | null
+  keyPrefix: string
+  lastUsedAt: Date | null
+  createdAt: Date
+  updatedAt: Date
+}
+
+export interface NewCredential {
+  type: CredentialType
+  mode: 'live' | 'test'
+  name: string
+  /** null: organisation-level, which is not possible for an SMTP login. */
+  tenantId: string | null
+  permissions: readonly Permission[] | null
+}
+
+const keyLength = 32
+const prefixLength = 8
+
+const columns = sql.part`
+  id, tenant_id as "tenantId", name, type, mode, hold, permissions, key_prefix as "keyPrefix", last_used_at as "lastUsedAt",
+  created_at as "createdAt", updated_at as "updatedAt"`
+
+const insertCredential = sql<CredentialRecord>`
+  insert into credentials (id, tenant_id, name, type, mode, hold, key_hash, key_prefix, sealed_key, permissions, created_at, updated_at)
+  select number, $1, $2, $3, $4, false, $5, $6, $7, $8::text[], $9::timestamptz, $9
+  from unnest($10::integer[]) with ordinality as drawn (number, nth)
+  where not exists (select from credentials where id = number)
+  order by nth
+  limit 1
+  returning ${columns}`
+
+/** $2: only this tenant; null: any. */
+const credentialById = sql<CredentialRecord & { sealedKey: Buffer | null; keyHash: Buffer }>`
+  select ${columns}, sealed_key as "sealedKey", key_hash as "keyHash"
+  from credentials
+  where id = $1 and ($2::text is null or tenant_id = $2) and revoked_at is null`
+
+const listed = sql.part`
+  where ($3::boolean or tenant_id is not distinct from $1) and ($2::text is null or type = $2) and revoked_at is null`
+
+const pageOfCredentials = sql<CredentialRecord>`
+  select ${columns}
+  from credentials
+  ${listed}
+  order by created_at desc, id desc
+  limit $4 offset $5`
+
+const countCredentials = sql<{ total: number }>`
+  select count(*) as total
+  from credentials
+  ${listed}`
+
+const saveCredential = sql`
+  update credentials
+  set name = coalesce($3, name), hold = coalesce($4, hold), permissions = case when $5 then $6 else permissions end, updated_at = $7
+  where id = $1 and ($2::text is null or tenant_id = $2) and revoked_at is null`
+
+const revokeById = sql`
+  update credentials
+  set revoked_at = $3, sealed_key = null
+  where id = $1 and ($2::text is null or tenant_id = $2) and revoked_at is null`
+
+const revokeAll = sql`
+  update credentials
+  set revoked_at = $2, sealed_key = null
+  where tenant_id = $1 and revoked_at is null`
+
+export const keyHashOf = (key: string): Buffer => createHash('sha256').update(key).digest()
+
+function checkName(name: string): void {
+  rejectUnstorableText('name', name)
+  if (!/^[a-zA-Z0-9_-]{1,50}$/.test(name)) throw wrongField('name', 'must be 1 to 50 letters, digits, _ or -')
+}
+
+function distinct(wanted: readonly Permission[] | null): Permission[] | null {
+  if (wanted?.length === 0) throw wrongField('permissions', 'must name at least one permission, or be null for full access')
+  return wanted && [...new Set(wanted)]
+}
+
+const nameOfHash = (hex: string) => `credential ${hex}`
+const sealName = (keyHash: Uint8Array) => nameOfHash(Buffer.from(keyHash).toString('hex'))
+
+const findSealed = sql<{ key: string; named: string; sealed: Buffer }>`
+  select id::text as key, encode(key_hash, 'hex') as named, sealed_key as sealed
+  from credentials
+  where id > coalesce(nullif($2::text, ''), '0')::bigint and substring(sealed_key from 1 for 5) <> $1::bytea
+  order by id
+  limit $3`
+
+const saveSealed = sql`
+  update credentials
+  set sealed_key = $2
+  where id = $1::bigint and sealed_key = $3`
+
+export const sealedOfCredentials = [sealedColumn('credentials.sealed_key', nameOfHash, { find: findSealed, save: saveSealed })]
+
+/**
+ * Creates a credential; `key` is shown once. With `keepIn` a sealed copy of it is stored, so that it can be revealed again. An SMTP login's
+ * key has no svc_ prefix, so that the two kinds cannot be confused. Refuses `validation_error`, `not_found`, `tenant_archived`.
+ */
+export async function addCredential(
+  tx: Tx,
+  wanted: NewCredential,
+  facts: { nowMs: number; ids: Ids; keepIn?: Secrets | undefined },
+): Promise<{ credential: CredentialRecord; key: string }> {
+  checkName(wanted.name)
+  const allowed = distinct(wanted.permissions)
+  if (wanted.type === 'smtp' && wanted.tenantId === null) throw wrongField('tenantId', 'is needed: an SMTP login belongs to a tenant')
+  if (wanted.tenantId !== null) await tenantForNew(tx, wanted.tenantId)
+  const random = facts.ids.token(keyLength)
+  const key = wanted.type === 'smtp' ? random : `svc_${wanted.mode}_${random}`
+  const hash = keyHashOf(key)
+  const credential = await tx.first(insertCredential, [
+    wanted.tenantId,
+    wanted.name,
+    wanted.type,
+    wanted.type === 'smtp' ? 'live' : wanted.mode,
+    hash,
+    key.slice(0, prefixLength),
+    facts.keepIn?.seal(sealName(hash), Buffer.from(key)) ?? null,
+    allowed,
+    new Date(facts.nowMs),
+    facts.ids.numbers(),
+  ])
+  if (!credential) throw new Error('a credential was not saved')
+  return { credential, key }
+}
+
+/** A decimal number within bigint; otherwise the credential cannot exist. */
+function numberIn(id: string): string {
+  if (!/^[1-9]\d{0,17}$/.test(id)) throw noSuchCredential()
+  return id
+}
+
+const noSuchCredential = () => new Refusal('not_found', { message: 'there is no such credential' })
+
+/**
+ * Refuses `not_found`. With `revealFrom` also returns the key, if a sealed copy was stored. `tenantId` null: of any tenant or the
+ * organisation.
+ */
+export async function getCredential(
+  on: Queryable,
+  id: string,
+  tenantId: string | null,
+  revealFrom?: Secrets,
+): Promise<{ credential: CredentialRecord; key: string | undefined }> {
+  const row = await on.first(credentialById, [numberIn(id), tenantId])
+  if (!row) throw noSuchCredential()
+  const { sealedKey, keyHash, ...credential } = row
+  return { credential, key: sealedKey && revealFrom ? revealFrom.open(sealName(keyHash), sealedKey).toString() : undefined }
+}
+
+/** Newest first; `tenantId` null: the organisation-level ones, or with `all` also those of every tenant. */
+export async function listCredentials(
+  on: Queryable,
+  filter: { tenantId: string | null; type?: CredentialType | undefined; all?: boolean | undefined },
+  page: { number: number; size: number },
+): Promise<{ credentials: CredentialRecord[]; total: number }> {
+  const parameters = [filter.tenantId, filter.type ?? null, filter.tenantId === null && filter.all === true]
+  const [counted, credentials] = await Promise.all([
+    on.first(countCredentials, parameters),
+    on.rows(pageOfCredentials, [...parameters, page.size, (page.number - 1) * page.size]),
+  ])
+  return { credentials, total: counted?.total ?? 0 }
+}
+
+export interface CredentialChanges {
+  name?: string | undefined
+  hold?: boolean | undefined
+  /** null: full access; undefined: unchanged. */
+  permissions?: readonly Permission[] | null | undefined
+}
+
+export async function changeCredential(
+  on: Queryable,
+  id: string,
+  tenantId: string | null,
+  changes: CredentialChanges,
+  nowMs: number,
+): Promise<void> {
+  if (changes.name !== undefined) checkName(changes.name)
+  const allowed = distinct(changes.permissions ?? null)
+  const parameters = [
+    numberIn(id),
+    tenantId,
+    changes.name ?? null,
+    changes.hold ?? null,
+    changes.permissions !== undefined,
+    allowed,
+    new Date(nowMs),
+  ]
+  if ((await on.run(saveCredential, parameters)) === 0) throw noSuchCredential()
+}
+
+export async function revokeCredential(on: Queryable, id: string, tenantId: string | null, nowMs: number): Promise<void> {
+  if ((await on.run(revokeById, [numberIn(id), tenantId, new Date(nowMs)])) === 0) throw noSuchCredential()
+}
+
+/** Revokes every credential of a tenant being deleted. */
+export const revokeCredentialsOfTenant = (tx: Tx, tenantId: string, nowMs: number): Promise<number> =>
+  tx.run(revokeAll, [tenantId, new Date(nowMs)])

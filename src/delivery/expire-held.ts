@@ -1,0 +1,40 @@
+/**
+ * Fails held emails permanently when they were not released in time (contract section 7.2).
+ */
+import type { Db } from '#db'
+import { changeStatus } from '#emails'
+import { appendEvents, simulatedAt } from '#events'
+import { takeExpiredHolds } from '#spool'
+
+const maxAtOnce = 500
+
+/** Returns how many expired. */
+export function expireHolds(db: Db, nowMs: number): Promise<number> {
+  return db.transaction(async (tx) => {
+    const expired = await takeExpiredHolds(tx, nowMs, maxAtOnce)
+    const at = new Date(nowMs)
+    for (const { tenantId, emailId } of expired) await changeStatus(tx, { tenantId, id: emailId }, ['held'], 'hardfail')
+    await appendEvents(
+      tx,
+      expired.map(({ tenantId, emailId, recipient, clockOffsetMs }) => ({
+        tenantId,
+        kind: 'MessageDeliveryFailed' as const,
+        emailId,
+        at,
+        data: {
+          details: `${recipient} was held for seven days and not released`,
+          output: '',
+          secure: false,
+          seconds: 0,
+          classification: null,
+          classificationCode: null,
+          enhanced: null,
+          remoteHost: null,
+          was: 'held',
+          ...simulatedAt(nowMs, clockOffsetMs),
+        },
+      })),
+    )
+    return expired.length
+  })
+}

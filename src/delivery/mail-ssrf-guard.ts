@@ -1,0 +1,43 @@
+/**
+ * The address guard for outgoing mail, with logging: one entry an hour for each mail server, and a limit on servers an hour, because the
+ * owner of a DNS zone can invent any number of names.
+ */
+import type { Clock, Config, Log } from '#base'
+import { type AddressGuard, openGuard } from '#net'
+
+const silentMs = 3_600_000
+const maxReported = 100
+/** Maximum number of addresses in one entry; a server may have many. */
+const maxShown = 3
+
+export interface MailGuardDeps {
+  clock: Clock
+  log: Log
+  config: Pick<Config, 'allowedNetworks'>
+}
+
+export function openMailGuard({ clock, log, config }: MailGuardDeps): AddressGuard {
+  /** By server, in the order of the log entries. */
+  const silentUntilMs = new Map<string, number>()
+  return {
+    ...openGuard(config.allowedNetworks),
+    refused(host, addresses) {
+      const nowMs = clock.monotonicMs()
+      for (const [told, untilMs] of silentUntilMs) {
+        if (untilMs > nowMs) break
+        silentUntilMs.delete(told)
+      }
+      if (silentUntilMs.size >= maxReported || silentUntilMs.has(host)) return
+      silentUntilMs.set(host, nowMs + silentMs)
+      const isLast = silentUntilMs.size === maxReported
+      log.warn(
+        {
+          host,
+          addresses: addresses.slice(0, maxShown),
+          ...(isLast ? { note: `${maxReported} in an hour: no more are named for now` } : {}),
+        },
+        'a mail server was not connected to: it lies in a network that mail is not sent to',
+      )
+    },
+  }
+}

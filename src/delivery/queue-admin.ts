@@ -1,0 +1,200 @@
+/**
+ * Queue administration for operators: pause and resume, flush, release, cancel. Each action is recorded in the event log, in the
+ * transaction that starts it; actions on many emails continue in batches.
+ */
+import { Refusal } from '#base'
+import type { Db, Queryable, Tx } from '#db'
+import { changeStatus, type LastAttempt, lastAttempts } from '#emails'
+import { appendEvents, type EventKind } from '#events'
+import {
+  addQueuePause,
+  listQueuePauses,
+  makeDeferredDueNow,
+  makeWaitersDueNow,
+  type QueuedAt,
+  type QueueFilter,
+  type QueuePause,
+  queueByRecipientDomain,
+  recordDomainResumed,
+  recordTenantChange,
+  releaseHeld,
+  removeQueued,
+  resumeQueue,
+  statusBefore,
+} from '#spool'
+import { setPause } from '#tenants'
+import { pausedWords } from './delay-reason.ts'
+import { type InForce, listShaping } from './shaping/shaping.ts'
+import { listWarmUps, type WarmUpLine } from './sources/warm-up.ts'
+
+const maxAtOnce = 500
+/** After this time every process has noticed the change. A process that has not would postpone claimed mail for a minute. */
+const settledAfterMs = 1500
+
+/** Default actor: a person who may run commands. */
+const operator = 'operator'
+
+/** Scope of entries that concern no single tenant. */
+const organisationWide = ''
+
+const note = (tx: Tx, tenantId: string, kind: EventKind, nowMs: number, data: Record<string, unknown>) =>
+  appendEvents(tx, [{ tenantId, kind, emailId: null, at: new Date(nowMs), data }])
+
+/** Holds a tenant's mail from now on, including queued mail; `reason` is for people. Refuses `not_found`. */
+export function pauseTenant(db: Db, id: string, { reason, by }: { reason: string; by: string }, nowMs: number): Promise<void> {
+  return db.transaction(async (tx) => {
+    await setPause(tx, id, reason, nowMs)
+    await recordTenantChange(tx, id, 'paused', nowMs)
+    await note(tx, id, 'TenantPaused', nowMs, { reason, by })
+  })
+}
+
+/** Releases the tenant's held mail in the order of acceptance. Refuses `not_found`. Returns whether the tenant was paused. */
+export function resumeTenant(db: Db, id: string, nowMs: number, by = operator): Promise<boolean> {
+  return db.transaction(async (tx) => {
+    const { pauseReason } = await setPause(tx, id, null, nowMs)
+    if (pauseReason === null) return false
+    await recordTenantChange(tx, id, 'resumed', nowMs)
+    await note(tx, id, 'TenantResumed', nowMs, { reason: pauseReason, by })
+    return true
+  })
+}
+
+type Place = Pick<QueuePause, 'tenantId' | 'kind' | 'name'>
+
+/** Mail to a paused recipient domain stays queued; mail from a paused sending domain is held. */
+export function pauseQueue(db: Db, place: Place, reason: string, nowMs: number, by = operator): Promise<void> {
+  return db.transaction(async (tx) => {
+    await addQueuePause(tx, { ...place, reason, at: new Date(nowMs) })
+    await note(tx, place.tenantId, 'OperatorAction', nowMs, { action: 'pause', [place.kind]: place.name, reason, by })
+  })
+}
+
+/** Returns whether it was paused. */
+export async function resumePaused(db: Db, place: Place, nowMs: number, by = operator): Promise<boolean> {
+  const wasPaused = await db.transaction(async (tx) => {
+    if (!(await resumeQueue(tx, place))) return false
+    if (place.kind === 'domain') await recordDomainResumed(tx, place.tenantId, place.name, nowMs)
+    await note(tx, place.tenantId, 'OperatorAction', nowMs, { action: 'resume', [place.kind]: place.name, by })
+    return true
+  })
+  if (wasPaused && place.kind === 'provider') {
+    const due = new Date(nowMs + settledAfterMs)
+    while ((await makeWaitersDueNow(db, pausedWords(place.name), due, maxAtOnce)) === maxAtOnce);
+  }
+  return wasPaused
+}
+
+/** Runs `batch` until it returns less than a full batch; returns the total, which is also logged. */
+async function inBatches(
+  db: Db,
+  { action, filter, nowMs, by }: { action: string; filter: QueueFilter; nowMs: number; by: string },
+  batch: () => Promise<number>,
+): Promise<number> {
+  let total = 0
+  for (;;) {
+    const done = await batch()
+    total += done
+    if (done < maxAtOnce) break
+  }
+  await db.transaction((tx) =>
+    note(tx, filter.tenantId ?? organisationWide, 'OperatorAction', nowMs, { action, ...filter, emails: total, by }),
+  )
+  return total
+}
+
+/** Makes deferred emails due now. */
+export const flushQueue = (db: Db, filter: QueueFilter, nowMs: number, by = operator): Promise<number> =>
+  inBatches(db, { action: 'flush', filter, nowMs, by }, () => makeDeferredDueNow(db, filter, maxAtOnce))
+
+/** Returns held emails to the queue; those still suppressed or paused are held again. */
+export const releaseQueue = (db: Db, filter: QueueFilter, nowMs: number, by = operator): Promise<number> =>
+  inBatches(db, { action: 'release', filter, nowMs, by }, () =>
+    db.transaction(async (tx) => {
+      const released = await releaseHeld(tx, filter, maxAtOnce)
+      for (const { tenantId, emailId } of released) await changeStatus(tx, { tenantId, id: emailId }, ['held'], 'pending')
+      const told = { kind: 'EmailReleased' as const, at: new Date(nowMs), data: { was: 'held' } }
+      await appendEvents(
+        tx,
+        released.map((one) => ({ ...one, ...told })),
+      )
+      return released.length
+    }),
+  )
+
+/** Permanently fails the selected emails that are not being sent, without a suppression. */
+export const cancelQueue = (db: Db, filter: QueueFilter, nowMs: number, by = operator): Promise<number> => {
+  if (Object.values(filter).every((one) => one === undefined))
+    throw new Refusal('validation_error', { message: 'say what to cancel', suggestion: 'Name an email, a tenant or a destination' })
+  return inBatches(db, { action: 'cancel', filter, nowMs, by }, () => cancelSome(db, filter, 'it was cancelled by the operator', nowMs))
+}
+
+/** Like `cancelQueue`, with another reason. */
+export async function cancelQueued(db: Db, filter: QueueFilter, reason: string, nowMs: number): Promise<void> {
+  while ((await cancelSome(db, filter, reason, nowMs)) === maxAtOnce);
+}
+
+function cancelSome(db: Db, filter: QueueFilter, reason: string, nowMs: number): Promise<number> {
+  return db.transaction(async (tx) => {
+    const taken = await removeQueued(tx, filter, maxAtOnce)
+    for (const one of taken)
+      await changeStatus(tx, { tenantId: one.tenantId, id: one.emailId }, ['pending', 'softfail', 'held'], 'hardfail')
+    const data = { details: reason, output: '', secure: false, seconds: 0, classification: null }
+    const at = new Date(nowMs)
+    await appendEvents(
+      tx,
+      taken.map((one) => ({
+        tenantId: one.tenantId,
+        kind: 'MessageDeliveryFailed' as const,
+        emailId: one.emailId,
+        at,
+        data: { ...data, classificationCode: null, enhanced: null, remoteHost: null, was: statusBefore(one) },
+      })),
+    )
+    return taken.length
+  })
+}
+
+export interface QueueLine extends Omit<QueuedAt, 'deferredEmailId' | 'deferredTenantId'> {
+  /** The reply to the last deferred email. */
+  lastReply: LastAttempt | null
+  /** The pause reason; null: not paused. */
+  pauseReason: string | null
+}
+
+/** The `most` longest queues, and all pauses. */
+export async function readQueue(
+  on: Queryable,
+  tenantId: string | null,
+  most: number,
+  nowMs: number,
+): Promise<{ recipientDomains: QueueLine[]; pauses: QueuePause[]; providers: InForce[]; warmUps: WarmUpLine[] }> {
+  const [queues, pauses, providers, warmUps] = await Promise.all([
+    queueByRecipientDomain(on, tenantId, most),
+    listQueuePauses(on),
+    listShaping(on),
+    listWarmUps(on, nowMs),
+  ])
+  const replies = await lastAttempts(
+    on,
+    queues.flatMap(({ deferredTenantId: tenantId, deferredEmailId: emailId }) =>
+      tenantId === null || emailId === null ? [] : [{ tenantId, emailId }],
+    ),
+  )
+  const recipientDomains = queues.map(
+    ({ recipientDomain, ready, sending, deferred, overLimit, held, oldestEmailId, nextDueAt, deferredEmailId, delayReason }) => ({
+      recipientDomain,
+      ready,
+      sending,
+      deferred,
+      overLimit,
+      held,
+      oldestEmailId,
+      nextDueAt,
+      lastReply: replies.get(deferredEmailId ?? '') ?? null,
+      delayReason,
+      pauseReason: pauses.find((one) => one.kind === 'destination' && one.name === recipientDomain)?.reason ?? null,
+    }),
+  )
+  return { recipientDomains, pauses, providers, warmUps }
+}

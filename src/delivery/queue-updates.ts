@@ -1,0 +1,70 @@
+/**
+ * Applies a change of a tenant or sending domain to its queued emails (contract sections 7.2, 8 and 10): one change after the other, in
+ * batches. After a crash a change is applied again from the start, which is harmless.
+ */
+import type { Db, Tx } from '#db'
+import { changeStatus, emailsOfDomain } from '#emails'
+import { appendEvents } from '#events'
+import {
+  deleteQueueUpdate,
+  listStillQueued,
+  nextQueueUpdate,
+  type QueueUpdate,
+  releaseHeldForDomain,
+  releaseHeldForTenant,
+  wake,
+  wakeEmails,
+} from '#spool'
+
+const maxAtOnce = 1000
+/** Batches of one change in one pass. Other chores then run, and the next pass continues here. */
+const maxBatches = 20
+/** After this time every process has noticed the change, so that no attempt uses the old settings. */
+const settledAfterMs = 1500
+
+/** Returns how many changes were completed. */
+export async function followQueueUpdates(db: Db, nowMs: number): Promise<number> {
+  for (let done = 0; ; done++) {
+    const change = await nextQueueUpdate(db, nowMs - settledAfterMs)
+    if (!change || !(await follow(db, change, nowMs))) return done
+    await deleteQueueUpdate(db, change)
+  }
+}
+
+/** Returns false when more batches remain. */
+async function follow(db: Db, { tenantId, change, domain }: QueueUpdate, nowMs: number): Promise<boolean> {
+  const ofDomain = (each: (ids: string[]) => Promise<unknown>) => eachOfDomain(db, tenantId, domain ?? '', each)
+  if (change === 'domain deleted') return ofDomain((ids) => wakeEmails(db, tenantId, ids))
+  if (change === 'domain resumed') return ofDomain((ids) => release(db, tenantId, nowMs, (tx) => releaseHeldForDomain(tx, tenantId, ids)))
+  const batch = () => {
+    if (change === 'resumed') return release(db, tenantId, nowMs, (tx) => releaseHeldForTenant(tx, tenantId, maxAtOnce))
+    return wake(db, tenantId, change === 'paused' ? ['deferred'] : ['deferred', 'held', 'over_limit'], maxAtOnce)
+  }
+  for (let done = 0; done < maxBatches; done++) if ((await batch()) === 0) return true
+  return false
+}
+
+function release(db: Db, tenantId: string, nowMs: number, letGo: (tx: Tx) => Promise<string[]>): Promise<number> {
+  return db.transaction(async (tx) => {
+    const released = await letGo(tx)
+    for (const id of released) await changeStatus(tx, { tenantId, id }, ['held'], 'pending')
+    const at = new Date(nowMs)
+    await appendEvents(
+      tx,
+      released.map((emailId) => ({ tenantId, kind: 'EmailReleased' as const, emailId, at, data: { was: 'held' } })),
+    )
+    return released.length
+  })
+}
+
+/** Walks a tenant's unclaimed emails of a sending domain, in order. */
+async function eachOfDomain(db: Db, tenantId: string, domain: string, each: (ids: string[]) => Promise<unknown>): Promise<true> {
+  for (let after = ''; ; ) {
+    const ids = await listStillQueued(db, tenantId, after, maxAtOnce)
+    const last = ids.at(-1)
+    if (last === undefined) return true
+    const affected = await emailsOfDomain(db, tenantId, ids, domain)
+    if (affected.length > 0) await each(affected)
+    after = last
+  }
+}

@@ -1,0 +1,297 @@
+/**
+ * Records outcomes in batches: attempt, email status, spool row and event of many recipients in one atomic statement. The fence is the
+ * spool row: it must have the state, epoch and attempt count of the claim, so an outcome from a stale owner or an earlier claim changes no
+ * data. A statement whose reply was lost is checked before it is repeated. Writes spool, emails, attempts and events, because it is one of
+ * the project's two hot-path commits.
+ */
+import { type Clock, emailIdTimeMs, type Failpoint, type Log, metrics, pause, sanitiseJson, type Traces } from '#base'
+import { type Db, isContentRejected, sql, withPartitions } from '#db'
+import { emailTables } from '#emails'
+import { type EventKind, eventTables } from '#events'
+import { simulatorDomain } from '#simulator'
+import { type Claimed, statusBefore } from '#spool'
+import { suppress, unsuppress } from '#suppressions'
+import type { Outcome } from './attempt-outcome.ts'
+import { attemptSpan } from './attempt-span.ts'
+
+/**
+ * `|| ''` stops the planner from reading a whole partial index where rows are found by key. `between` the key and the key stops it from
+ * reading and comparing all keys. A plan made while the spool was empty, and then cached, would do both. $2 is the first email's id: it
+ * excludes earlier days. A second bound would make reading the whole range look cheaper than finding each email.
+ */
+const recordOutcomes = sql<{ emailId: string }>`
+  with outcome as (
+    select *
+    from json_to_recordset($1::json) as given (
+      tenant_id text, email_id text, epoch bigint, attempts integer, attempt_number integer, status text, queue text, due_at timestamptz, at timestamptz,
+      duration_ms integer, details text, output text, code integer, enhanced text, secure boolean, tls jsonb, classification text,
+      remote_host text, outcome_unknown boolean, conversation text, attempt_status text, hold_reason text, source text, event text, classification_code integer, was text, simulated boolean, simulated_at timestamptz)
+  ),
+  finished as (
+    delete from spool
+    using outcome
+    where outcome.queue is null
+      and (spool.tenant_id, spool.email_id) between (outcome.tenant_id, outcome.email_id) and (outcome.tenant_id, outcome.email_id)
+      and spool.state || '' = 'sending' and (spool.epoch, spool.attempt_count) = (outcome.epoch, outcome.attempts)
+    returning outcome.*
+  ),
+  postponed as (
+    update spool
+    set state = outcome.queue, due_at = outcome.due_at, attempt_count = outcome.attempt_number, manual_retry = false,
+      hold_reason = outcome.hold_reason, delay_reason = null
+    from outcome
+    where outcome.queue in ('ready', 'deferred', 'held')
+      and (spool.tenant_id, spool.email_id) between (outcome.tenant_id, outcome.email_id) and (outcome.tenant_id, outcome.email_id)
+      and spool.state || '' = 'sending' and (spool.epoch, spool.attempt_count) = (outcome.epoch, outcome.attempts)
+    returning outcome.*
+  ),
+  recorded as (
+    select * from finished
+    union all
+    select * from postponed
+  ),
+  attempted as (
+    insert into attempts (tenant_id, email_id, number, status, at, duration_ms, details, output, code, enhanced, secure, tls, classification,
+                          remote_host, outcome_unknown, conversation, source)
+    select tenant_id, email_id, attempt_number, attempt_status, coalesce(simulated_at, at), duration_ms, details, output, code, enhanced, secure, tls, classification,
+           remote_host, outcome_unknown, conversation, source
+    from recorded
+  ),
+  marked as (
+    update emails
+    set status = recorded.status
+    from recorded
+    where emails.tenant_id = recorded.tenant_id and emails.id = recorded.email_id and emails.id >= $2
+  ),
+  logged_event as (
+    insert into events (tenant_id, at, kind, email_id, data)
+    select tenant_id, at, event, email_id, jsonb_build_object(
+      'details', left(details, 250), 'output', left(output, 512), 'secure', secure, 'seconds', duration_ms / 1000.0,
+      'classification', classification, 'classificationCode', classification_code, 'enhanced', enhanced, 'remoteHost', remote_host, 'was', was, 'simulated', simulated)
+      || case when simulated_at is null then '{}'::jsonb else jsonb_build_object('simulatedAt', extract(epoch from simulated_at) * 1000) end
+    from recorded
+  )
+  select email_id as "emailId"
+  from recorded`
+
+/** Returns the given outcomes that are already stored, identified by attempt number and millisecond. Each is found by index. */
+const alreadyRecorded = sql<{ emailId: string; number: number; at: Date }>`
+  select given.email_id as "emailId", given.attempt_number as number, given.at
+  from json_to_recordset($1::json) as given (
+    tenant_id text, email_id text, attempt_number integer, at timestamptz, simulated_at timestamptz)
+  where exists (
+    select
+    from attempts
+    where attempts.tenant_id = given.tenant_id and attempts.email_id = given.email_id and attempts.email_id >= $2
+      and attempts.number = given.attempt_number and attempts.at = coalesce(given.simulated_at, given.at)
+  )`
+
+/** Rows in one statement; larger statements were not faster when measured. */
+const maxAtOnce = 500
+/** A flush waits this long for more outcomes: a statement for three costs the database nearly as much as one for thirty. */
+const gatherMs = 20
+const enoughAtOnce = 64
+const retryEveryMs = 100
+
+const eventOf: Record<Outcome['status'], EventKind | undefined> = {
+  pending: undefined,
+  sent: 'MessageSent',
+  softfail: 'MessageDelayed',
+  hardfail: 'MessageDeliveryFailed',
+  bounced: 'MessageBounced',
+  held: 'MessageHeld',
+}
+
+export interface Recorder {
+  /** Resolves when the outcomes are stored, however long the database is unavailable. */
+  record(outcomes: readonly Outcome[]): Promise<void>
+  /** Outcomes that are not stored yet. */
+  readonly waiting: number
+}
+
+export interface RecorderDeps {
+  db: Db
+  clock: Clock
+  log: Log
+  traces?: Traces | undefined
+  /** Called where a crash test may inject a failure. */
+  failpoint?: Failpoint | undefined
+}
+
+export function openRecorder({ db, clock, log, traces, failpoint }: RecorderDeps): Recorder {
+  const queue: { outcome: Outcome; done: () => void; isBare?: boolean }[] = []
+  /** Number of outcomes still to be written one by one, because the database rejects one of them. */
+  let alone = 0
+  let running = false
+  /** The last statement failed, or its reply was lost. */
+  let isRepeated = false
+
+  const run = async () => {
+    running = true
+    while (queue.length > 0) {
+      if (alone === 0 && queue.length < enoughAtOnce) await pause(clock, gatherMs)
+      const batch = queue.slice(0, alone > 0 ? 1 : maxAtOnce)
+      try {
+        const outcomes = batch.map((one) => one.outcome)
+        const left = isRepeated ? await notRecorded(db, outcomes) : outcomes
+        await withPartitions(db, () => writeOutcomes(db, left, failpoint), [
+          { tables: eventTables, timesMs: left.map(({ atMs }) => atMs) },
+          { tables: emailTables, timesMs: left.flatMap(({ claimed }) => emailIdTimeMs(claimed.emailId) ?? []) },
+        ])
+        failpoint?.('outcomes-recorded')
+        alone = Math.max(0, alone - 1)
+        // The lost reply may concern any of the outcomes written one by one.
+        isRepeated = alone > 0
+        queue.splice(0, batch.length)
+        for (const one of batch) one.done()
+      } catch (error) {
+        isRepeated = true
+        if (isContentRejected(error)) contain(error, batch.length)
+        else log.warn({ err: error, outcomes: queue.length }, 'outcomes could not be recorded yet')
+        await pause(clock, retryEveryMs)
+      }
+    }
+    running = false
+  }
+
+  /** Isolates an outcome that cannot be stored, so that it does not block the others. */
+  const contain = (error: unknown, together: number) => {
+    const [first] = queue
+    if (together > 1 || !first) {
+      alone = together
+      return
+    }
+    const email = first.outcome.claimed.emailId
+    if (first.isBare) {
+      log.error({ err: error, email }, 'an outcome cannot be recorded; the next sweep finds its email')
+      queue.shift()
+      first.done()
+    } else {
+      log.error({ err: error, email }, 'an outcome cannot be recorded as it is, and is recorded without what the server said')
+      first.outcome = bare(first.outcome)
+      first.isBare = true
+    }
+  }
+
+  return {
+    record(outcomes) {
+      for (const outcome of outcomes) {
+        metrics.attempts.inc({ outcome: outcome.status })
+        if (outcome.outcomeUnknown) metrics.outcomeUnknown.inc()
+        const span = traces && attemptSpan(outcome)
+        if (span) traces.note(span)
+      }
+      const done = outcomes.map((outcome) => new Promise<void>((resolve) => queue.push({ outcome, done: resolve })))
+      // Deferred to the end of this event-loop turn, so that outcomes from the same packet share a statement.
+      if (!running) {
+        running = true
+        setImmediate(() => void run())
+      }
+      return Promise.all(done).then(() => undefined)
+    },
+    get waiting() {
+      return queue.length
+    },
+  }
+}
+
+/**
+ * An outcome whose reply was lost may be stored already. Its email may then have been retried by hand or released, and claimed again under
+ * the same epoch with the same number of attempts. The fence would take that claim for this outcome's.
+ */
+async function notRecorded(db: Db, outcomes: readonly Outcome[]): Promise<Outcome[]> {
+  const recorded = await db.rows(alreadyRecorded, parametersOf(outcomes))
+  const names = new Set(recorded.map(({ emailId, number, at }) => `${emailId} ${number} ${at.getTime()}`))
+  return outcomes.filter((one) => !names.has(`${one.claimed.emailId} ${attemptNumber(one)} ${one.atMs}`))
+}
+
+function parametersOf(outcomes: readonly Outcome[]) {
+  let first = outcomes[0]?.claimed.emailId ?? ''
+  for (const { claimed } of outcomes) {
+    if (claimed.emailId < first) first = claimed.emailId
+  }
+  return [sanitiseJson(outcomes.map(rowOf)), first]
+}
+
+async function writeOutcomes(db: Db, outcomes: readonly Outcome[], failpoint: Failpoint | undefined): Promise<void> {
+  if (outcomes.length === 0) return
+  const parameters = parametersOf(outcomes)
+  if (!outcomes.some((one) => one.suppress !== null || one.unsuppress)) {
+    await db.rows(recordOutcomes, parameters)
+    return
+  }
+  await db.transaction(async (tx) => {
+    const recorded = new Set((await tx.rows(recordOutcomes, parameters)).map((row) => row.emailId))
+    failpoint?.('outcomes-half-written')
+    const mine = outcomes.filter((one) => recorded.has(one.claimed.emailId))
+    const recipient = ({ claimed }: Outcome) => ({ tenantId: claimed.tenantId, address: claimed.recipient })
+    await suppress(
+      tx,
+      mine.flatMap((one) =>
+        one.suppress ? [{ ...recipient(one), reason: one.suppress, at: new Date(one.atMs), emailId: one.claimed.emailId }] : [],
+      ),
+    )
+    await unsuppress(tx, mine.filter((one) => one.unsuppress).map(recipient))
+  })
+}
+
+/** A copy without any text or timing that came from a server. */
+const bare = (outcome: Outcome): Outcome => ({
+  ...outcome,
+  durationMs: 0,
+  details: 'What the server said could not be stored',
+  output: '',
+  code: null,
+  enhanced: null,
+  tls: null,
+  remoteHost: null,
+  conversation: null,
+})
+
+/** The queue names used in the statement. */
+const queueOf: Record<Outcome['status'], 'ready' | 'deferred' | 'held' | null> = {
+  pending: 'ready',
+  sent: null,
+  softfail: 'deferred',
+  hardfail: null,
+  bounced: null,
+  held: 'held',
+}
+
+/** A simulated delivery is no evidence about the tenant's recipients or about any server. */
+const isSimulated = ({ test, recipientDomain }: Claimed) => test || recipientDomain === simulatorDomain
+
+const attemptNumber = ({ status, claimed }: Outcome) => (status === 'held' ? claimed.attempts : claimed.attempts + 1)
+
+const rowOf = (one: Outcome) => ({
+  tenant_id: one.claimed.tenantId,
+  email_id: one.claimed.emailId,
+  epoch: one.claimed.epoch,
+  attempts: one.claimed.attempts,
+  attempt_number: attemptNumber(one),
+  status: one.status,
+  queue: queueOf[one.status],
+  due_at: one.dueAtMs === null ? null : new Date(one.dueAtMs),
+  at: new Date(one.atMs),
+  duration_ms: one.durationMs,
+  details: one.details,
+  output: one.output,
+  code: one.code,
+  enhanced: one.enhanced,
+  secure: one.secure,
+  tls: one.tls,
+  classification: one.classification,
+  remote_host: one.remoteHost,
+  outcome_unknown: one.outcomeUnknown,
+  conversation: one.conversation,
+  source: one.source,
+  // The contract reports an unknown outcome as softfail, even for the last attempt (7.8).
+  attempt_status: one.outcomeUnknown ? 'softfail' : one.status,
+  hold_reason: one.holdReason,
+  event: eventOf[one.status],
+  classification_code: one.classificationCode,
+  was: statusBefore(one.claimed),
+  simulated: isSimulated(one.claimed),
+  // By the tenant's test clock; the event log itself uses real time.
+  simulated_at: one.claimed.clockOffsetMs > 0 ? new Date(one.atMs + one.claimed.clockOffsetMs) : null,
+})

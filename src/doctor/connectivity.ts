@@ -1,0 +1,138 @@
+/** Network checks: outgoing SMTP connections, and valid certificates on the installation's own names. */
+import { X509Certificate } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { connect as connectTls, type TLSSocket } from 'node:tls'
+import { openGuard } from '#net'
+import { connect } from '#smtp'
+import { listTrackDomains } from '#tracking'
+import { type Check, type CheckResult, checkResult, type DoctorDeps, ok } from './check-result.ts'
+
+/** One answer is enough, because any single provider may be down. */
+const probed = ['gmail.com', 'outlook.com', 'yahoo.com']
+const connectMs = 6000
+const greetingMs = 8000
+const tlsMs = 8000
+const dayMs = 86_400_000
+const renewDays = 14
+const maxTrackDomains = 20
+
+export const checkPort25: Check = async (deps) => {
+  const { config } = deps
+  const name = config.relay ? 'relay' : `port ${config.mxPort} out`
+  const tried = config.relay
+    ? [await greet(deps, config.relay.host, config.relay.port, config.relay.implicitTls ? 'implicit' : 'opportunistic')]
+    : await Promise.all(probed.map((domain) => greetMx(deps, domain)))
+  const [good] = tried.filter((one) => one.state === 'greeted')
+  if (good) return [ok(name, good.said)]
+  const said = tried.map((one) => one.said).join('; ')
+  if (tried.every((one) => one.state === 'unknown')) return [checkResult(name, 'unknown', said, 'See the finding "resolver"')]
+  if (config.relay) return [checkResult(name, 'problem', said, 'Check POSTRIDER_RELAY, and whether that server lets this machine in')]
+  if (tried.some((one) => one.state === 'refused'))
+    return [checkResult(name, 'problem', said, 'They are reached and do not want this address: see the findings on PTR and blocklists')]
+  return [
+    checkResult(
+      name,
+      'problem',
+      `no mail server answers: ${said}`,
+      'Ask your hoster to open port 25 outwards, or send through another server (POSTRIDER_RELAY)',
+    ),
+  ]
+}
+
+interface Greeted {
+  state: 'greeted' | 'refused' | 'silent' | 'unknown'
+  said: string
+}
+
+async function greetMx(deps: DoctorDeps, domain: string): Promise<Greeted> {
+  const mx = await deps.resolver.mx(domain)
+  const exchange = mx.kind === 'found' ? mx.value[0]?.exchange : undefined
+  if (exchange === undefined) return { state: 'unknown', said: `${domain}: its mail server is not known` }
+  return greet(deps, exchange, deps.config.mxPort, 'opportunistic')
+}
+
+/** Connects, sends EHLO and disconnects. */
+async function greet(deps: DoctorDeps, host: string, port: number, tls: 'opportunistic' | 'implicit'): Promise<Greeted> {
+  const { resolver, config, clock } = deps
+  const found = await resolver.addresses(host)
+  const guard = openGuard(config.allowedNetworks)
+  // The operator's relay may have any address.
+  const usable = found.kind === 'found' ? found.value.filter((one) => config.relay !== undefined || guard.allows(one)) : []
+  // IPv4 first, because few machines have working IPv6 and the check only asks whether mail can leave.
+  const address = usable.find((one) => one.includes('.')) ?? usable[0]
+  if (address === undefined) return { state: 'unknown', said: `${host}: no address` }
+  const limits = { connectMs, greetingMs, commandMs: greetingMs, tlsMs }
+  const result = await connect({ peer: { address, port, host }, ehloName: config.hostname, tls, clock, limits })
+  if (result.ok) {
+    result.connection.quit()
+    return { state: 'greeted', said: `${host} takes EHLO${result.connection.secure ? ' over TLS' : ''}` }
+  }
+  const { failure } = result
+  if (failure.stage === 'connect' || failure.kind === 'timeout') return { state: 'silent', said: `${host}: ${failure.message}` }
+  return { state: 'refused', said: `${host}: ${failure.reply?.text ?? failure.message}` }
+}
+
+function judgeCertificate(name: string, certificate: X509Certificate, host: string, nowMs: number, renew: string): CheckResult | undefined {
+  const endsMs = Date.parse(certificate.validTo)
+  const ends = new Date(endsMs).toISOString().slice(0, 10)
+  if (endsMs <= nowMs) return checkResult(name, 'problem', `it ended on ${ends}`, renew)
+  if (endsMs - nowMs < renewDays * dayMs) return checkResult(name, 'warning', `it ends on ${ends}`, renew)
+  if (certificate.checkHost(host) === undefined)
+    return checkResult(name, 'warning', `it is for ${certificate.subjectAltName ?? certificate.subject}, not for ${host}`, renew)
+  return undefined
+}
+
+export const checkSmtpCertificate: Check = async ({ config, clock }) => {
+  const name = 'certificate of SMTP'
+  const isOwn = config.tlsCert === undefined
+  const path = config.tlsCert ?? join(config.dataDirectory, 'smtp-certificate.pem')
+  const give = 'Give one for POSTRIDER_HOSTNAME that others can verify: POSTRIDER_TLS_CERT and POSTRIDER_TLS_KEY'
+  let certificate: X509Certificate
+  try {
+    certificate = new X509Certificate(await readFile(path))
+  } catch (error) {
+    if (isOwn) return [checkResult(name, 'unknown', 'there is none yet: the SMTP listeners have not run here', give)]
+    return [checkResult(name, 'problem', `${path}: ${(error as Error).message}`, give)]
+  }
+  const bad = judgeCertificate(
+    name,
+    certificate,
+    config.hostname,
+    clock.nowMs(),
+    isOwn ? 'Start the service again: it makes a new one' : give,
+  )
+  if (bad) return [bad]
+  if (isOwn) return [checkResult(name, 'warning', 'self-signed: mail servers take it, mail programs do not', give)]
+  return [ok(name, `for ${config.hostname} until ${certificate.validTo}`)]
+}
+
+export const checkTrackCertificates: Check = async (deps) => {
+  const secure = (await listTrackDomains(deps.db, null)).filter(({ sslEnabled, dnsStatus }) => sslEnabled && dnsStatus === 'ok')
+  return Promise.all(secure.slice(0, maxTrackDomains).map(({ fullName }) => checkHttps(deps, fullName)))
+}
+
+async function checkHttps({ resolver, clock, httpsPort }: DoctorDeps, host: string): Promise<CheckResult> {
+  const name = `certificate of ${host}`
+  const renew = 'See docs/tracking-https.md: the proxy in front fetches one for each track domain'
+  const found = await resolver.addresses(host, 'fresh')
+  const address = found.kind === 'found' ? found.value[0] : undefined
+  if (address === undefined) return checkResult(name, 'unknown', 'its address is not known', 'See the track domain')
+  const seen = await new Promise<{ certificate: X509Certificate | undefined; complaint: string | undefined }>((resolve) => {
+    // An invalid certificate is accepted, because reporting it is the purpose; no data is sent.
+    const socket: TLSSocket = connectTls({ host: address, port: httpsPort, servername: host, rejectUnauthorized: false })
+    const end = (complaint: string | undefined) => {
+      cancel()
+      resolve({ certificate: socket.getPeerX509Certificate(), complaint })
+      socket.destroy()
+    }
+    const cancel = clock.after(tlsMs, () => end('no answer'))
+    socket.once('error', (error) => end(error.message))
+    socket.once('secureConnect', () => end(socket.authorized ? undefined : String(socket.authorizationError)))
+  })
+  if (seen.certificate) {
+    const bad = judgeCertificate(name, seen.certificate, host, clock.nowMs(), renew)
+    if (bad) return bad
+  }
+  return seen.complaint === undefined ? ok(name, `until ${seen.certificate?.validTo}`) : checkResult(name, 'problem', seen.complaint, renew)
+}

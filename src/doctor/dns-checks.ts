@@ -1,0 +1,180 @@
+/** DNS checks of this installation: whether DNS works, the names that mail depends on, and the policies for incoming mail. */
+import ipaddr from 'ipaddr.js'
+import { getDomain } from 'tldts'
+import { listSources } from '#delivery'
+import { type PlatformRecord, returnPathDomainOf } from '#domains'
+import type { DnsAnswer } from '#net'
+import { addressesOf, type Check, type CheckResult, checkResult, type DoctorDeps, ok } from './check-result.ts'
+
+/** A domain that certainly has mail servers. */
+const knownDomain = 'gmail.com'
+
+export const checkResolver: Check = async ({ resolver }) => {
+  const name = 'resolver'
+  const answer = await resolver.mx(knownDomain, 'fresh')
+  if (answer.kind === 'found') return [ok(name, `answers for ${knownDomain}`)]
+  const said =
+    answer.kind === 'trouble'
+      ? `could not say where mail for ${knownDomain} goes (${answer.code})`
+      : `says that ${knownDomain} takes no mail`
+  return [checkResult(name, 'problem', said, 'Set POSTRIDER_DNS to a resolver that works, best one on this machine (unbound)')]
+}
+
+const isPublic = (name: string) =>
+  getDomain(name, { allowPrivateDomains: true }) !== null && !/\.(local|internal|lan|home|arpa|test|invalid|localhost)$/i.test(name)
+
+const isOf = (name: string, hostname: string) => name === hostname || name.endsWith(`.${hostname}`)
+
+/** A PTR depends on the name that it shall contain. */
+const restsOn = ({ type, name, value }: PlatformRecord, hostname: string) => isOf(type === 'PTR' ? value : name, hostname)
+
+const consequences = 'receivers refuse or distrust mail from here, bounces do not come back, and opens and clicks are not counted'
+
+/**
+ * The problem with the host name, if it has no records; undefined if it has some, or DNS did not answer. Other checks that depend on the
+ * name do not repeat the problem.
+ */
+export function nameless({ records, config: { hostname } }: Pick<DoctorDeps, 'records' | 'config'>): CheckResult | undefined {
+  const name = 'EHLO name'
+  const set = 'set POSTRIDER_HOSTNAME to the public name of this machine, as mail.example.com'
+  if (!isPublic(hostname))
+    return checkResult(
+      name,
+      'problem',
+      `"${hostname}" is no name on the internet: ${consequences}`,
+      `${set[0]?.toUpperCase()}${set.slice(1)}`,
+    )
+  const below = records.filter((record) => record.type !== 'PTR' && restsOn(record, hostname))
+  if (below.length === 0 || below.some(({ status }) => status !== 'Missing')) return undefined
+  const called = records.flatMap((record) => (record.type === 'PTR' && restsOn(record, hostname) ? (record.found ?? []) : []))
+  const hint = called.length === 0 ? '' : ` (its address is called ${called.join(', ')})`
+  return checkResult(
+    name,
+    'problem',
+    `DNS knows nothing of "${hostname}" and the names below it: ${consequences}`,
+    `If that is this machine, publish what \`postrider dns\` lists; else ${set}${hint}`,
+  )
+}
+
+export const checkHostname: Check = async (deps) => [nameless(deps) ?? ok('EHLO name', deps.config.hostname)]
+
+/**
+ * Detects two installations with the same name: during a move between machines, or from a copied settings file. Behind NAT there is no
+ * result.
+ */
+export const checkWhereNameLeads: Check = async ({ db, records, config, ownAddresses }) => {
+  const published = addressesOf({ records: records.filter(({ status }) => status === 'OK'), config })
+  if (config.relay || published.length === 0 || ownAddresses.length === 0) return []
+  const known = [...published, ...(await listSources(db)).map(({ address }) => address)].map((address) => ipaddr.parse(address).toString())
+  if (ownAddresses.some((address) => known.includes(ipaddr.parse(address).toString()))) return []
+  return [
+    checkResult(
+      'machine of the name',
+      'warning',
+      `${config.hostname} leads to ${published.join(', ')}, and this machine has ${ownAddresses.join(', ')}`,
+      'While another installation has that name, give this one a POSTRIDER_HOSTNAME of its own: bounces of its mail go to the other, and each takes the other for itself (docs/install.md, moving). Of one installation on several machines, add the address to the name, or with postrider source add',
+    ),
+  ]
+}
+
+const titles: Record<string, (record: PlatformRecord, hostname: string) => string> = {
+  A: () => 'address of the host',
+  AAAA: () => 'address of the host',
+  MX: () => 'return path, MX',
+  CNAME: () => 'tracking name',
+  PTR: ({ name }) => `PTR ${name}`,
+  TXT: ({ name }, hostname) =>
+    name === returnPathDomainOf(hostname)
+      ? 'return path, SPF'
+      : name === `spf.${hostname}`
+        ? 'SPF of the platform'
+        : 'DKIM of the sandbox sender',
+}
+
+/** Receivers do not trust mail without these; the other records serve additional features. */
+const needed = new Set(['A', 'AAAA', 'PTR', 'MX', 'SPF'])
+
+function judged(record: PlatformRecord, hostname: string): CheckResult {
+  const name = titles[record.type]?.(record, hostname) ?? record.name
+  const at = `${record.type} ${record.name}`
+  const isNeeded = needed.has(record.type) || name.endsWith('SPF') || name.startsWith('SPF')
+  const status = isNeeded ? 'problem' : 'warning'
+  if (record.status === 'OK') return ok(name, `${at}: ${(record.found ?? []).join(', ')}`)
+  if (record.status === null)
+    return checkResult(name, 'unknown', `${at}: DNS could not be asked`, 'Try again, or see the finding "resolver"')
+  const where = record.type === 'PTR' ? 'At whoever gave you the address (the hoster), set its name to' : 'Publish'
+  const what = record.type === 'PTR' ? record.value : `${at} with the value ${record.value}`
+  if (record.status === 'Missing') return checkResult(name, status, `${at}: nothing`, `${where} ${what}`)
+  const also = record.type === 'PTR' ? `, and let ${hostname} lead back to the address` : ''
+  return checkResult(name, status, `${at}: ${(record.found ?? []).join(', ')}`, `${where} ${what} instead${also}`)
+}
+
+export const checkPlatform: Check = async (deps) => {
+  const { hostname } = deps.config
+  const wrong = nameless(deps) !== undefined
+  const told = deps.records.filter((record) => !(wrong && restsOn(record, hostname)))
+  if (told.length > 0 && told.every(({ status }) => status === null))
+    return [checkResult('platform records', 'unknown', 'DNS could be asked for none of them', 'Try again, or see the finding "resolver"')]
+  return told.map((record) => judged(record, hostname))
+}
+
+const texts = (answer: DnsAnswer<string[]>, start: RegExp) => (answer.kind === 'found' ? answer.value.filter((one) => start.test(one)) : [])
+
+export const checkDmarc: Check = async (deps) => {
+  const { resolver, config } = deps
+  const domain = config.sandboxSender.slice(config.sandboxSender.lastIndexOf('@') + 1)
+  const name = `DMARC of ${domain}`
+  if (isOf(domain, config.hostname) && nameless(deps)) return []
+  if (!isPublic(domain))
+    return [
+      checkResult(
+        name,
+        'unknown',
+        `"${domain}" is no name on the internet`,
+        'Set POSTRIDER_SANDBOX_SENDER to an address of your own domain',
+      ),
+    ]
+  const top = getDomain(domain, { allowPrivateDomains: true }) ?? domain
+  for (const at of new Set([domain, top])) {
+    const answer = await resolver.txt(`_dmarc.${at}`, 'fresh')
+    if (answer.kind === 'trouble') return [checkResult(name, 'unknown', `_dmarc.${at}: DNS did not say (${answer.code})`, 'Try again')]
+    const found = texts(answer, /^v=DMARC1\s*;/i)
+    if (found.length === 1) return [ok(name, `_dmarc.${at}: ${found[0]}`)]
+    if (found.length > 1) return [checkResult(name, 'warning', `_dmarc.${at} has ${found.length} records, so none counts`, 'Leave one')]
+  }
+  return [
+    checkResult(
+      name,
+      'warning',
+      'none',
+      `Publish TXT _dmarc.${top} with the value v=DMARC1; p=none, and sharpen it when all your mail passes`,
+    ),
+  ]
+}
+
+/** Policies that protect incoming bounces and complaints. Few installations have them, so missing ones are not a problem. */
+export const checkIncomingPolicies: Check = async (deps) => {
+  if (nameless(deps)) return []
+  const { resolver } = deps
+  const at = returnPathDomainOf(deps.config.hostname)
+  const ask = async (check: string, where: string, start: RegExp, what: string): Promise<CheckResult> => {
+    const answer = await resolver.txt(where, 'fresh')
+    if (answer.kind === 'trouble') return checkResult(check, 'unknown', `${where}: DNS did not say (${answer.code})`, 'Try again')
+    const [found] = texts(answer, start)
+    return found === undefined ? { check, status: 'ok', detail: 'none (optional)', remedy: what } : ok(check, `${where}: ${found}`)
+  }
+  return Promise.all([
+    ask(
+      'MTA-STS of the return path',
+      `_mta-sts.${at}`,
+      /^v=STSv1\s*;/i,
+      'Optional: with a policy, bounces reach you over verified TLS only',
+    ),
+    ask(
+      'TLS-RPT of the return path',
+      `_smtp._tls.${at}`,
+      /^v=TLSRPTv1\s*;/i,
+      'Optional: with a record, others tell you when TLS to you fails',
+    ),
+  ])
+}

@@ -1,0 +1,102 @@
+/** Checks the machine and its database: clock, disk space, durability settings, and tasks that wait for the operator. */
+import { stat, statfs } from 'node:fs/promises'
+import { durabilityProblems, sql } from '#db'
+import { restoreWaiting } from '#delivery'
+import { type Check, checkResult, type DoctorDeps, ok } from './check-result.ts'
+
+/** Webhook receivers reject clock offsets over five minutes, and signatures from the future fail. */
+const clockWarningMs = 30_000
+const clockProblemMs = 300_000
+const scarceOctets = 2e9
+const outOctets = 300e6
+const minPostgresVersion = 15
+const minConnections = 60
+
+/** The database clock at the start of this statement. */
+const databaseClock = sql<{ ms: number }>`
+  select (extract(epoch from query_start) * 1000)::bigint as ms
+  from pg_stat_activity
+  where pid = pg_backend_pid()`
+
+const serverFacts = sql<{ number: number; name: string; checksums: string; connections: number; used: number }>`
+  select current_setting('server_version_num')::integer as number, current_setting('server_version') as name,
+    current_setting('data_checksums') as checksums, current_setting('max_connections')::integer as connections,
+    (select count(*) from pg_stat_activity where backend_type = 'client backend') as used`
+
+/** The database clock's offset from this machine's, and the duration of the query, in milliseconds. */
+export async function askClock({ db, clock }: Pick<DoctorDeps, 'db' | 'clock'>): Promise<{ differenceMs: number; tookMs: number }> {
+  const [beforeMs, begunMs] = [clock.nowMs(), clock.monotonicMs()]
+  const theirs = (await db.first(databaseClock))?.ms ?? 0
+  return { differenceMs: Math.round(theirs - (beforeMs + clock.nowMs()) / 2), tookMs: clock.monotonicMs() - begunMs }
+}
+
+/** For the data directory; undefined if it cannot be examined. */
+export async function askDisk(folder: string): Promise<{ freeOctets: number; freePercent: number } | undefined> {
+  const facts = await statfs(folder).catch(() => undefined)
+  return facts && { freeOctets: facts.bavail * facts.bsize, freePercent: facts.blocks > 0 ? (facts.bavail / facts.blocks) * 100 : 100 }
+}
+
+export const checkClock: Check = async (deps) => {
+  const name = 'clock'
+  const { differenceMs } = await askClock(deps)
+  const found = `${differenceMs} ms from the database's`
+  const todo = 'Run a time service (chrony, systemd-timesyncd) on this machine and on that of the database'
+  if (Math.abs(differenceMs) > clockProblemMs) return [checkResult(name, 'problem', found, todo)]
+  return [Math.abs(differenceMs) > clockWarningMs ? checkResult(name, 'warning', found, todo) : ok(name, found)]
+}
+
+export const checkDisk: Check = async ({ config: { dataDirectory, databaseUrl } }) => {
+  const name = databaseUrl === undefined ? 'disk' : 'disk of this machine (not of the database)'
+  const facts = await askDisk(dataDirectory)
+  if (!facts) return [checkResult(name, 'unknown', `${dataDirectory} cannot be looked at`, 'Is POSTRIDER_DATA right?')]
+  const { freeOctets: free, freePercent: share } = facts
+  const found = `${(free / 1e9).toFixed(1)} GB free (${share.toFixed(0)} %) at ${dataDirectory}`
+  const todo = 'Make room, or keep less (POSTRIDER_KEEP_CONTENT_DAYS): when it is full nothing is accepted'
+  if (free < outOctets) return [checkResult(name, 'problem', found, todo)]
+  return [free < scarceOctets || share < 5 ? checkResult(name, 'warning', found, todo) : ok(name, found)]
+}
+
+export const checkDataDirectory: Check = async ({ config: { dataDirectory } }) => {
+  const name = 'data directory'
+  const mode = (await stat(dataDirectory).catch(() => undefined))?.mode
+  if (mode === undefined || (mode & 0o077) === 0) return []
+  return [checkResult(name, 'warning', `${dataDirectory} is open to other users of this machine`, `chmod 700 ${dataDirectory}`)]
+}
+
+export const checkPostgres: Check = async ({ db }) => {
+  const facts = await db.first(serverFacts)
+  if (!facts) return []
+  const version =
+    facts.number < minPostgresVersion * 10_000
+      ? checkResult('PostgreSQL', 'problem', facts.name, `Version ${minPostgresVersion} or later is needed`)
+      : ok('PostgreSQL', facts.name)
+  const durability = (await durabilityProblems(db)).map((sentence) => {
+    const cut = sentence.lastIndexOf('Set ')
+    return checkResult('PostgreSQL, durability', 'problem', sentence.slice(0, cut).trim(), sentence.slice(cut))
+  })
+  if (durability.length === 0) durability.push(ok('PostgreSQL, durability', 'fsync, full_page_writes and synchronous_commit are on'))
+  const checksums =
+    facts.checksums === 'on'
+      ? ok('PostgreSQL, checksums', 'on')
+      : checkResult('PostgreSQL, checksums', 'warning', 'off: damage on disk goes unseen', 'Stop the server and run pg_checksums --enable')
+  const room = `${facts.used} of ${facts.connections} connections in use`
+  const connections =
+    facts.connections < minConnections || facts.used > facts.connections * 0.9
+      ? checkResult(
+          'PostgreSQL, connections',
+          'warning',
+          room,
+          'Raise max_connections: an instance uses about 12, and 7 for each delivery process',
+        )
+      : ok('PostgreSQL, connections', room)
+  return [version, ...durability, checksums, connections]
+}
+
+export const checkRestore: Check = async ({ db }) => {
+  const waiting = await restoreWaiting(db)
+  if (!waiting) return []
+  const found = `${waiting.emails} emails of the backup of ${waiting.backupMadeAt.toISOString()} are held, and webhooks wait`
+  return [
+    checkResult('restored backup', 'warning', found, 'Cancel what must not go (postrider queue cancel), then: postrider restore --resume'),
+  ]
+}

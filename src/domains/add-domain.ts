@@ -1,0 +1,87 @@
+/** Adds a sending domain: validates its name and creates its DKIM keys. */
+import { domainToUnicode } from 'node:url'
+import { parse as parseHost } from 'tldts'
+import { type Ids, Refusal, type Secrets, wrongField } from '#base'
+import { sql, type Tx } from '#db'
+import { makeEd25519Key, makeRsaKey } from '#dkim'
+import { parseDomain } from '#mail'
+import { simulatorDomain } from '#simulator'
+import { tenantForNew } from '#tenants'
+import { type Domain, domainColumns } from './queries.ts'
+import { sealNameOf } from './sealed-keys.ts'
+
+const selectorPrefix = 'pr-'
+/** A newly added domain has no DNS records yet. */
+const firstCheckAfterMs = 600_000
+
+const insertDomain = sql<Domain>`
+  insert into domains (id, tenant_id, uuid, name, trusted, verified, verified_at, test_only, selector, rsa_private, rsa_public,
+                       ed25519_private, ed25519_public, created_at, next_check_at)
+  select number, $1, $2::uuid, $3, $4::boolean, $4, case when $4 then $11::timestamptz end, $5::boolean, $6, $7::bytea, $8, $9::bytea, $10,
+         $11::timestamptz, $12::timestamptz
+  from unnest($13::integer[]) with ordinality as drawn (number, nth)
+  where not exists (select from domains where id = number)
+  order by nth
+  limit 1
+  on conflict (tenant_id, name) do nothing
+  returning ${domainColumns}`
+
+/** A host name of at least two labels that one organisation can own, as lower-case A-labels; refuses `validation_error` otherwise. */
+function domainName(text: string): string {
+  const name = parseDomain(text)
+  // An A-label that decodes to no other text is kept unchanged.
+  const isEncoded = (label: string) => label.startsWith('xn--')
+  if (name === undefined || domainToUnicode(name).split('.').some(isEncoded))
+    throw wrongField('name', 'must be a host name of at least two labels, such as mail.example.com')
+  // Top-level domains unknown to the registries, as in labs, are not treated as public suffixes.
+  const { publicSuffix, isIcann } = parseHost(name, { allowPrivateDomains: false })
+  if (isIcann && publicSuffix === name) throw wrongField('name', `must not be a public suffix; below ${name}, everybody may register names`)
+  return name
+}
+
+export interface NewDomain {
+  tenantId: string
+  name: string
+  /** In the statement's order. */
+  row: readonly unknown[]
+}
+
+/**
+ * Builds a sending domain with its own RSA-2048 and Ed25519 DKIM keys, before the insert: key generation takes too long for a transaction.
+ * `trusted` is the operator's override: usable without DNS verification. Refuses `validation_error`.
+ */
+export async function makeDomain(
+  wanted: { tenantId: string; name: string; trusted: boolean; testOnly?: boolean },
+  facts: { nowMs: number; ids: Ids; secrets: Secrets },
+): Promise<NewDomain> {
+  const name = domainName(wanted.name)
+  if (name === simulatorDomain && !wanted.testOnly)
+    throw wrongField('name', `must not be ${simulatorDomain}, which every test key may send from as it is`)
+  const uuid = facts.ids.uuid()
+  const rsa = await makeRsaKey()
+  const ed25519 = makeEd25519Key()
+  const row = [
+    wanted.tenantId,
+    uuid,
+    name,
+    wanted.trusted,
+    wanted.testOnly ?? false,
+    selectorPrefix + facts.ids.label(6),
+    facts.secrets.seal(sealNameOf('rsa')(uuid), Buffer.from(rsa.privateKey)),
+    rsa.publicKey,
+    facts.secrets.seal(sealNameOf('ed25519')(uuid), Buffer.from(ed25519.privateKey)),
+    ed25519.publicKey,
+    new Date(facts.nowMs),
+    wanted.testOnly ? null : new Date(facts.nowMs + firstCheckAfterMs),
+    facts.ids.numbers(),
+  ]
+  return { tenantId: wanted.tenantId, name, row }
+}
+
+/** Refuses `not_found`, `tenant_archived` and `domain_already_exists`. */
+export async function addDomain(tx: Tx, { tenantId, name, row }: NewDomain): Promise<Domain> {
+  await tenantForNew(tx, tenantId)
+  const added = await tx.first(insertDomain, row)
+  if (!added) throw new Refusal('domain_already_exists', { field: 'name', message: `name: the tenant has the domain ${name} already` })
+  return added
+}

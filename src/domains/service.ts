@@ -1,0 +1,73 @@
+/** Sending domains as requests use them: add, show, check now. Deletion also affects the queue and belongs to a module above. */
+import { type Clock, type Ids, Refusal, type Secrets } from '#base'
+import type { Db } from '#db'
+import type { Resolver } from '#net'
+import { type Tenants, tenantNames } from '#tenants'
+import { addDomain, makeDomain } from './add-domain.ts'
+import { saveCheck } from './check-schedule.ts'
+import { type DnsRecords, recordsOf } from './dns-records.ts'
+import { type CheckedDomain, type Domain, getDomain, listDomains } from './queries.ts'
+import { checkDomain } from './verify-records.ts'
+
+/** `D` with its tenant's name, or the tenant's id if the tenant was deleted just before the domain. */
+type Named<D> = D & { tenantName: string }
+
+export interface DomainView extends Named<CheckedDomain> {
+  dnsRecords: DnsRecords
+}
+
+/** A scope of null is the whole organisation. A missing domain is refused with `not_found`. */
+export interface DomainService {
+  /** Refuses `validation_error`, `not_found`, `tenant_archived` and `domain_already_exists`. A tenant of null is the default one. */
+  create(tenantId: string | null, name: string): Promise<DomainView>
+  list(scope: string | null): Promise<Named<Domain>[]>
+  get(id: string, scope: string | null): Promise<DomainView>
+  /** Checks DNS now; answers within about ten seconds even if resolvers do not. */
+  verify(id: string, scope: string | null): Promise<DomainView>
+}
+
+export interface DomainServiceDeps {
+  db: Db
+  clock: Clock
+  ids: Ids
+  secrets: Secrets
+  tenants: Tenants
+  resolver: Resolver
+  hostname: string
+}
+
+export function openDomainService(deps: DomainServiceDeps): DomainService {
+  const { db, clock, tenants, hostname } = deps
+
+  const named = async <D extends Domain>(domains: readonly D[]): Promise<Named<D>[]> => {
+    if (domains.length === 0) return []
+    const names = await tenantNames(
+      db,
+      domains.map(({ tenantId }) => tenantId),
+    )
+    return domains.map((domain) => ({ ...domain, tenantName: names.get(domain.tenantId) ?? domain.tenantId }))
+  }
+  const shown = async (domain: CheckedDomain): Promise<DomainView> => {
+    const [one] = await named([domain])
+    return { ...(one as Named<CheckedDomain>), dnsRecords: recordsOf(domain, hostname, domain.findings) }
+  }
+
+  return {
+    async create(tenantId, name) {
+      const wanted = { tenantId: tenantId ?? (await tenants.default()).id, name, trusted: false }
+      const made = await makeDomain(wanted, { ...deps, nowMs: clock.nowMs() })
+      const domain = await db.transaction((tx) => addDomain(tx, made))
+      return shown({ ...domain, findings: {}, checkedAt: null, failedChecks: 0 })
+    },
+    list: async (scope) => named(await listDomains(db, scope)),
+    get: async (id, scope) => shown(await getDomain(db, id, scope)),
+    async verify(id, scope) {
+      const domain = await getDomain(db, id, scope)
+      const begunMs = clock.nowMs()
+      const result = await checkDomain(domain, deps)
+      const saved = await db.transaction((tx) => saveCheck(tx, domain, result, { by: 'request', begunMs, nowMs: clock.nowMs() }))
+      if (!saved) throw new Refusal('not_found', { message: 'there is no such domain' })
+      return shown(saved.domain)
+    },
+  }
+}

@@ -1,0 +1,311 @@
+/**
+ * Lists emails, newest first, with the number of matches. Filters by address or tag read an index; those by status and time use counts.
+ * For subject words, sending domain, key and metadata, the emails of past days have an index built after the day has ended, so that
+ * acceptance does not pay for it; today's emails are scanned.
+ */
+import { emailIdPrefix, emailIdTimeMs, Refusal } from '#base'
+import { type Db, indexPartitions, inSnapshot, type Queryable, type Sql, sql, sqlState, type Tx } from '#db'
+import { type CountPager, openCountPager } from './count-pager.ts'
+import { dayMs } from './email-counts.ts'
+import { type Email, emailColumns } from './email-record.ts'
+import type { EmailStatus } from './status-transitions.ts'
+
+/** Absent members match every email; times are exclusive. `tenantId` null means all tenants. */
+export interface EmailFilter {
+  tenantId: string | null
+  status?: EmailStatus | undefined
+  /** Only mail sent with test keys, or only live mail. */
+  test?: boolean | undefined
+  recipient?: string | undefined
+  sender?: string | undefined
+  tag?: string | undefined
+  after?: Date | undefined
+  before?: Date | undefined
+  /** Each one is a word of the subject or the beginning of one, case-insensitive. */
+  words?: readonly string[] | undefined
+  /** The sender's domain, in lower case. */
+  domain?: string | undefined
+  credentialId?: number | undefined
+  metadata?: Readonly<Record<string, string>> | undefined
+}
+
+/** Counting stops here where emails are scanned. */
+export const maxCounted = 1000
+
+const oldestEmail = sql<{ id: string | null }>`
+  select min(id) as id
+  from emails`
+
+const ofTenant = sql.part`tenant_id = $1 and id >= $2 and id < $3`
+const ofAll = sql.part`$1 = '' and id >= $2 and id < $3`
+const inStatus = sql.part`($4::text is null or status = $4) and ($5::boolean is null or test = $5)`
+
+const pageOf = (where: Sql<unknown>) => sql<Email>`
+  select ${emailColumns}
+  from emails
+  where ${where} and ${inStatus}
+  order by id desc
+  limit $6 offset $7`
+
+const numberOf = (where: Sql<unknown>) => sql<{ total: number }>`
+  select count(*) as total
+  from emails
+  where ${where} and ${inStatus}`
+
+const plain = { tenant: { page: pageOf(ofTenant), count: numberOf(ofTenant) }, all: { page: pageOf(ofAll), count: numberOf(ofAll) } }
+
+/** The expressions of `searchIndex`; an absent filter is a constant, otherwise the index could not be used. */
+const searched = sql.part`
+  and ($8::text is null or to_tsvector('simple', subject) @@ to_tsquery('simple', $8)) and ($12::text[] is null or subject ilike all($12))
+  and ($9::text is null or array[split_part(sender, '@', -1)] @> array[$9])
+  and ($10::bigint is null or array[credential_id] @> array[$10])
+  and ($11::jsonb is null or metadata @> $11)`
+
+const searchIndex = {
+  name: 'search',
+  definition: `using gin (to_tsvector('simple', subject), (array[split_part(sender, '@', -1)]), (array[credential_id]), metadata jsonb_path_ops)`,
+}
+const dayEndsLateMs = 3_600_000
+
+/** Builds the search index of the days that have ended; takes minutes for a day of many millions. */
+export const indexEndedDays = (db: Db, nowMs: number): Promise<string[]> =>
+  indexPartitions(db, 'emails', nowMs - dayEndsLateMs, searchIndex)
+
+/** Uses the index of one column, or that of a tenant; the other filters are checked row by row. */
+const filtered = (condition: Sql<unknown>) => {
+  const where = sql.part`
+    where ${condition} and id >= $4 and id < $5 and ($6::text is null or tenant_id = $6) and ($7::text is null or status = $7)
+      and ($1::text is null or lower(recipient) = $1) and ($2::text is null or sender = $2) and ($3::text is null or tag = $3)
+      and ($13::boolean is null or test = $13)
+      ${searched}`
+  return {
+    page: sql<Email>`
+      select ${emailColumns}
+      from emails
+      ${where}
+      order by id desc
+      limit $14 offset $15`,
+    count: sql<{ total: number }>`
+      select count(*) as total
+      from emails
+      ${where}`,
+    /** Unordered, which lets the database scan with all its resources. */
+    some: sql<{ id: string }>`
+      select id
+      from emails
+      ${where}
+      limit $14`,
+  }
+}
+const filteredOfAll = filtered(sql.part`true`)
+const filteredOfTenant = filtered(sql.part`tenant_id = $6`)
+
+/**
+ * A filter on the indexed column alone needs only the index. It counts up to a limit, and finds a page, whose rows are read only once
+ * their position is known.
+ */
+const indexed = (column: Sql<unknown>, parameter: Sql<unknown>) => ({
+  ...filtered(sql.part`${column} = ${parameter}`),
+  found: sql<{ total: number }>`
+    select count(*) as total
+    from (
+      select
+      from emails
+      where ${column} = $1 and id >= $2 and id < $3
+      limit $4
+    ) as matching`,
+  foundPage: sql<Email>`
+    select ${emailColumns}
+    from emails
+    where id = any(array(
+      select id
+      from emails
+      where ${column} = $1 and id >= $2 and id < $3
+      order by id desc
+      limit $4 offset $5
+    ))
+    order by id desc`,
+})
+const byRecipient = indexed(sql.part`lower(recipient)`, sql.part`$1`)
+const bySender = indexed(sql.part`sender`, sql.part`$2`)
+const byTag = indexed(sql.part`tag`, sql.part`$3`)
+
+const withIds = sql<Email>`
+  select ${emailColumns}
+  from emails
+  where id = any($1)
+  order by id desc`
+
+/** With at most this many emails, a tenant's emails are scanned without counting the filter's matches in all tenants. */
+const fewOfTenant = 1000
+
+/** Acceptance time of the oldest stored email. */
+export const findOldestEmailMs = async (on: Queryable): Promise<number | undefined> =>
+  emailIdTimeMs((await on.first(oldestEmail))?.id ?? '')
+
+/** A page of the matching emails, newest first, and the total number of matches. */
+export function listEmails(
+  db: Db,
+  filter: EmailFilter,
+  page: { number: number; size: number },
+  nowMs: number,
+): Promise<{ emails: Email[]; total: number }> {
+  return inSnapshot(db, async (tx) => {
+    const oldestMs = await findOldestEmailMs(tx)
+    if (oldestMs === undefined) return { emails: [], total: 0 }
+    const fromMs = Math.max(Math.floor(oldestMs / dayMs) * dayMs, filter.after ? Math.floor(filter.after.getTime()) + 1 : 0)
+    // Includes ids from processes whose clocks are fast.
+    const toMs = filter.before ? Math.min(Math.ceil(filter.before.getTime()), nowMs + dayMs) : nowMs + dayMs
+    if (toMs <= fromMs) return { emails: [], total: 0 }
+    const offset = (page.number - 1) * page.size
+    const list = listBy(filter)
+    if (!isSearch(filter)) return list(tx, filter, { fromMs, toMs }, offset, page.size)
+    if (offset >= maxScanned)
+      throw new Refusal('validation_error', {
+        field: 'page',
+        message: `page lies beyond the first ${maxScanned} emails of a search`,
+        suggestion: 'Give before, the time of the last one seen, and begin with page 1',
+      })
+    await tx.run(planForValues)
+    return list(tx, filter, { fromMs, toMs }, offset, page.size).catch(refuseTooLong)
+  })
+}
+
+const listBy = (filter: EmailFilter) => {
+  if ([filter.recipient, filter.sender, filter.tag].some((one) => one !== undefined)) return listFiltered
+  return isSearch(filter) || (filter.status !== undefined && filter.test !== undefined) ? lookThrough : listByCounts
+}
+
+const isSearch = ({ words, domain, credentialId, metadata }: EmailFilter) =>
+  [words, domain, credentialId, metadata].some((one) => one !== undefined)
+
+/** Each word as it is, or as a prefix; the database splits it in the same way as the subject. */
+const queryOf = (words: readonly string[]) => words.map((word) => `'${word.replace(/['\\]/g, ' ')}':*`).join(' & ')
+
+/**
+ * A substring that a subject with the word contains in any case: five times as fast to test as the word itself, where there is no index.
+ */
+const containedIn = (word: string) => (/[\p{L}\p{N}]+/u.exec(word) ?? []).map((letters) => `%${letters}%`)
+
+/** The parameters of the statements of `filtered`, before limit and offset. */
+const parametersOf = (filter: EmailFilter, { fromMs, toMs }: { fromMs: number; toMs: number }) => [
+  filter.recipient?.toLowerCase() ?? null,
+  filter.sender?.toLowerCase() ?? null,
+  filter.tag ?? null,
+  emailIdPrefix(fromMs),
+  emailIdPrefix(toMs),
+  filter.tenantId,
+  filter.status ?? null,
+  filter.words ? queryOf(filter.words) : null,
+  filter.domain ?? null,
+  filter.credentialId ?? null,
+  filter.metadata ? JSON.stringify(filter.metadata) : null,
+  filter.words ? filter.words.flatMap(containedIn) : null,
+  filter.test ?? null,
+]
+
+/** Each page of a search reads the previous pages again. */
+const maxScanned = 10_000
+
+/** A generic plan would not use the index. A slow search occupies connections that sending needs. */
+const planForValues = sql`
+  select set_config('plan_cache_mode', 'force_custom_plan', true), set_config('statement_timeout', '10s', true)`
+
+const cancelledByTimeout = '57014'
+
+function refuseTooLong(error: unknown): never {
+  if (sqlState(error) !== cancelledByTimeout) throw error
+  throw new Refusal('validation_error', {
+    field: 'after',
+    message: 'after: the search would take too long',
+    suggestion: 'Search a shorter time: give after and before',
+  })
+}
+
+/** With many matches, the newest are found before all could be read and sorted; the planner takes the words for rarer than they are. */
+const readInOrder = sql`
+  select set_config('enable_sort', 'off', true)`
+
+/** With few matches all are read and sorted; with many the newest are found soon. `total` stops at `maxCounted`. */
+async function lookThrough(
+  tx: Tx,
+  filter: EmailFilter,
+  range: { fromMs: number; toMs: number },
+  offset: number,
+  size: number,
+): Promise<{ emails: Email[]; total: number }> {
+  const { page, some } = filter.tenantId === null ? filteredOfAll : filteredOfTenant
+  const parameters = parametersOf(filter, range)
+  const found = (await tx.rows(some, [...parameters, maxCounted])).map(({ id }) => id)
+  if (found.length === maxCounted) {
+    await tx.run(readInOrder)
+    return { emails: await tx.rows(page, [...parameters, size, offset]), total: maxCounted }
+  }
+  const wanted = found
+    .sort()
+    .reverse()
+    .slice(offset, offset + size)
+  return { emails: wanted.length > 0 ? await tx.rows(withIds, [wanted]) : [], total: found.length }
+}
+
+/** Scans the smaller of two sets: the filter's matches in all tenants, and the tenant's emails. */
+async function listFiltered(
+  tx: Tx,
+  filter: EmailFilter,
+  { fromMs, toMs }: { fromMs: number; toMs: number },
+  offset: number,
+  size: number,
+): Promise<{ emails: Email[]; total: number }> {
+  const { tenantId, status, test } = filter
+  const parameters = parametersOf(filter, { fromMs, toMs })
+  const [recipient, sender, tag] = parameters as (string | null)[]
+  const [column, value] = recipient != null ? [byRecipient, recipient] : tag != null ? [byTag, tag] : [bySender, sender]
+  const range = [emailIdPrefix(fromMs), emailIdPrefix(toMs)]
+  const found = async (most: number) => (await tx.first(column.found, [value, ...range, most]))?.total ?? 0
+  let chosen: { page: Sql<Email>; count: Sql<{ total: number }> } = column
+  if (tenantId !== null) {
+    const owned = (await walkOf(tx, { tenantId }, { fromMs, toMs })).total
+    if (owned === 0) return { emails: [], total: 0 }
+    if (owned <= fewOfTenant || (await found(owned)) >= owned) chosen = filteredOfTenant
+  }
+  const isOfColumn = [recipient, sender, tag].filter((one) => one != null).length === 1 && !isSearch(filter)
+  if (tenantId === null && status === undefined && test === undefined && isOfColumn) {
+    const total = await found(Number.MAX_SAFE_INTEGER)
+    return { emails: offset < total ? await tx.rows(column.foundPage, [value, ...range, size, offset]) : [], total }
+  }
+  const total = (await tx.first(chosen.count, parameters))?.total ?? 0
+  return { emails: offset < total ? await tx.rows(chosen.page, [...parameters, size, offset]) : [], total }
+}
+
+function walkOf(tx: Tx, { tenantId, status, test }: EmailFilter, range: { fromMs: number; toMs: number }): Promise<CountPager> {
+  const { count } = tenantId === null ? plain.all : plain.tenant
+  const scope = tenantId ?? ''
+  return openCountPager(tx, { tenantId: scope, status, test, ...range }, async (fromMs, toMs) => {
+    return (await tx.first(count, [scope, emailIdPrefix(fromMs), emailIdPrefix(toMs), status ?? null, test ?? null]))?.total ?? 0
+  })
+}
+
+async function listByCounts(
+  tx: Tx,
+  filter: EmailFilter,
+  range: { fromMs: number; toMs: number },
+  offset: number,
+  size: number,
+): Promise<{ emails: Email[]; total: number }> {
+  const { tenantId, status, test } = filter
+  const { page } = tenantId === null ? plain.all : plain.tenant
+  const scope = tenantId ?? ''
+  const read = (fromMs: number, toMs: number, most: number, skip: number) =>
+    tx.rows(page, [scope, emailIdPrefix(fromMs), emailIdPrefix(toMs), status ?? null, test ?? null, most, skip])
+  const walk = await walkOf(tx, filter, range)
+  const emails: Email[] = []
+  if (offset >= walk.total) return { emails, total: walk.total }
+  for await (const { segment, skip } of walk.from(offset)) {
+    // Without a status filter the page is the next rows; emails with one status may be far apart.
+    const isOfAny = status === undefined && test === undefined
+    const fromMs = isOfAny ? range.fromMs : segment.fromMs
+    emails.push(...(await read(fromMs, segment.toMs, size - emails.length, skip)))
+    if (emails.length >= size || isOfAny) break
+  }
+  return { emails, total: walk.total }
+}

@@ -1,0 +1,152 @@
+/** The log itself: events are appended in the transaction that makes them true, and read in the order in which they became visible. */
+import { sanitiseJson } from '#base'
+import { type PartitionedTable, type Queryable, sql, type Tx } from '#db'
+
+export const eventTables: readonly PartitionedTable[] = [{ table: 'events', key: 'time' }]
+
+/** The names of contract section 13.1, and Postrider's own, which are never sent to webhooks. */
+export type EventKind =
+  | 'MessageSent'
+  | 'MessageDelayed'
+  | 'MessageDeliveryFailed'
+  | 'MessageBounced'
+  | 'MessageHeld'
+  | 'MessageLoaded'
+  | 'MessageLinkClicked'
+  | 'EmailsAccepted'
+  | 'EmailRetried'
+  | 'EmailReleased'
+  | 'DomainDNSError'
+  | 'ComplaintReceived'
+  | 'AutoPauseWarning'
+  | 'TenantPaused'
+  | 'TenantResumed'
+  | 'OperatorAction'
+  | 'TrafficLimitChanged'
+  | 'SendLimitApproaching'
+  | 'SendLimitExceeded'
+  | 'WebhookFailing'
+
+/** An event with a new status has the previous status in `data.was`, from which the counts are made. */
+export interface NewEvent {
+  tenantId: string
+  kind: EventKind
+  /** Null for an event without an email. */
+  emailId: string | null
+  at: Date
+  data: Record<string, unknown>
+}
+
+const append = sql`
+  insert into events (tenant_id, at, kind, email_id, data)
+  select tenant_id, at, kind, email_id, data
+  from unnest($1::text[], $2::timestamptz[], $3::text[], $4::text[], $5::jsonb[]) as happened (tenant_id, at, kind, email_id, data)`
+
+const blankEvents = sql`
+  update events
+  set data = data - array['details', 'output', 'url', 'token', 'ipAddress', 'userAgent', 'bounce']
+  where tenant_id = any($1) and email_id = any($2)`
+
+/** Removes the texts that name a recipient from the events of these emails; counted data stays. */
+export const eraseFromEvents = (on: Queryable, emails: readonly { tenantId: string; id: string }[]): Promise<number> =>
+  on.run(blankEvents, [[...new Set(emails.map((one) => one.tenantId))], emails.map((one) => one.id)])
+
+/** Appends to the log; readers see the events after the caller's commit. */
+export async function appendEvents(tx: Tx, happened: readonly NewEvent[]): Promise<void> {
+  if (happened.length === 0) return
+  await tx.run(append, [
+    happened.map((event) => event.tenantId),
+    happened.map((event) => event.at),
+    happened.map((event) => event.kind),
+    happened.map((event) => event.emailId),
+    happened.map((event) => sanitiseJson(event.data)),
+  ])
+}
+
+/** For an event's data: its time by a test clock that is ahead. The log itself uses real time. */
+export const simulatedAt = (atMs: number, clockOffsetMs: number): { simulatedAt?: number } =>
+  clockOffsetMs > 0 ? { simulatedAt: atMs + clockOffsetMs } : {}
+
+/** The displayed time of an event: by the test clock, if that was ahead. */
+export const simulatedMs = ({ at, data }: Pick<LoggedEvent, 'at' | 'data'>): Date =>
+  typeof data.simulatedAt === 'number' ? new Date(data.simulatedAt) : at
+
+/** An event as readers of the log get it. */
+export interface LoggedEvent extends LogPosition {
+  tenantId: string
+  kind: EventKind
+  emailId: string | null
+  at: Date
+  data: Record<string, unknown>
+}
+
+/** A position in the log: later events have a larger transaction, or the same one and a larger id. */
+export interface LogPosition {
+  xact: string
+  id: number
+}
+
+const nextEvents = sql<LoggedEvent>`
+  select xact::text as xact, id, tenant_id as "tenantId", kind, email_id as "emailId", at, data
+  from events
+  where (xact, id) > ($1::text::xid8, $2) and xact < pg_snapshot_xmin(pg_current_snapshot()) and ($4::text is null or tenant_id = $4)
+  order by events.xact, events.id
+  limit $3`
+
+const eventsAt = sql<LoggedEvent>`
+  select events.xact::text as xact, events.id, tenant_id as "tenantId", kind, email_id as "emailId", at, data
+  from unnest($1::text[], $2::bigint[]) as wanted (xact, id)
+  join events on events.xact = wanted.xact::xid8 and events.id = wanted.id`
+
+const eventsWithin = sql<{ count: number; first: string | null; last: string | null }>`
+  select count(*) as count, min(xact)::text as first, max(xact)::text as last
+  from events
+  where at > $1 and at < $2 and kind = any($3::text[]) and ($4::text is null or tenant_id = $4)`
+
+const transactionEnded = sql<{ isReadable: boolean }>`
+  select $1::text::xid8 < pg_snapshot_xmin(pg_current_snapshot()) as "isReadable"`
+
+const lastEvent = sql<LogPosition>`
+  select xact::text as xact, id
+  from events
+  where xact < pg_snapshot_xmin(pg_current_snapshot())
+  order by events.xact desc, events.id desc
+  limit 1`
+
+const firstAfter = sql<{ at: Date }>`
+  select at
+  from events
+  where (xact, id) > ($1::text::xid8, $2)
+  order by events.xact, events.id
+  limit 1`
+
+/** The next events in order, of one tenant or all, up to the first open transaction that could still write an earlier one. */
+export const readEvents = (on: Queryable, after: LogPosition, most: number, tenantId: string | null = null): Promise<LoggedEvent[]> =>
+  on.rows(nextEvents, [after.xact, after.id, most, tenantId])
+
+/** Before the first event. */
+export const startOfLog: LogPosition = { xact: '0', id: 0 }
+
+/** The position after the last event that `readEvents` would return. */
+export const findEndOfLog = async (on: Queryable): Promise<LogPosition> => (await on.first(lastEvent, [])) ?? startOfLog
+
+/** The time of the first event after a position. */
+export const findTimeAfter = async (on: Queryable, { xact, id }: LogPosition): Promise<Date | undefined> =>
+  (await on.first(firstAfter, [xact, id]))?.at
+
+/** The remaining events at these positions, in no particular order. */
+export const findEventsAt = (on: Queryable, positions: readonly LogPosition[]): Promise<LoggedEvent[]> =>
+  on.rows(eventsAt, [positions.map(({ xact }) => xact), positions.map(({ id }) => id)])
+
+/** Whether `readEvents` returns all events of this transaction and of earlier ones, that is, whether all of them have ended. */
+export const isReadable = async (on: Queryable, xact: string): Promise<boolean> =>
+  (await on.first(transactionEnded, [xact]))?.isReadable ?? false
+
+/** The number of events of these kinds between two times, both exclusive, and the transactions of the first and the last in the log. */
+export async function countEventsWithin(
+  on: Queryable,
+  { after, before, kinds, tenantId }: { after: Date; before: Date; kinds: readonly string[]; tenantId: string | null },
+): Promise<{ count: number; first: string; last: string } | undefined> {
+  const found = await on.first(eventsWithin, [after, before, kinds, tenantId])
+  return found?.first && found.last ? { count: found.count, first: found.first, last: found.last } : undefined
+}

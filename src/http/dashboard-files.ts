@@ -1,0 +1,162 @@
+/**
+ * The dashboard's built files, read once at the start and served from memory; other paths are not found. Its pages load only from this
+ * origin, run no inline script, and cannot be framed.
+ */
+import { createHash } from 'node:crypto'
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { join, relative } from 'node:path'
+import { constants, gzipSync } from 'node:zlib'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { Refusal } from '#base'
+
+/** A file served from memory. */
+export interface StaticFile {
+  type: string
+  octets: Buffer
+  zipped: Buffer
+  tag: string
+}
+
+const types: Readonly<Record<string, string>> = {
+  html: 'text/html; charset=utf-8',
+  js: 'text/javascript; charset=utf-8',
+  css: 'text/css; charset=utf-8',
+  svg: 'image/svg+xml',
+  json: 'application/json; charset=utf-8',
+  woff2: 'font/woff2',
+}
+
+/** First path segments that the dashboard's router handles, at any depth. */
+const places = 'sign-in queue emails inbox domains tracking suppressions webhooks keys usage logs tenants members audit settings'.split(' ')
+
+const policy =
+  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; frame-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+
+const pageHeaders = {
+  'content-security-policy': policy,
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+  'cross-origin-opener-policy': 'same-origin',
+  'permissions-policy': 'camera=(), geolocation=(), microphone=()',
+} as const
+
+/** Keyed by path, such as `/assets/index-1a2b.js`; empty if the dashboard was not built. */
+export function readPages(folder: string): Map<string, StaticFile> {
+  if (!existsSync(join(folder, 'index.html'))) return new Map()
+  const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) => statSync(join(folder, name)).isFile())
+  return new Map(
+    files.map((name) => {
+      const path = `/${relative(folder, join(folder, name)).replaceAll('\\', '/')}`
+      const type = types[name.slice(name.lastIndexOf('.') + 1)] ?? 'application/octet-stream'
+      return [path, staticFileOf(readFileSync(join(folder, name)), type)]
+    }),
+  )
+}
+
+export function staticFileOf(octets: Buffer, type: string): StaticFile {
+  const tag = `"${createHash('sha256').update(octets).digest('base64url').slice(0, 16)}"`
+  return { type, octets, zipped: gzipSync(octets, { level: constants.Z_BEST_COMPRESSION }), tag }
+}
+
+const howToBuild = 'npm ci && npm run build'
+
+/** Logged at the start. */
+export const notBuilt = `the dashboard is not built, so its pages and sign-in links lead to 404: run ${howToBuild} in the folder of the program, then start the service again`
+
+const wantsPage = /(^|,)\s*text\/html\b/i
+
+/** Shows a page to a browser at an unknown address; programs get JSON. Returns undefined if it did not answer. */
+export function showNotFound(request: FastifyRequest, reply: FastifyReply): FastifyReply | undefined {
+  const isAsked = (request.method === 'GET' || request.method === 'HEAD') && wantsPage.test(String(request.headers.accept ?? ''))
+  if (!isAsked) return undefined
+  return reply
+    .code(404)
+    .headers({
+      ...pageHeaders,
+      'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
+      'cache-control': 'no-store',
+    })
+    .type('text/html; charset=utf-8')
+    .send(notFoundPage)
+}
+
+const notFoundPage = `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Page not found · Postrider</title>
+<style>
+:root { color-scheme: light dark }
+body { font: 1rem/1.6 system-ui, sans-serif; max-width: 32rem; margin: 15vh auto; padding: 0 1.5rem; color: light-dark(#16202c, #e6ebf1); background: light-dark(#fff, #101418) }
+a { color: light-dark(#1d4ed8, #7fb0ff) }
+</style>
+</head>
+<body>
+<main>
+<h1>Page not found</h1>
+<p>There is no page at this address.</p>
+<ul>
+<li><a href="/">Dashboard</a></li>
+<li><a href="/docs/guide">Guide</a></li>
+<li><a href="/docs">API reference</a></li>
+</ul>
+</main>
+</body>
+</html>
+`
+
+export function servePages(app: FastifyInstance, pages: ReadonlyMap<string, StaticFile>): void {
+  const index = pages.get('/index.html')
+  if (!index) {
+    app.get('/', async () => ({
+      service: 'postrider',
+      api: '/v1',
+      reference: '/docs',
+      guide: '/docs/guide',
+      openapi: '/v1/openapi.json',
+      dashboard: `not built: ${howToBuild}, then start the service again`,
+    }))
+    const refuse = async () => {
+      throw new Refusal('not_found', {
+        message: 'the dashboard is not built here',
+        suggestion: `Run ${howToBuild}, then start the service again`,
+      })
+    }
+    for (const place of places) {
+      app.get(`/${place}`, refuse)
+      app.get(`/${place}/*`, refuse)
+    }
+    return
+  }
+  const showIndex = async (request: FastifyRequest, reply: FastifyReply) => sendStaticFile(index, request, reply, 'no-cache')
+  app.get('/', showIndex)
+  // Browsers request it regardless of the page's icon link.
+  const icon = pages.get('/icon.svg')
+  if (icon) app.get('/favicon.ico', async (request, reply) => sendStaticFile(icon, request, reply, 'no-cache'))
+  for (const place of places) {
+    app.get(`/${place}`, showIndex)
+    app.get(`/${place}/*`, showIndex)
+  }
+  for (const [path, page] of pages) {
+    if (page === index) continue
+    const isHashed = path.startsWith('/assets/')
+    app.get(path, async (request, reply) =>
+      sendStaticFile(page, request, reply, isHashed ? 'public, max-age=31536000, immutable' : 'no-cache'),
+    )
+  }
+}
+
+export function sendStaticFile(
+  { type, octets, zipped, tag }: StaticFile,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  caching: string,
+  policy: string = pageHeaders['content-security-policy'],
+): FastifyReply {
+  reply.headers({ ...pageHeaders, 'content-security-policy': policy, etag: tag, vary: 'accept-encoding', 'cache-control': caching })
+  if (request.headers['if-none-match'] === tag) return reply.code(304).send()
+  const takesGzip = /\bgzip\b/.test(String(request.headers['accept-encoding'] ?? ''))
+  if (takesGzip) reply.header('content-encoding', 'gzip')
+  return reply.type(type).send(takesGzip ? zipped : octets)
+}

@@ -1,0 +1,207 @@
+/**
+ * Endpoints of the dashboard's Overview, Queue and Tenants pages beyond /v1 (docs/dashboard.md). Figures are shown to those who may read
+ * the underlying emails. Operator actions are for owners of the organisation, and write the same log entries as the command line.
+ */
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import Type, { type Static } from 'typebox'
+import { type Clock, cached, emailIdTimeMs, Refusal } from '#base'
+import type { Db } from '#db'
+import { flushQueue, pauseQueue, pauseTenant, readQueue, restoreWaiting, resumePaused, resumeTenant } from '#delivery'
+import { type LimitSettings, setLimits, tenantLimitScope } from '#limits'
+import { parseAddress } from '#mail'
+import { measureQueue } from '#spool'
+import { getTenant, listPauses, type Tenants } from '#tenants'
+import { type EmailCounts, type Granularity, granularities, openRecent, type Usage } from '#usage'
+import { type DashboardContext, maxBodyOctets, reader } from './dashboard-context.ts'
+import type { SignedInMember } from './dashboard-session.ts'
+import { namedTenant, nullable } from './v1/common-schemas.ts'
+import { query, queryReader } from './v1/query-parameters.ts'
+
+export interface OperationDeps {
+  db: Db
+  clock: Clock
+  tenants: Tenants
+  usage: Usage
+  limitSettings: LimitSettings
+}
+
+const maxRecipientDomains = 100
+
+const Id = Type.String({ maxLength: 64 })
+const OfTenant = query({ tenantId: Type.Optional(Id) })
+const OfRecent = query({ tenantId: Type.Optional(Id), test: Type.Optional(Type.Boolean()) })
+const OverTime = query({
+  tenantId: Type.Optional(Id),
+  period: Type.String({ default: 'last_7_days', maxLength: 64 }),
+  timezone: Type.String({ default: 'UTC', maxLength: 64 }),
+  granularity: Type.Unsafe<Granularity>({ type: 'string', enum: granularities, default: 'day' }),
+  test: Type.Optional(Type.Boolean()),
+})
+const Because = Type.Optional(Type.String({ maxLength: 200 }))
+const Domain = Type.Optional(Type.String({ maxLength: 255 }))
+/** One of: a recipient domain, a provider, or a tenant's sending domain. */
+const Place = Type.Object({ destination: Domain, provider: Domain, domain: Domain, tenantId: Type.Optional(Id), reason: Because })
+const AnyPlace = Type.Object({ destination: Domain })
+const Pause = Type.Object({ reason: Because })
+const Ceiling = Type.Object({ sendPerHour: nullable(Type.Integer({ minimum: 1, maximum: 1_000_000_000 })) })
+
+const readOfTenant = queryReader(OfTenant)
+const readOverTime = queryReader(OverTime)
+const readRecent = queryReader(OfRecent)
+const readPlace = reader(Place)
+const readAnyPlace = reader(AnyPlace)
+const readPause = reader(Pause)
+const readCeiling = reader(Ceiling)
+
+export function serveOperation(api: FastifyInstance, context: DashboardContext, deps: OperationDeps): void {
+  const { requireMember, requireOperator, answer } = context
+  const { db, clock, tenants, usage, limitSettings } = deps
+  const recent = openRecent(deps)
+  // Both queries read the whole queue.
+  const health = cached(clock, () => Promise.all([measureQueue(db, clock.nowMs()), restoreWaiting(db)]))
+  const queues = cached(clock, (tenantId) => readQueue(db, tenantId || null, maxRecipientDomains, clock.nowMs()))
+
+  /** The requested tenant, if visible to the person; null: all. */
+  const scopeOf = async (member: SignedInMember, wanted: string | undefined): Promise<string | null> => {
+    if (member.tenantId !== null && (wanted ?? member.tenantId) !== member.tenantId) throw new Refusal('tenant_mismatch')
+    const tenantId = member.tenantId ?? wanted ?? null
+    if (tenantId !== null && !(await tenants.find(tenantId))) throw new Refusal('not_found', { message: 'there is no such tenant' })
+    return tenantId
+  }
+  const given = (request: FastifyRequest) => request.query as Record<string, unknown>
+  const param = (request: FastifyRequest, name: string) => (request.params as Record<string, string>)[name] ?? ''
+
+  api.get('/over-time', async (request, reply) => {
+    const member = await requireMember(request)
+    const { tenantId, granularity, ...asked } = readOverTime(given(request))
+    const { period, buckets } = await usage.overTime(await scopeOf(member, tenantId), asked, granularity)
+    const points = buckets.map(({ startMs, counts }) => ({ timestamp: new Date(startMs).toISOString(), ...countsToWire(counts) }))
+    return answer(request, reply, { firstDay: period.firstDay, lastDay: period.lastDay, granularity, points })
+  })
+
+  api.get('/recent', async (request, reply) => {
+    const member = await requireMember(request)
+    const { tenantId, test } = readRecent(given(request))
+    const { perMinute: _, ...shown } = await recent.get((await scopeOf(member, tenantId)) ?? '', test)
+    return answer(request, reply, shown)
+  })
+
+  api.get('/health', async (request, reply) => {
+    const member = await requireMember(request)
+    if (member.tenantId !== null) throw new Refusal('permission_denied', { message: 'this is of the whole organisation' })
+    const [{ states, overdueMs, unowned }, restored] = await health.get('')
+    return answer(request, reply, {
+      queue: Object.fromEntries(states),
+      overdueMs,
+      shardsUnowned: unowned,
+      restoreWaiting: Boolean(restored),
+    })
+  })
+
+  api.get('/queue', async (request, reply) => {
+    await requireOperator(request)
+    const tenantId = readOfTenant(given(request)).tenantId ?? null
+    const [queue, { perMinute }] = await Promise.all([queues.get(tenantId ?? ''), recent.get(tenantId ?? '', false)])
+    return answer(request, reply, {
+      ...queue,
+      recipientDomains: queue.recipientDomains.map(({ oldestEmailId, ...one }) => ({
+        ...one,
+        oldestAt: new Date(emailIdTimeMs(oldestEmailId) ?? clock.nowMs()),
+        perMinute: perMinute.get(one.recipientDomain) ?? 0,
+      })),
+    })
+  })
+
+  const change = <Read extends Record<string, unknown>>(
+    path: string,
+    read: (body: unknown) => Read,
+    act: (owner: SignedInMember, wanted: Read) => Promise<object>,
+  ) =>
+    api.post(`/queue/${path}`, { bodyLimit: maxBodyOctets }, async (request, reply) => {
+      const owner = await requireOperator(request)
+      const wanted = read(request.body)
+      const done = await act(owner, wanted)
+      queues.clear()
+      await context.recordAction(db, request, owner, `queue.${path}`, { ...wanted, ...done })
+      return answer(request, reply, done)
+    })
+
+  const placeOf = async ({ destination, provider, domain, tenantId }: Static<typeof Place>) => {
+    if (destination !== undefined) return { tenantId: '', kind: 'destination' as const, name: domainName('destination', destination) }
+    // Any name is accepted: the command line pauses providers too, and validates their names.
+    if (provider !== undefined) return { tenantId: '', kind: 'provider' as const, name: provider.toLowerCase() }
+    const { id } = tenantId === undefined ? await tenants.default() : await getTenant(db, tenantId)
+    return { tenantId: id, kind: 'domain' as const, name: domainName('domain', domain ?? '') }
+  }
+  change('pause', readPlace, async ({ name: by }, wanted) => {
+    const place = await placeOf(wanted)
+    if (place.kind === 'provider')
+      throw new Refusal('validation_error', {
+        field: 'provider',
+        message: 'a provider is not paused here',
+        suggestion: 'Use postrider queue pause --provider',
+      })
+    await pauseQueue(db, place, wanted.reason ?? `paused by ${by}`, clock.nowMs(), by)
+    return { paused: true }
+  })
+  change('resume', readPlace, async ({ name: by }, wanted) => ({
+    resumed: await resumePaused(db, await placeOf(wanted), clock.nowMs(), by),
+  }))
+  change('flush', readAnyPlace, async ({ name: by }, { destination }) => ({
+    emails: await flushQueue(db, { recipientDomain: destination && domainName('destination', destination) }, clock.nowMs(), by),
+  }))
+
+  api.get('/tenants', async (request, reply) => {
+    await requireOperator(request)
+    const { organisation, ceilings } = await limitSettings.send()
+    return answer(request, reply, {
+      sendPerHour: organisation,
+      ceilings: Object.fromEntries(ceilings),
+      paused: Object.fromEntries(await listPauses(db)),
+    })
+  })
+
+  const changeTenant = <Read extends Record<string, unknown>>(
+    path: string,
+    read: (body: unknown) => Read,
+    act: (owner: SignedInMember, id: string, wanted: Read) => Promise<object>,
+  ) =>
+    api.post(`/tenants/:tenantId/${path}`, { bodyLimit: maxBodyOctets }, async (request, reply) => {
+      const owner = await requireOperator(request)
+      const wanted = read(request.body)
+      const { id } = await getTenant(db, namedTenant(param(request, 'tenantId'), owner) ?? '')
+      const done = await act(owner, id, wanted)
+      tenants.forget()
+      queues.clear()
+      await context.recordAction(db, request, owner, `tenants.${path}`, { ...wanted, ...done }, id)
+      return answer(request, reply, done)
+    })
+
+  changeTenant('pause', readPause, async ({ name: by }, id, { reason }) => {
+    await pauseTenant(db, id, { reason: reason ?? `paused by ${by}`, by }, clock.nowMs())
+    return { paused: true }
+  })
+  changeTenant('resume', readPause, async ({ name: by }, id) => ({ resumed: await resumeTenant(db, id, clock.nowMs(), by) }))
+  changeTenant('limit', readCeiling, async (_owner, id, { sendPerHour }) => {
+    await setLimits(db, tenantLimitScope(id), { sendPerHour: sendPerHour ?? 'unlimited' })
+    return { sendPerHour }
+  })
+}
+
+function domainName(field: string, text: string): string {
+  const name = parseAddress(`a@${text}`)?.domain
+  if (name === undefined)
+    throw new Refusal('validation_error', { field, message: `${field} is not a domain`, suggestion: 'Give the part after the @' })
+  return name
+}
+
+const countsToWire = ({ accepted, test, complained, sent, softfail, hardfail, bounced, held }: EmailCounts) => ({
+  sent: accepted,
+  delivered: sent,
+  soft_failed: softfail,
+  hard_failed: hardfail,
+  bounced,
+  held,
+  complained,
+  test,
+})

@@ -1,0 +1,222 @@
+/**
+ * Reads a request's body as JSON, bounded in bytes, keys, values and depth, and in the memory of all requests together. Every error is a
+ * refusal. Small bodies are parsed at once. Larger ones are parsed on a worker thread, with tenants taking turns, because the worst of them
+ * would block every other request for seconds.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { FastifyRequest } from 'fastify'
+import { type Clock, openThread, Refusal, type Thread, TookTooLong } from '#base'
+import { type HeldBody, holdBody } from '#request-logs'
+import { boundsOf } from './body-limits.ts'
+import { type BodyRoom, ClientLeft, openBodyRoom } from './body-memory.ts'
+import type { JsonBounds } from './json-limits.ts'
+import { parseJson } from './parse-json.ts'
+import type { LargeBody, ReadBody } from './read-body-thread.ts'
+import type { Endpoint } from './v1/define-endpoint.ts'
+
+/** The worst body of this size takes a few milliseconds to parse, and thousands of them fit into memory. */
+const smallOctets = 262_144
+const mebibyte = 1_048_576
+/** The worst body takes one or two seconds; a loaded machine takes longer. */
+const readWithinMs = 20_000
+/** A thread that has parsed large bodies keeps much memory, and a new one starts in a tenth of a second. */
+const idleMs = 10_000
+
+const jsonTypes = /^application\/json\s*(;|$)/i
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Closes when the request is answered or its connection ends. */
+    response: ServerResponse | null
+    /** Fingerprint of a large body that came with an Idempotency-Key. */
+    fingerprint: { path: string; sha256: Buffer } | null
+    /** Pending while a large body waits for its thread or is being parsed there. */
+    beingRead: Promise<unknown> | null
+  }
+}
+
+export interface BodyReader {
+  /**
+   * Returns the parsed body, or `{}` without a body. Refuses `payload_too_large`, `invalid_content_type`, `invalid_json` and
+   * `validation_error`.
+   */
+  read(request: FastifyRequest, payload: IncomingMessage): Promise<unknown>
+}
+
+interface BodyDeps {
+  clock: Clock
+  /** Called for a body of unannounced length that is larger than a small one. */
+  weigh: (request: FastifyRequest, octets: number) => Promise<void>
+}
+
+export function openBodyReader({ clock, weigh }: BodyDeps): BodyReader {
+  const room = openBodyRoom()
+  const thread = openThread<LargeBody, ReadBody>(new URL('./read-body-thread.ts', import.meta.url), {
+    clock,
+    deadlineMs: readWithinMs,
+    idleMs,
+  })
+  const bounds = new Map<Endpoint | undefined, JsonBounds>()
+  const boundsFor = (request: FastifyRequest) => {
+    const { endpoint } = request.routeOptions.config
+    const known = bounds.get(endpoint) ?? boundsOf(endpoint)
+    bounds.set(endpoint, known)
+    return known
+  }
+  return {
+    async read(request, payload) {
+      const announced = request.headers['content-length'] === undefined ? undefined : Number(request.headers['content-length'])
+      const octets = await collect(payload, {
+        announced,
+        limit: request.routeOptions.bodyLimit,
+        enterRoom: (size) => enterUntilAnswered(size, request, room),
+      })
+      if (announced === undefined && octets.length > smallOctets) await weigh(request, octets.length)
+      if (octets.length === 0) {
+        request.octets = holdBody(octets)
+        return {}
+      }
+      const isLarge = octets.length > smallOctets
+      const wrongType = refusalOfType(request)
+      if (wrongType) {
+        request.octets = isLarge
+          ? { ...holdBody(Buffer.from(octets.subarray(0, maxHeldOctets))), size: octets.length, cut: true }
+          : holdBody(octets)
+        throw wrongType
+      }
+      if (isLarge) return readLarge(request, octets, boundsFor(request), thread)
+      request.octets = holdBody(octets)
+      return parseJson(octets, boundsFor(request))
+    },
+  }
+}
+
+/** Most bytes kept of a body that is not parsed. */
+const maxHeldOctets = 32_768
+
+function refusalOfType({ headers }: FastifyRequest): Refusal | undefined {
+  const { 'content-type': type, 'content-encoding': encoding } = headers
+  if (encoding !== undefined && encoding.trim().toLowerCase() !== 'identity') {
+    return new Refusal('invalid_content_type', {
+      message: 'the body must not have a Content-Encoding',
+      suggestion: 'Send the body as plain JSON',
+    })
+  }
+  return type !== undefined && !jsonTypes.test(type) ? new Refusal('invalid_content_type') : undefined
+}
+
+/** The key by which large bodies take turns: one per tenant, and one for the whole organisation. */
+const whoseOf = ({ credential }: FastifyRequest) => credential?.tenantId ?? ''
+
+async function readLarge(
+  request: FastifyRequest,
+  octets: Buffer,
+  bounds: JsonBounds,
+  thread: Thread<LargeBody, ReadBody>,
+): Promise<unknown> {
+  const { endpoint } = request.routeOptions.config
+  const once = endpoint?.sends && request.headers['idempotency-key'] !== undefined
+  const path = `/v1${endpoint?.path}`
+  const size = octets.length
+  const task: LargeBody = {
+    octets: octets.buffer as ArrayBuffer,
+    size,
+    bounds,
+    fingerprintOf: once ? { method: request.method, path } : null,
+  }
+  const reading = thread.run(whoseOf(request), task, [task.octets])
+  request.beingRead = reading
+  const { held, read } = await reading.catch((error: unknown) => {
+    throw error instanceof TookTooLong ? tookTooLong() : error
+  })
+  request.octets = heldHere(held)
+  if ('refused' in read) {
+    const { code, message, suggestion } = read.refused
+    throw new Refusal(code, { message, suggestion })
+  }
+  if (read.fingerprint) request.fingerprint = { path, sha256: bufferOf(read.fingerprint) }
+  return read.body
+}
+
+/** The thread returns plain byte arrays. */
+const bufferOf = (octets: Uint8Array) => Buffer.from(octets.buffer, octets.byteOffset, octets.byteLength)
+const heldHere = ({ octets, head, ...held }: HeldBody): HeldBody => ({
+  ...held,
+  octets: bufferOf(octets),
+  ...(head ? { head: bufferOf(head) } : {}),
+})
+
+const tookTooLong = () =>
+  new Refusal('validation_error', {
+    message: 'the body could not be read in time, because the server has much to do',
+    suggestion: 'Send the request again, or send less in one request',
+    shouldRetry: true,
+  })
+
+/** Reserves memory until the request is answered or its connection ends, and its body is no longer being read. */
+async function enterUntilAnswered(octets: number, request: FastifyRequest, room: BodyRoom): Promise<void> {
+  const gone = new AbortController()
+  request.response?.once('close', () => gone.abort())
+  const leaveRoom = await room.enter(whoseOf(request), octets, gone.signal)
+  const leave = () => void Promise.allSettled([request.beingRead]).then(leaveRoom)
+  if (gone.signal.aborted) leave()
+  else gone.signal.addEventListener('abort', leave, { once: true })
+}
+
+interface Bounds {
+  /** Content-Length. */
+  announced: number | undefined
+  limit: number
+  enterRoom: (octets: number) => Promise<void>
+}
+
+/**
+ * Reads the whole body. A body that is not small gets its own allocation. Bytes over the limit are left to the server, which reads and
+ * discards them.
+ */
+async function collect(payload: IncomingMessage, { announced, limit, enterRoom }: Bounds): Promise<Buffer> {
+  if (announced !== undefined && announced > limit) throw tooLarge(limit)
+  if (announced !== undefined && announced > smallOctets) await enterRoom(announced)
+  return new Promise((resolve, reject) => {
+    let chunks: Buffer[] = []
+    let size = 0
+    // Filled as the bytes arrive: joining 64 MiB at the end would take a tenth of a second.
+    let whole = announced !== undefined && announced > smallOctets ? Buffer.allocUnsafeSlow(announced) : undefined
+    const stop = () => payload.off('data', onData).off('end', onEnd).off('error', onError).off('close', onClose)
+    const fail = (error: unknown) => {
+      stop()
+      reject(error)
+    }
+    let isWaiting = false
+    /** The memory is allocated only when the budget has room, because unfinished bodies occupy it as well. */
+    const goOnInRoom = () => {
+      const room = Buffer.allocUnsafeSlow(limit)
+      let at = 0
+      for (const one of chunks) at += one.copy(room, at)
+      chunks = []
+      whole = room
+      payload.resume()
+    }
+    const onData = (chunk: Buffer) => {
+      if (whole) chunk.copy(whole, size)
+      else chunks.push(chunk)
+      size += chunk.length
+      if (size > limit) return fail(tooLarge(limit))
+      // A large body of unannounced length may grow up to the limit, so the limit is reserved.
+      if (!whole && !isWaiting && size > smallOctets) {
+        isWaiting = true
+        payload.pause()
+        enterRoom(limit).then(goOnInRoom, fail)
+      }
+    }
+    const onEnd = () => {
+      stop()
+      resolve(whole ? whole.subarray(0, size) : chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, size))
+    }
+    const onError = () => fail(new ClientLeft())
+    const onClose = () => fail(new ClientLeft())
+    payload.on('data', onData).on('end', onEnd).on('error', onError).on('close', onClose)
+  })
+}
+
+const tooLarge = (limit: number) => new Refusal('payload_too_large', { message: `the body is larger than ${limit / mebibyte} MiB` })

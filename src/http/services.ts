@@ -1,0 +1,71 @@
+/**
+ * Module instances used only by the HTTP entry point: opened and closed with it. Instances shared with other roles of the process are
+ * passed in.
+ */
+import type { Clock, Config, Ids, Log, Random, Secrets, Traces } from '#base'
+import type { Db } from '#db'
+import { openDelayReasons } from '#delivery'
+import { openDomainService } from '#domains'
+import { openKeyRates, openRateLimiter } from '#limits'
+import { openSessions } from '#members'
+import { openGuard, openPost, type Resolver } from '#net'
+import { openRequestLogs } from '#request-logs'
+import type { Tenants } from '#tenants'
+import { openTokens, openTrackHosts, openTrackingEvents } from '#tracking'
+import { openUsage } from '#usage'
+import { openEventStream, openWebhooks } from '#webhooks'
+
+export interface ServicesDeps {
+  db: Db
+  clock: Clock
+  ids: Ids
+  random: Random
+  log: Log
+  traces?: Traces | undefined
+  secrets: Secrets
+  tenants: Tenants
+  resolver: Resolver
+  installation: { version: string }
+  /** Whether this is the only process that authenticates keys, so that rate limits need no shared count. */
+  isAlone: () => boolean
+  config: Pick<
+    Config,
+    'hostname' | 'publicUrl' | 'allowedNetworks' | 'keepEmailDays' | 'relay' | 'providerRules' | 'webhookSignatureHeader'
+  >
+}
+
+export type Services = ReturnType<typeof openServices>
+
+export function openServices({
+  db,
+  clock,
+  ids,
+  random,
+  log,
+  traces,
+  secrets,
+  tenants,
+  resolver,
+  installation,
+  isAlone,
+  config,
+}: ServicesDeps) {
+  const { hostname, allowedNetworks } = config
+  const { version } = installation
+  const rateLimiter = openRateLimiter(clock)
+  const post = openPost({ resolver, guard: openGuard(allowedNetworks), openedNetworks: allowedNetworks, clock })
+  return {
+    requestLogs: openRequestLogs({ db, clock, log, secrets }),
+    trackingEvents: openTrackingEvents({ db, clock, log, ids, keepEmailDays: config.keepEmailDays }),
+    tokens: openTokens(secrets),
+    trackHosts: openTrackHosts({ db, clock }),
+    sessions: openSessions({ db, clock, ids, secrets }),
+    rateLimiter,
+    keyRates: openKeyRates({ db, clock, rateLimiter, isAlone }),
+    shownDomains: openDomainService({ db, clock, ids, secrets, tenants, resolver, hostname }),
+    delayReasons: openDelayReasons({ db, clock, resolver, config }),
+    usage: openUsage({ db, clock }),
+    live: openEventStream({ db, clock }),
+    webhooks: openWebhooks({ db, clock, ids, random, secrets, tenants, post, config, version, traces }),
+  }
+}

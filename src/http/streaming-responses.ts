@@ -1,0 +1,91 @@
+/**
+ * Responses without an end: sent while the caller reads, is still admitted, and the server runs. Their number is bounded per key and per
+ * process. A slow reader slows down the source of the pieces.
+ */
+import { Readable } from 'node:stream'
+import type { FastifyReply } from 'fastify'
+import { type Clock, pause, Refusal } from '#base'
+
+const maxPerKey = 10
+const maxAtOnce = 200
+/** A change of a key is known within 900 ms, and must be in force within a second. */
+const checkEveryMs = 50
+/** Time for the last bytes before the connection is cut, at a lost permission and at an orderly stop. */
+const cutOffAfterMs = 50
+const stopAfterMs = 1000
+
+export interface Stream {
+  credentialId: number
+  /** Ends when `signal` aborts. */
+  pieces: (signal: AbortSignal) => AsyncIterable<string>
+  /** Throws a refusal once the caller may no longer read the stream. */
+  checkAllowed: () => Promise<void>
+}
+
+export interface Streams {
+  /** Refuses `rate_limit_exceeded` if there are too many streams. */
+  send(reply: FastifyReply, stream: Stream): FastifyReply
+  /** Ends all streams and accepts no more. */
+  stop(): void
+}
+
+interface Open {
+  credentialId: number
+  signal: AbortSignal
+  end: (cutAfterMs: number) => void
+}
+
+export function openStreams(clock: Clock): Streams {
+  const open = new Set<Open>()
+  let stopping = false
+
+  const refuseMore = (credentialId: number) => {
+    const own = [...open].filter((one) => one.credentialId === credentialId).length
+    if (own < maxPerKey && open.size < maxAtOnce) return
+    const message =
+      own < maxPerKey ? `this server has ${maxAtOnce} streams open` : `this key has ${maxPerKey} streams open; close one first`
+    throw new Refusal('rate_limit_exceeded', { message, retryAfterSeconds: 1 })
+  }
+
+  const check = async ({ checkAllowed }: Stream, { signal, end }: Open) => {
+    while (!signal.aborted) {
+      await pause(clock, checkEveryMs, signal)
+      // Only a refusal ends the stream. If the check itself fails (5xx), the next one may succeed.
+      await checkAllowed().catch((error: unknown) => error instanceof Refusal && error.status < 500 && end(cutOffAfterMs))
+    }
+  }
+
+  return {
+    send(reply, stream) {
+      refuseMore(stream.credentialId)
+      const { raw } = reply
+      const ended = new AbortController()
+      const one: Open = {
+        credentialId: stream.credentialId,
+        signal: ended.signal,
+        end(cutAfterMs) {
+          ended.abort()
+          clock.after(cutAfterMs, () => raw.destroy())
+        },
+      }
+      open.add(one)
+      raw.once('close', () => {
+        open.delete(one)
+        ended.abort()
+      })
+      if (stopping) one.end(stopAfterMs)
+      void check(stream, one)
+      return (
+        reply
+          .type('text/event-stream; charset=utf-8')
+          // A kept-alive connection would outlive its stream and delay an orderly stop.
+          .headers({ 'cache-control': 'no-store, no-cache, no-transform', 'x-accel-buffering': 'no', connection: 'close' })
+          .send(Readable.from(stream.pieces(one.signal), { objectMode: false }))
+      )
+    },
+    stop() {
+      stopping = true
+      for (const one of open) one.end(stopAfterMs)
+    },
+  }
+}

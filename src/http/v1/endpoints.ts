@@ -1,0 +1,113 @@
+/** Every endpoint of the API, in the contract's order, for the app, the OpenAPI document and the contract tests. */
+import { createCredential, deleteCredential, listCredentialsRoute, retrieveCredential, updateCredential } from './credentials.ts'
+import type { Endpoint } from './define-endpoint.ts'
+import { createDomain, deleteDomainRoute, listDomainsRoute, retrieveDomain, verifyDomain } from './domains.ts'
+import { retrieveEmail } from './email-details.ts'
+import { listDeliveriesEndpoint, listEmailsRoute, retryEmail } from './emails.ts'
+import { streamEvents } from './event-stream.ts'
+import { getLimits } from './limits.ts'
+import { listLogsRoute, retrieveLog } from './logs.ts'
+import {
+  createPlatformWebhook,
+  deletePlatformWebhook,
+  listPlatformWebhooks,
+  retrievePlatformWebhook,
+  testPlatformWebhook,
+  updatePlatformWebhook,
+} from './platform-webhooks.ts'
+import { promoteEmail } from './promote.ts'
+import { sendBatch, sendEmail, sendRaw } from './send-emails.ts'
+import { createSuppression, createSuppressions, deleteSuppression, listSuppressionsRoute, retrieveSuppression } from './suppressions.ts'
+import { createTenant, deleteTenantEndpoint, listTenantsRoute, retrieveTenant, updateTenantEndpoint } from './tenants.ts'
+import { advanceTest, clearTestInbox, listTestInbox } from './test-endpoints.ts'
+import {
+  createTrackDomain,
+  deleteTrackDomain,
+  listTrackDomainsRoute,
+  retrieveTrackDomain,
+  updateTrackDomain,
+  verifyTrackDomainRoute,
+} from './tracking.ts'
+import { exportUsage, listTenantUsage, retrieveTenantSeries, retrieveTenantUsage, retrieveUsage } from './usage.ts'
+import {
+  listPlatformDeliveries,
+  listWebhookDeliveries,
+  replayPlatformDelivery,
+  replayWebhookDelivery,
+  replayWebhookRange,
+  retrievePlatformDelivery,
+  retrieveWebhookDelivery,
+} from './webhook-deliveries.ts'
+import { createWebhook, deleteWebhook, listWebhooksRoute, retrieveWebhook, testWebhook, updateWebhook } from './webhooks.ts'
+
+export const routes: readonly Endpoint[] = [
+  sendEmail,
+  sendBatch,
+  sendRaw,
+  listEmailsRoute,
+  retrieveEmail,
+  listDeliveriesEndpoint,
+  retryEmail,
+  createTenant,
+  listTenantsRoute,
+  retrieveTenant,
+  updateTenantEndpoint,
+  deleteTenantEndpoint,
+  createCredential,
+  listCredentialsRoute,
+  retrieveCredential,
+  updateCredential,
+  deleteCredential,
+  createDomain,
+  listDomainsRoute,
+  retrieveDomain,
+  verifyDomain,
+  deleteDomainRoute,
+  createTrackDomain,
+  listTrackDomainsRoute,
+  retrieveTrackDomain,
+  updateTrackDomain,
+  verifyTrackDomainRoute,
+  deleteTrackDomain,
+  createSuppression,
+  listSuppressionsRoute,
+  createSuppressions,
+  retrieveSuppression,
+  deleteSuppression,
+  createWebhook,
+  listWebhooksRoute,
+  retrieveWebhook,
+  updateWebhook,
+  deleteWebhook,
+  testWebhook,
+  listWebhookDeliveries,
+  retrieveWebhookDelivery,
+  replayWebhookDelivery,
+  replayWebhookRange,
+  createPlatformWebhook,
+  listPlatformWebhooks,
+  retrievePlatformWebhook,
+  updatePlatformWebhook,
+  deletePlatformWebhook,
+  testPlatformWebhook,
+  listPlatformDeliveries,
+  retrievePlatformDelivery,
+  replayPlatformDelivery,
+  retrieveUsage,
+  listTenantUsage,
+  exportUsage,
+  retrieveTenantUsage,
+  retrieveTenantSeries,
+  getLimits,
+  streamEvents,
+  promoteEmail,
+  advanceTest,
+  listTestInbox,
+  clearTestInbox,
+  listLogsRoute,
+  retrieveLog,
+]
+
+/** The paths of an endpoint below /v1: its own, and for both families the same below a tenant. */
+export const pathsOf = ({ path, families }: Pick<Endpoint, 'path' | 'families'>): string[] =>
+  families === 'both' ? [path, `/tenants/{tenantId}${path}`] : [path]

@@ -1,0 +1,77 @@
+/** GET /events/stream (contract 18a): events as server-sent events, each with the body that a webhook would get. */
+import Type from 'typebox'
+import { wrongField } from '#base'
+import type { LogPosition } from '#events'
+import { parsePosition, positionText, type StreamStep, type WebhookEmailEvent, webhookBody, webhookEmailEvents } from '#webhooks'
+import { tenantParameter } from './common-schemas.ts'
+import { streamRoute } from './define-endpoint.ts'
+import { query } from './query-parameters.ts'
+
+/** Reconnection delay sent to readers. */
+const comeBackMs = 2000
+/** Characters per write; also the most that is produced before the reader has read the last write. */
+const pieceLength = 16_384
+
+export const streamEvents = streamRoute({
+  method: 'GET',
+  path: '/events/stream',
+  name: 'events.stream',
+  summary: 'Events as they happen (server-sent events)',
+  permission: 'emails:read',
+  scope: 'organisation or tenant',
+  families: 'organisation',
+  query: query({
+    tenantId: tenantParameter,
+    events: Type.Optional(
+      Type.String({ maxLength: 500, description: `Only these, separated by commas: ${webhookEmailEvents.join(', ')}` }),
+    ),
+    after: Type.Optional(
+      Type.String({
+        maxLength: 50,
+        description: 'The id after which to go on; the header Last-Event-ID wins. Without either: from now on',
+      }),
+    ),
+  }),
+  data: Type.String({
+    description: '`id` is the place in the log, `event` the name of the event, `data` the body that a webhook would get',
+  }),
+  refuses: ['tenant_mismatch', 'not_found'],
+  handle: async ({ query: { events, after }, tenantId, lastEventId }, { live }) => {
+    const wanted = events === undefined ? null : namesIn(events)
+    const from = positionIn('Last-Event-ID', lastEventId) ?? positionIn('after', after) ?? (await live.endOfLog())
+    return async function* (signal) {
+      yield `retry: ${comeBackMs}\n${idLine(from)}\n`
+      for await (const step of live.follow({ after: from, tenantId, events: wanted }, signal)) yield* piecesOf(step)
+    }
+  },
+})
+
+const idLine = (position: LogPosition) => `id: ${positionText(position)}\n`
+
+/** The reader stores an id without data and emits no event, so that a quiet stream also resumes at its position. */
+function* piecesOf({ events, position }: StreamStep): Generator<string> {
+  let piece = events.length === 0 ? `: quiet\n${idLine(position)}\n` : ''
+  for (const one of events) {
+    piece += `${idLine(one.position)}event: ${one.event}\ndata: ${JSON.stringify(webhookBody(one))}\n\n`
+    if (piece.length < pieceLength) continue
+    yield piece
+    piece = ''
+  }
+  if (piece !== '') yield piece
+}
+
+const isTold = (name: string): name is WebhookEmailEvent => (webhookEmailEvents as readonly string[]).includes(name)
+
+function namesIn(text: string): ReadonlySet<WebhookEmailEvent> {
+  const names = text.split(',').map((name) => name.trim())
+  const unknown = names.find((name) => !isTold(name))
+  if (unknown === undefined) return new Set(names.filter(isTold))
+  throw wrongField('events', `has "${unknown.slice(0, 50)}", which is none of ${webhookEmailEvents.join(', ')}`)
+}
+
+function positionIn(field: string, text: string | undefined): LogPosition | undefined {
+  if (text === undefined || text === '') return undefined
+  const position = parsePosition(text)
+  if (position) return position
+  throw wrongField(field, 'must be the id of an event of this stream')
+}

@@ -1,0 +1,229 @@
+/** POST /emails, /emails/batch, /emails/raw (contract 7.4 to 7.6): converts a body to a submission, and accepted emails to `data`. */
+
+import Type, { type Static } from 'typebox'
+import type { AcceptedBatch, AcceptedSubmission, BatchElement, Caller, RawSubmission, ResponseRenderer } from '#accept'
+import { Refusal } from '#base'
+import type { Credential } from '#credentials'
+import { optional, type ScopedCall, tenantFields, tenantInBody } from './common-schemas.ts'
+import { type Call, sendRoute } from './define-endpoint.ts'
+import { fingerprint } from './request-fingerprint.ts'
+import { ErrorObject, errorOf, success } from './response-envelope.ts'
+import { compileSchema, refusalOf } from './validate.ts'
+
+const largestText = 5_242_880
+const AddressText = Type.String({ maxLength: 254, description: 'A bare address' })
+const From = Type.String({ minLength: 1, maxLength: 1000, description: '`addr`, `Name <addr>` or `"Name" <addr>`' })
+
+const Attachment = Type.Object({
+  content: Type.String({ contentEncoding: 'base64', description: 'Standard base64, padding optional; at most 10 MB decoded' }),
+  contentType: Type.String({ minLength: 1, maxLength: 255 }),
+  filename: Type.String({ minLength: 1, maxLength: 255 }),
+  contentId: optional(Type.String({ minLength: 1, maxLength: 250, description: 'Makes the part inline, with this Content-ID' })),
+})
+
+const Metadata = Type.Unsafe<Record<string, string>>({
+  type: 'object',
+  maxProperties: 10,
+  propertyNames: { type: 'string', pattern: '^[a-zA-Z][a-zA-Z0-9_]*$', maxLength: 40 },
+  additionalProperties: { type: 'string', minLength: 1, maxLength: 500 },
+  description: 'At most 4096 octets as JSON; in every webhook about the email, never in the message',
+})
+
+const Headers = Type.Unsafe<Record<string, string>>({
+  type: 'object',
+  maxProperties: 50,
+  propertyNames: { type: 'string', minLength: 1, maxLength: 76 },
+  additionalProperties: { type: 'string', maxLength: 998 },
+})
+
+/** Fields of a single send and of a batch element. */
+const messageFields = {
+  to: Type.Array(AddressText, { minItems: 1, maxItems: 50 }),
+  subject: Type.String({ minLength: 1, maxLength: 998 }),
+  cc: optional(Type.Array(AddressText, { maxItems: 50 })),
+  bcc: optional(Type.Array(AddressText, { maxItems: 50 })),
+  replyTo: optional(AddressText),
+  html: optional(Type.String({ maxLength: largestText })),
+  text: optional(Type.String({ maxLength: largestText, description: 'Made from html when absent' })),
+  tag: optional(Type.String({ maxLength: 1000 })),
+  headers: optional(Headers),
+  attachments: optional(Type.Array(Attachment, { maxItems: 100 })),
+  metadata: optional(Metadata),
+  unsubscribe: optional(
+    Type.Boolean({ description: 'true: with one-click List-Unsubscribe headers (RFC 8058); needs exactly one recipient' }),
+  ),
+}
+
+const SendEmail = Type.Object({ from: From, ...messageFields, ...tenantFields })
+
+const MessageIds = Type.Unsafe<Record<string, { id: string }>>({
+  type: 'object',
+  additionalProperties: { type: 'object', properties: { id: { type: 'string' } }, required: ['id'] },
+  description: 'Email of each recipient, cc and bcc included',
+})
+
+export const SentEmail = Type.Object({
+  id: Type.String({ description: 'The email of the first recipient' }),
+  tenantId: Type.String(),
+  messageId: Type.String(),
+  to: Type.Array(Type.String()),
+  status: Type.Unsafe<'pending'>({ type: 'string', enum: ['pending', 'sent'] }),
+  sandbox: Type.Optional(Type.Boolean()),
+  messages: MessageIds,
+})
+
+export const sendRefusals = [
+  'invalid_email_format',
+  'domain_not_verified',
+  'payload_too_large',
+  'invalid_idempotency_key',
+  'idempotency_key_reused',
+  'idempotency_in_progress',
+  'tenant_mismatch',
+  'tenant_suspended',
+  'tenant_archived',
+  'not_found',
+] as const
+
+const sends = { permission: 'emails:send', scope: 'organisation or tenant', families: 'organisation' } as const
+
+export const sendEmail = sendRoute({
+  method: 'POST',
+  path: '/emails',
+  name: 'emails.send',
+  summary: 'Send one email',
+  ...sends,
+  body: SendEmail,
+  data: SentEmail,
+  refuses: [...sendRefusals, 'sandbox_recipient_not_allowed', 'sandbox_limit_exceeded'],
+  handle: (call, { accept }) =>
+    accept.send(tenantOf(call), call.body, callerOf(call.credential), responseFor(call, '/v1/emails', sentToWire)),
+})
+
+const BatchEmail = Type.Object(messageFields)
+
+/** Elements are validated one by one, because an invalid one fails only itself. */
+const SendBatch = Type.Object({
+  from: From,
+  emails: Type.Unsafe<Record<string, unknown>[]>({ type: 'array', minItems: 1, maxItems: 100, items: { type: 'object' } }),
+  ...tenantFields,
+})
+
+const BatchSent = Type.Object({
+  total: Type.Integer(),
+  accepted: Type.Integer(),
+  failed: Type.Integer(),
+  messages: MessageIds,
+  tenantId: Type.String(),
+  sandbox: Type.Optional(Type.Boolean()),
+  results: Type.Array(
+    Type.Object({
+      index: Type.Integer(),
+      status: Type.Unsafe<'accepted' | 'failed'>({ type: 'string', enum: ['accepted', 'failed'] }),
+      id: Type.Optional(Type.String()),
+      messages: Type.Optional(MessageIds),
+      error: Type.Optional(ErrorObject()),
+    }),
+    { description: 'One for each element, in order' },
+  ),
+})
+
+const batchEmailProblems = compileSchema(BatchEmail)
+
+export const sendBatch = sendRoute({
+  method: 'POST',
+  path: '/emails/batch',
+  name: 'emails.sendBatch',
+  summary: 'Send up to 100 emails',
+  ...sends,
+  body: SendBatch,
+  documentedBody: Type.Object({ ...SendBatch.properties, emails: Type.Array(BatchEmail, { minItems: 1, maxItems: 100 }) }),
+  data: BatchSent,
+  refuses: [...sendRefusals, 'sandbox_recipient_not_allowed', 'sandbox_limit_exceeded'],
+  handle: (call, { accept }) =>
+    accept.sendBatch(
+      tenantOf(call),
+      call.body.from,
+      call.body.emails.map(readElement),
+      callerOf(call.credential),
+      responseFor(call, '/v1/emails/batch', batchToWire),
+    ),
+})
+
+const SendRaw = Type.Object({
+  from: From,
+  to: messageFields.to,
+  rawMessage: Type.String({ contentEncoding: 'base64', description: 'An RFC 5322 message, at most 14 MB decoded' }),
+  bounce: optional(Type.Boolean({ description: 'true: sent with the empty return path' })),
+  ...tenantFields,
+})
+
+export const sendRaw = sendRoute({
+  method: 'POST',
+  path: '/emails/raw',
+  name: 'emails.sendRaw',
+  summary: 'Send a message of your own making',
+  ...sends,
+  body: SendRaw,
+  data: SentEmail,
+  refuses: [...sendRefusals, 'invalid_raw_message'],
+  handle: (call, { accept }) =>
+    accept.sendRaw(tenantOf(call), rawOf(call.body), callerOf(call.credential), responseFor(call, '/v1/emails/raw', sentToWire)),
+})
+
+/** Only known fields are passed on; others are ignored. */
+const rawOf = ({ from, to, rawMessage, bounce }: Static<typeof SendRaw>): RawSubmission => ({ from, to, rawMessage, bounce })
+
+export const callerOf = ({ id, tenantId, mode }: Credential): Caller => ({ credentialId: id, tenantId, mode })
+
+/** The body's tenant takes precedence over the query's. */
+const tenantOf = ({ body, credential, tenantId }: ScopedCall) => tenantInBody(body, credential) ?? tenantId
+
+const idempotencyKey = /^[\w\-.~]{1,255}$/
+
+export function responseFor<Result>(
+  call: Call<string, unknown, unknown>,
+  path: string,
+  toWire: (result: Result) => unknown,
+): ResponseRenderer<Result> {
+  const render = (result: Result) => Buffer.from(success(toWire(result), call.requestId))
+  const key = call.idempotencyKey
+  if (key === undefined) return { render }
+  if (!idempotencyKey.test(key)) {
+    const message = 'Idempotency-Key must have 1 to 255 characters of A-Z a-z 0-9 _ - . ~'
+    throw new Refusal('invalid_idempotency_key', { field: 'Idempotency-Key', message })
+  }
+  const known = call.fingerprint?.path === path ? call.fingerprint.sha256 : undefined
+  return { render, idempotency: { key, fingerprint: known ?? fingerprint('POST', path, call.body) } }
+}
+
+function readElement(element: Record<string, unknown>, index: number): BatchElement {
+  const problems = batchEmailProblems(element, `emails[${index}]`)
+  if (problems.length === 0) return { submission: element as unknown as Static<typeof BatchEmail> }
+  const recipients = [element.to, element.cc, element.bcc].flatMap((list) => (Array.isArray(list) ? [list.length] : []))
+  return { refused: refusalOf(problems), recipients: recipients.reduce((sum, one) => sum + one, 0) }
+}
+
+const messagesOf = (emails: AcceptedSubmission['emails']) => Object.fromEntries(emails.map(({ id, recipient }) => [recipient, { id }]))
+
+export function sentToWire({ id, tenantId, messageId, to, sandbox, emails }: AcceptedSubmission): Static<typeof SentEmail> {
+  return { id, tenantId, messageId, to: [...to], status: 'pending', ...(sandbox ? { sandbox } : {}), messages: messagesOf(emails) }
+}
+
+function batchToWire({ tenantId, sandbox, results }: AcceptedBatch): Static<typeof BatchSent> {
+  const accepted = results.flatMap((one) => ('accepted' in one ? one.accepted.emails : []))
+  const count = results.filter((one) => 'accepted' in one).length
+  return {
+    total: results.length,
+    accepted: count,
+    failed: results.length - count,
+    messages: messagesOf(accepted),
+    tenantId,
+    ...(sandbox ? { sandbox } : {}),
+    results: results.map((one, index) =>
+      'accepted' in one
+        ? { index, status: 'accepted', id: one.accepted.id, messages: messagesOf(one.accepted.emails) }
+        : { index, status: 'failed', error: errorOf(one.refused) },
+    ),
+  }
+}

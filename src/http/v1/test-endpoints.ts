@@ -1,0 +1,158 @@
+/**
+ * /test/… (contract 18a): the received test mail, and a test clock that callers can advance. For test keys, and for people in the
+ * dashboard.
+ */
+import Type, { type Static } from 'typebox'
+import { emailIdTimeMs, pause, Refusal, wrongField } from '#base'
+import type { Credential } from '#credentials'
+import { advanceTestClock, rebuildMessage } from '#delivery'
+import { clearInbox, decodeContent, findContentBody, type InboxFilter, listInbox, newestInInbox, type ReceivedEmail } from '#emails'
+import { linksOf, parseAddress, readMessage } from '#mail'
+import { openTokens } from '#tracking'
+import { nullable, pageFields, readInstant, tenantFields, tenantNamedIn, tenantParameter } from './common-schemas.ts'
+import { type ApiDeps, listRoute, route } from './define-endpoint.ts'
+import { query } from './query-parameters.ts'
+
+const maxWaitSeconds = 25
+const lookEveryMs = 200
+const maxAdvanceSeconds = 30 * 86_400
+/** Shorter than the time limit of a request. */
+const advanceWithinMs = 25_000
+
+function refuseLive(credential: Credential): void {
+  // A person is neither test nor live, and sees mail of both kinds of keys.
+  if (credential.mode === 'test' || 'role' in credential) return
+  throw new Refusal('permission_denied', { message: 'only test keys may do this', suggestion: 'Use a key that begins with svc_test_' })
+}
+
+const InboxItem = Type.Object({
+  id: Type.String({ description: 'The same as emailId' }),
+  emailId: Type.String(),
+  to: Type.String({ description: 'The recipient' }),
+  from: Type.String(),
+  subject: Type.String(),
+  html: nullable(Type.String({ description: 'As it was sent; null: none' })),
+  text: Type.String({ description: 'As it was sent' }),
+  links: Type.Array(Type.String(), { description: 'Those of html, then those of text, each once' }),
+  receivedAt: Type.String({ format: 'date-time', description: "By the tenant's test clock" }),
+})
+
+export const listTestInbox = listRoute({
+  method: 'GET',
+  path: '/test/inbox',
+  name: 'test.inbox.list',
+  summary: 'Mail that was sent with test keys and received, newest first; waits for it',
+  permission: 'emails:read',
+  scope: 'organisation or tenant',
+  families: 'organisation',
+  query: query({
+    ...pageFields,
+    to: Type.Optional(Type.String({ description: 'Recipient address' })),
+    search: Type.Optional(Type.String({ maxLength: 200, description: 'Part of the recipient, the sender or the subject' })),
+    wait: Type.Integer({
+      minimum: 0,
+      maximum: maxWaitSeconds,
+      default: 0,
+      description: 'Seconds to wait for mail that matches and comes after the request, or with since is there already',
+    }),
+    since: Type.Optional(
+      Type.String({ description: 'An email id: that email and those accepted after it. Unix seconds or ISO 8601: accepted then or later' }),
+    ),
+    tenantId: tenantParameter,
+  }),
+  data: InboxItem,
+  refuses: ['invalid_email_format', 'tenant_mismatch', 'not_found'],
+  handle: async ({ query, tenantId, credential }, deps) => {
+    refuseLive(credential)
+    const { db, clock } = deps
+    const filter = {
+      tenantId,
+      recipient: query.to === undefined ? undefined : addressOf(query.to),
+      search: query.search,
+      since: query.since === undefined ? undefined : sinceOf(query.since),
+    }
+    if (query.wait > 0) await comes(filter, query.wait * 1000, deps)
+    const { emails, total } = await listInbox(db, filter, { number: query.page, size: query.perPage }, clock.nowMs())
+    const items: Static<typeof InboxItem>[] = []
+    // One after another: a hundred large messages at once would need gigabytes.
+    for (const email of emails) items.push(await itemToWire(email, deps))
+    return { items, page: query.page, perPage: query.perPage, total }
+  },
+})
+
+/** Waits for new mail, or with `since` for any mail since then; or until the time is up. */
+async function comes(filter: InboxFilter, forMs: number, { db, clock }: Pick<ApiDeps, 'db' | 'clock'>): Promise<void> {
+  const untilMs = clock.monotonicMs() + forMs
+  const newest = () => newestInInbox(db, filter, clock.nowMs())
+  const known = filter.since === undefined ? await newest() : 0
+  while ((await newest()) <= known && clock.monotonicMs() < untilMs) await pause(clock, lookEveryMs)
+}
+
+const sinceOf = (text: string): Date | string =>
+  emailIdTimeMs(text) === undefined ? readInstant('since', text, 'an email id, unix seconds') : text
+
+export const clearTestInbox = route({
+  method: 'DELETE',
+  path: '/test/inbox',
+  name: 'test.inbox.clear',
+  summary: 'Clear the inbox; the emails stay in the list of emails',
+  permission: 'emails:read',
+  scope: 'organisation or tenant',
+  families: 'organisation',
+  query: query({ tenantId: tenantParameter }),
+  data: Type.Object({ deleted: Type.Integer() }),
+  refuses: ['tenant_mismatch', 'not_found'],
+  handle: async ({ tenantId, credential }, { db, clock }) => {
+    refuseLive(credential)
+    return { deleted: await clearInbox(db, tenantId, clock.nowMs()) }
+  },
+})
+
+export const advanceTest = route({
+  method: 'POST',
+  path: '/test/advance',
+  name: 'test.advance',
+  summary: "Move a tenant's test clock forward; answers once everything has happened that is due by then",
+  permission: 'emails:send',
+  scope: 'organisation or tenant',
+  families: 'organisation',
+  body: Type.Object({ seconds: Type.Integer({ minimum: 1, maximum: maxAdvanceSeconds }), ...tenantFields }),
+  data: Type.Object({
+    now: Type.String({
+      format: 'date-time',
+      description: 'What the test clock shows; less than asked for when 25 seconds were not enough',
+    }),
+  }),
+  refuses: ['tenant_mismatch', 'not_found'],
+  handle: async (call, deps) => {
+    refuseLive(call.credential)
+    const tenantId = (await tenantNamedIn(call, deps.tenants)) ?? (await deps.tenants.default()).id
+    return { now: (await advanceTestClock(deps, tenantId, call.body.seconds * 1000, advanceWithinMs)).toISOString() }
+  },
+})
+
+function addressOf(text: string): string {
+  const address = parseAddress(text)
+  if (!address) throw wrongField('to', 'is not an email address', 'invalid_email_format')
+  return address.text
+}
+
+/** Reads the sent message; empty if its content is past its retention. */
+async function itemToWire(email: ReceivedEmail, { db, secrets }: Pick<ApiDeps, 'db' | 'secrets'>): Promise<Static<typeof InboxItem>> {
+  const body = await findContentBody(db, email)
+  const recipient = { tenantId: email.tenantId, emailId: email.id }
+  const read = body
+    ? readMessage(rebuildMessage(decodeContent(body), recipient, openTokens(secrets)).octets)
+    : { html: undefined, text: undefined }
+  return {
+    id: email.id,
+    emailId: email.id,
+    to: email.recipient,
+    from: email.fromHeader,
+    subject: email.subject,
+    html: read.html ?? null,
+    text: read.text ?? '',
+    links: linksOf(read),
+    receivedAt: email.receivedAt.toISOString(),
+  }
+}

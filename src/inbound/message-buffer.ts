@@ -1,0 +1,75 @@
+/** Collects a message's bytes within a memory budget for all messages being received and accepted. */
+import type { SMTPServerDataStream } from 'smtp-server/lib/types.js'
+import { ReplyError, tryLater } from './smtp-replies.ts'
+
+/** Budget for all messages in this process, in bytes. */
+const roomOctets = 268_435_456
+/** Most messages are smaller. */
+const firstOctets = 16_384
+
+export interface MemoryBudget {
+  /** Whether the budget had room; the caller returns it. */
+  take(octets: number): boolean
+  giveBack(octets: number): void
+}
+
+export function openMemoryBudget(capacity = roomOctets): MemoryBudget {
+  let free = capacity
+  return {
+    take(octets) {
+      if (octets > free) return false
+      free -= octets
+      return true
+    },
+    giveBack(octets) {
+      free += octets
+    },
+  }
+}
+
+/**
+ * Passes the whole message to `use` and returns its memory to the budget afterwards. Bytes above `largest` are discarded, and the message
+ * is refused (552). Without memory it is refused with 452. Rejects if the connection ends first, when no client can receive a reply.
+ */
+export async function collect<T>(
+  stream: SMTPServerDataStream,
+  { largest, room }: { largest: number; room: MemoryBudget },
+  use: (octets: Buffer) => Promise<T>,
+): Promise<T> {
+  let held = 0
+  let kept = Buffer.alloc(0)
+  let refused: ReplyError | undefined
+  const drop = (reply: ReplyError) => {
+    refused = reply
+    kept = Buffer.alloc(0)
+    room.giveBack(held)
+    held = 0
+  }
+  /** One buffer: a client may send single octets, and a chunk for each would take a hundred times the memory. */
+  const keep = (chunk: Buffer) => {
+    const end = held + chunk.length
+    if (end > kept.length) {
+      const larger = Buffer.allocUnsafeSlow(Math.min(largest, Math.max(firstOctets, 2 * end)))
+      kept.copy(larger, 0, 0, held)
+      kept = larger
+    }
+    chunk.copy(kept, held)
+    held = end
+  }
+  try {
+    await new Promise<void>((resolve, reject) => {
+      stream.on('data', (chunk: Buffer) => {
+        if (refused) return
+        if (held + chunk.length > largest) drop(new ReplyError(552, '5.3.4', `Message is larger than ${largest} octets`))
+        else if (!room.take(chunk.length)) drop(new ReplyError(452, '4.3.1', 'No room for this message now, try again later'))
+        else keep(chunk)
+      })
+      stream.once('end', resolve)
+      for (const end of ['error', 'close']) stream.once(end, () => reject(tryLater()))
+    })
+    if (refused) throw refused
+    return await use(kept.subarray(0, held))
+  } finally {
+    room.giveBack(held)
+  }
+}

@@ -1,0 +1,249 @@
+/**
+ * An SMTP port: counts connections, provides TLS, and passes each client step to a `Backend`, whose result is sent as the reply. Protocol
+ * states and parsing come from the library (smtp-server); smtp-session.ts holds the changes to them.
+ */
+import type { AddressInfo, Socket } from 'node:net'
+import type { TLSSocket } from 'node:tls'
+import type { SMTPConnectionOptions } from 'smtp-server/lib/smtp-connection.js'
+import { SMTPServer } from 'smtp-server/lib/smtp-server.js'
+import type { SMTPServerAddress, SMTPServerOptions, SMTPServerSession } from 'smtp-server/lib/types.js'
+import { type Clock, type Log, networkOf, portTaken } from '#base'
+import type { Certificate } from './certificate.ts'
+import { collect, type MemoryBudget } from './message-buffer.ts'
+import { ReplyError, replyTo, tryLater } from './smtp-replies.ts'
+import { Conversation, type ConversationBounds } from './smtp-session.ts'
+
+export interface Visit<Login> {
+  id: string
+  /** The client's address. */
+  address: string
+  secure: boolean
+  login: Login
+  /** Empty: the null reverse-path. */
+  from: string
+  recipients: readonly string[]
+}
+
+/** Decides each step. An exception is sent to the client: a Reply or a Refusal unchanged, any other as 451. */
+export interface Backend<Login> {
+  /** If absent, AUTH is not offered, and every `login` is undefined. */
+  authenticate?(userName: string, key: string, address: string): Promise<Login>
+  sender(visit: Visit<Login>): Promise<void>
+  recipient(address: string, visit: Visit<Login>): Promise<void>
+  /** Once it resolves, the server is responsible for the message; its result is sent after 250. */
+  message(octets: Buffer, visit: Visit<Login>): Promise<string>
+}
+
+export interface ListenerLimits extends ConversationBounds {
+  connections: number
+  connectionsPerNetwork: number
+  largestOctets: number
+  recipients: number
+}
+
+export interface ListenerOptions<Login> {
+  host: string
+  port: number
+  /** The setting that configures the port. */
+  setting: string
+  /** The host name in the greeting. */
+  hostname: string
+  tls: 'starttls' | 'implicit'
+  certificate: Certificate
+  backend: Backend<Login>
+  bounds: ListenerLimits
+  room: MemoryBudget
+  clock: Clock
+  log: Log
+}
+
+export interface OpenListener {
+  port: number
+  useCertificate(certificate: Certificate): void
+  /** Completes messages already being received; other clients get 421. */
+  stop(): Promise<void>
+}
+
+const handshakeWithinMs = 30_000
+const commandWithinMs = 10_000
+/** Longer than the 30 s for which a message waits for another one with the same idempotency key. */
+const messageWithinMs = 35_000
+const idleMs = 300_000
+const stopWithinMs = 30_000
+const oldestTls = 'TLSv1.2'
+/** Parameters of the extensions offered on any port, and AUTH, which is harmless. */
+const senderParameters = ['SIZE', 'BODY', 'SMTPUTF8', 'RET', 'ENVID', 'AUTH']
+const recipientParameters = ['NOTIFY', 'ORCPT']
+const neverOffered = ['WIZ', 'SHELL', 'KILL', 'XCLIENT', 'XFORWARD']
+
+class Server extends SMTPServer {
+  readonly conversations = new WeakMap<SMTPServerSession, Conversation>()
+  readonly #bounds: ListenerLimits
+  readonly #clock: Clock
+  /** Connections by network. */
+  readonly #open = new Map<string, number>()
+  readonly #leaves = new WeakMap<Socket, () => void>()
+
+  constructor(options: SMTPServerOptions, facts: { bounds: ListenerLimits; clock: Clock }) {
+    super(options)
+    this.#bounds = facts.bounds
+    this.#clock = facts.clock
+  }
+
+  override connect(socket: Socket | TLSSocket, options?: SMTPConnectionOptions | null): void {
+    const upgraded = (plain: Socket) => this.#leaveAtEndOf(plain)
+    const conversation = new Conversation(this, socket, options, { clock: this.#clock, bounds: this.#bounds, upgraded })
+    this.connections.add(conversation)
+    this.conversations.set(conversation.session, conversation)
+    conversation.on('error', (error) => this.emit('error', error))
+    conversation.init()
+  }
+
+  #leaveAtEndOf(socket: Socket): void {
+    socket.once('close', () => this.#leaves.get(socket)?.())
+  }
+
+  /** The first check of every connection, before TLS costs any work. */
+  override _acceptSocket(socket: Socket, handshake: boolean): (() => void) | false {
+    const network = networkOf(socket.remoteAddress ?? '')
+    const count = (this.#open.get(network) ?? 0) + 1
+    const isFull = this.connections.size + this._pendingSockets.size >= this.#bounds.connections
+    if (count > this.#bounds.connectionsPerNetwork || isFull) {
+      socket.on('error', () => {})
+      if (!handshake) socket.write('421 4.7.0 Too many connections, try again later\r\n')
+      socket.destroySoon()
+      return false
+    }
+    this.#open.set(network, count)
+    this.#leaves.set(socket, () => {
+      this.#leaves.delete(socket)
+      const left = (this.#open.get(network) ?? 1) - 1
+      if (left === 0) this.#open.delete(network)
+      else this.#open.set(network, left)
+    })
+    this.#leaveAtEndOf(socket)
+    if (handshake) {
+      const cancel = this.#clock.after(handshakeWithinMs, () => this._pendingSockets.get(socket)?.destroy())
+      socket.once('close', cancel)
+    }
+    return super._acceptSocket(socket, handshake)
+  }
+}
+
+export async function openListener<Login>(options: ListenerOptions<Login>): Promise<OpenListener> {
+  const { backend, bounds, clock, log, certificate } = options
+  const takesLogins = 'authenticate' in backend
+  let stopping = false
+
+  /** Runs the client's step in the backend within the time limit, then starts the limit of the next step. */
+  const put = <T>(
+    session: SMTPServerSession,
+    work: () => Promise<T>,
+    withinMs: number,
+    answer: (error: ReplyError | null, result?: T) => void,
+  ) => {
+    const conversation = server.conversations.get(session)
+    const settle = (error: unknown, result?: T) => {
+      const reply = error === null ? null : (replyTo(error) ?? tryLater())
+      if (error !== null && !replyTo(error)) log.warn({ err: error, conversation: session.id }, 'a step of a conversation failed')
+      answer(reply, result)
+      conversation?.allow('stepMs')
+      if (reply?.closes) conversation?.send(421, '4.7.0 Closing connection')
+      if (stopping) setImmediate(() => conversation?.leaveUnlessBusy())
+    }
+    within(work(), withinMs, clock).then(
+      (result) => settle(null, result),
+      (error: unknown) => settle(error),
+    )
+  }
+
+  const visitOf = (session: SMTPServerSession, from: string): Visit<Login> => ({
+    id: session.id,
+    address: session.remoteAddress,
+    secure: session.secure,
+    login: session.user as Login,
+    from,
+    recipients: session.envelope.rcptTo.map((one) => one.address),
+  })
+  const senderOf = ({ envelope }: SMTPServerSession) => (envelope.mailFrom ? envelope.mailFrom.address : '')
+
+  const server = new Server(
+    {
+      ...certificate,
+      minVersion: oldestTls,
+      secure: options.tls === 'implicit',
+      name: options.hostname,
+      heloResponse: '%s',
+      size: bounds.largestOctets,
+      disabledCommands: takesLogins ? neverOffered : [...neverOffered, 'AUTH'],
+      authMethods: ['PLAIN', 'LOGIN'],
+      hideENHANCEDSTATUSCODES: false,
+      hideDSN: !takesLogins,
+      disableReverseLookup: true,
+      logger: false,
+      socketTimeout: idleMs,
+      closeTimeout: stopWithinMs,
+      maxRecipients: bounds.recipients,
+      onAuth({ username = '', password }, session, done) {
+        const work = async () => backend.authenticate?.(username, password ?? '', session.remoteAddress)
+        put(session, work, commandWithinMs, (error, user) => done(error, { user }))
+      },
+      onMailFrom({ address, args }, session, done) {
+        const work = async () => {
+          refuseUnknown(args, senderParameters)
+          await backend.sender(visitOf(session, address))
+        }
+        put(session, work, commandWithinMs, done)
+      },
+      onRcptTo({ address, args }, session, done) {
+        const work = async () => {
+          refuseUnknown(args, recipientParameters)
+          await backend.recipient(address, visitOf(session, senderOf(session)))
+        }
+        put(session, work, commandWithinMs, done)
+      },
+      onData(stream, session, done) {
+        server.conversations.get(session)?.allow('messageMs')
+        const visit = visitOf(session, senderOf(session))
+        const use = (octets: Buffer) => within(backend.message(octets, visit), messageWithinMs, clock)
+        put(
+          session,
+          () => collect(stream, { largest: bounds.largestOctets, room: options.room }, use),
+          bounds.messageMs + messageWithinMs,
+          done,
+        )
+      },
+    },
+    { bounds, clock },
+  )
+  server.on('error', (error) => log.debug({ err: error }, 'a connection failed'))
+  const port = await new Promise<number>((resolve, reject) => {
+    server.server.once('error', (error) => reject(portTaken(error, options.setting, options)))
+    server.listen(options.port, options.host, () => resolve((server.server.address() as AddressInfo).port))
+  })
+  return {
+    port,
+    useCertificate: (changed) => server.updateSecureContext({ ...changed }),
+    stop() {
+      stopping = true
+      return new Promise((resolve) => {
+        server.close(() => resolve())
+        for (const conversation of server.connections) if (conversation instanceof Conversation) conversation.leaveUnlessBusy()
+      })
+    },
+  }
+}
+
+/** RFC 5321 section 4.1.1.11: a client that requests an unsupported parameter, such as REQUIRETLS, must not assume that it was honoured. */
+function refuseUnknown(given: SMTPServerAddress['args'], known: readonly string[]): void {
+  if (Object.keys(given || {}).some((name) => !known.includes(name)))
+    throw new ReplyError(555, '5.5.4', 'Parameter is not one of those offered')
+}
+
+/** Returns the result of `work`, or a temporary failure after the limit. The work continues, because a commit is never cancelled. */
+function within<T>(work: Promise<T>, limitMs: number, clock: Clock): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const cancel = clock.after(limitMs, () => reject(tryLater()))
+    work.then(resolve, reject).finally(cancel)
+  })
+}

@@ -1,0 +1,120 @@
+/**
+ * One client's SMTP session: the library's connection with additions. The whole stream is strict, replies use the contract's codes, and
+ * time and errors are bounded.
+ */
+import type { Socket } from 'node:net'
+import type { TLSSocket } from 'node:tls'
+import { SMTPConnection, type SMTPConnectionOptions } from 'smtp-server/lib/smtp-connection.js'
+import type { SMTPServer } from 'smtp-server/lib/smtp-server.js'
+import type { SMTPStream } from 'smtp-server/lib/smtp-stream.js'
+import type { Clock } from '#base'
+import { type StreamFault, StrictStream } from './strict-stream.ts'
+
+/** RFC 4954 section 4.5.3 requires 12,288 octets for AUTH. */
+const maxCommandOctets = 16_384
+
+export interface ConversationBounds {
+  /** Until the client's first command. */
+  firstMs: number
+  /** Between two steps of a transaction (RFC 5321 section 4.5.3.2.7). */
+  stepMs: number
+  /** For a whole message. */
+  messageMs: number
+  /** Error replies before the session is closed. */
+  errors: number
+  /** Otherwise the greeting is delayed; a client that talks before it is not a mail server. */
+  greetAtOnce: boolean
+}
+
+const startsWithCode = /^[245]\.\d{1,3}\.\d{1,3} /
+
+export class Conversation extends SMTPConnection {
+  readonly #clock: Clock
+  readonly #bounds: ConversationBounds
+  readonly #upgraded: (plain: Socket) => void
+  #errors = 0
+  #cancel = () => {}
+
+  constructor(
+    server: SMTPServer,
+    socket: Socket | TLSSocket,
+    options: SMTPConnectionOptions | null | undefined,
+    facts: { clock: Clock; bounds: ConversationBounds; upgraded: (plain: Socket) => void },
+  ) {
+    super(server, socket, options)
+    this.#clock = facts.clock
+    this.#bounds = facts.bounds
+    this.#upgraded = facts.upgraded
+    this.allow('firstMs')
+  }
+
+  /** Sets the time limit of the next step. */
+  allow(step: 'firstMs' | 'stepMs' | 'messageMs'): void {
+    this.#cancel()
+    if (this._closed || this._closing) return
+    const end = () => {
+      // While the server is slow to answer, the client's time does not run out.
+      if (this._handlerPending || (this._dataStream && this._parser && !this._parser._dataMode)) this.allow('stepMs')
+      else this.send(421, '4.4.2 Too slow, closing connection')
+    }
+    this.#cancel = this.#clock.after(this.#bounds[step], end)
+  }
+
+  /** Ends the session unless a transaction has been fully received, which is still answered. */
+  leaveUnlessBusy(): void {
+    if (!this._dataStream && !this._handlerPending && !this._closing) this.send(421, '4.3.2 Shutting down, try again later')
+  }
+
+  override init(): void {
+    if (!this.#bounds.greetAtOnce) return super.init()
+    this._setListeners(() => this.connectionReady())
+  }
+
+  /** The library removes all listeners from the socket that TLS uses, including those of other owners. */
+  override upgrade(callback: () => void, secureCallback?: () => void): void {
+    const plain = this._socket
+    super.upgrade(callback, secureCallback)
+    this.#upgraded(plain)
+  }
+
+  override _createParser(): SMTPStream {
+    const parser = new StrictStream(maxCommandOctets, (fault) => this.#breakOff(fault))
+    parser.oncommand = (command, next) => this._onCommand(command, next)
+    parser.on('error', (error) => this.send(421, `4.5.2 ${error.message}`))
+    return parser
+  }
+
+  #breakOff(fault: StreamFault): void {
+    if (fault === 'content before 354') this.send(503, '5.5.0 Content came before it was asked for')
+    else if (this._dataStream) this.send(550, '5.6.0 Message has a bare CR or LF, lines end with CRLF')
+    else this.send(500, '5.5.2 Command has a bare CR or LF, lines end with CRLF')
+    this.close()
+  }
+
+  override send(code: number, data?: string | string[] | null, context?: string | false): void {
+    const said = this.#inOurWords(code, data, context)
+    const isCoded = typeof said.data === 'string' && startsWithCode.test(said.data)
+    super.send(said.code, said.data, isCoded ? false : context)
+    if (code < 400 || code === 421) return
+    this.#errors++
+    if (this.#errors > this.#bounds.errors) super.send(421, '4.7.0 Too many errors, closing connection', false)
+  }
+
+  #inOurWords(code: number, data: string | string[] | null | undefined, context: string | false | undefined) {
+    // A client that sees AUTH before TLS may send the password unencrypted.
+    if (Array.isArray(data)) return { code, data: this.secure ? data : data.filter((line) => !line.startsWith('AUTH ')) }
+    if (code === 538 || (code === 530 && !this.secure)) return { code: 530, data: '5.7.0 Must issue a STARTTLS command first' }
+    if (code === 501 && context === 'MAILBOX_SYNTAX_ERROR') return { code: 553, data: '5.1.3 Not an address that mail can be sent to' }
+    return { code, data }
+  }
+
+  override _onClose(): void {
+    this.#cancel()
+    super._onClose()
+  }
+
+  override close(): void {
+    this.#cancel()
+    super.close()
+  }
+}

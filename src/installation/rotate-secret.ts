@@ -1,0 +1,149 @@
+/**
+ * Rotates the secret while the service runs: all processes get the new secret, then seal with it; existing values are resealed; finally it
+ * becomes the database's secret. The steps are stored, so that an interrupted command resumes. Signatures under the old secret stay valid,
+ * because the new secret opens it.
+ */
+import { type Clock, fingerprintOf, pause, type Secrets } from '#base'
+import { sealedOfCredentials } from '#credentials'
+import { type Db, type SealedColumns, sql, type Tx } from '#db'
+import { sealedOfDomains } from '#domains'
+import { sealedOfMembers } from '#members'
+import { sealedOfRequestLogs } from '#request-logs'
+import { findOrganisation, saveSecretFingerprint } from '#tenants'
+import { sealedOfWebhooks } from '#webhooks'
+import { findRotation, openRing, type Rotation, seal } from './known-secrets.ts'
+
+/** Every sealed column in the database, except the secrets themselves. A test compares it with the schema. @public */
+export const sealedEverywhere: readonly SealedColumns[] = [
+  ...sealedOfDomains,
+  ...sealedOfMembers,
+  ...sealedOfCredentials,
+  ...sealedOfWebhooks,
+  ...sealedOfRequestLogs,
+]
+
+const rotationLock = 7_305_056
+/** Several times the time that a process takes to notice a step. */
+const settleMs = 4000
+
+const tryLock = sql<{ taken: boolean }>`
+  select pg_try_advisory_lock($1::bigint) as taken`
+
+const beginRotation = sql`
+  insert into secret_rotation (old_fingerprint, new_fingerprint, step, began_at)
+  values ($1, $2, 'announced', $3)
+  on conflict (only_one) do update
+  set old_fingerprint = excluded.old_fingerprint, new_fingerprint = excluded.new_fingerprint, step = excluded.step, began_at = excluded.began_at`
+
+const saveStep = sql`
+  update secret_rotation
+  set step = $1`
+
+const deleteOpenedBy = sql`
+  delete from secrets
+  where opened_by = $1`
+
+export interface RotateDeps {
+  db: Db
+  clock: Clock
+  secrets: Secrets
+  /** The new secret, if it was given. */
+  wanted: string | undefined
+  /** Creates it otherwise. */
+  makeNew: () => string
+  /** Replaces the stored secret of the installation. */
+  keepNew: (secret: string) => void
+  /** Called after each step with a line for the operator. */
+  progress: (line: string) => void
+  /** Tests end the command here. */
+  failpoint?: ((place: string) => void) | undefined
+}
+
+interface Rotated {
+  resumed: boolean
+  rows: number
+  from: string
+  to: string
+}
+
+/** Throws a message for the operator if another rotation is running, or if the new secret is unusable. */
+export async function rotateInstallationSecret(deps: RotateDeps): Promise<Rotated> {
+  const { db, clock, secrets, progress, failpoint } = deps
+  const session = await db.session()
+  try {
+    if (!(await session.first(tryLock, [rotationLock]))?.taken) throw new Error('another postrider secret rotate is at work: wait for it')
+    const open = await findRotation(db)
+    const resumed = open !== undefined && open.step !== 'done'
+    const { oldFingerprint, newFingerprint } = resumed ? goingOn(open, deps) : await announce(deps)
+    await openRing(db, secrets)
+    const secret = secrets.textOf(newFingerprint)
+    if (secret === undefined) throw new Error('the new secret of the rotation is not known here')
+    progress(resumed ? 'going on with the rotation that was begun' : 'announced: running processes learn the new secret')
+    failpoint?.('announced')
+    await pause(clock, settleMs)
+    await db.run(saveStep, ['sealing'])
+    failpoint?.('sealing')
+    await pause(clock, settleMs)
+    await openRing(db, secrets)
+    progress('everything is sealed with the new secret from now on; what is there is sealed anew')
+    const rows = await resealAll(deps)
+    deps.keepNew(secret)
+    failpoint?.('kept')
+    await db.transaction(async (tx) => {
+      await saveSecretFingerprint(tx, newFingerprint)
+      await tx.run(deleteOpenedBy, [oldFingerprint])
+      await tx.run(saveStep, ['done'])
+    })
+    failpoint?.('done')
+    return { resumed, rows, from: oldFingerprint, to: newFingerprint }
+  } finally {
+    await session.close()
+  }
+}
+
+function goingOn(rotation: Rotation, { wanted }: RotateDeps): Rotation {
+  if (wanted !== undefined && fingerprintOf(wanted) !== rotation.newFingerprint)
+    throw new Error(
+      'a rotation to another new secret was begun and is not finished: give that one as POSTRIDER_SECRET_NEW, finish it, and rotate again',
+    )
+  return rotation
+}
+
+/** Each of the two secrets opens the other, and the new one opens all earlier ones. */
+async function announce({ db, clock, secrets, wanted, makeNew }: RotateDeps): Promise<Pick<Rotation, 'oldFingerprint' | 'newFingerprint'>> {
+  await openRing(db, secrets)
+  const { known } = secrets
+  const oldFingerprint = (await findOrganisation(db))?.secretFingerprint ?? ''
+  const old = secrets.textOf(oldFingerprint) ?? ''
+  const secret = wanted ?? makeNew()
+  const newFingerprint = fingerprintOf(secret)
+  if (known.includes(secret)) throw new Error('the new secret is the one in use, or was in use before: make another')
+  await db.transaction(async (tx: Tx) => {
+    await seal(tx, secret, old)
+    for (const one of known) await seal(tx, one, secret)
+    await tx.run(beginRotation, [oldFingerprint, newFingerprint, new Date(clock.nowMs())])
+  })
+  return { oldFingerprint, newFingerprint }
+}
+
+/** Repeats until a full pass finds no value sealed with another secret. */
+async function resealAll({ db, secrets, progress, failpoint }: RotateDeps): Promise<number> {
+  let rows = 0
+  for (let found = -1; found !== 0; ) {
+    found = 0
+    for (const { columns, reseal } of sealedEverywhere) {
+      let here = 0
+      for (let after: string | undefined = ''; after !== undefined; ) {
+        const page = await reseal(db, secrets, after)
+        here += page.rows
+        after = page.last
+        failpoint?.(columns[0] as string)
+        if (after !== undefined) progress(`${columns.join(', ')}: ${here} rows so far`)
+      }
+      if (here > 0) progress(`${columns.join(', ')}: ${here} rows`)
+      found += here
+    }
+    rows += found
+  }
+  return rows
+}

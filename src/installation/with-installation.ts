@@ -1,0 +1,98 @@
+/** Opens the installation for a command: the running service's database, or the embedded one, started for the duration of the command. */
+import { type Clock, type Config, ConfigError, type Ids, openLog, openSecrets, type Random, readConfig, type Secrets } from '#base'
+import { type Db, embeddedUrlIfRunning, hasEmbedded, migrate, openDb, startEmbedded } from '#db'
+import { findOrganisation } from '#tenants'
+import { openRing } from './known-secrets.ts'
+import { findKeptSecret, givenSecrets, keepSecret } from './secret.ts'
+
+export interface Installation {
+  config: Config
+  db: Db
+  clock: Clock
+  ids: Ids
+  random: Random
+  secrets: Secrets
+  /** The program's version. */
+  version: string
+}
+
+/** An unprepared, possibly empty database, for restoring. */
+export interface RawDatabase {
+  config: Config
+  db: Db
+  clock: Clock
+  /** From the setting, or from the data directory. */
+  secret: string | undefined
+  /** Stores a secret in a data directory without one. */
+  keepSecret(secret: string): void
+}
+
+export interface Installations {
+  /**
+   * Runs `work` with the service's database, whether the service runs or not. `whileServing`: only while it runs, for long work that would
+   * block the service's start. `mayBeNew`: also before the first start.
+   */
+  withInstallation<T>(
+    work: (installation: Installation) => Promise<T>,
+    options?: { whileServing?: boolean; mayBeNew?: boolean },
+  ): Promise<T>
+  /** As `withInstallation`, without migrations, a secret, or a first start. */
+  withRawDatabase<T>(work: (installation: RawDatabase) => Promise<T>): Promise<T>
+}
+
+export interface InstallationsDeps extends Pick<Installation, 'clock' | 'ids' | 'random' | 'version'> {
+  environment: Record<string, string | undefined>
+}
+
+const poolSize = 3
+
+export function openInstallations({ environment, clock, ids, random, version }: InstallationsDeps): Installations {
+  return {
+    async withInstallation(work, { whileServing = false, mayBeNew = false } = {}) {
+      const config = readConfig(environment)
+      // A command in a shell without the service's settings would work on a new, empty installation.
+      if (!mayBeNew && config.databaseUrl === undefined && !hasEmbedded(config.dataDirectory))
+        throw new ConfigError(
+          `there is no installation in ${config.dataDirectory}: set POSTRIDER_DATA or DATABASE_URL as for the service, or start that first (postrider serve)`,
+        )
+      const given = givenSecrets(config, ids)
+      const secrets = openSecrets(given[0], random)
+      return withDatabase(config, clock, { whileServing }, async (db, isOurs) => {
+        const installation = { config, db, clock, ids, random, secrets, version }
+        if (mayBeNew) return work(installation)
+        if (isOurs) await migrate(db, clock)
+        await openRing(db, secrets, given)
+        if (!(await findOrganisation(db)))
+          throw new ConfigError('there is no installation in this database yet: start it first (postrider serve)')
+        return work(installation)
+      })
+    },
+
+    withRawDatabase(work) {
+      const config = readConfig(environment)
+      const secret = config.secret ?? (config.databaseUrl === undefined ? findKeptSecret(config) : undefined)
+      const keep = (given: string) => keepSecret(config, given)
+      return withDatabase(config, clock, { whileServing: false }, (db) => work({ config, db, clock, secret, keepSecret: keep }))
+    },
+  }
+}
+
+/** `isOurs`: the server was started for this command. */
+async function withDatabase<T>(
+  config: Config,
+  clock: Clock,
+  { whileServing }: { whileServing: boolean },
+  work: (db: Db, isOurs: boolean) => Promise<T>,
+): Promise<T> {
+  const log = openLog('warn', 'command')
+  const running = config.databaseUrl ?? (await embeddedUrlIfRunning(config.dataDirectory))
+  if (running === undefined && whileServing) throw new Error('the service is not running here; start it with: postrider serve')
+  const embedded = running === undefined ? await startEmbedded({ folder: config.dataDirectory, clock, log }) : undefined
+  const db = await openDb({ url: running ?? (embedded?.url as string), poolSize, applicationName: 'postrider command', log })
+  try {
+    return await work(db, embedded !== undefined)
+  } finally {
+    await db.close()
+    await embedded?.stop()
+  }
+}

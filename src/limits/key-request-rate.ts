@@ -1,0 +1,175 @@
+/**
+ * The request rate of a key over all API processes. A process that is alone counts in memory. With others it also queries the database, in
+ * one query for all requests of a key that arrived during the previous query.
+ */
+import { LRUCache } from 'lru-cache'
+import type { Clock } from '#base'
+import { type Db, sql } from '#db'
+import { keyLimitScope } from './limit-overrides.ts'
+import { type RateLimiter, type RateVerdict, type Taking, verdictOf, windowMs } from './request-rate.ts'
+
+/**
+ * Of requests at $2, in order, allows those that arrive while fewer than $4 units were allowed within $5 ms. $3 are the units before each
+ * and $8 those up to and including it, $7 all that count in any case, $9 the units allowed if there were no units before. The clocks of
+ * several machines differ: time never goes back, unless the counted time is so far ahead ($6) that the clock was wrong.
+ */
+const takeTogether = sql<{ granted: number; used: number; oldestMs: number | null; latestMs: number }>`
+  insert into request_rates as known (credential_id, at_ms, counts, granted)
+  values ($1, array[$2::bigint], array[$9::integer], $9::integer)
+  on conflict (credential_id) do update
+  set (at_ms, counts, granted) = (
+    select kept.at_ms || case when given.granted > 0 then array[moment.at] else '{}' end,
+           kept.counts || case when given.granted > 0 then array[given.granted] else '{}' end,
+           given.granted
+    from (
+      select greatest($2::bigint, max(at)) as at
+      from unnest(known.at_ms) as at
+      where at <= $2::bigint + $6::bigint
+    ) as moment,
+    lateral (
+      select coalesce(array_agg(entry.at order by entry.at), '{}') as at_ms, coalesce(array_agg(entry.count order by entry.at), '{}') as counts,
+             coalesce(sum(entry.count), 0)::integer as used
+      from unnest(known.at_ms, known.counts) as entry (at, count)
+      where entry.at > moment.at - $5::bigint and entry.at <= moment.at
+    ) as kept,
+    lateral (
+      select greatest($7::integer, coalesce(max(upto), 0)) as granted
+      from unnest($3::integer[], $8::integer[]) as asked (before, upto)
+      where kept.used + before < $4::integer
+    ) as given
+  )
+  returning granted, coalesce((select sum(count) from unnest(counts) as count), 0)::integer as used,
+            (select min(at)
+             from (select at, sum(count) over (order by nth desc) - count as later
+                   from unnest(at_ms, counts) with ordinality as entry (at, count, nth)) as entries
+             where later < $4::integer) as "oldestMs",
+            greatest($2::bigint, at_ms[cardinality(at_ms)]) as "latestMs"`
+
+const clocksDifferMs = 1000
+/** By then the caller has received the response that it takes too long. */
+const maxWaitMs = 4000
+
+export interface KeyRates {
+  /** `taking`: as in RateLimiter. */
+  take(credentialId: number, limit: number | null, taking?: Pick<Taking, 'units' | 'afterwards'>): Promise<RateVerdict>
+}
+
+interface Asking {
+  units: number
+  /** The request was already allowed, and counts in any case. */
+  afterwards: boolean
+  /** By the monotonic clock. */
+  sinceMs: number
+  limit: number
+  answer: (verdict: RateVerdict) => void
+  fail: (error: unknown) => void
+}
+
+interface Key {
+  asking: Asking[]
+  isAsked: boolean
+  /** By the monotonic clock: no request is allowed before this time; `limit` is the limit that was reached. */
+  full: { untilMs: number; limit: number } | undefined
+}
+
+export interface KeyRatesDeps {
+  db: Db
+  clock: Clock
+  rateLimiter: RateLimiter
+  /** Whether no other process serves the API. */
+  isAlone: () => boolean
+}
+
+export function openKeyRates({ db, clock, rateLimiter, isAlone }: KeyRatesDeps): KeyRates {
+  const keys = new LRUCache<number, Key>({ max: 50_000 })
+
+  const together = (credentialId: number, limit: number, units: number, afterwards: boolean): Promise<RateVerdict> => {
+    const key = keys.get(credentialId) ?? { asking: [], isAsked: false, full: undefined }
+    keys.set(credentialId, key)
+    const nowMs = clock.monotonicMs()
+    if (!afterwards && key.full && key.full.limit >= limit && nowMs < key.full.untilMs)
+      return Promise.resolve(verdictOf({ limit, used: limit, allowed: false, freeInMs: key.full.untilMs - nowMs }, clock))
+    // At most `limit` of the waiting requests can be allowed.
+    if (!afterwards && key.asking.length >= limit)
+      return Promise.resolve(verdictOf({ limit, used: limit, allowed: false, freeInMs: windowMs }, clock))
+    return new Promise((answer, fail) => {
+      key.asking.push({ sinceMs: nowMs, limit, units, afterwards, answer, fail })
+      if (!key.isAsked) void ask(credentialId, key)
+    })
+  }
+
+  /** Leaves out requests that have waited so long that their callers have been answered. */
+  const takeAsking = (key: Key): Asking[] => {
+    const sinceMs = clock.monotonicMs() - maxWaitMs
+    const all = key.asking.splice(0)
+    for (const one of all) if (one.sinceMs < sinceMs) one.fail(new Error('the request rate could not be counted in time'))
+    // Requests that count in any case first, then the light ones: a heavy request takes the place of many.
+    const weight = ({ afterwards, units }: Asking) => (afterwards ? 0 : units)
+    return all.filter((one) => one.sinceMs >= sinceMs).sort((one, other) => weight(one) - weight(other))
+  }
+
+  const ask = async (credentialId: number, key: Key) => {
+    key.isAsked = true
+    for (let asked = takeAsking(key); asked.length > 0; asked = takeAsking(key)) {
+      try {
+        const limit = (asked.at(-1) as Asking).limit
+        const beganMs = clock.monotonicMs()
+        const sums = sumsOf(asked, limit)
+        const taken = await db.first(takeTogether, [
+          credentialId,
+          clock.nowMs(),
+          sums.before,
+          limit,
+          windowMs,
+          clocksDifferMs,
+          sums.inAnyCase,
+          sums.upto,
+          sums.ofNone,
+        ])
+        if (!taken) throw new Error('the request rate was not counted')
+        const { granted, used, oldestMs, latestMs } = taken
+        const freeInMs = oldestMs === null ? 0 : oldestMs + windowMs - latestMs
+        key.full = used >= limit ? { untilMs: beganMs + freeInMs, limit } : undefined
+        for (const [index, one] of asked.entries()) {
+          const upto = sums.upto[index] as number
+          const allowed = upto <= granted
+          const { units, afterwards } = one
+          if (allowed) rateLimiter(keyLimitScope(credentialId), limit, { atMs: beganMs, units, ...(afterwards ? { afterwards } : {}) })
+          const usedThen = allowed ? used - granted + upto : used
+          one.answer(verdictOf({ limit, used: usedThen, allowed, freeInMs }, clock))
+        }
+      } catch (error) {
+        for (const one of asked) one.fail(error)
+      }
+    }
+    key.isAsked = false
+  }
+
+  return {
+    async take(credentialId, limit, { units = 1, afterwards } = {}) {
+      const scope = keyLimitScope(credentialId)
+      if (limit === null || isAlone()) return rateLimiter(scope, limit, { units, ...(afterwards ? { afterwards } : {}) })
+      // Requests that this process allowed while alone still count, and a limit reached here is reached.
+      const here = rateLimiter(scope, limit, 'only look')
+      return here.allowed || afterwards ? together(credentialId, limit, units, afterwards === true) : here
+    },
+  }
+}
+
+/** For requests in order: the units before each, and up to and including it; those that count in any case come first. */
+function sumsOf(asked: readonly Asking[], limit: number): { before: number[]; upto: number[]; inAnyCase: number; ofNone: number } {
+  const before: number[] = []
+  const upto: number[] = []
+  let sum = 0
+  let inAnyCase = 0
+  let ofNone = 0
+  for (const { units, afterwards } of asked) {
+    before.push(sum)
+    const isLetThrough = afterwards || sum < limit
+    sum += Math.min(units, limit)
+    upto.push(sum)
+    if (afterwards) inAnyCase = sum
+    if (isLetThrough) ofNone = sum
+  }
+  return { before, upto, inAnyCase, ofNone }
+}

@@ -1,0 +1,141 @@
+/**
+ * Limits set by an operator: for the organisation, for a tenant within it, for one key.
+ */
+import { LRUCache } from 'lru-cache'
+import type { Clock, Config } from '#base'
+import { type Db, type Queryable, sql, type Tx } from '#db'
+
+export const organisationLimitScope = 'organisation'
+export const tenantLimitScope = (tenantId: string) => `tenant:${tenantId}`
+export const keyLimitScope = (credentialId: number) => `key:${credentialId}`
+
+/** Emails per clock hour; null is unlimited. */
+export interface SendLimits {
+  organisation: number | null
+  /** Tenants with a lower ceiling of their own. */
+  ceilings: ReadonlyMap<string, number>
+}
+
+interface Row {
+  scope: string
+  rate: number | null
+  send: number | null
+  unlimited: boolean
+}
+
+const allSettings = sql<Row>`
+  select scope, rate_per_second as rate, send_per_hour as send, send_unlimited as unlimited
+  from limit_overrides
+  order by scope`
+
+const saveSetting = sql`
+  insert into limit_overrides (scope, rate_per_second, send_per_hour, send_unlimited)
+  values ($1, $2, $3, coalesce($4, false))
+  on conflict (scope) do update
+  set rate_per_second = coalesce(excluded.rate_per_second, limit_overrides.rate_per_second),
+      send_per_hour = case when $4::boolean is null then limit_overrides.send_per_hour else excluded.send_per_hour end,
+      send_unlimited = coalesce($4, limit_overrides.send_unlimited)`
+
+const dropSettings = sql`
+  delete from limit_overrides
+  where scope = $1`
+
+/** Removes the ceiling of a deleted tenant. */
+export const removeLimitsOfTenant = (tx: Tx, tenantId: string): Promise<number> => tx.run(dropSettings, [tenantLimitScope(tenantId)])
+
+/**
+ * Changes the given limits and keeps the rest: `ratePerSecond` of all keys or one, `sendPerHour` ('unlimited' allowed) of the organisation
+ * or a tenant.
+ */
+export async function setLimits(
+  on: Queryable,
+  scope: string,
+  wanted: { ratePerSecond?: number; sendPerHour?: number | 'unlimited' },
+): Promise<void> {
+  const { sendPerHour } = wanted
+  await on.run(saveSetting, [
+    scope,
+    wanted.ratePerSecond ?? null,
+    typeof sendPerHour === 'number' ? sendPerHour : null,
+    sendPerHour === undefined ? null : sendPerHour === 'unlimited',
+  ])
+}
+
+/** null: the environment's setting applies, or for a tenant or a key the organisation's. */
+export interface SetLimits {
+  scope: string
+  ratePerSecond: number | null
+  sendPerHour: number | 'unlimited' | null
+}
+
+/** The configured limits by subject; subjects without a limit are left out. */
+export async function listLimits(on: Queryable): Promise<SetLimits[]> {
+  const listed = (await on.rows(allSettings)).map(({ scope, rate, send, unlimited }) => ({
+    scope,
+    ratePerSecond: rate,
+    sendPerHour: unlimited && scope === organisationLimitScope ? ('unlimited' as const) : send,
+  }))
+  return listed.filter(({ ratePerSecond, sendPerHour }) => ratePerSecond !== null || sendPerHour !== null)
+}
+
+/** A change applies in every process within this time. */
+const cacheMs = 1000
+
+export interface LimitSettings {
+  send(): Promise<SendLimits>
+  /** Requests per second of one key; null is unlimited. */
+  rateOf(credentialId: number): Promise<number | null>
+  /**
+   * The rate of keys without a rate of their own, as last read. Requests without a key count by it, even while the database is
+   * unavailable.
+   */
+  usualRate(): number | null
+}
+
+export function openLimitSettings({
+  db,
+  clock,
+  config,
+}: {
+  db: Db
+  clock: Clock
+  config: Pick<Config, 'rateLimit' | 'sendLimit'>
+}): LimitSettings {
+  let usual = config.rateLimit
+  const cache = new LRUCache<'all', { rates: Map<string, number>; send: SendLimits }>({
+    max: 1,
+    ttl: cacheMs,
+    // Reads the clock on each call, like `remembered`.
+    ttlResolution: 0,
+    perf: { now: () => clock.monotonicMs() },
+    fetchMethod: async () => {
+      const rows = await db.rows(allSettings)
+      const organisation = rows.find((row) => row.scope === organisationLimitScope)
+      const rates = new Map<string, number>()
+      const ceilings = new Map<string, number>()
+      for (const row of rows) {
+        if (row.rate !== null) rates.set(row.scope, row.rate)
+        if (row.scope.startsWith('tenant:') && row.send !== null) ceilings.set(row.scope.slice('tenant:'.length), row.send)
+      }
+      usual = rates.get(organisationLimitScope) ?? config.rateLimit
+      const limit = organisation?.unlimited ? null : (organisation?.send ?? config.sendLimit)
+      return { rates, send: { organisation: limit, ceilings } }
+    },
+  })
+  const current = async () => {
+    const settings = await cache.fetch('all')
+    if (!settings) throw new Error('the limits could not be read')
+    return settings
+  }
+  return {
+    send: async () => (await current()).send,
+    usualRate() {
+      void current().catch(() => undefined)
+      return usual
+    },
+    async rateOf(credentialId) {
+      const { rates } = await current()
+      return rates.get(keyLimitScope(credentialId)) ?? rates.get(organisationLimitScope) ?? config.rateLimit
+    },
+  }
+}

@@ -1,0 +1,252 @@
+/**
+ * The hourly send limit (contract section 6.2): an accepted email takes a send-limit slot of the current hour, or waits for one in order
+ * of acceptance. One row of counters serves all processes. The counters are committed without waiting for the disk. The accepting commit
+ * that follows in the same log flushes them too, so no slot is given twice for an accepted email. A process that crashes between the two
+ * loses the slot until the hour ends.
+ */
+import { type Db, type Queryable, sql, type Tx } from '#db'
+import { approachingFrom, notifyLimitReached, type Tell, type Watched } from './limit-notifications.ts'
+import { organisationLimitScope, type SendLimits, tenantLimitScope } from './limit-overrides.ts'
+
+const hourMs = 3_600_000
+
+/** The figures in the send-limit headers: always the organisation's. */
+export interface SendLimitUsage {
+  limit: number | null
+  used: number
+  /** Unix seconds of the top of the next hour. */
+  resetSeconds: number
+}
+
+export interface Demand {
+  tenantId: string
+  test: boolean
+  count: number
+}
+
+interface Counter extends Watched {
+  scope: string
+}
+
+/** The slots taken from one counter. */
+export interface Spent {
+  scope: string
+  test: boolean
+  count: number
+}
+
+/** The writer and the number of its take; `tried` receives the slots of each demand before they can be committed. */
+export interface Taker {
+  writer: string
+  nth: number
+  tried: Spent[][]
+}
+
+/**
+ * The clocks of several machines differ: near the top of an hour a counter may already be in the next one. It then counts for both hours;
+ * restarting it each time would give out the hour's slots repeatedly. A counter further ahead than that came from a wrong clock.
+ */
+const isRunning = sql.part`hour >= $1::timestamptz and hour <= $1::timestamptz + interval '1 hour'`
+const runningHour = sql.part`case when ${isRunning} then hour else $1::timestamptz end`
+const usedNow = sql.part`case when ${isRunning} then used else 0 end`
+/** Takes of another hour are dropped, and with them writers that have gone. */
+const takesNow = sql.part`case when ${isRunning} then takes else '{}' end`
+
+const lockCounters = sql<Counter>`
+  with relaxed as (select set_config('synchronous_commit', 'off', true))
+  select scope, test, ${usedNow} as used, waiting,
+         coalesce(approaching_notified_at >= $1, false) as "approachingNotified", coalesce(exceeded_notified_at >= $1, false) as "exceededNotified"
+  from send_limit_usage, relaxed
+  where scope = any($2)
+  order by scope, test
+  for update of send_limit_usage`
+
+const addCounters = sql`
+  insert into send_limit_usage (scope, test, hour, used, waiting)
+  select scope, test, $1, 0, 0
+  from unnest($2::text[]) as scope, (values (false), (true)) as mode (test)
+  on conflict (scope, test) do nothing`
+
+const saveCounters = sql`
+  update send_limit_usage
+  set hour = ${runningHour}, used = counted.used, waiting = counted.waiting, takes = ${takesNow} || $8::jsonb,
+      approaching_notified_at = case when counted.approaching then greatest(approaching_notified_at, $1) else approaching_notified_at end,
+      exceeded_notified_at = case when counted.exceeded then greatest(exceeded_notified_at, $1) else exceeded_notified_at end
+  from unnest($2::text[], $3::boolean[], $4::bigint[], $5::bigint[], $6::boolean[], $7::boolean[])
+    as counted (scope, test, used, waiting, approaching, exceeded)
+  where send_limit_usage.scope = counted.scope and send_limit_usage.test = counted.test`
+
+/**
+ * Takes $4 slots of the organisation at once, or no slot. It takes no slot when other emails wait, when the limit would be passed, before
+ * the first use, and when an event is due: $6 or more slots used in an hour without that event.
+ */
+const takeAtOnce = sql<{ used: number }>`
+  with relaxed as (select set_config('synchronous_commit', 'off', true))
+  update send_limit_usage
+  set hour = ${runningHour}, used = ${usedNow} + $4, takes = ${takesNow} || jsonb_build_object($7::text, $8::bigint)
+  from relaxed
+  where scope = $2 and test = $3 and coalesce((takes ->> $7)::bigint, 0) < $8
+    and ($5::bigint is null
+      or waiting = 0 and ${usedNow} + $4 <= $5
+        and (approaching_notified_at >= $1 or ${usedNow} + $4 < $6))
+  returning used`
+
+const readCounter = sql<{ used: number }>`
+  select ${usedNow} as used
+  from send_limit_usage
+  where scope = $2 and test = $3`
+
+const countersWithWaiting = sql<{ test: boolean }>`
+  select test
+  from send_limit_usage
+  where waiting > 0`
+
+export const hourOf = (nowMs: number) => new Date(Math.floor(nowMs / hourMs) * hourMs)
+const resetSecondsOf = (nowMs: number) => (Math.floor(nowMs / hourMs) + 1) * (hourMs / 1000)
+
+/** The counters of the organisation and of each tenant with a ceiling, locked until the transaction ends. */
+async function lock(tx: Tx, scopes: string[], nowMs: number): Promise<(scope: string, test: boolean) => Counter> {
+  let rows = await tx.rows(lockCounters, [hourOf(nowMs), scopes])
+  if (rows.length < scopes.length * 2) {
+    await tx.run(addCounters, [hourOf(nowMs), scopes])
+    rows = await tx.rows(lockCounters, [hourOf(nowMs), scopes])
+  }
+  return (scope, test) => rows.find((row) => row.scope === scope && row.test === test) as Counter
+}
+
+async function save(tx: Tx, counters: readonly Counter[], nowMs: number, taker?: Taker): Promise<void> {
+  await tx.run(saveCounters, [
+    hourOf(nowMs),
+    counters.map((one) => one.scope),
+    counters.map((one) => one.test),
+    counters.map((one) => one.used),
+    counters.map((one) => one.waiting),
+    counters.map((one) => one.approachingNotified),
+    counters.map((one) => one.exceededNotified),
+    JSON.stringify(taker ? { [taker.writer]: taker.nth } : {}),
+  ])
+}
+
+/** Free slots; zero while other emails wait, so that no email overtakes them. */
+const roomFor = (counter: Counter | undefined, limit: number | null) =>
+  counter === undefined || limit === null ? Number.MAX_SAFE_INTEGER : counter.waiting > 0 ? 0 : Math.max(0, limit - counter.used)
+
+/** Takes as many slots as are free for each demand, in order; the rest of a demand waits. `tell` receives the limits that were reached. */
+export async function takeSlots(
+  db: Db,
+  demands: readonly Demand[],
+  limits: SendLimits,
+  nowMs: number,
+  tell: Tell,
+  taker: Taker,
+): Promise<{ granted: number[]; sendLimitUsage: (test: boolean) => SendLimitUsage }> {
+  const [first] = demands
+  if (first && demands.every(({ tenantId, test }) => test === first.test && !limits.ceilings.has(tenantId))) {
+    const wanted = demands.reduce((sum, one) => sum + one.count, 0)
+    const limit = limits.organisation
+    const quietBelow = limit === null ? null : approachingFrom(limit)
+    taker.tried.push(...demands.map(({ test, count }) => [{ scope: organisationLimitScope, test, count }]))
+    const { writer, nth } = taker
+    const taken = await db.first(takeAtOnce, [hourOf(nowMs), organisationLimitScope, first.test, wanted, limit, quietBelow, writer, nth])
+    if (taken) {
+      const sendLimitUsage = { limit, used: taken.used, resetSeconds: resetSecondsOf(nowMs) }
+      return { granted: demands.map((one) => one.count), sendLimitUsage: () => sendLimitUsage }
+    }
+  }
+  const withCeiling = [...new Set(demands.map((one) => one.tenantId).filter((id) => limits.ceilings.has(id)))]
+  const scopes = [organisationLimitScope, ...withCeiling.map(tenantLimitScope)]
+  return db.transaction(async (tx) => {
+    taker.tried.length = 0
+    const counter = await lock(tx, scopes, nowMs)
+    const touched = new Map<Counter, { tenantId: string | null; limit: number | null }>()
+    const granted = demands.map(({ tenantId, test, count }) => {
+      const organisation = counter(organisationLimitScope, test)
+      touched.set(organisation, { tenantId: null, limit: limits.organisation })
+      const ceiling = limits.ceilings.get(tenantId)
+      const tenant = ceiling === undefined ? undefined : counter(tenantLimitScope(tenantId), test)
+      const withinTenant = Math.min(count, roomFor(tenant, ceiling ?? null))
+      const slots = Math.min(withinTenant, roomFor(organisation, limits.organisation))
+      organisation.used += slots
+      organisation.waiting += withinTenant - slots
+      const spent = [{ scope: organisationLimitScope, test, count: slots }]
+      taker.tried.push(spent)
+      if (tenant && ceiling !== undefined) {
+        spent.push({ scope: tenant.scope, test, count: slots })
+        tenant.used += slots
+        tenant.waiting += count - withinTenant
+        touched.set(tenant, { tenantId, limit: ceiling })
+      }
+      return slots
+    })
+    const watched = [...touched].map(([one, of]) => ({ counter: one, ...of }))
+    await notifyLimitReached(tx, watched, nowMs, tell)
+    await save(tx, [...touched.keys()], nowMs, taker)
+    const standings = [false, true].map((test) => ({
+      limit: limits.organisation,
+      used: counter(organisationLimitScope, test).used,
+      resetSeconds: resetSecondsOf(nowMs),
+    })) as [SendLimitUsage, SendLimitUsage]
+    return { granted, sendLimitUsage: (test) => standings[test ? 1 : 0] }
+  })
+}
+
+/** The organisation's figures, without taking a slot. */
+export async function readSendLimitUsage(on: Queryable, test: boolean, limits: SendLimits, nowMs: number): Promise<SendLimitUsage> {
+  const row = await on.first(readCounter, [hourOf(nowMs), organisationLimitScope, test])
+  return { limit: limits.organisation, used: row?.used ?? 0, resetSeconds: resetSecondsOf(nowMs) }
+}
+
+export interface FreeSlots {
+  test: boolean
+  /** Free slots of the organisation in this hour. */
+  organisation: number
+  /** Free slots of tenants with a ceiling. */
+  tenants: Map<string, number>
+}
+
+/** The capacity for waiting emails, separately for live and test mail; undefined if no email can be released now. */
+export async function roomForWaiting(tx: Tx, limits: SendLimits, nowMs: number): Promise<FreeSlots[]> {
+  const waiting = await tx.rows(countersWithWaiting)
+  if (waiting.length === 0) return []
+  const scopes = [organisationLimitScope, ...[...limits.ceilings.keys()].map(tenantLimitScope)]
+  const counter = await lock(tx, scopes, nowMs)
+  return [false, true]
+    .filter((test) => waiting.some((one) => one.test === test))
+    .map((test) => ({
+      test,
+      organisation: left(counter(organisationLimitScope, test), limits.organisation),
+      tenants: new Map([...limits.ceilings].map(([id, ceiling]) => [id, left(counter(tenantLimitScope(id), test), ceiling)])),
+    }))
+    .filter((room) => room.organisation > 0)
+}
+
+const left = (counter: Counter, limit: number | null) => (limit === null ? Number.MAX_SAFE_INTEGER : Math.max(0, limit - counter.used))
+
+/** Stores the effect of `roomForWaiting`: slots taken now, and emails still waiting, for each subject. */
+export async function settleWaiting(
+  tx: Tx,
+  test: boolean,
+  outcome: { taken: Map<string, number>; stillWaiting: { organisation: number; tenants: Map<string, number> } },
+  limits: SendLimits,
+  nowMs: number,
+  tell: Tell,
+): Promise<void> {
+  const tenantIds = [...limits.ceilings.keys()]
+  const counter = await lock(tx, [organisationLimitScope, ...tenantIds.map(tenantLimitScope)], nowMs)
+  const organisation = counter(organisationLimitScope, test)
+  for (const taken of outcome.taken.values()) organisation.used += taken
+  organisation.waiting = outcome.stillWaiting.organisation
+  const tenants = tenantIds.map((id) => {
+    const tenant = counter(tenantLimitScope(id), test)
+    tenant.used += outcome.taken.get(id) ?? 0
+    tenant.waiting = outcome.stillWaiting.tenants.get(id) ?? 0
+    return { counter: tenant, tenantId: id, limit: limits.ceilings.get(id) ?? null }
+  })
+  const counters = [{ counter: organisation, tenantId: null, limit: limits.organisation }, ...tenants]
+  await notifyLimitReached(tx, counters, nowMs, tell)
+  await save(
+    tx,
+    counters.map((one) => one.counter),
+    nowMs,
+  )
+}

@@ -1,0 +1,168 @@
+/** Member administration: add, list, renew the sign-in link, remove. */
+import { createHash } from 'node:crypto'
+import { type Ids, Refusal } from '#base'
+import { type Db, type Queryable, sql, type Tx } from '#db'
+import { tenantForNew } from '#tenants'
+import { removeSecondFactor } from './two-factor.ts'
+
+export const roles = ['owner', 'admin', 'viewer'] as const
+export type Role = (typeof roles)[number]
+
+export interface Member {
+  address: string
+  role: Role
+  /** null: the organisation. */
+  tenantId: string | null
+}
+
+interface ListedMember extends Member {
+  hasPassword: boolean
+  hasSecondFactor: boolean
+  createdAt: Date
+}
+
+const signInLifeMs = 24 * 3_600_000
+const signInTokenLength = 43
+
+export const tokenHashOf = (token: string): Buffer => createHash('sha256').update(token).digest()
+
+const insertMember = sql<Member>`
+  insert into members (address, tenant_id, role, sign_in_token_hash, sign_in_expires_at, created_at)
+  values ($1, $2, $3, $4, $5, $6)
+  on conflict (address, tenant_id) do nothing
+  returning address, role, tenant_id as "tenantId"`
+
+const renewMember = sql`
+  update members
+  set sign_in_token_hash = $2, sign_in_expires_at = $3, password = null
+  where id = $1`
+
+const organisationMembersAmong = sql<{ address: string }>`
+  select address
+  from members
+  where tenant_id is null and address = any($1)`
+
+/** $1: only this tenant; null: all. */
+const allMembers = sql<ListedMember>`
+  select address, role, tenant_id as "tenantId", password is not null as "hasPassword",
+    totp_confirmed_at is not null as "hasSecondFactor", created_at as "createdAt"
+  from members
+  where $1::text is null or tenant_id = $1
+  order by address, tenant_id nulls first
+  limit 1000`
+
+/** $2: of any tenant or the organisation; otherwise only of $3. */
+const membersByName = sql<Member & { id: number }>`
+  select id, address, role, tenant_id as "tenantId"
+  from members
+  where address = $1 and ($2 or tenant_id is not distinct from $3)
+  limit 2
+  for update`
+
+const deleteMember = sql`
+  delete from members
+  where id = $1`
+
+const deleteSessionsOf = sql`
+  delete from sessions
+  where member_id = $1`
+
+const deleteSessionsOfTenant = sql`
+  delete from sessions
+  where member_id in (select id from members where tenant_id = $1)`
+
+const deleteRecoveryCodesOfTenant = sql`
+  delete from recovery_codes
+  where member_id in (select id from members where tenant_id = $1)`
+
+const deleteMembersOfTenant = sql`
+  delete from members
+  where tenant_id = $1`
+
+const noSuchMember = () =>
+  new Refusal('not_found', { message: 'there is no such member', suggestion: 'Check the address; postrider member list shows all' })
+
+/** The member with an address: of a tenant, of the organisation (null), or the only one there is (undefined). */
+async function getMember(tx: Tx, address: string, tenantId: string | null | undefined): Promise<Member & { id: number }> {
+  const [found, another] = await tx.rows(membersByName, [address.toLowerCase(), tenantId === undefined, tenantId ?? null])
+  if (!found) throw noSuchMember()
+  if (another)
+    throw new Refusal('validation_error', {
+      field: 'tenantId',
+      message: `${found.address} is a member of several tenants, and none is named`,
+      suggestion: 'Name the tenant, or the organisation; postrider member list shows all',
+    })
+  return found
+}
+
+/** Adds a member and creates the sign-in token for the link, which is shown once. Refuses an existing address, and as `tenantForNew`. */
+export async function addMember(
+  tx: Tx,
+  member: { address: string; role: Role; tenantId: string | null },
+  facts: { nowMs: number; ids: Ids },
+): Promise<{ member: Member; signInToken: string }> {
+  if (member.tenantId !== null) await tenantForNew(tx, member.tenantId)
+  const { signInToken, hash, until } = newSignIn(facts)
+  const parameters = [member.address.toLowerCase(), member.tenantId, member.role, hash, until, new Date(facts.nowMs)]
+  const added = await tx.first(insertMember, parameters)
+  if (!added) {
+    throw new Refusal('validation_error', {
+      field: 'address',
+      message: `address: ${member.address} is a member already`,
+      suggestion: 'Use the existing member',
+    })
+  }
+  return { member: added, signInToken }
+}
+
+/** Deletes the password, ends all sessions and creates a new sign-in token. `tenantId`: as `getMember`. */
+export async function resetMember(
+  tx: Tx,
+  address: string,
+  tenantId: string | null | undefined,
+  facts: { nowMs: number; ids: Ids },
+): Promise<{ member: Member; signInToken: string }> {
+  const { signInToken, hash, until } = newSignIn(facts)
+  const { id, ...member } = await getMember(tx, address, tenantId)
+  await tx.run(renewMember, [id, hash, until])
+  await tx.run(deleteSessionsOf, [id])
+  return { member, signInToken }
+}
+
+function newSignIn({ nowMs, ids }: { nowMs: number; ids: Ids }) {
+  const signInToken = ids.token(signInTokenLength)
+  return { signInToken, hash: tokenHashOf(signInToken), until: new Date(nowMs + signInLifeMs) }
+}
+
+/** By address; `tenantId` null: of the organisation and every tenant. The first thousand. */
+export const listMembers = (on: Queryable, tenantId: string | null): Promise<ListedMember[]> => on.rows(allMembers, [tenantId])
+
+/** Removes the second factor and ends all sessions. `tenantId`: as `getMember`. */
+export async function resetSecondFactor(tx: Tx, address: string, tenantId: string | null | undefined): Promise<Member> {
+  const { id, ...member } = await getMember(tx, address, tenantId)
+  await removeSecondFactor(tx, id)
+  await tx.run(deleteSessionsOf, [id])
+  return member
+}
+
+/** Also ends all sessions. `tenantId`: as `getMember`. */
+export async function removeMember(tx: Tx, address: string, tenantId: string | null | undefined): Promise<Member> {
+  const { id, ...member } = await getMember(tx, address, tenantId)
+  await tx.run(deleteMember, [id])
+  await tx.run(deleteSessionsOf, [id])
+  await removeSecondFactor(tx, id)
+  return member
+}
+
+/** Removes all members of a tenant that is being deleted. */
+export async function removeMembersOfTenant(tx: Tx, tenantId: string): Promise<void> {
+  await tx.run(deleteSessionsOfTenant, [tenantId])
+  await tx.run(deleteRecoveryCodesOfTenant, [tenantId])
+  await tx.run(deleteMembersOfTenant, [tenantId])
+}
+
+/** The `addresses` that belong to members of the organisation, in lower case. */
+export async function membersAmong(db: Db, addresses: readonly string[]): Promise<Set<string>> {
+  const rows = await db.rows(organisationMembersAmong, [addresses.map((address) => address.toLowerCase())])
+  return new Set(rows.map((row) => row.address))
+}

@@ -1,0 +1,191 @@
+/**
+ * HTTP requests to URLs from untrusted parties. A request never rejects, for any behaviour of the peer; its total time and the octets of
+ * the response are limited. It connects only to addresses that were looked up once and checked, follows no redirects and decompresses no
+ * response. A connection ends with the response, or is kept for the same URL together with its address.
+ */
+import { type Clock, sanitiseText } from '#base'
+import { connectHttp, exchange, type HttpConnection, HttpFailure, httpConnectionOn, unless } from './http-connection.ts'
+import { findTarget, type TargetDeps, type UrlVerdict } from './resolve-url.ts'
+
+export interface PostRequest {
+  url: string
+  headers: Readonly<Record<string, string>>
+  body: Buffer
+  /** For the whole request: lookup, connection and response. */
+  withinMs: number
+}
+
+export interface PostOutcome {
+  /** Null: no HTTP response. */
+  statusCode: number | null
+  /** The beginning of the response body, as text. */
+  body: string | null
+  durationMs: number
+  /** The reason for the missing response, in words. */
+  error: string | null
+  /** Without a response: the request was being sent, and may have been read. */
+  mayHaveArrived: boolean
+  /** The Retry-After header of the response, as received. */
+  retryAfter: string | null
+}
+
+export interface GetRequest {
+  url: string
+  withinMs: number
+  /** Limit of the body; octets beyond it are not read. */
+  maxOctets: number
+}
+
+export interface GetOutcome {
+  /** Null: no HTTP response. */
+  statusCode: number | null
+  contentType: string | null
+  body: string | null
+  /** The whole body was read. */
+  isWhole: boolean
+  error: string | null
+}
+
+export type Get = (request: GetRequest) => Promise<GetOutcome>
+
+export interface Post {
+  /** Resolves and checks a URL without a request. */
+  look(url: string): Promise<UrlVerdict>
+  post(request: PostRequest): Promise<PostOutcome>
+  /** Uses a connection of its own. */
+  get: Get
+  /** Closes the kept connections. */
+  close(): void
+}
+
+export interface PostDeps extends TargetDeps {
+  clock: Clock
+  /** PEM certificates that replace the system's, for tests. */
+  trusted?: string
+  /** How long an unused connection is kept; undefined: each request opens its own. */
+  keepIdleMs?: number
+}
+
+const maxBodyLength = 10_000
+const maxErrorLength = 1000
+const maxBodyOctets = maxBodyLength * 4
+/** After this time the name is looked up again, so that a receiver's change of address takes effect. */
+const maxKeptMs = 60_000
+/** Limit of unused connections, over all receivers. */
+const maxKept = 1000
+
+export function openPost(deps: PostDeps): Post {
+  const { clock, keepIdleMs } = deps
+  const look = (url: string) => findTarget(url, deps)
+  /** Unused connections by URL: the exact text that was checked when each was opened. */
+  const kept = new Map<string, HttpConnection[]>()
+  let keptCount = 0
+
+  const take = (url: string): HttpConnection | undefined => {
+    const lines = kept.get(url) ?? []
+    for (let line = lines.pop(); line; line = lines.pop()) {
+      keptCount--
+      if (line.alive() && clock.monotonicMs() - line.madeMs < maxKeptMs) return line
+      line.end()
+    }
+    kept.delete(url)
+    return undefined
+  }
+  const keep = (url: string, line: HttpConnection) => {
+    if (keepIdleMs === undefined || keptCount >= maxKept || !line.alive()) return line.end()
+    keptCount++
+    const lines = kept.get(url)
+    if (lines) lines.push(line)
+    else kept.set(url, [line])
+  }
+  const sweep = () => {
+    for (const [url, lines] of kept) {
+      const alive = lines.filter((line) => line.alive())
+      keptCount -= lines.length - alive.length
+      if (alive.length > 0) kept.set(url, alive)
+      else kept.delete(url)
+    }
+  }
+
+  const deadline = (withinMs: number) => {
+    const stop = new AbortController()
+    const cancel = clock.after(withinMs, () => stop.abort(new HttpFailure(`no answer within ${withinMs / 1000} s`)))
+    return { signal: stop.signal, cancel }
+  }
+  const openLine = async (url: string, withinMs: number, signal: AbortSignal, idleMs?: number): Promise<HttpConnection> => {
+    const target = await unless(signal, look(url))
+    if (target.kind !== 'addresses') throw new HttpFailure(target.message)
+    return httpConnectionOn(await connectHttp(target, withinMs, signal, deps), target.url, clock, idleMs)
+  }
+
+  return {
+    look,
+    async post(request) {
+      const { url, withinMs } = request
+      const startedMs = clock.monotonicMs()
+      const { signal, cancel } = deadline(withinMs)
+      let mayHaveArrived = false
+      const outcome = (rest: Pick<PostOutcome, 'statusCode' | 'body' | 'error' | 'retryAfter'>): PostOutcome => ({
+        ...rest,
+        durationMs: Math.round(clock.monotonicMs() - startedMs),
+        mayHaveArrived: rest.statusCode === null && mayHaveArrived,
+      })
+      const ask = async (line: HttpConnection) => {
+        mayHaveArrived = true
+        const asked = { ...request, method: 'POST' as const, maxOctets: maxBodyOctets, closes: keepIdleMs === undefined }
+        const { statusCode, retryAfter, body } = await exchange(line, asked, signal)
+        keep(url, line)
+        return outcome({ statusCode, retryAfter, body: sanitiseText(text(body), maxBodyLength), error: null })
+      }
+      const anew = async () => {
+        mayHaveArrived = false
+        return ask(await openLine(url, withinMs, signal, keepIdleMs))
+      }
+      try {
+        const line = take(url)
+        if (!line) return await anew()
+        return await ask(line).catch((error: unknown) => {
+          // The peer closed an idle connection at the moment when this request was sent.
+          if (signal.aborted) throw error
+          return anew()
+        })
+      } catch (error) {
+        const late = signal.aborted && mayHaveArrived ? '; the request may have arrived' : ''
+        return outcome({ statusCode: null, body: null, error: inWords(error) + late, retryAfter: null })
+      } finally {
+        cancel()
+        if (keptCount >= maxKept) sweep()
+      }
+    },
+    async get({ url, withinMs, maxOctets }) {
+      const { signal, cancel } = deadline(withinMs)
+      let line: HttpConnection | undefined
+      try {
+        line = await openLine(url, withinMs, signal)
+        const asked = { method: 'GET' as const, headers: {}, maxOctets, closes: true }
+        const { body, statusCode, contentType, isWhole } = await exchange(line, asked, signal)
+        return { statusCode, contentType, isWhole, body: sanitiseText(text(body), maxOctets), error: null }
+      } catch (error) {
+        return { statusCode: null, contentType: null, body: null, isWhole: false, error: inWords(error) }
+      } finally {
+        cancel()
+        line?.end()
+      }
+    },
+    close() {
+      for (const line of [...kept.values()].flat()) line.end()
+      kept.clear()
+      keptCount = 0
+    },
+  }
+}
+
+const text = (octets: Buffer) => new TextDecoder().decode(octets)
+
+/** The text may quote the peer: a certificate's names, or an invalid header line. */
+function inWords(error: unknown): string {
+  if (!(error instanceof Error)) return 'unknown trouble'
+  if (error instanceof HttpFailure) return error.message
+  const { code } = error as NodeJS.ErrnoException
+  return sanitiseText(code === undefined || error.message.includes(code) ? error.message : `${error.message} (${code})`, maxErrorLength)
+}

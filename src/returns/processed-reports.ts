@@ -1,0 +1,43 @@
+/**
+ * Records the reports that were applied, by email, so that each is applied once.
+ */
+import { emailIdPrefix } from '#base'
+import { type PartitionedTable, type Queryable, sql, type Tx } from '#db'
+
+/** Partitioned by day by the time in email ids, and kept as long as emails are. */
+export const returnTables: readonly PartitionedTable[] = [{ table: 'reports', key: 'email-id' }]
+
+export interface ReportRecord {
+  tenantId: string
+  emailId: string
+  key: string
+  kind: 'bounce' | 'complaint'
+  matchedBy: 'return path' | 'trace header' | 'message id'
+  at: Date
+}
+
+const insertReport = sql`
+  insert into reports (tenant_id, email_id, dedupe_key, kind, matched_by, at)
+  values ($1, $2, $3, $4, $5, $6)
+  on conflict (tenant_id, email_id, dedupe_key) do nothing`
+
+const reportByKey = sql<{ key: string }>`
+  select dedupe_key as key
+  from reports
+  where tenant_id = $1 and email_id = $2 and dedupe_key = $3`
+
+/** Returns false if the report is already recorded. */
+export const addReport = async (tx: Tx, { tenantId, emailId, key, kind, matchedBy, at }: ReportRecord): Promise<boolean> =>
+  (await tx.run(insertReport, [tenantId, emailId, key, kind, matchedBy, at])) === 1
+
+export const hasReport = async (on: Queryable, { tenantId, emailId, key }: ReportRecord): Promise<boolean> =>
+  (await on.first(reportByKey, [tenantId, emailId, key])) !== undefined
+
+const complainedBetween = sql<{ emailId: string }>`
+  select distinct email_id as "emailId"
+  from reports
+  where kind = 'complaint' and ($1::text is null or tenant_id = $1) and email_id >= $2 and email_id < $3`
+
+/** The emails accepted in a period that caused complaints; `tenantId` null: of all tenants. */
+export const findComplained = async (on: Queryable, tenantId: string | null, fromMs: number, toMs: number): Promise<string[]> =>
+  (await on.rows(complainedBetween, [tenantId, emailIdPrefix(fromMs), emailIdPrefix(toMs)])).map(({ emailId }) => emailId)

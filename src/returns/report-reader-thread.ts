@@ -1,0 +1,15 @@
+/**
+ * The thread that reads reports, one message after the other.
+ */
+import { serveTasks } from '#base'
+import { readReport } from '#bounces'
+import { type Reading, readingOf } from './read-returned-mail.ts'
+
+export interface ToRead {
+  octets: Uint8Array
+  atMs: number
+}
+
+serveTasks(({ octets, atMs }: ToRead): { result: Reading } => ({
+  result: readingOf(Buffer.from(octets.buffer, octets.byteOffset, octets.byteLength), atMs, readReport),
+}))

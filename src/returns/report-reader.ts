@@ -1,0 +1,108 @@
+/**
+ * Reads reports in a separate thread, so that a hostile message cannot delay connections served by the main thread. A message that takes
+ * too long, waits too long or finds no free place is postponed: its sender receives 451 and retries (docs/decisions/020).
+ */
+import { type Clock, type Log, openThread } from '#base'
+import { openWaiting } from './fair-report-queue.ts'
+import { type Reading, type ReadReport, readingOf } from './read-returned-mail.ts'
+import type { ToRead } from './report-reader-thread.ts'
+
+export interface ReadFacts {
+  atMs: number
+  /** The sender's network. */
+  network: string
+}
+
+/** Rejects if the message cannot be read now. */
+export type Read = (octets: Buffer, facts: ReadFacts) => Promise<Reading>
+
+export interface Reader {
+  read: Read
+  stop(): void
+}
+
+export interface ReaderBounds {
+  readMs: number
+  waitMs: number
+  /** Maximum number of waiting messages. Their octets count as those of messages being received. */
+  places: number
+}
+
+/** The worst known message is read in a tenth of `readMs`; the reporting server waits for the response. */
+const usualBounds: ReaderBounds = { readMs: 5_000, waitMs: 20_000, places: 200 }
+
+const idleMs = 600_000
+/** The octets of the message are stored outside the heap. */
+const maxHeapMebibytes = 256
+
+interface Job {
+  octets: Buffer
+  atMs: number
+  done(reading: Reading): void
+  postpone(why: Error): void
+}
+
+/** Reads on this thread, for the simulator's reports, which Postrider wrote itself. */
+export const readHere =
+  (readReport: ReadReport): Read =>
+  async (octets, { atMs }) =>
+    readingOf(octets, atMs, readReport)
+
+export function openReader({ clock, log }: { clock: Clock; log: Log }, bounds: Partial<ReaderBounds> = {}): Reader {
+  const { readMs, waitMs, places } = { ...usualBounds, ...bounds }
+  const waiting = openWaiting<Job>(places)
+  const file = new URL('./report-reader-thread.ts', import.meta.url)
+  const thread = openThread<ToRead, Reading>(file, { clock, deadlineMs: readMs, idleMs, maxHeapMebibytes })
+  let isReading = false
+  let isStopped = false
+
+  const readOne = async (job: Job) => {
+    const { octets, atMs } = job
+    const beganMs = clock.monotonicMs()
+    try {
+      const copy = new Uint8Array(octets)
+      // The queue has already decided the order.
+      job.done(await thread.run('reports', { octets: copy, atMs }, [copy.buffer]))
+    } catch (error) {
+      log.warn({ err: error, octets: octets.length, ms: Math.round(clock.monotonicMs() - beganMs) }, 'a report could not be read')
+      job.postpone(error as Error)
+    }
+  }
+
+  const readAll = async () => {
+    if (isReading) return
+    isReading = true
+    for (let job = waiting.next(); job && !isStopped; job = waiting.next()) await readOne(job)
+    isReading = false
+  }
+
+  const read: Read = (octets, { atMs, network }) =>
+    new Promise((resolve, reject) => {
+      const job: Job = {
+        octets,
+        atMs,
+        done(reading) {
+          cancel()
+          resolve(reading)
+        },
+        postpone(why) {
+          cancel()
+          reject(why)
+        },
+      }
+      const cancel = clock.after(waitMs, () => {
+        waiting.leave(job)
+        job.postpone(new Error('too many reports wait to be read'))
+      })
+      waiting.add(network, octets.length, job)?.postpone(new Error('there is no place for a report that waits to be read'))
+      void readAll()
+    })
+
+  return {
+    read,
+    stop() {
+      isStopped = true
+      thread.stop()
+    },
+  }
+}

@@ -1,0 +1,134 @@
+/**
+ * Emails kept out of delivery: those over the send limit, released in order of acceptance, and held ones that have expired.
+ */
+import { emailIdTimeMs } from '#base'
+import { type Db, type Queryable, sql, type Tx } from '#db'
+import { appendEvents } from '#events'
+import { type FreeSlots, roomForWaiting, type SendLimits, settleWaiting } from '#limits'
+import { rowClockOffset } from './test-clocks.ts'
+
+const releaseSome = sql<{ tenantId: string; taken: number }>`
+  with room (tenant_id, slots) as (
+    select tenant_id, slots
+    from unnest($2::text[], $3::bigint[]) as room (tenant_id, slots)
+  ),
+  ranked as (
+    select spool.tenant_id, spool.email_id, row_number() over (partition by spool.tenant_id order by spool.email_id) as nth
+    from spool
+    where state = 'over_limit' and test = $1
+  ),
+  next as (
+    select ranked.tenant_id, ranked.email_id
+    from ranked
+    left join room on room.tenant_id = ranked.tenant_id
+    where room.slots is null or ranked.nth <= room.slots
+    order by ranked.email_id
+    limit $4
+  ),
+  released as (
+    update spool
+    set state = 'ready'
+    from next
+    where spool.tenant_id = next.tenant_id and spool.email_id = next.email_id and spool.state = 'over_limit'
+    returning spool.tenant_id
+  )
+  select tenant_id as "tenantId", count(*) as taken
+  from released
+  group by tenant_id`
+
+const countWaiting = sql<{ tenantId: string; waiting: number }>`
+  select tenant_id as "tenantId", count(*) as waiting
+  from spool
+  where state = 'over_limit' and test = $1
+  group by tenant_id`
+
+interface ExpiredHold {
+  tenantId: string
+  emailId: string
+  recipient: string
+  attempts: number
+  clockOffsetMs: number
+}
+
+const takeExpired = sql<ExpiredHold>`
+  delete from spool
+  where (tenant_id, email_id) in (
+    select tenant_id, email_id
+    from spool
+    where state = 'held' and due_at <= $1
+    limit $2
+  ) and state = 'held'
+  returning tenant_id as "tenantId", email_id as "emailId", recipient, attempt_count as "attempts", ${rowClockOffset} as "clockOffsetMs"`
+
+/** Releases as many emails over the send limit as there is capacity for, in order of acceptance; returns how many. */
+export function releaseWaiting(db: Db, limits: SendLimits, nowMs: number): Promise<number> {
+  return db.transaction(async (tx) => {
+    let released = 0
+    for (const room of await roomForWaiting(tx, limits, nowMs)) released += await releaseWithin(tx, room, limits, nowMs)
+    return released
+  })
+}
+
+async function releaseWithin(tx: Tx, room: FreeSlots, limits: SendLimits, nowMs: number): Promise<number> {
+  const taken = await tx.rows(releaseSome, [room.test, [...room.tenants.keys()], [...room.tenants.values()], room.organisation])
+  const waiting = await tx.rows(countWaiting, [room.test])
+  const tenants = new Map(taken.map((one) => [one.tenantId, one.taken]))
+  const released = taken.reduce((sum, one) => sum + one.taken, 0)
+  // A tenant at its own ceiling delays only its own mail; all other mail waits for the organisation's capacity.
+  const ownCeiling = waiting.filter(
+    ({ tenantId }) => (room.tenants.get(tenantId) ?? Number.MAX_SAFE_INTEGER) <= (tenants.get(tenantId) ?? 0),
+  )
+  const waitingForOrganisation = waiting.filter((one) => !ownCeiling.includes(one)).reduce((sum, one) => sum + one.waiting, 0)
+  const stillWaiting = { organisation: waitingForOrganisation, tenants: new Map(ownCeiling.map((one) => [one.tenantId, one.waiting])) }
+  await settleWaiting(tx, room.test, { taken: tenants, stillWaiting }, limits, nowMs, appendEvents)
+  return released
+}
+
+/** Removes expired held emails from the spool; the caller makes them hardfail in the same transaction. */
+export function takeExpiredHolds(tx: Tx, nowMs: number, most: number): Promise<ExpiredHold[]> {
+  return tx.rows(takeExpired, [new Date(nowMs), most])
+}
+
+const queuedContents = sql<{ contentId: string }>`
+  select distinct content_id as "contentId"
+  from spool
+  where tenant_id = any($1) and content_id = any($2)`
+
+const oldestQueued = sql<{ oldest: string | null }>`
+  select least(min(email_id), min(content_id)) as oldest
+  from spool`
+
+/** Returns those of the given contents that a recipient in the spool still needs. */
+export async function contentsStillQueued(
+  on: Queryable,
+  emails: readonly { tenantId: string; contentId: string }[],
+): Promise<ReadonlySet<string>> {
+  const rows = await on.rows(queuedContents, [[...new Set(emails.map((one) => one.tenantId))], emails.map((one) => one.contentId)])
+  return new Set(rows.map((row) => row.contentId))
+}
+
+/** Acceptance time (ms) of the oldest email or content in the spool, if there is any. */
+export async function oldestQueuedMs(on: Queryable): Promise<number | undefined> {
+  const oldest = (await on.first(oldestQueued))?.oldest
+  return oldest == null ? undefined : emailIdTimeMs(oldest)
+}
+
+const putRetry = sql`
+  insert into spool (tenant_id, email_id, content_id, shard, recipient, recipient_domain, state, manual_retry, test, size_octets)
+  values ($1, $2, $3, $4, $5, $6, 'ready', true, $7, 0)
+  on conflict (tenant_id, email_id) do update
+  set state = 'ready', manual_retry = true, attempt_count = 0, due_at = null, hold_reason = null
+  where spool.state in ('deferred', 'held')`
+
+/**
+ * Returns an email to the queue, ready now, marked as a manual retry; false while it is being sent, is ready anyway, or is over the send
+ * limit.
+ */
+export async function queueRetry(
+  tx: Tx,
+  email: { tenantId: string; id: string; contentId: string; recipient: string; test: boolean },
+  shard: number,
+): Promise<boolean> {
+  const recipientDomain = email.recipient.slice(email.recipient.lastIndexOf('@') + 1)
+  return (await tx.run(putRetry, [email.tenantId, email.id, email.contentId, shard, email.recipient, recipientDomain, email.test])) === 1
+}

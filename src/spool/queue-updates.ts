@@ -1,0 +1,107 @@
+/**
+ * Queue updates after a tenant is suspended, resumed or deleted, or a sending domain is resumed or deleted. The change is recorded in the
+ * transaction that makes it, and its queued emails follow in batches. Emails to be decided again become ready; delivery then holds or
+ * fails them by the tenant's new state.
+ */
+import { type Db, type Queryable, sql, type Tx } from '#db'
+
+/** `stopped`: suspended or archived. */
+export type TenantChange = 'paused' | 'resumed' | 'deleted'
+
+export interface QueueUpdate {
+  tenantId: string
+  id: number
+  change: TenantChange | 'domain deleted' | 'domain resumed'
+  domain: string | null
+}
+
+const recordUpdate = sql`
+  insert into queue_updates (tenant_id, change, domain, at)
+  values ($1, $2, $3, $4)`
+
+const oldestChange = sql<QueueUpdate>`
+  select tenant_id as "tenantId", id, change, domain
+  from queue_updates
+  where at <= $1
+  order by id
+  limit 1`
+
+const deleteUpdate = sql`
+  delete from queue_updates
+  where tenant_id = $1 and id = $2`
+
+const wakeSome = sql`
+  with chosen as (
+    select email_id
+    from spool
+    where tenant_id = $1 and state = any($2)
+    limit $3
+    for update
+  )
+  update spool
+  set state = 'ready', due_at = null
+  where tenant_id = $1 and email_id in (select email_id from chosen) and state || '' = any($2)`
+
+const wakeThese = sql`
+  update spool
+  set state = 'ready', due_at = null
+  where tenant_id = $1 and email_id = any($2) and state || '' in ('deferred', 'held', 'over_limit')`
+
+const idsAfter = sql<{ emailId: string }>`
+  select email_id as "emailId"
+  from spool
+  where tenant_id = $1 and email_id > $2 and state || '' in ('deferred', 'held', 'over_limit')
+  order by email_id
+  limit $3`
+
+const releaseSome = sql<{ emailId: string }>`
+  with chosen as (
+    select email_id
+    from spool
+    where tenant_id = $1 and state = 'held' and hold_reason = 'tenant'
+    order by email_id
+    limit $2
+    for update
+  )
+  update spool
+  set state = 'ready', due_at = null, hold_reason = 'released'
+  where tenant_id = $1 and email_id in (select email_id from chosen) and state || '' = 'held'
+  returning email_id as "emailId"`
+
+/** Must be called in the transaction that changes the tenant. */
+export function recordTenantChange(tx: Tx, tenantId: string, change: TenantChange, nowMs: number): Promise<number> {
+  return tx.run(recordUpdate, [tenantId, change, null, new Date(nowMs)])
+}
+
+/** Must be called in the transaction that resumes the domain. */
+export function recordDomainResumed(tx: Tx, tenantId: string, domain: string, nowMs: number): Promise<number> {
+  return tx.run(recordUpdate, [tenantId, 'domain resumed', domain, new Date(nowMs)])
+}
+
+/** Must be called in the transaction that deletes the domain. */
+export function recordDomainDeleted(tx: Tx, tenantId: string, domain: string, nowMs: number): Promise<number> {
+  return tx.run(recordUpdate, [tenantId, 'domain deleted', domain, new Date(nowMs)])
+}
+
+/** The next change that was made at or before `beforeMs`. */
+export const nextQueueUpdate = (on: Queryable, beforeMs: number): Promise<QueueUpdate | undefined> =>
+  on.first(oldestChange, [new Date(beforeMs)])
+
+export const deleteQueueUpdate = (on: Queryable, { tenantId, id }: QueueUpdate): Promise<number> => on.run(deleteUpdate, [tenantId, id])
+
+/** Makes at most `most` recipients in these states ready; returns how many. */
+export const wake = (db: Db, tenantId: string, states: readonly ('deferred' | 'held' | 'over_limit')[], most: number): Promise<number> =>
+  db.run(wakeSome, [tenantId, states, most])
+
+export const wakeEmails = (db: Db, tenantId: string, emailIds: readonly string[]): Promise<number> =>
+  db.run(wakeThese, [tenantId, emailIds])
+
+/** Ids of a tenant's recipients that are queued and not being sent, in order, after `afterId`. */
+export async function listStillQueued(on: Queryable, tenantId: string, afterId: string, most: number): Promise<string[]> {
+  return (await on.rows(idsAfter, [tenantId, afterId, most])).map((row) => row.emailId)
+}
+
+/** Releases at most `most` recipients held for their tenant; the caller makes their emails pending. */
+export async function releaseHeldForTenant(tx: Tx, tenantId: string, most: number): Promise<string[]> {
+  return (await tx.rows(releaseSome, [tenantId, most])).map((row) => row.emailId)
+}

@@ -1,0 +1,158 @@
+/** Manages suppression lists: add, find, remove, page, and up to 1000 entries at once. The list of `tenantId` '' is the organisation's. */
+import { createHash } from 'node:crypto'
+import { Refusal, rejectUnstorableText, wrongField } from '#base'
+import { type Db, type Queryable, type Sql, sql } from '#db'
+import { parseAddress } from '#mail'
+import { tenantForNew } from '#tenants'
+
+export interface Suppression {
+  /** '': the organisation's. */
+  tenantId: string
+  /** Lower case. */
+  address: string
+  reason: string | null
+  source: 'manual' | 'automatic'
+  createdAt: Date
+  /** The email that caused an automatic entry. */
+  emailId: string | null
+}
+
+/** `reason` undefined: keeps the existing one. */
+export interface Wanted {
+  address: string
+  reason?: string | null | undefined
+}
+
+const columns = sql.part`
+  tenant_id as "tenantId", address, reason, source, created_at as "createdAt", email_id as "emailId"`
+
+const saveEntries = sql<Suppression & { added: boolean }>`
+  insert into suppressions (tenant_id, address, reason, source, created_at)
+  select $1, address, reason, 'manual', $5::timestamptz
+  from unnest($2::text[], $3::text[]) as wanted (address, reason)
+  order by address
+  on conflict (tenant_id, address) do update
+  set reason = case when excluded.address = any($4::text[]) then suppressions.reason else excluded.reason end, source = 'manual'
+  returning ${columns}, xmax = 0 as added`
+
+const entryOf = sql<Suppression>`
+  select ${columns}
+  from suppressions
+  where tenant_id = $1 and address = $2`
+
+const deleteEntry = sql`
+  delete from suppressions
+  where tenant_id = $1 and address = $2`
+
+const filtered = sql.part`
+    and ($2::text is null or address like $2)
+    and ($3::text is null or reason = $3)`
+const statementsOf = (scope: Sql<unknown>) => ({
+  page: sql<Suppression>`
+    select ${columns}
+    from suppressions
+    where ${scope} ${filtered}
+    order by id desc
+    limit $4 offset $5`,
+  count: sql<{ total: number }>`
+    select count(*) as total
+    from suppressions
+    where ${scope} ${filtered}`,
+})
+const ofOneList = statementsOf(sql.part`tenant_id = $1`)
+const ofEveryList = statementsOf(sql.part`$1::text is null`)
+
+/**
+ * The public id: 48 bits of a hash of list and address. The row's number, which counts the entries of all tenants, only keeps their order.
+ */
+export const suppressionId = ({ tenantId, address }: Pick<Suppression, 'tenantId' | 'address'>): number =>
+  createHash('sha256').update(`${tenantId} ${address}`).digest().readUIntBE(0, 6)
+
+/** The normalised address; refuses `invalid_email_format`. */
+function listed(address: string): string {
+  const parsed = normal(address)
+  if (parsed !== undefined) return parsed
+  throw wrongField('address', 'is not an email address', 'invalid_email_format')
+}
+
+const normal = (address: string) => parseAddress(address)?.text.toLowerCase()
+
+/** In one statement, in the order of the addresses, so that concurrent callers cannot deadlock. */
+const save = (db: Db, tenantId: string, wanted: ReadonlyMap<string, string | null | undefined>, nowMs: number) =>
+  db.transaction(async (tx) => {
+    if (tenantId !== '') await tenantForNew(tx, tenantId)
+    return tx.rows(saveEntries, [
+      tenantId,
+      [...wanted.keys()],
+      [...wanted.values()].map((reason) => reason ?? null),
+      [...wanted].flatMap(([address, reason]) => (reason === undefined ? [address] : [])),
+      new Date(nowMs),
+    ])
+  })
+
+/** Adds an address to a list, or changes its reason. Refuses `invalid_email_format` and `tenant_archived`. */
+export async function saveSuppression(
+  db: Db,
+  tenantId: string,
+  { address, reason }: Wanted,
+  nowMs: number,
+): Promise<{ entry: Suppression; added: boolean }> {
+  if (reason) rejectUnstorableText('reason', reason)
+  const [saved] = await save(db, tenantId, new Map([[listed(address), reason]]), nowMs)
+  if (!saved) throw new Error('a suppression was not saved')
+  const { added, ...entry } = saved
+  return { entry, added }
+}
+
+/** An invalid address fails alone; a repeated one counts as updated, with its last reason. Refuses `tenant_archived`. */
+export async function saveSuppressions(
+  db: Db,
+  tenantId: string,
+  wanted: readonly Wanted[],
+  nowMs: number,
+): Promise<{ added: number; updated: number; failed: number }> {
+  const reasons = new Map<string, string | null | undefined>()
+  let failed = 0
+  for (const [index, { address, reason }] of wanted.entries()) {
+    if (reason) rejectUnstorableText(`suppressions[${index}].reason`, reason)
+    const valid = normal(address)
+    if (valid === undefined) failed++
+    else reasons.set(valid, reason === undefined ? reasons.get(valid) : reason)
+  }
+  const saved = await save(db, tenantId, reasons, nowMs)
+  const added = saved.filter((one) => one.added).length
+  return { added, updated: wanted.length - failed - added, failed }
+}
+
+/** `entry` is undefined for a valid address that is not on the list. */
+export async function findSuppression(
+  on: Queryable,
+  tenantId: string,
+  given: string,
+): Promise<{ address: string; entry: Suppression | undefined }> {
+  const address = listed(given)
+  return { address, entry: await on.first(entryOf, [tenantId, address]) }
+}
+
+/** Removes an address from a list; refuses `not_found` if it is not there. */
+export async function removeSuppression(on: Queryable, tenantId: string, given: string): Promise<void> {
+  const address = normal(given)
+  if (address !== undefined && (await on.run(deleteEntry, [tenantId, address])) === 1) return
+  throw new Refusal('not_found', { message: 'the address is not on the list' })
+}
+
+/** A page of a list, or (null) of all lists, newest first: addresses that contain `address`, with exactly the given `reason`. */
+export async function listSuppressions(
+  on: Queryable,
+  filter: { tenantId: string | null; address?: string | undefined; reason?: string | undefined },
+  page: { number: number; size: number },
+): Promise<{ entries: Suppression[]; total: number }> {
+  const containing = filter.address === undefined ? null : `%${filter.address.toLowerCase().replace(/[\\%_]/g, '\\$&')}%`
+  const parameters = [filter.tenantId, containing, filter.reason ?? null]
+  const statements = filter.tenantId === null ? ofEveryList : ofOneList
+  const [counted, entries] = await Promise.all([
+    on.first(statements.count, parameters),
+    on.rows(statements.page, [...parameters, page.size, (page.number - 1) * page.size]),
+  ])
+  return { entries, total: counted?.total ?? 0 }
+}

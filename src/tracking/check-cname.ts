@@ -1,0 +1,90 @@
+/**
+ * Verifies that a track domain's CNAME leads to this installation: on request, and periodically by housekeeping.
+ */
+import type { Clock } from '#base'
+import { type Db, type Queryable, sql } from '#db'
+import type { Resolver } from '#net'
+import { type TrackDomain, trackColumns } from './track-domains.ts'
+
+export interface TrackCheckDeps {
+  db: Db
+  clock: Clock
+  resolver: Resolver
+  /** POSTRIDER_HOSTNAME: the CNAME must lead to `track.` and this name. */
+  hostname: string
+}
+
+const minuteMs = 60_000
+const everyMsWhenOk = 60 * minuteMs
+const everyMsWhenNot = 10 * minuteMs
+/** A track domain that was never valid is no longer checked after this age. */
+const givenUpAfterMs = 7 * 24 * 60 * minuteMs
+const maxAtOnce = 20
+const maxConcurrent = 5
+
+const saveCheck = sql<TrackDomain>`
+  update track_domains
+  set dns_status = $3, dns_error = $4, dns_checked_at = $5, next_check_at = $6
+  where tenant_id = $1 and id = $2
+  returning ${trackColumns}`
+
+const postpone = sql`
+  update track_domains
+  set next_check_at = $3
+  where tenant_id = $1 and id = $2`
+
+const dueTrackDomains = sql<TrackDomain>`
+  select ${trackColumns}
+  from track_domains
+  where next_check_at <= $1
+  order by next_check_at
+  limit $2`
+
+interface TrackCheck {
+  status: 'ok' | 'missing' | 'invalid'
+  error: string | null
+}
+
+/** Undefined if the lookup failed. */
+async function look({ fullName }: TrackDomain, { resolver, hostname }: TrackCheckDeps): Promise<TrackCheck | undefined> {
+  const target = `track.${hostname}`.toLowerCase()
+  const answer = await resolver.cname(fullName, 'fresh')
+  if (answer.kind === 'trouble') return undefined
+  if (answer.kind !== 'found') return { status: 'missing', error: `${fullName} has no CNAME record; it must lead to ${target}` }
+  const found = answer.value.map((one) => one.toLowerCase().replace(/\.$/, ''))
+  if (found.includes(target)) return { status: 'ok', error: null }
+  return { status: 'invalid', error: `the CNAME of ${fullName} leads to ${found[0]?.slice(0, 253)}; it must lead to ${target}` }
+}
+
+function nextCheckMs({ createdAt }: TrackDomain, status: TrackDomain['dnsStatus'], nowMs: number): number | null {
+  if (status === 'ok') return nowMs + everyMsWhenOk
+  return nowMs - createdAt.getTime() < givenUpAfterMs ? nowMs + everyMsWhenNot : null
+}
+
+/** Queries DNS now. A failed lookup leaves the record unchanged. */
+export async function verifyTrackDomain(track: TrackDomain, deps: TrackCheckDeps): Promise<TrackDomain> {
+  return (await check(track, deps.db, deps)) ?? track
+}
+
+async function check(track: TrackDomain, on: Queryable, deps: TrackCheckDeps): Promise<TrackDomain | undefined> {
+  const found = await look(track, deps)
+  const nowMs = deps.clock.nowMs()
+  if (!found) {
+    await on.run(postpone, [track.tenantId, track.id, new Date(nowMs + everyMsWhenNot)])
+    return undefined
+  }
+  const nextMs = nextCheckMs(track, found.status, nowMs)
+  const next = nextMs === null ? null : new Date(nextMs)
+  return on.first(saveCheck, [track.tenantId, track.id, found.status, found.error, new Date(nowMs), next])
+}
+
+/** Checks the due track domains, a few at a time; returns how many. */
+export async function checkDueTrackDomains(deps: TrackCheckDeps): Promise<number> {
+  const due = await deps.db.rows(dueTrackDomains, [new Date(deps.clock.nowMs()), maxAtOnce])
+  const waiting = [...due]
+  const worker = async () => {
+    for (let track = waiting.shift(); track; track = waiting.shift()) await check(track, deps.db, deps)
+  }
+  await Promise.all(Array.from({ length: maxConcurrent }, worker))
+  return due.length
+}

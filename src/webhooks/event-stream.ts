@@ -1,0 +1,125 @@
+/**
+ * Streams the event log live, with the bodies that a webhook would get, from a given position. Readers at the same position share the
+ * reads. Reading waits for a slow reader; its events are not buffered.
+ */
+import { createHash } from 'node:crypto'
+import { LRUCache } from 'lru-cache'
+import { type Clock, pause } from '#base'
+import type { Db } from '#db'
+import { findEndOfLog, type LoggedEvent, type LogPosition, readEvents } from '#events'
+import { openPayloadBodies, type PreparedBody, type WebhookEmailEvent } from './payload.ts'
+
+export interface StreamEvent extends PreparedBody {
+  position: LogPosition
+  /** Of this event for all readers, now and later. */
+  uuid: string
+}
+
+/** The matching events up to `position`; empty after a quiet period. */
+export interface StreamStep {
+  events: StreamEvent[]
+  position: LogPosition
+}
+
+export interface StreamOptions {
+  after: LogPosition
+  /** null: all tenants and the organisation. */
+  tenantId: string | null
+  /** null: all. */
+  events: ReadonlySet<WebhookEmailEvent> | null
+}
+
+export interface EventStream {
+  endOfLog(): Promise<LogPosition>
+  /** Runs until `signal` aborts. Reads on only after the caller has processed a step; throws if the database is unavailable. */
+  follow(options: StreamOptions, signal: AbortSignal): AsyncGenerator<StreamStep, void>
+}
+
+/** Interval for reading the log while there are readers; without readers it is not read. */
+const askEveryMs = 250
+/** An empty step follows after this time without events, as a keep-alive. */
+const quietMs = 15_000
+const maxPerPage = 200
+const keptPages = 16
+const pageKeptMs = 2000
+/** Readers wake at about the same time and share an empty result for this long. */
+const emptyKeptMs = 20
+
+interface StreamPage {
+  events: StreamEvent[]
+  end: LogPosition
+  /** There may be further events already. */
+  isFull: boolean
+}
+
+export function openEventStream({ db, clock }: { db: Db; clock: Clock }): EventStream {
+  const bodies = openPayloadBodies({ db })
+  const pages = new LRUCache<string, Promise<StreamPage>>({ max: keptPages, ttl: pageKeptMs, perf: { now: () => clock.monotonicMs() } })
+
+  const read = async (after: LogPosition, tenantId: string | null): Promise<StreamPage> => {
+    const all = await readEvents(db, after, maxPerPage)
+    const own = tenantId === null ? all : all.filter((event) => event.tenantId === tenantId)
+    const prepared = await bodies(own)
+    const { xact, id } = all.at(-1) ?? after
+    return {
+      events: own.flatMap((event, index) => liveEvents(event, prepared[index])),
+      end: { xact, id },
+      isFull: all.length === maxPerPage,
+    }
+  }
+
+  const pageAfter = (after: LogPosition, tenantId: string | null): Promise<StreamPage> => {
+    const key = `${tenantId ?? ''} ${positionText(after)}`
+    const known = pages.get(key)
+    if (known) return known
+    const page = read(after, tenantId)
+    pages.set(key, page)
+    page.then(
+      ({ end }) => end.id === after.id && end.xact === after.xact && pages.set(key, page, { ttl: emptyKeptMs }),
+      () => pages.delete(key),
+    )
+    return page
+  }
+
+  return {
+    endOfLog: () => findEndOfLog(db),
+    async *follow({ after, tenantId, events: wanted }, signal) {
+      let position = after
+      let toldMs = clock.monotonicMs()
+      while (!signal.aborted) {
+        const { events, end, isFull } = await pageAfter(position, tenantId)
+        position = end
+        const own = wanted ? events.filter(({ event }) => wanted.has(event)) : events
+        if (own.length > 0 || clock.monotonicMs() - toldMs >= quietMs) {
+          yield { events: own, position }
+          toldMs = clock.monotonicMs()
+        }
+        if (!isFull) await pause(clock, askEveryMs - (clock.monotonicMs() % askEveryMs), signal)
+      }
+    },
+  }
+}
+
+const liveEvents = ({ xact, id }: LoggedEvent, body: PreparedBody | undefined): StreamEvent[] =>
+  body ? [{ ...body, position: { xact, id }, uuid: uuidOf(`live ${xact} ${id}`) }] : []
+
+/** RFC 9562 section 5.8: a version 8 UUID, the same for the same text. */
+function uuidOf(text: string): string {
+  const octets = createHash('sha256').update(text).digest()
+  octets[6] = ((octets[6] as number) & 0x0f) | 0x80
+  octets[8] = ((octets[8] as number) & 0x3f) | 0x80
+  const hex = octets.toString('hex')
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20, 32)}`
+}
+
+/** A position in the log as clients store it, to resume from. */
+export const positionText = ({ xact, id }: LogPosition): string => `${xact}-${id}`
+
+const positionForm = /^(\d{1,20})-(\d{1,15})$/
+const largestXact = 2n ** 64n - 1n
+
+/** Undefined if the text is not a position. */
+export function parsePosition(text: string): LogPosition | undefined {
+  const [, xact = '', id = ''] = positionForm.exec(text) ?? []
+  return xact === '' || BigInt(xact) > largestXact ? undefined : { xact, id: Number(id) }
+}

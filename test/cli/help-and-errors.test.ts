@@ -1,0 +1,156 @@
+/** The command line for a newcomer: help, wrong words, and the lists that show the ids for other commands. */
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { openIds, openSecrets, readConfig, systemClock, systemRandom } from '#base'
+import { createKey } from '#credentials'
+import { pauseTenant } from '#delivery'
+import type { Installation } from '#installation'
+import { createOrganisation, openTenants } from '#tenants'
+import { openWebhooks, organisationWide } from '#webhooks'
+import { type TestDatabase, testDatabase } from '../support/database.ts'
+import { runHere } from '../support/run-command.ts'
+import { loopbackPost, sendingConfig, sendingSecrets } from '../support/webhook-sender-parts.ts'
+
+let database: TestDatabase
+beforeAll(async () => {
+  database = await testDatabase()
+  const facts = { name: 'Test', secretFingerprint: 'f', nowMs: clock.nowMs(), ids }
+  await database.db.transaction((tx) => createOrganisation(tx, facts))
+})
+afterAll(() => database.close())
+
+const ids = openIds(systemRandom)
+const clock = systemClock
+
+/** `text` is the standard output, `said` the standard error. */
+async function ran(...words: string[]): Promise<{ code: number; text: string; said: string }> {
+  const printed: string[] = []
+  const said: string[] = []
+  const error = vi.spyOn(console, 'error').mockImplementation((line) => void said.push(String(line)))
+  const service: Installation = {
+    config: readConfig({ POSTRIDER_HOSTNAME: 'vm' }),
+    db: database.db,
+    clock,
+    ids,
+    random: systemRandom,
+    secrets: openSecrets('a secret for tests only', systemRandom),
+    version: 'test',
+  }
+  const code = await runHere(words, { withInstallation: (work) => work(service), print: (text) => void printed.push(text) })
+  error.mockRestore()
+  return { code, text: printed.join('\n'), said: said.join('\n') }
+}
+
+describe('help', () => {
+  test.each([[], ['--help'], ['-h'], ['help']])('of everything lists every command: %s', async (...words) => {
+    const { code, text } = await ran(...words)
+    expect([code, text]).toEqual([0, expect.stringMatching(/ {2}serve .*\n[^]* {2}queue flush .*\n[^]*--help tells more/)])
+  })
+
+  test.each([
+    ['tenant', '--help'],
+    ['help', 'tenant'],
+    ['tenant', '-h'],
+  ])('of a first word lists what begins with it: %s %s', async (...words) => {
+    const { code, text } = await ran(...words)
+    expect(code).toBe(0)
+    expect(text.match(/^ {2}\w+ \w+/gm)).toEqual(['  tenant create', '  tenant list', '  tenant pause', '  tenant resume'])
+  })
+
+  test.each([
+    ['queue', 'pause', '--help'],
+    ['queue', 'pause', '-h'],
+    ['help', 'queue', 'pause'],
+  ])('of a command is its own: %s %s %s', async (...words) => {
+    expect(await ran(...words)).toMatchObject({ code: 0, text: expect.stringMatching(/^postrider queue pause --destination/) })
+  })
+
+  test('--version says the version', async () => {
+    expect(await ran('--version')).toMatchObject({ code: 0, text: 'test' })
+  })
+})
+
+describe('a wrong call', () => {
+  test.each([
+    ['frobnicate', 'there is no command "frobnicate"; all of them: postrider --help'],
+    [
+      'queue fulsh',
+      'there is no command "queue fulsh"; there are queue pause, queue resume, queue flush, queue release, queue cancel, queue',
+    ],
+    ['limits', 'there is no command "limits"; there are limits set, limits list'],
+    ['key make --key svc_live_secret', 'there is no command "key make"; there are key create, key list'],
+    ['tenant pause', 'tenant pause needs ID\n\npostrider tenant pause ID [--reason TEXT] [--json]'],
+    ['tenant pause nobody', 'there is no tenant nobody\npostrider tenant list shows all'],
+    ['queue --tenant nobody', 'there is no tenant nobody\npostrider tenant list shows all'],
+    ['queue flush --tenant nobody', 'there is no tenant nobody\npostrider tenant list shows all'],
+    ['limits set --key 999 --rate 5', 'there is no such credential\nWhat it takes: postrider limits set --help'],
+    ['key create --type live --name a.b', 'name must be 1 to 50 letters, digits, _ or -\nWhat it takes: postrider key create --help'],
+    ['tenant list --frob', "Unknown option '--frob'\n\npostrider tenant list [--json]"],
+  ])('says on standard error what is wrong and what there is: %s', async (words, wrong) => {
+    const { code, text, said } = await ran(...words.split(' '))
+    expect([code, text]).toEqual([2, ''])
+    expect(said.startsWith(wrong), said).toBe(true)
+  })
+
+  test('with a file that is not there names the file, and no call of the system', async () => {
+    expect(await ran('backup', '/nowhere/file')).toMatchObject({ code: 1, said: '/nowhere/file.unfinished: no such file or directory' })
+  })
+})
+
+describe('a list', () => {
+  test('of tenants, domains and keys has the ids that other commands take', async () => {
+    const made = JSON.parse((await ran('tenant', 'create', '--name', 'Second shop', '--json')).text) as { id: string }
+    await pauseTenant(database.db, made.id, { reason: 'they spam', by: 'operator' }, clock.nowMs())
+    const { tenants } = JSON.parse((await ran('tenant', 'list', '--json')).text)
+    expect(tenants).toMatchObject([
+      { name: 'Default', isDefault: true, pauseReason: null },
+      { id: made.id, name: 'Second shop', status: 'active', pauseReason: 'they spam' },
+    ])
+    expect((await ran('tenant', 'list')).text).toContain(`${made.id}  Second shop, paused (they spam)`)
+
+    expect((await ran('domain', 'list', '--tenant', made.id)).text).toMatch(/^there are no sending domains/)
+    await ran('domain', 'add', 'shop.example.com', '--tenant', made.id)
+    await ran('domain', 'add', 'lab.example.com', '--trust')
+    expect((await ran('domain', 'list')).text).toMatch(/\d+ +shop\.example\.com {2}not verified, of \w+\n\d+ +lab\.example\.com {2}trusted/)
+    const { domains } = JSON.parse((await ran('domain', 'list', '--tenant', made.id, '--json')).text)
+    expect(domains).toMatchObject([{ name: 'shop.example.com', tenantId: made.id, verified: false }])
+
+    const wanted = { mode: 'live', name: 'first', tenantId: null, permissions: ['emails:send'] } as const
+    const { id, key } = await database.db.transaction((tx) => createKey(tx, wanted, { nowMs: clock.nowMs(), ids }))
+    const { text } = await ran('key', 'list')
+    expect(text).toMatch(new RegExp(`^${id} +first {2}live key, emails:send, never used`))
+    expect(text).not.toContain(key)
+    expect((await ran('key', 'list', '--tenant', made.id)).text).toMatch(/^this tenant has none/)
+  })
+
+  test('of webhooks has their ids, and which are disabled, and no secret', async () => {
+    const deps = { db: database.db, clock, ids, random: systemRandom, secrets: sendingSecrets, config: sendingConfig, version: 'test' }
+    const webhooks = openWebhooks({ ...deps, tenants: openTenants(deps), post: loopbackPost() })
+    expect((await ran('webhook', 'list')).text).toMatch(/^the organisation has none/)
+    const { webhook, secret } = await webhooks.create(organisationWide, { name: 'orders', url: 'http://127.0.0.1/a', enabled: false })
+    const { text } = await ran('webhook', 'list')
+    expect(text).toBe(`${String(webhook.id).padEnd(12)}orders  http://127.0.0.1/a, all events, disabled`)
+    const json = (await ran('webhook', 'list', '--json')).text
+    expect(JSON.parse(json)).toMatchObject({ webhooks: [{ id: webhook.id, tenantId: null, enabled: false, disabledReason: 'requested' }] })
+    expect(json).not.toContain(secret)
+  })
+
+  test('of limits has what was set', async () => {
+    expect((await ran('limits', 'list')).text).toMatch(/^none were set/)
+    const [{ id }] = JSON.parse((await ran('tenant', 'list', '--json')).text).tenants
+    await ran('limits', 'set', '--rate', '20', '--send', 'unlimited')
+    await ran('limits', 'set', '--send', '500', '--tenant', id)
+    expect(JSON.parse((await ran('limits', 'list', '--json')).text)).toEqual({
+      limits: [
+        { subject: 'organisation', ratePerSecond: 20, sendPerHour: 'unlimited' },
+        { subject: `tenant:${id}`, ratePerSecond: null, sendPerHour: 500 },
+      ],
+    })
+    expect((await ran('limits', 'list')).text).toMatch(
+      new RegExp(`^organisation +20 requests per second {2}unlimited emails per hour\ntenant ${id} +500 emails per hour$`),
+    )
+  })
+
+  test('of the records to publish says when they rest on a name that the internet does not know', async () => {
+    expect((await ran('dns')).text).toMatch(/\n\nBut they name "vm", which is not a public host name: first set POSTRIDER_HOSTNAME/)
+  })
+})

@@ -1,0 +1,104 @@
+/** One body with every field for each endpoint that takes one: accepted by the endpoint at its path. */
+import { sql } from '#db'
+import type { Service } from '../support/in-process-service.ts'
+
+interface Good {
+  /** `n` differs on every call, for values that must be unique. */
+  body: (n: number) => Record<string, unknown>
+  /** Below /v1. Without it, the endpoint's own path. */
+  path?: (service: Service) => Promise<string>
+  /** Every field may be left out. */
+  mayBeEmpty?: true
+  /** Addresses are validated one by one and only counted in the response. */
+  countsAddresses?: true
+  /** Keys of its metadata may be any text. */
+  anyKeys?: true
+}
+
+export const attachment = { content: 'aGVsbG8=', contentType: 'text/plain', filename: 'a.txt', contentId: 'one@x' }
+const raw = Buffer.from('From: a@simulator.test\r\nTo: b@simulator.test\r\n\r\nx').toString('base64')
+const element = {
+  to: ['b@simulator.test'],
+  subject: 'Hello',
+  cc: ['c@simulator.test'],
+  bcc: ['d@simulator.test'],
+  replyTo: 'e@simulator.test',
+  html: '<p>hello</p>',
+  text: 'hello',
+  tag: 'greeting',
+  headers: { 'X-One': '1' },
+  attachments: [attachment],
+  metadata: { order: '1' },
+}
+const webhook = { name: 'One', url: 'https://hooks.example.com/x', events: ['MessageSent'], enabled: true, timeoutSeconds: 5 }
+
+/** Creates an object once and returns its path. */
+const made = (collection: string, body: () => Record<string, unknown>, below = '') => {
+  let known: Promise<string> | undefined
+  return (service: Service) => {
+    known ??= service.call('POST', collection, { key: service.testKey, body: body() }).then((answer) => {
+      if (answer.status !== 201) throw new Error(`POST ${collection} was answered ${answer.text}`)
+      return `${collection}/${(answer.body.data as { id: string | number }).id}${below}`
+    })
+    return known
+  }
+}
+/** The id of a sending domain; `prepare` creates the domain. */
+let domainId = 0
+const idByName = sql<{ id: number }>`
+  select id
+  from domains
+  where name = $1`
+
+export async function prepare(service: Service): Promise<void> {
+  await service.addDomain(service.tenantId, 'tracked.bodies.test')
+  domainId = (await service.db.first(idByName, ['tracked.bodies.test']))?.id ?? 0
+}
+
+export const goodBodies: Readonly<Record<string, Good>> = {
+  'emails.send': { body: () => ({ from: 'a@simulator.test', ...element }) },
+  'emails.sendBatch': { body: () => ({ from: 'a@simulator.test', emails: [element] }) },
+  'emails.sendRaw': { body: () => ({ from: 'a@simulator.test', to: ['b@simulator.test'], rawMessage: raw, bounce: false }) },
+  'tenants.create': { body: () => ({ name: 'One', metadata: { plan: 'a', seats: 3, paid: true, since: null } }), anyKeys: true },
+  'tenants.update': {
+    body: () => ({ name: 'Two', metadata: { plan: 'b' }, status: 'active' }),
+    path: made('/tenants', () => ({ name: 'One' })),
+    anyKeys: true,
+  },
+  'credentials.create': { body: () => ({ name: 'one', type: 'api', mode: 'live', permissions: ['emails:send'] }) },
+  'credentials.update': {
+    body: () => ({ name: 'two', hold: true, permissions: ['emails:read'] }),
+    path: made('/credentials', () => ({ name: 'one', type: 'api' })),
+  },
+  'domains.create': { body: (n) => ({ name: `d${n}.bodies.test` }) },
+  'tracking.create': {
+    body: (n) => ({ domainId, name: `t${n}`, sslEnabled: true, trackClicks: true, trackOpens: false, excludedClickDomains: 'a.example' }),
+  },
+  'tracking.update': {
+    body: () => ({ trackClicks: true, trackOpens: false, sslEnabled: true, excludedClickDomains: 'a.example' }),
+    path: made('/tracking', () => ({ domainId, name: 'u' })),
+    mayBeEmpty: true,
+  },
+  'test.advance': {
+    body: () => ({ seconds: 1 }),
+    // A tenant without mail: no due work holds the call up.
+    path: async (service) => `/test/advance?tenantId=${await service.makeTenant('Clock')}`,
+  },
+  'suppressions.create': { body: () => ({ address: 'a@example.com', reason: 'asked' }) },
+  'suppressions.bulkCreate': { body: () => ({ suppressions: [{ address: 'a@example.com', reason: 'asked' }] }), countsAddresses: true },
+  'webhooks.create': { body: () => ({ ...webhook, allEvents: false }) },
+  'webhooks.update': {
+    body: () => ({ ...webhook, allEvents: false, rotateSecret: true }),
+    path: made('/webhooks', () => webhook),
+    mayBeEmpty: true,
+  },
+  'webhooks.test': { body: () => ({ event: 'MessageSent' }), path: made('/webhooks', () => webhook, '/test') },
+  'webhooks.replay': { body: () => ({ after: 1, before: 2 }), path: made('/webhooks', () => webhook, '/replay') },
+  'platformWebhooks.create': { body: () => webhook },
+  'platformWebhooks.update': {
+    body: () => ({ ...webhook, rotateSecret: true }),
+    path: made('/platform/webhooks', () => webhook),
+    mayBeEmpty: true,
+  },
+  'platformWebhooks.test': { body: () => ({ event: 'MessageSent' }), path: made('/platform/webhooks', () => webhook, '/test') },
+}

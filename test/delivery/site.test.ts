@@ -1,0 +1,313 @@
+/** One site without the rest of Postrider, against a real socket, on a clock whose timers fire a little early, as the machine's do. */
+import type { Socket } from 'node:net'
+import fc from 'fast-check'
+import { expect, test, vi } from 'vitest'
+import { type Clock, silentLog, systemClock } from '#base'
+import { openResolver } from '#net'
+import type { JobResult } from '../../src/delivery/connection-worker.ts'
+import { type EgressPath, egressPathsOf } from '../../src/delivery/egress-path.ts'
+import { type Job, jobsOf } from '../../src/delivery/job.ts'
+import { openSite, type Site, type SiteDeps } from '../../src/delivery/site.ts'
+import { type MxEvent, startFakeMx } from '../support/fake-mx.ts'
+import { startMisbehavingPeer } from '../support/misbehaving-peer.ts'
+
+const early: Clock = { ...systemClock, after: (delayMs, action) => systemClock.after(delayMs - 5, action) }
+const data = Buffer.from('From: a@house.test\r\n\r\nHello\r\n')
+
+const openLimiter: EgressPath['limiter'] = {
+  connect: () => Promise.resolve({ release: () => undefined }),
+  acquireSendPermit: () => Promise.resolve(),
+  isContended: () => Promise.resolve(false),
+  isRateLimited: false,
+  backoffMs: 0,
+  maxWaiting: 100,
+  accepted: () => undefined,
+  rateLimited: () => undefined,
+  blocked: () => undefined,
+  connectionRefused: () => undefined,
+  hasFewConnections: true,
+  isThrottle: () => false,
+}
+
+const prepared: SiteDeps['prepare'] = () =>
+  Promise.resolve({
+    returnPathOf: null,
+    messageId: '<a@house.test>',
+    acceptedAtMs: 0,
+    signed: { signatures: '', data },
+    traceHeaderOf: () => '',
+    needs8bit: false,
+    needsSmtpUtf8: false,
+  })
+
+function siteWith(more: Partial<SiteDeps>, limiter = openLimiter): Site {
+  const path: EgressPath = { source: undefined, ehloName: 'mail.house.test', limiter, warmUp: undefined }
+  return openSite('one.example', {
+    clock: early,
+    log: silentLog,
+    resolver: openResolver({ servers: ['127.0.0.1:9'], clock: systemClock, ids: { random: Math.random } }),
+    prepare: prepared,
+    release: () => undefined,
+    leaseStillHeld: () => true,
+    done: () => undefined,
+    requeue: () => undefined,
+    postponeJobs: () => undefined,
+    isLastTry: () => false,
+    postpone: () => undefined,
+    paths: { ipv4: path, ipv6: path, backoffMs: 0, maxWaiting: 100, hasFewConnections: true },
+    ...more,
+  })
+}
+
+const [job] = jobsOf([
+  {
+    tenantId: 't',
+    emailId: 'e',
+    contentId: 'e',
+    shard: 0,
+    epoch: 1,
+    recipient: 'ann@one.example',
+    recipientDomain: 'one.example',
+    attempts: 0,
+    manualRetry: false,
+    test: false,
+    sizeOctets: data.length,
+    holdReason: null,
+    clockOffsetMs: 0,
+  },
+]) as [Job]
+
+const nextHopTo = (port: number): Parameters<Site['add']>[1] => ({
+  hosts: [{ host: '127.0.0.1', preference: 0, tls: 'opportunistic', policy: 'opportunistic' }],
+  port,
+  auth: undefined,
+  guard: { allows: () => true },
+})
+
+test('mail that found no slot for a connection is sent when there is one, though nothing new comes', async () => {
+  await using mx = await startFakeMx()
+  let denials = 3
+  const connect = () => Promise.resolve(denials-- > 0 ? undefined : { release: () => undefined })
+  const site = siteWith({}, { ...openLimiter, connect })
+  site.add({ ...job }, nextHopTo(mx.port))
+  expect(await mx.waitFor(1, 10_000)).toHaveLength(1)
+  site.destroy()
+})
+
+test('mail whose connection breaks before anything was said of it, while the process stops, is given back', async () => {
+  const requeue: Job[] = []
+  let hasStopped = false
+  await using mx = await startFakeMx({
+    script({ stage }) {
+      if (stage !== 'mail') return undefined
+      site.close()
+      expect(site.takeUnstarted()).toEqual([])
+      hasStopped = true
+      return { close: true }
+    },
+  })
+  const site = siteWith({ requeue: (one) => requeue.push(one) })
+  site.add({ ...job }, nextHopTo(mx.port))
+  await vi.waitFor(() => expect(requeue.map(({ contentId }) => contentId)).toEqual(['e']), 10_000)
+  expect(hasStopped).toBe(true)
+  site.destroy()
+})
+
+/** A site that backs off after a reputation block until `hasBackedOff` is called, and 60 emails for it. */
+function blockedSite(more: Partial<EgressPath['limiter']> = {}) {
+  const causes: string[] = []
+  const done: JobResult[] = []
+  const back: Job[] = []
+  let backoffMs = 0
+  const limiter = {
+    ...openLimiter,
+    ...more,
+    get backoffMs() {
+      return backoffMs
+    },
+    blocked(cause: string) {
+      causes.push(cause)
+      backoffMs = 30_000
+    },
+  }
+  const path: EgressPath = { source: undefined, ehloName: 'mail.house.test', limiter, warmUp: undefined }
+  const another = () =>
+    siteWith({
+      paths: egressPathsOf({ ipv4: path, ipv6: path }),
+      done: (result) => done.push(result),
+      postponeJobs: (jobs) => back.push(...jobs),
+    })
+  const site = another()
+  const jobs = Array.from({ length: 60 }, (_, n): Job => ({ ...job, contentId: `e${n}` }))
+  const hasBackedOff = () => {
+    backoffMs = 0
+  }
+  return { site, another, jobs, causes, done, back, hasBackedOff }
+}
+
+const atTheDoor = [
+  ['connect', '554 5.7.1 Service unavailable; Client host [192.0.2.1] blocked using zen.spamhaus.org'],
+  ['connect', '450 4.7.1 Client host [192.0.2.1] is listed at bl.spamcop.net'],
+  ['ehlo', '550 5.7.1 Your IP address has a poor reputation'],
+  ['connect', '554 mx.gmx.net Bad DNS PTR resource record'],
+] as const
+
+test.each(atTheDoor)(
+  'of 60 emails refused at %s by "%s" one is put off, and the others go when the peer has rested',
+  async (stage, reply) => {
+    let isFriendly = false
+    const script = (event: MxEvent) => (event.stage === stage && !isFriendly ? reply : undefined)
+    await using mx = await startFakeMx({ script })
+    const { site, jobs, causes, done, back, hasBackedOff } = blockedSite()
+    for (const one of jobs) site.add(one, nextHopTo(mx.port))
+    await vi.waitFor(() => expect(back).toHaveLength(59), 10_000)
+    expect(causes).toEqual([reply])
+    expect(done.map(({ results }) => results[0]?.kind)).toEqual(['temporary'])
+    expect(mx.connections).toBe(1)
+
+    isFriendly = true
+    hasBackedOff()
+    for (const one of back.splice(0)) site.add(one, nextHopTo(mx.port))
+    expect(await mx.waitFor(59, 10_000)).toHaveLength(59)
+    await vi.waitFor(() => expect(done).toHaveLength(60), 10_000)
+    expect(done.slice(1).every(({ results }) => results[0]?.kind === 'accepted')).toBe(true)
+    expect(back).toEqual([])
+    site.destroy()
+  },
+)
+
+test('a connection more that is refused for our reputation costs no email', async () => {
+  await using mx = await startFakeMx({ script: ({ stage, session }) => (stage === 'connect' && session > 1 ? atTheDoor[0][1] : undefined) })
+  const { site, jobs, causes, done, back } = blockedSite()
+  for (const one of jobs) site.add(one, nextHopTo(mx.port))
+  await vi.waitFor(() => expect(done.length + back.length).toBe(60), 10_000)
+  await vi.waitFor(() => expect(causes).toContain(atTheDoor[0][1]), 10_000)
+  expect(done.every(({ results }) => results[0]?.kind === 'accepted')).toBe(true)
+  site.destroy()
+})
+
+test('two destinations of a provider that are refused for our reputation at once cost one email together', async () => {
+  await using mx = await startFakeMx({ script: ({ stage }) => (stage === 'connect' ? atTheDoor[0][1] : undefined) })
+  const { site, another, jobs, done, back } = blockedSite()
+  const both = [site, another()]
+  for (const [n, one] of jobs.entries()) both[n % 2]?.add(one, nextHopTo(mx.port))
+  await vi.waitFor(() => expect(done.length + back.length).toBe(60), 10_000)
+  expect(done).toHaveLength(1)
+  expect(mx.connections).toBe(2)
+  for (const one of both) one.destroy()
+})
+
+test('a host that blocks our address makes us rest, though another one is only out of reach', async () => {
+  await using mx = await startFakeMx({ script: ({ stage }) => (stage === 'connect' ? atTheDoor[0][1] : undefined) })
+  const { site, jobs, causes, done, back } = blockedSite()
+  const nextHop = nextHopTo(mx.port)
+  const [host] = nextHop.hosts
+  for (const one of jobs) site.add(one, { ...nextHop, hosts: host ? [host, { ...host, host: '127.0.0.2', preference: 1 }] : [] })
+  await vi.waitFor(() => expect(back).toHaveLength(59), 10_000)
+  expect(causes).toEqual([atTheDoor[0][1]])
+  expect(done.map(({ results }) => results[0]?.kind)).toEqual(['temporary'])
+  site.destroy()
+})
+
+/** The peer sends the reply before MAIL once, to the first connection. Later connections meet a server without faults. */
+const beforeMail = fc.record({
+  stage: fc.constantFrom('connect' as const, 'ehlo' as const),
+  code: fc.constantFrom(421, 450, 451, 500, 501, 502, 503, 504, 521, 530, 550, 554),
+  text: fc.constantFrom(
+    '5.5.2 Invalid domain name',
+    '5.1.1 no such user',
+    'Error',
+    '5.7.1 go away',
+    '4.3.2 not now',
+    'Mailbox unavailable',
+  ),
+})
+
+test('a refused greeting or EHLO costs no email its life, and is shown only by the email that it was said to', async () => {
+  await fc.assert(
+    fc.asyncProperty(beforeMail, async ({ stage, code, text }) => {
+      await using mx = await startFakeMx({
+        script: (event) => (event.stage === stage && event.session === 1 ? `${code} ${text}` : undefined),
+      })
+      const done: JobResult[] = []
+      const back: Job[] = []
+      const site = siteWith({ done: (result) => done.push(result), postponeJobs: (jobs) => back.push(...jobs) })
+      for (let n = 0; n < 20; n++) site.add({ ...job, contentId: `e${n}` }, nextHopTo(mx.port))
+      await vi.waitFor(() => expect(done.length + back.length).toBe(20), 10_000)
+      expect(done.filter(({ results }) => results[0]?.kind === 'permanent')).toEqual([])
+      expect(done.filter(({ results }) => results[0]?.reply?.code === code)).toHaveLength(1)
+      const others = done.filter(({ results }) => results[0]?.kind === 'temporary' && !results[0].reply)
+      const sent = done.filter(({ results }) => results[0]?.kind === 'accepted')
+      expect(others.length + sent.length).toBe(done.length - 1)
+      for (const { results, conversation } of others) {
+        expect(results[0]).toMatchObject({
+          enhanced: null,
+          message: expect.stringContaining(`answered the connection made for another email with ${code}`),
+        })
+        expect(results[0]?.classification).toBe('connection_error')
+        expect(conversation).not.toContain('EHLO')
+      }
+      site.destroy()
+    }),
+    { numRuns: 25 },
+  )
+}, 60_000)
+
+test('EHLO that is not known to a server is followed by HELO, and the mail goes', async () => {
+  for (const code of [500, 501, 502, 504, 550]) {
+    await using mx = await startMisbehavingPeer({ EHLO: `${code} what?\r\n` })
+    const done: JobResult[] = []
+    const site = siteWith({ done: (result) => done.push(result) })
+    site.add({ ...job }, nextHopTo(mx.port))
+    await vi.waitFor(() => expect(done.map(({ results }) => results[0]?.kind)).toEqual(['accepted']), 10_000)
+    site.destroy()
+  }
+})
+
+test('a server that greets with our own name ends one email, and the others are put off', async () => {
+  await using mx = await startMisbehavingPeer({ connect: '220 mail.house.test ESMTP\r\n' })
+  const done: JobResult[] = []
+  const site = siteWith({ done: (result) => done.push(result) })
+  for (let n = 0; n < 5; n++) site.add({ ...job, contentId: `e${n}` }, { ...nextHopTo(mx.port), ownName: 'mail.house.test' })
+  await vi.waitFor(() => expect(done).toHaveLength(5), 10_000)
+  expect(done.map(({ results }) => results[0]?.kind)).toEqual(['permanent', ...Array(4).fill('temporary')])
+  site.destroy()
+})
+
+test('an email at its last try that was not offered is put off without an attempt, each later than the one before it', async () => {
+  await using mx = await startFakeMx({ script: ({ stage }) => (stage === 'ehlo' ? '501 5.5.2 what?' : undefined) })
+  const done: JobResult[] = []
+  const later: { forMs: number; delayReason: string }[] = []
+  const postpone = (_: Job, forMs: number, delayReason: string) => void later.push({ forMs, delayReason })
+  const site = siteWith({ done: (result) => done.push(result), isLastTry: () => true, postpone, downForMs: 1000 })
+  for (let n = 0; n < 5; n++) site.add({ ...job, contentId: `e${n}` }, nextHopTo(mx.port))
+  await vi.waitFor(() => expect(later).toHaveLength(4), 10_000)
+  expect(done.map(({ results }) => results[0]?.reply?.code)).toEqual([501])
+  const delayReason = '127.0.0.1 answered the connection made for another email with 501 5.5.2'
+  expect(later).toEqual([1000, 2000, 3000, 4000].map((forMs) => ({ forMs, delayReason })))
+  site.destroy()
+})
+
+const hangsUpAfterEhlo = (socket: Socket) => void socket.write('250 rude.test\r\n', () => socket.end())
+test.each([
+  ['says more than was asked for behind its reply to EHLO', '250 rude.test\r\n250 ok\r\n250 ok\r\n'],
+  ['hangs up after its reply to EHLO', hangsUpAfterEhlo],
+])('a server that %s is asked twice, and its mail is put off by the schedule', async (_, EHLO) => {
+  await using mx = await startMisbehavingPeer({ EHLO })
+  const done: JobResult[] = []
+  // Loading the message takes a moment, as from the database, so that the connection is gone when the message is ready.
+  const prepare: SiteDeps['prepare'] = async (...given) => {
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    return await prepared(...given)
+  }
+  const site = siteWith({ prepare, done: (result) => done.push(result) })
+  for (let n = 0; n < 3; n++) site.add({ ...job, contentId: `e${n}` }, nextHopTo(mx.port))
+  await vi.waitFor(() => expect(done).toHaveLength(3), 10_000)
+  expect(done.map(({ results }) => results[0]?.kind)).toEqual(Array(3).fill('temporary'))
+  expect(done.map(({ results }) => results[0]?.message)).toEqual([
+    'the connection ended before anything could be sent over it',
+    ...Array(2).fill(expect.stringMatching(/^not offered, because 127\.0\.0\.1 was not reached for another email: the connection ended/)),
+  ])
+  expect(mx.connections).toBe(2)
+  site.destroy()
+})

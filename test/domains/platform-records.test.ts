@@ -1,0 +1,110 @@
+import { dkimVerify } from 'mailauth/lib/dkim/verify.js'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { openIds, systemClock, systemRandom } from '#base'
+import { ensurePlatformKey, platformRecords } from '#domains'
+import { addMember } from '#members'
+import { openResolver } from '#net'
+import { type Service, startService } from '../support/in-process-service.ts'
+import { startTestDns, type TestDns } from '../support/test-dns.ts'
+
+let dns: TestDns
+let service: Service
+const ids = openIds(systemRandom)
+const nowMs = () => systemClock.nowMs()
+beforeAll(async () => {
+  dns = await startTestDns()
+  service = await startService({ rateLimit: null, sendLimit: null })
+})
+afterAll(async () => {
+  await service.stop()
+  await dns.close()
+})
+
+const keyOf = (name: string) => ensurePlatformKey(service.db, name, { nowMs: nowMs(), ids, secrets: service.secrets })
+const records = async (ownAddresses: string[] = [], sources: { address: string; ehloName: string }[] = []) => {
+  const resolver = openResolver({ servers: [dns.address], clock: systemClock, ids: { random: Math.random } })
+  return platformRecords({ resolver, hostname: 'mail.host.example', key: await keyOf('host.example'), ownAddresses, sources })
+}
+const statusesOf = async (own?: string[]) =>
+  Object.fromEntries((await records(own)).map(({ type, name, status }) => [`${type} ${name.replace(/^pr-\w{6}/, 'pr')}`, status]))
+
+describe("the platform's own records", () => {
+  test('are all missing on an empty zone, and say what to publish', async () => {
+    const found = await records(['203.0.113.9', '2001:db8::9'])
+    expect(found.map(({ status }) => status)).toEqual(found.map(() => 'Missing'))
+    expect(found.map(({ type, name, value }) => `${type} ${name} ${value.slice(0, 60)}`)).toEqual([
+      'A mail.host.example 203.0.113.9',
+      'AAAA mail.host.example 2001:db8::9',
+      'MX rp.mail.host.example 10 mail.host.example',
+      'TXT rp.mail.host.example v=spf1 include:spf.mail.host.example ~all',
+      'TXT spf.mail.host.example v=spf1 ip4:203.0.113.9 ip6:2001:db8::9 ~all',
+      'CNAME track.mail.host.example mail.host.example',
+      expect.stringMatching(/^TXT pr-[a-z0-9]{6}\._domainkey\.host\.example v=DKIM1; k=rsa; p=/),
+      'PTR 9.113.0.203.in-addr.arpa mail.host.example',
+      'PTR 9.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.8.b.d.0.1.0.0.2.ip6.arpa mail.host.example',
+    ])
+  })
+
+  test('permit every address that mail is sent from, and name each', async () => {
+    const found = await records(
+      ['203.0.113.9'],
+      [
+        { address: '203.0.113.9', ehloName: 'mail.host.example' },
+        { address: '203.0.113.10', ehloName: 'out.host.example' },
+      ],
+    )
+    const told = found.map(({ type, name, value }) => `${type} ${name} ${value}`)
+    expect(told).toContain('TXT spf.mail.host.example v=spf1 ip4:203.0.113.9 ip4:203.0.113.10 ~all')
+    expect(told.slice(-2)).toEqual(['A out.host.example 203.0.113.10', 'PTR 10.113.0.203.in-addr.arpa out.host.example'])
+    expect(told.filter((one) => one.startsWith('PTR'))).toHaveLength(2)
+  })
+
+  test('are right when they are published as told, wrong when they say something else, and unknown when DNS fails', async () => {
+    for (const { type, name, value } of await records(['203.0.113.9'])) {
+      dns.set(name, type, [value])
+    }
+    expect(new Set(Object.values(await statusesOf()))).toEqual(new Set(['OK']))
+
+    dns.set('spf.mail.host.example', 'TXT', ['v=spf1 ip4:203.0.113.0/24 -all'])
+    expect(await statusesOf()).toMatchObject({ 'TXT spf.mail.host.example': 'OK' })
+    dns.set('spf.mail.host.example', 'TXT', ['v=spf1 ip4:198.51.100.1 -all', 'something else'])
+    dns.set('rp.mail.host.example', 'TXT', ['v=spf1 include:spf.mail.host.example ~all', 'v=spf1 -all'])
+    dns.set('9.113.0.203.in-addr.arpa', 'PTR', ['other.example'])
+    dns.set('track.mail.host.example', 'CNAME', ['elsewhere.example'])
+    expect(await statusesOf()).toMatchObject({
+      'TXT spf.mail.host.example': 'Invalid',
+      'TXT rp.mail.host.example': 'Invalid',
+      'PTR 9.113.0.203.in-addr.arpa': 'Invalid',
+      'CNAME track.mail.host.example': 'Invalid',
+    })
+    dns.fail('rp.mail.host.example', 'SERVFAIL')
+    const unknown = (await records()).filter(({ name }) => name === 'rp.mail.host.example')
+    expect(unknown).toMatchObject([
+      { status: null, found: null },
+      { status: null, found: null },
+    ])
+  })
+})
+
+describe('mail of the sandbox sender', () => {
+  test('is signed with the key that is published, which is made once', async () => {
+    const [key, again] = await Promise.all([keyOf('house.test'), keyOf('house.test')])
+    expect(key).toEqual(again)
+    await service.db.transaction((tx) =>
+      addMember(tx, { address: 'owner@house.test', role: 'owner', tenantId: null }, { nowMs: nowMs(), ids }),
+    )
+    const body = { from: 'sandbox@house.test', to: ['owner@house.test'], subject: 'Hello', text: 'From the sandbox' }
+    const sent = await service.call('POST', '/emails', { key: service.testKey, body })
+    expect(sent.status, sent.text).toBe(200)
+    const { id } = sent.body.data as { id: string }
+    const { rawMessage } = (await service.call('GET', `/emails/${id}?expand=raw`, { key: service.testKey })).body.data as {
+      rawMessage: string
+    }
+    const resolver = (name: string, type: string) =>
+      type === 'TXT' && name === `${key.selector}._domainkey.house.test`
+        ? Promise.resolve([[`v=DKIM1; k=rsa; p=${key.rsaPublic}`]])
+        : Promise.reject(Object.assign(new Error('none'), { code: 'ENOTFOUND' }))
+    const { results } = await dkimVerify(Buffer.from(rawMessage, 'base64'), { resolver })
+    expect(results).toMatchObject([{ signingDomain: 'house.test', status: { result: 'pass' } }])
+  })
+})

@@ -1,0 +1,46 @@
+/** Mail for the rows of the table, over the API, and what the API tells of it. */
+
+import type { Row } from './row-type.ts'
+import { type EmailState, expectedOf } from './verdict.ts'
+
+/** The API of a service: asks, and gives the data of the answer or throws. */
+export type Call = (method: 'GET' | 'POST', path: string, body?: object) => Promise<unknown>
+
+const sender = 'shop@shop.example.com'
+export const senderDomain = 'shop.example.com'
+
+/** Local parts of all that a row's mail goes to. */
+export const recipientsOf = (row: Row): readonly string[] => row.to ?? Object.keys(expectedOf(row))
+
+export function messageOf(row: Row): { subject: string; text: string; attachments: object[] } {
+  const { text = 'Hello', fileOctets } = row.message ?? {}
+  const file = (octets: number) => ({
+    filename: 'a.bin',
+    contentType: 'application/octet-stream',
+    content: Buffer.alloc(octets, 65).toString('base64'),
+  })
+  return { subject: 'Hello', text, attachments: fileOctets === undefined ? [] : [file(fileOctets)] }
+}
+
+/** An email's id. */
+export async function send(call: Call, to: string, message: object): Promise<string> {
+  const { id } = (await call('POST', '/emails', { from: sender, to: [to], ...message })) as { id: string }
+  return id
+}
+
+/** Their ids, in order. */
+export async function batch(call: Call, emails: readonly object[]): Promise<string[]> {
+  const { results } = (await call('POST', '/emails/batch', { from: sender, emails })) as { results: { id?: string; error?: unknown }[] }
+  return results.map(({ id, error }) => {
+    if (id === undefined) throw new Error(`an email of a batch was refused: ${JSON.stringify(error)}`)
+    return id
+  })
+}
+
+/** One email to each of the row's recipients, in order; each id is told as soon as it is known. */
+export async function sendRow(call: Call, row: Row, domain: string, told: (to: string, id: string) => void): Promise<void> {
+  for (const to of recipientsOf(row)) told(to, await send(call, `${to}@${domain}`, messageOf(row)))
+}
+
+export const read = async (call: Call, id: string): Promise<EmailState> =>
+  (await call('GET', `/emails/${id}?expand=deliveries`)) as EmailState

@@ -1,0 +1,92 @@
+/** What the API tells of an email, or a peer of what it was given, compared with the row: sentences about what is wrong, none when nothing is. */
+import type { Attempts, Row } from './row-type.ts'
+
+interface Delivery {
+  status: string
+  timestamp: number
+  classification: string | null
+  smtpEnhancedCode: string | null
+  sentWithSsl: boolean
+  outcomeUnknown?: boolean
+}
+
+/** As `GET /v1/emails/{id}?expand=deliveries` has it. */
+export interface EmailState {
+  status: string
+  timestamp: number
+  deliveries: Delivery[]
+}
+
+export interface ReceivedMessage {
+  from: string
+  content: string
+}
+
+/** What a peer has seen so far. */
+export interface PeerCounters {
+  connections(): number
+  taken(): ReceivedMessage[]
+  /** Octets it gave to the network. */
+  written(): number
+  /** Each message that it said 250 to is among those taken. */
+  keepsAll: boolean
+}
+
+/** What the kernel keeps on its way is not ours to bound. */
+const maxWritten = 50_000_000
+
+export const expectedOf = ({ comesTo }: Row): Record<string, Attempts> =>
+  Array.isArray(comesTo) ? { ann: comesTo } : (comesTo as Record<string, Attempts>)
+
+/** The provider is not asked again for longer than anybody waits for here. */
+export const isLeftAlone = (row: Row): boolean =>
+  !row.ends && Object.values(expectedOf(row)).some((one) => one.at(-1)?.startsWith('softfail'))
+
+export const attemptsOf = ({ deliveries }: EmailState): string[] =>
+  deliveries.map(({ status, classification, smtpEnhancedCode }) =>
+    status === 'sent' ? 'sent' : [status, classification, smtpEnhancedCode].filter((one) => one !== null).join(' '),
+  )
+
+/** The status that goes with the last of the attempts. */
+const endOf = (row: Row, attempts: Attempts) => row.ends ?? attempts.at(-1)?.split(' ')[0]
+
+export function wrongWithEmail(row: Row, wanted: Attempts, told: EmailState): string[] {
+  const wrong: string[] = []
+  const all = attemptsOf(told)
+  // A provider that is left alone may be asked again before we look.
+  const attempts = isLeftAlone(row) ? all.slice(0, wanted.length) : all
+  if (attempts.join() !== wanted.join()) wrong.push(`came to ${attempts.join(', then ') || 'nothing'} instead of ${wanted.join(', then ')}`)
+  else if (all.length === wanted.length && told.status !== endOf(row, wanted))
+    wrong.push(`ends as ${told.status} instead of ${endOf(row, wanted)}`)
+  if (row.outcomeUnknown && told.deliveries.some((one) => !one.outcomeUnknown)) wrong.push('has an attempt whose outcome is told as known')
+  return [...wrong, ...wrongWithTls(row, told)]
+}
+
+/** What the last attempt says of TLS, in a row that is about it. */
+export function wrongWithTls({ secure }: Row, { deliveries }: EmailState): string[] {
+  const last = deliveries.at(-1)
+  return secure === undefined || !last || last.sentWithSsl === secure ? [] : [`was sent ${secure ? 'in the clear' : 'over TLS'}`]
+}
+
+/** Of a peer that one mail for each recipient of the row has gone to. */
+export function wrongWithPeer(row: Row, peer: PeerCounters): string[] {
+  const wrong: string[] = []
+  const { maxConnections, taken } = row
+  if (maxConnections !== undefined && peer.connections() > maxConnections)
+    wrong.push(`had ${peer.connections()} connections instead of ${maxConnections} at most`)
+  if (taken !== undefined && peer.taken().length !== taken) wrong.push(`took ${peer.taken().length} messages instead of ${taken}`)
+  try {
+    row.look?.(peer.taken())
+  } catch (error) {
+    wrong.push(`took what it should not have: ${error instanceof Error ? error.message : String(error)}`)
+  }
+  if (peer.written() > maxWritten) wrong.push(`could pour ${peer.written()} octets into us`)
+  return wrong
+}
+
+/** Errors in the logs of the processes; what they only warn of is part of the behaviour. */
+export const complaints = (log: string): string[] =>
+  log
+    .split('\n')
+    .filter((line) => /"level":(50|60)/.test(line))
+    .map((line) => line.slice(0, 500))

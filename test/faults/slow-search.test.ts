@@ -1,0 +1,35 @@
+/** A search that would take too long, as it does where many emails of today are looked through. */
+import { expect, onTestFinished, test } from 'vitest'
+import { emailIdPrefix } from '#base'
+import { sql } from '#db'
+import { listEmails } from '#emails'
+import { testDatabase, testTimeMs } from '../support/database.ts'
+
+const addEmail = sql`
+  insert into emails (tenant_id, id, content_id, recipient, sender, from_header, subject, message_id, test, status, accepted_at)
+  values ('shop', $1, $1, 'ann@one.test', 'a@shop.test', 'a@shop.test', 'Order', '<a@shop.test>', false, 'sent', $2)`
+
+/** Slow for whoever has set a limit of time, which only searches do. */
+const slowDown = `
+  alter table emails rename to emails_kept;
+  create view emails as
+    select *
+    from emails_kept
+    where case when current_setting('statement_timeout') = '0' then true else pg_sleep(60) is not null end`
+
+test('is refused after ten seconds with what to do, and other lists are not', async () => {
+  const database = await testDatabase()
+  onTestFinished(() => database.close())
+  const { db } = database
+  await db.run(addEmail, [`${emailIdPrefix(testTimeMs)}${'0'.repeat(14)}`, new Date(testTimeMs)])
+  await db.script(slowDown)
+  const page = { number: 1, size: 10 }
+  await expect(listEmails(db, { tenantId: null, words: ['order'] }, page, testTimeMs)).rejects.toMatchObject({
+    code: 'validation_error',
+    message: 'after: the search would take too long',
+  })
+  await expect(listEmails(db, { tenantId: null, words: ['order'], sender: 'a@shop.test' }, page, testTimeMs)).rejects.toMatchObject({
+    code: 'validation_error',
+  })
+  expect((await listEmails(db, { tenantId: null, sender: 'a@shop.test' }, page, testTimeMs)).total).toBe(1)
+}, 90_000)

@@ -1,0 +1,190 @@
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
+import { openIds, systemRandom } from '#base'
+import { type Db, sql } from '#db'
+import { appendEvents as tell } from '#events'
+import { openSlots, readSendLimitUsage, type SendLimits } from '#limits'
+import { releaseWaiting } from '#spool'
+import { testDatabase, testTimeMs } from '../support/database.ts'
+
+const hourMs = 3_600_000
+const nowMs = testTimeMs + 60_000
+const nextHourMs = testTimeMs + hourMs
+
+const addWaiting = sql`
+  insert into spool (tenant_id, email_id, content_id, shard, recipient, recipient_domain, state, test, size_octets)
+  select tenant_id, email_id, email_id, 0, 'ada@example.org', 'example.org', 'over_limit', test, 100
+  from unnest($1::text[], $2::text[], $3::boolean[]) as given (tenant_id, email_id, test)`
+
+const inState = sql<{ emailId: string }>`
+  select email_id as "emailId"
+  from spool
+  where state = $1
+  order by email_id`
+
+const ids = openIds(systemRandom)
+let db: Db
+
+beforeEach(async () => {
+  const database = await testDatabase()
+  onTestFinished(() => database.close())
+  db = database.db
+})
+
+const limitsOf = (organisation: number | null, ceilings: Record<string, number> = {}): SendLimits => ({
+  organisation,
+  ceilings: new Map(Object.entries(ceilings)),
+})
+
+const take = async (limits: SendLimits, count: number, atMs = nowMs, tenantId = 't') =>
+  (await openSlots(db, ids.label(6)).take([{ tenantId, test: false, count }], limits, atMs, tell)).granted[0] ?? -1
+
+let next = 0
+
+/** Acts as acceptance: takes the free slots and leaves the rest waiting in the spool. Returns the ids that wait. */
+async function accept(
+  limits: SendLimits,
+  count: number,
+  wanted: { tenantId?: string; test?: boolean; atMs?: number } = {},
+): Promise<string[]> {
+  const { tenantId = 't', test: isTest = false, atMs = nowMs } = wanted
+  const { granted } = await openSlots(db, ids.label(6)).take([{ tenantId, test: isTest, count }], limits, atMs, tell)
+  const waiting = Array.from({ length: count - (granted[0] ?? 0) }, () => `email${String(next++).padStart(6, '0')}`)
+  await db.run(addWaiting, [waiting.map(() => tenantId), waiting, waiting.map(() => isTest)])
+  return waiting
+}
+
+const ready = async () => (await db.rows(inState, ['ready'])).map((one) => one.emailId)
+const waiting = async () => (await db.rows(inState, ['over_limit'])).map((one) => one.emailId)
+
+describe('the hourly send capacity', () => {
+  test('is given once where two machines disagree about which hour it is', async () => {
+    const limits = limitsOf(100)
+    let granted = 0
+    for (let turn = 0; turn < 20; turn++) granted += await take(limits, 10, turn % 2 === 0 ? nextHourMs - 60_000 : nextHourMs + 60_000)
+    // The first ten count for the hour before.
+    expect(granted).toBe(110)
+  })
+
+  test('is not kept back for long by a machine whose clock was far ahead', async () => {
+    const limits = limitsOf(10)
+    expect(await take(limits, 5, nowMs + 400 * 24 * hourMs)).toBe(5)
+    expect(await take(limits, 10)).toBe(10)
+  })
+
+  test('exactly the limit is granted to demands that come at once', async () => {
+    const limits = limitsOf(100)
+    const granted = await Promise.all(Array.from({ length: 8 }, () => take(limits, 17)))
+    expect(granted.reduce((sum, one) => sum + one, 0)).toBe(100)
+    expect(await readSendLimitUsage(db, false, limits, nowMs)).toEqual({ limit: 100, used: 100, resetSeconds: nextHourMs / 1000 })
+    expect(await take(limits, 1)).toBe(0)
+  })
+
+  test('demands of one call are served in their order', async () => {
+    const demands = [4, 4, 4].map((count) => ({ tenantId: 't', test: false, count }))
+    expect((await openSlots(db, ids.label(6)).take(demands, limitsOf(6), nowMs, tell)).granted).toEqual([4, 2, 0])
+  })
+
+  test('live and test mail do not share it', async () => {
+    const limits = limitsOf(5)
+    expect(await take(limits, 5)).toBe(5)
+    expect((await openSlots(db, ids.label(6)).take([{ tenantId: 't', test: true, count: 5 }], limits, nowMs, tell)).granted).toEqual([5])
+  })
+
+  test('it begins anew at the top of the hour', async () => {
+    const limits = limitsOf(5)
+    expect(await take(limits, 5, nextHourMs - 1)).toBe(5)
+    expect(await take(limits, 5, nextHourMs)).toBe(5)
+  })
+
+  test('no limit grants everything', async () => {
+    expect(await take(limitsOf(null), 1_000_000)).toBe(1_000_000)
+  })
+
+  test('nobody overtakes what waits, in the next hour either', async () => {
+    const limits = limitsOf(5)
+    await accept(limits, 6)
+    expect(await take(limits, 1, nextHourMs)).toBe(0)
+  })
+})
+
+describe('a ceiling of a tenant', () => {
+  test('binds inside the limit of the organisation', async () => {
+    const limits = limitsOf(10, { low: 3 })
+    expect(await take(limits, 5, nowMs, 'low')).toBe(3)
+    expect(await take(limits, 20, nowMs, 'other')).toBe(7)
+  })
+
+  test('that is reached keeps only its own tenant waiting', async () => {
+    const limits = limitsOf(10, { low: 1 })
+    await accept(limits, 4, { tenantId: 'low' })
+    expect(await take(limits, 2, nowMs, 'other')).toBe(2)
+    expect(await take(limits, 1, nowMs, 'low')).toBe(0)
+  })
+
+  test('does not widen the limit of the organisation', async () => {
+    expect(await take(limitsOf(2, { high: 50 }), 5, nowMs, 'high')).toBe(2)
+  })
+
+  test('holds for the release too, and lets others pass', async () => {
+    const limits = limitsOf(10, { low: 1 })
+    const low = await accept(limits, 4, { tenantId: 'low' })
+    await accept(limits, 9)
+    const other = await accept(limits, 3)
+    expect(await releaseWaiting(db, limits, nextHourMs)).toBe(4)
+    expect(await ready()).toEqual([low[0], ...other])
+    expect(await waiting()).toEqual(low.slice(1))
+    // Mail of other tenants no longer waits, so the next request gets a send-limit slot.
+    expect(await take(limits, 1, nextHourMs)).toBe(1)
+  })
+})
+
+describe('what waits for capacity', () => {
+  test('stays until the top of the next hour', async () => {
+    const limits = limitsOf(3)
+    await accept(limits, 5)
+    expect(await releaseWaiting(db, limits, nextHourMs - 1)).toBe(0)
+    expect(await waiting()).toHaveLength(2)
+  })
+
+  test('goes in order of acceptance, as much as an hour has room for', async () => {
+    const limits = limitsOf(3)
+    const first = await accept(limits, 5, { tenantId: 'b' })
+    const later = await accept(limits, 4, { tenantId: 'a' })
+    const order = [...first, ...later]
+    expect(await releaseWaiting(db, limits, nextHourMs)).toBe(3)
+    expect(await ready()).toEqual(order.slice(0, 3))
+    expect(await releaseWaiting(db, limits, nextHourMs + 1000)).toBe(0)
+    expect(await releaseWaiting(db, limits, nextHourMs + hourMs)).toBe(3)
+    expect(await ready()).toEqual(order)
+    expect(await releaseWaiting(db, limits, nextHourMs + 2 * hourMs)).toBe(0)
+  })
+
+  test('takes slots like any other, so that new mail finds what is left', async () => {
+    const limits = limitsOf(5)
+    await accept(limits, 8)
+    expect(await releaseWaiting(db, limits, nextHourMs)).toBe(3)
+    expect(await take(limits, 5, nextHourMs)).toBe(2)
+  })
+
+  test('goes at once when the limit is raised', async () => {
+    await accept(limitsOf(2), 6)
+    expect(await releaseWaiting(db, limitsOf(5), nowMs)).toBe(3)
+    expect(await releaseWaiting(db, limitsOf(null), nowMs)).toBe(1)
+    expect(await waiting()).toEqual([])
+  })
+
+  test('is released once by processes that release at the same time', async () => {
+    const limits = limitsOf(4)
+    await accept(limits, 20)
+    const released = await Promise.all(Array.from({ length: 4 }, () => releaseWaiting(db, limits, nextHourMs)))
+    expect(released.reduce((sum, one) => sum + one, 0)).toBe(4)
+    expect(await ready()).toHaveLength(4)
+  })
+
+  test('of live and test mail is counted apart', async () => {
+    const limits = limitsOf(2)
+    await accept(limits, 5)
+    await accept(limits, 5, { test: true })
+    expect(await releaseWaiting(db, limits, nextHourMs)).toBe(4)
+  })
+})

@@ -1,0 +1,31 @@
+/** Every statement of every room against the migrated schema: a renamed column fails here, without running the feature. */
+import { readdirSync } from 'node:fs'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { allStatements, sqlState } from '#db'
+import { testDatabase } from './database.ts'
+
+const source = new URL('../../src/', import.meta.url)
+const modules = readdirSync(source, { withFileTypes: true }).filter((entry) => entry.isDirectory())
+const publicInterfaces = modules.map(({ name }) => new URL(`${name}/${name}.ts`, source))
+
+describe('every statement', () => {
+  test('can be prepared against the schema', { timeout: 60_000 }, async () => {
+    for (const publicInterface of publicInterfaces) await import(publicInterface.href)
+    const statements = allStatements()
+    expect(statements.length).toBeGreaterThan(40)
+    const database = await testDatabase()
+    onTestFinished(() => database.close())
+    const faults: string[] = []
+    for (const { name, text } of statements) {
+      await database.db.script(`prepare ${name} as ${text}`).catch((error: Error) => {
+        faults.push(`${sqlState(error)} ${error.message}\n${text}`)
+      })
+    }
+    expect(faults).toEqual([])
+  })
+
+  test('has a name of its own', () => {
+    const names = allStatements().map(({ name }) => name)
+    expect(new Set(names).size).toBe(names.length)
+  })
+})

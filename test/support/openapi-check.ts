@@ -1,0 +1,103 @@
+/** Holds every answer that a test gets against the published OpenAPI document: an answer the document does not describe fails the test. */
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
+import addFormats from 'ajv-formats'
+import { openApiDocument } from '#http'
+
+interface Response {
+  headers?: Record<string, object>
+  content?: Record<string, { schema: object }>
+}
+interface Published {
+  responses: Record<string, Response | { $ref: string }>
+}
+interface Components {
+  responses: Record<string, Response>
+}
+type Document = { components: Components; paths: Record<string, Record<string, Published>> }
+
+interface Place {
+  form: RegExp
+  parameters: number
+  path: string
+  methods: Record<string, Published>
+}
+
+const ajv = new Ajv2020({ strict: false, allErrors: false, allowUnionTypes: true })
+// The package is CommonJS, whose default export TypeScript and Node see differently.
+const formats = addFormats as unknown as (to: Ajv2020) => void
+formats(ajv)
+
+let document: Promise<{ places: Place[]; components: Components }> | undefined
+const validators = new Map<string, ValidateFunction>()
+
+/** Literal segments win over parameters, as in the router. */
+async function read() {
+  const { paths, components } = (await openApiDocument()) as Document
+  const places = Object.entries(paths)
+    .map(([path, methods]) => ({
+      path,
+      methods,
+      parameters: path.split('{').length,
+      form: new RegExp(`^${path.replace(/[.]/g, '\\.').replace(/\{\w+\}/g, '[^/]*')}/?$`),
+    }))
+    .sort((a, b) => a.parameters - b.parameters)
+  return { places, components }
+}
+
+const responseName = /^#\/components\/responses\/(.+)$/
+
+function responseOf(published: Published, status: number, components: Components): Response | undefined {
+  const response = published.responses[String(status)]
+  return response && '$ref' in response ? components.responses[responseName.exec(response.$ref)?.[1] ?? ''] : response
+}
+
+/** Headers that the contract tells of, and those that no answer is without. */
+const contractHeaders = /^(x-(request-id|should-retry|ratelimit-|sendlimit-)|retry-after$|www-authenticate$|idempotent-replayed$)/
+const everywhere = /^x-(request-id|ratelimit-)/
+
+/** What is wrong with the headers of an answer, if anything. */
+function headerProblem(headers: Headers, documented: string[]): string | undefined {
+  const lacks = documented.find((name) => everywhere.test(name) && !headers.has(name))
+  if (lacks) return `lacks the header ${lacks}`
+  const undocumented = [...headers.keys()].find((name) => contractHeaders.test(name) && !documented.includes(name))
+  return undocumented && `has the header ${undocumented}, which its OpenAPI document does not have`
+}
+
+/** Throws when the document does not describe this answer. `path` is below /v1. */
+export async function expectInOpenApi(
+  method: string,
+  path: string,
+  answer: { status: number; headers: Headers; text: string },
+): Promise<void> {
+  document ??= read()
+  const { places, components } = await document
+  const target = `/v1${path.split(/[?#]/, 1)[0]}`
+  const place = places.find(({ form, methods }) => form.test(target) && methods[method.toLowerCase()])
+  const published = place?.methods[method.toLowerCase()]
+  if (!place || !published || answer.status === 500) return
+  const type = (answer.headers.get('content-type') ?? '').split(';', 1)[0] ?? ''
+  const what = `${method} ${place.path} answered ${answer.status} ${type}`
+  const response = responseOf(published, answer.status, components)
+  const schema = response?.content?.[type]?.schema
+  if (!schema) throw new Error(`${what}, which its OpenAPI document does not have: ${answer.text.slice(0, 300)}`)
+  const wrong = headerProblem(
+    answer.headers,
+    Object.keys(response.headers ?? {}).map((name) => name.toLowerCase()),
+  )
+  if (wrong) throw new Error(`${what}, and ${wrong}`)
+  if (type !== 'application/json') return
+  const { error: told } = JSON.parse(answer.text) as { error?: { field?: string; message: string } }
+  if (told?.field !== undefined && !told.message.includes(told.field))
+    throw new Error(`${what}, and its message does not name ${told.field}: ${told.message}`)
+  let validate = validators.get(what)
+  if (!validate) {
+    validate = ajv.compile({ ...schema, components })
+    validators.set(what, validate)
+  }
+  if (!validate(JSON.parse(answer.text))) {
+    const [error] = validate.errors ?? []
+    throw new Error(
+      `${what}, and ${error?.instancePath || 'it'} ${error?.message} (${JSON.stringify(error?.params)}): ${answer.text.slice(0, 500)}`,
+    )
+  }
+}

@@ -1,0 +1,20 @@
+/** A command of the command line in this process: what it may use is given, and what it must not use refuses. */
+import { systemClock } from '#base'
+import { runCommand } from '#cli'
+
+type Deps = Parameters<typeof runCommand>[1]
+
+/** Resolves with the exit code. */
+export function runHere(words: readonly string[], given: Partial<Deps>): Promise<number> {
+  const never = () => Promise.reject(new Error('not here'))
+  const refused = {
+    withInstallation: never,
+    withRawDatabase: never,
+    untilSignal: never,
+    serve: never,
+    deliver: never,
+    receive: never,
+    sendWebhooks: never,
+  }
+  return runCommand(words, { environment: {}, version: 'test', clock: systemClock, ...refused, print: () => undefined, ...given })
+}

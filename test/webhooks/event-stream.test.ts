@@ -1,0 +1,71 @@
+/** Following the log for readers of the live view: cheap for any number of readers, with regular keep-alives. */
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { type Clock, pause, systemClock } from '#base'
+import { type Db, ensurePartitions, sql } from '#db'
+import { appendEvents, eventTables } from '#events'
+import { openEventStream, type StreamEvent } from '#webhooks'
+import { type TestDatabase, testDatabase } from '../support/database.ts'
+
+let database: TestDatabase
+beforeAll(async () => {
+  database = await testDatabase()
+  await ensurePartitions(database.db, eventTables, systemClock.nowMs(), 1)
+})
+afterAll(() => database.close())
+
+const tell = (count: number) =>
+  database.db.transaction((tx) =>
+    appendEvents(
+      tx,
+      Array.from({ length: count }, () => ({ tenantId: 't', kind: 'MessageSent' as const, emailId: null, at: new Date(), data: {} })),
+    ),
+  )
+
+/** Counts the queries. */
+function counting(db: Db): { db: Db; asked: () => number } {
+  let asked = 0
+  const rows: Db['rows'] = (statement, parameters) => {
+    asked++
+    return db.rows(statement, parameters)
+  }
+  return { db: { ...db, rows }, asked: () => asked }
+}
+
+test('readers at the same place share what is read, and a quiet log is asked four times a second for all of them', async () => {
+  const { db, asked } = counting(database.db)
+  const live = openEventStream({ db, clock: systemClock })
+  const stop = new AbortController()
+  const after = await live.endOfLog()
+  const seen = Array.from({ length: 50 }, () => [] as StreamEvent[])
+  const readers = seen.map(async (mine) => {
+    for await (const { events } of live.follow({ after, tenantId: null, events: null }, stop.signal)) mine.push(...events)
+  })
+  await pause(systemClock, 1000)
+  expect(asked()).toBeLessThan(20)
+  await tell(500)
+  await vi.waitFor(() => expect(seen.map((mine) => mine.length)).toEqual(seen.map(() => 500)), { timeout: 10_000 })
+  expect(new Set(seen.map((mine) => mine.map(({ uuid }) => uuid).join())).size).toBe(1)
+  expect(new Set(seen[0]?.map(({ uuid }) => uuid)).size).toBe(500)
+  expect(asked()).toBeLessThan(100)
+  stop.abort()
+  await Promise.all(readers)
+})
+
+const lastEvent = sql<{ id: number }>`
+  select max(id) as id
+  from events`
+
+test('a reader hears where it is when nothing happened for a while', async () => {
+  const hurried: Clock = { ...systemClock, monotonicMs: () => systemClock.monotonicMs() * 100 }
+  const live = openEventStream({ db: database.db, clock: hurried })
+  await tell(1)
+  // An event is readable when no transaction of the whole server is older, and other tests have open ones.
+  const last = await database.db.first(lastEvent)
+  await expect.poll(async () => (await live.endOfLog()).id).toBe(last?.id)
+  const after = await live.endOfLog()
+  const stop = new AbortController()
+  for await (const step of live.follow({ after, tenantId: 'nobody', events: null }, stop.signal)) {
+    expect(step).toEqual({ events: [], position: after })
+    stop.abort()
+  }
+})

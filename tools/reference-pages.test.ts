@@ -1,0 +1,97 @@
+/** Tests the generated documents and the CI sum on small inputs, and that no page of the repository has a broken link. */
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { compareGoldens, firstDifference } from './golden.ts'
+import { commandsDocument, configDocument, errorsDocument } from './reference-pages.ts'
+import { schemaDocument } from './schema-document.ts'
+import { sumReports } from './sum-tests.ts'
+
+describe('documents', () => {
+  test('the error table has a row for each refusal, with bars escaped', () => {
+    const text = errorsDocument({ not_found: { status: 404, means: 'no | such thing', suggestion: 'look' } })
+    expect(text).toContain('| `not_found` | 404 | no \\| such thing | look |')
+  })
+
+  test('the settings table shows values as code and words as words', () => {
+    const text = configDocument({
+      port: { env: 'PORT', default: '3025', means: 'port' },
+      relay: { env: 'RELAY', default: 'none', means: 'relay' },
+    })
+    expect(text).toContain('| `PORT` | `3025` | port |\n| `RELAY` | none | relay |\n')
+  })
+
+  test("each command's help stands under its name", () => {
+    expect(commandsDocument([{ name: 'serve', help: 'starts\n' }])).toContain('## serve\n\n```\nstarts\n```\n')
+  })
+
+  test('a database without tables is refused', async () => {
+    await expect(schemaDocument(async () => [])).rejects.toThrow('was it migrated')
+  })
+
+  test('the first line that differs is named, also when one text ends before the other', () => {
+    expect(firstDifference('a\nb', 'a\nc')).toBe('line 2\n  - b\n  + c')
+    expect(firstDifference('a\nb', 'a')).toBe('line 2\n  - b\n  + (end)')
+  })
+})
+
+describe('the sum of a CI run', () => {
+  const report = { success: true, numPassedTests: 3, numFailedTests: 0 }
+
+  test('adds up all reports and failed steps', () => {
+    expect(sumReports([report, { success: false, numPassedTests: 1, numFailedTests: 2 }], 1)).toEqual({ passed: 4, failed: 3 })
+  })
+
+  test('counts a run that failed without a failed test', () => {
+    expect(sumReports([{ ...report, success: false }], 0)).toEqual({ passed: 3, failed: 1 })
+  })
+})
+
+describe('goldens', () => {
+  const modules: Record<string, string> = {
+    db: `const row = { oid: 1, name: 'emails', partition_key: 'RANGE (id)', options: null, type: 'timestamp with time zone', required: true,
+        identity: '', default_value: null, collation: null, storage: null, definition: 'CREATE INDEX x ON ONLY public.emails USING btree (id)' }
+      export const openScratchDatabase = async () => ({ query: async () => [row], close: async () => {} })`,
+    http: 'export const openApiDocument = async () => ({ openapi: "3.1.0", components: { schemas: {} }, paths: {} })',
+    cli: 'export const commandsHelp = () => [{ name: "serve", help: "usage" }]',
+  }
+
+  test('are written once, are the same the next time, and a change or a lost one is named', async () => {
+    const root = mkdtempSync(join(tmpdir(), 'golden-'))
+    for (const [module, text] of Object.entries(modules)) {
+      mkdirSync(join(root, 'src', module), { recursive: true })
+      writeFileSync(join(root, 'src', module, `${module}.ts`), text)
+    }
+    const generated = (file: string) => join(root, 'docs/generated', file)
+    expect((await compareGoldens(root, false)).differ).toBe(true)
+    expect((await compareGoldens(root, true)).lines).toHaveLength(9)
+    expect(readFileSync(generated('schema.sql'), 'utf8')).toContain('emails timestamptz not null')
+    expect(await compareGoldens(root, false)).toEqual({ lines: [], differ: false })
+    rmSync(generated('schema.sql'))
+    rmSync(join(root, 'src/db'), { recursive: true })
+    expect(await compareGoldens(root, false)).toEqual({ lines: ['schema.sql skipped: there is no module db yet'], differ: false })
+
+    writeFileSync(generated('errors.md'), '# Other\n')
+    rmSync(generated('openapi.json'))
+    rmSync(join(root, 'src/cli'), { recursive: true })
+    const { lines, differ } = await compareGoldens(root, false)
+    expect(differ).toBe(true)
+    expect(lines.join('\n')).toMatch(
+      /errors\.md differs at line 1\n {2}- # Other\n {2}\+ # Error codes[^]*openapi\.json is missing[^]*cli\.md exists, but cannot be made/,
+    )
+    rmSync(root, { recursive: true })
+  })
+})
+
+describe('pages', () => {
+  const pages = [...readdirSync('.'), ...readdirSync('docs', { recursive: true }).map((path) => join('docs', String(path)))].filter(
+    (path) => path.endsWith('.md'),
+  )
+
+  test.each(pages)('every link of %s leads somewhere', (page) => {
+    const links = [...readFileSync(page, 'utf8').matchAll(/\]\((?!https?:|#)([^)#]+)/g)].map((link) => join(dirname(page), link[1] ?? ''))
+    // docs/generated/ is covered by the golden files.
+    expect(links.filter((path) => !path.startsWith('docs/generated/') && !existsSync(path))).toEqual([])
+  })
+})
