@@ -141,8 +141,8 @@ describe('a list', () => {
     await ran('limits', 'set', '--send', '500', '--tenant', id)
     expect(JSON.parse((await ran('limits', 'list', '--json')).text)).toEqual({
       limits: [
-        { subject: 'organisation', ratePerSecond: 20, sendPerHour: 'unlimited' },
-        { subject: `tenant:${id}`, ratePerSecond: null, sendPerHour: 500 },
+        { scope: 'organisation', ratePerSecond: 20, sendPerHour: 'unlimited' },
+        { scope: `tenant:${id}`, ratePerSecond: null, sendPerHour: 500 },
       ],
     })
     expect((await ran('limits', 'list')).text).toMatch(

@@ -9,7 +9,7 @@ interface Explanation {
   now: string
   next: string
   nextAt: string
-  cause: string | null
+  blockedBy: string | null
 }
 
 async function world() {
@@ -53,7 +53,7 @@ test('mail that waits for a provider that is left alone says so, until when and 
   const gmail = toward('google.com')
   expect(await gmail.connect()).toBeDefined()
   gmail.blocked('421 4.7.28 unusual rate of mail for <somebody@gmail.com>')
-  await expect.poll(async () => (await explanations())[0]?.cause, { timeout: 10_000 }).toBe('source_limit')
+  await expect.poll(async () => (await explanations())[0]?.blockedBy, { timeout: 10_000 }).toBe('source_limit')
   const [first, second] = await explanations()
   expect(first?.now).toBe(`It is due and waits: gmail is left alone until ${first?.nextAt} (it said 421 4.7.28).`)
   // The provider's reply was to another tenant's mail.

@@ -61,7 +61,8 @@ const brake = async (nowMs: number) => {
 }
 const reason = async () => (await findTenant(db, tenantId))?.pauseReason
 /** Events that Postrider itself emits, once they are readable. */
-const own = async () => (await readEvents(db, startOfLog, 10_000)).map((event) => event.kind).filter((kind) => kind.startsWith('Tenant'))
+const own = async () =>
+  (await readEvents(db, startOfLog, 10_000)).map((event) => event.kind).filter((kind) => /^(Tenant|AutoPause)/.test(kind))
 const sent = (count: number): EventGroup => ({ kind: 'MessageSent', count })
 const noMailbox = (count: number): EventGroup => ({ kind: 'MessageDeliveryFailed', count, code: 11 })
 
