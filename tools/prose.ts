@@ -60,7 +60,7 @@ const withoutCode = (text: string) =>
   text
     .replace(/`[^`]*`/g, '`code`')
     .replace(/"[^"\n]*"|“[^”\n]*”|\*[^*\n]+\*/g, '"quoted"')
-    .replace(/https?:\S+/g, 'url')
+    .replace(/\S+[./]\S*\/\S*[^\s.,:;)]/g, 'url')
 
 /** The comments of a TypeScript file; adjacent `//` lines count as one comment. */
 export function commentsOf(path: string, text: string): Passage[] {
@@ -127,7 +127,7 @@ export function paragraphsOf(path: string, text: string): Passage[] {
 
 const codeFolders = ['src', 'dashboard/src', 'packages/client', 'tools', 'bench', 'test', 'examples']
 const textFiles = ['dashboard/src/texts.ts', 'src/base/refusals.ts']
-const isGenerated = (path: string) => /(^|\/)(generated|dist|corpus)\//.test(path) || path.includes('/schema.d.ts')
+const isGenerated = (path: string) => /(^|\/)(generated|dist|corpus)[./]/.test(path)
 
 export function readPassages(root: string): Passage[] {
   const read = (path: string) => readFileSync(join(root, path), 'utf8')
