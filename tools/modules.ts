@@ -1,6 +1,6 @@
 /**
  * Project rules without a ready-made tool, in one run: import direction, module interfaces, the machine's time, randomness and environment,
- * and table owners. `node tools/moduleList.ts` prints violations and fails.
+ * and table owners. `node tools/modules.ts` prints violations and fails.
  */
 import { checkDirection } from './dependencies.ts'
 import { checkModuleHeaders } from './module-headers.ts'

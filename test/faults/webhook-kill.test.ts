@@ -145,7 +145,7 @@ describe('a process that sends, of a running service', () => {
     select owner
     from webhook_endpoints`
 
-  test('leaves its webhooks at once to the one that is started in its place when it is killed', async () => {
+  test('leaves its webhooks at once to the one that is started in its place when it is killed', { timeout: 60_000 }, async () => {
     const leaseMs = 60_000
     await using service = await startServiceProcess({ POSTRIDER_ROLES: 'api,webhooks', POSTRIDER_LEASE_MS: String(leaseMs) })
     const db = await openDb({

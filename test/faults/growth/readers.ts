@@ -19,6 +19,7 @@ export const noReaders: Readonly<Record<string, string>> = {
   'src/emails/content.ts decodeContent': 'reads what encodeContent has written into our own table',
   'src/delivery/job.ts splitOff': 'divides our own jobs',
   'src/base/config.ts readConfig': operators,
+  'src/cli/input-lines.ts readLines': operators,
   'src/base/child-processes.ts readFromParent': operators,
   'src/inbound/certificate.ts readCertificate': operators,
   'src/dkim/keys.ts readPrivateKey': operators,

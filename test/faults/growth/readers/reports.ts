@@ -80,7 +80,16 @@ export const reportReaders: Reader[] = [
     name: 'report in words',
     longest: maxMessage,
     reads: readsReport,
-    words: all('told', 'worded', 'original', 'meaning', 'reported', 'addresses', 'wordings', 'automatic'),
+    words: all(
+      'free-text-report',
+      'text-report-kind',
+      'original-message',
+      'classify-report',
+      'report-types',
+      'report-addresses',
+      'phrases',
+      'auto-responses',
+    ),
     frames: [
       [`${program}\r\n`, ''],
       [`${program}${html}\r\n`, ''],
@@ -99,7 +108,7 @@ export const reportReaders: Reader[] = [
     name: 'report forwarded',
     longest: maxMessage,
     reads: readsReport,
-    words: all('forwarded'),
+    words: all('forwarded-report'),
     frames: [
       [`${person}\r\n`, ''],
       [`${person}\r\nSee:\n`, '\nSubject: Undelivered\n\n550 5.1.1 no'],
@@ -131,7 +140,7 @@ export const reportReaders: Reader[] = [
     name: 'delivery status',
     longest: maxMessage,
     reads: readsReport,
-    words: all('delivery-status', 'stated', 'meaning'),
+    words: all('delivery-status', 'dsn-report', 'classify-report'),
     frames: [
       [`${program}${part('message/delivery-status')}`, '\r\n--b--\r\n'],
       [`${program}${part('message/delivery-status')}Reporting-MTA: dns; a\r\n\r\n`, ''],
@@ -168,7 +177,7 @@ export const reportReaders: Reader[] = [
     name: 'feedback report',
     longest: maxMessage,
     reads: readsReport,
-    words: all('feedback', 'original'),
+    words: all('complaint-report', 'original-message'),
     frames: [
       [`${person}${part('message/feedback-report')}`, '\r\n--b--\r\n'],
       [
@@ -193,7 +202,7 @@ export const reportReaders: Reader[] = [
     name: 'report in parts',
     longest: maxMessage,
     reads: [...readsReport, 'src/bounces/mime-parts.ts readParts', 'src/bounces/mime-parts.ts readPartFields'],
-    words: all('parts', 'automatic'),
+    words: all('mime-parts', 'auto-responses'),
     frames: [
       ['MIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n', '\r\n--b--'],
       ['Content-Type: multipart/mixed\r\n\r\n', ''],
@@ -343,7 +352,7 @@ export const reportReaders: Reader[] = [
     name: 'classification of a reply',
     longest: 65_536,
     reads: ['src/bounces/classify-reply.ts classify'],
-    words: all('reply-words', 'reply-patterns', 'rules-content', 'rules-recipient', 'rules-sender', 'rules-providers', 'rules-codes'),
+    words: all('normalise-reply', 'reply-patterns', 'rules-content', 'rules-recipient', 'rules-sender', 'rules-providers', 'rules-codes'),
     frames: [
       ['550 5.1.1 ', ''],
       ['', ''],
