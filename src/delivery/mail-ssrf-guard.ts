@@ -34,9 +34,9 @@ export function openMailGuard({ clock, log, config }: MailGuardDeps): AddressGua
         {
           host,
           addresses: addresses.slice(0, maxShown),
-          ...(isLast ? { note: `${maxReported} in one hour: suppressing further warnings` } : {}),
+          ...(isLast ? { note: `${maxReported} in an hour: no more are named for now` } : {}),
         },
-        'refused to connect to a mail server in a blocked network',
+        'a mail server was not connected to: it lies in a network that mail is not sent to',
       )
     },
   }

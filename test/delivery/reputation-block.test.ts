@@ -58,7 +58,7 @@ test.each(stages)(
       .toContainEqual(
         expect.objectContaining({
           blockedBy: 'source_limit',
-          now: 'Due, but delayed: relay accepts no more mail at present.',
+          now: 'It is due and waits: relay takes nothing more for now.',
           nextAt: expect.stringMatching(/^\d{4}-/),
         }),
       )
