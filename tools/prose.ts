@@ -127,15 +127,13 @@ export function paragraphsOf(path: string, text: string): Passage[] {
 
 const codeFolders = ['src', 'dashboard/src', 'packages/client', 'tools', 'bench', 'test', 'examples']
 const textFiles = ['dashboard/src/texts.ts', 'src/base/refusals.ts']
-/** Their comments are still to be rewritten. */
-const isOpen = (path: string) => /^test\/(faults|support|simulation)\//.test(path)
 const isGenerated = (path: string) => /(^|\/)(generated|dist|corpus)[./]/.test(path)
 
 export function readPassages(root: string): Passage[] {
   const read = (path: string) => readFileSync(join(root, path), 'utf8')
   const code = codeFolders
     .flatMap((folder) => [...filesBelow(root, folder, '.ts'), ...filesBelow(root, folder, '.tsx')])
-    .filter((path) => !isGenerated(path) && !isOpen(path))
+    .filter((path) => !isGenerated(path))
   const pages = [...filesBelow(root, 'docs', '.md'), 'README.md', 'CONTRIBUTING.md', 'SECURITY.md', 'CHANGELOG.md']
   return [
     ...code.flatMap((path) => commentsOf(path, read(path))),

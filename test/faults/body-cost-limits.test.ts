@@ -1,4 +1,4 @@
-/** What a large body costs its key, whether its length is announced or not, and what is refused of one before it is parsed. */
+/** Charges for large bodies: a key pays for a body whether or not its length is announced. Refusals come before the body is parsed. */
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { type Service, startService } from '../support/in-process-service.ts'
 
@@ -12,7 +12,7 @@ beforeAll(async () => {
 afterAll(() => service.stop())
 
 const letter = { from: 'shop@simulator.test', to: ['ann@simulator.test'], subject: 'x' }
-/** A legal body of so many MiB, most of it space. */
+/** A valid body of `mib` MiB, most of it whitespace. */
 const bodyOf = (mib: number) => {
   const body = JSON.stringify(letter)
   return Buffer.from(`{${' '.repeat(Math.round(mib * mebibyte) - body.length)}${body.slice(1)}`)

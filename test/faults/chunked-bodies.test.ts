@@ -1,4 +1,7 @@
-/** Memory of the API process, in a file of its own: what other tests leave to the garbage collector would be counted too. */
+/**
+ * Memory of the API process for bodies without an announced length. A separate file, because garbage left by other tests would be counted
+ * too.
+ */
 import { connect } from 'node:net'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Service, startService } from '../support/in-process-service.ts'
@@ -30,7 +33,7 @@ test('bodies of unannounced length that never end take no memory beyond the room
   } finally {
     for (const socket of sockets) socket.destroy()
   }
-  // Afterwards there is room again.
+  // Afterwards the memory is free again.
   const later = await service.makeKey({})
   expect((await service.call('POST', '/emails', { key: later, body })).status).toBe(200)
 })

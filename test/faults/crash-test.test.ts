@@ -1,6 +1,6 @@
 /**
- * The crash test itself: it finds nothing wrong with this build, and it catches builds that break a promise on purpose. Each is a copy of the
- * source with one line changed. POSTRIDER_CRASH_TEST_RUNS makes it longer.
+ * Tests the crash test: it finds no fault in this build, and it catches builds that break a guarantee on purpose. Each broken build is a
+ * copy of the source with one line changed. POSTRIDER_CRASH_TEST_RUNS sets the length.
  */
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -10,7 +10,7 @@ import { systemClock } from '#base'
 import { type FaultKind, runCrashTest, type Verdict } from '#crash-test'
 
 const runs = Number(process.env.POSTRIDER_CRASH_TEST_RUNS ?? 0)
-/** Longer than the command's: a busy machine makes processes lose a short lease, and then it takes long until all is delivered. */
+/** Longer than the default of the command: on a busy machine processes lose a short lease, and delivering everything then takes long. */
 const leaseMs = 2000
 const withinMs = 300_000 + runs * 30_000
 const maxStrikes = 10
@@ -19,7 +19,7 @@ interface Change {
   file: string
   line: string
   instead: string
-  /** How often the line must occur. */
+  /** Expected number of occurrences of `line`. */
   times?: number
 }
 
@@ -42,7 +42,7 @@ async function crashTest(script: string, only: FaultKind[] | undefined, most: nu
   return verdict
 }
 
-/** Whether what the broken build does shows, is a matter of milliseconds: it is struck until it does. */
+/** A broken build shows its fault only within a few milliseconds, so the test injects faults until the fault shows. */
 async function isCaught(script: string, only: FaultKind, broken: keyof Verdict['counts']): Promise<boolean> {
   for (let seed = 7; seed < 7 + maxStrikes; seed++) {
     const { counts } = await crashTest(script, [only], 1, seed)

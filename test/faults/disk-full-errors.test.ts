@@ -1,4 +1,4 @@
-/** A database that refuses writes for want of room, as PostgreSQL says it (SQLSTATE 53100); the disk itself is filled in test/faults. */
+/** A database that refuses writes because its disk is full (SQLSTATE 53100 of PostgreSQL). The tests in test/faults fill a real disk. */
 import { expect, test } from 'vitest'
 import { sql } from '#db'
 import { startService } from '../support/in-process-service.ts'
@@ -31,7 +31,7 @@ test('a write refused for want of room is told as that, to be repeated later, an
   expect(refused.body.error?.message).not.toContain('cannot be reached')
   expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
   expect(refused.headers.get('x-should-retry')).toBe('true')
-  // The look that was made before says nothing any more.
+  // The earlier check result is outdated.
   expect(await readiness()).toEqual({ status: 503, database: 'full' })
   await service.db.script('drop trigger no_room on emails')
   await expect.poll(readiness).toEqual({ status: 200, database: 'reachable' })

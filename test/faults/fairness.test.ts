@@ -1,6 +1,6 @@
 /**
- * Nobody waits for somebody else: a tenant with a long queue, a destination that says nothing and one that says it very slowly do
- * not hold up the others. FAIRNESS_BACKLOG makes the queue longer. What was measured is printed.
+ * Isolation between tenants and recipient domains: a tenant with a long queue, a silent server and a very slow server do not delay other
+ * mail. FAIRNESS_BACKLOG sets the length of the queue. The test prints its measurements.
  */
 import { createServer, type Server, type Socket } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
@@ -12,13 +12,13 @@ const backlog = Number(process.env['FAIRNESS_BACKLOG'] ?? 2000)
 const batchSize = 100
 const limitMs = 1000
 
-/** Between two measurements of a machine that other tests run on. */
+/** Tolerated difference between two measurements on a machine that runs other tests too. */
 const noiseMs = 100
 const messages = 20
 
 const unlimited = { POSTRIDER_RATE_LIMIT: 'unlimited', POSTRIDER_SEND_LIMIT: 'unlimited' }
 
-/** Sends one message and resolves with the time from its acceptance to its arrival. */
+/** Sends one message and returns the time from its acceptance to its arrival. */
 async function timeToArrive(service: ServiceProcess, peer: Peer, from: string, to: string, key = service.liveKey): Promise<number> {
   const { status } = await service.call('POST', '/emails', { from, to: [to], subject: 'Alone', text: 'Hello' }, key)
   const acceptedMs = performance.now()

@@ -1,4 +1,7 @@
-/** A disk with no octet left under the tables that a request writes, while its transaction log still has room: PostgreSQL goes on and refuses writes. */
+/**
+ * A full disk under the tables that a request writes, while the transaction log still has room: PostgreSQL keeps running and refuses
+ * writes.
+ */
 import { execFileSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { chownSync, mkdtempSync, rmdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
@@ -20,7 +23,7 @@ const partitionsOfContents = sql<{ name: string }>`
 
 const mebibyte = 1_048_576
 
-/** A disk of 16 MiB that PostgreSQL may write to; only root can make one. */
+/** A disk of 16 MiB that PostgreSQL may write to. Only root can create one. */
 async function smallDisk() {
   const folder = mkdtempSync(join(tmpdir(), 'postrider-small-disk-'))
   execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=16m', 'tmpfs', folder])
@@ -73,7 +76,7 @@ test.skipIf(process.getuid?.() !== 0)(
     try {
       for (const { name } of await service.db.rows(partitionsOfContents))
         await service.db.script(`alter table ${name} set tablespace ${disk.name}`)
-      // Of sessions from now on.
+      // Applies to sessions opened after this statement.
       const own = (await service.db.first(ownName))?.name
       await service.db.script(`alter database ${own} set default_tablespace = ${disk.name}`)
       await disk.admin.script(`select pg_terminate_backend(pid) from pg_stat_activity where datname = '${own}'`)

@@ -1,4 +1,4 @@
-/** A stranger who needs no login sends the mail that costs us most, to addresses that anybody can know: nobody else is to notice. */
+/** Worst-case mail from a stranger without a login, to addresses that are publicly known. Other clients must not notice it. */
 import { connect as connectTcp } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
 import { connect as connectTls } from 'node:tls'
@@ -14,7 +14,7 @@ const hostname = 'mail.postrider.test'
 const kibibyte = 1024
 const greetsWithinMs = 250
 const looksAtEach = 60
-/** A sender whose mail was put off comes again. */
+/** A sender whose mail was deferred retries. */
 const tries = 20
 
 const returnPaths = openReturnPaths(openSecrets(secret, systemRandom))
@@ -42,7 +42,7 @@ beforeAll(async () => {
 }, 120_000)
 afterAll(() => service[Symbol.asyncDispose]())
 
-/** From the first octet of the connection to the greeting. */
+/** Time from the first octet of the connection to the greeting. */
 const greetingMs = (port: number, tls: boolean) =>
   new Promise<number>((resolve, reject) => {
     const beganMs = performance.now()
@@ -99,11 +99,11 @@ test('every port greets within 250 ms while a stranger sends the worst mail ther
   await Promise.all(sending)
   expect(taken.length).toBeGreaterThanOrEqual(strangers.length)
   for (const reply of taken) expect(reply).toMatch(/^(?:250 2\.6\.0|451 4\.3\.0) /)
-  // The mail port waits before it greets, and the machine has other work: what counts is what the stranger adds.
+  // The mail port waits before its greeting, and the machine has other work. Only the delay added by the stranger counts.
   for (const at of doors.keys()) expect(middleOf(disturbed, at) - middleOf(quiet, at)).toBeLessThan(greetsWithinMs)
 }, 240_000)
 
-/** Of each door in turn, so often. */
+/** Measures each port in turn, `times` times. */
 async function greetings(times: number): Promise<number[][]> {
   const found: number[][] = doors.map(() => [])
   for (let looked = 0; looked < times; looked++)

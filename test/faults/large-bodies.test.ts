@@ -1,4 +1,4 @@
-/** One tenant sends the worst bodies it may to the whole program, while others are served. */
+/** Worst-case bodies: one tenant sends them to the whole program while other tenants are served. */
 import { randomBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { setTimeout as wait } from 'node:timers/promises'
@@ -6,7 +6,7 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import { type ServiceProcess, startServiceProcess } from '../support/spawned-service.ts'
 
 const mebibyte = 1_048_576
-/** The best of some rounds counts: the first of them start threads, and collect the garbage of the body before. */
+/** The best of several rounds counts: the first rounds start threads and collect the garbage of the previous body. */
 const stallLimitMs = 250
 const rounds = 4
 
@@ -125,10 +125,13 @@ async function post(
   return { status: answer.status, code: error?.code, message: error?.message ?? '', suggestion: error?.suggestion ?? '' }
 }
 
-/** CPU time of the thread that runs the event loop of the API, which says more than the time of day on a machine that is busy with other things. */
+/** CPU time of the thread that runs the API's event loop. On a busy machine it says more than elapsed time. */
 const loopCpuMs = async () => Number((await readFile(`/proc/${serve}/task/${serve}/schedstat`, 'utf8')).split(' ')[0]) / 1e6
 
-/** The most CPU time that the event loop took for other things before it answered /healthz, which is asked every 20 ms until `work` ends. */
+/**
+ * The most CPU time that the event loop used for other work before it answered /healthz. The function requests /healthz every 20 ms until
+ * `work` ends.
+ */
 async function maxStallMs(work: Promise<unknown>): Promise<number> {
   let isOver = false
   void work.finally(() => {
@@ -153,7 +156,7 @@ describe('a quarter of a second is the longest that the API keeps others waiting
       const stall = maxStallMs(attack)
       expect(await post('/emails', `{${envelope}}`, otherKey)).toMatchObject({ status: 200 })
       const answer = await attack
-      // A machine that has too much to do says so, and may be asked again.
+      // An overloaded machine responds with a timeout; the request may be repeated.
       if (answer.message.includes('in time')) continue
       expect(answer).toMatchObject(code ? { status: 400, code } : { status: 200 })
       if (code) expect(answer.suggestion).not.toBe('')

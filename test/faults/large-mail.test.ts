@@ -1,4 +1,4 @@
-/** What delivering one large email to many costs the process that does it, and for how long. What was measured is printed. */
+/** Memory cost of one large email to many recipients in the delivery process, and its duration. The test prints its measurements. */
 import { readFile } from 'node:fs/promises'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
@@ -11,7 +11,7 @@ import { type ServiceProcess, startServiceProcess } from '../support/spawned-ser
 const mebibyte = 1_048_576
 const domains = Array.from({ length: 50 }, (_, n) => `d${n}.example`)
 const recipients = domains.map((name) => `ann@${name}`)
-/** What a process holds at once, the messages of 64 MiB and what making one of them takes, and the heap around it; 550 is ordinary. */
+/** Peak of one process: the messages of 64 MiB, the memory for building one of them, and the heap. A typical value is 550. */
 const maxPeakMib = 700
 const maxKeptMib = 220
 const settleWithinMs = 60_000
@@ -38,7 +38,7 @@ beforeAll(async () => {
   server.on('error', () => {})
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const { port } = server.server.address() as AddressInfo
-  // A destination for each: the message is built and signed for each of them.
+  // A separate recipient domain for each recipient, so that the message is built and signed for each of them.
   dns = await startMxDns({
     mx: Object.fromEntries(domains.map((name) => [name, [`mx.${name}`]])),
     a: Object.fromEntries(domains.map((name) => [`mx.${name}`, ['127.0.0.1']])),

@@ -1,4 +1,4 @@
-/** What limits allow does not depend on how many processes there are: no more than one alone would let through, and hardly less. */
+/** Limits shared by several processes: together the processes let through no more than one process alone would, and hardly less. */
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -19,7 +19,7 @@ const kept = <T extends AsyncDisposable>(one: T): T => {
   return one
 }
 
-/** `count` processes with the role api on one database, the first of which has all other roles too. */
+/** Starts `count` processes with the role api on one database. The first also has all other roles. */
 async function startApis(count: number, environment: Record<string, string>): Promise<[ServiceProcess, ...ServiceProcess[]]> {
   const first = kept(await startServiceProcess(environment))
   const url = (await embeddedUrlIfRunning(first.folder)) as string
@@ -39,9 +39,9 @@ describe.each([1, 2, 4])('%i processes that serve the API', (count) => {
   }, 120_000)
 })
 
-/** Each asks for more than the limit, so that a place that becomes free is taken. */
+/** Each process asks for more than the limit, so that every slot that becomes free is taken. */
 async function refusesOverItsRate(apis: [ServiceProcess, ...ServiceProcess[]]): Promise<void> {
-  // Few enough for a busy machine to ask for more.
+  // A low rate, so that even a busy machine exceeds it.
   const perSecond = 10
   const seconds = 4
   const { id, key } = (await apis[0].command('key', 'create', '--type', 'live')) as { id: string; key: string }
@@ -82,13 +82,13 @@ async function givesOutItsHour(apis: [ServiceProcess, ...ServiceProcess[]], peer
   expect(new Set(statuses.flat())).toEqual(new Set([200]))
   await vi.waitUntil(() => peer.messages.length >= perHour, { timeout: 30_000, interval: 20 })
   expect((await send(apis[0], 'last')).headers.get('x-sendlimit-remaining')).toBe('0')
-  // What the peer took is on record a moment later.
+  // Postrider records a message shortly after the peer took it.
   const pending = async () => (await apis[0].call('GET', '/emails?status=pending&perPage=1')).body.total
   await expect.poll(pending, { timeout: 10_000 }).toBe(perHour + 1)
   expect(peer.messages.length).toBe(perHour)
 }
 
-/** Limits that were set are in force within a second. */
+/** New limits are in force within a second. */
 const settingsAreRead = () => new Promise((resolve) => setTimeout(resolve, 1100))
 
 describe.each([1, 2, 4])('%i delivery processes', (count) => {
@@ -101,7 +101,7 @@ describe.each([1, 2, 4])('%i delivery processes', (count) => {
       await startFakeMx({
         script: ({ stage, session }) => {
           if (stage === 'connect') standing.add(session)
-          // Only now it is sure that whoever went before has been seen to go.
+          // Counted at EHLO: only then has the server certainly seen earlier connections close.
           if (stage === 'ehlo') maxStanding = Math.max(maxStanding, standing.size)
           if (stage === 'mail') takenAtMs.push(performance.now())
           return undefined
@@ -110,7 +110,7 @@ describe.each([1, 2, 4])('%i delivery processes', (count) => {
       }),
     )
     const service = kept(await startToward(mx, { connections, rate }, count))
-    // More than is counted: while a process has nothing left, another may still wait for its turn with a connection.
+    // More messages than are counted: when one process has run out, another may still wait for a connection.
     const counted = rate * seconds
     const wanted = counted + rate * 4
     for (let first = 0; first < wanted; first += 60) {
@@ -120,7 +120,7 @@ describe.each([1, 2, 4])('%i delivery processes', (count) => {
     await mx.waitFor(wanted, 60_000)
     takenAtMs.splice(counted)
     const inWindow = takenAtMs.map((fromMs, at) => takenAtMs.slice(at).filter((atMs) => atMs < fromMs + 1000).length)
-    // By the first second's, the least late of which counts: the very first waited for its connection.
+    // The least late message of the first second sets the start: the very first one waited for its connection.
     const beganMs = Math.min(...takenAtMs.slice(0, rate).map((atMs, nth) => atMs - (nth * 1000) / rate))
     const tookMs = (takenAtMs.at(-1) as number) - beganMs
     const perSecond = ((counted - 1) * 1000) / tookMs
@@ -130,7 +130,8 @@ describe.each([1, 2, 4])('%i delivery processes', (count) => {
     expect(maxStanding).toBeLessThanOrEqual(connections)
     expect(perSecond).toBeLessThanOrEqual(rate * 1.01)
     expect(perSecond).toBeGreaterThanOrEqual(rate * 0.95)
-    // Each goes at its time or a little later, never before: so many may come late on a busy machine and meet the next ones.
+    // Each message goes at its time or slightly later, never earlier. On a busy machine up to half as many again may be late and fall
+    // together with the next ones.
     expect(Math.max(...inWindow)).toBeLessThanOrEqual(rate * 1.5)
   }, 120_000)
 })
@@ -149,14 +150,14 @@ test('a connection of few is kept while nobody else wants it', async () => {
   const service = kept(await startToward(mx, { connections: 2 }, 1))
   for (let nth = 0; nth < emails; nth++) {
     await service.call('POST', '/emails', { from: 'a@shop.example.com', to: [`n${nth}@one.example`], subject: 'One', text: 'Hello' })
-    // It is idle for a moment after each.
+    // The connection is idle for a moment after each message.
     await mx.waitFor(nth + 1, 10_000)
     await new Promise((resolve) => setTimeout(resolve, 250))
   }
   expect(connects).toBeLessThanOrEqual(3)
 }, 60_000)
 
-/** Delivery processes that send straight to `mx`, of which the rules say so. */
+/** Starts delivery processes that send directly to `mx`, with `rule` as the provider rule. */
 async function startToward(mx: FakeMx, rule: { connections: number; rate?: number }, processes: number): Promise<ServiceProcess> {
   const dns = kept(await startMxDns({ mx: { 'one.example': ['mx.one.example'] }, a: { 'mx.one.example': ['127.0.0.1'] } }))
   const folder = await mkdtemp(join(tmpdir(), 'postrider-rules-'))

@@ -1,6 +1,6 @@
 /**
- * The outside at its worst, all at once against one service: each remote behaviour of the table leads to what docs/remote-misbehaviour.md
- * says, within its time and without growing memory, and a server that does nothing wrong has its mail at once meanwhile.
+ * All remote misbehaviours at once against one service. Each has the result stated in docs/remote-misbehaviour.md, within its time limit
+ * and without memory growth. A correct server receives its mail without delay meanwhile.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { FakeMx } from '../support/fake-mx.ts'
@@ -11,13 +11,15 @@ import { rows } from './remote/table.ts'
 import { bounds, maxAttempts, retryBaseMs } from './remote/time-limits.ts'
 import { type EmailState, expectedOf, isLeftAlone, wrongWithEmail, wrongWithPeer } from './remote/verdict.ts'
 
-/** Two attempts, the longest time limits of each, and the wait between them; most take a second or two. */
+/** Two attempts with their longest timeouts, and the wait between them. Most rows take one or two seconds. */
 const eachWithinS = 25
 const allWithinMs = 60_000
-/** While a hundred peers shout in the same process; or this many times what it took when all was quiet, on a machine that is busy. */
+/**
+ * Limit while a hundred peers are active in the same process. On a busy machine the limit is `timesQuiet` times the duration without load.
+ */
 const healthyWithinMs = 2000
 const timesQuiet = 10
-/** 140 MB of it are the two threads on which the API reads and encodes the body of 6 MB; a thread ends when it idles. */
+/** 140 MB of it are the two threads on which the API reads and encodes the body of 6 MB. A thread ends when it is idle. */
 const maxGrownOctets = 550_000_000
 
 const closing = new AsyncDisposableStack()
@@ -47,7 +49,7 @@ beforeAll(async () => {
 }, 120_000)
 afterAll(() => closing.disposeAsync())
 
-/** Sends every row's mail, and meanwhile again and again to the server that works, until each email has come as far as it should. */
+/** Sends every row's mail, and mail to the correct server again and again, until each email has reached its expected state. */
 async function misbehave(healthy: FakeMx): Promise<void> {
   const before = process.memoryUsage().rss
   const watch = setInterval(() => {
@@ -61,7 +63,7 @@ async function misbehave(healthy: FakeMx): Promise<void> {
       healthyMs.push(performance.now() - beganMs)
     }
     await ask()
-    // Several at a time, but a row's own in order.
+    // Several rows at a time; the mail of one row in order.
     const left = [...cases]
     const sender = async () => {
       for (let one = left.shift(); one; one = left.shift()) {
@@ -91,7 +93,7 @@ const call: Call = async (method, path, body) => {
   return answer.body.data
 }
 
-/** What has become of the emails that are not yet where they should be. */
+/** Reads the state of the emails that have not reached their expected state. */
 async function look(): Promise<void> {
   for (const { row, emails } of cases) {
     for (const [to, wanted] of Object.entries(expectedOf(row))) {

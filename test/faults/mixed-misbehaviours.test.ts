@@ -1,11 +1,11 @@
-/** Peers that misbehave in many ways at once, each with much mail: the small form of `npm run misbehaviours -- --mixed`. */
+/** Peers with many different misbehaviours at once, each with much mail: the short form of `npm run misbehaviours -- --mixed`. */
 import { expect, test } from 'vitest'
 import { runMixed } from './remote/mixed.ts'
 import { startRunning } from './remote/service-under-test.ts'
 import { rows } from './remote/table.ts'
 import { boundsAmongMany, retryBaseMs } from './remote/time-limits.ts'
 
-/** Those that keep a connection waiting, teach us a slow pace, or go by which connection it is take longer than a test may. */
+/** Excludes peers that keep a connection waiting, enforce a slow rate, or answer by connection: they take longer than a test may. */
 const quick = rows.filter((row) => !row.waits && !row.slowMs && !row.amongMany && !row.isRateLimited && !row.message?.fileOctets)
 
 test('sixty peers of any kind do to 600 messages what they do to one, and nothing is lost, sent twice or left behind', async () => {

@@ -1,4 +1,4 @@
-/** Guessing passwords: what it costs who guesses, and that it keeps nobody else out. */
+/** Guessing of passwords: the cost for the attacker, and proof that other users can still sign in. */
 import { type TOTP, URI } from 'otpauth'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { openIds, type Refusal, systemClock, systemRandom } from '#base'
@@ -20,7 +20,7 @@ import { type Service, startService } from '../support/in-process-service.ts'
 const deleteFailures = sql`
   delete from sign_in_failures`
 
-// Each guess takes some 20 ms of a core.
+// Each guess takes about 20 ms of one core.
 vi.setConfig({ testTimeout: 120_000 })
 
 let service: Service
@@ -39,7 +39,10 @@ const deviceOf = (reply: Reply) => cookies(reply).find((one) => one.startsWith('
 
 describe('an owner who makes a member of an address that is a member elsewhere', () => {
   const sessions = () => openOne()
-  /** The owner's own member of this address; `give` lets it have a password, and tells the token of a device that it signed in on. */
+  /**
+   * Creates two members with this address: an owner of the tenant Theirs and a viewer of the tenant Own. `give` sets the second one's
+   * password and returns the token of a device that it signed in on.
+   */
   const twoMembers = async (address: string) => {
     const [theirs, own] = [await service.makeTenant('Theirs'), await service.makeTenant('Own')]
     await useLink(service, await invite(service, address, 'owner', theirs))
@@ -72,7 +75,7 @@ describe('an owner who makes a member of an address that is a member elsewhere',
       'rate_limit_exceeded',
     )
     expect(await guess(password, '192.0.2.91', { tenantId: theirs })).toBe('theirs')
-    // Without saying of which tenant, too.
+    // The same guess without a tenant.
     const device = known(await give('the password of the owner'))
     for (let n = 0; n < 6; n++) expect(await guess('wrong', '192.0.2.92', { device })).toBe('authentication_required')
     for (let n = 0; n < 6; n++) expect(await guess('the password of the owner', '192.0.2.92', { device })).toBe('own')
@@ -106,7 +109,7 @@ describe('strangers who guess', () => {
     const told: string[] = []
     for (let n = 0; n < 24; n++)
       told.push(...(await Promise.all(Array.from({ length: 10 }, (_, k) => guess(k, 'wrong', `203.0.113.${n}`)))))
-    // 100 are looked at wherever they come from; after that two of each network.
+    // The first 100 guesses are checked from any network; after that, two from each network.
     const lookedAt = told.filter((one) => one === 'authentication_required').length
     expect(lookedAt).toBeGreaterThanOrEqual(100)
     expect(lookedAt).toBeLessThanOrEqual(100 + 2 * 24)
@@ -142,7 +145,7 @@ describe('strangers who guess', () => {
       await tried(sessions.signIn({ address: n % 2 ? address : other, password: 'wrong', network: '192.0.2.77' }))
     expect((await signIn(address, password, shared)).status).toBe(429)
     expect((await signIn(address, password, { ...shared, cookie: device })).status).toBe(200)
-    // It says so of one address, cannot be made up, and has ten tries itself.
+    // The device token is valid for one address only, cannot be forged, and has ten tries of its own.
     expect((await signIn(other, password, { ...shared, cookie: device })).status).toBe(429)
     const [name = '', token = ''] = device.split('=')
     const [tagged = '', id = ''] = token.split('.')

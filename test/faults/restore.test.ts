@@ -1,6 +1,6 @@
 /**
- * The whole program is lost and comes back from a backup made before its queue was delivered: it sends nothing by itself, takes new
- * mail at once, and lets the old go when it is told to.
+ * Restore after the loss of the whole program, from a backup made before the queue was delivered. Postrider sends no queued mail
+ * automatically, takes new mail at once, and releases the old mail on command.
  */
 import { execFile } from 'node:child_process'
 import { mkdtemp, readFile, rm, stat } from 'node:fs/promises'
@@ -19,7 +19,7 @@ const script = join(process.cwd(), 'bin/postrider.js')
 const soon = { timeout: 40_000, interval: 50 }
 
 let peer: FakeMx
-/** While it is not, nobody at the old places is delivered to. */
+/** While false, the peer defers mail to the old recipients. */
 let isOpen = false
 let service: ServiceProcess
 let folder: string

@@ -1,4 +1,4 @@
-/** The program with a secret that changes: its processes, their environments, and a command that is killed. */
+/** Rotation of the secret: the processes, their environments, and a command that is killed. */
 import { execFile, spawn } from 'node:child_process'
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -9,7 +9,7 @@ import { openSecrets, pause, systemClock, systemRandom } from '#base'
 import { embeddedUrlIfRunning } from '#db'
 import { type ServiceProcess, startServiceProcess } from '../support/spawned-service.ts'
 
-// Several starts of the whole program each.
+// Each test starts the whole program several times.
 vi.setConfig({ testTimeout: 480_000 })
 
 const script = join(process.cwd(), 'bin/postrider.js')
@@ -17,7 +17,7 @@ const run = promisify(execFile)
 
 const kept = async (service: ServiceProcess) => (await readFile(join(service.folder, 'secret'), 'utf8')).trim()
 
-/** Every process that this one has started, and those have. */
+/** All descendants of a process. */
 async function descendantsOf(parent: number): Promise<number[]> {
   const found: number[] = []
   const parents = new Map<number, number[]>()
@@ -34,7 +34,7 @@ async function descendantsOf(parent: number): Promise<number[]> {
   return found
 }
 
-/** Sends one email after another until it is told to end; says how many were not accepted. */
+/** Sends one email after another until it is stopped. Counts the emails that were not accepted. */
 function sending(service: ServiceProcess) {
   let [ended, sent] = [false, 0]
   const refused: unknown[] = []
@@ -111,7 +111,7 @@ describe('postrider secret rotate', () => {
     expect(openSecrets(now, systemRandom).fingerprint).toBe(told.to)
     expect(service.output()).not.toMatch(/secret that is not known|could not/)
 
-    // A child that is started now is given the new one.
+    // A child started after the rotation receives the new secret.
     const [killed = 0] = (await service.processes()).delivery
     process.kill(killed, 'SIGKILL')
     await expect.poll(async () => (await service.processes()).delivery.some((pid) => pid !== killed), { timeout: 20_000 }).toBe(true)

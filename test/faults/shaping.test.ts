@@ -1,6 +1,6 @@
 /**
- * A receiver that allows so many connections and so many messages a second and then changes what it allows, up and down, and two delivery
- * processes that find out. SHAPING_SECONDS is how long it allows the same at least.
+ * Traffic shaping against a changing receiver: it limits connections and messages per second, then raises and lowers the limits, and two
+ * delivery processes find the limits. SHAPING_SECONDS is the minimum duration of each phase.
  */
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { type FakeMx, type MxAnswer, startFakeMx } from '../support/fake-mx.ts'
@@ -8,9 +8,8 @@ import { type ServiceProcess, startServiceProcess } from '../support/spawned-ser
 
 const seconds = Number(process.env['SHAPING_SECONDS'] ?? 40)
 /**
- * What is promised holds after convergence, on a machine that is not busy with other tests: from 120 seconds on. The short run shows that limits
- * are found and followed, in the best ten seconds, for other tests run beside it; that they are found well is shown without a machine, in
- * src/delivery/shaping/adaptive-limits.test.ts.
+ * The promised shares hold after convergence, from 120 seconds on, on a machine that runs no other tests. The short run shows in its best ten
+ * seconds that limits are found and followed. src/delivery/shaping/adaptive-limits.test.ts shows without a machine that they are found well.
  */
 const isShort = seconds < 120
 const bounds = isShort ? { used: 0.7, refused: 0.05 } : { used: 0.9, refused: 0.01 }
@@ -21,7 +20,7 @@ interface Allowed {
   perSecond: number
 }
 
-/** Counts as a strict receiver does: connections that stand, and messages in each of its seconds. */
+/** Counts as a strict receiver does: open connections, and messages in each second of its own clock. */
 function strictReceiver(allowed: () => Allowed) {
   const standing = new Set<number>()
   const rows = new Map<number, { taken: number; refused: number }>()
@@ -88,11 +87,11 @@ async function load(messages: number): Promise<void> {
   }
 }
 
-/** It converges in the first part of each, and the last is counted. */
+/** Each phase converges in its first part; the last part is counted. */
 const phases = [
-  // Where other tests run beside it, the first burst can be judged a quarter of what is allowed, and is raised in steps.
+  // Beside other tests, the first burst can be judged as a quarter of the allowed rate. The rate then rises in steps.
   { perSecond: 20, seconds: seconds + 40, counted: Math.ceil(seconds / 2) },
-  // More is dared after hundreds of messages only.
+  // The rate is probed upwards only after hundreds of messages.
   { perSecond: 40, seconds: seconds + 80, counted: Math.ceil(seconds / 2) },
   { perSecond: 15, seconds, counted: Math.ceil(seconds / 2) },
 ]
@@ -111,7 +110,7 @@ describe('a receiver that allows 3 connections and 20 messages a second, then 40
     await service.command('domain', 'add', 'shop.example.com', '--trust')
     await load(phases.reduce((sum, phase) => sum + phase.perSecond * phase.seconds, 500))
     for (const phase of phases) {
-      // Between two of its seconds: each counts for one phase.
+      // Changes between two seconds of the receiver, so that each second counts for one phase.
       const until = receiver.secondNow() + 1 + phase.seconds
       await vi.waitUntil(() => receiver.secondNow() > until - 1 - phase.seconds, { timeout: 10_000, interval: 5 })
       allowed = { connections: 3, perSecond: phase.perSecond }

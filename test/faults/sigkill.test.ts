@@ -1,6 +1,6 @@
 /**
- * Killing without warning: delivery processes one at a time under load, then everything at once, database included. What was
- * accepted is delivered; what was delivered twice says so.
+ * Sudden kills: delivery processes one at a time under load, then all processes and the database at once. Accepted mail is delivered, and
+ * every duplicate delivery is marked as such.
  */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Peer, startPeer } from '../support/smtp-server-peer.ts'
@@ -15,7 +15,7 @@ const finalWithinMs = 90_000
 let peer: Peer
 let service: ServiceProcess
 beforeAll(async () => {
-  // A reply that takes a while, so that a kill often falls between the final dot and the reply.
+  // A slow reply, so that a kill often falls between the final dot and the reply.
   peer = await startPeer({ replyAfterMs: 30 })
   service = await startServiceProcess({
     POSTRIDER_RELAY: `smtp://127.0.0.1:${peer.port}`,
@@ -41,7 +41,7 @@ interface EmailState {
 const recipientOf = (group: number, batch: number, at: number) => `n${group}-${batch}-${at}@one.example`
 const arrivedAt = (recipient: string) => peer.messages.filter((one) => one.recipients.includes(recipient)).length
 
-/** The ids by recipient, or nothing when the answer was lost. Asked again, it is the same request under the same key. */
+/** The ids by recipient, or undefined when the response was lost. A repeated call sends the same request under the same idempotency key. */
 async function sendBatch(group: number, batch: number): Promise<Record<string, { id: string }> | undefined> {
   const emails = Array.from({ length: batchSize }, (_, at) => ({ to: [recipientOf(group, batch, at)], subject: `${group}`, text: 'Hello' }))
   const answer = await fetch(`${service.url}/v1/emails/batch`, {
@@ -139,7 +139,7 @@ describe('after delivery processes were killed under load, and then everything a
   })
 })
 
-/** As Ctrl-C in a terminal and a service manager do. */
+/** Ctrl-C in a terminal and a service manager signal every process. */
 test('a signal to all processes at once ends them in order, and starts none again', async () => {
   const all = await vi.waitUntil(
     async () => {

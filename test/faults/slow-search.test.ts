@@ -1,4 +1,4 @@
-/** A search that would take too long, as it does where many emails of today are looked through. */
+/** Search timeout: a search that would take too long, as it does over the many emails of one day. */
 import { expect, onTestFinished, test } from 'vitest'
 import { emailIdPrefix } from '#base'
 import { sql } from '#db'
@@ -9,7 +9,7 @@ const addEmail = sql`
   insert into emails (tenant_id, id, content_id, recipient, sender, from_header, subject, message_id, test, status, accepted_at)
   values ('shop', $1, $1, 'ann@one.test', 'a@shop.test', 'a@shop.test', 'Order', '<a@shop.test>', false, 'sent', $2)`
 
-/** Slow for whoever has set a limit of time, which only searches do. */
+/** Slow only for sessions with a statement timeout; only searches set one. */
 const slowDown = `
   alter table emails rename to emails_kept;
   create view emails as

@@ -1,4 +1,7 @@
-/** What a collector of OpenTelemetry is told of a running service, what it is never told, and that the service does not need it. */
+/**
+ * Traces sent to an OpenTelemetry collector by a running service: the required spans, the data that they must not contain, and operation
+ * without a collector.
+ */
 import { createHash } from 'node:crypto'
 import { createServer } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
@@ -13,7 +16,7 @@ const caller = { traceId: '0af7651916cd43dd8448eb211c80319c', spanId: 'b7ad6b716
 const traceparent = `00-${caller.traceId}-${caller.spanId}-01`
 const traceOf = (emailId: string) => createHash('sha256').update(emailId).digest('hex').slice(0, 32)
 
-/** Whoever reads spans must not find these in them. */
+/** These values must not appear in spans. */
 const confidential = {
   good: 'ann.dupont',
   unknown: 'bob.miller',
@@ -24,7 +27,7 @@ const confidential = {
   bystander: 'carl.untold',
 }
 
-/** Says on standard error which packages are asked for, and hides those of OpenTelemetry when told to. */
+/** Logs the requested packages to standard error, and hides those of OpenTelemetry if HIDDEN is set. */
 const watching = `--import=data:text/javascript,${encodeURIComponent(`
   import { registerHooks } from 'node:module'
   registerHooks({
@@ -113,7 +116,7 @@ describe('a service with a collector', () => {
       bySmtp,
     }
     await vi.waitUntil(() => hooks.received.length >= 3, { timeout: 20_000, interval: 20 })
-    // Until what was answered is recorded: a stop waits for it too.
+    // Stopping also waits until the responses are recorded.
     await service.stop()
     spans = spansAt(collector)
     exported = collector.received.map(({ body }) => body.toString()).join('\n')

@@ -1,4 +1,7 @@
-/** What takes its time: journeys through the whole program, the programs of the docs, kills, crashes, restores, hostile peers. `npm run faults`; `.ci/run` calls it after `npm test`. */
+/**
+ * Vitest configuration of the slow tests: journeys through the whole program, the programs of the docs, kills, crashes, restores, hostile
+ * peers. `npm run faults`; `.ci/run` calls it after `npm test`.
+ */
 import { defineConfig } from 'vitest/config'
 
 export default defineConfig({
@@ -14,7 +17,7 @@ export default defineConfig({
     pool: 'forks',
     maxWorkers: 2,
     testTimeout: 20_000,
-    // What comes by itself may take its time on a busy machine.
+    // Asynchronous results may take longer on a busy machine.
     expect: { poll: { timeout: 10_000 } },
     hookTimeout: 60_000,
   },

@@ -1,6 +1,6 @@
 /**
- * Killing every process that sends to webhooks, again and again, while events flow: each event arrives, what arrives twice has the same
- * id. POSTRIDER_TEST_WEBHOOK_KILLS=50 POSTRIDER_TEST_WEBHOOK_EVENTS=100000 is the whole run.
+ * Kills every process that sends to webhooks, again and again, while events flow. Each event arrives, and a repeated event has the same id.
+ * POSTRIDER_TEST_WEBHOOK_KILLS=50 POSTRIDER_TEST_WEBHOOK_EVENTS=100000 is the full run.
  */
 import { type ChildProcess, fork } from 'node:child_process'
 import { Webhook as StandardWebhook } from 'standardwebhooks'
@@ -25,9 +25,9 @@ const ids = openIds(systemRandom)
 
 let service: SendingService
 let receiver: Receiver
-/** For each event: the ids it came under, and how often it came. */
+/** For each event: the ids under which it arrived, and the number of arrivals. */
 const seen = new Map<number, { ids: Set<string>; times: number }>()
-/** Of each email, the events in the order in which they first came. */
+/** For each email, its events in the order of first arrival. */
 const orders = new Map<string, number[]>()
 let unverified = 0
 let arrivals = 0
@@ -54,7 +54,7 @@ async function killAll(): Promise<void> {
   killed += victims.length
 }
 
-/** More of them on their way than the processes have sent. */
+/** More events in flight than the processes have sent. */
 async function flow(): Promise<void> {
   for (let from = 0; from < events; from += batch) {
     await vi.waitUntil(() => from - seen.size < 5000, { timeout: maxMs, interval: 5 })
@@ -126,7 +126,7 @@ describe(`after all processes that send were killed ${kills} times while ${event
   test('what arrived more than once came under the same id, and no more often than there were requests under way', () => {
     const several = [...seen.values()].filter(({ times }) => times > 1)
     expect([...seen.values()].filter((one) => one.ids.size > 1)).toEqual([])
-    // Eight requests to each webhook, and those of the last moment that were not on record yet.
+    // Up to eight requests to each webhook, and those of the last moment that were not yet recorded.
     expect(several.length).toBeLessThan(kills * kinds.length * 200)
     if (kills > 5) console.log(`${events} events, ${kills} kills: ${arrivals} requests, ${several.length} events more than once`)
   })

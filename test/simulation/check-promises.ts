@@ -1,4 +1,4 @@
-/** Looks at the engine from outside, after every step and more closely when it rests, and asks each promise whether it was kept. */
+/** Inspects the engine from outside, after every step and more closely when it is idle, and checks every guarantee. */
 import type { Config } from '#base'
 import { type Db, inSnapshot, sql } from '#db'
 import { countsIn } from '#emails'
@@ -34,7 +34,7 @@ type Note = (sentences: readonly string[]) => void
 const hourMs = 3_600_000
 const dayMs = 86_400_000
 const maxConnections = 20
-/** Reading all records at every rest would take longer than the rest itself. */
+/** Reading all records each time the engine is idle would take longer than the idle time. */
 const closelyEvery = 8
 
 const allEmails = sql<Email>`
@@ -189,7 +189,7 @@ export function openInspection(deps: InspectionDeps) {
       if (rests % (closelyEvery * 4) === 0) await checkUsage(note, emails)
     },
 
-    /** Each event of an email was taken by its webhook. */
+    /** Each event of an email was accepted by its webhook. */
     isHeard: () => g4Webhooks(ledger, watch.events, new Map()).every((sentence) => !sentence.startsWith('G4')),
 
     async atEnd(note: Note) {

@@ -1,4 +1,4 @@
-/** `npm run simulate -- --seeds N --from S`: plays seeds one after another and tells which broke a promise. */
+/** `npm run simulate -- --seeds N --from S`: plays seeds one after another and reports those that broke a guarantee. */
 import { parseArgs } from 'node:util'
 
 const { values } = parseArgs({

@@ -1,4 +1,7 @@
-/** Who hands mail in: each request once, again under its key until it is answered, and never again without one. */
+/**
+ * The clients that submit mail. Each sends a request once, repeats it under its idempotency key until it is answered, and never repeats it
+ * without a key.
+ */
 import { createHash } from 'node:crypto'
 import { Refusal } from '#base'
 import type { SeededRandom } from '#crash-test'
@@ -12,7 +15,7 @@ type Sending = Extract<Doing, { kind: 'send' }>
 
 export interface Clients {
   send(sending: Sending): void
-  /** Requests that are not answered yet. */
+  /** Requests without an answer yet. */
   readonly open: number
   readonly violations: string[]
 }

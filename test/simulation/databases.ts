@@ -1,14 +1,14 @@
-/** The database of one seed, as it is reached: connections that can be ended and made again, to it or to a copy of it. */
+/** The database of one seed, with connections that can be closed and reopened, to it or to a copy of it. */
 import { type Db, openDb } from '#db'
 import type { Store } from './seed-databases.ts'
 
 export interface Databases {
-  /** Planned as delivery processes have them, and as all others do. */
+  /** Connections with the query planner settings of delivery processes, and of all others. */
   delivery: Db
   other: Db
-  /** Copies everything as it is now; nothing may be under way. */
+  /** Copies the current state of the database; no work may be in progress. */
   backUp(): Promise<void>
-  /** The copy takes the place of the database. */
+  /** Replaces the database by the copy. */
   restore(): Promise<void>
   close(): Promise<void>
 }

@@ -1,4 +1,4 @@
-/** Signs on this thread instead of beside it, so that what follows has its place in the order of things. Imported before the engine is. */
+/** Signs on this thread instead of a worker thread, so that the order of events is fixed. Import it before the engine. */
 import crypto from 'node:crypto'
 import { syncBuiltinESMExports } from 'node:module'
 

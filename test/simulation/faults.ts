@@ -1,6 +1,6 @@
 /**
- * What goes wrong: armed by the scenario, it strikes some operations or steps later, so that it finds something in its victim's hands. In a
- * healed world nothing is armed and everything is whole again.
+ * The faults of a scenario. An armed fault strikes some operations or steps later, so that its victim has work in flight. In a healed world
+ * no fault is armed and all parts work again.
  */
 import type { SeededRandom } from '#crash-test'
 import type { Ledger } from './ledger.ts'
@@ -18,13 +18,13 @@ interface Armed extends Strike {
 export interface Faults {
   arm(strike: Strike): void
   fateOf(asked: GatedStatement): Fate
-  /** Called at each step: those that need no operation strike here. `isAtWork`: something is in somebody's hands, and is worth striking. */
+  /** Called at each step, for the faults that need no operation. `isAtWork`: a process has work in flight, so a fault has an effect. */
   amid(isAtWork: boolean): void
   failpoint(place: string, life: Life): void
   heal(): void
-  /** Something is still to come of what was armed. */
+  /** An armed fault, or the end of one, is still to come. */
   readonly isPending: boolean
-  /** The database answers nobody, or one process. */
+  /** The database is unreachable for all processes, or for one. */
   isAwayFor(life: Life): boolean
 }
 
@@ -35,7 +35,7 @@ export interface FaultsDeps {
   ledger: Ledger
   leaseMs: number
   processes(): readonly Process[]
-  /** Ends it at once, and sees to it that another is started. */
+  /** Ends the process at once and has another one started. */
   kill(process: Process): void
   restart(process: Process): void
 }
@@ -66,7 +66,7 @@ export function openFaults(deps: FaultsDeps): Faults {
   }
   const victims = (victim: Process['kind']) =>
     deps.processes().filter(({ kind, life }) => kind === victim && !life.isOver && !life.isFrozen)
-  /** Most go on about when others take their work for lost. */
+  /** Most processes resume about when others consider their work lost. */
   const thawLater = (life: Life, givenMs: number) => {
     const forMs = chance.random() < 0.7 ? deps.leaseMs + chance.between(0, 4000) : givenMs
     frozen.set(life, time.monotonicMs + forMs)
@@ -81,7 +81,7 @@ export function openFaults(deps: FaultsDeps): Faults {
     if (process) deps.kill(process)
   }
 
-  /** These need no operation of their victim. */
+  /** These faults need no operation of their victim. */
   const strikeNow = (one: Armed) => {
     const victim = chance.pick(victims(one.victim))
     switch (one.what as string) {

@@ -1,4 +1,4 @@
-/** A connection without a network: the client's end is a socket to the SMTP client, the peer's end two functions. What crosses it arrives at once. */
+/** A connection without a network. The client's end is a socket for the SMTP client, the peer's end two functions. Data arrives at once. */
 import type { Socket } from 'node:net'
 import { Duplex } from 'node:stream'
 import type { Life } from './virtual-time.ts'
@@ -11,12 +11,12 @@ export interface PeerEnd {
 export interface Wire {
   /** For `dial`. */
   socket: Socket
-  /** The connection is there. */
+  /** The connection is established. */
   open(peer: PeerEnd): void
-  /** It will not be. */
+  /** The connection fails. */
   refuse(code: string): void
   say(text: string): void
-  /** The peer ends it. */
+  /** The peer closes the connection. */
   hangUp(): void
   readonly isOpen: boolean
 }
@@ -54,7 +54,7 @@ export function openWire(life: Life): Wire {
         isOpen = true
         stream.emit('connect')
       })
-      // Nobody there to hear of it: the connection stands in the kernel all the same.
+      // A frozen process does not notice, but the kernel establishes the connection all the same.
       if (life.isFrozen) isOpen = true
     },
     refuse: (code) =>

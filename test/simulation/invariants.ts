@@ -1,6 +1,6 @@
 /**
- * What must hold at every moment: one function for each promise of the design, over what the engine says of itself and what the ledger of
- * the world has. Each returns sentences; every sentence is a broken promise.
+ * The invariants: one function for each guarantee of the design, over the engine's own records and the ledger of the simulated world. Each
+ * returns a sentence for every broken guarantee.
  */
 import { shardCount } from '#spool'
 import type { AcceptedMessage, Ledger } from './ledger.ts'
@@ -13,7 +13,7 @@ export interface Email {
   tenantId: string
   recipient: string
   status: Status
-  /** Its state in the spool, while it is there. */
+  /** Its state in the spool while it is queued. */
   queued: string | null
 }
 
@@ -27,7 +27,7 @@ const statusAfter: Readonly<Record<string, Status>> = {
   EmailReleased: 'pending',
 }
 
-/** Contract section 7.2, as a sender may rely on it. */
+/** The transitions of contract section 7.2 that a sender may rely on. */
 const mayFollow: Readonly<Record<Status, readonly Status[]>> = {
   pending: ['sent', 'softfail', 'hardfail', 'held'],
   softfail: ['sent', 'softfail', 'hardfail', 'held', 'pending'],
@@ -40,7 +40,7 @@ const mayFollow: Readonly<Record<Status, readonly Status[]>> = {
 const isOpen = (status: Status) => status === 'pending' || status === 'softfail' || status === 'held'
 const answerIn = (output: string): string | undefined => /taken as (t\d+)/.exec(output)?.[1]
 
-/** G2: each event makes a legal step from the state before it. Keeps the states. */
+/** G2: each event makes a legal transition from the previous status. Keeps the statuses. */
 export function openHistories(): { states: Map<string, Status>; take(events: readonly SeenEvent[]): string[] } {
   const states = new Map<string, Status>()
   return {
@@ -60,7 +60,7 @@ export function openHistories(): { states: Map<string, Status>; take(events: rea
   }
 }
 
-/** G2, at every step: nothing lies without a time at which it goes on, and none of these times is further away than the schedule goes. */
+/** G2, at every step: every queued email has a next time, and no such time is further away than the schedule allows. */
 export function g2Queue(queue: QueueState, { wallMs, maxMs }: { wallMs: number; maxMs: number }): string[] {
   const broken: string[] = []
   if (queue.withoutDue > 0) broken.push(`G2: ${queue.withoutDue} emails are put off without a time`)
@@ -69,7 +69,7 @@ export function g2Queue(queue: QueueState, { wallMs, maxMs }: { wallMs: number; 
   return broken
 }
 
-/** G2 and G4, at rest: in the queue is what is not final, and the record says what the log says. */
+/** G2 and G4, at rest: the queue holds exactly the emails that are not final, and the records agree with the event log. */
 export function g2Records(emails: readonly Email[], states: ReadonlyMap<string, Status>): string[] {
   const broken: string[] = []
   for (const { id, status, queued } of emails) {
@@ -95,7 +95,10 @@ export function g2Waits(
   })
 }
 
-/** G1 and G2, at the end: whatever was acknowledged is there once, unaltered, and final; what was refused or taken is recorded so. */
+/**
+ * G1 and G2, at the end: every acknowledged email is present once, unaltered and final. Refused and accepted recipients are recorded as
+ * such.
+ */
 export function g2Ends(ledger: Ledger, emails: readonly Email[]): string[] {
   const broken: string[] = []
   const byRecipient = Map.groupBy(emails, ({ recipient }) => recipient)
@@ -125,8 +128,8 @@ export function g2Ends(ledger: Ledger, emails: readonly Email[]): string[] {
 }
 
 /**
- * G3: a copy is one that an attempt recorded, or one that was on its way when its outcome was declared unknown. Each of the latter needs a
- * declaration of its own, made after it arrived; and what is declared unknown needs a reason.
+ * G3: an attempt recorded each copy, or the copy was in flight when its outcome was declared unknown. Each copy in flight needs its own
+ * declaration, made after it arrived. A declaration of an unknown outcome needs a reason.
  */
 export function g3Copies(recipient: string, copies: readonly AcceptedMessage[], attempts: readonly SeenAttempt[]): string[] {
   const broken: string[] = []
@@ -154,7 +157,7 @@ export function g3Stale(recipient: string, copies: readonly AcceptedMessage[], a
   ]
 }
 
-/** G3: without a process struck and without a mail server that keeps its answer to itself, nothing is unknown. */
+/** G3: an outcome is unknown only if a process was struck or a mail server withheld its reply. */
 export function g3Reasons(fresh: readonly SeenAttempt[], ledger: Ledger, canLoseAnswers: boolean): string[] {
   return fresh.flatMap(({ emailId, details, outcomeUnknown }) => {
     if (!outcomeUnknown) return []
@@ -171,7 +174,7 @@ export function g3Reasons(fresh: readonly SeenAttempt[], ledger: Ledger, canLose
 
 const ofAttempts: ReadonlySet<string> = new Set(['MessageSent', 'MessageDelayed', 'MessageDeliveryFailed', 'MessageHeld'])
 
-/** G4: one event for each attempt; and one more for each that failed without one, because nobody let it go. */
+/** G4: one event for each attempt, and one more for each email that failed without an attempt because it was not released. */
 export function g4Events({ events, attempts }: Observer): string[] {
   const told = Map.groupBy(
     events.filter(
@@ -186,7 +189,7 @@ export function g4Events({ events, attempts }: Observer): string[] {
   })
 }
 
-/** G4: every event reached the webhook of its tenant; of one email, the first attempts in the order of the events. */
+/** G4: every event reached the webhook of its tenant. The first requests for one email follow the order of its events. */
 export function g4Webhooks(ledger: Ledger, events: readonly SeenEvent[], urlOf: ReadonlyMap<string, string>): string[] {
   const broken: string[] = []
   const hooks: ReadonlySet<string> = new Set([...ofAttempts, 'MessageBounced'])
@@ -212,7 +215,7 @@ export function g4Webhooks(ledger: Ledger, events: readonly SeenEvent[], urlOf: 
   return broken
 }
 
-/** G6: an hour's slots are not given twice, and what is allowed is given. `taken`: emails that stopped waiting, by hour. */
+/** G6: the send-limit slots of an hour are not given out twice. `taken`: emails that stopped waiting, by hour. */
 export function g6Slots(taken: ReadonlyMap<number, number>, limit: number | null): string[] {
   if (limit === null) return []
   return [...taken].flatMap(([hour, count]) =>
@@ -232,7 +235,10 @@ export interface Claim {
   rows: readonly { tenantId: string; emailId: string; shard: number }[]
 }
 
-/** G7: whose mail is in a shard when it is claimed from has its turn, however much another has there. `others`: since when it is there. */
+/**
+ * G7: a tenant with mail in a shard gets its turn when the shard is claimed from, however much mail another tenant has there. `others`: the
+ * time since when each email has been there.
+ */
 export function g7Turns(claims: readonly Claim[], firstTenant: string, others: Map<string, number>): string[] {
   const broken: string[] = []
   for (const [index, { life, rows }] of claims.entries()) {
@@ -253,7 +259,7 @@ export function g7Turns(claims: readonly Claim[], firstTenant: string, others: M
 const maxPerClaim = 400
 const maxInFlight = 2000
 
-/** G8: what a process has in its hands does not grow with the backlog. */
+/** G8: the number of emails in flight in a process does not grow with the backlog. */
 export const g8Hands = (claim: Claim, sending: number, processes: number): string[] => [
   ...(claim.rows.length > maxPerClaim ? [`G8: ${claim.rows.length} emails in one claim`] : []),
   ...(sending > maxInFlight * Math.max(1, processes) ? [`G8: ${sending} emails are in the hands of ${processes} processes`] : []),

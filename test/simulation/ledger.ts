@@ -1,6 +1,6 @@
 /**
- * What is known outside of the engine: what was asked of it and what it answered, what the mail servers took and said, what webhooks heard,
- * and what was done to its processes. The invariants compare this with what the engine says of itself.
+ * The facts known outside the engine: its requests and answers, the mail servers' messages and replies, the webhooks' requests, and the
+ * faults of its processes. The invariants compare them with the engine's own records.
  */
 import { createHash } from 'node:crypto'
 import type { Host } from './mail-servers.ts'
@@ -10,19 +10,19 @@ export interface SubmittedRequest {
   tenantId: string
   key: string | undefined
   recipients: readonly string[]
-  /** Stands in the text. */
+  /** A marker in the text of the message. */
   canary: string
   test: boolean
-  /** `unanswered`: it may or may not have been accepted, and may not be asked again. */
+  /** `unanswered`: the request may or may not have been accepted, and cannot be repeated. */
   state: 'open' | 'acknowledged' | 'unanswered'
   answeredMs: number
-  /** Email id of each recipient, when acknowledged. */
+  /** Email id of each recipient, once acknowledged. */
   emails: ReadonlyMap<string, string>
   answer: string
 }
 
 export interface AcceptedMessage {
-  /** Stands in the reply, and so in the attempt that recorded it. */
+  /** Part of the reply, and so of the attempt that recorded it. */
   id: string
   recipient: string
   canary: string
@@ -30,7 +30,7 @@ export interface AcceptedMessage {
   atMs: number
   wallMs: number
   by: string
-  /** The mail server saw to it that its answer was not heard. */
+  /** The mail server made sure that its reply was lost. */
   isAnswerLost: boolean
 }
 
@@ -41,11 +41,11 @@ export interface Heard {
   kind: string
   emailId: string
   attempt: number
-  /** It answered well, and so it was. */
+  /** The receiver answered with 200. */
   isTaken: boolean
 }
 
-/** A process was struck; what it had in its hands may be repeated. */
+/** A process was struck; its work in flight may be repeated. */
 export interface Strike {
   kind: string
   life: string
@@ -57,15 +57,15 @@ export interface Ledger {
   readonly copies: Map<string, AcceptedMessage[]>
   readonly heard: Heard[]
   readonly faults: Strike[]
-  /** Recipients that a mail server has refused for good, by chance. */
+  /** Recipients that a mail server has permanently refused, by chance. */
   readonly refusals: Set<string>
-  /** For the history of a run: what happened, in order. */
+  /** Appends to the history of a run, in order. */
   readonly history: string[]
-  /** Grows with everything that crosses a connection. */
+  /** Grows with all traffic on the connections. */
   readonly steps: number
-  /** The most connections at once of lives that were well, by provider. */
+  /** The most concurrent connections of healthy lives, by provider. */
   readonly maxOpen: Map<string, number>
-  /** Times (monotonic) at which messages were begun, by provider. */
+  /** Monotonic start times of messages, by provider. */
   readonly begun: Map<string, number[]>
   tell(what: string): void
   strike(kind: string, life: Life): void

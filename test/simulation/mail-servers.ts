@@ -1,6 +1,6 @@
 /**
- * The mail servers of the simulated world, and its DNS. Each has a temper drawn from the seed and good and bad times; each writes down what
- * it took before it says so. In the healed world all of them are well, and refuse only what they always refuse.
+ * The mail servers of the simulated world, and its DNS. Each server has a temper drawn from the seed, with good and bad times. It records
+ * each message before its reply. In the healed world all servers are healthy and refuse only permanently refused mail.
  */
 import type { SeededRandom } from '#crash-test'
 import type { Resolver } from '#net'
@@ -14,11 +14,11 @@ export interface Temper {
   latencyMs: number
   finalMs: number
   pipelining: boolean
-  /** New recipients are told to come again, so long after their first try. */
+  /** A new recipient is deferred until this long after its first attempt. */
   greylistMs: number
-  /** More connections than this are refused with 421; 0: as many as come. */
+  /** Further connections are refused with 421; 0 means unlimited. */
   maxConnections: number
-  /** Each a chance at every message (or connection), while the world is not healed. */
+  /** Probabilities for every message (or connection), while the world is not healed. */
   temporary: number
   permanent: number
   refusesConnection: number
@@ -26,7 +26,7 @@ export interface Temper {
   dropsBeforeDot: number
   dropsAfterDot: number
   silentAfterDot: number
-  /** Of asking DNS for its name. */
+  /** Probability that a DNS query for its name fails. */
   dnsTrouble: number
 }
 
@@ -36,15 +36,15 @@ export interface Host {
   address: string
   domains: string[]
   temper: Temper
-  /** Wall times in which it answers nobody, from and to. */
+  /** Wall-clock intervals without any answer, from and to. */
   away: [number, number][]
-  /** Hangs: answers the connection and then nothing. */
+  /** Intervals in which it accepts the connection and then stays silent. */
   hangs: [number, number][]
 }
 
 export interface World {
   hosts: readonly Host[]
-  /** Domains that do not exist, and that accept no mail. */
+  /** Domains that do not exist, and domains that accept no mail. */
   missing: readonly string[]
   nullMx: readonly string[]
   healed: boolean
@@ -139,7 +139,7 @@ export function openOutside(
       recipients = []
       if (happens(temper.temporary / 2)) return say('451 4.3.0 not now', temper.finalMs)
       const dropped = happens(temper.dropsAfterDot)
-      // Half of those that lose the connection have taken the message.
+      // Half of the servers that lose the connection have taken the message.
       if (dropped && chance.random() < 0.5) return hangUp()
       const id = ledger.taken({ host, recipients: to, text, session, life, isAnswerLost: dropped })
       if (dropped) return hangUp()

@@ -1,6 +1,6 @@
 /**
- * The engine, broken on purpose: each takes one promise from it by a changed line, so that the simulation is known to notice. Loaded by a hook
- * that changes the source on its way in; nothing on disk is touched.
+ * Mutants of the engine: each breaks one guarantee by a changed line, to prove that the simulation notices. A hook changes the source while
+ * it is loaded; the files on disk stay as they are.
  */
 import { registerHooks } from 'node:module'
 
@@ -61,7 +61,7 @@ export const mutants: Readonly<Record<string, Change>> = {
   },
 }
 
-/** Called before the engine is loaded. */
+/** Call it before the engine is loaded. */
 export function breakEngine(name: string): void {
   const change = mutants[name]
   if (!change) throw new Error(`there is no mutant "${name}"; there are: ${Object.keys(mutants).join(', ')}`)

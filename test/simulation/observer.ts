@@ -1,4 +1,4 @@
-/** What the engine says of itself, read as it grows: events and attempts from where the last look ended, and the queue as it stands. */
+/** The engine's own records, read as they grow: events and attempts since the last look, and the current queue. */
 import { type Db, sql } from '#db'
 import type { Time } from './virtual-time.ts'
 
@@ -19,7 +19,7 @@ export interface SeenAttempt {
   output: string
   details: string
   outcomeUnknown: boolean
-  /** When it was seen first (monotonic): no earlier than it was made, and hardly later. */
+  /** Monotonic time of the first sight: not before the event was made, and hardly later. */
   seenMs: number
 }
 

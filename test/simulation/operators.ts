@@ -1,4 +1,6 @@
-/** Who runs the processes: starts them, starts them again when they die, changes their number, and gives the operator's orders. */
+/**
+ * The operator and the supervisor: they start processes, restart them when they die, change their number, and give the operator's orders.
+ */
 import type { SeededRandom } from '#crash-test'
 import type { Db } from '#db'
 import { pauseQueue, pauseTenant, resumePaused, resumeTenant } from '#delivery'
@@ -19,18 +21,18 @@ export interface Operators {
   restart: (process: Process) => void
   endProcesses(): void
   endAll(): void
-  /** A process is to be started, or an order to be carried out. */
+  /** True while a process is about to start or an order is being carried out. */
   readonly isPending: boolean
   readonly pausedDomains: ReadonlySet<string>
   readonly pausedTenants: ReadonlySet<string>
-  /** Goes on until webhooks have heard of everything, or should have. */
+  /** Runs until webhooks have received every event, or should have. */
   drain(deps: { settle: () => Promise<void>; receivers: Receivers; isHeard: () => boolean }): Promise<void>
 }
 
 export interface OperatorsDeps {
   chance: SeededRandom
   time: Time
-  /** The world's. */
+  /** The life of the simulated world. */
   self: Life
   gate: Gate
   ledger: Ledger
@@ -41,7 +43,7 @@ export interface OperatorsDeps {
 }
 
 const orderAgainMs = 500
-/** When delivery begins, after the queue was filled. */
+/** Delivery begins this long after the queue is filled. */
 export const floodDeliversMs = 3000
 
 export function openOperators(deps: OperatorsDeps): Operators {
@@ -73,20 +75,20 @@ export function openOperators(deps: OperatorsDeps): Operators {
             : processes.startHousekeeping()
     all = [...all.filter(({ life }) => !life.isOver), started]
     ledger.tell(`starts: ${started.life.name}`)
-    // One that ends by itself, because it could not start.
+    // Replaces a process that ends because it could not start.
     started.life.onEnd(() => {
       if (all.includes(started)) replace(started)
     })
   }
   const replace = (process: Process) => {
     all = all.filter((one) => one !== process)
-    // A supervisor that lives on tells the others at once; else they find out.
+    // A supervisor that is still alive informs the others at once; otherwise they find out themselves.
     if (chance.random() < 0.5) later(1, () => order(() => deps.processes.forget(process, db)))
     const living = all.filter(({ kind }) => kind === 'delivery').length
     if (process.kind === 'delivery' && living >= wanted) return
     later(chance.between(50, 3000), () => start(process.kind))
   }
-  /** Given again until it is carried out. */
+  /** Repeats the order until it succeeds. */
   const order = (act: () => Promise<unknown>) => {
     pending++
     act().then(
@@ -110,7 +112,7 @@ export function openOperators(deps: OperatorsDeps): Operators {
       if (!isOver) pending--
       isOver = true
     }
-    // Killed amid its orderly end, it never comes to it.
+    // A process killed during its orderly shutdown never completes it.
     process.life.onEnd(end)
     process.stop().then(end, end)
   }
@@ -133,7 +135,7 @@ export function openOperators(deps: OperatorsDeps): Operators {
       }
     },
     kill(process) {
-      // Its end is what replaces it.
+      // The end of its life triggers the replacement.
       process.life.end()
     },
     restart,
@@ -183,7 +185,7 @@ export function openOperators(deps: OperatorsDeps): Operators {
       self.end()
     },
     async drain({ settle, receivers, isHeard }) {
-      // Longer than it takes to find out that a process has died, and than the longest wait between two tries of a request.
+      // Longer than the detection of a dead process and the longest wait between two attempts of a request.
       for (let turn = 0; turn < 80 && !isHeard(); turn++) {
         time.advance(600, 3_600_000)
         await settle()

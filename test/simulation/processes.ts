@@ -1,6 +1,6 @@
 /**
- * The processes of an installation, several of them in this one: each with a life, a clock and a way to the database of its own, and all of
- * them on the real engine. Killing one means that it hears nothing any more and that nothing it does reaches anybody.
+ * The processes of an installation, simulated within this one. Each has its own life, clock and database access, and all run the real
+ * engine. A killed process receives no more input, and its output has no effect.
  */
 import { type Commit, openAccept, openCommit } from '#accept'
 import { type Clock, type Config, type Ids, openIds, openSecrets, type Random, type Secrets, silentLog } from '#base'
@@ -19,7 +19,7 @@ import { deregisterSender, openPayloadBodies, startSending } from '#webhooks'
 import type { Gate } from './serial-database.ts'
 import { type Life, openLife, type Time } from './virtual-time.ts'
 
-/** Bytes drawn from a chance. */
+/** Random bytes drawn from a chance. */
 export const randomOf =
   (chance: SeededRandom): Random =>
   (target) => {
@@ -34,12 +34,12 @@ export interface ProcessDeps {
   time: Time
   gate: Gate
   chance: SeededRandom
-  /** Connections as delivery processes have them, and as all others have. */
+  /** Connections with the settings of delivery processes, and of all others. */
   real: { delivery: Db; other: Db }
   resolver: Resolver
   dialOf(life: Life): Dial
   postOf(life: Life): Post
-  /** A named place of the code was reached. */
+  /** Called when a named place of the code is reached. */
   failpoint(place: string, life: Life): void
 }
 
@@ -47,7 +47,7 @@ export interface Process {
   readonly life: Life
   readonly kind: 'api' | 'delivery' | 'housekeeping' | 'webhooks'
   readonly clock: Clock
-  /** An orderly end. */
+  /** Orderly shutdown. */
   stop(): Promise<void>
 }
 
@@ -55,7 +55,7 @@ export interface Api extends Process {
   accept: ReturnType<typeof openAccept>
 }
 
-/** Every wait of the SMTP client is shorter than in life, so that a hanging server costs few steps. */
+/** The timeouts of the SMTP client are shorter than in production, so that a hanging server costs few steps. */
 const smtpBounds = {
   connectMs: 5000,
   greetingMs: 8000,
@@ -122,7 +122,7 @@ export function openProcesses(deps: ProcessDeps) {
         (started) => {
           delivery = started
         },
-        // As a process that cannot start: its supervisor starts another.
+        // Ends like a process that cannot start; its supervisor starts another.
         () => life.end(),
       )
       return {
@@ -192,7 +192,7 @@ export function openProcesses(deps: ProcessDeps) {
       }
     },
 
-    /** What a supervisor does that lives on: the ended process need not be waited for. */
+    /** The action of a supervisor that is still alive: the others need not wait to detect the end of the process. */
     async forget({ kind, life }: Process, on: Db): Promise<void> {
       if (kind === 'delivery') await deregisterProcess(on, shardLeases, life.name)
       if (kind === 'webhooks') await deregisterSender(on, life.name)

@@ -1,4 +1,4 @@
-/** A handful of seeds of the simulation. `npm run simulate -- --seeds 1000` plays more; the mutants and more seeds are in seeds.long.ts. */
+/** A few seeds of the simulation. `npm run simulate -- --seeds 1000` plays more; seeds.long.ts has the mutants and more seeds. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { simulate } from './run-seed.ts'
 import { openStore, type Store, startServer } from './seed-databases.ts'
@@ -22,7 +22,7 @@ test('a week of a seed breaks no promise, and is the same again', { timeout: 120
   expect(again.story.join('\n')).toBe(first.story.join('\n'))
 })
 
-// They have each broken a promise once.
+// Each of these seeds once broke a guarantee.
 test.each([111, 217, 229])('seed %s breaks no promise', { timeout: 120_000 }, async (seed) => {
   expect((await simulate(seed, store)).violations).toEqual([])
 })

@@ -1,6 +1,6 @@
 /**
- * R16 of the promises: what a restored backup had queued may have been sent since, so nothing of it is sent, and no webhook hears of anything,
- * until the operator says so; then everything goes and becomes final.
+ * Guarantee R16: mail queued in a restored backup may have been sent since. Therefore no such mail is sent and no webhook is called until
+ * the operator resumes. Then all of it is sent and becomes final.
  */
 import { type Db, sql } from '#db'
 import { holdAfterRestore, resumeAfterRestore, resumePaused, resumeTenant } from '#delivery'
@@ -50,7 +50,7 @@ export async function checkRestored({ db, time, gate, ledger, madeAtMs, startAll
   if (ledger.heard.length !== before.heard)
     broken.push(`R16: webhooks heard of ${ledger.heard.length - before.heard} events after a restore, before anybody said so`)
   await resumeAfterRestore(db, time.wallMs)
-  // What was paused when the backup was made is paused again, and whoever resumed it has to do so again.
+  // Queues paused at the time of the backup are paused again, so the operator must resume them again.
   for (const id of (await listPauses(db)).keys()) await resumeTenant(db, id, time.wallMs)
   for (const stop of await listQueuePauses(db)) await resumePaused(db, stop, time.wallMs)
   for (let turn = 0; turn < maxTurns; turn++) {

@@ -1,4 +1,4 @@
-/** One seed: a scenario played to its end, with every promise checked on the way. */
+/** Plays one seed: a scenario to its end, with every guarantee checked on the way. */
 import './deterministic-scheduler.ts'
 import { createHash } from 'node:crypto'
 import { readConfig } from '#base'
@@ -22,7 +22,7 @@ import { openReceivers } from './webhook-receivers.ts'
 export interface Verdict {
   seed: number
   violations: string[]
-  /** SHA-256 of what happened, in order. */
+  /** SHA-256 of the events, in order. */
   history: string
   recipients: number
   attempts: number
@@ -30,7 +30,7 @@ export interface Verdict {
   /** Real time. */
   seconds: number
   simulatedDays: number
-  /** What happened, for who looks into it. */
+  /** The events, for debugging. */
   story: readonly string[]
 }
 
@@ -39,17 +39,17 @@ const fewestStepMs = 25
 const maxStepMs = 1200
 /** One turn of every loop of the engine. */
 const leapMs = 600
-/** As long as something goes on without anything coming of it, it is stuck. */
+/** An engine that is busy this long without progress is stuck. */
 const stuckAfterMs = 300_000
 const maxMs = 3 * weekMs
-/** While a mail server that was asked for too much is left alone. */
+/** Applies while a mail server that was asked for too much is backed off. */
 const restsAfterMs = 10_000
 const restMs = 300_000
 const maxIdleRounds = 60
 
 export async function simulate(seed: number, store: Store): Promise<Verdict> {
   const began = performance.now()
-  /** Each part draws from a stream of its own. */
+  /** Each part draws from its own stream. */
   let streams = 0
   const stream = () => openSeededRandom(Math.imul(seed, 0x9e3779b1) + Math.imul(++streams, 0x85ebca6b))
   const chance = stream()
@@ -164,7 +164,7 @@ export async function simulate(seed: number, store: Store): Promise<Verdict> {
             ])
             return
           }
-          // Their mail server has had enough for a while: how long is kept by the wall clock.
+          // Their mail server is backed off, and the wall clock measures the backoff.
           if (stillMs > restsAfterMs && isOnlyReady(queue)) {
             rests++
             time.advance(leapMs, Math.max(1, Math.min(restMs, (plan[0]?.atMs ?? Infinity) - time.wallMs)))
@@ -211,7 +211,7 @@ export async function simulate(seed: number, store: Store): Promise<Verdict> {
     await gate.settle()
   }
 
-  /** Nothing is to be done: the wall clock goes to what comes next, or a little beyond, so that several things come together. */
+  /** Runs when the engine is idle: the wall clock moves to the next event, or slightly beyond, so that several events coincide. */
   function leap(nextPlannedMs: number | undefined, queue: { nextDueMs: number | null; waiting: number }, endMs: number): void {
     const hourEndMs = (Math.floor(time.wallMs / hourMs) + 1) * hourMs
     const soonest = Math.min(

@@ -1,4 +1,4 @@
-/** A scenario drawn from a seed: who sends what and when, what kind of mail servers there are, and what goes wrong. */
+/** A scenario drawn from a seed: the senders and times of the mail, the kinds of mail servers, and the faults. */
 import type { SeededRandom } from '#crash-test'
 import type { Host, Temper } from './mail-servers.ts'
 import { startMs, type Tenancy } from './seed-databases.ts'
@@ -7,7 +7,7 @@ const secondMs = 1000
 const minuteMs = 60_000
 const hourMs = 3_600_000
 const dayMs = 86_400_000
-/** How long every seed goes on at least. */
+/** Minimum duration of every seed. */
 export const weekMs = 7 * dayMs
 
 export type StrikeKind =
@@ -53,12 +53,12 @@ export interface Scenario {
   missing: string[]
   nullMx: string[]
   plan: Planned[]
-  /** Nothing goes wrong any more from then on. */
+  /** No more faults from then on. */
   healsAtMs: number
   sendLimit: number | null
   /** The first tenant fills the queue before delivery begins. */
   floods: boolean
-  /** A copy is made amid it all, and restored at the end. */
+  /** A copy is made in the middle of the run and restored at the end. */
   restoresAtMs: number | null
 }
 
@@ -94,7 +94,7 @@ export function drawScenario(chance: SeededRandom, tenants: readonly Tenancy[]):
     for (let n = 0; n < 22; n++) send(startMs, 0, 50)
     for (let n = 0; n < 8; n++) send(startMs, between(1, tenants.length - 1), 1)
   }
-  /** Most are small, so that many can be played; some have hundreds of destinations, or thousands of messages. */
+  /** Most are small, so that many can be played; some have hundreds of recipient domains, or thousands of messages. */
   const scale = pick([1, 1, 1, 1, 1, 1, 2, 2, 8]) as number
   const bursts = between(2, floods ? 4 : 4 + 2 * scale)
   for (let burst = 0; burst < bursts; burst++) {
@@ -107,7 +107,7 @@ export function drawScenario(chance: SeededRandom, tenants: readonly Tenancy[]):
 
   const faults = some(0.1) ? 0 : between(2, 14)
   for (let n = 0; n < faults; n++) plan.push(drawStrike(chance, plan, healsAtMs))
-  // Right before mail of its own is handed in, so that there is something to hold.
+  // Pauses the tenant right before it submits mail, so that there is mail to hold.
   const sends = plan.flatMap(({ atMs, doing }) => (doing.kind === 'send' ? [{ atMs, tenant: doing.tenant }] : []))
   for (let n = floods ? 0 : between(0, 2); n > 0; n--) {
     const { atMs, tenant } = pick(sends) as { atMs: number; tenant: number }
@@ -144,7 +144,7 @@ export function drawScenario(chance: SeededRandom, tenants: readonly Tenancy[]):
   }
 }
 
-/** Most strike where something is going on: right after mail was handed in. */
+/** Most faults strike under load, right after mail was submitted. */
 function drawStrike({ random, pick }: SeededRandom, plan: readonly Planned[], healsAtMs: number): Planned {
   const sends = plan.filter(({ doing }) => doing.kind === 'send')
   const near = random() < 0.75 ? pick(sends) : undefined

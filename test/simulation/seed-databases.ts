@@ -16,7 +16,7 @@ import { openWebhooks } from '#webhooks'
 import { databaseAt } from '../support/database-url.ts'
 import { randomOf, simulationSecrets } from './processes.ts'
 
-/** When every simulation begins: a Friday noon, UTC. */
+/** The start of every simulation: a Friday noon, UTC. */
 export const startMs = Date.UTC(2026, 10, 20, 12)
 const days = 14
 const dayMs = 86_400_000
@@ -25,21 +25,21 @@ const tenantNames = ['Ash', 'Birch', 'Cedar', 'Dogwood']
 export interface Tenancy {
   tenantId: string
   domain: string
-  /** Of its webhook. */
+  /** The URL of its webhook. */
   url: string
 }
 
 export interface Store {
   /** The smallest id first. */
   tenants: readonly Tenancy[]
-  /** A copy of the template, or of another one. */
+  /** Copies the template, or another database. */
   copy(of?: string): Promise<{ name: string; url: string; drop: () => Promise<void> }>
   close(): Promise<void>
 }
 
 /**
- * One PostgreSQL for as long as a run takes, and for nothing else: what is readable of the log depends on the transactions of all its
- * databases, and a run must repeat. Its processes are never killed, so nothing is flushed.
+ * Starts one PostgreSQL for this run only. The readable part of the event log depends on the transactions of all its databases, and a run
+ * must repeat. Its processes are never killed, so fsync is not needed.
  */
 export async function startServer(): Promise<{ url: string; stop(): Promise<void> }> {
   const folder = await mkdtemp(join(tmpdir(), 'postrider-simulation-'))

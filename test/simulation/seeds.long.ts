@@ -1,14 +1,14 @@
-/** The simulation at length: seeds with every promise kept, and every mutant of the engine noticed within fifty. */
+/** The long form of the simulation: seeds with every guarantee kept, and every mutant of the engine noticed within fifty seeds. */
 import { spawn } from 'node:child_process'
 import { describe, expect, test } from 'vitest'
 import { mutants } from './mutants.ts'
 
 const seeds = Number(process.env.POSTRIDER_SIMULATION_SEEDS ?? 12)
 const maxSeeds = 50
-/** From the first seed on these are noticed by the 52nd and the 60th, which takes minutes more. */
+/** From the first seed on, these mutants are noticed only at the 52nd and the 60th, which takes minutes more. */
 const firstSeeds: Record<string, number> = { 'unfair order': 51, 'completion without epoch check': 58 }
 
-/** In a process of its own, because an engine is loaded once. */
+/** Runs in a separate process, because an engine is loaded only once. */
 function play(...given: string[]): Promise<{ code: number | null; output: string }> {
   const child = spawn(process.execPath, ['test/simulation/cli.ts', ...given])
   let output = ''

@@ -1,7 +1,7 @@
 /**
- * The database as the processes of the simulation reach it: real PostgreSQL, one statement or transaction at a time, in an order drawn from
- * the seed, so that a run repeats. At each one a fault may strike: the process dies before or after it, the answer is lost, the server is
- * away, its disk is full.
+ * The database access of the simulated processes: real PostgreSQL, one statement or transaction at a time, in an order drawn from the seed,
+ * so that a run repeats. A fault may strike at each one: the process dies before or after it, the answer is lost, the server is
+ * unreachable, its disk is full.
  */
 import { DatabaseError } from 'pg'
 import type { SeededRandom } from '#crash-test'
@@ -21,10 +21,10 @@ export type Fate =
 
 export interface GatedStatement {
   life: Life
-  /** Of the statement; of a transaction 'transaction'. */
+  /** The text of the statement, or 'transaction'. */
   text: string
   isWrite: boolean
-  /** Of what was asked, with its parameters. */
+  /** Identifies the statement and its parameters. */
   key: string
 }
 
@@ -34,20 +34,20 @@ interface Operation extends GatedStatement {
 
 export interface Gate {
   dbOf(life: Life, real: Db): Db
-  /** Until all wait for time to pass. */
+  /** Resolves when every process waits for time to pass. */
   settle(): Promise<void>
   /** Statements and transactions so far. */
   readonly count: number
-  /** Those among them that have changed something besides leases. */
+  /** Those that changed more than leases. */
   readonly changes: number
-  /** The database is another. */
+  /** Drops the remembered answers: the database has been replaced. */
   forget(): void
 }
 
 export interface GateDeps {
   chance: SeededRandom
   fateOf: (asked: GatedStatement) => Fate
-  /** Sees each answer of a single statement. */
+  /** Called with each answer of a single statement. */
   seen?: (asked: GatedStatement, rows: unknown) => void
 }
 
@@ -64,7 +64,7 @@ export function openGate({ chance, fateOf, seen }: GateDeps): Gate {
   const asked: Operation[] = []
   let count = 0
   let changes = 0
-  /** Answers of the server that are awaited now. */
+  /** Number of answers now awaited from the server. */
   let awaited = 0
   let changed = () => {}
   const serverWork = async <T>(work: () => Promise<T>): Promise<T> => {
@@ -110,8 +110,8 @@ export function openGate({ chance, fateOf, seen }: GateDeps): Gate {
     })
 
   /**
-   * What a statement answered is what it answers as long as nothing was changed since, because none asks for the time: most of what the engine's
-   * loops ask is the same question again. A statement that changes something when it is asked is not remembered.
+   * Answers by statement, valid until the next change, because no statement asks for the time. The engine's loops mostly repeat the same
+   * queries. The answer of a statement that changes data is not remembered.
    */
   const remembered = new Map<string, { changes: number; result: unknown }>()
   const ask = async <T>(one: GatedStatement, work: () => Promise<T>): Promise<T> => {
@@ -147,10 +147,10 @@ export function openGate({ chance, fateOf, seen }: GateDeps): Gate {
       return result
     })
 
-  /** Begun with the first statement whose answer is not known: of many transactions nothing comes. */
+  /** Begins with the first statement whose answer is not remembered: many transactions change no data. */
   const transaction = <T>(life: Life, real: Db, work: (tx: Tx) => Promise<T>): Promise<T> =>
     submit({ life, text: 'transaction', isWrite: true, key: '' }, async (fate) => {
-      /** Its owner waits for something else, so that others have their turn; what it says from now on waits for its own. */
+      /** The transaction's owner waits for another event, so other operations run first. Its further statements wait for their own turn. */
       let isParked = false
       let left = fate === 'dies inside' ? chance.between(1, 3) : Infinity
       let isOver = false
@@ -197,7 +197,7 @@ export function openGate({ chance, fateOf, seen }: GateDeps): Gate {
       }
       const done = inside().finally(() => {
         isOver = true
-        // What it has seen of its own changes may be rolled back.
+        // A rollback may undo the transaction's own changes that it has read.
         if (hasWritten) changes++
         changed()
       })
@@ -218,7 +218,7 @@ export function openGate({ chance, fateOf, seen }: GateDeps): Gate {
     })
   const parked = new Set<Promise<unknown>>()
 
-  /** Resolves when nothing moves any more although nothing is awaited from the server, or when `isOver`. */
+  /** Resolves when the process is idle and no answer is awaited from the server, or when `isOver`. */
   const idle = async (isOver: () => boolean): Promise<void> => {
     for (let still = 0; still < 4 && !isOver(); ) {
       if (awaited > 0) {
@@ -268,7 +268,8 @@ export function openGate({ chance, fateOf, seen }: GateDeps): Gate {
           await answer()
           continue
         }
-        // What was put off to the next turns of this thread comes first: else the server's answer would overtake it, or not.
+        // Runs the callbacks deferred to the next turns of this thread first; otherwise the server's answer would overtake them only in
+        // some runs.
         await turn()
         await turn()
         if (awaited > 0) continue

@@ -1,6 +1,6 @@
 /**
- * The time of the simulated world: one monotonic and one wall clock, moved only by the simulation, and the lives of the processes in it.
- * A life that has ended hears nothing any more; one that is frozen hears everything when it goes on.
+ * The time of the simulated world: one monotonic and one wall clock, moved only by the simulation, and the lives of the processes. A life
+ * that has ended receives no more input; a frozen life receives all of it when it resumes.
  */
 import type { Clock } from '#base'
 
@@ -8,16 +8,16 @@ export interface Life {
   readonly name: string
   readonly isOver: boolean
   readonly isFrozen: boolean
-  /** Its machine's wall clock is ahead by so much. */
+  /** Offset of its machine's wall clock. */
   skewMs: number
   /** Rejects when the life ends; never resolves. */
   readonly ended: Promise<never>
-  /** Something comes from outside: now, when it goes on, or never. */
+  /** Delivers external input: now, when the life resumes, or never. */
   hear(what: () => void): void
   end(): void
   freeze(): void
   thaw(): void
-  /** Called once, at its end. */
+  /** Called once, at the end of the life. */
   onEnd(act: () => void): void
 }
 
@@ -79,9 +79,9 @@ export interface Time {
   readonly wallMs: number
   readonly monotonicMs: number
   clockOf(life: Life): Clock
-  /** When the next timer is to fire (monotonic). */
+  /** Monotonic time of the next timer. */
   nextAtMs(): number
-  /** Both clocks go on; all that is due fires, in order. */
+  /** Moves both clocks and fires all due timers, in order. */
   advance(monotonicMs: number, wallMs?: number): void
 }
 

@@ -1,4 +1,4 @@
-/** The receivers of webhooks: they write down what they hear, fail now and then, and are away for a while. */
+/** The receivers of webhooks. They record the requests, fail now and then, and are unreachable at times. */
 import type { SeededRandom } from '#crash-test'
 import type { Post, PostOutcome } from '#net'
 import type { Ledger } from './ledger.ts'
@@ -7,9 +7,9 @@ import type { Life, Time } from './virtual-time.ts'
 
 export interface Receivers {
   postOf: (life: Life) => Post
-  /** Requests under way. */
+  /** Requests in progress. */
   readonly open: number
-  /** When something failed may be tried again (wall); Infinity: nothing has failed lately. */
+  /** Wall-clock time of the next retry after a failure; Infinity if there was no recent failure. */
   readonly nextDueMs: number
 }
 

@@ -1,4 +1,4 @@
-/** What an attempt came to that the first server accepted, as delivery tells its recorder; `claimed` is the test's. */
+/** The result of an attempt that the first server accepted, as delivery passes it to its recorder. `claimed` comes from the test. */
 import { testTimeMs } from './database.ts'
 
 export const accepted = {

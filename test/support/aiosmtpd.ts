@@ -1,4 +1,4 @@
-/** A mail server by aiosmtpd (Debian package python3-aiosmtpd), which test/support/aiosmtpd-peer.py describes. */
+/** An aiosmtpd mail server (Debian package python3-aiosmtpd), described by test/support/aiosmtpd-peer.py. */
 import { execFileSync, spawn } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -6,11 +6,11 @@ import { join } from 'node:path'
 import { testCertificate } from './certificate.ts'
 import { waitForBanner } from './wait-for-banner.ts'
 
-/** Debian's, whatever other is installed. */
+/** Debian's Python, even if another one is installed. */
 const program = '/usr/bin/python3'
 const script = new URL('./aiosmtpd-peer.py', import.meta.url).pathname
 
-/** Why there can be none here, or undefined. */
+/** The reason why it cannot run here, or undefined. */
 export function missingAiosmtpd(): string | undefined {
   try {
     execFileSync(program, ['-c', 'import aiosmtpd'], { stdio: 'ignore' })

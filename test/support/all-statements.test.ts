@@ -1,4 +1,4 @@
-/** Every statement of every room against the migrated schema: a renamed column fails here, without running the feature. */
+/** Checks every statement of every module against the migrated schema: a renamed column fails here, without running the feature. */
 import { readdirSync } from 'node:fs'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { allStatements, sqlState } from '#db'

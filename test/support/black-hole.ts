@@ -1,6 +1,6 @@
 /**
- * A port that never answers: its process sleeps for good and its queue of connections is full, so what is sent there is dropped, as by a
- * router that has no way. Linux.
+ * A port that never answers. Its process sleeps forever and its connection queue is full, so the kernel drops new connections, as a router
+ * without a route does. Linux only.
  */
 import { spawn } from 'node:child_process'
 import { connect, type Socket } from 'node:net'
@@ -14,11 +14,11 @@ const program = `
     require('node:fs').writeSync(1, String(server.address().port))
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)
   })`
-/** As long as this without an answer: the queue is full. */
+/** No answer within this time means that the queue is full. */
 const silentMs = 300
 const maxFillers = 20
 
-/** `port` 0: any. */
+/** `port` 0 chooses any free port. */
 export async function startBlackHole(host: string, port = 0): Promise<BlackHole> {
   const child = spawn(process.execPath, ['-e', program, host, String(port)], { stdio: ['ignore', 'pipe', 'inherit'] })
   const listening = await new Promise<number>((resolve, reject) => {
@@ -30,7 +30,7 @@ export async function startBlackHole(host: string, port = 0): Promise<BlackHole>
     new Promise<boolean>((resolve) => {
       const socket = connect({ host, port: listening }).on('error', () => resolve(true))
       fillers.push(socket)
-      // What has come by then is heard first: this process may have been kept waiting itself.
+      // Events that are already pending run first: this process may have been delayed itself.
       const timer = setTimeout(() => setImmediate(() => resolve(false)), silentMs)
       socket.once('connect', () => {
         clearTimeout(timer)

@@ -1,4 +1,4 @@
-/** What independent readers say of a message as it arrived: its octets, its signatures, its DNS records. For journeys and peers. */
+/** Checks of a received message by independent readers: its octets, its signatures, its DNS records. For journeys and peers. */
 import type { Resolver } from 'node:dns/promises'
 import { dkimVerify } from 'mailauth/lib/dkim/verify.js'
 
@@ -7,13 +7,16 @@ interface DnsRecord {
   value: string
 }
 
-/** TXT records by name, of what `postrider domain add --json` printed. */
+/** Returns TXT records by name, from the output of `postrider domain add --json`. */
 export function publishedOf(added: Record<string, unknown>): Map<string, string> {
   const { dkim, dkimEd25519 } = added['dnsRecords'] as { dkim: DnsRecord; dkimEd25519: DnsRecord }
   return new Map([dkim, dkimEd25519].map((record) => [record.fullName, record.value]))
 }
 
-/** What mailauth says of each signature, `algorithm result`, sorted. `published`: the TXT records it may find, or who is asked for them. */
+/**
+ * Returns mailauth's result for each signature, `algorithm result`, sorted. `published`: the available TXT records, or a function that
+ * looks them up.
+ */
 export async function signatureVerdicts(
   message: Buffer,
   published: ReadonlyMap<string, string> | Pick<Resolver, 'resolveTxt'>,
@@ -29,7 +32,7 @@ export async function signatureVerdicts(
 
 export const bothPass = ['ed25519-sha256 pass', 'rsa-sha256 pass']
 
-/** Breaches of RFC 5321 section 2.3.8 and RFC 5322 section 2.1.1: bare CR or LF, lines over 998 octets, no CRLF at the end. */
+/** Violations of RFC 5321 section 2.3.8 and RFC 5322 section 2.1.1: bare CR or LF, lines over 998 octets, no CRLF at the end. */
 export function lineFaults(message: Buffer): string[] {
   const faults: string[] = []
   let start = 0

@@ -1,14 +1,17 @@
-/** A certificate authority of a test's own: certificates for any names and dates (RFC 5280, DER by hand, as node:crypto makes none). */
+/**
+ * A certificate authority for one test: certificates for any names and dates (RFC 5280). The DER is written by hand, because node:crypto
+ * does not issue certificates.
+ */
 import { createHash, generateKeyPairSync, type KeyObject, randomBytes, sign, X509Certificate } from 'node:crypto'
 
 export interface Wanted {
-  /** dNSNames; the first is the subject's common name too. */
+  /** dNSNames; the first is also the common name of the subject. */
   names: readonly string[]
   fromMs?: number
   toMs?: number
-  /** May issue others. */
+  /** May issue other certificates. */
   isAuthority?: boolean
-  /** OIDs in hex; servers by default. */
+  /** OIDs in hex; server authentication by default. */
   purposes?: readonly string[]
 }
 
@@ -72,7 +75,7 @@ const oid = (hex: string) => der(0x06, Buffer.from(hex, 'hex'))
 const algorithm = der(0x30, oid('2a8648ce3d040302'))
 const time = (atMs: number) => der(0x18, Buffer.from(new Date(atMs).toISOString().replace(/[-:T]|\.\d+/g, '')))
 
-/** Of a TLSA record's three numbers, the text as in a zone file. */
+/** Returns the three numbers and the data of a TLSA record, as in a zone file. */
 export function tlsaOf({ certificate }: Pick<Issued, 'certificate'>, usage: number, selector = 1, matchingType = 1): string {
   const chosen = selector === 0 ? certificate.raw : certificate.publicKey.export({ type: 'spki', format: 'der' })
   const data =

@@ -1,4 +1,4 @@
-/** Debian's Chromium without a window, spoken to over a pipe (DevTools protocol): html in, pictures out, and no network. */
+/** Debian's Chromium without a window, controlled over a pipe (DevTools protocol): HTML in, pictures out, no network. */
 import { spawn } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import type { Readable, Writable } from 'node:stream'
 
 export interface Picture {
-  /** Of the whole document, in pixels. */
+  /** Height of the whole document, in pixels. */
   height: number
   png: Buffer
 }

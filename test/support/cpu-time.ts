@@ -1,4 +1,4 @@
-/** What work costs, whatever else the machine is doing: processor time of this process and not time on the wall. */
+/** Processor time of this process, which measures work independently of other load on the machine. Elapsed time does not. */
 export function cpuMs(work: () => unknown): number {
   const before = process.cpuUsage()
   work()

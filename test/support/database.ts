@@ -1,17 +1,17 @@
-/** A database of a test's own: migrated, with partitions around `testTimeMs` and around today, gone when the test is. */
+/** A database for one test: migrated, with partitions around `testTimeMs` and around today, and dropped after the test. */
 import { inject } from 'vitest'
 import { openIds, systemRandom } from '#base'
 import { type Db, openDb } from '#db'
 import { databaseAt } from './database-url.ts'
 
-/** The time of tests with a clock of their own: noon of 20 November 2026, UTC. */
+/** The start time of tests with their own clock: noon of 20 November 2026, UTC. */
 export const testTimeMs = Date.UTC(2026, 10, 20, 12)
 
 const poolSize = 10
 const ids = openIds(systemRandom)
 
 export interface TestDatabase extends AsyncDisposable {
-  /** A superuser's. */
+  /** The address for a superuser. */
   url: string
   db: Db
   close(): Promise<void>

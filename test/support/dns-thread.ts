@@ -1,4 +1,4 @@
-/** The DNS server for tests on a thread of its own, so that it answers at once however busy its test is. */
+/** The test DNS server on a separate thread, so that it responds at once while its test is busy. */
 import { once } from 'node:events'
 import { parentPort, Worker, workerData } from 'node:worker_threads'
 import { startTestDns, type TestDns } from './test-dns.ts'
@@ -8,7 +8,7 @@ const role = 'DNS for tests'
 type ThreadCommand = { set: Parameters<TestDns['set']> } | { fail: Parameters<TestDns['fail']> } | 'answer'
 
 export interface ThreadedDns extends Pick<TestDns, 'address' | 'set' | 'fail'>, AsyncDisposable {
-  /** Resolves when all that was told before is so. */
+  /** Resolves when all earlier changes are in effect. */
   settled(): Promise<void>
 }
 
@@ -31,7 +31,7 @@ export async function startThreadedDns(): Promise<ThreadedDns> {
 
 if (workerData === role && parentPort) {
   const port = parentPort
-  // As resolvers have it: what three processes ask at once is answered late on a busy machine, but answered.
+  // A receive buffer as large as that of a resolver: on a busy machine, the queries of three processes are answered late but not lost.
   const dns = await startTestDns({}, 2_000_000)
   port.on('message', (told: ThreadCommand) => {
     if (told === 'answer') port.postMessage('settled')

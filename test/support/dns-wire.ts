@@ -1,4 +1,4 @@
-/** The DNS wire format (RFC 1035 section 4) as TestDns needs it: questions read, answers written without compression. */
+/** The DNS wire format (RFC 1035 section 4) as far as TestDns needs it: reads questions, writes answers without compression. */
 import ipaddr from 'ipaddr.js'
 
 export const types = { A: 1, NS: 2, CNAME: 5, SOA: 6, PTR: 12, MX: 15, TXT: 16, AAAA: 28, TLSA: 52 } as const
@@ -6,7 +6,7 @@ export const rcodes = { NOERROR: 0, FORMERR: 1, SERVFAIL: 2, NXDOMAIN: 3, REFUSE
 
 export type RecordType = Exclude<keyof typeof types, 'SOA'>
 
-/** As in a zone file: an address, a name, `10 mx.example.test`. A TXT record given as a list is sent in these pieces. */
+/** A value as in a zone file: an address, a name, `10 mx.example.test`. A TXT record given as a list is sent in these pieces. */
 export type RecordValue = string | readonly string[]
 
 const soaMinimumS = 60
@@ -15,15 +15,15 @@ const smallestUdp = 512
 export interface Query {
   id: number
   flags: number
-  /** The question section as it came. */
+  /** The question section as received. */
   question: Buffer
   name: string
   type: string
-  /** RFC 6891. */
+  /** EDNS (RFC 6891). */
   hasEdns: boolean
-  /** It asks for the verdict of DNSSEC: the DO bit. */
+  /** The query asks for DNSSEC validation: the DO bit. */
   wantsDnssec: boolean
-  /** What the asker takes over UDP (RFC 6891). */
+  /** The largest UDP response that the client accepts (RFC 6891). */
   maxOctets: number
 }
 
@@ -51,7 +51,7 @@ export function readQuery(octets: Buffer): Query | undefined {
   }
 }
 
-/** RFC 1035 section 4.1, with an SOA record where there is nothing to answer, for negative caching (RFC 2308). */
+/** Builds a response (RFC 1035 section 4.1). A response without answers has an SOA record, for negative caching (RFC 2308). */
 export function message(query: Query, rcode: number, answers: readonly Buffer[], { truncated = false, authentic = false } = {}): Buffer {
   const authority = answers.length === 0 && !truncated && (rcode === rcodes.NOERROR || rcode === rcodes.NXDOMAIN) ? [soa] : []
   const recursionDesired = query.flags & 0x0100
@@ -89,7 +89,7 @@ function dataOf(type: RecordType, value: RecordValue): Buffer {
   }
 }
 
-/** A character-string holds 255 octets at most (RFC 1035 section 3.3). */
+/** A character-string holds at most 255 octets (RFC 1035 section 3.3). */
 function piecesOf(text: string): string[] {
   const octets = Buffer.from(text)
   const pieces: string[] = []

@@ -1,4 +1,4 @@
-/** A reader of server-sent events: connects, reads when asked, and keeps what came. */
+/** A reader of server-sent events: connects, reads on request, and keeps the received events. */
 
 export interface StreamedEvent {
   id: string
@@ -11,9 +11,9 @@ export interface EventStream extends AsyncDisposable {
   headers: Headers
   text: () => string
   told: () => StreamedEvent[]
-  /** The id to go on from, whether an event had it or not. */
+  /** The id from which to continue, whether or not it came with an event. */
   lastId: () => string
-  /** Resolves when the server ended it: 'end', or what went wrong. */
+  /** Resolves when the server has ended the stream: 'end', or the error. */
   ended: Promise<string>
   close(): Promise<void>
 }

@@ -1,4 +1,7 @@
-/** An Exim of a test's own (Debian package exim4-daemon-light), in a folder of its own on a loopback port: it takes everything and delivers what it can. */
+/**
+ * An Exim for one test (Debian package exim4-daemon-light), in its own folder on a loopback port. It accepts all mail and delivers as much
+ * as it can.
+ */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
@@ -6,12 +9,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 
-/** Installed; or only unpacked, because Debian allows one mail server at a time (.ci/run). */
+/** Installed, or only unpacked, because Debian allows one mail server at a time (.ci/run). */
 const places = ['/usr/sbin/exim4', '/usr/local/lib/exim4-peer/usr/sbin/exim4']
 const program = () => places.find((path) => existsSync(path))
 const user = 'Debian-exim'
 
-/** Why there can be none here, or undefined. */
+/** The reason why it cannot run here, or undefined. */
 export function missingExim(): string | undefined {
   if (process.getuid?.() !== 0) return 'Exim can be started by root only'
   const path = program()
@@ -25,11 +28,11 @@ export function missingExim(): string | undefined {
 }
 
 export interface Exim extends AsyncDisposable {
-  /** What it has logged. */
+  /** Returns its log. */
   log(): string
 }
 
-/** `local`: a domain of its own without users. `ports`: where the mail of other domains goes, all on 127.0.0.1. */
+/** `local`: a domain of its own without users. `ports`: the ports on 127.0.0.1 for mail to other domains. */
 export async function startExim(port: number, local: string, ports: Record<string, number>): Promise<Exim> {
   const folder = mkdtempSync(join(tmpdir(), 'postrider-exim-'))
   chmodSync(folder, 0o755)

@@ -1,4 +1,6 @@
-/** Holds the counts made from the event log against the emails themselves: every test that ends a house also tests who changed a status. */
+/**
+ * Compares the counts from the event log with the emails themselves. Every test that stops a house thereby also tests who changed a status.
+ */
 import { type Db, inSnapshot, sql } from '#db'
 import { countsByTenant, countsIn, emailStatuses } from '#emails'
 
@@ -15,7 +17,7 @@ const complaints = sql<{ tenantId: string; total: number }>`
 
 const day = 86_400_000
 
-/** Throws when they differ. */
+/** Throws if they differ. */
 export async function expectCounted(db: Db, nowMs: number): Promise<void> {
   const [fromMs, toMs] = [Math.floor(nowMs / day) * day - 400 * day, Math.floor(nowMs / day) * day + 30 * day]
   const { counted, all, read, complained } = await inSnapshot(db, async (tx) => ({

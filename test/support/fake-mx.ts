@@ -1,6 +1,6 @@
 /**
- * A mail server for tests on loopback: real TCP and STARTTLS, keeps what it was given, and misbehaves by script. Its own small code
- * rather than a library, because a library keeps to the RFCs.
+ * A test mail server on loopback: real TCP and STARTTLS. It keeps the received messages and misbehaves by script. It is not a library,
+ * because a library follows the RFCs.
  */
 import { createServer, type Socket } from 'node:net'
 import { TLSSocket, type TLSSocketOptions } from 'node:tls'
@@ -8,43 +8,46 @@ import { testCertificate } from './certificate.ts'
 
 export interface MxEvent {
   stage: 'connect' | 'ehlo' | 'mail' | 'rcpt' | 'data' | 'content' | 'quit'
-  /** The command's argument: the name, the address; for `content` the number of octets. */
+  /** The command's argument: the name or the address; for `content` the number of octets. */
   argument: string
   /** 1 for the first connection. */
   session: number
   secure: boolean
 }
 
-/** A reply (without CRLF; several lines with LF); after it, or instead of it: hang up, or say and read nothing more (`silent`). */
+/**
+ * A reply (without CRLF; several lines with LF). After it, or instead of it, the server hangs up (`close`) or neither writes nor reads any
+ * more (`silent`).
+ */
 export type MxAnswer = string | { reply?: string; close?: boolean; silent?: boolean } | undefined
 
 export interface FakeMxOptions {
   extensions?: string[]
-  /** A function is asked each time. */
+  /** A function is called each time. */
   starttls?: boolean | (() => boolean)
-  /** Of the server's side: certificate, versions. */
+  /** TLS options of the server: certificate, versions. */
   tls?: TLSSocketOptions | (() => TLSSocketOptions)
   script?: (event: MxEvent) => MxAnswer
   closed?: (session: number) => void
-  /** 127.0.0.1 and any port, unless said. */
+  /** 127.0.0.1 and any port by default. */
   host?: string
   port?: number
-  /** As it stands, with CRLF. */
+  /** Sent unchanged, with CRLF appended. */
   startTlsReply?: string
 }
 
 export interface MxMessage {
   from: string
   recipients: string[]
-  /** As received: dots stuffed. */
+  /** As received, with dots stuffed. */
   wire: Buffer
-  /** As meant: dots unstuffed. */
+  /** The message itself, with dots unstuffed. */
   octets: Buffer
   secure: boolean
   session: number
-  /** The address it came from. */
+  /** The client's address. */
   source: string
-  /** What was said in EHLO. */
+  /** The name given in EHLO. */
   ehloName: string
 }
 
@@ -53,7 +56,7 @@ export interface FakeMx extends AsyncDisposable {
   readonly messages: MxMessage[]
   /** Connections so far. */
   readonly connections: number
-  /** Resolves with the messages when there are `count`; rejects when there are not after `withinMs`. */
+  /** Resolves with the messages once there are `count`; rejects after `withinMs`. */
   waitFor(count: number, withinMs: number): Promise<MxMessage[]>
   close(): Promise<void>
 }
@@ -126,11 +129,11 @@ function converse(plain: Socket, session: number, options: FakeMxOptions, keep: 
   let ehloName = ''
   let from: string | undefined
   let recipients: string[] = []
-  /** Set while content is read: where to look on for its end. */
+  /** Set while content is read: the offset from which to search for its end. */
   let contentFrom: number | undefined
   let isStopped = false
 
-  /** Sends the script's answer or the usual one; tells its code, 0 for none. */
+  /** Sends the script's reply or the usual one. Returns its code, or 0 without a reply. */
   const answer = (stage: MxEvent['stage'], argument: string, usual: string): number => {
     const scripted = options.script?.({ stage, argument, session, secure })
     const { reply, close = false, silent = false } = typeof scripted === 'string' ? { reply: scripted } : (scripted ?? { reply: usual })
@@ -224,7 +227,7 @@ function converse(plain: Socket, session: number, options: FakeMxOptions, keep: 
   answer('connect', plain.remoteAddress ?? '', '220 fake.test ESMTP')
 }
 
-/** RFC 5321 section 4.5.2. */
+/** Removes stuffed dots (RFC 5321 section 4.5.2). */
 function unstuff(wire: Buffer): Buffer {
   if (wire[0] !== 46 && !wire.includes('\r\n.')) return wire
   return Buffer.from(wire.toString('latin1').replace(/^\./, '').replaceAll('\r\n.', '\r\n'), 'latin1')

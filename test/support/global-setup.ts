@@ -1,6 +1,6 @@
 /**
- * One PostgreSQL for a test run, with a migrated template from which every test's own database is cloned. The embedded one, without
- * fsync, in a folder that is gone afterwards; or the server of POSTRIDER_TEST_DATABASE_URL (a superuser's), to try another version.
+ * One PostgreSQL for a test run, with a migrated template that every test database is cloned from. It is the embedded server, without
+ * fsync, in a temporary folder. POSTRIDER_TEST_DATABASE_URL (of a superuser) selects another server, to test another version.
  */
 import { mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -13,7 +13,7 @@ import { databaseAt } from './database-url.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** A superuser's address, whatever its database. */
+    /** A superuser's address; its database is ignored. */
     serverUrl: string
     templateName: string
   }
@@ -53,7 +53,7 @@ async function startServer(): Promise<{ url: string; stop(): Promise<void> }> {
   }
 }
 
-/** A killed run leaves its server behind, by design of the supervisor: the next run adopts it and stops it. */
+/** Stops the server that a killed run left behind: the supervisor leaves it by design, and the next run adopts it. */
 async function sweep(): Promise<void> {
   for (const name of await readdir(tmpdir())) {
     const pid = name.startsWith(folderPrefix) ? Number(name.slice(folderPrefix.length).split('-')[0]) : 0

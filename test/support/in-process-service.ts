@@ -1,6 +1,6 @@
 /**
- * A real service in this process, on a database of its own and on its own port, for tests of the whole house: nothing is a stand-in
- * but the outside. It stops by `stop()` or with `await using`.
+ * A real service in this process, with its own database and port, for tests of the whole program. Only the external world is simulated.
+ * `stop()` or `await using` stops it.
  */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -38,13 +38,13 @@ import { expectCounted } from './expect-counts.ts'
 import { expectInOpenApi } from './openapi-check.ts'
 
 export interface ServiceOptions {
-  /** Requests per second of a key; null is unlimited. */
+  /** Requests per second of a key; null means unlimited. */
   rateLimit?: number | null
-  /** Emails per hour; null is unlimited. */
+  /** Emails per hour; null means unlimited. */
   sendLimit?: number | null
-  /** Other settings, by their names in the environment. */
+  /** Other settings, by the names of their environment variables. */
   settings?: Record<string, string>
-  /** Besides the API. */
+  /** In addition to the API. */
   roles?: readonly ('delivery' | 'housekeeping' | 'inbound')[]
   returns?: ReturnHandler
   smtpBounds?: InboundDeps['bounds']
@@ -52,9 +52,9 @@ export interface ServiceOptions {
   bounds?: HttpDeps['bounds']
   clock?: Clock
   log?: Log
-  /** A built dashboard. */
+  /** The folder of a built dashboard. */
   dashboardFolder?: string
-  /** Its emails go before they have to, so that counts outlive them. */
+  /** The test deletes emails before their retention ends, so that the counts outlive them. */
   ages?: boolean
 }
 
@@ -66,7 +66,7 @@ interface ErrorBody {
   details?: { field: string; message: string }[]
 }
 
-/** A body of the API, whatever it answers. */
+/** A response body of the API, successful or not. */
 interface Body {
   success: boolean
   data?: unknown
@@ -89,7 +89,7 @@ export interface RequestOptions {
   key?: string
   /** Sent as JSON. */
   body?: object | undefined
-  /** Sent as it is. */
+  /** Sent unchanged. */
   raw?: string | Buffer
   headers?: Record<string, string>
 }
@@ -101,7 +101,7 @@ interface Limited {
 
 export interface Service extends AsyncDisposable {
   port: number
-  /** With the role `inbound`. */
+  /** Set with the role `inbound`. */
   ports: Inbound['ports']
   db: Db
   secrets: Secrets
@@ -109,14 +109,14 @@ export interface Service extends AsyncDisposable {
   tenantId: string
   testKey: string
   liveKey: string
-  /** Asks the API; `path` is below /v1. */
+  /** Calls the API; `path` is below /v1. */
   call(method: string, path: string, asked: RequestOptions): Promise<Answer>
-  /** A test key with these limits. */
+  /** Creates a test key with these limits. */
   makeKey(limited: Limited): Promise<string>
   makeTenant(name: string): Promise<string>
-  /** A sending domain that any key of the tenant may use at once. */
+  /** Adds a sending domain that any key of the tenant may use at once. */
   addDomain(tenantId: string, name: string): Promise<void>
-  /** Lets this much time pass. */
+  /** Waits for this time. */
   wait(delayMs: number): Promise<void>
   stop(): Promise<void>
 }
@@ -282,7 +282,7 @@ async function ask(url: string, method: string, { key, body, raw, headers = {} }
   return { status: answer.status, headers: answer.headers, text, body: isJson ? (JSON.parse(text) as Body) : ({} as Body) }
 }
 
-/** Of an answer that has no end: what comes at once. */
+/** Returns the first part of an endless response. */
 async function beginningOf(answer: Response): Promise<string> {
   const reader = (answer.body as ReadableStream<Uint8Array>).getReader()
   const { value } = await reader.read()

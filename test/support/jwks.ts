@@ -1,4 +1,4 @@
-/** The keys that a service publishes for receivers of webhooks. */
+/** The public keys of a service, for receivers of webhooks. */
 
 export interface Jwk {
   kty: string

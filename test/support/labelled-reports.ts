@@ -1,4 +1,4 @@
-/** The labelled reports of test/corpus/reports (labels.jsonl beside them), and how well they are understood. */
+/** The labelled reports of test/corpus/reports (with their labels.jsonl), and the accuracy with which Postrider reads them. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Report, readReport } from '#bounces'
@@ -21,7 +21,7 @@ export interface Judgement {
   wrong: Judged[]
 }
 
-/** A folder with a labels.jsonl: of each line the file, and what is right; what a label leaves out is not judged. */
+/** Judges a folder with a labels.jsonl. Each line has the file and its correct reading; fields without a label are not judged. */
 export function judgeReports(folder: string): Judgement[] {
   const lines = readFileSync(join(folder, 'labels.jsonl'), 'utf8').split('\n')
   return lines

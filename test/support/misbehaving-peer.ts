@@ -1,20 +1,23 @@
 /**
- * A mail server for tests whose every octet is chosen: what it says at each step goes out as it stands, whole or in pieces, or not at
- * all. Where nothing is chosen it says what is usual, so that a test names only what is wrong.
+ * A test mail server with every octet under the test's control: each step's reply is sent unchanged, whole, in pieces, or not at all. Other
+ * steps get the usual reply, so that a test names only the faults.
  */
 import { createServer, type Socket } from 'node:net'
 
 export type Step = 'connect' | 'EHLO' | 'HELO' | 'MAIL' | 'RCPT' | 'DATA' | 'content' | 'dot' | 'RSET' | 'QUIT' | 'STARTTLS'
 
-/** The text as it stands; or do it yourself, knowing what came `behind` the line. `content` is asked for each piece of content that comes in. */
+/**
+ * The text is sent unchanged. A function writes for itself and receives the octets that came `behind` the line. `content` is called for
+ * each piece of content.
+ */
 export type Misbehaviour = Partial<Record<Step, string | ((socket: Socket, line: string, session: number, behind: string) => void)>>
 
 export interface MisbehavingPeer extends AsyncDisposable {
   readonly port: number
   readonly connections: number
-  /** Each message taken: a dot that was answered by 250. */
+  /** Each accepted message: a final dot that was answered with 250. */
   readonly taken: readonly { from: string; content: string }[]
-  /** Octets that were given to the network. */
+  /** Octets passed to the network. */
   readonly written: number
 }
 
@@ -79,7 +82,7 @@ function converse(socket: Socket, session: number, rude: Misbehaviour, taken: { 
       return false
     }
     const text = chosen ?? usual[step]
-    // It has hung up already.
+    // The peer has already hung up.
     if (!socket.writable) return false
     if (text !== '') socket.write(text, 'latin1')
     return step === 'DATA' ? /^354/m.test(text) : text.startsWith('2')
@@ -91,7 +94,7 @@ function converse(socket: Socket, session: number, rude: Misbehaviour, taken: { 
         const all = `\r\n${unread}`
         const end = all.indexOf('\r\n.\r\n')
         if (end < 0) {
-          // Only its last octets are still of interest, so that a large message does not cost its square.
+          // Keeps only the last octets, so that the cost of a large message does not grow with its square.
           content = content.length > 100_000 ? content : content + unread.slice(0, -4)
           unread = unread.slice(-4)
           at('content')
@@ -118,7 +121,7 @@ function converse(socket: Socket, session: number, rude: Misbehaviour, taken: { 
   at('connect')
 }
 
-/** Octet by octet, one every `everyMs`. */
+/** One octet every `everyMs`. */
 export const dripping = (text: string, everyMs: number) => (socket: Socket) => {
   let index = 0
   const timer = setInterval(() => {
@@ -128,7 +131,7 @@ export const dripping = (text: string, everyMs: number) => (socket: Socket) => {
   socket.on('close', () => clearInterval(timer))
 }
 
-/** As much of it as the network takes, up to 10 GB; asked again, it goes on. */
+/** As many octets as the network accepts, up to 10 GB. A further call continues. */
 export const pouring = (text: string) => (socket: Socket) => {
   if (socket.listenerCount('drain') > 0) return
   const chunk = text.repeat(Math.ceil(65_536 / text.length))

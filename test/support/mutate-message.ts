@@ -1,6 +1,6 @@
-/** Mutilated messages: every change that gateways, editors and attackers make, from a seed. */
+/** Damaged messages with every kind of change made by gateways, editors and attackers, from a seed. */
 
-/** Numbers from 0 up to 1, the same for the same seed (mulberry32). */
+/** Numbers from 0 (inclusive) to 1 (exclusive), the same for the same seed (mulberry32). */
 export function randomFrom(seed: number): () => number {
   let state = seed >>> 0
   return () => {
@@ -32,7 +32,7 @@ const junk = [
   '\u001b$B',
 ]
 
-/** One to six changes to `octets`, some with a piece of `other`. */
+/** Applies one to six changes to `octets`; some insert a piece of `other`. */
 export function mutated(octets: Buffer, other: Buffer, random: () => number): Buffer {
   let now = octets
   const changes = 1 + Math.floor(random() * 6)

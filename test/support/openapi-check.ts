@@ -1,4 +1,4 @@
-/** Holds every answer that a test gets against the published OpenAPI document: an answer the document does not describe fails the test. */
+/** Compares every response in a test with the published OpenAPI document. A response that the document does not describe fails the test. */
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
 import { openApiDocument } from '#http'
@@ -23,14 +23,14 @@ interface Place {
 }
 
 const ajv = new Ajv2020({ strict: false, allErrors: false, allowUnionTypes: true })
-// The package is CommonJS, whose default export TypeScript and Node see differently.
+// The package is CommonJS; TypeScript and Node see its default export differently.
 const formats = addFormats as unknown as (to: Ajv2020) => void
 formats(ajv)
 
 let document: Promise<{ places: Place[]; components: Components }> | undefined
 const validators = new Map<string, ValidateFunction>()
 
-/** Literal segments win over parameters, as in the router. */
+/** Literal segments take precedence over parameters, as in the router. */
 async function read() {
   const { paths, components } = (await openApiDocument()) as Document
   const places = Object.entries(paths)
@@ -51,11 +51,11 @@ function responseOf(published: Published, status: number, components: Components
   return response && '$ref' in response ? components.responses[responseName.exec(response.$ref)?.[1] ?? ''] : response
 }
 
-/** Headers that the contract tells of, and those that no answer is without. */
+/** The headers of the contract, and those that every response has. */
 const contractHeaders = /^(x-(request-id|should-retry|ratelimit-|sendlimit-)|retry-after$|www-authenticate$|idempotent-replayed$)/
 const everywhere = /^x-(request-id|ratelimit-)/
 
-/** What is wrong with the headers of an answer, if anything. */
+/** Returns the fault in the headers of a response, if any. */
 function headerProblem(headers: Headers, documented: string[]): string | undefined {
   const lacks = documented.find((name) => everywhere.test(name) && !headers.has(name))
   if (lacks) return `lacks the header ${lacks}`
@@ -63,7 +63,7 @@ function headerProblem(headers: Headers, documented: string[]): string | undefin
   return undocumented && `has the header ${undocumented}, which its OpenAPI document does not have`
 }
 
-/** Throws when the document does not describe this answer. `path` is below /v1. */
+/** Throws if the document does not describe this response. `path` is below /v1. */
 export async function expectInOpenApi(
   method: string,
   path: string,

@@ -1,6 +1,6 @@
 /**
- * An OpenSMTPD of a test's own (Debian package opensmtpd, only unpacked: Debian allows one mail server at a time, see .ci/run). Its
- * configuration is in a folder of its own; its spool is where it always is, so one runs at a time.
+ * An OpenSMTPD for one test (Debian package opensmtpd, only unpacked: Debian allows one mail server at a time, see .ci/run). Its
+ * configuration has its own folder; its spool is at the usual place, so only one can run at a time.
  */
 import { execFileSync, spawn } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -13,7 +13,7 @@ const users = ['opensmtpd', 'opensmtpq']
 const root = '/var/lib/opensmtpd/empty'
 const spool = '/var/spool/smtpd'
 
-/** Why there can be none here, or undefined. */
+/** The reason why it cannot run here, or undefined. */
 export function missingOpensmtpd(): string | undefined {
   if (process.getuid?.() !== 0) return 'OpenSMTPD can be started by root only'
   if (!existsSync(program)) return 'OpenSMTPD is not unpacked (Debian package opensmtpd)'

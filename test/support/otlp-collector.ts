@@ -1,4 +1,4 @@
-/** A collector of OpenTelemetry on 127.0.0.1, which takes OTLP over HTTP as JSON and keeps the spans. */
+/** An OpenTelemetry collector on 127.0.0.1, which accepts OTLP over HTTP as JSON and keeps the spans. */
 import { type Receiver, startReceiver } from './webhook-receiver.ts'
 
 type Value = { stringValue: string } | { intValue: number } | { doubleValue: number } | { boolValue: boolean }
@@ -25,7 +25,7 @@ interface WireSpan {
 export interface CollectedSpan {
   traceId: string
   spanId: string
-  /** Empty: it begins a trace. */
+  /** Empty for the first span of a trace. */
   parentSpanId: string
   name: string
   kind: 'server' | 'client' | 'producer' | 'other'
@@ -35,7 +35,7 @@ export interface CollectedSpan {
   events: string[]
   links: { traceId: string; spanId: string }[]
   failed: boolean
-  /** Of the process it comes from. */
+  /** Attributes of the process that sent the span. */
   resource: Record<string, string | number | boolean>
 }
 
@@ -44,7 +44,7 @@ const errorStatus = 2
 
 const attributesOf = (attributes: Attribute[]) => Object.fromEntries(attributes.map(({ key, value }) => [key, Object.values(value)[0]]))
 
-/** Every span that it was sent. */
+/** Returns every span that the collector received. */
 export function spansAt({ received }: Receiver): CollectedSpan[] {
   return received.flatMap(({ body }) => {
     const { resourceSpans } = JSON.parse(body.toString()) as {

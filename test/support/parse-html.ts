@@ -1,19 +1,19 @@
-/** Html as an independent parser reads it (parse5, which follows the standard): for tests of what was rewritten. */
+/** HTML as an independent parser reads it (parse5, which follows the standard). For tests of rewritten HTML. */
 import { type DefaultTreeAdapterTypes, parse } from 'parse5'
 
 interface SeenLink {
   /** Decoded. */
   href: string
   untracked: boolean
-  /** Where the attribute, name and value, stands. */
+  /** Position of the attribute, name and value. */
   start: number
   end: number
 }
 
 interface SeenHtml {
-  /** Of `a` and `area` as a reader without scripts sees them, in the order of the text, each once. */
+  /** The links of `a` and `area` elements as a reader without scripts sees them, in the order of the text, each once. */
   links: SeenLink[]
-  /** The tree without the values of their hrefs. */
+  /** The tree without the values of the hrefs. */
   skeleton: string
 }
 
@@ -35,7 +35,7 @@ function hrefsOf(html: string): SeenHtml {
       const location = node.sourceCodeLocation?.attrs?.['href']
       if (isLink && href && location) {
         const untracked = node.attrs.some((one) => one.name === 'data-no-track')
-        // A misnested link is one in the text and several in the tree.
+        // A misnested link occurs once in the text and several times in the tree.
         links.set(location.startOffset, { href: href.value, untracked, start: location.startOffset, end: location.endOffset })
       }
     } else if ('value' in node) lines.push(`${depth} ${JSON.stringify(node.value)}`)
@@ -49,11 +49,11 @@ function hrefsOf(html: string): SeenHtml {
 interface Rules {
   origin: string
   excluded: readonly string[]
-  /** What the token of a link says; undefined when it is none of ours. */
+  /** Returns the target of a link's token, or undefined for a foreign token. */
   read: (token: string) => string | undefined
 }
 
-/** What is wrong with `after`, if it is `before` with its links led through the track domain. */
+/** Returns the faults of `after`, which should be `before` with its links rewritten to the track domain. */
 export function faultsOf(before: string, after: string, { origin, excluded, read }: Rules): string[] {
   const was = hrefsOf(before)
   const is = hrefsOf(after)
@@ -79,7 +79,7 @@ export function faultsOf(before: string, after: string, { origin, excluded, read
   return faults
 }
 
-/** How an attribute is written, and its value as written. */
+/** Returns the form of an attribute, and its value as written. */
 function taken(attribute: string): { form: string; value: string } {
   const [before = attribute, mark = ''] = /^[^=]*=[\t\n\f\r ]*(["']?)/.exec(attribute) ?? []
   return { form: before, value: attribute.slice(before.length, attribute.length - mark.length) }

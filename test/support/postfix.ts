@@ -1,4 +1,7 @@
-/** A Postfix of a test's own (Debian package postfix), in folders of its own on a loopback port: it takes everything and delivers what it can. */
+/**
+ * A Postfix for one test (Debian package postfix), in its own folders on a loopback port. It accepts all mail and delivers as much as it
+ * can.
+ */
 import { execFile, execFileSync } from 'node:child_process'
 import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -8,20 +11,20 @@ import { promisify } from 'node:util'
 const sbin = '/usr/sbin'
 const run = promisify(execFile)
 
-/** Why there can be none here, or undefined. */
+/** The reason why it cannot run here, or undefined. */
 export function missingPostfix(): string | undefined {
   if (process.getuid?.() !== 0) return 'Postfix can be started by root only'
   return existsSync(`${sbin}/postfix`) ? undefined : 'Postfix is not installed (Debian package postfix)'
 }
 
 export interface Postfix extends AsyncDisposable {
-  /** What it has logged. */
+  /** Returns its log. */
   log(): string
 }
 
 /**
- * `local`: a domain of its own without users. `ports`: where the mail of other domains goes, on 127.0.0.1. `settings`: further ones of
- * postconf(5), by parameter.
+ * `local`: a domain of its own without users. `ports`: the ports on 127.0.0.1 for mail to other domains. `settings`: further parameters of
+ * postconf(5), by name.
  */
 export async function startPostfix(
   port: number,

@@ -1,4 +1,4 @@
-/** A command of the command line in this process: what it may use is given, and what it must not use refuses. */
+/** Runs a command of the command line in this process. The test passes the permitted dependencies; all others reject. */
 import { systemClock } from '#base'
 import { runCommand } from '#cli'
 

@@ -1,8 +1,8 @@
-/** A DNS server for tests on 127.0.0.1: MX, A and TXT answers by table, NXDOMAIN for names it does not know. UDP only. */
+/** A DNS server for tests on 127.0.0.1: MX, A and TXT answers from a table, NXDOMAIN for unknown names. UDP only. */
 import { createSocket } from 'node:dgram'
 
 export interface MxZone {
-  /** Hosts by domain, all of preference 10. */
+  /** Hosts by domain, all with preference 10. */
   mx?: Record<string, string[]>
   /** IPv4 addresses by host. */
   a?: Record<string, string[]>
@@ -10,7 +10,7 @@ export interface MxZone {
 }
 
 export interface MxDns extends AsyncDisposable {
-  /** `ip:port`, as POSTRIDER_DNS takes it. */
+  /** `ip:port`, the format of POSTRIDER_DNS. */
   readonly address: string
 }
 
@@ -28,7 +28,7 @@ export async function startMxDns(zone: MxZone): Promise<MxDns> {
   }
 }
 
-/** RFC 1035 section 4.1: the header, the question as asked, the answers. */
+/** RFC 1035 section 4.1: the header, the question as received, the answers. */
 function answerOf(query: Buffer, zone: MxZone): Buffer {
   const labels: string[] = []
   let at = 12

@@ -1,13 +1,13 @@
-/** A client that says exactly what a test wants said: octets out, whole replies in. TLS by STARTTLS or from the first octet. */
+/** An SMTP client under full control of the test: sends octets, returns whole replies. TLS by STARTTLS or from the first octet. */
 import { connect as connectTcp, type Socket } from 'node:net'
 import { connect as connectTls, type TLSSocket } from 'node:tls'
 
 export interface SmtpClient extends AsyncDisposable {
-  /** Sends the octets as they are. */
+  /** Sends the octets unchanged. */
   write(octets: string | Buffer): void
-  /** The next reply, its lines joined by LF; `closed` when the connection ended instead. */
+  /** Resolves with the next reply, its lines joined by LF, or with `closed` when the connection has ended. */
   reply(): Promise<string>
-  /** A command and its reply. */
+  /** Sends a command and resolves with its reply. */
   say(command: string): Promise<string>
   startTls(): Promise<void>
   /** Resolves when the other side has closed. */
@@ -76,7 +76,7 @@ export async function smtpClient(port: number, tls?: 'implicit'): Promise<SmtpCl
   return client
 }
 
-/** Past TLS and AUTH on a port of submission. */
+/** Returns a client after TLS and AUTH on a submission port. */
 export async function loggedIn(port: number, userName: string, key: string, tls?: 'implicit'): Promise<SmtpClient> {
   const client = await smtpClient(port, tls)
   await client.reply()

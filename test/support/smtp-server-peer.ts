@@ -1,4 +1,4 @@
-/** A mail server that somebody else wrote (smtp-server), which keeps what it gets and may take its time over the final reply. */
+/** A mail server based on an independent library (smtp-server). It keeps its messages and may delay the final reply. */
 import { SMTPServer } from 'smtp-server'
 import { testCertificate } from './certificate.ts'
 
@@ -6,7 +6,7 @@ export interface PeerMessage {
   recipients: string[]
   octets: Buffer
   secure: boolean
-  /** Of the monotonic clock, when the last octet of content was here. */
+  /** Monotonic time at which the last octet of content arrived. */
   atMs: number
 }
 
@@ -16,11 +16,11 @@ export interface Peer extends AsyncDisposable {
 }
 
 export interface PeerOptions {
-  /** Before the reply to the content. */
+  /** Delay of the reply to the content. */
   replyAfterMs?: number
   starttls?: boolean
   host?: string
-  /** 0: any. */
+  /** 0 chooses any free port. */
   port?: number
 }
 
@@ -42,7 +42,7 @@ export async function startPeer({ replyAfterMs = 0, starttls = false, host = '12
       })
     },
   })
-  // A connection may end at any moment here: the other side is killed.
+  // A connection may end at any moment, because the test kills the other side.
   server.on('error', () => {})
   const listening = await new Promise<number>((resolve, reject) => {
     server.once('error', reject)

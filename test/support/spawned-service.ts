@@ -11,7 +11,7 @@ import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { promisify } from 'node:util'
 
-/** This program, on the Node of the tests. */
+/** This program, on the Node version of the tests. */
 const ours = { node: process.execPath, script: join(process.cwd(), 'bin/postrider.js') }
 const startWithinMs = 60_000
 
@@ -20,16 +20,16 @@ export interface ServiceProcess extends AsyncDisposable {
   /** Settings of the next start. */
   readonly environment: Record<string, string | undefined>
   readonly url: string
-  /** Of the first start; kept for later ones. */
+  /** Taken from the first start and kept for later ones. */
   readonly liveKey: string
   readonly testKey: string
   readonly output: () => string
-  /** Process ids of the service and all it started, PostgreSQL's main process first when `database`. */
+  /** Process ids of the service and its child processes; `postgres` is the main process of the embedded PostgreSQL, if it runs. */
   processes(): Promise<{ serve: number; delivery: number[]; inbound: number[]; webhooks: number[]; postgres: number | undefined }>
   start(): Promise<void>
-  /** Starts without an API to ask whether it is ready. */
+  /** Starts without an API, and so without a readiness check. */
   startBlind(): void
-  /** SIGTERM, and waits for the end. */
+  /** Sends SIGTERM and waits for the end. */
   stop(): Promise<number | null>
   command(...words: string[]): Promise<Record<string, unknown>>
   call(
@@ -142,7 +142,7 @@ export async function startServiceProcess(environment: Record<string, string> = 
   return service
 }
 
-/** A port that is free, and below those that systems give to whoever asks for any: else another test might get it meanwhile. */
+/** Returns a free port below the range that systems assign on request; otherwise another test might get it meanwhile. */
 export async function freePort(): Promise<number> {
   for (;;) {
     const port = randomInt(10_000, 32_000)

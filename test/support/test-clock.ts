@@ -1,34 +1,34 @@
-/** Clocks that do not depend on when the tests run, or on how fast. */
+/** Clocks that are independent of the time and speed of the test run. */
 import { type Clock, pause, systemClock } from '#base'
 import { testTimeMs } from './database.ts'
 
 const dayMs = 86_400_000
 const noonAheadMs = 12.5 * 3_600_000 - (systemClock.nowMs() % dayMs)
 
-/** As if the tests had begun today at half past twelve, UTC: no hour and no day ends while they run. */
+/** Starts at half past twelve UTC today, so that no hour and no day ends during a test. */
 export const halfPastTwelve: Clock = { ...systemClock, nowMs: () => systemClock.nowMs() + noonAheadMs }
 
-/** Until an hour, and so a day, ends no sooner than in a minute: for programs that have the time of the machine. */
+/** Waits until the current hour, and so the day, has at least a minute left. For programs that use the machine's time. */
 export async function notAtTheEndOfAnHour(): Promise<void> {
   const hourMs = 3_600_000
   while (systemClock.nowMs() % hourMs > hourMs - 60_000) await pause(systemClock, 500)
 }
 
-/** Tells no millisecond twice, so that what is listed by its time has one order on a fast machine too. */
+/** Never returns the same millisecond twice, so that lists sorted by time have one order on a fast machine too. */
 export function neverTwice(): Clock {
   let lastMs = 0
   return { ...systemClock, nowMs: () => (lastMs = Math.max(lastMs + 1, systemClock.nowMs())) }
 }
 
-/** Of which only durations are moved by hand: rates and what is known for a while; all else goes on. */
+/** A clock with durations moved by hand, for rates and caches. The time of day and timers run normally. */
 export function handMovedDurations(): Clock & { pass(ms: number): void } {
   let passedMs = 1_000_000
   return { ...systemClock, monotonicMs: () => passedMs, pass: (ms) => void (passedMs += ms) }
 }
 
-/** Stands still until it is moved. */
+/** A clock that stands still until the test moves it. */
 export interface HandMoved extends Clock {
-  /** What is due by then runs, in order. */
+  /** Runs the timers that are due by then, in order. */
   moveMs(ms: number): void
 }
 

@@ -1,15 +1,15 @@
 /**
- * An authoritative DNS server for tests on 127.0.0.1 (UDP and TCP on one port), with every way of answering wrongly that a test asks
- * for. Written by hand, because a library would not misbehave.
+ * An authoritative DNS server for tests on 127.0.0.1 (UDP and TCP on one port), with every misbehaviour that a test asks for. Written by
+ * hand, because a library would not misbehave.
  */
 import { createSocket, type RemoteInfo, type Socket as UdpSocket } from 'node:dgram'
 import { createServer, type Server, type Socket } from 'node:net'
 import { message, questionFor, type RecordType, type RecordValue, rcodes, readQuery, record, types, u16 } from './dns-wire.ts'
 
 /**
- * `truncated`: over UDP only; `truncated for good`: TCP hangs up as well. `forged ... first`: an NXDOMAIN that the asker must not
- * believe goes ahead of the true answer. `no EDNS`: a server of the last century,
- * `EDNS dropped`: one behind an old firewall. `pointer loop`: a record whose name points at itself.
+ * `truncated`: over UDP only. `truncated for good`: TCP hangs up as well. `forged ... first`: an NXDOMAIN that the client must not accept
+ * precedes the true answer. `no EDNS`: a very old server. `EDNS dropped`: a server behind an old firewall. `pointer loop`: a record with a
+ * name that points at itself.
  */
 export type Misbehaviour =
   | 'NXDOMAIN'
@@ -35,15 +35,15 @@ export interface Question {
 export type Zones = Record<string, Partial<Record<RecordType, readonly RecordValue[]>>>
 
 export interface TestDns extends AsyncDisposable {
-  /** `127.0.0.1:port`, as POSTRIDER_DNS takes it. */
+  /** `127.0.0.1:port`, the format of POSTRIDER_DNS. */
   readonly address: string
   /** Every question so far, in order. */
   readonly questions: readonly Question[]
-  /** The records of a name and type; the name may begin with `*.`; no values take them away. */
+  /** Sets the records of a name and type. The name may begin with `*.`; an empty list removes them. */
   set(name: string, type: RecordType, values: readonly RecordValue[], ttlS?: number): void
-  /** Every question for the name, or only one type's, goes wrong. */
+  /** Every question for the name fails this way, or only those of one type. */
   fail(name: string, how: Misbehaviour, type?: RecordType): void
-  /** From now on what is in the zone is told as validated by DNSSEC to who asks for it; `unsign` ends it. */
+  /** From now on, answers from the zone count as validated by DNSSEC for clients that ask for it. `unsign` ends it. */
   sign(zone: string): void
   unsign(zone: string): void
   /** Ends the misbehaviour of a name. */
@@ -58,7 +58,7 @@ interface Records {
 
 const maxChain = 64
 
-/** `bufferOctets`: how much of what was asked may lie unread. */
+/** `bufferOctets`: size of the buffer for unread queries. */
 export async function startTestDns(zones: Zones = {}, bufferOctets?: number): Promise<TestDns> {
   const names = new Map<string, Map<RecordType, Records>>()
   const failures = new Map<string, Misbehaviour>()
@@ -66,7 +66,7 @@ export async function startTestDns(zones: Zones = {}, bufferOctets?: number): Pr
   const questions: Question[] = []
   const sockets = new Set<Socket>()
 
-  /** Every name that another ends with; made anew after a change. */
+  /** Every parent of a known name; rebuilt after a change. */
   let parents: Set<string> | undefined
 
   const set: TestDns['set'] = (name, type, values, ttlS = 300) => {
@@ -81,7 +81,7 @@ export async function startTestDns(zones: Zones = {}, bufferOctets?: number): Pr
     for (const [type, values] of Object.entries(records)) set(name, type as RecordType, values)
   }
 
-  /** The name's own records, or its nearest wildcard's (RFC 4592, without its finer points). */
+  /** The name's own records, or those of its nearest wildcard (RFC 4592, simplified). */
   const recordsOf = (name: string) => {
     const own = names.get(name)
     if (own) return own
@@ -100,7 +100,7 @@ export async function startTestDns(zones: Zones = {}, bufferOctets?: number): Pr
 
   const isSigned = (name: string) => [...signed].some((zone) => name === zone || name.endsWith(`.${zone}`))
 
-  /** The true answer, CNAMEs followed as a recursive resolver does. */
+  /** The true answer, with CNAMEs followed as a recursive resolver does. */
   const answerTo = ({ name, type }: Question): { rcode: number; answers: Buffer[]; authentic: boolean } => {
     const answers: Buffer[] = []
     let at = name
@@ -120,7 +120,7 @@ export async function startTestDns(zones: Zones = {}, bufferOctets?: number): Pr
     return { rcode: rcodes.SERVFAIL, answers, authentic: false }
   }
 
-  /** What goes on the wire for a query, in order; nothing is silence. */
+  /** Returns the packets sent for a query, in order; an empty list means silence. */
   const respond = (query: Buffer, over: Question['over']): { octets: Buffer; isForeign?: true }[] | 'hang up' => {
     const asked = readQuery(query)
     if (!asked) return []
@@ -209,7 +209,7 @@ export async function startTestDns(zones: Zones = {}, bufferOctets?: number): Pr
 
 const plain = (name: string) => name.toLowerCase().replace(/\.$/, '')
 
-/** One free port for both; somebody may hold the UDP one of a free TCP port, so a few are tried. */
+/** Binds one free port for both. A free TCP port may be in use for UDP, so a few are tried. */
 async function bindBoth(tcp: Server, udp: UdpSocket): Promise<number> {
   for (let attempt = 1; ; attempt++) {
     await new Promise<void>((resolve, reject) => tcp.once('error', reject).listen(0, '127.0.0.1', resolve))

@@ -1,4 +1,4 @@
-/** An unbound of a test's own (Debian packages unbound and ldnsutils) on a loopback port, which validates zones that are signed here. */
+/** An unbound for one test (Debian packages unbound and ldnsutils) on a loopback port. It validates zones that are signed here. */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { createSocket } from 'node:dgram'
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -8,23 +8,23 @@ import { join } from 'node:path'
 const programs = ['/usr/sbin/unbound', '/usr/bin/ldns-keygen', '/usr/bin/ldns-signzone'] as const
 const [unbound, keygen, signzone] = programs
 
-/** Why there can be none here, or undefined. */
+/** The reason why it cannot run here, or undefined. */
 export function missingUnbound(): string | undefined {
   return programs.every((path) => existsSync(path)) ? undefined : 'unbound is not installed (Debian packages unbound, ldnsutils)'
 }
 
 export interface Zone {
   name: string
-  /** As in a zone file, names relative to the zone. */
+  /** As in a zone file, with names relative to the zone. */
   records: readonly string[]
-  /** With a key that the resolver trusts. */
+  /** Signed with a key that the resolver trusts. */
   signed: boolean
-  /** Changes the zone's text after it is signed. */
+  /** Changes the zone's text after signing. */
   tamper?: (text: string) => string
 }
 
 export interface Unbound extends AsyncDisposable {
-  /** `127.0.0.1:port`, as POSTRIDER_DNS takes it. */
+  /** `127.0.0.1:port`, the format of POSTRIDER_DNS. */
   address: string
   log(): string
 }

@@ -1,11 +1,11 @@
-/** Waits for a mail server that was just started. */
+/** Waits until a mail server that was just started sends its greeting. */
 import { connect } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
 
 const tries = 200
 const everyMs = 50
 
-/** Rejects with what `trouble` says, or when it takes ten seconds. */
+/** Rejects with the text that `trouble` returns, or after ten seconds. */
 export async function waitForBanner({ host, port }: { host: string; port: number }, trouble: () => string | undefined): Promise<void> {
   for (let tried = 0; !(await greets(host, port)); tried++) {
     const said = trouble() ?? (tried === tries ? `nobody greets on ${host} port ${port}` : undefined)

@@ -1,4 +1,4 @@
-/** A database with a log, webhooks and processes that send, for tests of sending: the events are made up, everything else is real. */
+/** A database with an event log, webhooks and sending processes, for tests of sending. The events are invented, all else is real. */
 import { type Clock, openIds, silentLog, systemClock, systemRandom } from '#base'
 import type { Db } from '#db'
 import { appendEvents, type EventKind, type NewEvent } from '#events'
@@ -16,7 +16,7 @@ export interface SendingService extends AsyncDisposable {
   db: Db
   tenantId: string
   webhooks: Webhooks
-  /** Appends events in one transaction, of this tenant unless said otherwise. */
+  /** Appends events in one transaction, by default for this tenant. */
   happen(...events: (Partial<NewEvent> & { n?: number })[]): Promise<void>
   start(given?: { db?: Db; clock?: Clock; post?: Post; bodies?: Bodies }): Promise<Sending>
 }

@@ -1,4 +1,4 @@
-/** A real receiver of webhooks on 127.0.0.1, over http or https, which answers as a test wants and keeps the octets it was sent. */
+/** A real receiver of webhooks on 127.0.0.1, over http or https. It answers as the test requires and keeps the received octets. */
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import type { Socket } from 'node:net'
@@ -17,7 +17,7 @@ export interface Receiver extends AsyncDisposable {
   readonly url: string
   readonly received: readonly Received[]
   readonly connections: () => number
-  /** Lets go of what it has kept. */
+  /** Drops the kept requests. */
   forget(): void
   answer: (response: ServerResponse, request: Received) => void
 }

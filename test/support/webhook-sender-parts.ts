@@ -1,4 +1,4 @@
-/** What tests of sending, and the processes they start, have in common. */
+/** Shared parts of the sending tests and of the processes that they start. */
 import ipaddr from 'ipaddr.js'
 import { type Clock, type Network, openSecrets, systemClock, systemRandom } from '#base'
 import { openGuard, openPost, openResolver, type Post } from '#net'
@@ -8,7 +8,7 @@ const loopback: Network[] = [ipaddr.parseCIDR('127.0.0.0/8')]
 export const sendingSecrets = openSecrets('a secret for tests only', systemRandom)
 export const sendingConfig = { webhookSignatureHeader: 'X-Webhook-Signature', leaseMs: 1000 }
 
-/** What a test says of an event is all there is. */
+/** The test's events are the complete content of the bodies. */
 export const plainBodies: Bodies = (events) =>
   Promise.resolve(
     events.map(({ kind, tenantId, emailId, at, data }) => ({

@@ -1,4 +1,4 @@
-/** A process that sends to webhooks, as `postrider webhooks-process` does, with what a test says of events: to be killed. */
+/** A process that sends to webhooks like `postrider webhooks-process`, with bodies from the test's events. Tests kill it. */
 import { openIds, silentLog, systemClock, systemRandom } from '#base'
 import { openDb } from '#db'
 import { startSending } from '#webhooks'

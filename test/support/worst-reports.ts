@@ -1,4 +1,4 @@
-/** What a stranger wrote to make the reader of reports work: units that are repeated, alone or in parts. */
+/** Worst-case input for the reader of reports, as a stranger would write it: repeated units, alone or in parts. */
 
 export const repeated = (unit: string, octets: number) => unit.repeat(Math.ceil(octets / unit.length))
 
@@ -9,7 +9,7 @@ const passedOn = 'From: mailer-daemon\r\nSubject: x\r\n\r\n'
 const group = 'Final-Recipient: rfc822; a@b.c\r\n'
 
 const text = (head: string, unit: string) => (octets: number) => Buffer.from(`${head}\r\n${repeated(unit, octets)}`)
-/** Each different, by a number. */
+/** Units that differ by a number. */
 const numbered = (head: string, unit: (number: number) => string) => (octets: number) => {
   let body = ''
   for (let number = 0; body.length < octets; number++) body += unit(number)
@@ -19,7 +19,7 @@ const parts = (count: number, head: string, unit: string) => (octets: number) =>
   const part = `--b\r\n${head}\r\n${repeated(unit, octets / count)}\r\n`
   return Buffer.from(`${person}Content-Type: multipart/mixed; boundary=b\r\n\r\n${part.repeat(count)}--b--\r\n`)
 }
-/** Attached mail of a person, whose text stands in a multipart. */
+/** An attached message written by a person, with its text in a multipart. */
 const attached = 'Content-Type: message/rfc822\r\n\r\nFrom: joe@evil.example\r\nContent-Type: multipart/mixed; boundary=c\r\n\r\n--c\r\n'
 
 export const passedOnAsText = text(person, passedOn)

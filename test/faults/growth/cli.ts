@@ -1,4 +1,7 @@
-/** `npm run growth`: searches the readers of outside octets for inputs that cost more than their length. Exits with 1 for a find. */
+/**
+ * `npm run growth`: searches the readers of external octets for inputs whose cost grows faster than their length. Exits with 1 if it finds
+ * one.
+ */
 import { parseArgs } from 'node:util'
 import { openMeasure } from './measure.ts'
 import type { Reader } from './reader.ts'
@@ -28,7 +31,7 @@ const { values } = parseArgs({
   },
 })
 
-/** Nobody waits longer for a shorter text. */
+/** Time limit for reducing a find to a shorter input. */
 const shrinkMs = 20_000
 const minutes = Number(values.minutes)
 const seed = Number(values.seed)
@@ -45,7 +48,7 @@ function wrong(message: string): void {
   process.exitCode = 2
 }
 
-/** One after the other: two that run at once would slow each other. */
+/** One after the other: two concurrent searches would slow each other down. */
 async function searchAll(list: readonly Reader[]): Promise<void> {
   console.error(`${list.length} readers, ${minutes} minutes, seed ${seed}`)
   const measure = openMeasure(new URL('./readers.ts', import.meta.url).href)

@@ -1,4 +1,7 @@
-/** No reader of outside octets costs more than their length: what was found once, a short search anew, and that the search finds. */
+/**
+ * Cost of every reader of external octets: it does not grow faster than the length. Repeats the earlier finds, runs a short search, and
+ * checks that the search finds planted faults.
+ */
 import { afterAll, describe, expect, test } from 'vitest'
 import { cook, draw } from './input-recipe.ts'
 import { kept } from './known-findings.ts'
@@ -9,7 +12,7 @@ import { noReaders, readers } from './readers.ts'
 import { judge, search, told } from './search.ts'
 import { openSeededRandom } from './seeded-random.ts'
 
-/** Each test has far more time than it needs: only processor time is judged, and the machine may be busy. */
+/** Far more time than a test needs: the tests judge processor time only, and the machine may be busy. */
 const maxMs = 120_000
 const searchMs = 1_200
 const shrinkMs = 2_000

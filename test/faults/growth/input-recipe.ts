@@ -1,7 +1,10 @@
-/** An input as a recipe: what stands once, and what is repeated as often as fits into so many octets. Plain data, so that a find can be kept. */
+/**
+ * An input as a recipe: fixed texts, and texts repeated as often as fits into the given number of octets. Plain data, so that a find can be
+ * stored.
+ */
 import type { SeededRandom } from './seeded-random.ts'
 
-/** `many`: as often as fits, all such pieces equally often. `{i}` in a text is the number of the repetition. */
+/** `many`: repeated as often as fits, all such pieces equally often. `{i}` in a text is the number of the repetition. */
 export interface Piece {
   of: [text: string, times: number][]
   many: boolean
@@ -9,13 +12,13 @@ export interface Piece {
 
 export type Recipe = Piece[]
 
-/** What recipes for a reader are made of. */
+/** The building blocks of recipes for a reader. */
 export interface Grammar {
-  /** What stands before and behind the rest, so that the reader looks at it at all. */
+  /** Texts before and after the rest, without which the reader would not look at the input. */
   frames: readonly (readonly [before: string, after: string])[]
-  /** Texts that mean something to the reader. */
+  /** Texts with a meaning for the reader. */
   units: readonly string[]
-  /** What opens and closes, for nesting. */
+  /** Opening and closing texts, for nesting. */
   nests: readonly (readonly [open: string, close: string])[]
   encoding: 'utf8' | 'latin1'
 }
@@ -28,7 +31,7 @@ function written(texts: Piece['of'], round: number): string {
   return texts.map(([text, times]) => text.replaceAll('{i}', String(round)).repeat(times)).join('')
 }
 
-/** The octets of a recipe, about `size` of them. */
+/** Returns the octets of a recipe, about `size` of them. */
 export function cook(recipe: Recipe, size: number, encoding: Grammar['encoding']): Buffer {
   const octetsOf = (pieces: readonly Piece[]) => pieces.reduce((sum, { of }) => sum + Buffer.byteLength(written(of, 1000), encoding), 0)
   const fixed = octetsOf(recipe.filter(({ many }) => !many))
@@ -42,7 +45,7 @@ export function cook(recipe: Recipe, size: number, encoding: Grammar['encoding']
   return Buffer.from(texts.join(''), encoding)
 }
 
-/** A recipe that nobody has thought of. */
+/** Draws a random recipe. */
 export function draw(grammar: Grammar, chance: SeededRandom): Recipe {
   const [before, after] = chance.of(grammar.frames)
   const pieces: Piece[] = []
@@ -121,7 +124,7 @@ function texts(grammar: Grammar, chance: SeededRandom): Piece['of'] {
   })
 }
 
-/** Another one, a step away. */
+/** Returns a variant that differs by one step. */
 export function mutate(recipe: Recipe, grammar: Grammar, chance: SeededRandom): Recipe {
   const next = structuredClone(recipe)
   const at = chance.upTo(next.length)
@@ -142,7 +145,7 @@ export function mutate(recipe: Recipe, grammar: Grammar, chance: SeededRandom): 
   return left.some(({ many }) => many) ? left : draw(grammar, chance)
 }
 
-/** Smaller ones, the smallest first. */
+/** Yields smaller recipes, the smallest first. */
 export function* smaller(recipe: Recipe): Generator<Recipe> {
   for (const at of recipe.keys()) if (recipe.length > 1) yield recipe.toSpliced(at, 1)
   for (const [at, piece] of recipe.entries()) {
@@ -159,7 +162,7 @@ export function* smaller(recipe: Recipe): Generator<Recipe> {
   }
 }
 
-/** For people: `"From: " + ("a@b, " …)`. */
+/** Readable form: `"From: " + ("a@b, " …)`. */
 export function shown(recipe: Recipe): string {
   const one = ([text, times]: Piece['of'][number]) => `${JSON.stringify(text)}${times === 1 ? '' : ` × ${times}`}`
   return recipe.map(({ of, many }) => (many ? `many (${of.map(one).join(' ')})` : of.map(one).join(' '))).join(' + ')

@@ -1,11 +1,11 @@
-/** What the search has found: mended, and tried first ever since. */
+/** Earlier finds of the search, all fixed. Each search tries them first. */
 import { readFileSync } from 'node:fs'
 import type { Recipe } from './input-recipe.ts'
 
 export interface Kept {
   reader: string
   recipe: Recipe
-  /** What it did before it was mended. */
+  /** The cost before the fix. */
   was: string
 }
 

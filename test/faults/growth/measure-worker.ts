@@ -1,6 +1,6 @@
 /**
- * Runs readers and tells what they cost in processor time, so that a busy machine changes little. Watched by measure.ts, which does nothing
- * meanwhile: the time is the whole process's, as Linux tells that of one thread in steps of milliseconds only.
+ * Runs readers and measures their cost in processor time, so that a busy machine changes little. measure.ts watches it and is idle
+ * meanwhile, because the time is that of the whole process: Linux reports the time of one thread only in steps of milliseconds.
  */
 import { parentPort, workerData } from 'node:worker_threads'
 import { cook, type Recipe } from './input-recipe.ts'
@@ -10,17 +10,17 @@ export interface Job {
   reader: string
   recipe: Recipe
   sizes: readonly number[]
-  /** How often the reader reads the same octets, for those too short to be timed once. */
+  /** Number of times the reader reads the same octets, for inputs too short to be timed once. */
   times: number
-  /** The least of so many runs counts. */
+  /** Number of runs; the shortest counts. */
   runs: number
-  /** What all sizes together may cost. */
+  /** Allowed cost of all sizes together. */
   dearMs: number
-  /** What takes longer ends the job: larger ones would take longer still. */
+  /** A run that takes longer ends the job: larger sizes would take longer still. */
   stopMs: number
 }
 
-/** Processor milliseconds by size, as far as it went, on a machine with nothing else to do. */
+/** Processor milliseconds by size, up to the last size measured, scaled to an idle machine. */
 export type Costs = { size: number; ms: number }[]
 
 const port = parentPort
@@ -35,17 +35,17 @@ async function cost(reader: Pick<Reader, 'read'>, octets: Buffer, times: number)
       const result = reader.read(octets)
       if (result instanceof Promise) await result
     } catch {
-      // A refusal is an answer.
+      // A refusal is a valid result.
     }
   }
   const { user, system } = process.cpuUsage()
   return (user + system - before.user - before.system) / 1000
 }
 
-/** What `yard` takes on the machine that the bounds were set on. */
+/** Cost of `yard` on the machine on which the limits were set. */
 const yardMs = 2.6
 
-/** Work of the kind that readers do: characters, strings, a regular expression, memory. */
+/** A sample of typical work of a reader: characters, strings, a regular expression, memory. */
 function yard(): number {
   let sum = 0
   for (let round = 0; round < 40; round++) {
@@ -56,7 +56,7 @@ function yard(): number {
   return sum
 }
 
-/** How much slower the machine is now than the one that the bounds were set on: neighbours on the same core cost processor time, too. */
+/** Slowdown compared with the machine on which the limits were set: other processes on the same core cost processor time, too. */
 async function slowness(): Promise<number> {
   let ms = Number.POSITIVE_INFINITY
   for (let run = 0; run < 6; run++) ms = Math.min(ms, await cost({ read: yard }, nothing, 1))
@@ -75,7 +75,7 @@ async function measured({ reader: name, recipe, sizes, times, runs, stopMs }: Jo
     const octets = cook(recipe, size, reader.encoding)
     let ms = Number.POSITIVE_INFINITY
     for (let run = 0; run < runs; run++) ms = Math.min(ms, await cost(reader, octets, times))
-    // What is cooked may be a little shorter or longer than asked for.
+    // A cooked input may be slightly shorter or longer than the requested size.
     costs.push({ size: octets.length, ms: ms / slower })
     if (ms > stopMs) break
   }

@@ -1,19 +1,22 @@
-/** Measures readers in a thread that is watched: what does not end is ended, and known. */
+/** Measures readers in a watched thread. A reader that does not end is terminated and reported. */
 import { Worker } from 'node:worker_threads'
 import type { Costs, Job } from './measure-worker.ts'
 
 export interface Measure {
-  /** `endless`: it was given up in the midst of the input of that size. */
+  /** `endless`: the measurement was aborted during the input of that size. */
   run(job: Job): Promise<{ costs: Costs; endless?: { size: number; ms: number } }>
   close(): Promise<void>
 }
 
-/** Of processor time, not on the wall: a busy machine ends nothing. So many times what is too dear is no matter of measuring. */
+/**
+ * Multiple of the allowed cost, in processor time rather than elapsed time, so that a busy machine aborts no reader. A cost this far above
+ * the limit is not a measuring error.
+ */
 const givenUpTimes = 8
 const minMs = 2_000
 const lookEveryMs = 250
 
-/** `module` exports `readers`. */
+/** `module` is a module that exports `readers`. */
 export function openMeasure(module: string): Measure {
   const progress = new Int32Array(new SharedArrayBuffer(4))
   let thread: Promise<Worker> | undefined

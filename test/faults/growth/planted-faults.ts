@@ -1,4 +1,4 @@
-/** Readers with faults of our making, to see that the search finds them and tells them from a reader without. */
+/** Readers with planted faults: the search must find them and must accept the reader without a fault. */
 import { reader } from './reader.ts'
 
 const units = ['a', 'b', ',', 'key{i}=']

@@ -1,4 +1,4 @@
-/** Which exported functions of the source look like readers of outside octets: by their name, unless what they read is the database. */
+/** Lists the exported functions that look like readers of external octets: by their name, unless they read the database. */
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { filesBelow } from '../../../tools/source-files.ts'
@@ -8,7 +8,7 @@ const root = fileURLToPath(new URL('../../..', import.meta.url))
 const exported = /^export (?:async )?(?:function\*?|const) (\w+)(?:<[^>]*>)?(?: = (?:async )?)?\(?\s*(\w*)/gm
 const looksLikeReader =
   /^(?:read|parse|decode|scan|split|classify|judge|unescape)(?![a-z])|^(?:findSts|findRoute|textFrom|linksOf|addressesIn|typedAddress|unescaped)/
-/** What a function is given first when it reads rows. */
+/** Names of the first parameter of a function that reads rows. */
 const readsDatabase = /^(?:on|tx|db|session)$/
 
 const functionsIn = (file: string) => [...readFileSync(`${root}/${file}`, 'utf8').matchAll(exported)]

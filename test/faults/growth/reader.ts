@@ -1,16 +1,16 @@
-/** A reader of outside octets, as the search needs it. */
+/** A reader of external octets, as the search uses it. */
 import { readFileSync } from 'node:fs'
 import type { Grammar } from './input-recipe.ts'
 
 export interface Reader extends Grammar {
   name: string
-  /** Octets of the largest input that the program gives it. */
+  /** Octets of the largest input that the program passes to it. */
   longest: number
-  /** Where more than `most.msPer100Kb` is allowed. */
+  /** Set where more than `most.msPer100Kb` is allowed. */
   msPer100Kb?: number
   /** The exported functions that it stands for: `src/mail/read-message.ts readMessage`. */
   reads: readonly string[]
-  /** What throws has refused. */
+  /** An exception counts as a refusal. */
   read(octets: Buffer): unknown
 }
 
@@ -19,7 +19,7 @@ interface Declared {
   msPer100Kb?: number
   longest: number
   reads: readonly string[]
-  /** More source files whose words are units, besides those of `reads`. */
+  /** More source files whose words are units, in addition to the files of `reads`. */
   words?: readonly string[]
   frames?: Grammar['frames']
   units: readonly string[]
@@ -30,11 +30,11 @@ interface Declared {
 
 const root = new URL('../../../', import.meta.url)
 
-/** A reader whose units are those given and the words of its own source, so that a word it learns later is tried as well. */
+/** Makes a reader whose units are the given units and the words of its own source, so that the search also tries words added later. */
 export function reader({ words = [], frames = [['', '']], nests = [], encoding = 'utf8', ...declared }: Declared): Reader {
   const files = new Set([...declared.reads.map((one) => one.split(' ')[0] as string), ...words])
   const found = [...files].flatMap((file) => wordsIn(readFileSync(new URL(file, root), 'utf8')))
-  // Half of what is drawn is what somebody has thought of.
+  // Repeats the declared units so that they make up half of the drawn units.
   const given =
     found.length === 0
       ? [...declared.units]
@@ -42,7 +42,7 @@ export function reader({ words = [], frames = [['', '']], nests = [], encoding =
   return { ...declared, frames, nests, encoding, units: [...given, ...new Set(found)] }
 }
 
-/** The texts that a source compares with: its strings, and the words of its regular expressions. */
+/** The texts that a source file compares with: its strings, and the words of its regular expressions. */
 function wordsIn(source: string): string[] {
   const code = source.replace(/^\s*(?:\*|\/\*|\/\/).*$/gm, '').replace(/^(?:import|export) .* from .*$/gm, '')
   const strings = [...code.matchAll(/'([^'\\\n]{1,60})'/g)].map(([, text = '']) => text)

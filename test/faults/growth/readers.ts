@@ -1,4 +1,4 @@
-/** Every reader of outside octets, and which functions are none although their names say so. The test compares both with the source. */
+/** Every reader of external octets, and the functions that only have the name of a reader. The test compares both lists with the source. */
 import { dnsReaders } from './readers/dns.ts'
 import { httpReaders } from './readers/http.ts'
 import { mailReaders } from './readers/mail.ts'
@@ -10,7 +10,7 @@ export const readers = [...reportReaders, ...mailReaders, ...dnsReaders, ...http
 const partOfReport = 'reached by readReport, with all that it is given there'
 const operators = 'reads what the operator has written or kept, who can do worse to the machine than to slow it'
 
-/** By function, why it is no reader of its own. */
+/** Functions that need no reader of their own, with the reason. */
 export const noReaders: Readonly<Record<string, string>> = {
   'src/bounces/report-addresses.ts addressesIn': partOfReport,
   'src/bounces/report-addresses.ts typedAddress': partOfReport,

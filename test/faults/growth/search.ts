@@ -1,6 +1,6 @@
 /**
- * Looks for inputs that cost a reader more than their length: more than 50 ms of processor time for 100 KB, or more than 2.6 times as
- * much for twice as much. Half of what is tried is new, half is a step away from the dearest so far.
+ * Searches for inputs whose cost grows faster than their length: more than 50 ms of processor time per 100 KB, or more than 2.6 times the
+ * time for twice the length. Half of the inputs are new, half are one step away from the most expensive so far.
  */
 
 import { draw, mutate, type Recipe, shown, smaller } from './input-recipe.ts'
@@ -15,21 +15,21 @@ export interface Find {
   why: string
 }
 
-/** What the readers promise. */
+/** The limits that every reader must keep. */
 export const most = { msPer100Kb: 50, growth: 2.6 }
 
 const hundredKb = 102_400
-/** Below it a time says nothing. */
+/** Shorter times are too inaccurate to compare. */
 const minMs = 5
 const largestUsual = 262_144
 const usualSizes = [1_024, 4_096, 16_384, 65_536, largestUsual]
 const largestOfAll = 1_048_576
 const largeSizes = [65_536, 262_144, largestOfAll]
-/** What is shorter is read so often that it comes to this many octets. */
+/** A shorter input is read repeatedly until the total reaches this many octets. */
 const batchOctets = 65_536
 const kept = 8
 
-/** A quarter of the way each time, up to the longest input. */
+/** Each size is four times the one before, up to the longest input. */
 function sizesFor({ longest }: Reader, isLarge: boolean): { sizes: number[]; times: number } {
   if (longest >= largestUsual) return { sizes: isLarge && longest >= largestOfAll ? largeSizes : usualSizes, times: 1 }
   const sizes = [longest / 64, longest / 16, longest / 4, longest].map(Math.floor).filter((size) => size >= 16)
@@ -38,14 +38,14 @@ function sizesFor({ longest }: Reader, isLarge: boolean): { sizes: number[]; tim
 
 const per100Kb = ({ size, ms }: Costs[number], times: number) => ms / Math.max(1, (size * times) / hundredKb)
 
-/** The first size at which it is too dear; what is shorter than 100 KB may cost as much as 100 KB. */
+/** Returns the first size that is too expensive. An input below 100 KB may cost as much as one of 100 KB. */
 const dear = ({ msPer100Kb = most.msPer100Kb }: Reader, costs: Costs, times: number) =>
   costs.find((one) => per100Kb(one, times) > msPer100Kb)
 
 const dearMsOf = (sizes: readonly number[], times: number) =>
   sizes.reduce((sum, size) => sum + most.msPer100Kb * Math.max(1, (size * times) / hundredKb), 0)
 
-/** How the cost grows when the length is doubled, from one size to the next larger one. */
+/** Returns the factor by which the cost grows for a doubled length, between the last two sizes. */
 function growthOf(costs: Costs): number {
   const [small, large] = costs.slice(-2)
   if (!small || !large || large.ms < minMs || large.size < small.size * 1.5) return 1
@@ -58,7 +58,7 @@ export interface Looked {
   tried: number
 }
 
-/** Whether this recipe breaks a promise, and how: measured so often that a busy machine cannot say so. */
+/** Returns the limit that this recipe breaks, if any. Measures often enough that a busy machine does not cause a false find. */
 export async function judge(reader: Reader, recipe: Recipe, measure: Measure): Promise<string | undefined> {
   return (await judgeAt(reader, recipe, measure, false, 5)) ?? (await judgeAt(reader, recipe, measure, true, 5))
 }
@@ -82,8 +82,8 @@ async function judgeAt(reader: Reader, recipe: Recipe, measure: Measure, isLarge
 }
 
 /**
- * Doubles the length for as long as the cost grows too fast: what does so only once, where a bound of the reader is passed, is no fault.
- * At the end it has become too dear, or is as long as it may be.
+ * Doubles the length as long as the cost grows too fast. A single jump is not a fault: it occurs where the input passes a limit of the
+ * reader. Ends when the cost is too high, or at the maximum length.
  */
 async function climb(reader: Reader, job: Omit<Job, 'sizes'>, from: number, measure: Measure): Promise<string | undefined> {
   const costAt = async (size: number) => {
@@ -114,7 +114,7 @@ async function climb(reader: Reader, job: Omit<Job, 'sizes'>, from: number, meas
   return undefined
 }
 
-/** Searches one reader until `isOver`, or the first find. */
+/** Searches one reader until `isOver` or the first find. */
 export async function search(
   reader: Reader,
   { seed, measure, isOver, shrinkMs }: { seed: number; measure: Measure; isOver: () => boolean; shrinkMs: number },
@@ -164,7 +164,7 @@ function next(reader: Reader, { dear, growing }: { dear: Scored[]; growing: Scor
   return mutate(chance.of(from).recipe, reader, chance)
 }
 
-/** The smallest recipe on the way down that still breaks a promise. */
+/** Returns the smallest recipe found by reduction that still breaks a limit. */
 async function shrunk(
   reader: Reader,
   recipe: Recipe,

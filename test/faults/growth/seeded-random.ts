@@ -1,12 +1,12 @@
-/** Chance from a seed: the same seed gives the same search. */
+/** Random numbers from a seed: the same seed gives the same search. */
 export interface SeededRandom {
-  /** A whole number from 0, less than `most`. */
+  /** An integer from 0 to `most` - 1. */
   upTo(most: number): number
   below(share: number): boolean
   of<T>(list: readonly T[]): T
 }
 
-/** Mulberry32: 32 bits of state are enough to look around with. */
+/** Mulberry32: 32 bits of state are enough for a search. */
 export function openSeededRandom(seed: number): SeededRandom {
   let state = seed >>> 0
   const random = () => {

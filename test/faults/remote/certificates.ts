@@ -1,4 +1,4 @@
-/** Certificates that are wrong, made by the hand that makes our own. */
+/** Invalid certificates, issued by the same code as the valid ones. */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -17,6 +17,6 @@ function certificateFor(hostname: string, madeAtMs: number) {
   }
 }
 
-/** Valid for the ten years from 2010 on. */
+/** Valid for ten years from 2010. */
 export const expiredCertificate = certificateFor('mx.example.test', Date.UTC(2010, 0))
 export const otherCertificate = certificateFor('somebody-else.test', systemClock.nowMs())

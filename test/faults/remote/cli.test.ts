@@ -1,4 +1,4 @@
-/** `npm run misbehaviours` leaves nothing running, however it comes to its end. */
+/** Cleanup of `npm run misbehaviours`: it leaves no process running, however it ends. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chmod, mkdtemp, readdir, rm } from 'node:fs/promises'
@@ -9,7 +9,7 @@ import { expect, onTestFinished, test } from 'vitest'
 test('whoever stops reading it ends the service that it started', { timeout: 90_000 }, async () => {
   const folder = await mkdtemp(join(tmpdir(), 'postrider-left-'))
   onTestFinished(() => rm(folder, { recursive: true, force: true }))
-  // The database has an account of its own.
+  // The database runs under its own account.
   await chmod(folder, 0o755)
   const running = spawn(process.execPath, [new URL('cli.ts', import.meta.url).pathname, '--rows', 'pipelined'], {
     env: { ...process.env, TMPDIR: folder },

@@ -1,6 +1,6 @@
 /**
- * `npm run misbehaviours`: the table of remote misbehaviours against a real service, each row alone and measured, or many peers mixed. Exits
- * with 1 when anything is not as the table says.
+ * `npm run misbehaviours`: runs the table of remote misbehaviours against a real service, either each row alone and measured, or many peers
+ * mixed. Exits with 1 on any deviation from the table.
  */
 import { parseArgs } from 'node:util'
 import { runAlone } from './isolated.ts'
@@ -48,7 +48,7 @@ const halfWithinMs = 900_000
 const chosen = rows.filter(({ name }) => name.includes(values.rows))
 const progress = (line: string) => console.error(line)
 
-/** Nobody reads any more (`| head`), or a signal: what was started ends at once. */
+/** Resolves when the output is closed (`| head`) or on a signal: all started processes then end at once. */
 const left = new Promise<false>((resolve) => {
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => resolve(false))
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => resolve(false))
@@ -65,7 +65,7 @@ else if (chosen.length === 0) {
 } else {
   const among = { processes: Number(values.processes), bounds: boundsAmongMany, retryBaseMs: retryBaseAmongManyMs }
   const isAsTold = await (values.mixed ? inService(among, mixed) : inService({ processes: 1, bounds, retryBaseMs }, alone))
-  // Not by its own end: who has left may have left rows running.
+  // An explicit exit, because rows may still be running after an early end.
   process.exit(isAsTold ? 0 : 1)
 }
 

@@ -1,4 +1,4 @@
-/** What goes wrong between the connection and MAIL: TCP, greeting, EHLO, STARTTLS. */
+/** Misbehaviours between the connection and MAIL: TCP, greeting, EHLO, STARTTLS. */
 import assert from 'node:assert/strict'
 import type { FakeMxOptions } from '../../support/fake-mx.ts'
 import { dripping, hangUp, type Misbehaviour, pouring, silent } from '../../support/misbehaving-peer.ts'
@@ -18,7 +18,9 @@ const twoHosts = ({ domain, ip, deadIp }: { domain: string; ip: string; deadIp: 
 })
 const hello = (...lines: string[]) =>
   ['rude.test', ...lines].map((line, index) => `250${index === lines.length ? ' ' : '-'}${line}\r\n`).join('')
-/** What emails come to that wait while another one's connection is refused: they were not offered, so no reply is theirs. */
+/**
+ * Results of the emails that wait while another email's connection is refused: they were not offered, so the reply does not apply to them.
+ */
 const notOffered = (said: string): readonly Attempts[] => {
   const own = untilGivenUp(said)
   const others = untilGivenUp('connection_error')

@@ -1,11 +1,11 @@
-/** A delivery process as `postrider delivery-process` is one, but with the limits of time that it is told. */
+/** A delivery process like `postrider delivery-process`, but with the timeouts that the test passes to it. */
 import { openIds, openLog, openSecrets, readConfig, systemClock, systemRandom } from '#base'
 import { openDb } from '#db'
 import { startDelivery } from '#delivery'
 import { openDomains } from '#domains'
 import { openTenants } from '#tenants'
 
-/** As main.ts has them. */
+/** The same settings as in main.ts. */
 const hotSettings = '-c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off -c enable_bitmapscan=off -c jit=off'
 const clock = systemClock
 const [, , processId = '', bounds = '{}'] = process.argv
@@ -27,7 +27,7 @@ const delivery = await startDelivery({
   processId,
   bounds: JSON.parse(bounds) as NonNullable<Parameters<typeof startDelivery>[0]['bounds']>,
 })
-// Garbage is no growth; how much of it lies about is chance.
+// Uncollected garbage is not growth, and its amount is random.
 process.on('message', () => {
   globalThis.gc?.()
   const { heapUsed, external } = process.memoryUsage()

@@ -1,4 +1,4 @@
-/** What DNS does wrong, or oddly. */
+/** Wrong and unusual behaviour of DNS. */
 import { type Row, untilGivenUp } from './row-type.ts'
 
 const mx = (domain: string, ...addresses: string[]) => ({
@@ -9,7 +9,7 @@ const mx = (domain: string, ...addresses: string[]) => ({
   },
 })
 
-/** Asked three times. */
+/** The resolver asks three times. */
 const unanswered = ['dnsQueryMs', 'dnsQueryMs', 'dnsQueryMs'] as const
 
 const refusedNetworks = {

@@ -1,4 +1,7 @@
-/** Each row of the table alone, one after the other: what it comes to, how long that takes, and how much memory the delivery process needs. */
+/**
+ * Runs each row of the table alone, one after the other. Checks its result and measures its duration and the memory of the delivery
+ * process.
+ */
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Measured } from './measurements.ts'
 import type { Row } from './row-type.ts'
@@ -8,10 +11,10 @@ import { maxGrownMib, withinMs } from './time-limits.ts'
 import { complaints, expectedOf, wrongWithEmail, wrongWithPeer } from './verdict.ts'
 
 const lookEveryMs = 50
-/** After its time a row is looked at for a little longer, to tell what it came to. */
+/** After its time limit, a row is watched this much longer to determine its result. */
 const looksMs = 3000
 
-/** Of a service with one delivery process. `wrong`: what is not as the table says; nothing else runs meanwhile. */
+/** For a service with one delivery process and no other load. `wrong`: deviations from the table. */
 export async function runAlone(row: Row, { call, outside, deliveries, log }: Running): Promise<{ measured: Measured; wrong: string[] }> {
   const [delivery] = deliveries
   if (!delivery) throw new Error('there is no delivery process')

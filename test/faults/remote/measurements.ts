@@ -1,11 +1,11 @@
-/** What was measured of each row run alone; `npm run misbehaviours -- --write` keeps it, docs/remote-misbehaviour.md shows it. */
+/** Measurements of each row run alone. `npm run misbehaviours -- --write` stores them, and docs/remote-misbehaviour.md shows them. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { rows } from './table.ts'
 
 export interface Measured {
-  /** From acceptance to the last outcome that is expected. */
+  /** Time from acceptance to the last expected outcome. */
   seconds: number
-  /** Resident memory of the delivery process: at its peak, less what it was before; in MiB. */
+  /** Resident memory of the delivery process in MiB: its peak minus the value before the row. */
   grownMib: number
 }
 
@@ -16,7 +16,7 @@ const file = new URL('measurements.json', import.meta.url)
 
 export const read = (): Measurements => JSON.parse(readFileSync(file, 'utf8')) as Measurements
 
-/** In the order of the table; what is of no row any more goes. */
+/** Writes in the order of the table and drops entries without a row. */
 export function write(measured: Measurements): void {
   const lines = rows.flatMap(({ name }) => {
     const found = measured[name]

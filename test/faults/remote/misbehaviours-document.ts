@@ -1,4 +1,4 @@
-/** docs/remote-misbehaviour.md out of the table that is tested; `npm run golden` writes it. */
+/** Generates docs/remote-misbehaviour.md from the tested table; `npm run golden` writes it. */
 
 import { type Measurements, read } from './measurements.ts'
 import type { Row } from './row-type.ts'

@@ -1,6 +1,6 @@
 /**
- * Many peers that play random rows of the table at once, and much mail over them: every email comes to what the table says, none is lost or
- * arrives twice without a reason, no process ends, and memory does not grow from the first half to the second.
+ * Runs many peers that play random rows of the table at once, with much mail to each. Every email has the result of the table; none is lost
+ * or arrives twice without a reason. No process ends, and memory does not grow from the first half to the second.
  */
 import { setTimeout as wait } from 'node:timers/promises'
 import { openSeededRandom } from '#crash-test'
@@ -16,7 +16,7 @@ export interface MixedWish {
   peers: number
   messages: number
   seed: number
-  /** Peers play these. */
+  /** The rows that the peers play. */
   rows: readonly Row[]
   halfWithinMs: number
   progress: (line: string) => void
@@ -25,19 +25,22 @@ export interface MixedWish {
 export interface Mixed {
   seconds: number
   attempts: number
-  /** Emails by the status in which they were at the end. */
+  /** Number of emails by final status. */
   ended: Record<string, number>
-  /** Of a server that does nothing wrong, from acceptance to its answer. */
+  /** For a correct server, from acceptance to its reply. */
   healthyMs: { messages: number; median: number; most: number }
-  /** Of each delivery process and half: resident at its peak; resident and in use when the half was done and the garbage collected. */
+  /**
+   * For each delivery process and half: peak resident memory, then resident memory and memory in use after the half and a garbage
+   * collection.
+   */
   memoryMib: { peak: number; resident: number; used: number }[][]
   wrong: string[]
 }
 
-/** One of the messages, and what is told of it. */
+/** One of the messages, and its state in the API. */
 interface OneOfMany {
   id: string
-  /** In its subject, so that the peer's copy can be told from others. */
+  /** A number in the subject that identifies the copy at the peer. */
   mark: number
   to: string
   told?: EmailState
@@ -48,12 +51,12 @@ const senders = 4
 const readers = 8
 const lookEveryMs = 500
 const healthyEveryMs = 200
-/** Mail to the server that does nothing wrong; half of it much sooner, whatever else the machine does. */
+/** Limit for mail to the correct server. Half of it must arrive much sooner, under any load of the machine. */
 const healthyWithinMs = 15_000
 const healthyMedianMs = 500
 /**
- * What one process may need at its peak, and how much more may be in use after the second half than after the first:
- * some large messages of providers that are left alone may lie ready. A leak of 10 KB for each message would be more.
+ * Limits for one process: its peak, and the growth of memory in use from the end of the first half to the end of the second. The growth
+ * allows for some large messages of providers in backoff. A leak of 10 KB for each message would exceed it.
  */
 const maxPeakMib = 700
 const maxGrownMib = 64
@@ -74,7 +77,7 @@ export async function runMixed(running: Running, wish: MixedWish): Promise<Mixed
   const cases: ManyAtOne[] = []
   const inOrder = chance.shuffled(wish.rows)
   for (let nth = 0; nth < wish.peers; nth++) {
-    // Each row once, where there are enough peers, then any.
+    // Each row once if there are enough peers, then random rows.
     const row = inOrder[nth] ?? chance.pick(wish.rows)
     if (row) cases.push({ ...closing.use(await outside.add(row)), emails: [] })
   }
@@ -107,7 +110,7 @@ export async function runMixed(running: Running, wish: MixedWish): Promise<Mixed
   }
 }
 
-/** What has become of each email, as the API tells it. */
+/** Reads the state of each email from the API. */
 async function readAll({ call }: Running, cases: readonly ManyAtOne[]): Promise<void> {
   const left = cases.flatMap((one) => one.emails)
   const reader = async () => {
@@ -139,7 +142,7 @@ const secondsSince = (ms: number) => Math.round((performance.now() - ms) / 1000)
 const countBy = (names: readonly string[]) =>
   Object.fromEntries([...Map.groupBy(names, (one) => one)].map(([name, some]) => [name, some.length]))
 
-/** One email for each entry, to a recipient of its own, so that none is suppressed by the fate of another. */
+/** Sends one email for each entry, each to its own recipient, so that no recipient is suppressed because of another email. */
 async function sendAll({ call }: Running, jobs: readonly ManyAtOne[], newMark: () => number): Promise<void> {
   const made = jobs.map(({ row, place, emails }) => {
     const names = recipientsOf(row)
@@ -172,7 +175,7 @@ async function sendAll({ call }: Running, jobs: readonly ManyAtOne[], newMark: (
   await Promise.all(Array.from({ length: senders }, sender))
 }
 
-/** Until nothing waits but the mail of providers that are left alone, each of which was asked. */
+/** Waits until only the mail of providers in backoff is queued and each of these providers has been tried. */
 async function untilDone(
   { db, deliveries }: Running,
   cases: readonly ManyAtOne[],
@@ -199,7 +202,7 @@ async function untilDone(
   }
 }
 
-/** One message after the other, a little apart, to a server that does nothing wrong. */
+/** Sends one message after the other, with short pauses, to a correct server. */
 function startHealthy({ call, outside: { healthy } }: Running) {
   const took: number[] = []
   const ending = new AbortController()

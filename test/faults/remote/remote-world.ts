@@ -1,4 +1,4 @@
-/** The outside for rows of the table: DNS, a peer for each row at an address of its own, and a server that does nothing wrong. */
+/** The external world for rows of the table: DNS, a peer for each row at its own address, and a correct server. */
 import { connect } from 'node:net'
 import { startBlackHole } from '../../support/black-hole.ts'
 import { startThreadedDns } from '../../support/dns-thread.ts'
@@ -7,7 +7,7 @@ import { startMisbehavingPeer } from '../../support/misbehaving-peer.ts'
 import type { Place, Row } from './row-type.ts'
 import type { PeerCounters } from './verdict.ts'
 
-/** A row and who plays it. */
+/** A row and the peer that plays it. */
 export interface Case extends PeerCounters, AsyncDisposable {
   row: Row
   place: Place
@@ -16,9 +16,9 @@ export interface Case extends PeerCounters, AsyncDisposable {
 export interface Outside extends AsyncDisposable {
   /** At healthy.example. */
   readonly healthy: FakeMx
-  /** What a service must be told to find its way in this world. */
+  /** The settings with which a service reaches this world. */
   readonly settings: Record<string, string>
-  /** A peer that plays the row, for a domain of its own. */
+  /** Adds a peer that plays the row, for its own domain. */
   add(row: Row): Promise<Case>
 }
 

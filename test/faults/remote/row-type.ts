@@ -1,23 +1,23 @@
-/** What a row of the table of remote misbehaviours is, and how its peer is given. */
+/** The type of a row in the table of remote misbehaviours, and of its peer. */
 import type { FakeMxOptions } from '../../support/fake-mx.ts'
 import type { Misbehaviour } from '../../support/misbehaving-peer.ts'
 import type { TestDns, Zones } from '../../support/test-dns.ts'
 import type { Limit } from './time-limits.ts'
 
-/** `sent`, or the status with its classification and, where DNS or SMTP gave or would give one, the enhanced code: `softfail dns_error 4.4.3`. */
+/** `sent`, or the status with its classification. An enhanced code follows if DNS or SMTP gives one: `softfail dns_error 4.4.3`. */
 export type Attempts = readonly string[]
 
 export interface Place {
-  /** The recipient's domain. */
+  /** The recipient domain. */
   domain: string
-  /** Of the row's peer. */
+  /** The address of the row's peer. */
   ip: string
-  /** Nobody is there. */
+  /** An address without a server. */
   deadIp: string
-  /** Takes connections no further than to the kernel's queue, or not even there. */
+  /** Accepts connections only into the kernel's queue, or not at all. */
   blackHoleIp: string
   blackHole6: string
-  /** Greets with 554, and with 421. */
+  /** Servers that greet with 554 and with 421. */
   unwelcomeIp: string
   busyIp: string
 }
@@ -25,43 +25,43 @@ export interface Place {
 export type PeerOf = { fake: FakeMxOptions } | { rude: Misbehaviour }
 
 export interface Row {
-  /** What the outside does. */
+  /** The misbehaviour. */
   name: string
-  /** Its records; usually one MX that points at the peer. */
+  /** Its DNS records; usually one MX that points at the peer. */
   dns?: (place: Place) => Zones
   prepare?: (dns: Pick<TestDns, 'set' | 'fail'>, place: Place) => void
-  /** Absent: a server that does nothing wrong; `nobody`: none; a function: made anew for each that plays it, because it remembers. */
+  /** Absent: a correct server. `nobody`: no server. A function: called for each peer that plays the row, because the script has state. */
   peer?: PeerOf | (() => PeerOf) | 'nobody'
-  /** Local parts; one recipient `ann` when not said. */
+  /** Local parts; one recipient `ann` by default. */
   to?: readonly string[]
   message?: { text?: string; fileOctets?: number }
-  /** Of the only recipient, or by local part: its attempts until it is final, or until the provider is left alone. */
+  /** For the only recipient, or by local part: the attempts until the email is final, or until the provider is backed off. */
   comesTo: Attempts | Record<string, Attempts>
-  /** Limits of time that each attempt uses up. */
+  /** Timeouts that each attempt uses up. */
   waits?: readonly Limit[]
-  /** What the peer itself takes for an attempt. */
+  /** The time that the peer itself adds to an attempt. */
   slowMs?: number
-  /** What is said is of us, not of the mail: one email tells it, and others wait untried until the provider is asked again. */
+  /** The reply concerns Postrider and not the message: one email is attempted, and the others wait until the provider is tried again. */
   othersWait?: true
-  /** What is refused is our speed: the rest goes at a pace learnt from it, which may be a message a minute. */
+  /** The peer refuses the sending rate: the rest goes at a rate learned from the refusals, possibly one message a minute. */
   isRateLimited?: true
-  /** What emails come to besides, where many go to one peer, because it counts connections or is known from the one before. */
+  /** Other possible results when many emails go to one peer, because it counts connections or is known from an earlier email. */
   amongMany?: readonly Attempts[]
-  /** So many of them at most come to what one alone comes to. */
+  /** At most this many emails have the result of an email alone. */
   maxAmongMany?: number
-  /** Connections to the peer at most; what a server may count. */
+  /** Most connections to the peer, if it matters to the server. */
   maxConnections?: number
-  /** Messages that the peer took. */
+  /** Number of messages that the peer took. */
   taken?: number
-  /** What the attempt that was sent says of TLS. */
+  /** TLS state of the attempt that was sent. */
   secure?: boolean
-  /** Each attempt's outcome is unknown, which is shown as `softfail` even where it was the last (contract 7.8). */
+  /** The outcome of each attempt is unknown. It is shown as `softfail` even if it was the last (contract 7.8). */
   outcomeUnknown?: true
-  /** The email's status at the end, where the last attempt's is another. */
+  /** The final status of the email, if it differs from that of the last attempt. */
   ends?: string
-  /** Anything else of what the peer took. */
+  /** Further checks of the messages that the peer took. */
   look?: (taken: readonly { from: string; content: string }[]) => void
 }
 
-/** Twice the same, the second time for good: the test's schedule has two attempts. */
+/** The same failure twice, the second time permanent: the test's schedule has two attempts. */
 export const untilGivenUp = (why: string): Attempts => [`softfail ${why}`, `hardfail ${why}`]

@@ -1,15 +1,15 @@
-/** Mail for the rows of the table, over the API, and what the API tells of it. */
+/** Sends mail for the rows of the table over the API, and reads its state. */
 
 import type { Row } from './row-type.ts'
 import { type EmailState, expectedOf } from './verdict.ts'
 
-/** The API of a service: asks, and gives the data of the answer or throws. */
+/** Calls the API of a service. Returns the data of the response or throws. */
 export type Call = (method: 'GET' | 'POST', path: string, body?: object) => Promise<unknown>
 
 const sender = 'shop@shop.example.com'
 export const senderDomain = 'shop.example.com'
 
-/** Local parts of all that a row's mail goes to. */
+/** Local parts of all recipients of a row. */
 export const recipientsOf = (row: Row): readonly string[] => row.to ?? Object.keys(expectedOf(row))
 
 export function messageOf(row: Row): { subject: string; text: string; attachments: object[] } {
@@ -22,13 +22,13 @@ export function messageOf(row: Row): { subject: string; text: string; attachment
   return { subject: 'Hello', text, attachments: fileOctets === undefined ? [] : [file(fileOctets)] }
 }
 
-/** An email's id. */
+/** Returns the email's id. */
 export async function send(call: Call, to: string, message: object): Promise<string> {
   const { id } = (await call('POST', '/emails', { from: sender, to: [to], ...message })) as { id: string }
   return id
 }
 
-/** Their ids, in order. */
+/** Returns their ids, in order. */
 export async function batch(call: Call, emails: readonly object[]): Promise<string[]> {
   const { results } = (await call('POST', '/emails/batch', { from: sender, emails })) as { results: { id?: string; error?: unknown }[] }
   return results.map(({ id, error }) => {
@@ -37,7 +37,7 @@ export async function batch(call: Call, emails: readonly object[]): Promise<stri
   })
 }
 
-/** One email to each of the row's recipients, in order; each id is told as soon as it is known. */
+/** Sends one email to each of the row's recipients, in order. Calls `told` with each id as soon as it is known. */
 export async function sendRow(call: Call, row: Row, domain: string, told: (to: string, id: string) => void): Promise<void> {
   for (const to of recipientsOf(row)) told(to, await send(call, `${to}@${domain}`, messageOf(row)))
 }

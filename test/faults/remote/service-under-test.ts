@@ -1,6 +1,6 @@
 /**
- * A real service toward the outside of the table: its API and its database as a user starts them, and delivery processes of their own, whose
- * memory is measured. Linux: memory is read from /proc.
+ * Runs a real service against the external world of the table: its API and its database started as a user starts them. The delivery
+ * processes are separate, so that their memory can be measured. Linux only: memory is read from /proc.
  */
 import { type ChildProcess, fork } from 'node:child_process'
 import { readFile, writeFile } from 'node:fs/promises'
@@ -13,9 +13,9 @@ import type { bounds } from './time-limits.ts'
 import { maxAttempts } from './time-limits.ts'
 
 export interface DeliveryProcess {
-  /** In octets, after its garbage was collected: resident, and what of it is objects and buffers in use. Begins a new peak. */
+  /** Returns resident memory and, of that, objects and buffers in use, in octets after a garbage collection. Starts a new peak. */
   settle(): Promise<{ resident: number; used: number }>
-  /** The most that was resident at a time since then. */
+  /** The highest resident memory since then. */
   peak(): Promise<number>
   readonly hasEnded: boolean
 }
@@ -23,10 +23,10 @@ export interface DeliveryProcess {
 export interface Running extends AsyncDisposable {
   outside: Outside
   call: Call
-  /** For looking only. */
+  /** For reading only. */
   db: Db
   deliveries: readonly DeliveryProcess[]
-  /** What the processes wrote into their logs; they are quiet while all is well. */
+  /** The logs of the processes, which are empty in normal operation. */
   log: () => string
 }
 
@@ -115,10 +115,10 @@ function processOf(child: ChildProcess): DeliveryProcess {
   return {
     async settle() {
       const collected = answerOf(child)
-      // Where it cannot be told any more it has ended, which the answer says.
+      // If the message cannot be sent, the process has ended, as the result shows.
       child.send('collect', () => {})
       const used = Number(await collected)
-      // proc(5), clear_refs: 5 makes the peak what is resident now.
+      // proc(5), clear_refs: 5 resets the peak to the current resident memory.
       await writeFile(`/proc/${child.pid}/clear_refs`, '5')
       return { resident: await read('VmRSS'), used }
     },

@@ -1,4 +1,4 @@
-/** What goes wrong from MAIL to QUIT. */
+/** Misbehaviours between MAIL and QUIT. */
 import assert from 'node:assert/strict'
 import type { Socket } from 'node:net'
 import type { FakeMxOptions, MxAnswer, MxEvent } from '../../support/fake-mx.ts'
@@ -6,7 +6,7 @@ import { dripping, hangUp, type Misbehaviour, pouring, silent } from '../../supp
 import { type PeerOf, type Row, untilGivenUp } from './row-type.ts'
 
 const script = (answer: (event: MxEvent) => MxAnswer, options: FakeMxOptions = {}): PeerOf => ({ fake: { ...options, script: answer } })
-/** One stage is answered so, every time. */
+/** Gives this reply at one stage, every time. */
 const at = (stage: MxEvent['stage'], reply: MxAnswer) => script((event) => (event.stage === stage ? reply : undefined))
 const row = (name: string, peer: Exclude<Row['peer'], undefined>, comesTo: Row['comesTo'], more: Partial<Row> = {}): Row => ({
   name,
@@ -16,12 +16,12 @@ const row = (name: string, peer: Exclude<Row['peer'], undefined>, comesTo: Row['
 })
 const rude = (name: string, how: Misbehaviour, comesTo: Row['comesTo'], more: Partial<Row> = {}): Row =>
   row(name, { rude: how }, comesTo, more)
-/** Nothing more is read: a message that is too large for the network cannot come to its end before we have seen what is poured. */
+/** Stops reading, so that a message larger than the network buffers cannot end before Postrider has seen the poured octets. */
 const pouringOnly = (text: string) => (socket: Socket) => {
   socket.pause()
   pouring(text)(socket)
 }
-/** Each recipient that `isMeant` is refused so the first time that it is named. */
+/** Refuses each recipient that `isMeant` accepts the first time it is named. */
 const firstTime = (reply: string, isMeant: (address: string) => boolean) => () => {
   const named = new Set<string>()
   return script(({ stage, argument }) => {
@@ -30,14 +30,14 @@ const firstTime = (reply: string, isMeant: (address: string) => boolean) => () =
     return reply
   })
 }
-/** `ann` of ann@one.example and of ann.17@one.example. */
+/** `ann` for ann@one.example and ann.17@one.example. */
 const nameOf = (address: string) => address.split(/[.@]/, 1)[0] ?? ''
 const large = { message: { fileOctets: 6_000_000 } }
 const unknownTwice = ['softfail connection_error', 'softfail connection_error']
 const unknown = { outcomeUnknown: true, ends: 'hardfail' } as const
 const ehloWithout = '250 rude.test\r\n'
 
-/** Each octet in a packet of its own. */
+/** Each octet in its own packet. */
 const octetByOctet = (text: string) => (socket: Socket) => {
   if (text !== '' && socket.writable) socket.write(text.slice(0, 1), () => setImmediate(() => octetByOctet(text.slice(1))(socket)))
 }
@@ -181,7 +181,7 @@ const pipelining: Row[] = [
   }),
   rude('endless greetings', { connect: '220 x\r\n'.repeat(20) }, untilGivenUp('protocol_error')),
   rude('greeting after the reply to the final dot', { dot: '250 ok\r\n220 again\r\n' }, ['sent'], { maxConnections: 1 }),
-  // The second one comes when the message is on its way.
+  // The second reply arrives while the message is being sent.
   rude('354 twice', { EHLO: ehloWithout, DATA: '354 go\r\n354 go\r\n' }, unknownTwice, unknown),
   rude('250 to DATA', { DATA: '250 ok\r\n' }, untilGivenUp('protocol_error'), { taken: 0 }),
   row(
@@ -251,7 +251,7 @@ const habits: Row[] = [
     'third connection closed at its greeting',
     script(({ stage, session }) => (stage === 'connect' && session === 3 ? { close: true } : undefined)),
     many,
-    // Where it is the only one of a process, all that waits there fails with it.
+    // If this is the only connection of a process, all mail waiting for it fails with it.
     { to: Object.keys(many), taken: 5, amongMany: [['softfail connection_error', 'sent']] },
   ),
   row(

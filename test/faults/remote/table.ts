@@ -1,4 +1,4 @@
-/** The table of remote misbehaviours, in the order of a conversation. */
+/** The table of remote misbehaviours, in the order of an SMTP session. */
 
 import { connectRows } from './connect-phase.ts'
 import { dnsRows } from './dns.ts'

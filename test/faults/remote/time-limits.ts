@@ -1,4 +1,4 @@
-/** The limits of time that the table is run with: shorter than in life, in the same order; and what follows from them for a row alone. */
+/** The timeouts with which the table is run: shorter than in production, in the same order. Also derives the limits for a row alone. */
 
 import type { Row } from './row-type.ts'
 import { expectedOf } from './verdict.ts'
@@ -9,7 +9,7 @@ export const bounds = {
   downForMs: 500,
 }
 
-/** Where much mail is under way, none of them may strike because the machine is busy. */
+/** Under much load, no timeout may fire only because the machine is busy. */
 export const boundsAmongMany = {
   smtp: { ...bounds.smtp, connectMs: 10_000, commandMs: 8000, dataMs: 8000 },
   dnsQueryMs: 4000,
@@ -20,16 +20,16 @@ export type Limit = keyof typeof bounds.smtp | 'dnsQueryMs'
 
 export const maxAttempts = 2
 export const retryBaseMs = 1000
-/** Longer than a destination is held to be down after a connection failed, so that a second attempt is one. */
+/** Longer than a recipient domain is backed off after a failed connection, so that the second attempt opens a connection. */
 export const retryBaseAmongManyMs = 13_000
-/** The longest wait between two attempts: 1.3 times the base, and a tenth. */
+/** The longest wait between two attempts: 1.3 times the base, plus 10 %. */
 const maxRetryMs = retryBaseMs * 1.3 * 1.1
-/** For all that is no waiting: claims, look-ups, connections, transactions, on a machine that has other work. */
+/** For all work other than waiting: claims, look-ups, connections and transactions on a machine with other load. */
 const workMs = 2500
 
 const limitMs = (limit: Limit) => (limit === 'dnsQueryMs' ? bounds.dnsQueryMs : bounds.smtp[limit])
 
-/** From acceptance to the last outcome that is expected: the limits that each attempt uses up, and the waits between attempts. */
+/** Time from acceptance to the last expected outcome: the timeouts that each attempt uses up, and the waits between attempts. */
 export function withinMs(row: Row): number {
   const attempts = Math.max(...Object.values(expectedOf(row)).map((one) => one.length))
   const waits = row.waits ?? []
@@ -37,9 +37,9 @@ export function withinMs(row: Row): number {
   return attempts * (ofAttemptMs + workMs) + (attempts - 1) * maxRetryMs
 }
 
-/** By how much what is resident may grow for any row. */
+/** Allowed growth of resident memory for any row. */
 export const maxGrownOfAnyMib = 32
-/** A message on its way is held as stored, as text, as parsed, as built and as what waits for the network, perhaps for both attempts. */
+/** A message in flight is held several times: stored, as text, parsed, built, and buffered for the network, possibly for both attempts. */
 export const timesMessage = 20
 
 export const maxGrownMib = ({ message }: Row): number =>

@@ -1,4 +1,6 @@
-/** What the messages to one peer that got many came to, compared with the row: sentences about what is wrong, none when nothing is. */
+/**
+ * Compares the results of many messages to one peer with the row. Returns a sentence for each deviation; an empty list means no deviation.
+ */
 
 import type { Attempts, Row } from './row-type.ts'
 import { maxAttempts } from './time-limits.ts'
@@ -11,7 +13,7 @@ interface OneOfMany {
   told?: EmailState
 }
 
-/** Emails to the peer may wait untried, because another has told why. */
+/** Emails to the peer may wait without an attempt, because another email has already shown the reason. */
 export const mayWait = (row: Row): boolean => row.othersWait === true || isLeftAlone(row)
 
 export function wrongAmongMany(row: Row, emails: readonly OneOfMany[]): string[] {
@@ -37,21 +39,21 @@ export function wrongAmongMany(row: Row, emails: readonly OneOfMany[]): string[]
   return wrong
 }
 
-/** Put off first, because the connection made for another email was refused; then its own attempts, as those of an email alone. */
+/** Matches an email that was deferred first because another email's connection was refused, and then had the attempts of an email alone. */
 function isNotOffered(attempts: Attempts, wanted: Attempts): boolean {
   const own = attempts.slice(attempts.findIndex((one) => one !== 'softfail connection_error'))
   return own.length < attempts.length && own.join() === continued(wanted).slice(-own.length).join()
 }
 
-/** An attempt of unknown outcome is shown as a softfail even where it is the last. */
+/** An attempt with unknown outcome is shown as a softfail even if it is the last. */
 const endOf = ({ deliveries }: EmailState) => {
   const last = deliveries.at(-1)
   return last?.outcomeUnknown && deliveries.length === maxAttempts ? 'hardfail' : (last?.status ?? 'pending')
 }
 
 /**
- * The attempts are those of an email alone. What is sent right behind an email at which the peer breaks the connection goes over another
- * connection, once; when that breaks too, its own attempt ended with the connection, and nothing else is known of it.
+ * Matches the attempts of an email alone. If the peer breaks the connection at one email, the email sent right behind it is retried once
+ * over another connection. If that breaks too, its attempt ends as a connection error without further detail.
  */
 function isSame(row: Row, attempts: Attempts, wanted: Attempts): boolean {
   const isBroken = (one: string) => /^(softfail|hardfail) (protocol|connection)_error$/.test(one)
@@ -62,16 +64,16 @@ function isSame(row: Row, attempts: Attempts, wanted: Attempts): boolean {
   )
 }
 
-/** Where the outcome of one alone is unknown, that of one that was not sent is known. */
+/** An email alone may have an unknown outcome; the outcome of an email that was not sent is known. */
 const statusFits = (row: Row, one: string, wanted: string) => row.outcomeUnknown === true || one.split(' ')[0] === wanted.split(' ')[0]
 
-/** What follows when a provider that was left alone is asked again in vain. */
+/** Adds the next attempt: a provider that was backed off is tried again without success. */
 const continued = (wanted: Attempts): Attempts =>
   wanted.at(-1)?.startsWith('softfail') ? [...wanted, (wanted.at(-1) ?? '').replace('softfail', 'hardfail')] : wanted
 
 const isBeginning = (attempts: Attempts, of: Attempts) => attempts.every((one, at) => of[at] === one)
 
-/** What was sent arrived, and more often only if an attempt's outcome was unknown. */
+/** A sent email has arrived. It has arrived more than once only if the outcome of an attempt was unknown. */
 export function wrongWithTaken(emails: readonly OneOfMany[], peer: PeerCounters): string[] {
   const wrong: string[] = []
   const copies = new Map<number, number>()

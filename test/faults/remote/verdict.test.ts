@@ -1,4 +1,4 @@
-/** The judges of remote misbehaviours notice: each kind of difference from the table is told. */
+/** Tests the judges of remote misbehaviours: they report each kind of deviation from the table. */
 import { expect, test } from 'vitest'
 import { document } from './misbehaviours-document.ts'
 import { type Row, untilGivenUp } from './row-type.ts'

@@ -1,4 +1,7 @@
-/** What the API tells of an email, or a peer of what it was given, compared with the row: sentences about what is wrong, none when nothing is. */
+/**
+ * Compares an email as the API reports it, or the messages that a peer received, with the row. Returns a sentence for each deviation; an
+ * empty list means no deviation.
+ */
 import type { Attempts, Row } from './row-type.ts'
 
 interface Delivery {
@@ -10,7 +13,7 @@ interface Delivery {
   outcomeUnknown?: boolean
 }
 
-/** As `GET /v1/emails/{id}?expand=deliveries` has it. */
+/** The form of `GET /v1/emails/{id}?expand=deliveries`. */
 export interface EmailState {
   status: string
   timestamp: number
@@ -22,23 +25,23 @@ export interface ReceivedMessage {
   content: string
 }
 
-/** What a peer has seen so far. */
+/** The observations of a peer so far. */
 export interface PeerCounters {
   connections(): number
   taken(): ReceivedMessage[]
-  /** Octets it gave to the network. */
+  /** Octets that the peer passed to the network. */
   written(): number
-  /** Each message that it said 250 to is among those taken. */
+  /** `taken` contains every message that the peer answered with 250. */
   keepsAll: boolean
 }
 
-/** What the kernel keeps on its way is not ours to bound. */
+/** Postrider cannot limit the octets that the kernel buffers on the way. */
 const maxWritten = 50_000_000
 
 export const expectedOf = ({ comesTo }: Row): Record<string, Attempts> =>
   Array.isArray(comesTo) ? { ann: comesTo } : (comesTo as Record<string, Attempts>)
 
-/** The provider is not asked again for longer than anybody waits for here. */
+/** The backoff of the provider is longer than any test waits. */
 export const isLeftAlone = (row: Row): boolean =>
   !row.ends && Object.values(expectedOf(row)).some((one) => one.at(-1)?.startsWith('softfail'))
 
@@ -47,13 +50,13 @@ export const attemptsOf = ({ deliveries }: EmailState): string[] =>
     status === 'sent' ? 'sent' : [status, classification, smtpEnhancedCode].filter((one) => one !== null).join(' '),
   )
 
-/** The status that goes with the last of the attempts. */
+/** The status that belongs to the last attempt. */
 const endOf = (row: Row, attempts: Attempts) => row.ends ?? attempts.at(-1)?.split(' ')[0]
 
 export function wrongWithEmail(row: Row, wanted: Attempts, told: EmailState): string[] {
   const wrong: string[] = []
   const all = attemptsOf(told)
-  // A provider that is left alone may be asked again before we look.
+  // A provider in backoff may be tried again before the test reads the email.
   const attempts = isLeftAlone(row) ? all.slice(0, wanted.length) : all
   if (attempts.join() !== wanted.join()) wrong.push(`came to ${attempts.join(', then ') || 'nothing'} instead of ${wanted.join(', then ')}`)
   else if (all.length === wanted.length && told.status !== endOf(row, wanted))
@@ -62,13 +65,13 @@ export function wrongWithEmail(row: Row, wanted: Attempts, told: EmailState): st
   return [...wrong, ...wrongWithTls(row, told)]
 }
 
-/** What the last attempt says of TLS, in a row that is about it. */
+/** Checks the TLS details of the last attempt, in a row about TLS. */
 export function wrongWithTls({ secure }: Row, { deliveries }: EmailState): string[] {
   const last = deliveries.at(-1)
   return secure === undefined || !last || last.sentWithSsl === secure ? [] : [`was sent ${secure ? 'in the clear' : 'over TLS'}`]
 }
 
-/** Of a peer that one mail for each recipient of the row has gone to. */
+/** For a peer that was sent one email for each recipient of the row. */
 export function wrongWithPeer(row: Row, peer: PeerCounters): string[] {
   const wrong: string[] = []
   const { maxConnections, taken } = row
@@ -84,7 +87,7 @@ export function wrongWithPeer(row: Row, peer: PeerCounters): string[] {
   return wrong
 }
 
-/** Errors in the logs of the processes; what they only warn of is part of the behaviour. */
+/** Returns the errors in the logs of the processes; warnings are part of the behaviour. */
 export const complaints = (log: string): string[] =>
   log
     .split('\n')

@@ -1,4 +1,4 @@
-/** Answers of others' name servers, and the policy that a domain's web server shows. */
+/** Responses of external name servers, and the policy published by a domain's web server. */
 import { systemClock } from '#base'
 import { checkDomain } from '#domains'
 import { type DnsAnswer, daneComplaint, fetchStsPolicy, findRoute, findStsId, isListedMx, openGuard, type Resolver, usableTlsa } from '#net'
@@ -15,7 +15,7 @@ const resolver = (given: Partial<Resolver>): Resolver => {
   const none = async (): Promise<{ kind: 'none' }> => ({ kind: 'none' })
   return { mx: none, addresses: none, txt: none, cname: none, ptr: none, ...given }
 }
-/** As many records as the resolver gives on. */
+/** The resolver returns at most this many records. */
 const linesOf = (octets: Buffer) => octets.toString('latin1').split('\n').slice(0, 100)
 
 const head = '\0\x01\x81\x80\0\x01\xff\xff\0\0\0\0'

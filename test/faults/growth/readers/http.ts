@@ -1,4 +1,4 @@
-/** Requests: bodies, query strings, cookies, headers, paths and tokens, and answers of others' web servers. */
+/** HTTP input: requests with their bodies, query strings, cookies, headers, paths and tokens, and responses of external web servers. */
 import { fastify } from 'fastify'
 import { emailIdTimeMs, networkOf, openSecrets, systemRandom } from '#base'
 import { openGuard } from '#net'
@@ -24,9 +24,9 @@ import { openZone, readPeriod } from '../../../../src/usage/calendar-periods.ts'
 import { readRetryAfter } from '../../../../src/webhooks/retry-schedule.ts'
 import { type Reader, reader } from '../reader.ts'
 
-/** Of a header, or of all of them (Node's limit). */
+/** Limit for one header and for all headers together (Node's limit). */
 const maxHeaders = 16_384
-/** Of a URL in a token. */
+/** Limit for the URL in a token. */
 const maxTrackedUrl = 2000
 const maxBody = 67_108_864
 
@@ -34,12 +34,12 @@ const tokens = openTokens(openSecrets('0123456789abcdef0123456789abcdef', system
 const token = tokens.make({ kind: 'click', tenantId: 'main'.padEnd(25, '0'), emailId: '0'.repeat(22), url: 'https://a.example/' })
 
 const bodies = routes.flatMap(({ name, body }) => (body ? [{ name, problemsOf: compileSchema(body) }] : []))
-/** The widest there are. */
+/** The endpoint with the highest limits. */
 const bounds = boundsOf(routes.find(({ name }) => name === 'emails.sendBatch'))
 const utc = openZone('UTC')
 const queries = routes.flatMap(({ query }) => (query ? [queryReader(query)] : []))
 
-/** What makes a query string into parameters. */
+/** The parser that turns a query string into parameters. */
 const parsing = fastify()
 parsing.get('/', async ({ query }) => ({ query }))
 

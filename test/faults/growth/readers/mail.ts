@@ -1,4 +1,4 @@
-/** Messages and what stands in them: parts, fields, addresses, html. Tenants write them, and strangers whose mail comes back. */
+/** Messages and their contents: parts, fields, addresses, HTML. Tenants write them, and so do strangers whose mail bounces. */
 import { openSecrets, systemRandom } from '#base'
 import {
   changeHtml,

@@ -1,4 +1,4 @@
-/** What comes back by mail: reports of every kind, and the marks and signatures in them. */
+/** Incoming reports of every kind, with their trace headers and signatures. */
 import { openSecrets, systemClock, systemRandom } from '#base'
 import { classify, readReport } from '#bounces'
 import { unjudged, verifySignatures } from '#dkim'

@@ -1,4 +1,4 @@
-/** SMTP, from both sides: what a client sends to our listeners, and what the servers answer that we send to. */
+/** SMTP from both sides: commands that clients send to the listeners, and replies of the servers that Postrider sends to. */
 import type { SMTPConnection } from 'smtp-server/lib/smtp-connection.js'
 import { SMTPConnection as Connection } from 'smtp-server/lib/smtp-connection.js'
 import { classify } from '#bounces'
@@ -12,7 +12,7 @@ import { type Reader, reader } from '../reader.ts'
 
 const maxMessage = 26_214_400
 const maxCommand = 16_384
-/** As the network cuts what comes. */
+/** Size of the pieces in which the network delivers a stream. */
 const packetOctets = 1_448
 
 const parser = Object.assign(Object.create(Connection.prototype) as SMTPConnection, {
