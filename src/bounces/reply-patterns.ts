@@ -1,37 +1,34 @@
 /**
- * Word patterns, one on each line, matched all at once. Only patterns whose first word occurs are tried, and each looks a limited number
- * of words ahead, so that no text is slow. The patterns are not compiled to regular expressions, which took a fifth of a second.
+ * Word patterns, matched all at once. Only patterns whose first word occurs are tried, and each looks a limited number of words ahead in a
+ * limited number of ways, so that no text is slow. The patterns are not compiled to regular expressions, which took a fifth of a second.
  */
 import { fold } from './reply-words.ts'
 
 /** A word, or its beginning and end. */
 type Word = string | { begins: string; ends: string }
 type Element = { kind: 'one of'; phrases: Phrases; mayLack: boolean } | { kind: 'gap'; mostWords: number }
-type Pattern = readonly Element[]
+export type Pattern = readonly Element[]
 /** By first word; patterns that begin with `word*` by its first letters and the star. */
 type Phrases = ReadonlyMap<string, readonly (readonly Word[])[]>
 
 const starLetters = 2
 const nearWords = 2
 const farWords = 6
+/** Ways to place one pattern from one word. It limits the time for any text. */
+const mostWays = 64
 
 export interface Patterns {
   /** The indexes of the lists given to `patternsOf` that have a pattern in these words. */
   foundIn(words: readonly string[]): ReadonlySet<number>
 }
 
-/**
- * `lists` contains patterns, one on each line. In a pattern, a word matches itself; `word*` every word that begins so; `{name}` one of the
- * words of that name; `(a|b c)` one of these; `[a|b]` one of these or an empty text; `~` at most two words, `..` at most six, within a
- * sentence.
- */
-export function patternsOf(lists: readonly (string | undefined)[], names: Readonly<Record<string, string>>): Patterns {
+/** One list of patterns for each rule. */
+export function patternsOf(lists: readonly (readonly Pattern[])[]): Patterns {
   const byFirst = new Map<string, { list: number; pattern: Pattern }[]>()
-  for (const [list, lines] of lists.entries()) {
-    for (const line of (lines ?? '').split('\n').filter((one) => one.trim() !== '')) {
-      const pattern = patternOf(line, names)
+  for (const [list, patterns] of lists.entries()) {
+    for (const pattern of patterns) {
       const [first] = pattern
-      if (first?.kind !== 'one of' || first.mayLack) throw new Error(`a pattern begins with a word that must be there: ${line.trim()}`)
+      if (first?.kind !== 'one of') continue
       for (const key of first.phrases.keys()) byFirst.set(key, [...(byFirst.get(key) ?? []), { list, pattern }])
     }
   }
@@ -81,26 +78,41 @@ const isPhrase = (phrase: readonly Word[], words: readonly string[], at: number)
     return word?.startsWith(one.begins) === true && word.endsWith(one.ends) && word.length >= one.begins.length + one.ends.length
   })
 
-const patternOf = (line: string, names: Readonly<Record<string, string>>): Pattern =>
-  (line.match(/\([^)]*\)|\[[^\]]*\]|\{[^}]*\}|[^\s([{]+/g) ?? []).map((token): Element => {
+const elements = /\([^()[\]{}]*\)|\[[^()[\]{}]*\]|\{[^()[\]{}|]*\}|[^\s()[\]{}|]+/g
+
+/**
+ * In a pattern, a word matches itself; `word*` every word that begins so; `{name}` one of the words of that name; `(a|b c)` one of these;
+ * `[a|b]` one of these or an empty text; `~` at most two words, `..` at most six, within a sentence. Throws if the pattern is invalid.
+ */
+export function parsePattern(text: string, names: ReadonlyMap<string, string>): Pattern {
+  if (text.replace(elements, '').trim() !== '') throw new Error('brackets or bars do not match')
+  const pattern = (text.match(elements) ?? []).map((token): Element => {
     const inside = token.slice(1, -1)
     if (token === '..') return { kind: 'gap', mostWords: farWords }
     if (token === '~') return { kind: 'gap', mostWords: nearWords }
     if (token.startsWith('(')) return oneOf(inside, false)
     if (token.startsWith('[')) return oneOf(inside, true)
     if (!token.startsWith('{')) return oneOf(token, false)
-    const words = names[inside]
-    if (words === undefined) throw new Error(`no words are named ${token}`)
+    const words = names.get(inside)
+    if (words === undefined) throw new Error(`no synonyms are named ${token}`)
     return oneOf(words, false)
   })
+  const [first] = pattern
+  if (first?.kind !== 'one of' || first.mayLack) throw new Error('a pattern begins with a word that must be present')
+  const ways = pattern.reduce((product, one) => product * (one.kind === 'gap' ? one.mostWords + 1 : one.mayLack ? 2 : 1), 1)
+  if (ways > mostWays) throw new Error(`too many "..", "~" and "[…]": ${ways} ways to match, at most ${mostWays}`)
+  return pattern
+}
 
 function oneOf(alternatives: string, mayLack: boolean): Element {
   const phrases = new Map<string, (readonly Word[])[]>()
   for (const alternative of alternatives.split('|')) {
     const phrase = fold(alternative).trim().split(/\s+/).map(wordOf)
     const [first] = phrase
+    if (first === '') throw new Error('a choice is empty')
     const key = typeof first === 'object' ? starred(first.begins) : (first ?? '')
-    if (typeof first === 'object' && first.begins.length < starLetters) throw new Error(`too short to look for: ${alternative}`)
+    if (typeof first === 'object' && first.begins.length < starLetters)
+      throw new Error(`fewer than ${starLetters} letters before the star: ${alternative.trim()}`)
     phrases.set(key, [...(phrases.get(key) ?? []), phrase])
   }
   return { kind: 'one of', phrases, mayLack }

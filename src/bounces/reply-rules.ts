@@ -1,22 +1,95 @@
 /**
- * The classification rules for replies, as data: the first rule whose conditions all hold decides. Rules for single providers come first,
- * then rules by wording, because servers send wrong codes; rules by code come last. Rules about Postrider's reputation precede those about
- * the recipient, who must not be suppressed for it. test/corpus/replies/ tests the rules.
+ * The classification rules for replies, from the files in rules/: the first rule whose conditions all hold decides. The files are read once,
+ * at the start; an invalid rule stops it. test/corpus/replies/ tests the rules.
  */
-import type { ReplyRule } from './reply-rule.ts'
-import { rulesOfCodes } from './rules-codes.ts'
-import { rulesOfContent } from './rules-content.ts'
-import { rulesOfProviders } from './rules-providers.ts'
-import { rulesOfRecipients } from './rules-recipient.ts'
-import { rulesOfSenders } from './rules-sender.ts'
+import { type ClassificationName, classificationNames, type Fault, faults } from './classifications.ts'
+import { type Pattern, parsePattern } from './reply-patterns.ts'
+import { checkFields, type Entry, entriesOf, identifiedOf, oneOf, readRuleFile, refuse, textsOf } from './rule-files.ts'
+
+/** All given conditions must hold; of a list, one member. */
+export interface ReplyRule {
+  classification: ClassificationName
+  fault: Fault
+  /** One of these, in lower case, must occur in the unchanged reply: it identifies the author. */
+  marks?: readonly string[]
+  text?: readonly Pattern[]
+  /** The enhanced code without its class: `1.1` for 4.1.1 and 5.1.1 (RFC 3463 and the IANA's list); `7.*` for all that begin so. */
+  subjects?: readonly string[]
+  codes?: readonly number[]
+  replies?: 'temporary' | 'permanent'
+}
+
+export type Synonyms = ReadonlyMap<string, string>
+
+export function parseSynonyms(file: Entry): Synonyms {
+  checkFields(file, ['synonyms'])
+  return new Map(
+    identifiedOf(file, 'synonyms', new Set()).map((synonym) => {
+      checkFields(synonym, ['id', 'words'])
+      return [synonym.id, textsOf(synonym, 'words').join('|')]
+    }),
+  )
+}
+
+/** The rules of these files, in their order. */
+export function parseRules(files: readonly Entry[], synonyms: Synonyms): readonly ReplyRule[] {
+  const ids = new Set<string>()
+  const rules = new Map<string, ReplyRule>()
+  for (const file of files) {
+    checkFields(file, ['groups'])
+    for (const group of entriesOf(file, 'groups')) {
+      checkFields(group, ['rules'])
+      for (const rule of identifiedOf(group, 'rules', ids)) rules.set(rule.id, ruleOf(rule, synonyms, rules))
+    }
+  }
+  return [...rules.values()]
+}
+
+const conditions = ['marks', 'text', 'textOf', 'subjects', 'codes', 'replies']
+
+function ruleOf(entry: Entry, synonyms: Synonyms, before: ReadonlyMap<string, ReplyRule>): ReplyRule {
+  const { at, fields } = entry
+  checkFields(entry, ['id', 'classification', 'fault', ...conditions])
+  if (!conditions.some((name) => fields[name] !== undefined)) refuse(at, `no condition: one of ${conditions.join(', ')}`)
+  return {
+    classification: oneOf(entry, 'classification', classificationNames),
+    fault: oneOf(entry, 'fault', faults),
+    ...(fields.marks !== undefined && { marks: matching(entry, 'marks', /^[^\p{Lu}]+$/u) }),
+    ...(fields.text !== undefined && { text: textsOf(entry, 'text').map((text) => patternOf(at, text, synonyms)) }),
+    ...(fields.textOf !== undefined && { text: textOf(entry, before) }),
+    ...(fields.subjects !== undefined && { subjects: matching(entry, 'subjects', /^\d{1,3}\.(?:\d{1,3}|\*)$/) }),
+    ...(fields.codes !== undefined && { codes: codesOf(entry) }),
+    ...(fields.replies !== undefined && { replies: oneOf(entry, 'replies', ['temporary', 'permanent']) }),
+  }
+}
+
+function patternOf(at: string, text: string, synonyms: Synonyms): Pattern {
+  try {
+    return parsePattern(text, synonyms)
+  } catch (error) {
+    return refuse(at, `invalid pattern "${text}": ${(error as Error).message}`)
+  }
+}
+
+function textOf({ at, fields }: Entry, before: ReadonlyMap<string, ReplyRule>): readonly Pattern[] {
+  if (fields.text !== undefined) refuse(at, '"text" and "textOf" exclude each other')
+  return before.get(String(fields.textOf))?.text ?? refuse(at, `no earlier rule "${fields.textOf}" with a text`)
+}
+
+const matching = (entry: Entry, field: string, form: RegExp) =>
+  textsOf(entry, field).map((one) => (form.test(one) ? one : refuse(entry.at, `invalid value "${one}" in "${field}"`)))
+
+function codesOf({ at, fields: { codes } }: Entry): readonly number[] {
+  const isCodes = Array.isArray(codes) && codes.length > 0 && codes.every((one) => Number.isInteger(one) && one >= 400 && one <= 599)
+  return isCodes ? codes : refuse(at, '"codes" is not a list of reply codes from 400 to 599')
+}
+
+const order = readRuleFile('order.json')
+checkFields(order, ['version', 'files'])
 
 /** Increased with every change of a rule. */
-export const rulesVersion = 4
+export const rulesVersion = Number.isInteger(order.fields.version)
+  ? (order.fields.version as number)
+  : refuse(order.at, '"version" is not a whole number')
 
-export const replyRules: readonly ReplyRule[] = [
-  ...rulesOfProviders,
-  ...rulesOfSenders,
-  ...rulesOfContent,
-  ...rulesOfRecipients,
-  ...rulesOfCodes,
-]
+export const replyRules = parseRules(textsOf(order, 'files').map(readRuleFile), parseSynonyms(readRuleFile('synonyms.json')))

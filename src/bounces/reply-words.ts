@@ -2,6 +2,7 @@
  * Normalises the words of a reply for the rules: removes addresses, hosts, numbers, links, case, accents and line ends, which differ from
  * one reply to the next. Limited, and linear in the length of the text.
  */
+import { readRuleFile, textsOf } from './rule-files.ts'
 
 const plainLetters: Readonly<Record<string, string>> = { ı: 'i', ł: 'l', ø: 'o', ß: 'ss' }
 
@@ -15,13 +16,7 @@ export const fold = (text: string): string =>
     .replace(/[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}]/gu, ' $& ')
 
 /** Names of block lists in a link or host; other links and hosts are removed. */
-const lists = new Set(
-  `spamhaus spamcop sorbs barracudacentral barracudanetworks cloudmark surbl uribl uceprotect senderscore senderbase talosintelligence
-  dnsbl dnsrbl rbl rbls dnswl abusix abuseat invaluement spamrl hostkarma junkemailfilter mailspike njabl ahbl drbl rhsbl ipcheck
-  blacklist blacklists blocklist blocklists blocklisted mxrate cobion trustedsource sendersupport spameatingmonkey psbl ivmsip`.split(
-    /\s+/,
-  ),
-)
+const lists = new Set(textsOf(readRuleFile('block-lists.json'), 'words').flatMap((line) => line.split(' ')))
 const listIn = (link: string): string =>
   link
     .toLowerCase()
