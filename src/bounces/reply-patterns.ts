@@ -6,8 +6,10 @@ import { fold } from './reply-words.ts'
 
 /** A word, or its beginning and end. */
 type Word = string | { begins: string; ends: string }
-type Element = { kind: 'one of'; phrases: Phrases; mayLack: boolean } | { kind: 'gap'; mostWords: number }
+/** `ways`: the places at which the element can end, for one place at which it begins. */
+type Element = ({ kind: 'one of'; phrases: Phrases; mayLack: boolean } | { kind: 'gap'; mostWords: number }) & { ways: number }
 export type Pattern = readonly Element[]
+export type Synonyms = ReadonlyMap<string, Element>
 /** By first word; patterns that begin with `word*` by its first letters and the star. */
 type Phrases = ReadonlyMap<string, readonly (readonly Word[])[]>
 
@@ -84,25 +86,28 @@ const elements = /\([^()[\]{}]*\)|\[[^()[\]{}]*\]|\{[^()[\]{}|]*\}|[^\s()[\]{}|]
  * In a pattern, a word matches itself; `word*` every word that begins so; `{name}` one of the words of that name; `(a|b c)` one of these;
  * `[a|b]` one of these or an empty text; `~` at most two words, `..` at most six, within a sentence. Throws if the pattern is invalid.
  */
-export function parsePattern(text: string, names: ReadonlyMap<string, string>): Pattern {
+export function parsePattern(text: string, synonyms: Synonyms): Pattern {
   if (text.replace(elements, '').trim() !== '') throw new Error('brackets or bars do not match')
   const pattern = (text.match(elements) ?? []).map((token): Element => {
     const inside = token.slice(1, -1)
-    if (token === '..') return { kind: 'gap', mostWords: farWords }
-    if (token === '~') return { kind: 'gap', mostWords: nearWords }
+    if (token === '..') return { kind: 'gap', mostWords: farWords, ways: farWords + 1 }
+    if (token === '~') return { kind: 'gap', mostWords: nearWords, ways: nearWords + 1 }
     if (token.startsWith('(')) return oneOf(inside, false)
     if (token.startsWith('[')) return oneOf(inside, true)
     if (!token.startsWith('{')) return oneOf(token, false)
-    const words = names.get(inside)
+    const words = synonyms.get(inside)
     if (words === undefined) throw new Error(`no synonyms are named ${token}`)
-    return oneOf(words, false)
+    return words
   })
   const [first] = pattern
   if (first?.kind !== 'one of' || first.mayLack) throw new Error('a pattern begins with a word that must be present')
-  const ways = pattern.reduce((product, one) => product * (one.kind === 'gap' ? one.mostWords + 1 : one.mayLack ? 2 : 1), 1)
-  if (ways > mostWays) throw new Error(`too many "..", "~" and "[…]": ${ways} ways to match, at most ${mostWays}`)
+  const ways = pattern.reduce((product, element) => product * element.ways, 1)
+  if (ways > mostWays) throw new Error(`${ways} ways to match from one word, at most ${mostWays}: use fewer "..", "~" and "[…]"`)
   return pattern
 }
+
+/** Alternatives separated by bars. Throws if one is invalid. */
+export const parseSynonyms = (alternatives: string): Element => oneOf(alternatives, false)
 
 function oneOf(alternatives: string, mayLack: boolean): Element {
   const phrases = new Map<string, (readonly Word[])[]>()
@@ -115,10 +120,31 @@ function oneOf(alternatives: string, mayLack: boolean): Element {
       throw new Error(`fewer than ${starLetters} letters before the star: ${alternative.trim()}`)
     phrases.set(key, [...(phrases.get(key) ?? []), phrase])
   }
-  return { kind: 'one of', phrases, mayLack }
+  return { kind: 'one of', phrases, mayLack, ways: waysOf(phrases, alternatives.includes('*')) + Number(mayLack) }
 }
 
 function wordOf(word: string): Word {
   const star = word.indexOf('*')
   return star < 0 ? word : { begins: word.slice(0, star), ends: word.slice(star + 1) }
 }
+
+/** The most phrases that can begin at the same word. */
+function waysOf(phrases: Phrases, hasStars: boolean): number {
+  let most = 1
+  for (const [key, some] of phrases) {
+    const stars = hasStars && !key.endsWith('*') ? (phrases.get(starred(key)) ?? []) : []
+    if (some.length + stars.length > 1) most = Math.max(most, mostTogether([...some, ...stars]))
+  }
+  return most
+}
+
+const mostTogether = (phrases: readonly (readonly Word[])[]) =>
+  Math.max(...phrases.map((long) => phrases.filter((short) => isBeginning(short, long)).length))
+
+const isBeginning = (short: readonly Word[], long: readonly Word[]) =>
+  short.length <= long.length && short.every((word, at) => mayBeEqual(word, long[at] as Word))
+
+/** Whether one word can match both. */
+const mayBeEqual = (one: Word, other: Word) => one === other || isCovered(one, other) || isCovered(other, one)
+
+const isCovered = (one: Word, by: Word) => typeof by === 'object' && (typeof one === 'string' ? one : one.begins).startsWith(by.begins)

@@ -3,7 +3,7 @@
  * at the start; an invalid rule stops it. test/corpus/replies/ tests the rules.
  */
 import { type ClassificationName, classificationNames, type Fault, faults } from './classifications.ts'
-import { type Pattern, parsePattern } from './reply-patterns.ts'
+import { type Pattern, parsePattern, parseSynonyms, type Synonyms } from './reply-patterns.ts'
 import { checkFields, type Entry, entriesOf, identifiedOf, oneOf, readRuleFile, refuse, textsOf } from './rule-files.ts'
 
 /** All given conditions must hold; of a list, one member. */
@@ -19,14 +19,12 @@ export interface ReplyRule {
   replies?: 'temporary' | 'permanent'
 }
 
-export type Synonyms = ReadonlyMap<string, string>
-
-export function parseSynonyms(file: Entry): Synonyms {
+export function readSynonyms(file: Entry): Synonyms {
   checkFields(file, ['synonyms'])
   return new Map(
     identifiedOf(file, 'synonyms', new Set()).map((synonym) => {
       checkFields(synonym, ['id', 'words'])
-      return [synonym.id, textsOf(synonym, 'words').join('|')]
+      return [synonym.id, parsed(synonym.at, textsOf(synonym, 'words').join('|'), parseSynonyms)]
     }),
   )
 }
@@ -55,7 +53,9 @@ function ruleOf(entry: Entry, synonyms: Synonyms, before: ReadonlyMap<string, Re
     classification: oneOf(entry, 'classification', classificationNames),
     fault: oneOf(entry, 'fault', faults),
     ...(fields.marks !== undefined && { marks: matching(entry, 'marks', /^[^\p{Lu}]+$/u) }),
-    ...(fields.text !== undefined && { text: textsOf(entry, 'text').map((text) => patternOf(at, text, synonyms)) }),
+    ...(fields.text !== undefined && {
+      text: textsOf(entry, 'text').map((text) => parsed(at, text, (one) => parsePattern(one, synonyms))),
+    }),
     ...(fields.textOf !== undefined && { text: textOf(entry, before) }),
     ...(fields.subjects !== undefined && { subjects: matching(entry, 'subjects', /^\d{1,3}\.(?:\d{1,3}|\*)$/) }),
     ...(fields.codes !== undefined && { codes: codesOf(entry) }),
@@ -63,9 +63,9 @@ function ruleOf(entry: Entry, synonyms: Synonyms, before: ReadonlyMap<string, Re
   }
 }
 
-function patternOf(at: string, text: string, synonyms: Synonyms): Pattern {
+function parsed<Result>(at: string, text: string, parse: (text: string) => Result): Result {
   try {
-    return parsePattern(text, synonyms)
+    return parse(text)
   } catch (error) {
     return refuse(at, `invalid pattern "${text}": ${(error as Error).message}`)
   }
@@ -92,4 +92,4 @@ export const rulesVersion = Number.isInteger(order.fields.version)
   ? (order.fields.version as number)
   : refuse(order.at, '"version" is not a whole number')
 
-export const replyRules = parseRules(textsOf(order, 'files').map(readRuleFile), parseSynonyms(readRuleFile('synonyms.json')))
+export const replyRules = parseRules(textsOf(order, 'files').map(readRuleFile), readSynonyms(readRuleFile('synonyms.json')))
