@@ -18,14 +18,17 @@ export const plainWords = (text: string): string =>
 
 /** The phrases of a field: separated by bars, in the form of `plainWords`, in which text is searched for them. */
 export function phrasesOf(entry: Entry, field: string): readonly string[] {
-  const phrases = textsOf(entry, field).flatMap((line) => line.split('|').map((phrase) => phrase.trim()))
-  for (const phrase of phrases) {
-    if (phrase === '') refuse(entry.at, `an empty phrase in "${field}"`)
-    if (phrase !== plainWords(phrase).trim())
-      refuse(entry.at, `the phrase "${phrase}" is never found; write "${plainWords(phrase).trim()}"`)
-  }
+  const lines = textsOf(entry, field)
+  const phrases = phrasesIn(lines)
+  if (phrases.includes('')) refuse(entry.at, `an empty phrase in "${field}"`)
+  // A check of each phrase would take three times as long at every start.
+  const odd = phrasesIn(lines.filter((line) => line !== plainForm(line))).find((phrase) => phrase !== plainForm(phrase))
+  if (odd !== undefined) refuse(entry.at, `the phrase "${odd}" is never found; write "${plainForm(odd)}"`)
   return phrases
 }
+
+const phrasesIn = (lines: readonly string[]) => lines.flatMap((line) => line.split('|').map((phrase) => phrase.trim()))
+const plainForm = (text: string) => plainWords(text).trim()
 
 export function parseWordings(file: Entry): ReadonlyMap<string, readonly string[]> {
   checkFields(file, ['lists'])
