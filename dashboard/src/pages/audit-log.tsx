@@ -24,8 +24,8 @@ export function AuditPage() {
   const { scoped, tenants } = useHere()
   const [filters, change] = useFilters()
   const [actor, setActor] = useState(filters.actor ?? '')
-  const [action, setAct] = useState(filters.act ?? '')
-  const path = scoped('/dashboard/api/audit', { actor: filters.actor, action: filters.act, page: filters.page })
+  const [action, setAction] = useState(filters.action ?? '')
+  const path = scoped('/dashboard/api/audit', { actor: filters.actor, action: filters.action, page: filters.page })
   const list = useList<Entry>('audit', path)
   const submit = (event: FormEvent) => {
     event.preventDefault()
@@ -39,7 +39,7 @@ export function AuditPage() {
       <search className="mb-4 block">
         <form onSubmit={submit} className="grid items-end gap-2 md:grid-cols-[1fr_1fr_auto]">
           <Field label={words.who} value={actor} onChange={(event) => setActor(event.target.value)} />
-          <Field label={words.action} value={action} onChange={(event) => setAct(event.target.value)} />
+          <Field label={words.action} value={action} onChange={(event) => setAction(event.target.value)} />
           <Button type="submit">{texts.actions.search}</Button>
         </form>
       </search>
